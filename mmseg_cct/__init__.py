@@ -1,0 +1,32 @@
+"""Cross-consistency training for MMSegmentation.
+
+Importing this package registers every component, so a config needs one line:
+`custom_imports = dict(imports=['mmseg_cct'], allow_failed_imports=False)`.
+"""
+
+from .stack import check_stack, explain_import_failure
+
+# First of all: the imports below fail with a long traceback on a stack that does not fit.
+check_stack()
+
+try:
+    import importlib
+
+    for _name in ('cpu_amp', 'datasets', 'hooks', 'models'):  # until all of them exist
+        try:
+            importlib.import_module(f'{__name__}.{_name}')
+        except ModuleNotFoundError as _error:
+            if _error.name != f'{__name__}.{_name}':
+                raise
+except RuntimeError as error:
+    explanation = explain_import_failure(error)
+    if explanation is None:
+        raise
+    raise ImportError(explanation) from None
+
+from .safe_globals import allow_numpy_dtypes
+from .version import __version__
+
+allow_numpy_dtypes()
+
+__all__ = ['__version__']

@@ -1,0 +1,16 @@
+"""Lets `torch.load(weights_only=True)` read the checkpoints that mmengine writes.
+
+A checkpoint of mmengine holds numpy scalars in its message hub. mmengine allows some of numpy's dtypes, not float32,
+and falls back to the unsafe loader with a warning for the rest.
+"""
+
+import numpy as np
+import torch
+
+
+def allow_numpy_dtypes() -> None:
+    """Adds numpy's plain number types to what `weights_only=True` accepts; torch before 2.4 does not need it."""
+    add_safe_globals = getattr(torch.serialization, 'add_safe_globals', None)
+    if add_safe_globals is not None:
+        codes = np.typecodes['AllInteger'] + np.typecodes['Float'] + '?'
+        add_safe_globals([type(np.dtype(code)) for code in codes])

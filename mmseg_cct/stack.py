@@ -1,0 +1,120 @@
+"""Which distributions this package runs on, and what to do where they do not fit.
+
+setup.py runs this file for `MAINTAINED`, before anything is installed: only the standard library at module level.
+"""
+
+import re
+from importlib import metadata
+
+# onedl-*: the maintained distributions of OpenMMLab's libraries. The lower bounds are what was run.
+MAINTAINED = {
+    'torch': '>=2.4,<3',
+    'onedl-mmengine': '>=0.10.12,<0.11',
+    'onedl-mmcv': '>=2.3.6,<2.4',
+    'onedl-mmsegmentation': '>=1.4.2,<1.5',
+}
+# The original distributions, the second choice: their last releases and what those still run on.
+ORIGINAL = {
+    'torch': '>=2.1,<2.6',
+    'numpy': '<2',
+    'mmengine': '>=0.10,<0.11',
+    'mmcv': '>=2.0.0,<2.2.0',
+    'mmsegmentation': '>=1.2.2,<1.3',
+}
+_MAINTAINED_NAMES = ('onedl-mmengine', 'onedl-mmcv', 'onedl-mmsegmentation', 'onedl-mmpretrain')
+_ORIGINAL_NAMES = ('mmengine', 'mmengine-lite', 'mmcv', 'mmcv-lite', 'mmsegmentation', 'mmpretrain')
+# Distributions with the same modules under another name.
+_ALSO = {'mmengine': 'mmengine-lite', 'mmcv': 'mmcv-lite'}
+_TORCHVISION_FAILURE = 'torchvision::nms does not exist'
+
+
+def check_stack() -> None:
+    """Checks that the installed distributions can work together.
+
+    Raises:
+        ImportError: With one line that names what does not fit and the command that mends it.
+    """
+    problem = find_problem()
+    if problem is not None:
+        raise ImportError(problem)
+
+
+def find_problem() -> str | None:
+    """Looks for the first reason why the installed distributions cannot work together.
+
+    Returns:
+        One line that names the reason and the command that mends it; None where there is none.
+    """
+    maintained = [name for name in _MAINTAINED_NAMES if _version(name)]
+    original = [name for name in _ORIGINAL_NAMES if _version(name)]
+    if maintained and original:
+        # Both families install the same modules, so removing one breaks the other's files too.
+        again = ' '.join(f"'{name}{MAINTAINED.get(name, '')}'" for name in maintained)
+        return (
+            f'mmseg_cct: {_list(original)} and {_list(maintained)} are installed together and '
+            f'overwrite or miss each other; run: pip uninstall -y {" ".join(original)} && '
+            f'pip install --force-reinstall --no-deps {again}'
+        )
+    required = ORIGINAL if original else MAINTAINED
+    for name, bounds in required.items():
+        version = _version(name) or _version(_ALSO.get(name, ''))
+        if version is None or not _fits(version, bounds):
+            found = 'is not installed' if version is None else f'{version} is installed'
+            return f"mmseg_cct: needs {name}{bounds}, {found}; run: pip install '{name}{bounds}'"
+    return _torchvision_problem()
+
+
+def explain_import_failure(error: BaseException) -> str | None:
+    """Names the cause of an import that failed although the versions fit.
+
+    Args:
+        error: What the import raised.
+
+    Returns:
+        One line with the command that mends it; None for an error of another kind.
+    """
+    if _TORCHVISION_FAILURE not in str(error):
+        return None
+    return _torchvision_line('its compiled operators do not load with this torch build')
+
+
+def _torchvision_problem() -> str | None:
+    """Compares torchvision, where it is installed, with the torch release it declares."""
+    if _version('torchvision') is None:
+        return None
+    for requirement in metadata.requires('torchvision') or []:
+        # 'torch==2.4.0' or, as some wheels write it, 'torch (>=2.14.0)'; not 'torchfoo' nor an extra's.
+        match = re.fullmatch(r'torch\s*\(?([^;()]*)\)?\s*(?:;(.*))?', requirement)
+        if match and 'extra' not in (match[2] or '') and not _fits(_version('torch'), match[1]):
+            return _torchvision_line(f'it needs torch{match[1].strip()}')
+    return None
+
+
+def _torchvision_line(reason: str) -> str:
+    torch, torchvision = _version('torch'), _version('torchvision')
+    # Named together, pip picks the torchvision release made for this torch. A build for one device
+    # ('+cpu', '+cu126') has its torchvision on an index of its own.
+    release, _, build = (torch or '').partition('+')
+    index = f' --index-url https://download.pytorch.org/whl/{build}' if build else ''
+    return (
+        f'mmseg_cct: torchvision {torchvision} does not match torch {torch}: {reason}; '
+        f'run: pip install --force-reinstall torch=={release} torchvision{index}'
+    )
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name) if name else None
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _fits(version: str | None, bounds: str) -> bool:
+    # Imported here: setup.py runs this file where only setuptools is sure to be.
+    from packaging.specifiers import SpecifierSet
+
+    return version is not None and SpecifierSet(bounds).contains(version, prereleases=True)
+
+
+def _list(names: list[str]) -> str:
+    return ', '.join(f'{name} {_version(name)}' for name in names)

@@ -1,0 +1,37 @@
+"""Installs mmseg_cct: `pip install .`, for development `pip install -e .[weak,dev]`."""
+
+import runpy
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+# Run, not imported: importing the package would need what is about to be installed.
+VERSION = runpy.run_path(str(ROOT / 'mmseg_cct' / 'version.py'))['__version__']
+STACK = runpy.run_path(str(ROOT / 'mmseg_cct' / 'stack.py'))['MAINTAINED']
+README = ROOT / 'README.md'
+
+# mmpretrain imports torchvision and does not declare it.
+MMPRETRAIN = ['onedl-mmpretrain>=1.3.6,<1.4', 'torchvision']
+
+setup(
+    name='mmseg_cct',
+    version=VERSION,
+    description='Cross-consistency training (CCT): semi-supervised segmentation for MMSegmentation',
+    long_description=README.read_text(encoding='utf-8') if README.exists() else '',
+    long_description_content_type='text/markdown',
+    license='Apache-2.0',
+    license_files=['LICENSE'],
+    packages=find_packages(include=['mmseg_cct', 'mmseg_cct.*']),
+    python_requires='>=3.10',
+    install_requires=[name + bounds for name, bounds in STACK.items()]
+    + ['numpy', 'packaging', 'pillow', 'tensorboard', 'tqdm'],
+    extras_require={
+        # mmpretrain backbones, image-level pseudo labels and their dense CRF
+        'weak': [*MMPRETRAIN, 'pydensecrf2'],
+        # the checks of tools/run_tests.sh; the tests build mmpretrain and timm backbones
+        'dev': [*MMPRETRAIN, 'timm', 'ruff', 'mypy', 'pydoclint', 'pytest>=8'],
+        'docs': ['mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]'],
+    },
+    zip_safe=False,
+)
