@@ -1,0 +1,81 @@
+# CamVid, 11 classes, at its own 360×480 without augmentation; validated on `val`, tested on `test`.
+# A config names its lists of labelled and unlabelled training images, which lie beside this file.
+import os.path as osp
+
+data_root = 'data/camvid'
+# absolute, so that a config in another project can build on this one
+split_dir = osp.normpath('{{ fileDirname }}/../splits/camvid')
+
+# images of another size than 360×480 are brought to it
+resize = dict(type='Resize', scale=(480, 360), keep_ratio=False)
+train_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='LoadAnnotations'),
+    resize,
+    dict(type='PackSegInputs')
+]
+unlabeled_pipeline = [dict(type='LoadImageFromFile'), resize, dict(type='PackSegInputs')]
+# masks are loaded after the resize: the prediction is compared at the mask's own size
+test_pipeline = [
+    dict(type='LoadImageFromFile'),
+    resize,
+    dict(type='LoadAnnotations'),
+    dict(type='PackSegInputs')
+]
+tta_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(
+        type='TestTimeAug',
+        transforms=[
+            [
+                dict(type='Resize', scale=(int(480 * scale), int(360 * scale)), keep_ratio=False)
+                for scale in (0.5, 0.75, 1.0, 1.25, 1.5)
+            ],
+            [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
+            [dict(type='LoadAnnotations')],
+            [dict(type='PackSegInputs')],
+        ])
+]
+
+train_dataloader = dict(
+    batch_size=10,
+    num_workers=4,
+    persistent_workers=True,
+    sampler=dict(type='PairSampler', shuffle=True),
+    dataset=dict(
+        type='SemiSegDataset',
+        labeled=dict(
+            type='CamVidDataset',
+            data_root=data_root,
+            data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),
+            pipeline=train_pipeline),
+        unlabeled=dict(
+            type='CamVidDataset',
+            data_root=data_root,
+            data_prefix=dict(img_path='images/train'),
+            pipeline=unlabeled_pipeline)))
+val_dataloader = dict(
+    batch_size=1,
+    num_workers=2,
+    persistent_workers=True,
+    sampler=dict(type='DefaultSampler', shuffle=False),
+    dataset=dict(
+        type='CamVidDataset',
+        data_root=data_root,
+        ann_file='val.txt',
+        data_prefix=dict(img_path='images/val', seg_map_path='masks/val'),
+        pipeline=test_pipeline))
+test_dataloader = dict(
+    batch_size=1,
+    num_workers=2,
+    persistent_workers=True,
+    sampler=dict(type='DefaultSampler', shuffle=False),
+    dataset=dict(
+        type='CamVidDataset',
+        data_root=data_root,
+        ann_file='test.txt',
+        data_prefix=dict(img_path='images/test', seg_map_path='masks/test'),
+        pipeline=test_pipeline))
+
+val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
+test_evaluator = val_evaluator

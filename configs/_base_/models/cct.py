@@ -1,0 +1,41 @@
+# CCT without its backbone, in the paper's setting for VOC: 21 classes, 320×320 crops, z of 512
+# channels at stride 8, 30 auxiliary decoders. A backbone's file adds `backbone` and `neck`; a config
+# for other data names its image size, its number of classes and the classes that are context.
+num_classes = 21
+model = dict(
+    type='CCTSegmentor',
+    data_preprocessor=dict(
+        type='BranchPreprocessor',
+        mean=[123.675, 116.28, 103.53],
+        std=[58.395, 57.12, 57.375],
+        bgr_to_rgb=True,
+        # smaller images are padded at the right and the bottom with the mean colour and ignored labels
+        size=(320, 320),
+        pad_val=0,
+        seg_pad_val=255,
+        # whole images of any size; the padding is cut off the prediction again
+        test_cfg=dict(size_divisor=8)),
+    decode_head=dict(
+        type='PixelShuffleHead',
+        in_channels=512,
+        num_classes=num_classes,
+        stride=8,
+        loss_decode=dict(type='CrossEntropyLoss', loss_weight=1.0)),
+    auxiliary_head=dict(
+        type='PerturbedDecoderBank',
+        in_channels=512,
+        num_classes=num_classes,
+        stride=8,
+        perturbations=dict(
+            vat=dict(type='IntermediateVAT', num_decoders=2, epsilon=2.0, xi=1e-6),
+            dropout=dict(type='SpatialDropout', num_decoders=6, drop_ratio=0.5),
+            guided_cutout=dict(type='GuidedCutout', num_decoders=6, side_ratio=0.4),
+            context_masking=dict(type='ContextMasking', num_decoders=2),
+            object_masking=dict(type='ObjectMasking', num_decoders=2),
+            feature_drop=dict(type='FeatureDrop', num_decoders=6, threshold_range=(0.6, 0.9)),
+            feature_noise=dict(type='FeatureNoise', num_decoders=6, noise_range=0.3)),
+        # the classes that are not objects: what the masking and cut-out perturbations keep or drop
+        context_classes=('background', ),
+        loss_consistency=dict(type='MSEConsistency', loss_weight=30.0)),
+    train_cfg=dict(),
+    test_cfg=dict(mode='whole'))

@@ -1,0 +1,13 @@
+# The usual fine-tuning of transformers and ConvNeXt: no weight decay on norms and position embeddings,
+# ten times the backbone's rate for all that comes after it. A config adds `param_scheduler`.
+optim_wrapper = dict(
+    type='OptimWrapper',
+    optimizer=dict(type='AdamW', lr=6e-5, betas=(0.9, 0.999), weight_decay=0.01),
+    paramwise_cfg=dict(
+        custom_keys={
+            'absolute_pos_embed': dict(decay_mult=0.0),
+            'relative_position_bias_table': dict(decay_mult=0.0),
+            'norm': dict(decay_mult=0.0),
+            'neck.': dict(lr_mult=10.0),
+            'head.': dict(lr_mult=10.0)
+        }))
