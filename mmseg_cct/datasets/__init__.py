@@ -1,0 +1,14 @@
+"""Data sets, the pairing of labelled with unlabelled images, and split lists."""
+
+from mmseg_cct.datasets.camvid import CamVidDataset
+from mmseg_cct.datasets.folder import FolderDataset
+from mmseg_cct.datasets.samplers import PairDraw, PairSampler
+from mmseg_cct.datasets.semi_supervised import SemiSegDataset
+
+__all__ = [
+    'CamVidDataset',
+    'FolderDataset',
+    'PairDraw',
+    'PairSampler',
+    'SemiSegDataset',
+]

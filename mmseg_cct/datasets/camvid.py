@@ -1,0 +1,49 @@
+"""CamVid with the 11 classes of SegNet."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mmseg.datasets import BaseSegDataset
+from mmseg.registry import DATASETS
+
+from mmseg_cct.datasets.splits import resolve_list
+
+VOID_ID = 11
+
+
+@DATASETS.register_module()
+class CamVidDataset(BaseSegDataset):
+    """CamVid, 480×360, 11 classes; the id 11 of its masks is void and ignored.
+
+    Args:
+        ann_file: List of image stems, relative to the working directory or to ``data_root``; empty
+            takes every image of the folder.
+        **kwargs: Those of `BaseSegDataset`.
+    """
+
+    METAINFO = dict(
+        classes=(
+            'Sky', 'Building', 'Pole', 'Road', 'Pavement', 'Tree', 'SignSymbol', 'Fence', 'Car',
+            'Pedestrian', 'Bicyclist',
+        ),
+        palette=[
+            [128, 128, 128], [128, 0, 0], [192, 192, 128], [128, 64, 128], [60, 40, 222],
+            [128, 128, 0], [192, 128, 128], [64, 64, 128], [64, 0, 128], [64, 64, 0],
+            [0, 128, 192],
+        ],
+    )  # fmt: skip
+
+    def __init__(self, ann_file: str = '', **kwargs: Any) -> None:
+        super().__init__(ann_file=resolve_list(ann_file), **kwargs)
+
+    @classmethod
+    def get_label_map(cls, new_classes: Sequence[str] | None = None) -> dict[int, int]:
+        """Maps the ids of the masks to class ids.
+
+        Args:
+            new_classes: Classes to train on, by default all 11.
+
+        Returns:
+            Class id or 255 (ignored) by id in the masks.
+        """
+        return {**(super().get_label_map(new_classes) or {}), VOID_ID: 255}

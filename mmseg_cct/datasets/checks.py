@@ -1,0 +1,282 @@
+"""Looks at the data before a training starts, so that bad input costs a second and not a night."""
+
+import functools
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from typing import Any
+
+import mmcv
+import numpy as np
+from mmcv.transforms import LoadAnnotations
+from mmengine import fileio
+from mmengine.dataset import BaseDataset
+from mmengine.dist import broadcast_object_list, is_main_process
+from mmengine.logging import print_log
+from PIL import Image
+
+from mmseg_cct.errors import UserError
+
+_ORIENTATION = 0x0112  # the EXIF tag; its values 5 to 8 swap width and height
+
+
+def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -> None:
+    """Checks all data of a training.
+
+    Labelled images and masks are decoded in full, of unlabelled images the header is read, their
+    masks never. In a distributed run rank 0 looks and every rank raises what it found.
+
+    Args:
+        labeled: The labelled set.
+        unlabeled: The unlabelled set, if any.
+
+    Raises:
+        UserError: If a file is missing, unreadable, of the wrong size, or has an unknown label id.
+    """
+    message: list[str | None] = [None]
+    if is_main_process():
+        try:
+            _check_all(_check_labeled_image, labeled)
+            if unlabeled is not None:
+                _check_all(_check_unlabeled_image, unlabeled)
+                _warn_of_common_images(labeled, unlabeled)
+        except UserError as error:
+            message = [str(error)]
+    broadcast_object_list(message)
+    if message[0] is not None:
+        raise UserError(message[0])
+
+
+def check_unlabeled_pipeline(dataset: Any) -> None:
+    """Checks that the pipeline of the unlabelled set does without masks.
+
+    Args:
+        dataset: The unlabelled set.
+
+    Raises:
+        UserError: If one of its transforms needs a mask.
+    """
+    for leaf in leaf_datasets(dataset):
+        for transform in _flatten(leaf.pipeline):
+            name = type(transform).__name__
+            if isinstance(transform, LoadAnnotations):
+                raise UserError(
+                    f'unlabeled.pipeline: {name} reads masks; expected a pipeline without it, for '
+                    'an unlabelled image has none'
+                )
+            if getattr(transform, 'cat_max_ratio', 1.0) < 1.0:
+                raise UserError(
+                    f'unlabeled.pipeline: {name}(cat_max_ratio={transform.cat_max_ratio}) looks at '
+                    'the mask; expected cat_max_ratio=1.0, for an unlabelled image has none'
+                )
+
+
+def leaf_datasets(dataset: Any) -> list[BaseDataset]:
+    """Gives the sets inside mmengine's wrappers (``ConcatDataset``, ``RepeatDataset``).
+
+    Args:
+        dataset: A data set, wrapped or not.
+
+    Returns:
+        The sets themselves.
+    """
+    if hasattr(dataset, 'datasets'):
+        return [leaf for part in dataset.datasets for leaf in leaf_datasets(part)]
+    if hasattr(dataset, 'dataset'):
+        return leaf_datasets(dataset.dataset)
+    return [dataset]
+
+
+def unknown_ids(
+    ids: np.ndarray,
+    num_classes: int,
+    label_map: Mapping[int, int] | None = None,
+    reduce_zero_label: bool = False,
+    ignore_index: int = 255,
+) -> list[int]:
+    """Finds the ids in a mask that are neither a class nor ignored, after MMSeg's mappings.
+
+    Args:
+        ids: ``(H, W)`` ids as they are in the file, any integer type.
+        num_classes: Number of classes ``C``.
+        label_map: Class id by id in the file; ids that are missing stay as they are.
+        reduce_zero_label: Whether 0 is ignored and all other ids move down by 1.
+        ignore_index: Id of pixels that do not count.
+
+    Returns:
+        The offending ids as they are in the file, ascending.
+    """
+    if ids.dtype in (np.uint8, np.bool_):
+        present = np.flatnonzero(np.bincount(ids.reshape(-1), minlength=256))
+    else:
+        present = np.unique(ids)
+    unknown = []
+    for raw in present.tolist():
+        label = raw
+        if reduce_zero_label and raw <= 255:
+            label = 255 if raw in (0, 255) else raw - 1
+        label = (label_map or {}).get(label, label)
+        if not (0 <= label < num_classes or label == ignore_index):
+            unknown.append(raw)
+    return unknown
+
+
+def explain_unreadable(info: Mapping[str, Any], backend_args: dict | None = None) -> str | None:
+    """Looks for the file that made the loading of one sample fail.
+
+    Args:
+        info: Data info of the sample.
+        backend_args: Arguments of mmengine's file backend.
+
+    Returns:
+        One line that names the file, or `None` if image and mask can be read.
+    """
+    if not _is_file(info):
+        return None
+    path = info['img_path']
+    try:
+        # As the pipeline decodes it: OpenCV refuses some files that Pillow opens.
+        if mmcv.imfrombytes(fileio.get(path, backend_args)) is None:
+            return _unreadable(path, 'image', 'not an image format that OpenCV decodes')
+    except Exception as error:
+        return _unreadable(path, 'image', error)
+    try:
+        if 'seg_map_path' in info:
+            _read_mask(info['seg_map_path'], backend_args)
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def _check_all(check: Callable[..., None], dataset: Any) -> None:
+    for leaf in leaf_datasets(dataset):
+        with ThreadPoolExecutor(min(16, (os.cpu_count() or 1) + 4)) as pool:
+            # The results come in order, so the first bad file of the list is the one reported.
+            for _ in pool.map(functools.partial(check, dataset=leaf), _infos(leaf)):
+                pass
+
+
+def _check_labeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> None:
+    if not _is_file(info):
+        return
+    image, mask = info['img_path'], info.get('seg_map_path')
+    if mask is None:
+        raise UserError(
+            f'{image}: no mask is named for this labelled image; expected a data set with '
+            'data_prefix.seg_map_path'
+        )
+    backend_args = getattr(dataset, 'backend_args', None)
+    size = _image_size(image, backend_args, decode=True)
+    if not fileio.exists(mask, backend_args):
+        raise UserError(f'{image}: no mask for this labelled image; expected {mask}')
+    ids = _read_mask(mask, backend_args)
+    if ids.shape != size[::-1]:
+        raise UserError(
+            f'{mask}: {ids.shape[1]}×{ids.shape[0]} pixels; expected {size[0]}×{size[1]}, the size '
+            f'of its image {image}'
+        )
+    num_classes = len(dataset.metainfo['classes'])
+    ignore_index = getattr(dataset, 'ignore_index', 255)
+    unknown = unknown_ids(
+        ids,
+        num_classes,
+        info.get('label_map'),
+        info.get('reduce_zero_label', False),
+        ignore_index,
+    )
+    if unknown:
+        raise UserError(
+            f'{mask}: label id {", ".join(map(str, unknown[:5]))}'
+            f'{" and more" if len(unknown) > 5 else ""} outside the classes; expected 0 to '
+            f'{num_classes - 1}, or {ignore_index} where ignored'
+            f'{", after label_map or reduce_zero_label" if _is_mapped(info) else ""}'
+        )
+
+
+def _check_unlabeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> None:
+    if _is_file(info):
+        _image_size(info['img_path'], getattr(dataset, 'backend_args', None), decode=False)
+
+
+def _warn_of_common_images(labeled: Any, unlabeled: Any) -> None:
+    drawn = {_identity(info) for leaf in leaf_datasets(labeled) for info in _infos(leaf)} - {None}
+    common = [
+        info['img_path']
+        for leaf in leaf_datasets(unlabeled)
+        for info in _infos(leaf)
+        if _identity(info) in drawn
+    ]
+    if common:
+        print_log(
+            f'{len(common)} images are both labelled and unlabelled, the first is {common[0]}; '
+            'expected two sets without a common image',
+            logger='current',
+            level=logging.WARNING,
+        )
+
+
+def _image_size(path: str, backend_args: dict | None, decode: bool) -> tuple[int, int]:
+    """Gives the size an image has once it is loaded, turned as its EXIF tag says."""
+    try:
+        with _open(path, backend_args) as image:
+            if decode:
+                image.load()
+            turned = image.getexif().get(_ORIENTATION, 1) >= 5
+            return image.size[::-1] if turned else image.size
+    except Exception as error:
+        raise UserError(_unreadable(path, 'image', error)) from None
+
+
+def _read_mask(path: str, backend_args: dict | None) -> np.ndarray:
+    try:
+        with _open(path, backend_args) as image:
+            image.load()
+            ids, mode = np.asarray(image), image.mode
+    except Exception as error:
+        raise UserError(_unreadable(path, 'mask', error)) from None
+    if ids.ndim != 2 or ids.dtype.kind not in 'uib':
+        raise UserError(
+            f'{path}: a mask of Pillow mode {mode}; expected one channel of integer class ids (a '
+            'grey or palette PNG)'
+        )
+    return ids
+
+
+def _open(path: str, backend_args: dict | None) -> Image.Image:
+    return Image.open(path if backend_args is None else BytesIO(fileio.get(path, backend_args)))
+
+
+def _unreadable(path: str, kind: str, reason: object) -> str:
+    if isinstance(reason, FileNotFoundError):
+        return f'{path}: no such file; expected the {kind} there'
+    short = ' '.join(str(reason).replace(str(path), '').split())
+    return f'{path}: cannot be read ({short}); expected a readable {kind}'
+
+
+def _infos(dataset: BaseDataset) -> Iterator[dict]:
+    return (dataset.get_data_info(index) for index in range(len(dataset)))
+
+
+def _is_file(info: Mapping[str, Any]) -> bool:
+    # Sets that draw their images, like ShapesDataset, name no file.
+    return info.get('img_path') is not None
+
+
+def _is_mapped(info: Mapping[str, Any]) -> bool:
+    return bool(info.get('label_map') or info.get('reduce_zero_label'))
+
+
+def _identity(info: Mapping[str, Any]) -> str | None:
+    return os.path.abspath(info['img_path']) if _is_file(info) else None
+
+
+def _flatten(transform: Any) -> Iterator[Any]:
+    # RandomApply, RandomChoice and their like keep theirs in `transforms` too.
+    if isinstance(transform, (list, tuple)):
+        for part in transform:
+            yield from _flatten(part)
+    else:
+        yield transform
+        yield from _flatten(getattr(transform, 'transforms', ()))

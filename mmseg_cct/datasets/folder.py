@@ -1,0 +1,174 @@
+"""A user's own data: a folder of images, a folder of masks for some of them, class names."""
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mmengine.logging import print_log
+from mmseg.datasets import BaseSegDataset
+from mmseg.registry import DATASETS
+
+from mmseg_cct.datasets.splits import IMAGE_SUFFIXES, find_images, read_list, resolve_list
+from mmseg_cct.errors import UserError
+
+SUBSETS = ('labeled', 'unlabeled', 'all')
+
+
+@DATASETS.register_module()
+class FolderDataset(BaseSegDataset):
+    """Images of a folder and the masks that another folder has for some of them.
+
+    An image ``{image_dir}/a/b.jpg`` has its mask at ``{mask_dir}/a/b{mask_suffix}``: one channel of
+    class ids from 0 in the order of `classes`, and 255 where it is to be ignored. Every image
+    format, in subfolders too, is found. Looking for masks reads names only, never a file.
+
+    Args:
+        image_dir: Folder of the images.
+        mask_dir: Folder of the masks; `None` where no image has one.
+        classes: Names of the classes, in the order of their ids.
+        subset: ``'labeled'`` takes the images that have a mask, ``'unlabeled'`` those that have
+            none, ``'all'`` all of them.
+        ann_file: Optional list of images, their paths in `image_dir` with or without the extension,
+            itself relative to the working directory or to `data_root`. It names the images of the
+            set: `subset` then only says whether each must have a mask (``'labeled'``) or masks are
+            not looked at (``'unlabeled'``).
+        palette: Colour of each class, RGB in [0, 255]; by default drawn at random, always the same.
+        data_root: Folder that the three paths are relative to.
+        mask_suffix: End of a mask's name.
+        **kwargs: Further arguments of `BaseSegDataset`.
+
+    Raises:
+        UserError: If a folder or the list is missing or empty, the class names are missing or
+            repeated, no image belongs to the subset, or an image on the list is missing.
+    """
+
+    def __init__(
+        self,
+        image_dir: str,
+        mask_dir: str | None = None,
+        classes: Sequence[str] = (),
+        subset: str = 'all',
+        ann_file: str = '',
+        palette: Sequence[Sequence[int]] | None = None,
+        data_root: str | None = None,
+        mask_suffix: str = '.png',
+        **kwargs: Any,
+    ) -> None:
+        if subset not in SUBSETS:
+            raise UserError(
+                f"FolderDataset.subset: '{subset}'; expected one of {', '.join(SUBSETS)}"
+            )
+        if subset != 'unlabeled' and not classes:
+            raise UserError(
+                'FolderDataset.classes: empty; expected the class names in the order of their ids'
+            )
+        if len(set(classes)) != len(classes):
+            raise UserError(
+                f'FolderDataset.classes: {tuple(classes)}; expected every name once'
+            )
+        if palette is not None and len(palette) != len(classes):
+            raise UserError(
+                f'FolderDataset.palette: {len(palette)} colours; expected {len(classes)}, one for '
+                'each class'
+            )
+        self.subset = subset
+        prefix = dict(img_path=image_dir)
+        if mask_dir is not None:
+            prefix['seg_map_path'] = mask_dir
+        metainfo: dict[str, Any] = dict(classes=tuple(classes))
+        if palette is not None:
+            metainfo['palette'] = [list(colour) for colour in palette]
+        super().__init__(
+            ann_file=resolve_list(ann_file),
+            seg_map_suffix=mask_suffix,
+            metainfo=metainfo,
+            data_root=data_root,
+            data_prefix=prefix,
+            **kwargs,
+        )
+
+    def load_data_list(self) -> list[dict]:
+        """Lists the images of the subset.
+
+        Returns:
+            A data info for each, with ``seg_map_path`` where a mask belongs to it.
+
+        Raises:
+            UserError: See the class.
+        """
+        images = self._find_images()
+        masks = self._find_masks(images)
+        if self.ann_file:
+            names = [self._listed_name(name, images) for name in read_list(self.ann_file)]
+        elif self.subset == 'all':
+            names = list(images)
+        else:
+            with_mask = self.subset == 'labeled'
+            names = [name for name in images if (name in masks) == with_mask]
+        if not names:
+            expected = 'images with a mask' if self.subset == 'labeled' else 'images without'
+            raise UserError(
+                f"{self.data_prefix['img_path']}: no image belongs to subset '{self.subset}'; "
+                f'expected {expected} (masks are looked for in '
+                f"{self.data_prefix.get('seg_map_path')} as NAME{self.seg_map_suffix})"
+            )
+        infos = []
+        for name in names:
+            info = dict(
+                img_path=images[name],
+                label_map=self.label_map,
+                reduce_zero_label=self.reduce_zero_label,
+                seg_fields=[],
+            )
+            if self.subset != 'unlabeled' and name in masks:
+                info['seg_map_path'] = masks[name]
+            elif self.subset == 'labeled':
+                raise UserError(
+                    f'{images[name]}: no mask for this image of {self.ann_file}; expected '
+                    f'{self._mask_path(name)}'
+                )
+            infos.append(info)
+        return infos
+
+    def _find_images(self) -> dict[str, str]:
+        root = self.data_prefix['img_path']
+        masks = self.data_prefix.get('seg_map_path')
+        if masks is not None and os.path.abspath(root) == os.path.abspath(masks):
+            raise UserError(
+                f'FolderDataset.mask_dir: {masks} is image_dir too; expected a folder of its own'
+            )
+        return {name: str(path) for name, path in find_images(root).items()}
+
+    def _find_masks(self, images: dict[str, str]) -> dict[str, str]:
+        root = self.data_prefix.get('seg_map_path')
+        if root is None or (self.subset == 'unlabeled' and self.ann_file):
+            return {}
+        if not Path(root).is_dir():
+            raise UserError(f'{root}: no such folder; expected the masks (FolderDataset.mask_dir)')
+        masks = {
+            path.relative_to(root).as_posix()[: -len(self.seg_map_suffix)]: str(path)
+            for path in Path(root).rglob(f'*{self.seg_map_suffix}')
+        }
+        strays = sorted(set(masks) - set(images))
+        if strays:
+            print_log(
+                f'{masks[strays[0]]}: a mask without image in {self.data_prefix["img_path"]} '
+                f'({len(strays)} such in all); left out',
+                logger='current',
+                level=logging.WARNING,
+            )
+        return masks
+
+    def _mask_path(self, name: str) -> str:
+        return os.path.join(str(self.data_prefix.get('seg_map_path')), name + self.seg_map_suffix)
+
+    def _listed_name(self, name: str, images: dict[str, str]) -> str:
+        for candidate in (name, os.path.splitext(name)[0]):
+            if candidate in images:
+                return candidate
+        raise UserError(
+            f'{self.ann_file}: no image {name} in {self.data_prefix["img_path"]}; expected one '
+            f'({", ".join(IMAGE_SUFFIXES)})'
+        )

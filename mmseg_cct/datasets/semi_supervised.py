@@ -1,0 +1,202 @@
+"""A labelled and an unlabelled set as one data set of pairs."""
+
+import copy
+import os
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.dataset import BaseDataset
+from mmseg.registry import DATASETS
+from torch.utils.data import Dataset
+
+from mmseg_cct.datasets.checks import (
+    check_datasets,
+    check_unlabeled_pipeline,
+    explain_unreadable,
+    leaf_datasets,
+)
+from mmseg_cct.datasets.samplers import PairDraw
+from mmseg_cct.datasets.splits import find_images, read_list, resolve_list
+from mmseg_cct.errors import UserError
+
+
+@contextmanager
+def seeded_random_state(seed: int) -> Iterator[None]:
+    """Seeds the random generators of Python, NumPy and torch (CPU), and restores them afterwards.
+
+    Args:
+        seed: The seed, in [0, 2³²).
+
+    Yields:
+        Nothing; the body runs under the seed.
+    """
+    states = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    random.seed(seed)
+    np.random.seed(seed)
+    # Not torch.manual_seed: that would reset the GPU's generators as well.
+    torch.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        torch.set_rng_state(states[2])
+
+
+@DATASETS.register_module()
+class SemiSegDataset(Dataset):
+    """Pairs of a labelled and an unlabelled image, drawn by `PairSampler`.
+
+    A draw gives ``{'inputs': {'labeled': Tensor, 'unlabeled': Tensor}, 'data_samples': {'labeled':
+    SegDataSample, 'unlabeled': SegDataSample}}``; images are ``(3, H, W)`` uint8. Without an
+    unlabelled set it gives MMSeg's plain ``{'inputs': Tensor, 'data_samples': SegDataSample}``, so
+    that any MMSeg model trains on it: the supervised baseline.
+
+    Augmentation runs under the seeds of the draw: the same draw gives the same tensors in every
+    worker, at any number of workers, and after a resume. The masks of unlabelled images are never
+    read: their paths are dropped as soon as the set is built.
+
+    Args:
+        labeled: The labelled set, a `BaseSegDataset` or its config. In a config, ``ann_file`` is
+            looked for in the working directory first, then under ``data_root``.
+        unlabeled: The unlabelled set likewise; its pipeline loads no annotations.
+        check: Whether to look at all files before the training (see `check_datasets`).
+
+    Raises:
+        UserError: If a set cannot be built or is empty, the labelled one has no class names, the
+            pipeline of the unlabelled one needs masks, or a file is bad.
+    """
+
+    def __init__(
+        self,
+        labeled: dict | BaseDataset,
+        unlabeled: dict | BaseDataset | None = None,
+        check: bool = True,
+    ) -> None:
+        self.labeled = _build(labeled, 'labeled')
+        self.unlabeled = None
+        if not self.metainfo.get('classes'):
+            raise UserError(
+                'labeled.metainfo: no class names; expected metainfo=dict(classes=(...)) in the '
+                'order of the label ids'
+            )
+        self.classes = tuple(self.metainfo['classes'])
+        if unlabeled is not None:
+            self.unlabeled = _build(copy.deepcopy(unlabeled), 'unlabeled')
+            _forget_masks(self.unlabeled)
+            check_unlabeled_pipeline(self.unlabeled)
+        if check:
+            check_datasets(self.labeled, self.unlabeled)
+
+    @property
+    def metainfo(self) -> dict:
+        """Meta information (classes, palette) of the labelled set."""
+        return self.labeled.metainfo
+
+    def __len__(self) -> int:
+        """Gives the number of draws in one pass.
+
+        Returns:
+            Size of the unlabelled set; of the labelled one where there is no other.
+        """
+        return len(self.labeled if self.unlabeled is None else self.unlabeled)
+
+    def __getitem__(self, draw: PairDraw) -> dict:
+        """Loads and augments the images of a draw.
+
+        Args:
+            draw: Which images, and the seeds of their augmentation.
+
+        Returns:
+            Inputs and data samples, see the class.
+
+        Raises:
+            UserError: If the index is no `PairDraw`, a file cannot be read, or a pipeline does not
+                give what its branch needs.
+        """
+        if not isinstance(draw, PairDraw):
+            raise UserError(
+                f"train_dataloader.sampler: gave {draw!r} as index; expected sampler=dict(type="
+                "'PairSampler'), whose draws SemiSegDataset takes"
+            )
+        labeled = self._load('labeled', draw.labeled, draw.labeled_seed)
+        if self.unlabeled is None:
+            return labeled
+        assert draw.unlabeled is not None  # PairSampler draws it wherever there is a set
+        unlabeled = self._load('unlabeled', draw.unlabeled, draw.unlabeled_seed)
+        return {
+            key: {'labeled': labeled[key], 'unlabeled': unlabeled[key]}
+            for key in ('inputs', 'data_samples')
+        }
+
+    def _load(self, branch: str, index: int, seed: int) -> dict:
+        dataset = getattr(self, branch)
+        try:
+            with seeded_random_state(seed):
+                item = dataset[index]
+        except UserError:
+            raise
+        except Exception as error:
+            backend_args = getattr(dataset, 'backend_args', None)
+            reason = explain_unreadable(dataset.get_data_info(index), backend_args)
+            if reason is None:
+                raise
+            raise UserError(reason) from error
+        if not isinstance(item, dict) or not {'inputs', 'data_samples'} <= item.keys():
+            raise UserError(
+                f'{branch}.pipeline: gives no inputs and data_samples; expected PackSegInputs at '
+                'its end'
+            )
+        sample = item['data_samples']
+        if ('gt_sem_seg' in sample) != (branch == 'labeled'):
+            state = 'no ground truth' if branch == 'labeled' else 'a ground truth'
+            wanted = 'LoadAnnotations' if branch == 'labeled' else 'no loading of masks'
+            raise UserError(f'{branch}.pipeline: gives {state}; expected {wanted} in it')
+        sample.set_metainfo({'classes': self.classes})
+        return item
+
+
+def _build(dataset: dict | BaseDataset, branch: str) -> Any:
+    if isinstance(dataset, Mapping):
+        config = dict(dataset)
+        if isinstance(config.get('ann_file'), str):
+            config['ann_file'] = resolve_list(config['ann_file'])
+        try:
+            dataset = DATASETS.build(config)
+        except UserError:
+            raise
+        except (AssertionError, OSError, ValueError):
+            _explain_failed_build(config, branch)
+            raise
+    dataset.full_init()
+    if len(dataset) == 0:
+        raise UserError(f'{branch}: the set is empty; expected at least one image')
+    return dataset
+
+
+def _explain_failed_build(config: Mapping[str, Any], branch: str) -> None:
+    """Raises a `UserError` that names the missing or empty list or folder, if that is the cause."""
+    root = config.get('data_root') or ''
+    try:
+        if config.get('ann_file'):
+            read_list(os.path.join(root, config['ann_file']))
+        prefix = config.get('data_prefix') or {}
+        images = os.path.join(root, prefix.get('img_path', ''))
+        find_images(images, None if config.get('ann_file') else config.get('img_suffix', '.jpg'))
+    except UserError as error:
+        raise UserError(f'{branch}: {error}') from None
+
+
+def _forget_masks(dataset: Any) -> None:
+    """Drops the masks' paths from the data infos, so that no transform can open one."""
+    for leaf in leaf_datasets(dataset):
+        infos = [leaf.get_data_info(index) for index in range(len(leaf))]
+        for info in infos:
+            info.pop('seg_map_path', None)
+        leaf.data_list = infos
+        if leaf.serialize_data:
+            leaf.data_bytes, leaf.data_address = leaf._serialize_data()

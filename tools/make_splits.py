@@ -1,0 +1,151 @@
+#!/usr/bin/env python
+"""Writes seeded lists of images: ``{n}_labeled.txt`` and ``{n}_unlabeled.txt``.
+
+Examples:
+    python tools/make_splits.py --voc-root data/VOCdevkit/VOC2012 --out data/splits/voc
+    python tools/make_splits.py --list data/camvid/train.txt -n 5 20 50 100 --out lists/camvid
+    python tools/make_splits.py --images data/cityscapes/leftImg8bit/train \
+        --suffix _leftImg8bit.png -n 100 372 744 --out data/splits/cityscapes
+    python tools/make_splits.py --from-public CCT/dataloaders/voc_splits \
+        --out data/splits/voc_public
+"""
+
+import argparse
+from pathlib import Path
+
+from mmseg_cct.datasets.splits import (
+    Split,
+    draw_split,
+    draw_voc_split,
+    find_images,
+    read_list,
+    read_public_splits,
+    read_voc_lists,
+    write_list,
+)
+from mmseg_cct.errors import UserError, user_errors_as_one_line
+
+VOC_NUMBERS = [60, 100, 200, 300, 500, 800, 1000, 1464]
+
+
+def parse_args(argv: list[str] | None) -> argparse.Namespace:
+    """Parses the command line.
+
+    Args:
+        argv: Arguments; `None` takes those of the process.
+
+    Returns:
+        The parsed arguments.
+    """
+    summary, examples = __doc__.split('\n\n', 1)
+    parser = argparse.ArgumentParser(
+        description=summary,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument('--list', metavar='FILE', help='text file with one image name per line')
+    source.add_argument('--images', metavar='DIR', help='folder of images, searched in depth')
+    source.add_argument(
+        '--voc-root',
+        metavar='DIR',
+        help='PASCAL VOC 2012: labelled images come from its train list (all of it at 1464), '
+        'the rest of trainaug is unlabelled',
+    )
+    source.add_argument(
+        '--from-public',
+        metavar='DIR',
+        help="two-column lists of the public CCT code (its folder dataloaders/voc_splits)",
+    )
+    parser.add_argument('--out', metavar='DIR', required=True, help='folder for the lists')
+    parser.add_argument(
+        '-n',
+        '--num-labeled',
+        metavar='N',
+        nargs='+',
+        type=int,
+        help=f'numbers of labelled images; default for VOC: {" ".join(map(str, VOC_NUMBERS))}; '
+        'for the public lists: all there are',
+    )
+    parser.add_argument('--seed', type=int, default=0, help='seed of the draw (default: 0)')
+    parser.add_argument(
+        '--suffix',
+        help='end of the image names under --images, cut off in the lists as MMSeg data sets '
+        'expect (_leftImg8bit.png for Cityscapes); default: every image format, the extension cut off',
+    )
+    parser.add_argument('--force', action='store_true', help='replace lists that differ')
+    return parser.parse_args(argv)
+
+
+def make_splits(args: argparse.Namespace) -> dict[int, Split]:
+    """Draws or reads the splits that the command line asks for.
+
+    Args:
+        args: The parsed command line.
+
+    Returns:
+        The splits by their number of labelled images.
+
+    Raises:
+        UserError: If no number is given where one is needed, or the lists do not allow it.
+    """
+    if args.from_public:
+        splits = read_public_splits(args.from_public)
+        for number in args.num_labeled or ():
+            if number not in splits:
+                raise UserError(
+                    f'-n {number}: no such list in {args.from_public}; expected one of '
+                    f'{", ".join(map(str, splits))}'
+                )
+        return {number: splits[number] for number in args.num_labeled or splits}
+    if args.voc_root:
+        train, trainaug = read_voc_lists(args.voc_root)
+        return {
+            number: draw_voc_split(train, trainaug, number, args.seed)
+            for number in args.num_labeled or VOC_NUMBERS
+        }
+    if not args.num_labeled:
+        raise UserError('-n: missing; expected one or more numbers of labelled images')
+    names = read_list(args.list) if args.list else list(find_images(args.images, args.suffix))
+    return {number: draw_split(names, number, args.seed) for number in args.num_labeled}
+
+
+def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) -> None:
+    """Writes splits and says so, one line each.
+
+    Args:
+        splits: The splits by their number of labelled images.
+        folder: Where to write the lists.
+        force: Whether a list that is there already and differs is replaced.
+
+    Raises:
+        UserError: If a list is there already, differs, and `force` is not set.
+    """
+    lists = {
+        folder / f'{number}_{part}.txt': getattr(split, part)
+        for number, split in splits.items()
+        for part in Split._fields
+    }
+    # All are looked at before any is written: experiments may rest on the lists that are there.
+    for path, names in lists.items():
+        if not force and path.exists() and read_list(path) != names:
+            raise UserError(f'{path}: exists and differs; expected a new folder or --force')
+    for path, names in lists.items():
+        write_list(path, names)
+    for number, split in splits.items():
+        print(f'{folder}/{number}_*.txt: {len(split.labeled)} labelled, {len(split.unlabeled)} not')
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs the tool.
+
+    Args:
+        argv: Arguments; `None` takes those of the process.
+    """
+    args = parse_args(argv)
+    with user_errors_as_one_line():
+        write_splits(make_splits(args), Path(args.out), args.force)
+
+
+if __name__ == '__main__':
+    main()
