@@ -1,5 +1,5 @@
-# The supervised loss is the annealed bootstrapped cross-entropy: η rises from 1/C to 0.9 over the first
-# 40 % of the training, on a log schedule.
+# The supervised loss is the annealed bootstrapped cross-entropy: η rises from 1/C to 0.9 over the
+# first 40 % of the training, on a log schedule.
 _base_ = './cct_r50_camvid_50.py'
 num_classes = 11
 model = dict(

@@ -1,5 +1,5 @@
-# Cityscapes at 512×1024 without augmentation. Paths are relative to the project root. A config names
-# its lists (`aachen/aachen_000000_000019` a line), which tools/make_splits.py writes to
+# Cityscapes at 512×1024 without augmentation. Paths are relative to the project root. A config
+# names its lists (`aachen/aachen_000000_000019` a line), which tools/make_splits.py writes to
 # data/splits/cityscapes.
 cityscapes_root = 'data/cityscapes'
 split_dir = 'data/splits/cityscapes'

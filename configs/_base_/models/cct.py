@@ -1,6 +1,6 @@
-# CCT without its backbone, in the paper's setting for VOC: 21 classes, 320×320 crops, z of 512
-# channels at stride 8, 30 auxiliary decoders. A backbone's file adds `backbone` and `neck`; a config
-# for other data names its image size, its number of classes and the classes that are context.
+# CCT without its encoder, in the paper's setting for VOC: 21 classes, 320×320 crops, z of 512
+# channels at stride 8, 30 auxiliary decoders. A backbone's file adds `backbone` and `neck`; a
+# config for other data names its image size, its number of classes and the context classes.
 num_classes = 21
 model = dict(
     type='CCTSegmentor',
@@ -9,7 +9,7 @@ model = dict(
         mean=[123.675, 116.28, 103.53],
         std=[58.395, 57.12, 57.375],
         bgr_to_rgb=True,
-        # smaller images are padded at the right and the bottom with the mean colour and ignored labels
+        # smaller images are padded right and below: mean colour, ignored labels
         size=(320, 320),
         pad_val=0,
         seg_pad_val=255,

@@ -1,5 +1,6 @@
-# mmpretrain's ConvNeXt-T. Its strides are fixed at 4, 8, 16, 32; MMSeg's joint pyramid upsampling fuses
-# the last three stages into a z of 4 × 128 channels at stride 8, in place of the pyramid pooling.
+# mmpretrain's ConvNeXt-T. Its strides are fixed at 4, 8, 16, 32; in place of the pyramid pooling,
+# MMSeg's joint pyramid upsampling fuses the last three stages into a z of 4 × 128 channels at
+# stride 8.
 _base_ = './cct.py'
 model = dict(
     backbone=dict(

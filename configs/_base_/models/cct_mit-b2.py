@@ -1,5 +1,5 @@
-# SegFormer's MiT-B2 at output stride 16: the last overlapping patch embedding keeps the resolution
-# (stride 1). Its weights fit as they are.
+# SegFormer's MiT-B2 at output stride 16: the last patch embedding keeps the resolution (stride 1).
+# The public weights fit as they are.
 _base_ = './cct.py'
 model = dict(
     data_preprocessor=dict(test_cfg=dict(size_divisor=16)),

@@ -1,5 +1,5 @@
-# Swin-T at output stride 16: the last patch merging keeps the resolution (stride 1). Its weights fit
-# as they are, all four stages are used, and the stages cost what they cost at stride 32 but the last.
+# Swin-T at output stride 16: the last patch merging keeps the resolution (stride 1). The public
+# weights fit as they are, and only the last stage costs more than at stride 32.
 _base_ = './cct.py'
 model = dict(
     data_preprocessor=dict(test_cfg=dict(size_divisor=16)),
