@@ -6,7 +6,8 @@ model = dict(
         widen_factor=1.0,
         strides=(1, 2, 2, 1, 1, 1, 1),
         dilations=(1, 1, 1, 2, 2, 4, 4),
-        out_indices=(6, ),
+        # MMSeg's MobileNetV2 gives a bare tensor for a single index
+        out_indices=(4, 6),
         norm_cfg=dict(type='BN', requires_grad=True),
         init_cfg=dict(type='Pretrained', checkpoint='mmcls://mobilenet_v2')),
     neck=dict(type='PSPNeck', in_channels=320, channels=128),
