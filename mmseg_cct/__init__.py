@@ -5,6 +5,7 @@ Importing this package registers every component, so a config needs one line:
 """
 
 from .stack import check_stack, explain_import_failure
+from .version import __version__
 
 # First of all: the imports below fail with a long traceback on a stack that does not fit.
 check_stack()
@@ -18,14 +19,12 @@ try:
         except ModuleNotFoundError as _error:
             if _error.name != f'{__name__}.{_name}':
                 raise
+    from .safe_globals import allow_numpy_dtypes
 except RuntimeError as error:
     explanation = explain_import_failure(error)
     if explanation is None:
         raise
     raise ImportError(explanation) from None
-
-from .safe_globals import allow_numpy_dtypes
-from .version import __version__
 
 allow_numpy_dtypes()
 

@@ -1,7 +1,7 @@
 """Lets `torch.load(weights_only=True)` read the checkpoints that mmengine writes.
 
-A checkpoint of mmengine holds numpy scalars in its message hub. mmengine allows some of numpy's dtypes, not float32,
-and falls back to the unsafe loader with a warning for the rest.
+A checkpoint of mmengine holds numpy scalars in its message hub. mmengine allows some of numpy's
+dtypes, not float32, and falls back to the unsafe loader with a warning for the rest.
 """
 
 import numpy as np
@@ -9,7 +9,8 @@ import torch
 
 
 def allow_numpy_dtypes() -> None:
-    """Adds numpy's plain number types to what `weights_only=True` accepts; torch before 2.4 does not need it."""
+    """Adds numpy's plain number types to what `weights_only=True` accepts."""
+    # torch before 2.4 has no such list and loads with weights_only=False.
     add_safe_globals = getattr(torch.serialization, 'add_safe_globals', None)
     if add_safe_globals is not None:
         codes = np.typecodes['AllInteger'] + np.typecodes['Float'] + '?'

@@ -1,6 +1,7 @@
 """Which distributions this package runs on, and what to do where they do not fit.
 
-setup.py runs this file for `MAINTAINED`, before anything is installed: only the standard library at module level.
+setup.py runs this file for `MAINTAINED` before anything is installed: only the standard library is
+imported at module level.
 """
 
 import re
@@ -83,7 +84,7 @@ def _torchvision_problem() -> str | None:
     if _version('torchvision') is None:
         return None
     for requirement in metadata.requires('torchvision') or []:
-        # 'torch==2.4.0' or, as some wheels write it, 'torch (>=2.14.0)'; not 'torchfoo' nor an extra's.
+        # 'torch==2.4.0' or, as some wheels write it, 'torch (>=2.14.0)'; no other name, no extra.
         match = re.fullmatch(r'torch\s*\(?([^;()]*)\)?\s*(?:;(.*))?', requirement)
         if match and 'extra' not in (match[2] or '') and not _fits(_version('torch'), match[1]):
             return _torchvision_line(f'it needs torch{match[1].strip()}')

@@ -1,0 +1,267 @@
+"""Predictions for a folder of images, written so that a stopped run can go on where it was."""
+
+import io
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import mmcv
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.dataset import BaseDataset
+from mmengine.registry import init_default_scope
+from mmengine.runner import load_checkpoint
+from mmseg.apis import inference_model, init_model
+from mmseg.registry import DATASETS
+from PIL import Image
+from tqdm import tqdm
+
+from mmseg_cct.datasets.splits import find_images
+from mmseg_cct.errors import UserError
+from mmseg_cct.launch import load_config, require_checkpoint
+
+# What the predictions in a folder were made with, so that two models never share one.
+RECORD = 'prediction.json'
+
+
+@dataclass
+class Summary:
+    """What became of the images.
+
+    Attributes:
+        written: Number of images predicted.
+        skipped: Number of images that an earlier run had finished.
+        failed: A line for each image that could not be read.
+    """
+
+    written: int = 0
+    skipped: int = 0
+    failed: list[str] = field(default_factory=list)
+
+
+def predict_images(
+    config_file: str,
+    checkpoint: str,
+    images: str,
+    out: str,
+    *,
+    options: dict[str, Any] | None = None,
+    device: str | None = None,
+    opacity: float = 0.5,
+) -> Summary:
+    """Segments images and writes `masks/NAME.png` and `overlays/NAME.png` for each.
+
+    A mask is a palette PNG of class ids, in the order of the classes that the checkpoint names.
+    Both files have the size of the image. An image whose files are there is skipped; one that
+    cannot be read is reported, and the rest goes on.
+
+    Args:
+        config_file: The config of the model.
+        checkpoint: The weights.
+        images: An image, or a folder that is searched with its subfolders.
+        out: Folder for the predictions.
+        options: Settings of the config to override, by dotted key.
+        device: Where to compute; by default the first GPU where there is one.
+        opacity: Weight of the class colours in an overlay, in [0, 1].
+
+    Returns:
+        What became of the images. A `UserError` says where a file is missing, the checkpoint does not
+        fit the config, or the folder holds predictions of another model.
+    """
+    todo = _find_images(images, out)
+    config = load_config(config_file, options or {})
+    require_checkpoint(checkpoint)
+    _record_origin(Path(out), config, checkpoint)
+
+    summary = Summary()
+    masks, overlays = Path(out) / 'masks', Path(out) / 'overlays'
+    remaining = {}
+    for name, path in todo.items():
+        # The overlay is written last, so it stands for both.
+        if (overlays / f'{name}.png').exists():
+            summary.skipped += 1
+        else:
+            remaining[name] = path
+    if not remaining:
+        return summary
+
+    model = load_model(config, checkpoint, device)
+    palette = np.array(model.dataset_meta['palette'], dtype=np.uint8)
+    progress = tqdm(remaining.items(), initial=summary.skipped, total=len(todo), unit='image')
+    for name, path in progress:
+        try:
+            image = _read(path)
+        except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
+            summary.failed.append(f'{path}: unreadable image ({" ".join(str(error).split())})')
+            continue
+        labels = inference_model(model, image).pred_sem_seg.data[0].cpu().numpy().astype(np.uint8)
+        colours = palette[labels]
+        overlay = image[..., ::-1] * (1.0 - opacity) + colours * opacity
+        _write(masks / f'{name}.png', Image.fromarray(labels), palette)
+        _write(overlays / f'{name}.png', Image.fromarray(overlay.round().astype(np.uint8)))
+        summary.written += 1
+    return summary
+
+
+def load_model(config: Config, checkpoint: str, device: str | None = None) -> Any:
+    """Builds a segmentor for `mmseg.apis.inference_model`.
+
+    Args:
+        config: The config.
+        checkpoint: The weights; they may lack the auxiliary decoders.
+        device: Where to compute; by default the first GPU where there is one.
+
+    Returns:
+        The model in evaluation mode, with `dataset_meta` (classes and palette) and `cfg`.
+
+    Raises:
+        UserError: The checkpoint is no checkpoint, or lacks weights or has them in other shapes.
+    """
+    device = device or ('cuda:0' if torch.cuda.is_available() else 'cpu')
+    if config.get('test_pipeline') is None:
+        config.test_pipeline = config.test_dataloader.dataset.pipeline
+    model = init_model(config, device=device)
+    expected = {name: value.shape for name, value in model.state_dict().items()}
+    try:
+        loaded = load_checkpoint(model, checkpoint, map_location='cpu', logger='silent')
+    except Exception as error:
+        line = ' '.join(f'{type(error).__name__}: {error}'.split())
+        raise UserError(f'{checkpoint}: not a checkpoint that can be loaded: {line}') from error
+    _check_fit(expected, loaded, checkpoint)
+
+    meta = {**_config_meta(config), **(loaded.get('meta', {}).get('dataset_meta') or {})}
+    num_classes = model.decode_head.num_classes
+    if num_classes > 256:
+        raise UserError(f'{checkpoint}: {num_classes} classes; a palette PNG holds at most 256')
+    if len(meta.get('classes') or ()) != num_classes:
+        meta['classes'] = tuple(f'class {index}' for index in range(num_classes))
+    if len(meta.get('palette') or ()) != num_classes:
+        meta['palette'] = [list(colour) for colour in voc_colours(num_classes)]
+    model.dataset_meta = meta
+    return model
+
+
+def voc_colours(count: int) -> list[tuple[int, int, int]]:
+    """The PASCAL VOC colour map, for classes that have no colours of their own.
+
+    Args:
+        count: Number of colours, at most 256.
+
+    Returns:
+        Distinct RGB colours; the first is black.
+    """
+    colours = []
+    for label in range(count):
+        # Bits 3k, 3k + 1 and 3k + 2 of the label become bit 7 - k of red, green and blue.
+        red, green, blue = (
+            sum((label >> (3 * k + channel) & 1) << (7 - k) for k in range(3))
+            for channel in range(3)
+        )
+        colours.append((red, green, blue))
+    return colours
+
+
+def _find_images(images: str, out: str) -> dict[str, Path]:
+    path = Path(images)
+    if path.is_file():
+        return {path.stem: path}
+    if path.is_dir() and path.resolve() in (Path(out).resolve(), *Path(out).resolve().parents):
+        raise UserError(f'--out: {out} lies in the folder of images; expected another place')
+    return find_images(path)
+
+
+def _record_origin(out: Path, config: Config, checkpoint: str) -> None:
+    """Writes what the predictions are made with, or checks that it is what earlier ones were."""
+    origin: dict[str, Any] = {'config': config.filename, 'checkpoint': os.path.abspath(checkpoint)}
+    if os.path.isfile(checkpoint):
+        stat = os.stat(checkpoint)
+        origin.update(bytes=stat.st_size, modified=stat.st_mtime)
+    record = out / RECORD
+    if record.exists():
+        earlier = json.loads(record.read_text(encoding='utf-8'))
+        if earlier != origin:
+            raise UserError(
+                f'--out: {out} holds predictions of {earlier.get("checkpoint")} as it was then; '
+                'expected the same config and checkpoint, or another folder'
+            )
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    _replace(record, (json.dumps(origin, indent=2) + '\n').encode())
+
+
+def _check_fit(expected: dict[str, torch.Size], loaded: dict, checkpoint: str) -> None:
+    state = loaded.get('state_dict', loaded)
+    found = {
+        name.removeprefix('module.'): getattr(value, 'shape', ()) for name, value in state.items()
+    }
+    wrong = [
+        f'{name} is {tuple(found[name]) if name in found else "missing"}, expected {tuple(shape)}'
+        for name, shape in expected.items()
+        # The auxiliary decoders do not run at inference, and published checkpoints have none.
+        if not name.startswith('auxiliary_head.') and found.get(name) != shape
+    ]
+    if wrong:
+        raise UserError(
+            f'{checkpoint}: does not fit the config in {len(wrong)} of {len(expected)} entries, '
+            f'the first: {wrong[0]}'
+        )
+
+
+def _config_meta(config: Config) -> dict[str, Any]:
+    """Classes and palette of the first data set in a config that names some."""
+    init_default_scope(config.get('default_scope', 'mmseg'))
+    for dataset in _datasets(config):
+        kind = dataset['type']
+        kind = DATASETS.get(kind) if isinstance(kind, str) else kind
+        if isinstance(kind, type) and issubclass(kind, BaseDataset):
+            meta = {**getattr(kind, 'METAINFO', {}), **(dataset.get('metainfo') or {})}
+            if classes := dataset.get('classes'):  # FolderDataset
+                meta.update(classes=tuple(classes), palette=dataset.get('palette'))
+            if meta.get('classes'):
+                return meta
+    return {}
+
+
+def _datasets(config: Config) -> Iterator[dict[str, Any]]:
+    todo: list[Any] = [
+        config.get(f'{split}_dataloader', {}).get('dataset') for split in ('test', 'val', 'train')
+    ]
+    while todo:
+        dataset = todo.pop(0)
+        if isinstance(dataset, Sequence) and not isinstance(dataset, str):
+            todo[:0] = dataset
+        elif isinstance(dataset, dict) and 'type' in dataset:
+            yield dataset
+            # Inside wrappers: mmengine's, and SemiSegDataset.
+            todo[:0] = [dataset.get(key) for key in ('dataset', 'datasets', 'labeled')]
+
+
+def _read(path: Path) -> np.ndarray:
+    """Reads an image as MMSeg's pipelines do: (H, W, 3), BGR, turned as its EXIF tag says."""
+    data = path.read_bytes()
+    with Image.open(io.BytesIO(data)) as image:
+        image.load()  # OpenCV reads a truncated file without an error and makes up the rest
+    decoded = mmcv.imfrombytes(data)
+    if decoded is None:
+        raise ValueError('not an image format that OpenCV decodes')
+    return decoded
+
+
+def _write(path: Path, image: Image.Image, palette: np.ndarray | None = None) -> None:
+    if palette is not None:
+        image.putpalette(palette.tobytes())
+    buffer = io.BytesIO()
+    image.save(buffer, format='PNG')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(path, buffer.getvalue())
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Writes a file as a whole or not at all."""
+    part = path.with_name(f'.{path.name}.part')
+    part.write_bytes(data)
+    os.replace(part, path)

@@ -1,0 +1,312 @@
+"""What tools/train.py and tools/test.py share: from the command line's values to a Runner.
+
+Training, evaluation, logging and resuming are mmengine's. What is added here: the settings that
+depend on the device (DDP, SyncBN and mixed precision on a CPU), and one line for a user's mistake.
+"""
+
+import argparse
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import torch.distributed
+from mmengine.config import Config, DictAction
+from mmengine.device import get_device
+from mmengine.logging import print_log
+from mmengine.registry import RUNNERS
+from mmengine.runner import Runner, find_latest_checkpoint
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.pretrained import fetch_pretrained_weights
+
+# What a scheduler may call the iteration at which it ends.
+_SCHEDULER_ENDS = ('end', 'T_max', 'total_steps')
+
+
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that training and testing have in common.
+
+    Args:
+        parser: Where to add them.
+    """
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=DictAction,
+        default={},
+        metavar='KEY=VALUE',
+        help='settings of the config to override, as in train_cfg.max_iters=2000; a list is '
+        'key="[a,b]" or key=a,b, without spaces',
+    )
+    parser.add_argument(
+        '--launcher',
+        choices=['none', 'pytorch', 'slurm', 'mpi'],
+        default='none',
+        help='what started the processes of a distributed run; dist_*.sh and slurm_*.sh set it',
+    )
+    # torch.distributed.launch passes it, in either spelling; torchrun sets LOCAL_RANK.
+    parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
+
+
+def prepare_training(
+    config_file: str,
+    *,
+    work_dir: str | None = None,
+    resume: str | None = None,
+    amp: bool = False,
+    options: dict[str, Any] | None = None,
+    launcher: str = 'none',
+) -> Config:
+    """Makes the config of a training run, its weights fetched and its checkpoint found.
+
+    Args:
+        config_file: The config.
+        work_dir: Where to write; by default the config's own `work_dir` or `work_dirs/<config>`.
+        resume: `'auto'` for the latest checkpoint in the work directory, or a checkpoint file.
+        amp: Whether to train in mixed precision.
+        options: Settings of the config to override, by dotted key. Where they change
+            `train_cfg.max_iters`, schedulers that ended at the old value end at the new one.
+        launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
+
+    Returns:
+        The config for `train`.
+
+    Raises:
+        UserError: A file is missing, or the settings do not fit the device or each other.
+    """
+    options = options or {}
+    config = load_config(config_file, options)
+    config.work_dir = work_dir or config.get('work_dir') or _default_work_dir(config_file)
+    for key in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
+        if config.get(key) is None:
+            raise UserError(f'{config_file}: no {key}; expected a config for training')
+    if amp:
+        _enable_amp(config)
+    if resume is not None:
+        _resume(config, resume)
+    fetch_pretrained_weights(config.model)
+    return _fit_to_device(config, launcher)
+
+
+def prepare_test(
+    config_file: str,
+    checkpoint: str,
+    *,
+    work_dir: str | None = None,
+    out: str | None = None,
+    show: bool = False,
+    show_dir: str | None = None,
+    wait_time: float = 2.0,
+    tta: bool = False,
+    options: dict[str, Any] | None = None,
+    launcher: str = 'none',
+) -> Config:
+    """Makes the config of a test run.
+
+    Args:
+        config_file: The config.
+        checkpoint: The weights to test.
+        work_dir: Where to write. The runner dumps its config there, so it is never the training's
+            own directory: `test` below that is used instead, which is the default too.
+        out: Folder for the predictions as PNGs of class ids.
+        show: Whether to show each prediction in a window.
+        show_dir: Folder for painted predictions, within the run's directory.
+        wait_time: Seconds that a window stays.
+        tta: Whether to average over the config's `tta_pipeline`.
+        options: Settings of the config to override, by dotted key.
+        launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
+
+    Returns:
+        The config for `test`.
+
+    Raises:
+        UserError: A file is missing, or the config lacks what an option needs.
+    """
+    config = load_config(config_file, options or {})
+    require_checkpoint(checkpoint)
+    config.load_from, config.resume = checkpoint, False
+    trained_in = config.get('work_dir') or _default_work_dir(config_file)
+    config.work_dir = work_dir or os.path.join(trained_in, 'test')
+    if os.path.isfile(os.path.join(config.work_dir, 'last_checkpoint')):
+        config.work_dir = os.path.join(config.work_dir, 'test')
+
+    needed = ['test_dataloader', 'test_evaluator', 'test_cfg']
+    needed += ['tta_model', 'tta_pipeline'] if tta else []
+    needed += ['visualizer'] if show or show_dir else []
+    for key in needed:
+        if config.get(key) is None:
+            raise UserError(f'{config_file}: no {key}; expected one for this test')
+    if tta:
+        config.test_dataloader.dataset.pipeline = config.tta_pipeline
+        config.tta_model.module = config.model
+        config.model = config.tta_model
+    if show or show_dir:
+        hook = config.setdefault('default_hooks', {}).setdefault('visualization', {})
+        hook.setdefault('type', 'SegVisualizationHook')
+        hook.update(draw=True, interval=1, show=show, wait_time=wait_time)
+        if show_dir:
+            config.visualizer.save_dir = show_dir
+    if out is not None:
+        evaluators = config.test_evaluator
+        for evaluator in evaluators if isinstance(evaluators, (list, tuple)) else [evaluators]:
+            evaluator.update(output_dir=out, keep_results=True)
+    return _fit_to_device(config, launcher)
+
+
+def train(config: Config) -> None:
+    """Trains.
+
+    Args:
+        config: From `prepare_training`.
+    """
+    _run(config, 'train')
+
+
+def test(config: Config) -> dict[str, float]:
+    """Tests.
+
+    Args:
+        config: From `prepare_test`.
+
+    Returns:
+        The metrics by name.
+    """
+    return _run(config, 'test')
+
+
+def load_config(config_file: str, options: dict[str, Any]) -> Config:
+    """Reads a config and overrides settings in it.
+
+    Args:
+        config_file: The config.
+        options: Settings to override, by dotted key.
+
+    Returns:
+        The config.
+
+    Raises:
+        UserError: The file is missing or does not run, or an option does not fit it.
+    """
+    if not os.path.isfile(config_file):
+        raise UserError(f'{config_file}: no such config file')
+    try:
+        config = Config.fromfile(config_file)
+    except Exception as error:
+        # A config is Python, so it can fail in any way, and any way is the config's mistake. Where
+        # an import failed, mmengine's error says which, and the error before it says why.
+        cause = f' ({error.__context__})' if isinstance(error, ImportError) else ''
+        line = ' '.join(f'{type(error).__name__}: {error}{cause}'.split())
+        raise UserError(f'{config_file}: this config does not load: {line}') from error
+
+    old_max_iters = config.get('train_cfg', {}).get('max_iters')
+    for key in options:
+        if not _has(config, key):
+            message = f'--cfg-options {key}: a new key, the config has none of this name'
+            print_log(message, logger='current', level=logging.WARNING)
+    try:
+        config.merge_from_dict(options)
+    except Exception as error:
+        line = ' '.join(str(error).split())
+        raise UserError(f'--cfg-options: does not fit {config_file}: {line}') from error
+    if not any(key.split('.')[0] == 'param_scheduler' for key in options):
+        _end_schedulers_with_training(config, old_max_iters)
+    return config
+
+
+def require_checkpoint(checkpoint: str) -> None:
+    """Checks that a checkpoint is there; addresses are left to mmengine.
+
+    Args:
+        checkpoint: File or address.
+
+    Raises:
+        UserError: It is not.
+    """
+    if '://' not in checkpoint and not os.path.isfile(checkpoint):
+        raise UserError(f'{checkpoint}: no such checkpoint file')
+
+
+def _default_work_dir(config_file: str) -> str:
+    return os.path.join('work_dirs', Path(config_file).stem)
+
+
+def _has(config: Any, key: str) -> bool:
+    for name in key.split('.'):
+        if isinstance(config, (list, tuple)) and name.isdigit() and int(name) < len(config):
+            config = config[int(name)]
+        elif hasattr(config, 'keys') and name in config:
+            config = config[name]
+        else:
+            return False
+    return True
+
+
+def _end_schedulers_with_training(config: Config, old_max_iters: int | None) -> None:
+    """Moves the end of every scheduler that ended with the training to its new end."""
+    new_max_iters = config.get('train_cfg', {}).get('max_iters')
+    schedulers = config.get('param_scheduler') or []
+    for scheduler in schedulers if isinstance(schedulers, list) else [schedulers]:
+        if scheduler.get('by_epoch', True) or old_max_iters is None:
+            continue
+        for key in _SCHEDULER_ENDS:
+            if scheduler.get(key) == old_max_iters:
+                scheduler[key] = new_max_iters
+
+
+def _enable_amp(config: Config) -> None:
+    kind = config.optim_wrapper.setdefault('type', 'OptimWrapper')
+    if kind == 'OptimWrapper':
+        config.optim_wrapper.update(type='AmpOptimWrapper', loss_scale='dynamic')
+    elif kind not in ('AmpOptimWrapper', 'CPUAmpOptimWrapper'):
+        raise UserError(f'--amp: optim_wrapper.type is {kind}; expected OptimWrapper')
+
+
+def _resume(config: Config, resume: str) -> None:
+    checkpoint = find_latest_checkpoint(config.work_dir) if resume == 'auto' else resume
+    if checkpoint is None:
+        message = f'--resume: no checkpoint in {config.work_dir}, training starts at iteration 0'
+        print_log(message, logger='current', level=logging.WARNING)
+        return
+    require_checkpoint(checkpoint)
+    # mmengine resumes from `load_from` where both are set.
+    config.load_from, config.resume = checkpoint, True
+
+
+def _fit_to_device(config: Config, launcher: str) -> Config:
+    """Sets what depends on the device; a config is written for GPUs."""
+    config.launcher = launcher
+    if get_device() != 'cpu':
+        return config
+    wrapper = config.get('optim_wrapper') or {}
+    if wrapper.get('type') == 'AmpOptimWrapper':
+        wrapper.type = 'CPUAmpOptimWrapper'
+        for key in ('loss_scale', 'dtype', 'use_fsdp'):
+            wrapper.pop(key, None)
+    if launcher == 'none':
+        return config
+    if launcher != 'pytorch':
+        raise UserError(f'--launcher {launcher}: needs GPUs; on CPUs start with tools/dist_*.sh')
+    # torch has no SyncBN on the CPU, and DDP wants no device ids there.
+    config.pop('sync_bn', None)
+    config.model_wrapper_cfg = {
+        'type': 'MMDistributedDataParallel',
+        'broadcast_buffers': False,
+        'find_unused_parameters': config.get('find_unused_parameters', False),
+        **(config.get('model_wrapper_cfg') or {}),
+        'device_ids': None,
+    }
+    return config
+
+
+def _run(config: Config, what: str) -> Any:
+    # mmengine's own start of a process group selects a CUDA device; it keeps a group that is there.
+    own_group = config.launcher != 'none' and get_device() == 'cpu'
+    if own_group:
+        torch.distributed.init_process_group('gloo')
+    try:
+        runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
+        return getattr(runner, what)()
+    finally:
+        if own_group:
+            torch.distributed.destroy_process_group()

@@ -1,0 +1,79 @@
+#!/usr/bin/env python
+"""Segments an image or a folder of images of any size.
+
+For each image it writes DIR/masks/NAME.png, a palette PNG of class ids, and DIR/overlays/NAME.png.
+A run that was stopped goes on where it was. Images that cannot be read are reported and skipped,
+and the exit code is 1 then.
+
+Example:
+    python tools/predict.py CONFIG CHECKPOINT photos --out predictions
+"""
+
+import argparse
+import sys
+
+from mmengine.config import DictAction
+
+from mmseg_cct.errors import user_errors_as_one_line
+from mmseg_cct.inference import predict_images
+
+
+def _opacity(value: str) -> float:
+    opacity = float(value)
+    if not 0.0 <= opacity <= 1.0:
+        raise argparse.ArgumentTypeError(f'{value}; expected a number in [0, 1]')
+    return opacity
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('config', help='the config file')
+    parser.add_argument('checkpoint', help='the checkpoint file')
+    parser.add_argument('input', help='an image, or a folder of images with its subfolders')
+    parser.add_argument('--out', required=True, metavar='DIR', help='folder for the predictions')
+    parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')
+    parser.add_argument(
+        '--opacity', type=_opacity, default=0.5, help='of the overlays, in [0, 1] (default: 0.5)'
+    )
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=DictAction,
+        default={},
+        metavar='KEY=VALUE',
+        help='settings of the config to override',
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Predicts as the command line says.
+
+    Returns:
+        The exit code: 1 where an image could not be read.
+    """
+    args = parse_args()
+    with user_errors_as_one_line():
+        summary = predict_images(
+            args.config,
+            args.checkpoint,
+            args.input,
+            args.out,
+            options=args.cfg_options,
+            device=args.device,
+            opacity=args.opacity,
+        )
+    for line in summary.failed:
+        print(f'error: {line}', file=sys.stderr)
+    print(
+        f'{summary.written} written to {args.out}, {summary.skipped} there already, '
+        f'{len(summary.failed)} unreadable'
+    )
+    return 1 if summary.failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

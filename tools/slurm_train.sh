@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Training under Slurm, one process per GPU.
+# Usage: [GPUS=4 GPUS_PER_NODE=4 CPUS_PER_TASK=5 SRUN_ARGS=] bash tools/slurm_train.sh PARTITION JOB_NAME CONFIG [options of train.py]
+set -euo pipefail
+PARTITION=${1:?usage: slurm_train.sh PARTITION JOB_NAME CONFIG [options of train.py]}
+JOB_NAME=${2:?usage: slurm_train.sh PARTITION JOB_NAME CONFIG [options of train.py]}
+CONFIG=${3:?usage: slurm_train.sh PARTITION JOB_NAME CONFIG [options of train.py]}
+TOOLS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+GPUS=${GPUS:-4}
+GPUS_PER_NODE=${GPUS_PER_NODE:-4}
+
+# SRUN_ARGS holds several words, so it is not quoted.
+# shellcheck disable=SC2086
+PYTHONPATH=$TOOLS/..${PYTHONPATH:+:$PYTHONPATH} exec srun -p "$PARTITION" \
+    --job-name="$JOB_NAME" \
+    --gres=gpu:"$GPUS_PER_NODE" \
+    --ntasks="$GPUS" \
+    --ntasks-per-node="$GPUS_PER_NODE" \
+    --cpus-per-task="${CPUS_PER_TASK:-5}" \
+    --kill-on-bad-exit=1 \
+    ${SRUN_ARGS:-} \
+    python -u "$TOOLS/train.py" "$CONFIG" --launcher slurm "${@:4}"

@@ -1,0 +1,68 @@
+#!/usr/bin/env python
+"""Evaluates a checkpoint on the test set of a config.
+
+Examples:
+    python tools/test.py CONFIG CHECKPOINT
+    python tools/test.py CONFIG CHECKPOINT --tta
+    python tools/test.py CONFIG CHECKPOINT --out predictions --show-dir painted
+"""
+
+import argparse
+import os
+
+from mmseg_cct.errors import user_errors_as_one_line
+from mmseg_cct.launch import add_common_arguments, prepare_test, test
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('config', help='the config file')
+    parser.add_argument('checkpoint', help='the checkpoint file')
+    parser.add_argument(
+        '--work-dir',
+        help='where to write the metrics and the log (default: test/ in the work directory of the '
+        'training, whose own files are never overwritten)',
+    )
+    parser.add_argument('--out', metavar='DIR', help='write the predictions as PNGs of class ids')
+    parser.add_argument('--show', action='store_true', help='show each prediction in a window')
+    parser.add_argument(
+        '--show-dir', metavar='DIR', help='write painted predictions into work_dir/<time>/DIR'
+    )
+    parser.add_argument(
+        '--wait-time', type=float, default=2.0, help='seconds that a window stays (default: 2)'
+    )
+    parser.add_argument(
+        '--tta',
+        action='store_true',
+        help='average the probabilities over the scales and flips of the tta_pipeline',
+    )
+    add_common_arguments(parser)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Tests as the command line says."""
+    args = parse_args()
+    os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
+    with user_errors_as_one_line():
+        test(
+            prepare_test(
+                args.config,
+                args.checkpoint,
+                work_dir=args.work_dir,
+                out=args.out,
+                show=args.show,
+                show_dir=args.show_dir,
+                wait_time=args.wait_time,
+                tta=args.tta,
+                options=args.cfg_options,
+                launcher=args.launcher,
+            )
+        )
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,63 @@
+#!/usr/bin/env python
+"""Trains a config: cross-consistency training, a supervised baseline or any other MMSeg config.
+
+Examples:
+    python tools/train.py configs/cct/cct_mbv2_camvid_50.py
+    python tools/train.py configs/cct/cct_mbv2_camvid_50.py --resume
+    python tools/train.py CONFIG --amp --cfg-options train_cfg.max_iters=2000
+"""
+
+import argparse
+import os
+
+from mmseg_cct.errors import user_errors_as_one_line
+from mmseg_cct.launch import add_common_arguments, prepare_training, train
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog='A new train_cfg.max_iters moves the end of the learning rate schedule with it, '
+        'unless param_scheduler\nis overridden too. Ramps are fractions of the training and follow '
+        'anyway.',
+    )
+    parser.add_argument('config', help='the config file')
+    parser.add_argument('--work-dir', help='where to write (default: work_dirs/<config>)')
+    parser.add_argument(
+        '--resume',
+        nargs='?',
+        const='auto',
+        metavar='CHECKPOINT',
+        help='continue from this checkpoint; without a value from the latest in the work directory',
+    )
+    parser.add_argument(
+        '--amp',
+        action='store_true',
+        help='mixed precision: float16 with loss scaling on a GPU (bfloat16: --cfg-options '
+        'optim_wrapper.dtype=bfloat16), bfloat16 on a CPU',
+    )
+    add_common_arguments(parser)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Trains as the command line says."""
+    args = parse_args()
+    os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
+    with user_errors_as_one_line():
+        train(
+            prepare_training(
+                args.config,
+                work_dir=args.work_dir,
+                resume=args.resume,
+                amp=args.amp,
+                options=args.cfg_options,
+                launcher=args.launcher,
+            )
+        )
+
+
+if __name__ == '__main__':
+    main()
