@@ -1,0 +1,336 @@
+"""Every shipped config: parsed, dumped, compared with its baseline, built and stepped once."""
+
+import copy
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmcv.transforms import Compose
+from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.runner import Runner
+from mmengine.structures import PixelData
+from mmseg.registry import DATASETS, MODELS
+from mmseg.structures import SegDataSample
+from PIL import Image
+
+import mmseg_cct  # noqa: F401 (registers the components)
+
+CONFIGS = Path(__file__).parents[1] / 'configs'
+ALL = sorted(
+    path.relative_to(CONFIGS).as_posix()
+    for path in CONFIGS.rglob('*.py')
+    if '_base_' not in path.parts
+)
+CCT = [name for name in ALL if name.startswith('cct/')]
+CROP = 64
+TRAIN_SETS = {'voc': 10582, 'cityscapes': 2975, 'camvid': 367}
+PAPER_DECODERS = dict(
+    vat=2, dropout=6, guided_cutout=6, context_masking=2, object_masking=2, feature_drop=6,
+    feature_noise=6,
+)  # fmt: skip
+
+
+@cache
+def parse(name):
+    return Config.fromfile(CONFIGS / name)
+
+
+def load(name):
+    """A config that a test may change, with no weights to fetch."""
+    config = copy.deepcopy(parse(name))
+    config.model.backbone.pop('init_cfg', None)
+    if 'pretrained' in config.model.backbone:  # timm
+        config.model.backbone.pretrained = False
+    return config
+
+
+def classes_of(dataset):
+    own = (dataset.get('metainfo') or {}).get('classes')
+    return tuple(own or DATASETS.get(dataset.type).METAINFO['classes'])
+
+
+def is_baseline(config):
+    return config.train_dataloader.dataset.get('unlabeled') is None
+
+
+def distinct_models():
+    """The first config of each model there is: configs that differ by their lists share one."""
+    first = {}
+    for name in ALL:
+        first.setdefault(json.dumps(parse(name).model.to_dict(), sort_keys=True), name)
+    return list(first.values())
+
+
+def random_batch(classes, seed=0):
+    """Two labelled and two unlabelled images as the data loader gives them."""
+    generator = np.random.default_rng(seed)
+    batch = dict(inputs={}, data_samples={})
+    for branch in ('labeled', 'unlabeled'):
+        images, samples = [], []
+        for _ in range(2):
+            images.append(torch.from_numpy(generator.integers(0, 256, (3, CROP, CROP), np.uint8)))
+            sample = SegDataSample(metainfo=dict(ori_shape=(CROP, CROP), classes=classes))
+            if branch == 'labeled':
+                labels = generator.integers(0, len(classes), (1, CROP, CROP))
+                sample.gt_sem_seg = PixelData(data=torch.from_numpy(labels))
+            samples.append(sample)
+        batch['inputs'][branch], batch['data_samples'][branch] = images, samples
+    return batch
+
+
+@pytest.mark.parametrize('name', ALL)
+def test_a_dumped_config_reads_back_the_same(name, tmp_path):
+    config = parse(name)
+    config.dump(tmp_path / 'dump.py')
+    assert Config.fromfile(tmp_path / 'dump.py').to_dict() == config.to_dict()
+
+
+@pytest.mark.parametrize('name', ALL)
+def test_classes_strides_and_sizes_agree(name):
+    config = parse(name)
+    model, dataset = config.model, config.train_dataloader.dataset
+    classes = classes_of(dataset.labeled)
+    heads = [model.decode_head] + ([] if is_baseline(config) else [model.auxiliary_head])
+    for head in heads:
+        assert head.num_classes == len(classes)
+        assert head.stride == model.decode_head.stride
+        assert head.in_channels == model.decode_head.in_channels
+    for loader in (config.val_dataloader, config.test_dataloader):
+        assert classes_of(loader.dataset) == classes
+    if not is_baseline(config):
+        assert classes_of(dataset.unlabeled) == classes
+        assert set(model.auxiliary_head.context_classes) < set(classes)
+    preprocessor = model.data_preprocessor
+    assert all(side % model.decode_head.stride == 0 for side in preprocessor.size)
+    assert preprocessor.test_cfg.size_divisor % model.decode_head.stride == 0
+
+
+@pytest.mark.parametrize('name', ALL)
+def test_the_schedule_ends_with_the_training(name):
+    config = parse(name)
+    schedulers = config.param_scheduler
+    last = schedulers[-1] if isinstance(schedulers, (list, tuple)) else schedulers
+    assert (last.type, last.end, last.by_epoch, last.eta_min) == (
+        'PolyLR', config.train_cfg.max_iters, False, 0.0,
+    )  # fmt: skip
+    assert config.train_cfg.max_iters % config.train_cfg.val_interval == 0
+    checkpoint = config.default_hooks.checkpoint
+    assert (checkpoint.interval, checkpoint.save_best) == (config.train_cfg.val_interval, 'mIoU')
+    assert config.randomness.seed == 0
+    assert sum(hook.type == 'IterationSeedHook' for hook in config.custom_hooks) == 1
+
+
+@pytest.mark.parametrize('name', CCT)
+def test_lists_and_iterations_fit_the_number_of_labels(name):
+    config = parse(name)
+    stem = Path(name).stem.removesuffix('_abce')
+    _, _, dataset_name, num_labeled = stem.split('_')
+    dataset = config.train_dataloader.dataset
+    lists = [dataset.labeled.ann_file, dataset.unlabeled.ann_file]
+    assert [Path(file).name for file in lists] == [
+        f'{num_labeled}_labeled.txt', f'{num_labeled}_unlabeled.txt',
+    ]  # fmt: skip
+    total = TRAIN_SETS[dataset_name]
+    if 'mbv2' not in name:  # shortened for two cores
+        epoch = (total - int(num_labeled)) // config.train_dataloader.batch_size
+        assert config.train_cfg.max_iters == 50 * epoch
+    if dataset_name == 'camvid':  # the lists are in the project
+        labeled, unlabeled = (set(Path(file).read_text().split()) for file in lists)
+        assert len(labeled) == int(num_labeled)
+        assert len(unlabeled) == total - int(num_labeled)
+        assert not labeled & unlabeled
+    else:
+        assert {str(Path(file).parent) for file in lists} == {f'data/splits/{dataset_name}'}
+
+
+@pytest.mark.parametrize('name', CCT)
+def test_the_papers_settings(name):
+    config = parse(name)
+    bank = config.model.auxiliary_head
+    assert config.model.type == 'CCTSegmentor'
+    assert {key: item.num_decoders for key, item in bank.perturbations.items()} == PAPER_DECODERS
+    assert bank.perturbations.vat.epsilon == 2.0
+    assert bank.perturbations.vat.xi == 1e-6
+    assert bank.perturbations.dropout.drop_ratio == 0.5
+    assert bank.perturbations.guided_cutout.side_ratio == 0.4
+    assert tuple(bank.perturbations.feature_drop.threshold_range) == (0.6, 0.9)
+    assert bank.perturbations.feature_noise.noise_range == 0.3
+    assert bank.loss_consistency == dict(type='MSEConsistency', loss_weight=30.0)
+    ramps = {hook.attribute: hook for hook in config.custom_hooks if hook.type == 'RampUpHook'}
+    ramp = ramps['auxiliary_head.loss_consistency.loss_weight']
+    assert (ramp.schedule, ramp.start, ramp.end, ramp.length) == ('exp', 0.0, 30.0, 0.1)
+    if 'abce' in name:
+        ramp = ramps['decode_head.loss_decode.threshold']
+        assert (ramp.schedule, ramp.start, ramp.end, ramp.length) == ('log', 1 / 11, 0.9, 0.4)
+    if config.optim_wrapper.optimizer.type == 'SGD':
+        optimizer = config.optim_wrapper.optimizer
+        assert (optimizer.lr, optimizer.momentum, optimizer.weight_decay) == (1e-2, 0.9, 1e-4)
+        assert config.optim_wrapper.paramwise_cfg.custom_keys['backbone.'].lr_mult == 0.1
+        assert config.param_scheduler.power == 0.9
+    test_time = config.tta_pipeline[-1].transforms
+    assert (len(test_time[0]), len(test_time[1])) == (5, 2)
+
+
+def test_the_papers_voc_augmentation():
+    config = parse('cct/cct_r50_voc_1464.py')
+    resize, crop, flip = config.train_dataloader.dataset.labeled.pipeline[2:5]
+    assert tuple(resize.scale) == (400, 400)
+    assert tuple(resize.ratio_range) == (0.5, 2.0)
+    assert tuple(crop.crop_size) == tuple(config.model.data_preprocessor.size) == (320, 320)
+    assert flip.prob == 0.5
+    assert config.train_dataloader.batch_size == 10
+
+
+def test_every_cct_config_has_a_baseline():
+    twins = {name.replace('cct/cct_', 'baselines/supervised_') for name in CCT}
+    assert twins == {name for name in ALL if name.startswith('baselines/')}
+
+
+@pytest.mark.parametrize('name', CCT)
+def test_the_baseline_differs_in_nothing_but_the_unlabelled_images(name):
+    cct = parse(name).to_dict()
+    baseline = parse(name.replace('cct/cct_', 'baselines/supervised_')).to_dict()
+    assert baseline['model'].pop('type') == 'EncoderDecoder'
+    assert baseline['model'].pop('auxiliary_head') is None
+    assert baseline['train_dataloader']['dataset'].pop('unlabeled') is None
+    del cct['model']['type'], cct['model']['auxiliary_head']
+    del cct['train_dataloader']['dataset']['unlabeled']
+    cct['custom_hooks'] = [
+        hook
+        for hook in cct['custom_hooks']
+        if not hook.get('attribute', '').startswith('auxiliary_head')
+    ]
+    assert baseline == cct
+
+
+@pytest.mark.parametrize('name', distinct_models())
+def test_builds_and_makes_one_step(name):
+    torch.manual_seed(0)
+    config = load(name)
+    if 'mmpretrain.' in config.model.backbone.type:
+        pytest.importorskip('mmpretrain', reason='its backbone is from mmpretrain (extra `weak`)')
+    if 'TIMM' in config.model.backbone.type:
+        pytest.importorskip('timm', reason='its backbone is from timm')
+    config.model.data_preprocessor.size = (CROP, CROP)
+    classes = classes_of(config.train_dataloader.dataset.labeled)
+    model = MODELS.build(config.model)
+    optim_wrapper = build_optim_wrapper(model, config.optim_wrapper)
+    batch = random_batch(classes)
+    if is_baseline(config):
+        batch = {key: value['labeled'] for key, value in batch.items()}
+    losses = {}
+    parse_losses = model.parse_losses
+
+    def keep(outputs):
+        losses.update(outputs)
+        return parse_losses(outputs)
+
+    model.parse_losses = keep
+    model.train()
+    model.train_step(batch, optim_wrapper)
+
+    assert torch.isfinite(torch.stack([value.detach().mean() for value in losses.values()])).all()
+    expected = {'decode.loss_ce'} if is_baseline(config) else {'decode.loss_ce', 'aux.loss'}
+    assert {key for key in losses if 'loss' in key} == expected
+    # DDP runs without `find_unused_parameters`
+    assert [key for key, value in model.named_parameters() if value.grad is None] == []
+
+    height, width = CROP + 7, CROP - 5  # no multiple of the stride
+    image = torch.randint(0, 256, (3, height, width), dtype=torch.uint8)
+    sample = SegDataSample(
+        metainfo=dict(ori_shape=(height, width), img_shape=(height, width), img_path='image')
+    )
+    model.eval()
+    (result,) = model.test_step(dict(inputs=[image], data_samples=[sample]))
+    assert result.pred_sem_seg.shape == (height, width)
+    assert result.seg_logits.data.shape == (len(classes), height, width)
+
+
+def write_image(path, mode='RGB', size=(96, 64), classes=11):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    generator = np.random.default_rng(0)
+    shape = (size[1], size[0]) + ((3,) if mode == 'RGB' else ())
+    top = 256 if mode == 'RGB' else classes
+    Image.fromarray(generator.integers(0, top, shape, np.uint8), mode).save(path)
+
+
+def write_voc(stems):
+    root = Path('data/VOCdevkit/VOC2012')
+    for stem in stems:
+        write_image(root / f'JPEGImages/{stem}.jpg')
+        write_image(root / f'SegmentationClass/{stem}.png', 'L')
+    for stem in stems[:2]:
+        write_image(root / f'SegmentationClassAug/{stem}.png', 'L')
+    lists = root / 'ImageSets/Segmentation'
+    lists.mkdir(parents=True)
+    (lists / 'val.txt').write_text(stems[4])
+    return 'data/splits/voc'
+
+
+def write_cityscapes(stems):
+    root = Path('data/cityscapes')
+    for index, stem in enumerate(stems):
+        split = 'val' if index == 4 else 'train'
+        write_image(root / f'leftImg8bit/{split}/{stem}_leftImg8bit.png')
+        if index not in (2, 3):
+            write_image(root / f'gtFine/{split}/{stem}_gtFine_labelTrainIds.png', 'L')
+    return 'data/splits/cityscapes'
+
+
+def write_camvid(stems):
+    root = Path('data/camvid')
+    for index, stem in enumerate(stems):
+        split = 'train' if index < 4 else 'val'
+        write_image(root / f'images/{split}/{stem}.jpg')
+        if index not in (2, 3):
+            write_image(root / f'masks/{split}/{stem}.png', 'L')
+    (root / 'val.txt').write_text(stems[4])
+    return 'lists'
+
+
+@pytest.mark.parametrize(
+    ('name', 'write', 'stem', 'size'),
+    [
+        ('cct/cct_r50_voc_60.py', write_voc, '2007_00000{}', (320, 320)),
+        ('cct/cct_r50_cityscapes_100.py', write_cityscapes, 'ulm/ulm_00000{}_000019', (512, 1024)),
+        ('cct/cct_r50_camvid_20.py', write_camvid, '0001TP_00000{}', (360, 480)),
+        ('cct/cct_mbv2_camvid_50.py', write_camvid, '0001TP_00000{}', (192, 256)),
+    ],
+)
+def test_reads_the_documented_layout(name, write, stem, size, tmp_path, monkeypatch):
+    """Two labelled images, two without any mask, one for validation."""
+    monkeypatch.chdir(tmp_path)
+    stems = [stem.format(index) for index in range(5)]
+    folder = Path(write(stems))
+    folder.mkdir(parents=True, exist_ok=True)
+    config = load(name)
+    loader = config.train_dataloader
+    for branch, part in (('labeled', stems[:2]), ('unlabeled', stems[2:4])):
+        file = folder / Path(loader.dataset[branch].ann_file).name
+        file.write_text('\n'.join(part))
+        if 'camvid' in name:  # the project's own lists name real images
+            loader.dataset[branch].ann_file = str(file.absolute())
+    loader.update(batch_size=2, num_workers=0, persistent_workers=False)
+    config.val_dataloader.update(num_workers=0, persistent_workers=False)
+
+    batch = next(iter(Runner.build_dataloader(loader, seed=0)))
+    batch = MODELS.build(config.model.data_preprocessor)(batch, training=True)
+    for branch in ('labeled', 'unlabeled'):
+        assert batch['inputs'][branch].shape == (2, 3, *size)
+        for sample in batch['data_samples'][branch]:
+            assert ('gt_sem_seg' in sample) == (branch == 'labeled')
+            assert sample.classes == classes_of(loader.dataset.labeled)
+
+    (sample,) = next(iter(Runner.build_dataloader(config.val_dataloader)))['data_samples']
+    assert sample.gt_sem_seg.shape == (64, 96)
+    tta = copy.deepcopy(config.val_dataloader.dataset)
+    tta.pipeline = config.tta_pipeline
+    views = DATASETS.build(tta)[0]
+    assert len(views['inputs']) == 10
+    assert {sample.flip for sample in views['data_samples']} == {False, True}
+    assert len({tuple(image.shape) for image in views['inputs']}) == 5
+    assert Compose(config.test_pipeline)  # MMSegInferencer looks for it at the top level
