@@ -298,7 +298,7 @@ def write_camvid(stems):
         ('cct/cct_r50_voc_60.py', write_voc, '2007_00000{}', (320, 320)),
         ('cct/cct_r50_cityscapes_100.py', write_cityscapes, 'ulm/ulm_00000{}_000019', (512, 1024)),
         ('cct/cct_r50_camvid_20.py', write_camvid, '0001TP_00000{}', (360, 480)),
-        ('cct/cct_mbv2_camvid_50.py', write_camvid, '0001TP_00000{}', (192, 256)),
+        ('cct/cct_mbv2_camvid_50.py', write_camvid, '0001TP_00000{}', (168, 224)),
     ],
 )
 def test_reads_the_documented_layout(name, write, stem, size, tmp_path, monkeypatch):

@@ -1,11 +1,11 @@
 # Small enough for two CPU cores.
 _base_ = [
-    '../_base_/models/cct_mbv2-d8.py', '../_base_/datasets/camvid_192x256.py',
+    '../_base_/models/cct_mbv2-d8.py', '../_base_/datasets/camvid_168x224.py',
     '../_base_/schedules/cct.py', '../_base_/schedules/sgd_poly.py', '../_base_/default_runtime.py'
 ]
 
 model = dict(
-    data_preprocessor=dict(size=(192, 256)),
+    data_preprocessor=dict(size=(168, 224)),
     decode_head=dict(num_classes=11),
     auxiliary_head=dict(
         num_classes=11,

@@ -1,7 +1,7 @@
 # CamVid at about half its size, four labelled and four unlabelled images a step: for two CPU cores.
 _base_ = './camvid.py'
 
-resize = dict(type='Resize', scale=(256, 192), keep_ratio=False)
+resize = dict(type='Resize', scale=(224, 168), keep_ratio=False)
 train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),
@@ -22,7 +22,7 @@ tta_pipeline = [
         type='TestTimeAug',
         transforms=[
             [
-                dict(type='Resize', scale=(int(256 * scale), int(192 * scale)), keep_ratio=False)
+                dict(type='Resize', scale=(int(224 * scale), int(168 * scale)), keep_ratio=False)
                 for scale in (0.5, 0.75, 1.0, 1.25, 1.5)
             ],
             [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
