@@ -71,7 +71,7 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         '--suffix',
         help='end of the image names under --images, cut off in the lists as MMSeg data sets '
-        'expect (_leftImg8bit.png for Cityscapes); default: every image format, the extension cut off',
+        'expect (_leftImg8bit.png for Cityscapes); default: every image format, extension cut off',
     )
     parser.add_argument('--force', action='store_true', help='replace lists that differ')
     return parser.parse_args(argv)

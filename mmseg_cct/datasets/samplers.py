@@ -77,10 +77,10 @@ class PairSampler(Sampler):
     """Endless pairs of a labelled and an unlabelled image for `SemiSegDataset`.
 
     Two streams run side by side, each an endless chain of fresh permutations of its set. The draw
-    at a position depends on the seed and the position alone, so the labelled stream is the same with
-    and without an unlabelled set: a supervised baseline trains on the same labelled batches. Rank
-    ``r`` of ``w`` takes the positions ``r, r + w, r + 2w, ...``, so the pairs of one iteration are
-    the same however many processes share them.
+    at a position depends on the seed and the position alone, so the labelled stream is the same
+    with and without an unlabelled set: a supervised baseline trains on the same labelled batches.
+    Rank ``r`` of ``w`` takes the positions ``r, r + w, r + 2w, ...``, so the pairs of one iteration
+    are the same however many processes share them.
 
     Args:
         dataset: The `SemiSegDataset` to draw from.

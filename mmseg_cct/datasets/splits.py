@@ -87,7 +87,8 @@ def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:
     """Reads the train and trainaug lists of PASCAL VOC 2012.
 
     The trainaug list is ``trainaug.txt`` or ``aug.txt`` as MMSeg's ``voc_aug.py`` writes them;
-    where neither is there, the masks in ``SegmentationClassAug`` tell. Validation images never count.
+    where neither is there, the masks in ``SegmentationClassAug`` tell. Validation images never
+    count.
 
     Args:
         voc_root: The folder ``VOC2012``, or ``VOCdevkit`` around it.
@@ -176,7 +177,9 @@ def read_list(path: str | os.PathLike) -> list[str]:
     try:
         text = Path(path).read_text(encoding='utf-8')
     except FileNotFoundError:
-        raise UserError(f'{path}: no such file; {expected}') from None
+        raise UserError(
+            f'{path}: no such file; {expected} (tools/make_splits.py makes such lists)'
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f'{path}: cannot be read ({error}); {expected}') from None
     names = [_image_name(line) for line in text.splitlines() if line.strip()]

@@ -1,0 +1,202 @@
+import cv2
+import numpy as np
+import pytest
+from mmengine.logging import MMLogger
+from PIL import Image
+
+from mmseg_cct.datasets import SemiSegDataset, checks
+from mmseg_cct.datasets.checks import unknown_ids
+from mmseg_cct.errors import UserError
+
+
+def _error(tree, **kwargs):
+    with pytest.raises(UserError) as caught:
+        SemiSegDataset(tree.config('labeled', **kwargs), tree.config('unlabeled'))
+    assert '\n' not in str(caught.value)
+    return str(caught.value)
+
+
+def _write_mask(tree, ids, name='l1'):
+    Image.fromarray(np.asarray(ids)).save(tree.mask(name))
+
+
+@pytest.fixture
+def warnings_logged(monkeypatch):
+    messages = []
+    monkeypatch.setattr(checks, 'print_log', lambda message, **_: messages.append(message))
+    return messages
+
+
+class TestLabeledImages:
+    def test_id_outside_the_classes(self, tree):
+        ids = np.zeros((16, 24), np.uint8)
+        ids[3, 4], ids[5, 6] = 3, 9
+        _write_mask(tree, ids)
+        assert _error(tree) == (
+            f'{tree.mask("l1")}: label id 3, 9 outside the classes; expected 0 to 2, or 255 where '
+            'ignored'
+        )
+
+    def test_many_ids_outside_the_classes(self, tree):
+        _write_mask(tree, np.arange(16 * 24, dtype=np.uint16).reshape(16, 24).astype(np.uint8))
+        assert 'label id 3, 4, 5, 6, 7 and more outside the classes' in _error(tree)
+
+    def test_16_bit_id_that_wraps_to_a_class(self, tree):
+        _write_mask(tree, np.full((16, 24), 257, np.uint16))
+        assert 'label id 257 outside the classes' in _error(tree)
+
+    def test_first_bad_file_of_the_list_is_named(self, tree):
+        for name in ('l2', 'l1'):
+            _write_mask(tree, np.full((16, 24), 7, np.uint8), name)
+        assert _error(tree).startswith(str(tree.mask('l1')))
+
+    def test_ignored_and_palette_masks_pass(self, tree):
+        mask = Image.fromarray(np.array([[0, 1, 2, 255]] * 16, np.uint8).repeat(6, 1), mode='P')
+        mask.putpalette([7] * 768)
+        mask.save(tree.mask('l1'))
+        SemiSegDataset(tree.config('labeled'))
+
+    def test_other_ignore_index(self, tree):
+        _write_mask(tree, np.full((16, 24), 200, np.uint8))
+        SemiSegDataset(tree.config('labeled', ignore_index=200))
+        _write_mask(tree, np.full((16, 24), 255, np.uint8))
+        assert 'label id 255 outside the classes; expected 0 to 2, or 200' in _error(
+            tree, ignore_index=200
+        )
+
+    def test_ids_are_mapped_first(self, tree):
+        _write_mask(tree, np.full((16, 24), 3, np.uint8))
+        SemiSegDataset(tree.config('labeled', reduce_zero_label=True))
+        _write_mask(tree, np.full((16, 24), 4, np.uint8))
+        assert _error(tree, reduce_zero_label=True).endswith(
+            'label id 4 outside the classes; expected 0 to 2, or 255 where ignored, after label_map '
+            'or reduce_zero_label'
+        )
+
+    def test_no_mask(self, tree):
+        tree.mask('l1').unlink()
+        assert _error(tree) == (
+            f'{tree.image("l1")}: no mask for this labelled image; expected {tree.mask("l1")}'
+        )
+
+    def test_no_folder_of_masks_named(self, tree):
+        assert _error(tree, data_prefix=dict(img_path='images')) == (
+            f'{tree.image("l0")}: no mask is named for this labelled image; expected a data set with '
+            'data_prefix.seg_map_path'
+        )
+
+    def test_sizes_that_differ(self, tree):
+        _write_mask(tree, np.zeros((24, 16), np.uint8))
+        assert _error(tree) == (
+            f'{tree.mask("l1")}: 16×24 pixels; expected 24×16, the size of its image '
+            f'{tree.image("l1")}'
+        )
+
+    def test_image_turned_by_its_exif_tag(self, tree):
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        with Image.open(tree.image('l1')) as image:
+            image.save(tree.image('l1'), exif=exif)
+        assert cv2.imread(str(tree.image('l1'))).shape == (24, 16, 3)
+        assert 'pixels; expected 16×24, the size of its image' in _error(tree)
+        _write_mask(tree, np.zeros((24, 16), np.uint8))
+        SemiSegDataset(tree.config('labeled'))
+
+    def test_colour_mask(self, tree):
+        _write_mask(tree, np.zeros((16, 24, 3), np.uint8))
+        assert _error(tree).startswith(f'{tree.mask("l1")}: a mask of Pillow mode RGB; expected one')
+
+    @pytest.mark.parametrize('cut', [0, 20, 300])
+    def test_unreadable_image(self, tree, cut):
+        tree.image('l1').write_bytes(tree.image('l1').read_bytes()[:cut])
+        assert _error(tree).startswith(f'{tree.image("l1")}: cannot be read (')
+
+    def test_unreadable_mask(self, tree):
+        tree.mask('l1').write_bytes(tree.mask('l1').read_bytes()[:60])
+        assert _error(tree).startswith(f'{tree.mask("l1")}: cannot be read (')
+
+    def test_missing_image(self, tree):
+        tree.image('l1').unlink()
+        assert _error(tree) == f'{tree.image("l1")}: no such file; expected the image there'
+
+
+class TestUnlabeledImages:
+    def test_unreadable_image(self, tree):
+        tree.image('u3').write_bytes(b'no image')
+        assert _error(tree).startswith(f'{tree.image("u3")}: cannot be read (')
+
+    def test_missing_image(self, tree):
+        tree.image('u3').unlink()
+        assert _error(tree) == f'{tree.image("u3")}: no such file; expected the image there'
+
+    def test_only_the_header_is_read(self, tree):
+        tree.image('u3').write_bytes(tree.image('u3').read_bytes()[:-100])
+        SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+
+
+class TestCommonImages:
+    def test_are_warned_of_once(self, tree, warnings_logged):
+        (tree.root / 'unlabeled.txt').write_text('u0\nl2\nl0\n')
+        SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+        assert warnings_logged == [
+            f'2 images are both labelled and unlabelled, the first is {tree.image("l2")}; expected '
+            'two sets without a common image'
+        ]
+
+    def test_none_no_warning(self, tree, warnings_logged):
+        SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+        assert warnings_logged == []
+
+    def test_warning_reaches_the_log(self, tree, caplog):
+        logger = MMLogger.get_instance('common_images')
+        logger.addHandler(caplog.handler)
+        SemiSegDataset(tree.config('labeled'), tree.config('labeled', pipeline=[]))
+        assert '3 images are both labelled and unlabelled' in caplog.text
+
+
+class TestDistributed:
+    def test_other_ranks_raise_what_rank_0_found(self, tree, monkeypatch):
+        def _broadcast(message):
+            assert message == [None]
+            message[0] = 'a.png: bad; expected good'
+
+        monkeypatch.setattr(checks, 'is_main_process', lambda: False)
+        monkeypatch.setattr(checks, 'broadcast_object_list', _broadcast)
+        tree.image('l1').unlink()
+        assert _error(tree) == 'a.png: bad; expected good'
+
+
+def test_no_check_on_request(tree):
+    tree.image('l1').unlink()
+    tree.mask('l2').unlink()
+    SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'), check=False)
+
+
+@pytest.mark.parametrize('dtype', [np.uint8, np.uint16, np.int32])
+@pytest.mark.parametrize('reduce_zero_label', [False, True])
+@pytest.mark.parametrize('label_map', [None, {0: 4, 5: 1, 9: 255, 200: 255}])
+def test_unknown_ids_are_those_that_loading_leaves_outside(dtype, reduce_zero_label, label_map):
+    from mmseg.datasets.transforms import LoadAnnotations
+
+    ids = np.array([[0, 1, 2, 3, 4], [5, 9, 200, 254, 255]], dtype)
+    png = cv2.imencode('.png', ids.astype(np.uint8))[1].tobytes()
+    results = dict(
+        seg_map_path='mask.png',
+        label_map=label_map,
+        reduce_zero_label=reduce_zero_label,
+        seg_fields=[],
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr('mmengine.fileio.get', lambda *_, **__: png)
+        loaded = LoadAnnotations()(results)['gt_seg_map']
+    expected = ids[(loaded >= 3) & (loaded != 255)].tolist()
+    assert unknown_ids(ids, 3, label_map, reduce_zero_label) == sorted(expected)
+
+
+def test_boolean_masks_have_two_ids():
+    assert unknown_ids(np.array([[True, False]]), 2) == []
+    assert unknown_ids(np.array([[True, False]]), 1) == [1]
+
+
+def test_negative_ids_are_unknown():
+    assert unknown_ids(np.array([[-1, 0]], np.int32), 2) == [-1]

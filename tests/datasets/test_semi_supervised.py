@@ -1,0 +1,437 @@
+import random
+import sys
+from itertools import islice
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmengine.dataset import ConcatDataset, pseudo_collate
+from mmengine.registry import TRANSFORMS
+from mmengine.runner import Runner
+from mmseg.datasets import BaseSegDataset
+from mmseg.registry import DATASETS
+
+from mmseg_cct.datasets import PairDraw, PairSampler, SemiSegDataset
+from mmseg_cct.datasets.semi_supervised import seeded_random_state
+from mmseg_cct.errors import UserError
+
+DRAW = PairDraw(labeled=1, unlabeled=2, labeled_seed=11, unlabeled_seed=12)
+
+_opened = None  # names of opened files while a test listens
+
+
+def _listen(event, args):
+    if event == 'open' and _opened is not None:
+        _opened.append(str(args[0]))
+
+
+# An audit hook sees every way to open a file from Python; it cannot be removed, only be silenced.
+sys.addaudithook(_listen)
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    names = []
+    monkeypatch.setattr(sys.modules[__name__], '_opened', names)
+    return names
+
+
+@pytest.fixture
+def dataset(tree):
+    return SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+
+
+def _random_state():
+    name, keys, *rest = np.random.get_state()
+    return random.getstate(), (name, keys.tolist(), *rest), torch.get_rng_state().tolist()
+
+
+def _equal(first, second):
+    """Whether two items or batches hold the same tensors."""
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(_equal(first[k], second[k]) for k in first)
+    if isinstance(first, (list, tuple)):
+        return len(first) == len(second) and all(map(_equal, first, second))
+    if isinstance(first, torch.Tensor):
+        return torch.equal(first, second)
+    if 'gt_sem_seg' in first and not torch.equal(first.gt_sem_seg.data, second.gt_sem_seg.data):
+        return False
+    return first.metainfo == second.metainfo
+
+
+def _loader(dataset, num_workers=0, skip=0, seed=5):
+    sampler = PairSampler(dataset, seed=seed)
+    sampler.skip(skip)
+    return torch.utils.data.DataLoader(
+        dataset, 2, sampler=sampler, num_workers=num_workers, collate_fn=pseudo_collate
+    )
+
+
+class TestItem:
+    def test_holds_both_branches(self, dataset, tree):
+        item = dataset[DRAW]
+        assert item.keys() == {'inputs', 'data_samples'}
+        for branch in ('labeled', 'unlabeled'):
+            assert item['inputs'][branch].shape == (3, 12, 12)
+            assert item['inputs'][branch].dtype == torch.uint8
+            assert item['data_samples'][branch].metainfo['classes'] == ('ground', 'thing', 'other')
+        labeled, unlabeled = item['data_samples']['labeled'], item['data_samples']['unlabeled']
+        assert labeled.img_path == str(tree.image('l1'))
+        assert unlabeled.img_path == str(tree.image('u2'))
+        assert labeled.gt_sem_seg.data.shape == (1, 12, 12)
+        assert 'gt_sem_seg' not in unlabeled
+        assert 'seg_map_path' not in unlabeled.metainfo
+
+    def test_is_a_plain_sample_without_unlabeled_set(self, dataset, tree):
+        plain = SemiSegDataset(tree.config('labeled'))[DRAW._replace(unlabeled=None)]
+        pair = dataset[DRAW]
+        assert torch.equal(plain['inputs'], pair['inputs']['labeled'])
+        assert _equal(plain['data_samples'], pair['data_samples']['labeled'])
+
+    def test_batch_keeps_the_branches_apart(self, dataset):
+        batch = next(iter(_loader(dataset)))
+        for key in ('inputs', 'data_samples'):
+            assert {branch: len(batch[key][branch]) for branch in batch[key]} == {
+                'labeled': 2,
+                'unlabeled': 2,
+            }
+
+    def test_index_must_be_a_draw(self, dataset):
+        with pytest.raises(UserError, match=r"gave 3 as index; expected .*type='PairSampler'"):
+            dataset[3]
+
+
+class TestSet:
+    def test_length_is_one_pass_over_the_unlabeled_images(self, dataset, tree):
+        assert len(dataset) == 4
+        assert len(SemiSegDataset(tree.config('labeled'))) == 3
+
+    def test_metainfo_is_that_of_the_labeled_set(self, dataset):
+        assert dataset.metainfo == dataset.labeled.metainfo
+
+    def test_takes_built_sets_and_leaves_them_alone(self, tree, dataset):
+        both = DATASETS.build(tree.config('labeled'))
+        unlabeled = DATASETS.build(tree.config('unlabeled'))
+        built = SemiSegDataset(both, unlabeled)
+        assert _equal(built[DRAW], dataset[DRAW])
+        assert 'seg_map_path' in unlabeled.get_data_info(0)
+        assert 'seg_map_path' not in built.unlabeled.get_data_info(0)
+
+    @pytest.mark.parametrize('serialize_data', [True, False])
+    def test_takes_lazy_sets(self, tree, dataset, serialize_data):
+        options = dict(lazy_init=True, serialize_data=serialize_data)
+        lazy = SemiSegDataset(
+            tree.config('labeled', **options), tree.config('unlabeled', **options)
+        )
+        assert _equal(lazy[DRAW], dataset[DRAW])
+
+    def test_takes_concatenated_sets(self, tree, make_tree, tmp_path):
+        other = make_tree(tmp_path / 'other', num_unlabeled=2)
+        other.delete_unlabeled_masks()
+        parts = [tree.config('unlabeled'), other.config('unlabeled')]
+        dataset = SemiSegDataset(
+            tree.config('labeled'), dict(type='ConcatDataset', datasets=parts)
+        )
+        assert isinstance(dataset.unlabeled, ConcatDataset)
+        assert len(dataset) == 6
+        sample = dataset[DRAW._replace(unlabeled=5)]['data_samples']['unlabeled']
+        assert sample.img_path == str(other.image('u1'))
+        assert 'seg_map_path' not in sample.metainfo
+
+    def test_list_is_looked_for_in_the_working_directory_first(self, tree, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / 'labeled.txt').write_text('l2\n')
+        dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+        assert (len(dataset.labeled), len(dataset.unlabeled)) == (1, 4)
+
+    def test_is_built_by_the_runner(self, tree):
+        loader = Runner.build_dataloader(
+            dict(
+                batch_size=2,
+                num_workers=0,
+                sampler=dict(type='PairSampler'),
+                dataset=dict(
+                    type='SemiSegDataset',
+                    labeled=tree.config('labeled'),
+                    unlabeled=tree.config('unlabeled'),
+                ),
+            ),
+            seed=5,
+        )
+        assert _equal(next(iter(loader)), next(iter(_loader(loader.dataset))))
+
+
+class TestRandomness:
+    def test_a_draw_is_always_the_same(self, dataset):
+        first = dataset[DRAW]
+        np.random.rand(3), random.random(), torch.rand(3)
+        dataset[DRAW._replace(labeled_seed=1)]
+        assert _equal(dataset[DRAW], first)
+
+    def test_every_draw_of_an_image_is_augmented_afresh(self, dataset):
+        images = [
+            dataset[PairDraw(0, 0, seed, seed + 1)]['inputs'] for seed in range(0, 20, 2)
+        ]
+        for branch in ('labeled', 'unlabeled'):
+            assert len({image[branch].numpy().tobytes() for image in images}) == 10
+
+    def test_mask_is_augmented_with_its_image(self, tree):
+        # The image's own content is the mask: after any augmentation they still agree.
+        for name in tree.labeled_names:
+            mask = cv2.imread(str(tree.mask(name)), cv2.IMREAD_UNCHANGED)
+            cv2.imwrite(str(tree.image(name).with_suffix('.png')), np.repeat(mask[..., None], 3, 2))
+        pipeline = [
+            dict(type='LoadImageFromFile'),
+            dict(type='LoadAnnotations'),
+            dict(type='RandomCrop', crop_size=(9, 9)),
+            dict(type='RandomFlip', prob=0.5),
+            dict(type='PackSegInputs'),
+        ]
+        config = tree.config('labeled', img_suffix='.png', pipeline=pipeline)
+        dataset = SemiSegDataset(config)
+        for seed in range(10):
+            item = dataset[PairDraw(0, None, seed, 0)]
+            assert torch.equal(item['inputs'][:1].long(), item['data_samples'].gt_sem_seg.data)
+
+    def test_state_of_the_process_is_left_alone(self, dataset):
+        before = _random_state()
+        dataset[DRAW]
+        assert _random_state() == before
+
+    def test_state_is_restored_after_an_error(self):
+        before = _random_state()
+        with pytest.raises(KeyError), seeded_random_state(7):
+            np.random.rand(3), random.random(), torch.rand(3)
+            raise KeyError
+        assert _random_state() == before
+
+    def test_all_three_generators_are_seeded(self):
+        draws = []
+        for _ in range(2):
+            with seeded_random_state(2**32 - 1):
+                draws.append((np.random.rand(), random.random(), torch.rand(1).item()))
+        assert draws[0] == draws[1]
+
+    @pytest.mark.parametrize('num_workers', [1, 2])
+    def test_workers_give_the_batches_of_the_main_process(self, dataset, num_workers):
+        expected = list(islice(_loader(dataset), 4))
+        assert _equal(list(islice(_loader(dataset, num_workers), 4)), expected)
+
+    def test_skip_gives_the_batches_of_an_uninterrupted_run(self, dataset):
+        assert _equal(
+            list(islice(_loader(dataset, num_workers=1, skip=6), 2)),
+            list(islice(_loader(dataset), 5))[3:],
+        )
+
+    def test_baseline_sees_the_same_labeled_batches(self, dataset, tree):
+        baseline = _loader(SemiSegDataset(tree.config('labeled')))
+        for plain, pair in islice(zip(baseline, _loader(dataset)), 6):
+            assert _equal(plain['inputs'], pair['inputs']['labeled'])
+            assert _equal(plain['data_samples'], pair['data_samples']['labeled'])
+
+
+class TestUnlabeledMasks:
+    def test_are_never_opened(self, tree, opened):
+        dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+        for batch in islice(_loader(dataset), 4):
+            assert len(batch['inputs']['unlabeled']) == 2
+        masks = {name for name in opened if 'masks' in name}
+        assert masks == {str(tree.mask(name)) for name in tree.labeled_names}
+        assert {str(tree.image(name)) for name in tree.unlabeled_names} <= set(opened)
+
+    def test_need_not_exist(self, tree, dataset):
+        expected = dataset[DRAW]
+        tree.delete_unlabeled_masks()
+        dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+        assert _equal(dataset[DRAW], expected)
+
+    def test_are_in_no_data_info(self, dataset):
+        for index in range(len(dataset.unlabeled)):
+            assert 'seg_map_path' not in dataset.unlabeled.get_data_info(index)
+        assert 'seg_map_path' in dataset.labeled.get_data_info(0)
+
+    def test_load_annotations_is_refused(self, tree):
+        labeled = tree.config('labeled')
+        with pytest.raises(UserError, match=r'unlabeled\.pipeline: LoadAnnotations reads masks'):
+            SemiSegDataset(labeled, tree.config('unlabeled', pipeline=labeled['pipeline']))
+
+    def test_nested_load_annotations_is_refused(self, tree):
+        nested = dict(type='RandomApply', transforms=[dict(type='LoadAnnotations')])
+        steps = tree.config('unlabeled')['pipeline']
+        with pytest.raises(UserError, match='LoadAnnotations reads masks'):
+            SemiSegDataset(
+                tree.config('labeled'),
+                tree.config('unlabeled', pipeline=[steps[0], nested, *steps[1:]]),
+            )
+
+    def test_crop_by_mask_is_refused(self, tree):
+        steps = tree.config('unlabeled')['pipeline']
+        crop = dict(type='RandomCrop', crop_size=(12, 12), cat_max_ratio=0.75)
+        with pytest.raises(UserError, match=r'RandomCrop\(cat_max_ratio=0.75\) looks at the mask'):
+            SemiSegDataset(
+                tree.config('labeled'),
+                tree.config('unlabeled', pipeline=[steps[0], crop, steps[-1]]),
+            )
+
+
+class TestErrors:
+    @pytest.mark.parametrize('branch', ['labeled', 'unlabeled'])
+    @pytest.mark.parametrize('kind', ['BaseSegDataset', 'PascalVOCDataset', 'CamVidDataset'])
+    def test_missing_list(self, tree, branch, kind):
+        (tree.root / f'{branch}.txt').unlink()
+        configs = {key: tree.config(key) for key in ('labeled', 'unlabeled')}
+        configs[branch] = tree.config(branch, type=kind, metainfo=None)
+        with pytest.raises(UserError) as caught:
+            SemiSegDataset(**configs)
+        assert str(caught.value) == (
+            f'{branch}: {tree.root}/{branch}.txt: no such file; expected a text file with one image '
+            'name per line (tools/make_splits.py makes such lists)'
+        )
+
+    @pytest.mark.parametrize('serialize_data', [True, False])
+    def test_empty_list(self, tree, serialize_data):
+        (tree.root / 'labeled.txt').write_text('\n')
+        (tree.root / 'labeled.txt').write_text('')
+        with pytest.raises(UserError, match=r'labeled.*empty; expected'):
+            SemiSegDataset(tree.config('labeled', serialize_data=serialize_data))
+
+    def test_missing_folder(self, tree):
+        config = tree.config('labeled', ann_file='', data_prefix=dict(img_path='nowhere'))
+        with pytest.raises(UserError, match='labeled: .*/nowhere: no such folder; expected a folder'):
+            SemiSegDataset(config)
+
+    def test_folder_without_images(self, tree):
+        config = tree.config('labeled', ann_file='', img_suffix='.tif')
+        with pytest.raises(UserError, match=r'images: no image in this folder; .* end in \.tif'):
+            SemiSegDataset(config)
+
+    def test_no_class_names(self, tree):
+        with pytest.raises(UserError, match=r'labeled\.metainfo: no class names; expected'):
+            SemiSegDataset(tree.config('labeled', metainfo=None))
+
+    def test_other_mistakes_in_a_config_keep_their_error(self, tree):
+        with pytest.raises(ValueError, match='palette does not match classes'):
+            SemiSegDataset(
+                tree.config('labeled', metainfo=dict(classes=('a',), palette=[[0, 0, 0]] * 2))
+            )
+
+    @pytest.mark.parametrize('branch', ['labeled', 'unlabeled'])
+    def test_pipeline_without_pack(self, tree, branch):
+        configs = {key: tree.config(key) for key in ('labeled', 'unlabeled')}
+        configs[branch]['pipeline'] = configs[branch]['pipeline'][:-1]
+        with pytest.raises(UserError, match=rf'{branch}\.pipeline: .* expected PackSegInputs'):
+            SemiSegDataset(**configs)[DRAW]
+
+    def test_labeled_pipeline_without_masks(self, tree):
+        pipeline = tree.config('unlabeled')['pipeline']
+        with pytest.raises(UserError, match=r'labeled\.pipeline: gives no ground truth'):
+            SemiSegDataset(tree.config('labeled', pipeline=pipeline))[DRAW]
+
+    def test_unlabeled_pipeline_that_makes_masks(self, tree):
+        class _Inventor:
+            def __call__(self, results):
+                results['gt_seg_map'] = np.zeros(results['img_shape'], np.uint8)
+                return results
+
+        load, *_, pack = tree.config('unlabeled')['pipeline']
+        unlabeled = BaseSegDataset(**{
+            **{key: value for key, value in tree.config('unlabeled').items() if key != 'type'},
+            'pipeline': [TRANSFORMS.build(load), _Inventor(), TRANSFORMS.build(pack)],
+        })  # fmt: skip
+        with pytest.raises(UserError, match=r'unlabeled\.pipeline: gives a ground truth'):
+            SemiSegDataset(tree.config('labeled'), unlabeled)[DRAW]
+
+    @pytest.mark.parametrize('content', [b'', b'no image', b'\xff\xd8\xff\xe0 half a header'])
+    @pytest.mark.parametrize('name', ['l1', 'u2'])
+    def test_image_that_turns_bad(self, tree, dataset, name, content):
+        tree.image(name).write_bytes(content)
+        with pytest.raises(UserError) as caught:
+            dataset[DRAW]
+        assert str(caught.value).startswith(f'{tree.image(name)}: cannot be read (')
+        assert '\n' not in str(caught.value)
+
+    def test_mask_that_turns_bad(self, tree, dataset):
+        tree.mask('l1').write_bytes(b'no image')
+        with pytest.raises(UserError, match=r'l1\.png: cannot be read \(.*expected a readable mask'):
+            dataset[DRAW]
+
+    def test_image_that_vanishes(self, tree, dataset):
+        tree.image('u2').unlink()
+        with pytest.raises(UserError, match=r'u2\.jpg: no such file; expected the image there'):
+            dataset[DRAW]
+
+    def test_bad_image_in_a_worker_is_still_one_line(self, tree, dataset):
+        for name in tree.unlabeled_names:
+            tree.image(name).write_bytes(b'no image')
+        with pytest.raises(UserError) as caught:
+            next(iter(_loader(dataset, num_workers=1)))
+        assert str(caught.value).startswith(str(tree.root / 'images' / 'u'))
+        assert '\n' not in str(caught.value)
+
+    def test_bug_in_a_transform_keeps_its_error(self, tree):
+        steps = tree.config('unlabeled')['pipeline']
+        broken = dict(type='RandomCrop', crop_size=(12, 12))
+        with pytest.raises(KeyError, match="'img'"):
+            SemiSegDataset(
+                tree.config('labeled'), tree.config('unlabeled', pipeline=[broken, *steps])
+            )[DRAW]
+
+
+class TestMMSegDatasets:
+    PIPELINE = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), dict(type='PackSegInputs')]
+    UNLABELED_PIPELINE = [PIPELINE[0], PIPELINE[2]]
+
+    @staticmethod
+    def _write(path, array):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(path), array)
+
+    def test_voc(self, tmp_path):
+        rng = np.random.default_rng(0)
+        for name in ('2007_000032', '2007_000039', '2008_000001'):
+            image = rng.integers(0, 256, (10, 14, 3), np.uint8)
+            self._write(tmp_path / 'JPEGImages' / f'{name}.jpg', image)
+        mask = np.full((10, 14), 20, np.uint8)
+        mask[0] = 255
+        self._write(tmp_path / 'SegmentationClassAug' / '2007_000032.png', mask)
+        (tmp_path / 'l.txt').write_text('2007_000032\n')
+        (tmp_path / 'u.txt').write_text('2007_000039\n2008_000001\n')
+        common = dict(type='PascalVOCDataset', data_root=str(tmp_path))
+        prefix = dict(img_path='JPEGImages', seg_map_path='SegmentationClassAug')
+        dataset = SemiSegDataset(
+            dict(common, ann_file='l.txt', data_prefix=prefix, pipeline=self.PIPELINE),
+            dict(common, ann_file='u.txt', data_prefix=prefix, pipeline=self.UNLABELED_PIPELINE),
+        )
+        item = dataset[PairDraw(0, 1, 0, 0)]
+        assert item['data_samples']['labeled'].gt_sem_seg.data.unique().tolist() == [20, 255]
+        assert len(item['data_samples']['unlabeled'].classes) == 21
+        assert len(dataset) == 2
+
+    @pytest.mark.parametrize('with_lists', [True, False])
+    def test_cityscapes(self, tmp_path, with_lists):
+        images, masks = tmp_path / 'leftImg8bit', tmp_path / 'gtFine'
+        names = {'train': ['aachen/aachen_000000_000019'], 'extra': ['bonn/bonn_000001_000019']}
+        for part in names:
+            for name in names[part]:
+                self._write(
+                    images / part / f'{name}_leftImg8bit.png', np.zeros((8, 16, 3), np.uint8)
+                )
+        mask = np.array([[0, 18, 255, 1]] * 8, np.uint8).repeat(4, 1)
+        self._write(masks / 'train' / f'{names["train"][0]}_gtFine_labelTrainIds.png', mask)
+        configs = []
+        for part, pipeline in (('train', self.PIPELINE), ('extra', self.UNLABELED_PIPELINE)):
+            prefix = dict(img_path=f'leftImg8bit/{part}', seg_map_path=f'gtFine/{part}')
+            config = dict(
+                type='CityscapesDataset',
+                data_root=str(tmp_path),
+                data_prefix=prefix,
+                pipeline=pipeline,
+            )
+            if with_lists:
+                (tmp_path / f'{part}.txt').write_text('\n'.join(names[part]))
+                config['ann_file'] = f'{part}.txt'
+            configs.append(config)
+        item = SemiSegDataset(*configs)[PairDraw(0, 0, 0, 0)]
+        assert item['data_samples']['labeled'].gt_sem_seg.data.unique().tolist() == [0, 1, 18, 255]
+        assert item['inputs']['unlabeled'].shape == (3, 8, 16)

@@ -1,0 +1,43 @@
+import pytest
+import torch
+
+from mmseg_cct.errors import UserError, user_errors_as_one_line
+
+
+class _FailingDataset(torch.utils.data.Dataset):
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        raise UserError('a.png: label id 7 outside the classes; expected 0 to 2')
+
+
+def test_message_is_kept():
+    assert str(UserError('a.png: bad; expected good')) == 'a.png: bad; expected good'
+
+
+def test_error_in_a_worker_stays_one_line():
+    loader = torch.utils.data.DataLoader(_FailingDataset(), num_workers=1)
+    with pytest.raises(UserError) as caught:
+        next(iter(loader))
+    assert str(caught.value) == 'a.png: label id 7 outside the classes; expected 0 to 2'
+
+
+def test_tool_ends_with_one_line_and_code_2(capsys):
+    with pytest.raises(SystemExit) as caught, user_errors_as_one_line():
+        raise UserError('a.png: bad; expected good')
+    assert caught.value.code == 2
+    assert capsys.readouterr() == ('', 'error: a.png: bad; expected good\n')
+
+
+def test_only_rank_0_prints(capsys, monkeypatch):
+    monkeypatch.setenv('RANK', '1')
+    with pytest.raises(SystemExit) as caught, user_errors_as_one_line():
+        raise UserError('a.png: bad; expected good')
+    assert caught.value.code == 2
+    assert capsys.readouterr() == ('', '')
+
+
+def test_other_errors_pass():
+    with pytest.raises(KeyError), user_errors_as_one_line():
+        raise KeyError('bug')
