@@ -1,0 +1,158 @@
+"""Losses on K auxiliary predictions, with gradients computed chunk by chunk in the forward pass.
+
+A decoder maps every feature position on its own and every loss is a sum over positions, so the
+predictions of one chunk of positions, their loss and its gradients can be computed and forgotten
+before the next chunk: nothing of size K×N×C×H×W ever exists. What is kept are the gradients with
+respect to the projected features and the decoders' parameters.
+
+Shapes: `K` decoders, `C` classes, `P` feature positions, `p` positions of a chunk, `n` chunks, `R`
+and `Q` sub-pixels (see `subpixel.py`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .chunking import Chunking, join_positions, split_positions
+from .decoders import Chain, decode
+from .losses import PixelTerm
+from .losses.pixel_term import Distance
+
+# per term: target (..., R, Q), pixel_weight (R, Q), factor (), decoders (k,) or None
+TermTensors = tuple[Tensor, Tensor, Tensor, Tensor | None]
+
+
+@dataclass(frozen=True)
+class ChunkLoss:
+    """The losses of one chunk; hashable by value, so that it is compiled once per kind of loss.
+
+    Attributes:
+        distances: One per term.
+        final_activation: Whether the decoders end in a ReLU.
+    """
+
+    distances: tuple[Distance, ...]
+    final_activation: bool
+
+    def __call__(self, projected: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor],
+                 terms: Sequence[TermTensors]) -> tuple[tuple, tuple[Tensor, ...]]:
+        """Computes gradients and values.
+
+        Args:
+            projected: `(K, C, p)`.
+            weights: `(K, 4C, C)` per level.
+            biases: `(K, 4C, 1)` per level.
+            terms: The tensors of each term.
+
+        Returns:
+            The gradients of Σ factor · Σ pixel_weight · distance with respect to the first three
+            arguments, and for each term Σ_pixel pixel_weight · distance by decoder, `(K,)`.
+        """
+
+        def total(projected, weights, biases):
+            seg_logits = decode(projected, Chain(weights, biases, self.final_activation))
+            if seg_logits.dtype in (torch.float16, torch.bfloat16):
+                seg_logits = seg_logits.float()
+            values = []
+            for distance, (target, pixel_weight, _, decoders) in zip(self.distances, terms):
+                rows = seg_logits if decoders is None else seg_logits[decoders]
+                values.append((distance(rows, target) * pixel_weight).sum((1, 2)))
+            weighted = [factor * value.sum() for value, (_, _, factor, _) in zip(values, terms)]
+            return sum(weighted), tuple(values)
+
+        return torch.func.grad(total, argnums=(0, 1, 2), has_aux=True)(projected, weights, biases)
+
+
+class _ChunkedLoss(torch.autograd.Function):
+    """Σ over chunks of `ChunkLoss`, with the gradients at hand when backward comes."""
+
+    @staticmethod
+    def forward(ctx, step, chunks_of_terms, scale, num_levels, chunks, *parameters):
+        """Runs all chunks.
+
+        Args:
+            ctx: Autograd's context.
+            step: A `ChunkLoss`, maybe compiled.
+            chunks_of_terms: For each chunk the `TermTensors` of every term.
+            scale: 0-dimensional factor, taken out of the terms' factors: in the chunks gradients are
+                of the order of 1, which float16 can hold.
+            num_levels: L.
+            chunks: `(n, K, C, p)`.
+            *parameters: L weights, then L biases.
+
+        Returns:
+            The total loss and, for each term, its sums by decoder (not differentiable).
+        """
+        weights, biases = parameters[:num_levels], parameters[num_levels:]
+        grad_chunks = torch.empty_like(chunks)
+        grads = [torch.zeros_like(parameter) for parameter in parameters]
+        sums: list[Tensor] | None = None
+        with torch.autocast(chunks.device.type, enabled=False):
+            for chunk, grad_chunk, terms in zip(chunks, grad_chunks, chunks_of_terms):
+                (grad, *chunk_grads), values = step(chunk, weights, biases, terms)
+                grad_chunk.copy_(grad)
+                torch._foreach_add_(grads, [g for group in chunk_grads for g in group])
+                sums = list(values) if sums is None else torch._foreach_add(sums, values)
+        assert sums is not None
+        factors = [factor for _, _, factor, _ in chunks_of_terms[0]]
+        total = scale * sum(factor * value.sum() for factor, value in zip(factors, sums))
+        ctx.gradients = (grad_chunks, *grads)
+        ctx.scale = scale
+        ctx.mark_non_differentiable(*sums)
+        return total, *sums
+
+    @staticmethod
+    def backward(ctx, grad_total, *_):
+        """Scales the gradients that the forward pass has computed, in place."""
+        if torch.is_grad_enabled():
+            raise RuntimeError(
+                'the loss of the auxiliary decoders cannot be differentiated twice: its gradients '
+                'are computed in the forward pass; call backward() without create_graph=True')
+        if ctx.gradients is None:
+            raise RuntimeError(
+                'backward() was called a second time on the loss of the auxiliary decoders, whose '
+                'gradients are handed over, not kept; compute the loss again')
+        factor = grad_total * ctx.scale
+        gradients = [gradient.mul_(factor) for gradient in ctx.gradients]
+        ctx.gradients = None
+        return None, None, None, None, *gradients
+
+
+def chunked_loss(projected: Tensor, chain: Chain, terms: Sequence[PixelTerm], stride: int,
+                 chunking: Chunking) -> tuple[Tensor, list[Tensor]]:
+    """The weighted sum of loss terms on the predictions of K decoders.
+
+    Args:
+        projected: `(K, C, P)`, projected perturbed features; its type is the decoders' compute type.
+        chain: The decoders' sub-pixel convolutions.
+        terms: The losses.
+        stride: s.
+        chunking: Chunk size and compilation.
+
+    Returns:
+        The total loss, Σ ω · term, differentiable with respect to `projected` and the chain; and
+        each term's value by decoder, unweighted and detached: their sum is the term.
+    """
+    num_decoders, num_classes, num_positions = projected.shape
+    size = chunking.size(projected, num_decoders, num_classes, stride)
+    chunks = split_positions(projected, size)
+    # Σ over decoders and pixels of gradients of order 1, so this brings the mean back
+    scale = terms[0].scale
+    split = [_split_term(term, scale, size) for term in terms]
+    step = chunking.prepare(
+        ChunkLoss(tuple(term.distance for term in terms), chain.final_activation),
+        projected.device)
+    total, *sums = _ChunkedLoss.apply(step, list(zip(*split)), scale.float(), len(chain.weights),
+                                      chunks, *chain.weights, *chain.biases)
+    return total, [value * term.scale.to(value) for value, term in zip(sums, terms)]
+
+
+def _split_term(term: PixelTerm, scale: Tensor, size: int) -> list[TermTensors]:
+    """The tensors of a term for each chunk."""
+    targets = split_positions(term.target.flatten(-2), size).flatten(-2)
+    pixel_weights = split_positions(term.pixel_weight.flatten(-2), size).flatten(-2)
+    factor = (term.loss_weight * term.scale / scale).to(pixel_weights.dtype)
+    return [(target, weight, factor, term.decoders)
+            for target, weight in zip(targets, pixel_weights)]

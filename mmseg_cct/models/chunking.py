@@ -1,0 +1,113 @@
+"""Evaluating a function of many feature positions a fixed number of positions at a time.
+
+All chunks have one shape, the last one padded, and the shape depends on neither image size nor batch
+size, so a compiled function compiles once.
+"""
+
+import shutil
+from collections.abc import Callable
+from functools import cache
+
+import torch
+import torch.nn.functional as F
+from mmengine.logging import print_log
+from torch import Tensor
+
+# Bytes of the largest temporary, one chunk's logits. On a CPU a chunk that stays in the second-level
+# cache is worth more than few chunks; on a GPU few launches are.
+CPU_MEMORY_BUDGET = 4 * 2**20
+GPU_MEMORY_BUDGET = 512 * 2**20
+
+
+def split_positions(maps: Tensor, size: int) -> Tensor:
+    """Cuts the last axis into chunks; the last chunk is filled up with zeros.
+
+    Args:
+        maps: `(..., P)`.
+        size: p, positions per chunk.
+
+    Returns:
+        `(ceil(P / p), ..., p)`, contiguous.
+    """
+    padded = F.pad(maps, (0, -maps.shape[-1] % size))
+    return padded.unflatten(-1, (-1, size)).movedim(-2, 0).contiguous()
+
+
+def join_positions(chunks: Tensor, num_positions: int) -> Tensor:
+    """Undoes `split_positions`.
+
+    Args:
+        chunks: `(n, ..., p)`.
+        num_positions: P.
+
+    Returns:
+        `(..., P)`.
+    """
+    return chunks.movedim(0, -2).flatten(-2)[..., :num_positions]
+
+
+class Chunking:
+    """How large a chunk is, and whether chunk functions are compiled.
+
+    Args:
+        memory_budget: Bytes that the largest temporary may take; None picks by device.
+        compile: 'auto' compiles where a compiler is found, True always, False never.
+    """
+
+    def __init__(self, memory_budget: int | None = None, compile: bool | str = 'auto') -> None:
+        self.memory_budget = memory_budget
+        self.compile = compile
+
+    def size(self, projected: Tensor, num_decoders: int, num_classes: int, stride: int) -> int:
+        """Positions per chunk: the power of two whose logits fill the budget, at least one.
+
+        Args:
+            projected: Any tensor on the device.
+            num_decoders: K.
+            num_classes: C.
+            stride: s.
+
+        Returns:
+            p.
+        """
+        default = GPU_MEMORY_BUDGET if projected.is_cuda else CPU_MEMORY_BUDGET
+        budget = default if self.memory_budget is None else self.memory_budget
+        fits = budget // (num_decoders * num_classes * stride**2 * 4)
+        return 1 << max(fits.bit_length() - 1, 0)
+
+    def prepare(self, function: Callable, device: torch.device) -> Callable:
+        """The function, compiled if that is asked for and can be done.
+
+        Args:
+            function: A pure, hashable function of tensors.
+            device: Where it is going to run.
+
+        Returns:
+            The function or its compiled twin, the same one at every call.
+        """
+        wanted = _compiler_found(device.type) if self.compile == 'auto' else self.compile
+        return _compiled(function) if wanted else function
+
+
+@cache
+def _compiler_found(device_type: str) -> bool:
+    """Whether torch.compile has the compiler it needs; says so in the log, once, if it has not."""
+    if device_type == 'cuda':
+        found = torch.cuda.get_device_capability() >= (7, 0)
+        try:
+            import triton  # noqa: F401
+        except ImportError:
+            found = False
+    else:
+        found = any(shutil.which(name) for name in ('g++', 'clang++'))
+    if not found:
+        print_log(
+            f'PerturbedDecoderBank: no compiler for {device_type} found, the auxiliary decoders run '
+            'uncompiled (the same result, about half as fast)',
+            logger='current')
+    return found
+
+
+@cache
+def _compiled(function: Callable) -> Callable:
+    return torch.compile(function, dynamic=False, fullgraph=True)

@@ -1,0 +1,38 @@
+"""Normalisation, padding and stacking of batches with a labelled and an unlabelled branch."""
+
+from typing import Any
+
+from mmseg.models import SegDataPreProcessor
+from mmseg.registry import MODELS
+
+
+@MODELS.register_module()
+class BranchPreprocessor(SegDataPreProcessor):
+    """MMSeg's preprocessor, applied to each branch of a semi-supervised batch.
+
+    A plain batch passes through unchanged, so validation, testing, inference and the supervised
+    baseline use the same object. Takes the arguments of `SegDataPreProcessor`.
+    """
+
+    def forward(self, data: dict, training: bool = False) -> dict[str, Any]:
+        """Prepares a batch for the model.
+
+        Args:
+            data: `inputs` and `data_samples`; each a list, or a dict of lists by branch name.
+            training: Whether to pad to the training size and run the batch augmentations.
+
+        Returns:
+            `inputs`, one tensor `(N, 3, H, W)` or one by branch, and `data_samples` likewise.
+        """
+        inputs, data_samples = data['inputs'], data.get('data_samples')
+        if not isinstance(inputs, dict):
+            return super().forward(data, training)
+        branches = {
+            name: super(BranchPreprocessor, self).forward(
+                dict(inputs=inputs[name], data_samples=data_samples[name]), training)
+            for name in inputs
+        }
+        return {
+            key: {name: branch[key] for name, branch in branches.items()}
+            for key in ('inputs', 'data_samples')
+        }

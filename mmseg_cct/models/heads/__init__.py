@@ -1,0 +1,3 @@
+from .pixel_shuffle_head import PixelShuffleHead
+
+__all__ = ['PixelShuffleHead']

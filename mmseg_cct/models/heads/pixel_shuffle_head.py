@@ -1,0 +1,68 @@
+"""The main decoder: 1×1 and sub-pixel convolutions up to the image's resolution."""
+
+from mmseg.models.decode_heads.decode_head import BaseDecodeHead
+from mmseg.registry import MODELS
+from torch import Tensor, nn
+
+from ..subpixel import icnr_, num_levels
+
+
+class SubPixelConv(nn.Sequential):
+    """1×1 convolution `C → 4C`, ReLU, PixelShuffle(2), initialised by ICNR.
+
+    Args:
+        num_classes: C.
+        activation: Whether the ReLU is there.
+    """
+
+    def __init__(self, num_classes: int, activation: bool) -> None:
+        conv = nn.Conv2d(num_classes, 4 * num_classes, kernel_size=1)
+        icnr_(conv.weight, conv.bias)
+        super().__init__(conv, *[nn.ReLU(inplace=True)] * activation, nn.PixelShuffle(2))
+
+
+@MODELS.register_module()
+class PixelShuffleHead(BaseDecodeHead):
+    """The paper's decoder g: each feature position is mapped on its own to its s×s pixels.
+
+    Args:
+        in_channels: D, the channels of z.
+        num_classes: C.
+        stride: s, the output stride of z; a power of two.
+        final_activation: Whether the last sub-pixel convolution ends in a ReLU, as in the public
+            code. It makes logits non-negative and a class whose channel dies gets no gradient again,
+            so it is off unless a converted checkpoint needs it.
+        **kwargs: Arguments of `BaseDecodeHead`, such as `loss_decode` and `ignore_index`.
+
+    Raises:
+        UserError: If the stride is not a power of two.
+    """
+
+    def __init__(self,
+                 in_channels: int,
+                 num_classes: int,
+                 stride: int = 8,
+                 final_activation: bool = False,
+                 **kwargs) -> None:
+        kwargs.setdefault('init_cfg', None)  # the layers below bring their own initialisation
+        super().__init__(
+            in_channels, channels=in_channels, num_classes=num_classes, dropout_ratio=0, **kwargs)
+        self.stride = stride
+        levels = num_levels(stride)
+        self.conv_seg = nn.Conv2d(in_channels, self.out_channels, kernel_size=1, bias=False)
+        nn.init.kaiming_normal_(self.conv_seg.weight, nonlinearity='relu')
+        self.upsample = nn.Sequential(*[
+            SubPixelConv(self.out_channels, activation=final_activation or level < levels - 1)
+            for level in range(levels)
+        ])
+
+    def forward(self, inputs: tuple[Tensor, ...]) -> Tensor:
+        """Decodes features.
+
+        Args:
+            inputs: Features; the one at `in_index` is z `(N, D, h, w)`.
+
+        Returns:
+            seg_logits `(N, C, s·h, s·w)`.
+        """
+        return self.upsample(self.cls_seg(self._transform_inputs(inputs)))

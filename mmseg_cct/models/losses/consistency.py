@@ -1,0 +1,107 @@
+"""Consistency losses L_u: the distance between auxiliary and main predictions.
+
+Equation 2 of the paper, with the distances of its supplement B.1 and the confidence masking of B.2.
+`p` is the main decoder's distribution at a pixel, `q` an auxiliary decoder's; every distance is a
+mean over the classes.
+"""
+
+from abc import abstractmethod
+
+import torch
+from mmseg.registry import MODELS
+from torch import Tensor, nn
+
+from .pixel_term import PixelTargets, PixelTerm, inverse_count, softmax
+
+
+def mse_distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
+    """(1/C) Σ_c (p - q)².
+
+    Args:
+        seg_logits: `(K, C, ...)`, auxiliary.
+        probabilities: `(C, ...)`, p.
+
+    Returns:
+        `(K, ...)`.
+    """
+    return (softmax(seg_logits) - probabilities).square().mean(1)
+
+
+def kl_distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
+    """(1/C) Σ_c p log(p / q); arguments and result as in `mse_distance`."""
+    log_q = seg_logits.log_softmax(1)
+    return (torch.xlogy(probabilities, probabilities) - probabilities * log_q).mean(1)
+
+
+def js_distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
+    """½ KL(p ‖ m) + ½ KL(q ‖ m), m = ½ (p + q); arguments and result as in `mse_distance`."""
+    log_q = seg_logits.log_softmax(1)
+    q = log_q.exp()
+    # m is clamped where both underflow; there the two terms below are 0 whatever log m is
+    log_m = (0.5 * (probabilities + q)).clamp(min=torch.finfo(q.dtype).tiny).log()
+    to_p = torch.xlogy(probabilities, probabilities) - probabilities * log_m
+    to_q = q * (log_q - log_m)
+    return 0.5 * (to_p + to_q).mean(1)
+
+
+class ConsistencyLoss(nn.Module):
+    """L_u with a distance: the mean over auxiliary decoders, pixels and classes.
+
+    Args:
+        loss_weight: ω_u; a `RampUpHook` raises it during training.
+        confidence_threshold: β; only pixels whose largest main probability is above it count. None
+            counts all pixels.
+    """
+
+    def __init__(self, loss_weight: float = 30.0,
+                 confidence_threshold: float | None = None) -> None:
+        super().__init__()
+        self.loss_weight = loss_weight
+        self.confidence_threshold = confidence_threshold
+
+    @staticmethod
+    @abstractmethod
+    def distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
+        """The distance at each pixel; see `mse_distance`."""
+
+    def term(self, targets: PixelTargets) -> PixelTerm:
+        """The loss of one iteration as a sum over decoders and pixels.
+
+        Args:
+            targets: What the auxiliary predictions are compared with.
+
+        Returns:
+            The term.
+        """
+        probabilities = targets.probabilities
+        if self.confidence_threshold is None:
+            pixel_weight = torch.ones_like(probabilities[0])
+        else:
+            pixel_weight = (probabilities.amax(0) > self.confidence_threshold).to(probabilities)
+        return PixelTerm(
+            distance=type(self).distance,
+            target=probabilities,
+            pixel_weight=pixel_weight,
+            scale=inverse_count(pixel_weight, targets.num_decoders),
+            loss_weight=self.loss_weight)
+
+
+@MODELS.register_module()
+class MSEConsistency(ConsistencyLoss):
+    """Mean squared error, the paper's default."""
+
+    distance = staticmethod(mse_distance)
+
+
+@MODELS.register_module()
+class KLConsistency(ConsistencyLoss):
+    """Kullback-Leibler divergence from the auxiliary to the main distribution."""
+
+    distance = staticmethod(kl_distance)
+
+
+@MODELS.register_module()
+class JSConsistency(ConsistencyLoss):
+    """Jensen-Shannon divergence."""
+
+    distance = staticmethod(js_distance)

@@ -1,0 +1,55 @@
+"""Pairwise loss L_pw, supplement B.2: the variance of auxiliary predictions around their mean."""
+
+import torch
+from mmseg.registry import MODELS
+from torch import Tensor, nn
+
+from .pixel_term import PixelTargets, PixelTerm, inverse_count, softmax
+
+
+def variance(seg_logits: Tensor, target: Tensor) -> Tensor:
+    """(1/K) Σ_k ‖q_k - q̄‖².
+
+    Args:
+        seg_logits: `(K, C, ...)`, auxiliary.
+        target: Not used: the predictions are compared among themselves.
+
+    Returns:
+        `(1, ...)`.
+    """
+    q = softmax(seg_logits)
+    return (q - q.mean(0, keepdim=True)).square().sum(1).mean(0, keepdim=True)
+
+
+@MODELS.register_module()
+class PairwiseVariance(nn.Module):
+    """L_pw over a random subset of the decoders, drawn anew in each iteration.
+
+    Args:
+        loss_weight: λ_pw.
+        num_decoders: Size of the subset; all decoders if there are fewer.
+    """
+
+    def __init__(self, loss_weight: float = 1.0, num_decoders: int = 8) -> None:
+        super().__init__()
+        self.loss_weight = loss_weight
+        self.num_decoders = num_decoders
+
+    def term(self, targets: PixelTargets) -> PixelTerm:
+        """The loss of one iteration; see `ConsistencyLoss.term`.
+
+        Args:
+            targets: What the auxiliary predictions are compared with; only its sizes are used.
+
+        Returns:
+            The term.
+        """
+        pixel_weight = torch.ones_like(targets.probabilities[0])
+        order = torch.randperm(targets.num_decoders, device=pixel_weight.device)
+        return PixelTerm(
+            distance=variance,
+            target=targets.probabilities,
+            pixel_weight=pixel_weight,
+            scale=inverse_count(pixel_weight, 1),
+            loss_weight=self.loss_weight,
+            decoders=order[:self.num_decoders])

@@ -1,0 +1,61 @@
+"""Weakly supervised loss L_w, section 3.3: cross-entropy of auxiliary predictions on pseudo labels."""
+
+from mmseg.registry import MODELS
+from torch import Tensor, nn
+
+from mmseg_cct.errors import UserError
+
+from .pixel_term import PixelTargets, PixelTerm, inverse_count
+
+
+def label_cross_entropy(seg_logits: Tensor, labels: Tensor) -> Tensor:
+    """-log q at the label.
+
+    Args:
+        seg_logits: `(K, C, R, Q)`, auxiliary.
+        labels: `(1, R, Q)` class ids.
+
+    Returns:
+        `(K, R, Q)`.
+    """
+    index = labels.unsqueeze(0).expand(seg_logits.shape[0], -1, -1, -1)
+    return -seg_logits.log_softmax(1).gather(1, index).squeeze(1)
+
+
+@MODELS.register_module()
+class WeakCrossEntropy(nn.Module):
+    """L_w: the mean over auxiliary decoders and labelled pixels.
+
+    Args:
+        loss_weight: ω_w; a `RampUpHook` raises it during training.
+        ignore_index: Label of the pixels without a pseudo label.
+    """
+
+    def __init__(self, loss_weight: float = 0.4, ignore_index: int = 255) -> None:
+        super().__init__()
+        self.loss_weight = loss_weight
+        self.ignore_index = ignore_index
+
+    def term(self, targets: PixelTargets) -> PixelTerm:
+        """The loss of one iteration; see `ConsistencyLoss.term`.
+
+        Args:
+            targets: What the auxiliary predictions are compared with.
+
+        Returns:
+            The term.
+
+        Raises:
+            UserError: If the unlabelled images carry no pseudo labels.
+        """
+        if targets.labels is None:
+            raise UserError('model.auxiliary_head.loss_weak: the unlabelled samples carry no '
+                            '`pseudo_sem_seg`; expected pseudo labels, or loss_weak=None')
+        valid = targets.labels != self.ignore_index
+        pixel_weight = valid[0].to(targets.probabilities)
+        return PixelTerm(
+            distance=label_cross_entropy,
+            target=targets.labels.masked_fill(~valid, 0),
+            pixel_weight=pixel_weight,
+            scale=inverse_count(pixel_weight, targets.num_decoders),
+            loss_weight=self.loss_weight)

@@ -1,0 +1,3 @@
+from .psp_neck import PSPNeck
+
+__all__ = ['PSPNeck']

@@ -1,0 +1,78 @@
+"""Pyramid pooling as a neck: the last part of the paper's encoder."""
+
+from collections.abc import Sequence
+
+import torch
+from mmcv.cnn import ConvModule
+from mmengine.model import BaseModule
+from mmseg.models.decode_heads.psp_head import PPM
+from mmseg.registry import MODELS
+from torch import Tensor, nn
+
+from mmseg_cct.errors import UserError
+
+
+@MODELS.register_module()
+class PSPNeck(BaseModule):
+    """Pools the backbone's features at several bins and fuses them into z.
+
+    Shapes: `N` images, `B` backbone channels, `D` channels of z, `h×w` the feature map.
+
+    Args:
+        in_channels: B.
+        channels: D, also the channels of each pooled branch; the paper's B/4.
+        bins: Sides of the pooled grids.
+        in_index: Which of the backbone's outputs to take.
+        norm_cfg: Normalisation layer.
+        align_corners: How the pooled grids are resized.
+        init_cfg: Initialisation of the weights; by default the layers' own.
+    """
+
+    def __init__(self,
+                 in_channels: int,
+                 channels: int = 512,
+                 bins: Sequence[int] = (1, 2, 3, 6),
+                 in_index: int = -1,
+                 norm_cfg: dict | None = None,
+                 align_corners: bool = False,
+                 init_cfg: dict | list | None = None) -> None:
+        super().__init__(init_cfg)
+        norm_cfg = norm_cfg or dict(type='BN', requires_grad=True)
+        self.in_index = in_index
+        self.bins = tuple(bins)
+        self.pyramid = PPM(
+            self.bins,
+            in_channels,
+            channels,
+            conv_cfg=None,
+            norm_cfg=norm_cfg,
+            act_cfg=dict(type='ReLU'),
+            align_corners=align_corners)
+        self.bottleneck = ConvModule(
+            in_channels + len(self.bins) * channels, channels, 3, padding=1, norm_cfg=norm_cfg)
+
+    def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
+        """Computes z.
+
+        Args:
+            features: The backbone's outputs; the chosen one is `(N, B, h, w)`.
+
+        Returns:
+            One tensor, z `(N, D, h, w)`.
+
+        Raises:
+            UserError: If BatchNorm would have to normalise a single value per channel.
+        """
+        x = features[self.in_index]
+        self._check_batch_size(x)
+        return (self.bottleneck(torch.cat([x, *self.pyramid(x)], dim=1)), )
+
+    def _check_batch_size(self, x: Tensor) -> None:
+        if x.shape[0] > 1 or 1 not in self.bins or not self.training:
+            return
+        # `SyncBatchNorm` sees the other processes' images too and is no subclass of BatchNorm2d
+        if any(isinstance(m, nn.BatchNorm2d) and m.training for m in self.pyramid.modules()):
+            raise UserError(
+                'train_dataloader.batch_size=1 per branch: the PSP neck pools to one position and '
+                'BatchNorm cannot normalise a single value; expected at least 2, or '
+                "model.neck.norm_cfg=dict(type='GN', num_groups=32)")

@@ -1,0 +1,12 @@
+from .base import Perturbation, PerturbationContext, SpatialMask
+from .dropout import SpatialDropout
+from .feature_drop import FeatureDrop
+from .feature_noise import FeatureNoise
+from .guided_cutout import GuidedCutout
+from .guided_masking import ContextMasking, ObjectMasking
+from .vat import IntermediateVAT
+
+__all__ = [
+    'ContextMasking', 'FeatureDrop', 'FeatureNoise', 'GuidedCutout', 'IntermediateVAT',
+    'ObjectMasking', 'Perturbation', 'PerturbationContext', 'SpatialDropout', 'SpatialMask'
+]

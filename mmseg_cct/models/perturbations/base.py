@@ -1,0 +1,144 @@
+"""What a perturbation is, and what the perturbations of one iteration share.
+
+Shapes: `N` unlabelled images, `D` channels of z, `h×w` its size, `H×W` the image, `C` classes, `k`
+decoders of one perturbation, `S` feature positions (all h·w of them, or a random subset).
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+
+import torch
+from mmengine.model import BaseModule
+from torch import Tensor
+
+from mmseg_cct.errors import UserError
+
+from ..decoders import DecoderGroup
+from .boxes import bounding_boxes
+
+
+class PerturbationContext:
+    """What the perturbations of one iteration see beside z, each thing computed once.
+
+    Args:
+        features: z, `(N, D, h, w)`.
+        seg_logits: `(N, C, H, W)`, the main decoder's prediction, detached.
+        context_classes: Ids of the classes that are context; all others are objects.
+        positions: `(S,)` indices into h·w that the losses look at; None for all.
+    """
+
+    def __init__(self,
+                 features: Tensor,
+                 seg_logits: Tensor,
+                 context_classes: Sequence[int],
+                 positions: Tensor | None = None) -> None:
+        self.features = features
+        self.seg_logits = seg_logits
+        self.context_classes = list(context_classes)
+        self.positions = positions
+
+    def at_positions(self, maps: Tensor) -> Tensor:
+        """Flattens maps `(..., h, w)` to the positions that the losses look at, `(..., S)`."""
+        flat = maps.flatten(-2)
+        return flat if self.positions is None else flat[..., self.positions]
+
+    @cached_property
+    def foreground(self) -> Tensor:
+        """`(N, H, W)` bool: the detected objects. On a tie the pixel is context."""
+        objects = [i for i in range(self.seg_logits.shape[1]) if i not in self.context_classes]
+        if not objects:
+            return torch.zeros_like(self.seg_logits[:, 0], dtype=torch.bool)
+        if not self.context_classes:
+            return torch.ones_like(self.seg_logits[:, 0], dtype=torch.bool)
+        best_object = self.seg_logits[:, objects].amax(1)
+        return best_object > self.seg_logits[:, self.context_classes].amax(1)
+
+    @cached_property
+    def foreground_at_features(self) -> Tensor:
+        """`(N, h, w)` bool: `foreground` at each feature's first pixel (nearest resizing)."""
+        stride = self.seg_logits.shape[-1] // self.features.shape[-1]
+        return self.foreground[:, ::stride, ::stride]
+
+    @cached_property
+    def boxes(self) -> Tensor:
+        """`(B, 5)`: image, left, top, right, bottom in pixels of each detected object."""
+        return bounding_boxes(self.foreground)
+
+
+class Perturbation(BaseModule):
+    """A stochastic change p of z, and how k decoders see it.
+
+    A subclass implements `perturb`. One that can reach the same result without holding k perturbed
+    copies of z overrides `project` too.
+
+    Args:
+        num_decoders: k; 0 leaves the perturbation out.
+
+    Raises:
+        UserError: If `num_decoders` is negative.
+    """
+
+    def __init__(self, num_decoders: int) -> None:
+        super().__init__()
+        if num_decoders < 0:
+            raise UserError(f'{type(self).__name__}.num_decoders={num_decoders}: expected 0 or more')
+        self.num_decoders = num_decoders
+
+    @abstractmethod
+    def perturb(self, features: Tensor, decoders: DecoderGroup,
+                context: PerturbationContext) -> Tensor:
+        """Draws k perturbed versions of z.
+
+        Args:
+            features: z at the chosen positions, `(N, D, S)`.
+            decoders: The k decoders; adversarial perturbations look at them.
+            context: What the perturbations of this iteration share.
+
+        Returns:
+            z~ `(k, N, D, S)`.
+        """
+
+    def project(self, features: Tensor, decoders: DecoderGroup,
+                context: PerturbationContext) -> Tensor:
+        """Perturbs, then applies each decoder's projection.
+
+        Args:
+            features: z at the chosen positions, `(N, D, S)`.
+            decoders: The k decoders.
+            context: What the perturbations of this iteration share.
+
+        Returns:
+            `(k, N, C, S)`.
+        """
+        perturbed = self.perturb(features, decoders, context)
+        return torch.matmul(decoders.projection.unsqueeze(1), perturbed)
+
+
+class SpatialMask(Perturbation):
+    """A perturbation that zeroes positions: W(z ⊙ m) = (Wz) ⊙ m, so z is projected as it is."""
+
+    @abstractmethod
+    def mask(self, context: PerturbationContext) -> Tensor:
+        """Draws the masks.
+
+        Args:
+            context: What the perturbations of this iteration share.
+
+        Returns:
+            `(k or 1, N, h, w)` bool, True where z is kept.
+        """
+
+    def _mask_like(self, features: Tensor, context: PerturbationContext) -> Tensor:
+        return context.at_positions(self.mask(context)).unsqueeze(2).to(features.dtype)
+
+    def perturb(self, features: Tensor, decoders: DecoderGroup,
+                context: PerturbationContext) -> Tensor:
+        """See `Perturbation.perturb`."""
+        mask = self._mask_like(features, context).expand(self.num_decoders, -1, -1, -1)
+        return features * mask
+
+    def project(self, features: Tensor, decoders: DecoderGroup,
+                context: PerturbationContext) -> Tensor:
+        """See `Perturbation.project`."""
+        return decoders.project(features) * self._mask_like(features, context)

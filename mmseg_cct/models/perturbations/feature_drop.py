@@ -1,0 +1,38 @@
+"""F-Drop: zeroes the most active positions."""
+
+import torch
+from mmseg.registry import MODELS
+from torch import Tensor
+
+from mmseg_cct.errors import UserError
+
+from .base import PerturbationContext, SpatialMask
+
+
+@MODELS.register_module()
+class FeatureDrop(SpatialMask):
+    """Keeps the positions whose mean activation is below γ times the image's largest.
+
+    Args:
+        num_decoders: k.
+        threshold_range: γ is drawn uniformly from this range, for each decoder and image.
+
+    Raises:
+        UserError: If `threshold_range` is not an increasing pair.
+    """
+
+    def __init__(self,
+                 num_decoders: int = 6,
+                 threshold_range: tuple[float, float] = (0.6, 0.9)) -> None:
+        super().__init__(num_decoders)
+        if len(threshold_range) != 2 or threshold_range[0] > threshold_range[1]:
+            raise UserError(f'FeatureDrop.threshold_range={threshold_range}: expected (low, high)')
+        self.threshold_range = tuple(threshold_range)
+
+    def mask(self, context: PerturbationContext) -> Tensor:
+        """See `SpatialMask.mask`."""
+        attention = context.features.detach().float().mean(1)  # (N, h, w)
+        low, high = self.threshold_range
+        gamma = torch.rand(self.num_decoders, len(attention), 1, 1, device=attention.device)
+        gamma = low + (high - low) * gamma
+        return attention < gamma * attention.amax((1, 2), keepdim=True)

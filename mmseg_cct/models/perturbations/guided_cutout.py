@@ -1,0 +1,65 @@
+"""G-Cutout: a random crop of every detected object is zeroed."""
+
+import torch
+from mmseg.registry import MODELS
+from torch import Tensor
+
+from mmseg_cct.errors import UserError
+
+from .base import PerturbationContext, SpatialMask
+
+
+def random_crops(low: Tensor, high: Tensor, ratio: float, num_draws: int) -> tuple[Tensor, Tensor]:
+    """Draws intervals of a fixed share of the given ones, uniformly inside them.
+
+    Args:
+        low: `(B,)` int64, first pixels.
+        high: `(B,)` int64, one past the last pixels.
+        ratio: Length of the drawn interval over that of the given one.
+        num_draws: k.
+
+    Returns:
+        Start and end (exclusive) of the drawn intervals, `(k, B)` int64 each.
+    """
+    side = high - low
+    crop = (side * ratio).long()
+    share = torch.rand(num_draws, len(low), device=low.device)
+    start = low + (share * (side - crop + 1)).long()
+    return start, start + crop
+
+
+@MODELS.register_module()
+class GuidedCutout(SpatialMask):
+    """Zeroes, in the bounding box of every detected object, a crop at a random place.
+
+    Args:
+        num_decoders: k; each draws its own places.
+        side_ratio: Side of the crop over that of the box.
+
+    Raises:
+        UserError: If `side_ratio` is out of range.
+    """
+
+    def __init__(self, num_decoders: int = 6, side_ratio: float = 0.4) -> None:
+        super().__init__(num_decoders)
+        if not 0 <= side_ratio <= 1:
+            raise UserError(f'GuidedCutout.side_ratio={side_ratio}: expected a value in [0, 1]')
+        self.side_ratio = side_ratio
+
+    def mask(self, context: PerturbationContext) -> Tensor:
+        """See `SpatialMask.mask`."""
+        n, _, h, w = context.features.shape
+        stride = context.seg_logits.shape[-1] // w
+        image, left, top, right, bottom = context.boxes.unbind(1)
+        inside_x = self._covered(left, right, w, stride)  # (k, B, w)
+        inside_y = self._covered(top, bottom, h, stride)
+        crops = inside_y.unsqueeze(3) & inside_x.unsqueeze(2)  # (k, B, h, w)
+        cut = crops.new_zeros((self.num_decoders, n, h, w), dtype=torch.int32)
+        cut.index_add_(1, image, crops.to(torch.int32))
+        return cut == 0
+
+    def _covered(self, low: Tensor, high: Tensor, size: int, stride: int) -> Tensor:
+        """Which features' first pixels lie in a random crop of each box, `(k, B, size)` bool."""
+        start, end = random_crops(low, high, self.side_ratio, self.num_decoders)
+        pixel = torch.arange(size, device=low.device) * stride
+        return (pixel >= start.unsqueeze(2)) & (pixel < end.unsqueeze(2))

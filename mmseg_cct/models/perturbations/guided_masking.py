@@ -1,0 +1,38 @@
+"""Con-Msk and Obj-Msk: masking guided by the main prediction."""
+
+from mmseg.registry import MODELS
+from torch import Tensor
+
+from .base import PerturbationContext, SpatialMask
+
+
+@MODELS.register_module()
+class ContextMasking(SpatialMask):
+    """Con-Msk: keeps the detected objects and zeroes the context.
+
+    Args:
+        num_decoders: k; all see the same mask.
+    """
+
+    def __init__(self, num_decoders: int = 2) -> None:
+        super().__init__(num_decoders)
+
+    def mask(self, context: PerturbationContext) -> Tensor:
+        """See `SpatialMask.mask`."""
+        return context.foreground_at_features.unsqueeze(0)
+
+
+@MODELS.register_module()
+class ObjectMasking(SpatialMask):
+    """Obj-Msk: keeps the context and zeroes the detected objects.
+
+    Args:
+        num_decoders: k; all see the same mask.
+    """
+
+    def __init__(self, num_decoders: int = 2) -> None:
+        super().__init__(num_decoders)
+
+    def mask(self, context: PerturbationContext) -> Tensor:
+        """See `SpatialMask.mask`."""
+        return ~context.foreground_at_features.unsqueeze(0)

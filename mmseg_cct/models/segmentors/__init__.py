@@ -1,0 +1,3 @@
+from .cct import CCTSegmentor
+
+__all__ = ['CCTSegmentor']
