@@ -14,7 +14,7 @@ def pytest_addoption(parser):
     parser.addoption(
         '--data-root',
         default=os.environ.get('MMSEG_CCT_DATA_ROOT', str(PROJECT / 'data')),
-        help='folder with real data sets (camvid, ...); tests on data that is not there are skipped',
+        help='folder with real data sets (camvid, ...); tests on absent data are skipped',
     )
 
 

@@ -128,7 +128,7 @@ def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) ->
     }
     # All are looked at before any is written: experiments may rest on the lists that are there.
     for path, names in lists.items():
-        if not force and path.exists() and read_list(path) != names:
+        if not force and path.exists() and path.read_text('utf-8').splitlines() != names:
             raise UserError(f'{path}: exists and differs; expected a new folder or --force')
     for path, names in lists.items():
         write_list(path, names)

@@ -5,6 +5,7 @@ import os
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from mmseg_cct.datasets.checks import (
     leaf_datasets,
 )
 from mmseg_cct.datasets.samplers import PairDraw
-from mmseg_cct.datasets.splits import find_images, read_list, resolve_list
+from mmseg_cct.datasets.splits import IMAGE_SUFFIXES, read_list, resolve_list
 from mmseg_cct.errors import UserError
 
 
@@ -160,35 +161,53 @@ class SemiSegDataset(Dataset):
         return item
 
 
-def _build(dataset: dict | BaseDataset, branch: str) -> Any:
-    if isinstance(dataset, Mapping):
-        config = dict(dataset)
+def _build(config: dict | BaseDataset, branch: str) -> Any:
+    if isinstance(config, Mapping):
+        config = dict(config)
         if isinstance(config.get('ann_file'), str):
             config['ann_file'] = resolve_list(config['ann_file'])
-        try:
-            dataset = DATASETS.build(config)
-        except UserError:
+    try:
+        dataset = DATASETS.build(config) if isinstance(config, dict) else config
+        dataset.full_init()
+        empty = len(dataset) == 0
+    except UserError as error:
+        raise UserError(f'{branch}: {error}') from None
+    except (AssertionError, OSError, ValueError) as error:
+        _explain_failed_build(config, branch)
+        # What NumPy says when mmengine packs an empty list.
+        empty = 'at least one array' in str(error)
+        if not empty:
             raise
-        except (AssertionError, OSError, ValueError):
-            _explain_failed_build(config, branch)
-            raise
-    dataset.full_init()
-    if len(dataset) == 0:
+    if empty:
+        _explain_failed_build(config, branch)
         raise UserError(f'{branch}: the set is empty; expected at least one image')
     return dataset
 
 
-def _explain_failed_build(config: Mapping[str, Any], branch: str) -> None:
+def _explain_failed_build(config: dict | BaseDataset, branch: str) -> None:
     """Raises a `UserError` that names the missing or empty list or folder, if that is the cause."""
-    root = config.get('data_root') or ''
+    if not isinstance(config, dict):
+        return
+    root, ann_file = config.get('data_root') or '', config.get('ann_file')
     try:
-        if config.get('ann_file'):
-            read_list(os.path.join(root, config['ann_file']))
-        prefix = config.get('data_prefix') or {}
-        images = os.path.join(root, prefix.get('img_path', ''))
-        find_images(images, None if config.get('ann_file') else config.get('img_suffix', '.jpg'))
+        if ann_file:
+            read_list(os.path.join(root, ann_file))
     except UserError as error:
         raise UserError(f'{branch}: {error}') from None
+    prefix = config.get('data_prefix') or {}
+    if 'img_path' not in prefix:
+        return
+    folder = Path(root, prefix['img_path'])
+    if not folder.is_dir():
+        raise UserError(
+            f'{branch}: {folder}: no such folder; expected the images there (data_prefix.img_path)'
+        )
+    suffixes = (config['img_suffix'],) if 'img_suffix' in config else IMAGE_SUFFIXES
+    if not ann_file and not any(path.name.endswith(suffixes) for path in folder.rglob('*')):
+        raise UserError(
+            f'{branch}: {folder}: no image in this folder; expected names that end in '
+            f'{", ".join(suffixes)}'
+        )
 
 
 def _forget_masks(dataset: Any) -> None:

@@ -53,6 +53,7 @@ class Tree:
             data_prefix=dict(img_path='images', seg_map_path='masks'),
             ann_file=f'{branch}.txt',
             pipeline=pipeline,
+            serialize_data=False,  # its garbage collection would take most of the tests' time
         )
         return {**config, **kwargs}
 

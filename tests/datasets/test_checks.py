@@ -69,8 +69,8 @@ class TestLabeledImages:
         SemiSegDataset(tree.config('labeled', reduce_zero_label=True))
         _write_mask(tree, np.full((16, 24), 4, np.uint8))
         assert _error(tree, reduce_zero_label=True).endswith(
-            'label id 4 outside the classes; expected 0 to 2, or 255 where ignored, after label_map '
-            'or reduce_zero_label'
+            'label id 4 outside the classes; expected 0 to 2, or 255 where ignored, after '
+            'label_map or reduce_zero_label'
         )
 
     def test_no_mask(self, tree):
@@ -81,8 +81,8 @@ class TestLabeledImages:
 
     def test_no_folder_of_masks_named(self, tree):
         assert _error(tree, data_prefix=dict(img_path='images')) == (
-            f'{tree.image("l0")}: no mask is named for this labelled image; expected a data set with '
-            'data_prefix.seg_map_path'
+            f'{tree.image("l0")}: no mask is named for this labelled image; expected a data set '
+            'with data_prefix.seg_map_path'
         )
 
     def test_sizes_that_differ(self, tree):
@@ -104,7 +104,7 @@ class TestLabeledImages:
 
     def test_colour_mask(self, tree):
         _write_mask(tree, np.zeros((16, 24, 3), np.uint8))
-        assert _error(tree).startswith(f'{tree.mask("l1")}: a mask of Pillow mode RGB; expected one')
+        assert _error(tree).startswith(f'{tree.mask("l1")}: a mask of Pillow mode RGB; expected')
 
     @pytest.mark.parametrize('cut', [0, 20, 300])
     def test_unreadable_image(self, tree, cut):

@@ -102,7 +102,8 @@ def test_is_registered_and_has_what_mmengine_calls():
             return 7
 
     dataset = _Sized(labeled=range(5), unlabeled=range(7))
-    sampler = DATA_SAMPLERS.build(dict(type='PairSampler'), default_args=dict(dataset=dataset, seed=0))
+    options = dict(dataset=dataset, seed=0)
+    sampler = DATA_SAMPLERS.build(dict(type='PairSampler'), default_args=options)
     sampler.set_epoch(3)
     assert len(sampler) == 7
     assert next(iter(sampler)) == _draws(1, seed=0)[0]

@@ -43,8 +43,12 @@ def dataset(tree):
 
 
 def _random_state():
-    name, keys, *rest = np.random.get_state()
+    name, keys, *rest = np.random.get_state()  # noqa: NPY002
     return random.getstate(), (name, keys.tolist(), *rest), torch.get_rng_state().tolist()
+
+
+def _use_random_state():
+    return np.random.rand(), random.random(), torch.rand(1).item()  # noqa: NPY002
 
 
 def _equal(first, second):
@@ -165,7 +169,7 @@ class TestSet:
 class TestRandomness:
     def test_a_draw_is_always_the_same(self, dataset):
         first = dataset[DRAW]
-        np.random.rand(3), random.random(), torch.rand(3)
+        _use_random_state()
         dataset[DRAW._replace(labeled_seed=1)]
         assert _equal(dataset[DRAW], first)
 
@@ -202,7 +206,7 @@ class TestRandomness:
     def test_state_is_restored_after_an_error(self):
         before = _random_state()
         with pytest.raises(KeyError), seeded_random_state(7):
-            np.random.rand(3), random.random(), torch.rand(3)
+            _use_random_state()
             raise KeyError
         assert _random_state() == before
 
@@ -210,7 +214,7 @@ class TestRandomness:
         draws = []
         for _ in range(2):
             with seeded_random_state(2**32 - 1):
-                draws.append((np.random.rand(), random.random(), torch.rand(1).item()))
+                draws.append(_use_random_state())
         assert draws[0] == draws[1]
 
     @pytest.mark.parametrize('num_workers', [1, 2])
@@ -285,26 +289,43 @@ class TestErrors:
         with pytest.raises(UserError) as caught:
             SemiSegDataset(**configs)
         assert str(caught.value) == (
-            f'{branch}: {tree.root}/{branch}.txt: no such file; expected a text file with one image '
-            'name per line (tools/make_splits.py makes such lists)'
+            f'{branch}: {tree.root}/{branch}.txt: no such file; expected a text file with one '
+            'image name per line (tools/make_splits.py makes such lists)'
         )
 
     @pytest.mark.parametrize('serialize_data', [True, False])
     def test_empty_list(self, tree, serialize_data):
-        (tree.root / 'labeled.txt').write_text('\n')
         (tree.root / 'labeled.txt').write_text('')
         with pytest.raises(UserError, match=r'labeled.*empty; expected'):
             SemiSegDataset(tree.config('labeled', serialize_data=serialize_data))
 
     def test_missing_folder(self, tree):
         config = tree.config('labeled', ann_file='', data_prefix=dict(img_path='nowhere'))
-        with pytest.raises(UserError, match='labeled: .*/nowhere: no such folder; expected a folder'):
+        with pytest.raises(UserError, match=r'labeled: .*/nowhere: no such folder; expected'):
             SemiSegDataset(config)
 
-    def test_folder_without_images(self, tree):
-        config = tree.config('labeled', ann_file='', img_suffix='.tif')
+    @pytest.mark.parametrize('serialize_data', [True, False])
+    def test_folder_without_images(self, tree, serialize_data):
+        options = dict(ann_file='', img_suffix='.tif', serialize_data=serialize_data)
+        config = tree.config('labeled', **options)
         with pytest.raises(UserError, match=r'images: no image in this folder; .* end in \.tif'):
             SemiSegDataset(config)
+
+    @pytest.mark.parametrize('serialize_data', [True, False])
+    def test_folder_with_other_images_only(self, tree, serialize_data):
+        options = dict(type='CityscapesDataset', ann_file='', serialize_data=serialize_data)
+        with pytest.raises(UserError, match='labeled: the set is empty; expected at least one'):
+            SemiSegDataset(tree.config('labeled', metainfo=None, **options))
+
+    def test_mistake_in_an_own_set_names_the_branch(self, tree):
+        config = dict(type='FolderDataset', image_dir=str(tree.root / 'images'))
+        with pytest.raises(UserError, match=r'^unlabeled: FolderDataset\.classes: empty; expected'):
+            SemiSegDataset(tree.config('labeled'), config)
+
+    def test_built_set_without_images(self, tree):
+        built = DATASETS.build(tree.config('labeled', ann_file='', img_suffix='.tif'))
+        with pytest.raises(UserError, match='labeled: the set is empty; expected at least one'):
+            SemiSegDataset(built)
 
     def test_no_class_names(self, tree):
         with pytest.raises(UserError, match=r'labeled\.metainfo: no class names; expected'):
@@ -353,7 +374,7 @@ class TestErrors:
 
     def test_mask_that_turns_bad(self, tree, dataset):
         tree.mask('l1').write_bytes(b'no image')
-        with pytest.raises(UserError, match=r'l1\.png: cannot be read \(.*expected a readable mask'):
+        with pytest.raises(UserError, match=r'l1\.png: cannot be read \(.* a readable mask'):
             dataset[DRAW]
 
     def test_image_that_vanishes(self, tree, dataset):
@@ -364,8 +385,10 @@ class TestErrors:
     def test_bad_image_in_a_worker_is_still_one_line(self, tree, dataset):
         for name in tree.unlabeled_names:
             tree.image(name).write_bytes(b'no image')
+        batches = iter(_loader(dataset, num_workers=1))
         with pytest.raises(UserError) as caught:
-            next(iter(_loader(dataset, num_workers=1)))
+            next(batches)
+        batches._shutdown_workers()  # left to the garbage collector, it takes 5 s
         assert str(caught.value).startswith(str(tree.root / 'images' / 'u'))
         assert '\n' not in str(caught.value)
 
@@ -379,8 +402,12 @@ class TestErrors:
 
 
 class TestMMSegDatasets:
-    PIPELINE = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), dict(type='PackSegInputs')]
-    UNLABELED_PIPELINE = [PIPELINE[0], PIPELINE[2]]
+    PIPELINE = (
+        dict(type='LoadImageFromFile'),
+        dict(type='LoadAnnotations'),
+        dict(type='PackSegInputs'),
+    )
+    UNLABELED_PIPELINE = (PIPELINE[0], PIPELINE[2])
 
     @staticmethod
     def _write(path, array):

@@ -1,0 +1,157 @@
+import cv2
+import numpy as np
+import pytest
+from mmseg.registry import DATASETS
+
+from mmseg_cct.datasets import FolderDataset, PairDraw, SemiSegDataset, folder
+from mmseg_cct.errors import UserError
+
+CLASSES = ['ground', 'thing']
+PIPELINE = [
+    dict(type='LoadImageFromFile'),
+    dict(type='LoadAnnotations'),
+    dict(type='PackSegInputs'),
+]
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Images a, b, sub/c of different formats; masks for b and sub/c."""
+    image, mask = np.zeros((5, 7, 3), np.uint8), np.ones((5, 7), np.uint8)
+    for name in ('a.jpg', 'b.PNG', 'sub/c.d.bmp'):
+        (tmp_path / 'photos' / name).parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(tmp_path / 'photos' / name), image)
+    for name in ('b.png', 'sub/c.d.png'):
+        (tmp_path / 'labels' / name).parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(tmp_path / 'labels' / name), mask)
+    return tmp_path
+
+
+def _build(root, **kwargs):
+    options = dict(image_dir='photos', mask_dir='labels', classes=CLASSES, data_root=str(root))
+    return FolderDataset(**{**options, **kwargs})
+
+
+def _files(dataset):
+    infos = [dataset.get_data_info(index) for index in range(len(dataset))]
+    return [(info['img_path'], info.get('seg_map_path')) for info in infos]
+
+
+def _expected(root, *names):
+    masks = {'b.PNG': 'b.png', 'sub/c.d.bmp': 'sub/c.d.png'}
+    return [
+        (str(root / 'photos' / name), str(root / 'labels' / masks[name]) if name in masks else None)
+        for name in names
+    ]
+
+
+def test_all(root):
+    assert _files(_build(root)) == _expected(root, 'a.jpg', 'b.PNG', 'sub/c.d.bmp')
+
+
+def test_labeled_are_those_with_a_mask(root):
+    assert _files(_build(root, subset='labeled')) == _expected(root, 'b.PNG', 'sub/c.d.bmp')
+
+
+def test_unlabeled_are_those_without(root):
+    assert _files(_build(root, subset='unlabeled')) == _expected(root, 'a.jpg')
+
+
+def test_no_masks_at_all(root):
+    expected = [(path, None) for path, _ in _files(_build(root))]
+    for subset in ('unlabeled', 'all'):
+        assert _files(_build(root, mask_dir=None, subset=subset)) == expected
+
+
+def test_list_names_the_images(root):
+    (root / 'list.txt').write_text('sub/c.d\nb.PNG\n')
+    assert _files(_build(root, ann_file='list.txt')) == _expected(root, 'sub/c.d.bmp', 'b.PNG')
+
+
+def test_listed_image_may_be_unlabeled_in_spite_of_its_mask(root):
+    (root / 'list.txt').write_text('b\n')
+    dataset = _build(root, ann_file='list.txt', subset='unlabeled')
+    assert _files(dataset) == [(str(root / 'photos' / 'b.PNG'), None)]
+
+
+def test_mask_suffix(root):
+    (root / 'labels' / 'b.png').rename(root / 'labels' / 'b_mask.png')
+    dataset = _build(root, subset='labeled', mask_suffix='_mask.png')
+    assert _files(dataset) == [
+        (str(root / 'photos' / 'b.PNG'), str(root / 'labels' / 'b_mask.png'))
+    ]
+
+
+def test_trains_as_a_pair(root):
+    config = dict(type='FolderDataset', image_dir='photos', mask_dir='labels', data_root=str(root))
+    config['classes'] = CLASSES
+    dataset = SemiSegDataset(
+        dict(config, subset='labeled', pipeline=PIPELINE),
+        dict(config, subset='unlabeled', pipeline=[PIPELINE[0], PIPELINE[2]]),
+    )
+    item = dataset[PairDraw(1, 0, 0, 0)]
+    assert item['data_samples']['labeled'].gt_sem_seg.data.unique().tolist() == [1]
+    assert item['data_samples']['unlabeled'].classes == ('ground', 'thing')
+
+
+def test_unlabeled_needs_no_classes(root):
+    assert len(_build(root, subset='unlabeled', classes=())) == 1
+
+
+def test_colours(root):
+    palette = [[1, 2, 3], [4, 5, 6]]
+    assert _build(root, palette=palette).metainfo['palette'] == palette
+    assert len(_build(root).metainfo['palette']) == 2
+
+
+def test_mask_without_image_is_named(root, monkeypatch):
+    messages = []
+    monkeypatch.setattr(folder, 'print_log', lambda message, **_: messages.append(message))
+    (root / 'photos' / 'b.PNG').unlink()
+    assert len(_build(root, subset='labeled')) == 1
+    assert messages == [
+        f'{root}/labels/b.png: a mask without image in {root}/photos (1 such in all); left out'
+    ]
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (dict(subset='test'), r"FolderDataset\.subset: 'test'; expected one of labeled, unlabeled"),
+        (dict(classes=()), r'FolderDataset\.classes: empty; expected the class names'),
+        (dict(classes=['a', 'b', 'a']), r"classes: \('a', 'b', 'a'\); expected every name once"),
+        (dict(palette=[[0, 0, 0]]), r'FolderDataset\.palette: 1 colours; expected 2, one for each'),
+        (dict(image_dir='nowhere'), 'nowhere: no such folder; expected a folder of images'),
+        (dict(mask_dir='nowhere'), r'nowhere: no such folder; expected the masks \(FolderDataset'),
+        (dict(mask_dir='photos'), r'FolderDataset\.mask_dir: .*photos is image_dir too; expected'),
+        (dict(ann_file='no.txt'), r'no\.txt: no such file; expected a text file'),
+        (dict(mask_dir=None, subset='labeled'), "no image belongs to subset 'labeled'; expected"),
+        (dict(mask_suffix='.tif', subset='labeled'), r'looked for in .*labels as NAME\.tif\)'),
+    ],
+)
+def test_mistakes(root, options, message):
+    with pytest.raises(UserError, match=message) as caught:
+        _build(root, **options)
+    assert '\n' not in str(caught.value)
+
+
+def test_every_image_has_a_mask(root):
+    (root / 'photos' / 'a.jpg').unlink()
+    with pytest.raises(UserError, match="no image belongs to subset 'unlabeled'; expected images"):
+        _build(root, subset='unlabeled')
+
+
+def test_listed_image_is_missing(root):
+    (root / 'list.txt').write_text('b\nz\n')
+    with pytest.raises(UserError, match=r'list\.txt: no image z in .*photos; expected one'):
+        _build(root, ann_file='list.txt')
+
+
+def test_listed_image_has_no_mask(root):
+    (root / 'list.txt').write_text('b\na\n')
+    with pytest.raises(UserError, match=r'a\.jpg: no mask for this image of .*/labels/a\.png'):
+        _build(root, ann_file='list.txt', subset='labeled')
+
+
+def test_is_registered():
+    assert DATASETS.get('FolderDataset') is FolderDataset

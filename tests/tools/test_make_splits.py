@@ -1,0 +1,142 @@
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from mmseg_cct.datasets.splits import draw_split, draw_voc_split, read_list, write_list
+
+NAMES = [f'image{index:02}' for index in range(20)]
+
+
+@pytest.fixture(scope='module')
+def tool(project_root):
+    spec = importlib.util.spec_from_file_location(
+        'make_splits', project_root / 'tools' / 'make_splits.py'
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def names_file(tmp_path):
+    write_list(tmp_path / 'names.txt', NAMES)
+    return str(tmp_path / 'names.txt')
+
+
+def _read(folder, number):
+    return tuple(read_list(folder / f'{number}_{part}.txt') for part in ('labeled', 'unlabeled'))
+
+
+def test_from_a_list(tool, names_file, tmp_path, capsys):
+    tool.main(['--list', names_file, '-n', '3', '8', '--seed', '5', '--out', str(tmp_path / 'out')])
+    for number in (3, 8):
+        assert _read(tmp_path / 'out', number) == draw_split(NAMES, number, seed=5)
+    assert capsys.readouterr().out == (
+        f'{tmp_path}/out/3_*.txt: 3 labelled, 17 not\n{tmp_path}/out/8_*.txt: 8 labelled, 12 not\n'
+    )
+
+
+def test_from_a_folder(tool, tmp_path):
+    (tmp_path / 'images' / 'city').mkdir(parents=True)
+    for name in NAMES:
+        (tmp_path / 'images' / 'city' / f'{name}_leftImg8bit.png').touch()
+    options = ['--suffix', '_leftImg8bit.png', '-n', '4', '--out', str(tmp_path)]
+    tool.main(['--images', str(tmp_path / 'images'), *options])
+    assert _read(tmp_path, 4) == draw_split([f'city/{name}' for name in NAMES], 4)
+
+
+def test_from_voc(tool, tmp_path):
+    lists = tmp_path / 'ImageSets' / 'Segmentation'
+    write_list(lists / 'train.txt', NAMES[:8])
+    write_list(lists / 'val.txt', ['v'])
+    write_list(lists / 'trainaug.txt', NAMES)
+    tool.main(['--voc-root', str(tmp_path), '-n', '3', '8', '--out', str(tmp_path / 'out')])
+    assert _read(tmp_path / 'out', 8) == (NAMES[:8], NAMES[8:])
+    assert _read(tmp_path / 'out', 3) == draw_voc_split(NAMES[:8], NAMES, 3)
+
+
+def test_voc_has_the_papers_numbers_by_default(tool, tmp_path):
+    train = [f't{index:04}' for index in range(1464)]
+    lists = tmp_path / 'ImageSets' / 'Segmentation'
+    write_list(lists / 'train.txt', train)
+    write_list(lists / 'val.txt', ['v'])
+    write_list(lists / 'aug.txt', NAMES)
+    tool.main(['--voc-root', str(tmp_path), '--out', str(tmp_path / 'out')])
+    for number in (60, 100, 200, 300, 500, 800, 1000, 1464):
+        labeled, unlabeled = _read(tmp_path / 'out', number)
+        assert len(labeled) == number and set(labeled) <= set(train)
+        assert len(unlabeled) == 1484 - number
+    assert _read(tmp_path / 'out', 1464) == (train, NAMES)
+
+
+@pytest.mark.parametrize(('options', 'numbers'), [([], [2, 5]), (['-n', '5'], [5])])
+def test_from_the_public_lists(tool, tmp_path, options, numbers):
+    for number in (2, 5):
+        for part, names in (('super', NAMES[:number]), ('unsuper', NAMES[number:])):
+            lines = [f'/JPEGImages/{n}.jpg /SegmentationClassAug/{n}.png' for n in names]
+            (tmp_path / f'{number}_train_{part}vised.txt').write_text('\n'.join(lines))
+    out = tmp_path / 'out'
+    tool.main(['--from-public', str(tmp_path), '--out', str(out), *options])
+    assert len(list(out.iterdir())) == 2 * len(numbers)
+    for number in numbers:
+        assert _read(out, number) == (NAMES[:number], NAMES[number:])
+
+
+def _fails(tool, capsys, *arguments):
+    with pytest.raises(SystemExit) as caught:
+        tool.main(list(arguments))
+    assert caught.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_no_number(tool, names_file, tmp_path, capsys):
+    assert _fails(tool, capsys, '--list', names_file, '--out', str(tmp_path)) == (
+        'error: -n: missing; expected one or more numbers of labelled images\n'
+    )
+
+
+def test_too_many(tool, names_file, tmp_path, capsys):
+    error = _fails(tool, capsys, '--list', names_file, '-n', '21', '--out', str(tmp_path))
+    assert error == (
+        'error: number of labelled images: 21; expected 1 to 20, the images there are\n'
+    )
+
+
+def test_public_number_that_is_not_there(tool, tmp_path, capsys):
+    for part in ('super', 'unsuper'):
+        (tmp_path / f'2_train_{part}vised.txt').write_text('/a/b.jpg /c/b.png')
+    arguments = ['--from-public', str(tmp_path), '-n', '3', '--out', str(tmp_path)]
+    assert _fails(tool, capsys, *arguments).endswith('expected one of 2\n')
+
+
+def test_lists_that_differ_are_kept(tool, names_file, tmp_path, capsys):
+    arguments = ['--list', names_file, '-n', '3', '--out', str(tmp_path)]
+    tool.main(arguments)
+    tool.main(arguments)
+    error = _fails(tool, capsys, *arguments, '--seed', '1')
+    assert 'exists and differs; expected a new folder or --force' in error
+    assert _read(tmp_path, 3) == draw_split(NAMES, 3)
+    tool.main([*arguments, '--seed', '1', '--force'])
+    assert _read(tmp_path, 3) == draw_split(NAMES, 3, seed=1)
+
+
+def test_all_labeled_leaves_an_empty_list(tool, names_file, tmp_path):
+    arguments = ['--list', names_file, '-n', '20', '--out', str(tmp_path)]
+    tool.main(arguments)
+    tool.main(arguments)
+    assert (tmp_path / '20_unlabeled.txt').read_text() == ''
+
+
+def test_as_a_script(names_file, tmp_path, project_root):
+    done = subprocess.run(
+        [sys.executable, 'tools/make_splits.py', '--list', 'nowhere', '-n', '1', '--out', 'x'],
+        cwd=project_root,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines()[-1].startswith('error: nowhere: no such file; expected')
+    assert 'Traceback' not in done.stderr
