@@ -9,13 +9,15 @@ Shapes: `K` decoders, `C` classes, `P` feature positions, `p` positions of a chu
 and `Q` sub-pixels (see `subpixel.py`).
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from .chunking import Chunking, join_positions, split_positions
+from .chunking import Chunking, split_positions
 from .decoders import Chain, decode
 from .losses import PixelTerm
 from .losses.pixel_term import Distance
@@ -69,7 +71,8 @@ class _ChunkedLoss(torch.autograd.Function):
     """Σ over chunks of `ChunkLoss`, with the gradients at hand when backward comes."""
 
     @staticmethod
-    def forward(ctx, step, chunks_of_terms, scale, num_levels, chunks, *parameters):
+    def forward(ctx: Any, step: Callable, chunks_of_terms: Sequence[Sequence[TermTensors]],
+                scale: Tensor, num_levels: int, chunks: Tensor, *parameters: Tensor) -> tuple:
         """Runs all chunks.
 
         Args:
@@ -88,20 +91,21 @@ class _ChunkedLoss(torch.autograd.Function):
         weights, biases = parameters[:num_levels], parameters[num_levels:]
         grad_chunks = torch.empty_like(chunks)
         grads = [torch.zeros_like(parameter) for parameter in parameters]
-        sums: list[Tensor] | None = None
+        sums: tuple[Tensor, ...] | None = None
         with torch.autocast(chunks.device.type, enabled=False):
             for chunk, grad_chunk, terms in zip(chunks, grad_chunks, chunks_of_terms):
                 (grad, *chunk_grads), values = step(chunk, weights, biases, terms)
                 grad_chunk.copy_(grad)
-                torch._foreach_add_(grads, [g for group in chunk_grads for g in group])
-                sums = list(values) if sums is None else torch._foreach_add(sums, values)
+                for total, chunk_grad in zip(grads, itertools.chain(*chunk_grads)):
+                    total += chunk_grad
+                sums = values if sums is None else tuple(map(torch.add, sums, values))
         assert sums is not None
         factors = [factor for _, _, factor, _ in chunks_of_terms[0]]
-        total = scale * sum(factor * value.sum() for factor, value in zip(factors, sums))
+        loss = scale * sum(factor * value.sum() for factor, value in zip(factors, sums))
         ctx.gradients = (grad_chunks, *grads)
         ctx.scale = scale
         ctx.mark_non_differentiable(*sums)
-        return total, *sums
+        return loss, *sums
 
     @staticmethod
     def backward(ctx, grad_total, *_):

@@ -100,6 +100,17 @@ class PerturbedDecoderBank(BaseModule):
             tuple(level.weight for level in self.up),
             tuple(level.bias.unsqueeze(-1) for level in self.up), self.final_activation)
 
+    def group(self, chosen: slice) -> DecoderGroup:
+        """Some of the decoders, as their perturbation sees them.
+
+        Args:
+            chosen: Which.
+
+        Returns:
+            The decoders.
+        """
+        return DecoderGroup(self.proj[chosen], self.chain[chosen], self.stride, self.chunking)
+
     def loss(self, features: Sequence[Tensor], seg_logits: Tensor,
              data_samples: Sequence[SegDataSample]) -> dict[str, Tensor]:
         """Compares the auxiliary predictions with the main one.
@@ -161,9 +172,7 @@ class PerturbedDecoderBank(BaseModule):
             chosen = slice(first, first + perturbation.num_decoders)
             first = chosen.stop
             if perturbation.num_decoders:
-                group = DecoderGroup(self.proj[chosen], self.chain[chosen], self.stride,
-                                     self.chunking)
-                projected.append(perturbation.project(features, group, context))
+                projected.append(perturbation.project(features, self.group(chosen), context))
         dtype = _compute_dtype(features)
         stacked = torch.cat([p.to(dtype) for p in projected])  # (K, N, C, S)
         return stacked.transpose(1, 2).flatten(2)
