@@ -11,14 +11,7 @@ from .version import __version__
 check_stack()
 
 try:
-    import importlib
-
-    for _name in ('cpu_amp', 'datasets', 'hooks', 'models'):  # until all of them exist
-        try:
-            importlib.import_module(f'{__name__}.{_name}')
-        except ModuleNotFoundError as _error:
-            if _error.name != f'{__name__}.{_name}':
-                raise
+    from . import cpu_amp, datasets, hooks, models
     from .safe_globals import allow_numpy_dtypes
 except RuntimeError as error:
     explanation = explain_import_failure(error)
@@ -28,4 +21,4 @@ except RuntimeError as error:
 
 allow_numpy_dtypes()
 
-__all__ = ['__version__']
+__all__ = ['__version__', 'cpu_amp', 'datasets', 'hooks', 'models']

@@ -69,8 +69,8 @@ def predict_images(
         opacity: Weight of the class colours in an overlay, in [0, 1].
 
     Returns:
-        What became of the images. A `UserError` says where a file is missing, the checkpoint does not
-        fit the config, or the folder holds predictions of another model.
+        What became of the images. A `UserError` says where a file is missing, the checkpoint does
+        not fit the config, or the folder holds predictions of another model.
     """
     todo = _find_images(images, out)
     config = load_config(config_file, options or {})

@@ -22,6 +22,8 @@ from mmseg_cct.pretrained import fetch_pretrained_weights
 
 # What a scheduler may call the iteration at which it ends.
 _SCHEDULER_ENDS = ('end', 'T_max', 'total_steps')
+# MMSeg's metrics that write predictions.
+_PNG_WRITERS = ('IoUMetric', 'CityscapesMetric')
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +113,7 @@ def prepare_test(
             own directory: `test` below that is used instead, which is the default too.
         out: Folder for the predictions as PNGs of class ids.
         show: Whether to show each prediction in a window.
-        show_dir: Folder for painted predictions, within the run's directory.
+        show_dir: Folder for painted predictions.
         wait_time: Seconds that a window stays.
         tta: Whether to average over the config's `tta_pipeline`.
         options: Settings of the config to override, by dotted key.
@@ -149,7 +151,12 @@ def prepare_test(
             config.visualizer.save_dir = show_dir
     if out is not None:
         evaluators = config.test_evaluator
-        for evaluator in evaluators if isinstance(evaluators, (list, tuple)) else [evaluators]:
+        evaluators = evaluators if isinstance(evaluators, (list, tuple)) else [evaluators]
+        writers = [evaluator for evaluator in evaluators if evaluator.type in _PNG_WRITERS]
+        if not writers:
+            expected = ' or '.join(_PNG_WRITERS)
+            raise UserError(f'{config_file}: --out needs a test_evaluator of type {expected}')
+        for evaluator in writers:
             evaluator.update(output_dir=out, keep_results=True)
     return _fit_to_device(config, launcher)
 
@@ -193,10 +200,12 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     try:
         config = Config.fromfile(config_file)
     except Exception as error:
-        # A config is Python, so it can fail in any way, and any way is the config's mistake. Where
-        # an import failed, mmengine's error says which, and the error before it says why.
-        cause = f' ({error.__context__})' if isinstance(error, ImportError) else ''
-        line = ' '.join(f'{type(error).__name__}: {error}{cause}'.split())
+        # A config is Python, so it can fail in any way, and any way is the config's mistake.
+        # mmengine wraps a failed import in errors that list sys.path; the first says what fails.
+        cause: BaseException = error
+        while isinstance(cause, ImportError) and cause.__context__ is not None:
+            cause = cause.__context__
+        line = ' '.join(f'{type(cause).__name__}: {cause}'.split())
         raise UserError(f'{config_file}: this config does not load: {line}') from error
 
     old_max_iters = config.get('train_cfg', {}).get('max_iters')
@@ -280,7 +289,7 @@ def _fit_to_device(config: Config, launcher: str) -> Config:
         return config
     wrapper = config.get('optim_wrapper') or {}
     if wrapper.get('type') == 'AmpOptimWrapper':
-        wrapper.type = 'CPUAmpOptimWrapper'
+        wrapper['type'] = 'CPUAmpOptimWrapper'
         for key in ('loss_scale', 'dtype', 'use_fsdp'):
             wrapper.pop(key, None)
     if launcher == 'none':

@@ -28,9 +28,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('--out', metavar='DIR', help='write the predictions as PNGs of class ids')
     parser.add_argument('--show', action='store_true', help='show each prediction in a window')
-    parser.add_argument(
-        '--show-dir', metavar='DIR', help='write painted predictions into work_dir/<time>/DIR'
-    )
+    parser.add_argument('--show-dir', metavar='DIR', help='write painted predictions')
     parser.add_argument(
         '--wait-time', type=float, default=2.0, help='seconds that a window stays (default: 2)'
     )

@@ -1,0 +1,170 @@
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+
+from mmseg_cct.stack import (
+    MAINTAINED,
+    ORIGINAL,
+    check_stack,
+    explain_import_failure,
+    find_problem,
+)
+
+ONEDL = {
+    'torch': '2.15.0',
+    'onedl-mmengine': '0.10.12',
+    'onedl-mmcv': '2.3.6',
+    'onedl-mmsegmentation': '1.4.2',
+}
+FIRST = {
+    'torch': '2.1.2',
+    'numpy': '1.26.4',
+    'mmengine': '0.10.7',
+    'mmcv': '2.1.0',
+    'mmsegmentation': '1.2.2',
+}
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Replaces the installed distributions; the result is called with versions and requirements."""
+
+    def install(versions, torchvision_requires=()):
+        def version(name):
+            if name not in versions:
+                raise metadata.PackageNotFoundError(name)
+            return versions[name]
+
+        monkeypatch.setattr(metadata, 'version', version)
+        monkeypatch.setattr(metadata, 'requires', lambda name: list(torchvision_requires))
+
+    return install
+
+
+def without(versions, *names):
+    return {name: version for name, version in versions.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    'versions',
+    [
+        ONEDL,
+        {**ONEDL, 'torch': '2.4.0'},
+        {**ONEDL, 'torch': '2.13.0+cpu', 'numpy': '2.4.6', 'onedl-mmpretrain': '1.3.6'},
+        {**ONEDL, 'torch': '2.16.0a0+git1234'},
+        FIRST,
+        {**FIRST, 'torch': '2.1.0+cu121', 'mmpretrain': '1.2.0'},
+        {**without(FIRST, 'mmcv', 'mmengine'), 'mmcv-lite': '2.1.0', 'mmengine-lite': '0.10.4'},
+    ],
+)
+def test_stacks_that_work_pass(installed, versions):
+    installed(versions)
+    assert find_problem() is None
+    check_stack()
+
+
+@pytest.mark.parametrize(
+    ('versions', 'problem'),
+    [
+        (
+            without(ONEDL, 'onedl-mmcv'),
+            'needs onedl-mmcv>=2.3.6,<2.4, is not installed; '
+            "run: pip install 'onedl-mmcv>=2.3.6,<2.4'",
+        ),
+        ({}, "needs torch>=2.4,<3, is not installed; run: pip install 'torch>=2.4,<3'"),
+        (
+            {**ONEDL, 'torch': '2.3.1'},
+            "needs torch>=2.4,<3, 2.3.1 is installed; run: pip install 'torch>=2.4,<3'",
+        ),
+        (
+            {**ONEDL, 'onedl-mmsegmentation': '1.3.0'},
+            'needs onedl-mmsegmentation>=1.4.2,<1.5, 1.3.0 is installed; '
+            "run: pip install 'onedl-mmsegmentation>=1.4.2,<1.5'",
+        ),
+        (
+            {**FIRST, 'numpy': '2.1.0'},
+            "needs numpy<2, 2.1.0 is installed; run: pip install 'numpy<2'",
+        ),
+        (
+            {**FIRST, 'torch': '2.6.0'},
+            "needs torch>=2.1,<2.6, 2.6.0 is installed; run: pip install 'torch>=2.1,<2.6'",
+        ),
+        (
+            {**FIRST, 'mmcv': '2.2.0'},
+            "needs mmcv>=2.0.0,<2.2.0, 2.2.0 is installed; run: pip install 'mmcv>=2.0.0,<2.2.0'",
+        ),
+        (
+            without(FIRST, 'mmsegmentation'),
+            'needs mmsegmentation>=1.2.2,<1.3, is not installed; '
+            "run: pip install 'mmsegmentation>=1.2.2,<1.3'",
+        ),
+    ],
+)
+def test_a_distribution_that_does_not_fit_is_named_with_the_command(installed, versions, problem):
+    installed(versions)
+    with pytest.raises(ImportError) as error:
+        check_stack()
+    assert str(error.value) == f'mmseg_cct: {problem}'
+
+
+@pytest.mark.parametrize('original', ['mmcv', 'mmcv-lite', 'mmengine', 'mmpretrain'])
+def test_both_families_together_are_refused(installed, original):
+    installed({**ONEDL, original: '2.1.0'})
+    problem = find_problem()
+    assert f'{original} 2.1.0 and onedl-mmengine 0.10.12' in problem
+    assert f'pip uninstall -y {original} && pip install --force-reinstall --no-deps' in problem
+    assert "'onedl-mmcv>=2.3.6,<2.4'" in problem
+    assert '\n' not in problem
+
+
+@pytest.mark.parametrize(
+    ('torch', 'requires', 'fits'),
+    [
+        ('2.15.0', ['numpy', 'torch==2.15.0', 'pillow!=8.3.*'], True),
+        ('2.15.0+cpu', ['torch==2.15.0'], True),
+        ('2.14.0', ['torch==2.15.0'], False),
+        ('2.13.0+cpu', ['torch (>=2.14.0)'], False),
+        ('2.15.0', ['torch (>=2.14.0)', "torchfoo==1; extra == 'x'"], True),
+        ('2.15.0', ["torch==1.0; extra == 'old'"], True),
+        ('2.15.0', ['torch'], True),
+    ],
+)
+def test_torchvision_made_for_another_torch_is_named(installed, torch, requires, fits):
+    installed({**ONEDL, 'torch': torch, 'torchvision': '0.30.0'}, requires)
+    problem = find_problem()
+    if fits:
+        assert problem is None
+    else:
+        assert f'torchvision 0.30.0 does not match torch {torch}' in problem
+        assert f'pip install --force-reinstall torch=={torch.partition("+")[0]} torch' in problem
+
+
+def test_torchvision_operators_that_do_not_load_are_explained(installed):
+    installed({**ONEDL, 'torch': '2.13.0+cpu', 'torchvision': '0.28.0'})
+    line = explain_import_failure(RuntimeError('operator torchvision::nms does not exist'))
+    assert 'torchvision 0.28.0 does not match torch 2.13.0+cpu' in line
+    assert line.endswith('torchvision --index-url https://download.pytorch.org/whl/cpu')
+    assert explain_import_failure(RuntimeError('something else')) is None
+
+
+def test_the_import_itself_stops_with_the_line():
+    code = (
+        'from importlib import metadata; real = metadata.version\n'
+        "metadata.version = lambda name: '2.3.1' if name == 'torch' else real(name)\n"
+        'import mmseg_cct'
+    )
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    assert done.returncode != 0
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith('ImportError: mmseg_cct: needs torch')
+
+
+def test_the_installed_stack_passes():
+    assert find_problem() is None
+
+
+def test_setup_declares_the_maintained_stack(project_root):
+    assert "['MAINTAINED']" in (project_root / 'setup.py').read_text()
+    assert set(MAINTAINED) & set(ORIGINAL) == {'torch'}

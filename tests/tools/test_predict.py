@@ -1,0 +1,227 @@
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.inference import RECORD, predict_images, voc_colours
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Images of several sizes and formats, one in a subfolder."""
+    folder = tmp_path / 'photos'
+    (folder / 'more').mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for name, size in (('a.jpg', (31, 57)), ('b.png', (64, 20)), ('more/c.bmp', (40, 40))):
+        pixels = rng.integers(0, 255, (*size, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / name)
+    Image.fromarray(rng.integers(0, 255, (9, 11), dtype=np.uint8)).save(folder / 'grey.png')
+    return folder
+
+
+def predict(trained, photos, out, **kwargs):
+    arguments = {'device': 'cpu', **kwargs}
+    return predict_images(
+        str(trained.config), str(trained.checkpoint), str(photos), str(out), **arguments
+    )
+
+
+def test_masks_and_overlays_have_the_size_of_the_image(trained, photos, tmp_path):
+    out = tmp_path / 'out'
+    summary = predict(trained, photos, out)
+    assert (summary.written, summary.skipped, summary.failed) == (4, 0, [])
+    for path in photos.rglob('*.*'):
+        name = path.relative_to(photos).with_suffix('.png')
+        image, mask = Image.open(path), Image.open(out / 'masks' / name)
+        assert mask.mode == 'P' and mask.size == image.size
+        assert np.array(mask).max() < 3
+        assert mask.getpalette()[:9] == np.ravel(trained.palette).tolist()
+        overlay = Image.open(out / 'overlays' / name)
+        assert overlay.mode == 'RGB' and overlay.size == image.size
+
+
+def test_the_mask_is_the_models_prediction_and_the_overlay_blends_it(trained, photos, tmp_path):
+    from mmseg.apis import inference_model
+
+    from mmseg_cct.inference import load_model
+    from mmseg_cct.launch import load_config
+
+    predict(trained, photos / 'b.png', tmp_path / 'out', opacity=0.25)
+    model = load_model(load_config(str(trained.config), {}), str(trained.checkpoint), 'cpu')
+    expected = inference_model(model, str(photos / 'b.png')).pred_sem_seg.data[0].numpy()
+    mask = np.array(Image.open(tmp_path / 'out' / 'masks' / 'b.png'))
+    assert np.array_equal(mask, expected)
+    image = np.array(Image.open(photos / 'b.png'), float)
+    blend = 0.75 * image + 0.25 * np.array(trained.palette)[mask]
+    overlay = np.array(Image.open(tmp_path / 'out' / 'overlays' / 'b.png'), float)
+    assert np.abs(overlay - blend).max() <= 0.5
+
+
+def test_a_second_run_does_only_what_is_missing(trained, photos, tmp_path):
+    out = tmp_path / 'out'
+    predict(trained, photos, out)
+    kept = out / 'masks' / 'a.png'
+    before = kept.stat().st_mtime_ns
+    (out / 'overlays' / 'more' / 'c.png').unlink()
+    summary = predict(trained, photos, out)
+    assert (summary.written, summary.skipped) == (1, 3)
+    assert kept.stat().st_mtime_ns == before
+    assert not list(out.rglob('*.part'))
+
+
+def test_a_run_stopped_between_the_files_of_an_image_does_that_image_again(
+    trained, photos, tmp_path, monkeypatch
+):
+    import mmseg_cct.inference as inference
+
+    real, calls = inference._replace, []
+
+    def stop_at_third(path, data):  # the record, a mask, then its overlay
+        calls.append(path)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        real(path, data)
+
+    monkeypatch.setattr(inference, '_replace', stop_at_third)
+    with pytest.raises(KeyboardInterrupt):
+        predict(trained, photos, tmp_path / 'out')
+    monkeypatch.undo()
+    assert predict(trained, photos, tmp_path / 'out').written == 4
+
+
+def test_nothing_to_do_builds_no_model(trained, photos, tmp_path, monkeypatch):
+    predict(trained, photos, tmp_path / 'out')
+    monkeypatch.delattr('mmseg_cct.inference.load_model')
+    assert predict(trained, photos, tmp_path / 'out').skipped == 4
+
+
+def test_predictions_of_two_models_never_share_a_folder(trained, photos, tmp_path):
+    out = tmp_path / 'out'
+    predict(trained, photos / 'a.jpg', out)
+    other = tmp_path / 'other.pth'
+    other.write_bytes(trained.checkpoint.read_bytes())
+    with pytest.raises(UserError, match=r'holds predictions of .*iter_2\.pth as it was then'):
+        predict_images(str(trained.config), str(other), str(photos), str(out))
+    assert (out / RECORD).is_file()
+
+
+def test_corrupt_images_are_reported_and_the_rest_goes_on(trained, photos, tmp_path, capsys):
+    (photos / 'empty.png').write_bytes(b'')
+    buffer = io.BytesIO()
+    Image.fromarray(np.zeros((64, 64, 3), np.uint8) + 99).save(buffer, format='JPEG')
+    (photos / 'truncated.jpg').write_bytes(buffer.getvalue()[:-200])
+    code = trained.run(
+        'predict', trained.config, trained.checkpoint, photos, '--out', tmp_path / 'out'
+    )
+    assert code == 1
+    done = capsys.readouterr()
+    assert '4 written' in done.out and '2 unreadable' in done.out
+    lines = [line for line in done.err.splitlines() if line.startswith('error: ')]
+    assert len(lines) == 2
+    assert lines[0].startswith(f'error: {photos / "empty.png"}: unreadable image (')
+    assert lines[1].startswith(f'error: {photos / "truncated.jpg"}: unreadable image (')
+
+
+def test_classes_and_palette_come_from_the_config_where_the_checkpoint_has_none(
+    trained, photos, tmp_path
+):
+    checkpoint = torch.load(trained.checkpoint, weights_only=False)
+    del checkpoint['meta']['dataset_meta']
+    torch.save(checkpoint, tmp_path / 'bare.pth')
+    out = tmp_path / 'out'
+    arguments = (str(tmp_path / 'bare.pth'), str(photos / 'a.jpg'))
+    predict_images(str(trained.config), *arguments, str(out), device='cpu')
+    mask = Image.open(out / 'masks' / 'a.png')
+    assert mask.getpalette()[:9] == np.ravel(trained.palette).tolist()
+
+
+def test_a_palette_is_found_where_nobody_has_one(trained, photos, tmp_path):
+    checkpoint = torch.load(trained.checkpoint, weights_only=False)
+    del checkpoint['meta']['dataset_meta']
+    torch.save(checkpoint, tmp_path / 'bare.pth')
+    config = tmp_path / 'no_meta.py'
+    text = trained.config.read_text()
+    config.write_text(text + "for d in (train_dataloader, val_dataloader): d.pop('dataset')\n")
+    out = tmp_path / 'out'
+    predict_images(str(config), str(tmp_path / 'bare.pth'), str(photos / 'a.jpg'), str(out))
+    mask = Image.open(out / 'masks' / 'a.png')
+    assert mask.getpalette()[:9] == np.ravel(voc_colours(3)).tolist()
+
+
+def test_voc_colours_are_those_of_voc():
+    colours = voc_colours(256)
+    assert colours[:4] == [(0, 0, 0), (128, 0, 0), (0, 128, 0), (128, 128, 0)]
+    assert colours[15] == (192, 128, 128) and colours[255] == (224, 224, 192)
+    assert len(set(colours)) == 256
+
+
+def test_a_checkpoint_of_other_classes_is_refused(trained, photos, tmp_path):
+    options = {'model.decode_head.num_classes': 5}
+    with pytest.raises(UserError, match=r'iter_2.pth: does not fit the config in 2 of \d+ entries'):
+        predict(trained, photos, tmp_path / 'out', options=options)
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(trained, photos, tmp_path):
+    (tmp_path / 'bad.pth').write_bytes(b'not a checkpoint')
+    with pytest.raises(UserError, match=r'bad.pth: not a checkpoint that can be loaded') as error:
+        predict_images(
+            str(trained.config), str(tmp_path / 'bad.pth'), str(photos), str(tmp_path / 'out')
+        )
+    assert '\n' not in str(error.value)
+
+
+def test_auxiliary_decoders_may_be_missing(trained, photos, tmp_path):
+    config = tmp_path / 'with_aux.py'
+    config.write_text(
+        trained.config.read_text()
+        + "model['auxiliary_head'] = dict(model['decode_head'], in_index=2, in_channels=16)\n"
+    )
+    out = tmp_path / 'out'
+    summary = predict_images(str(config), str(trained.checkpoint), str(photos), str(out))
+    assert summary.written == 4
+
+
+@pytest.mark.parametrize(
+    ('images', 'out', 'match'),
+    [
+        ('nowhere', 'out', r'nowhere: no such folder'),
+        ('empty', 'out', r'empty: no image in this folder'),
+        ('photos', 'photos/out', r'--out: .* lies in the folder of images'),
+        ('photos', 'photos', r'--out: .* lies in the folder of images'),
+    ],
+)
+def test_mistakes_are_named(trained, photos, tmp_path, monkeypatch, images, out, match):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'empty').mkdir()
+    with pytest.raises(UserError, match=match):
+        predict(trained, images, out)
+
+
+def test_more_classes_than_a_palette_holds_are_refused(trained, photos, tmp_path):
+    checkpoint = torch.load(trained.checkpoint, weights_only=False)
+    for name in ('decode_head.conv_seg.weight', 'decode_head.conv_seg.bias'):
+        value = checkpoint['state_dict'][name]
+        checkpoint['state_dict'][name] = value.new_zeros(257, *value.shape[1:])
+    torch.save(checkpoint, tmp_path / 'many.pth')
+    with pytest.raises(UserError, match=r'257 classes; a palette PNG holds at most 256'):
+        predict_images(
+            str(trained.config), str(tmp_path / 'many.pth'), str(photos), str(tmp_path / 'out'),
+            options={'model.decode_head.num_classes': 257},
+        )  # fmt: skip
+
+
+def test_the_command_line(trained, photos, tmp_path, capsys):
+    arguments = (trained.config, trained.checkpoint, photos, '--out', tmp_path / 'out')
+    assert trained.run('predict', *arguments, '--device', 'cpu') == 0
+    assert '4 written' in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stop:
+        trained.run('predict', *arguments, '--opacity', '1.5')
+    assert stop.value.code == 2
+    assert 'expected a number in [0, 1]' in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stop:
+        trained.run('predict', 'none.py', *arguments[1:])
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == 'error: none.py: no such config file'

@@ -1,0 +1,87 @@
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.launch import prepare_test
+
+
+def _metrics(work_dir):
+    (path,) = work_dir.glob('*/[0-9]*.json')
+    return json.loads(path.read_text())
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_metrics_and_predictions_are_written(trained, here):
+    trained.run(
+        'test', trained.config, trained.checkpoint, '--work-dir', 'w', '--out', 'png',
+        '--show-dir', 'painted',
+    )  # fmt: skip
+    assert 0 <= _metrics(here / 'w')['mIoU'] <= 100
+    predicted = np.array(Image.open(here / 'png' / '0.png'))
+    assert predicted.shape == (40, 48) and predicted.max() < 3
+    assert len(list((here / 'painted').rglob('*.png'))) == 4
+
+
+def test_tta_leaves_the_trainings_config_alone(trained, here):
+    dumped = (trained.work_dir / 'tiny.py').read_text()
+    trained.run('test', trained.config, trained.checkpoint, '--work-dir', trained.work_dir, '--tta')
+    assert (trained.work_dir / 'tiny.py').read_text() == dumped
+    assert 'SegTTAModel' in (trained.work_dir / 'test' / 'tiny.py').read_text()
+    assert 0 <= _metrics(trained.work_dir / 'test')['mIoU'] <= 100
+
+
+def test_the_default_work_dir_is_below_the_trainings(trained):
+    config = prepare_test(str(trained.config), str(trained.checkpoint))
+    assert config.work_dir == 'work_dirs/tiny/test'
+
+
+def test_out_reaches_the_evaluators_that_write(trained):
+    text = trained.config.read_text()
+    path = trained.folder / 'evaluators.py'
+    path.write_text(text + "test_evaluator = [dict(type='DumpResults'), test_evaluator]")
+    config = prepare_test(str(path), str(trained.checkpoint), out='png')
+    assert config.test_evaluator[1].output_dir == 'png'
+    assert 'output_dir' not in config.test_evaluator[0]
+    path.write_text(text + "test_evaluator = dict(type='DumpResults')")
+    with pytest.raises(UserError, match='--out needs a test_evaluator of type IoUMetric'):
+        prepare_test(str(path), str(trained.checkpoint), out='png')
+
+
+def test_a_missing_checkpoint_is_named(trained):
+    with pytest.raises(UserError, match=r'^gone.pth: no such checkpoint file$'):
+        prepare_test(str(trained.config), 'gone.pth')
+
+
+@pytest.mark.parametrize(
+    ('key', 'arguments'),
+    [
+        ('test_dataloader', {}),
+        ('tta_pipeline', {'tta': True}),
+        ('tta_model', {'tta': True}),
+        ('visualizer', {'show_dir': 'painted'}),
+    ],
+)
+def test_a_config_that_lacks_something_is_named(trained, key, arguments):
+    path = trained.folder / f'without_{key}.py'
+    path.write_text(trained.config.read_text().replace(f'\n{key} =', '\nother ='))
+    with pytest.raises(UserError, match=rf'without_{key}.py: no {key}; expected'):
+        prepare_test(str(path), str(trained.checkpoint), **arguments)
+
+
+def test_two_gloo_processes_give_one_process_metrics(trained, here):
+    trained.run('test', trained.config, trained.checkpoint, '--work-dir', here / 'one')
+    done = trained.shell(
+        'bash', trained.tools / 'dist_test.sh', trained.config, trained.checkpoint, 2,
+        '--work-dir', here / 'two',
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    one, two = _metrics(here / 'one'), _metrics(here / 'two')
+    assert one['mIoU'] == pytest.approx(two['mIoU'])

@@ -1,0 +1,213 @@
+import json
+
+import pytest
+import torch
+
+from mmseg_cct.cpu_amp import CPUAmpOptimWrapper
+from mmseg_cct.errors import UserError
+from mmseg_cct.launch import _fit_to_device, load_config, prepare_training
+
+
+def _scalars(work_dir):
+    """The logged training lines of the only run in a work directory."""
+    (path,) = work_dir.glob('*/vis_data/scalars.json')
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [line for line in lines if 'loss' in line]
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    """What launch.py logs; mmengine's loggers do not reach caplog."""
+    lines = []
+    monkeypatch.setattr('mmseg_cct.launch.print_log', lambda line, **kwargs: lines.append(line))
+    return lines
+
+
+def test_training_writes_checkpoint_config_and_metrics(trained):
+    assert trained.checkpoint.is_file()
+    assert (trained.work_dir / 'tiny.py').is_file()
+    scalars = _scalars(trained.work_dir)
+    assert [line['iter'] for line in scalars] == [1, 2]
+    assert all(line['loss'] > 0 for line in scalars)
+
+
+def test_a_checkpoint_loads_with_weights_only(trained):
+    from mmengine.runner.checkpoint import get_torch_safe_globals
+
+    with torch.serialization.safe_globals(get_torch_safe_globals()):
+        checkpoint = torch.load(trained.checkpoint, weights_only=True)
+    assert 'optimizer' in checkpoint and 'message_hub' in checkpoint
+
+
+def test_work_dir_is_named_after_the_config(tiny):
+    config = prepare_training(str(tiny.config))
+    assert config.work_dir == 'work_dirs/tiny'
+    assert not config.get('resume')
+
+
+def test_resume_goes_on_from_the_latest_checkpoint(tiny):
+    tiny.run('train', tiny.config, '--work-dir', 'work')
+    config = prepare_training(
+        str(tiny.config), work_dir='work', resume='auto', options={'train_cfg.max_iters': 4}
+    )
+    assert config.load_from.endswith('iter_2.pth') and config.resume
+    assert config.param_scheduler[0].end == 4
+
+
+def test_resume_takes_a_checkpoint_by_name(tiny, trained):
+    tiny.run('train', tiny.config, '--work-dir', 'w', '--resume', trained.work_dir / 'iter_1.pth')
+    assert [line['iter'] for line in _scalars(tiny.folder / 'w')] == [2]
+
+
+def test_resume_without_a_checkpoint_says_so_and_starts_at_zero(tiny, messages):
+    config = prepare_training(str(tiny.config), work_dir='none', resume='auto')
+    assert not config.get('resume')
+    assert messages == ['--resume: no checkpoint in none, training starts at iteration 0']
+
+
+def test_amp_on_the_cpu_is_bfloat16(tiny, monkeypatch):
+    seen = []
+    step = CPUAmpOptimWrapper.update_params
+
+    def update_params(self, loss, *args, **kwargs):
+        seen.append(loss)
+        step(self, loss, *args, **kwargs)
+
+    monkeypatch.setattr(CPUAmpOptimWrapper, 'update_params', update_params)
+    monkeypatch.setattr('mmseg_cct.launch.get_device', lambda: 'cpu')
+    tiny.run('train', tiny.config, '--work-dir', 'work', '--amp')
+    assert len(seen) == 2 and all(torch.isfinite(loss) for loss in seen)
+
+
+def test_autocast_covers_the_forward_pass_only():
+    model = torch.nn.Linear(4, 4)
+    wrapper = CPUAmpOptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1))
+    with wrapper.optim_context(model):
+        inside = model(torch.ones(1, 4))
+    assert inside.dtype is torch.bfloat16
+    assert model(torch.ones(1, 4)).dtype is torch.float32
+    wrapper.update_params(inside.float().sum())
+    assert model.weight.dtype is torch.float32
+
+
+@pytest.mark.parametrize(
+    ('device', 'expected'), [('cpu', 'CPUAmpOptimWrapper'), ('cuda', 'AmpOptimWrapper')]
+)
+def test_amp_wrapper_is_chosen_by_device(tiny, monkeypatch, device, expected):
+    monkeypatch.setattr('mmseg_cct.launch.get_device', lambda: device)
+    wrapper = prepare_training(str(tiny.config), amp=True).optim_wrapper
+    assert wrapper.type == expected
+    assert ('loss_scale' in wrapper) == (device == 'cuda')
+
+
+def test_amp_refuses_a_wrapper_of_another_kind(tiny):
+    with pytest.raises(UserError, match=r'--amp: optim_wrapper.type is ApexOptimWrapper'):
+        prepare_training(
+            str(tiny.config), amp=True, options={'optim_wrapper.type': 'ApexOptimWrapper'}
+        )
+
+
+def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(tiny, monkeypatch):
+    monkeypatch.setattr('mmseg_cct.launch.get_device', lambda: 'cpu')
+    config = _fit_to_device(load_config(str(tiny.config), {}), 'pytorch')
+    assert 'sync_bn' not in config
+    assert config.model_wrapper_cfg['device_ids'] is None
+    with pytest.raises(UserError, match='--launcher slurm: needs GPUs'):
+        _fit_to_device(config, 'slurm')
+
+
+def test_distributed_on_gpus_is_left_to_mmengine(tiny, monkeypatch):
+    monkeypatch.setattr('mmseg_cct.launch.get_device', lambda: 'cuda')
+    config = _fit_to_device(load_config(str(tiny.config), {}), 'slurm')
+    assert config.sync_bn == 'torch' and 'model_wrapper_cfg' not in config
+
+
+@pytest.mark.parametrize(
+    ('options', 'end'),
+    [
+        ({}, 2),
+        ({'train_cfg.max_iters': 7}, 7),
+        ({'train_cfg.max_iters': 7, 'param_scheduler.0.end': 5}, 5),
+    ],
+)
+def test_the_schedule_ends_with_the_training(tiny, options, end):
+    assert load_config(str(tiny.config), options).param_scheduler[0].end == end
+
+
+def test_a_warm_up_keeps_its_end(tiny):
+    tiny.config.write_text(
+        tiny.config.read_text()
+        + "param_scheduler.insert(0, dict(type='LinearLR', by_epoch=False, begin=0, end=1))\n"
+        + "param_scheduler.append(dict(type='StepLR', by_epoch=True, step_size=1, end=2))\n"
+    )
+    schedulers = load_config(str(tiny.config), {'train_cfg.max_iters': 9}).param_scheduler
+    assert [scheduler.end for scheduler in schedulers] == [1, 9, 2]
+
+
+def test_a_new_key_is_named(tiny, messages):
+    load_config(
+        str(tiny.config),
+        {'train_cfg.max_iter': 3, 'train_cfg.val_interval': 2, 'param_scheduler.0.end': 1},
+    )
+    (message,) = messages
+    assert message.startswith('--cfg-options train_cfg.max_iter: a new key')
+
+
+def test_a_missing_config_is_named():
+    with pytest.raises(UserError, match=r'^none/here.py: no such config file$'):
+        load_config('none/here.py', {})
+
+
+@pytest.mark.parametrize(
+    ('text', 'match'),
+    [
+        ('a = [1,', 'SyntaxError'),
+        ("_base_ = 'missing.py'", r'missing\.py'),
+        ('a = 1 / 0', 'ZeroDivisionError'),
+        (
+            "custom_imports = dict(imports=['no_such_package'], allow_failed_imports=False)",
+            "load: ModuleNotFoundError: No module named 'no_such_package'$",
+        ),
+    ],
+)
+def test_a_config_that_does_not_load_is_one_line(tmp_path, text, match):
+    path = tmp_path / 'bad.py'
+    path.write_text(text)
+    with pytest.raises(UserError, match=match) as error:
+        load_config(str(path), {})
+    assert str(error.value).startswith(f'{path}: this config does not load: ')
+    assert '\n' not in str(error.value)
+
+
+def test_an_option_that_does_not_fit_is_one_line(tiny):
+    with pytest.raises(UserError, match=r'^--cfg-options: does not fit .*tiny.py: '):
+        load_config(str(tiny.config), {'train_cfg.max_iters.deeper': 3})
+
+
+def test_a_missing_resume_checkpoint_is_named(tiny):
+    with pytest.raises(UserError, match=r'^gone.pth: no such checkpoint file$'):
+        prepare_training(str(tiny.config), resume='gone.pth')
+
+
+def test_a_config_without_training_is_named(tiny):
+    text = tiny.config.read_text().replace('train_cfg =', 'no_train_cfg =')
+    tiny.config.write_text(text)
+    with pytest.raises(UserError, match=r'tiny.py: no train_cfg; expected a config for training'):
+        prepare_training(str(tiny.config))
+
+
+def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(tiny):
+    done = tiny.shell('python', tiny.tools / 'train.py', 'none.py')
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == 'error: none.py: no such config file'
+    assert 'Traceback' not in done.stderr
+
+
+def test_two_gloo_processes_train(tiny):
+    done = tiny.shell(
+        'bash', tiny.tools / 'dist_train.sh', tiny.config, 2, '--work-dir', 'work'
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    checkpoint = torch.load(tiny.folder / 'work' / 'iter_2.pth', weights_only=False)
+    assert checkpoint['meta']['iter'] == 2
+    assert not any(key.startswith('module.') for key in checkpoint['state_dict'])
