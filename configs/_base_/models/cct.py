@@ -20,7 +20,8 @@ model = dict(
         in_channels=512,
         num_classes=num_classes,
         stride=8,
-        loss_decode=dict(type='CrossEntropyLoss', loss_weight=1.0)),
+        # the mean over the pixels that have a label; MMSeg's default counts the padding too
+        loss_decode=dict(type='CrossEntropyLoss', avg_non_ignore=True)),
     auxiliary_head=dict(
         type='PerturbedDecoderBank',
         in_channels=512,
