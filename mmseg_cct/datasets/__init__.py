@@ -4,11 +4,14 @@ from mmseg_cct.datasets.camvid import CamVidDataset
 from mmseg_cct.datasets.folder import FolderDataset
 from mmseg_cct.datasets.samplers import PairDraw, PairSampler
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
+from mmseg_cct.datasets.shapes import DrawShapesScene, ShapesDataset
 
 __all__ = [
     'CamVidDataset',
+    'DrawShapesScene',
     'FolderDataset',
     'PairDraw',
     'PairSampler',
     'SemiSegDataset',
+    'ShapesDataset',
 ]
