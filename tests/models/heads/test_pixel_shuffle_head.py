@@ -1,0 +1,111 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from mmengine.structures import PixelData
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models import PixelShuffleHead
+
+N, D, C, H, W = 2, 6, 3, 4, 5
+
+
+def make_head(**kwargs):
+    torch.manual_seed(0)
+    cfg = dict(dict(type='PixelShuffleHead', in_channels=D, num_classes=C), **kwargs)
+    return MODELS.build(cfg)
+
+
+def samples(labels):
+    made = []
+    for label in labels:
+        sample = SegDataSample(metainfo=dict(img_shape=label.shape, pad_shape=label.shape))
+        sample.gt_sem_seg = PixelData(data=label.unsqueeze(0))
+        made.append(sample)
+    return made
+
+
+@pytest.mark.parametrize('stride', [1, 2, 4, 8, 16])
+def test_reaches_the_image_size(stride):
+    seg_logits = make_head(stride=stride)((torch.rand(N, D, H, W), ))
+    assert seg_logits.shape == (N, C, H * stride, W * stride)
+
+
+@pytest.mark.parametrize('final_activation', [False, True])
+def test_is_the_chain_of_convolutions_relu_and_pixel_shuffle(final_activation):
+    head = make_head(stride=4, final_activation=final_activation)
+    z = torch.randn(N, D, H, W)
+    weights = head.state_dict()
+    x = F.conv2d(z, weights['conv_seg.weight'])
+    for level in range(2):
+        name = f'upsample.{level}.0'
+        x = F.conv2d(x, weights[f'{name}.weight'], weights[f'{name}.bias'])
+        x = x.relu() if final_activation or level == 0 else x
+        x = F.pixel_shuffle(x, 2)
+    torch.testing.assert_close(head((z, )), x)
+
+
+def test_only_a_final_activation_rules_negative_logits_out():
+    z = torch.randn(N, D, H, W)
+    assert make_head()((z, )).min() < 0
+    assert make_head(final_activation=True)((z, )).min() == 0
+
+
+def test_starts_as_nearest_neighbour_upsampling():
+    seg_logits = make_head(stride=8)((torch.randn(N, D, H, W), ))
+    nearest = F.interpolate(seg_logits[..., ::8, ::8], scale_factor=8, mode='nearest')
+    assert torch.equal(seg_logits, nearest)
+
+
+def test_state_dict_keys():
+    # Golden: published checkpoints depend on them.
+    shapes = {name: tuple(value.shape) for name, value in make_head(stride=4).state_dict().items()}
+    assert shapes == {
+        'conv_seg.weight': (C, D, 1, 1),
+        'upsample.0.0.weight': (4 * C, C, 1, 1),
+        'upsample.0.0.bias': (4 * C, ),
+        'upsample.1.0.weight': (4 * C, C, 1, 1),
+        'upsample.1.0.bias': (4 * C, ),
+    }
+
+
+def test_init_weights_keeps_the_initialisation():
+    head = make_head(stride=4)
+    before = {name: value.clone() for name, value in head.state_dict().items()}
+    head.init_weights()
+    assert all(torch.equal(value, before[name]) for name, value in head.state_dict().items())
+
+
+def test_loss_is_cross_entropy_at_full_resolution():
+    head = make_head(stride=2)
+    z, labels = torch.randn(N, D, H, W), torch.randint(0, C, (N, 2 * H, 2 * W))
+    losses = head.loss((z, ), samples(labels), dict())
+    expected = F.cross_entropy(head((z, )), labels)
+    torch.testing.assert_close(losses['loss_ce'], expected)
+    losses['loss_ce'].backward()
+    assert all(p.grad.abs().max() > 0 for p in head.parameters())
+
+
+def test_predict_gives_logits_of_the_image_size():
+    head = make_head(stride=2).eval()
+    z = torch.randn(N, D, H, W)
+    metas = [dict(img_shape=(2 * H, 2 * W), pad_shape=(2 * H, 2 * W))] * N
+    torch.testing.assert_close(head.predict((z, ), metas, dict()), head((z, )))
+
+
+def test_picks_its_feature_by_index():
+    head = make_head(in_index=0)
+    z = torch.rand(N, D, H, W)
+    assert torch.equal(head((z, torch.rand(N, 1, 1, 1))), make_head()((z, )))
+
+
+def test_dropout_is_off():
+    head = make_head().train()
+    z = torch.rand(N, D, H, W)
+    assert torch.equal(head((z, )), head((z, )))
+
+
+def test_rejects_a_stride_that_is_no_power_of_two():
+    with pytest.raises(UserError, match='stride=3: expected a power of two'):
+        PixelShuffleHead(D, C, stride=3)

@@ -1,0 +1,94 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from mmseg.registry import MODELS
+
+from mmseg_cct.models.losses import bootstrapped_cross_entropy
+
+N, C, H, W = 2, 4, 3, 5
+
+
+def make_inputs():
+    torch.manual_seed(0)
+    seg_logits = 2 * torch.randn(N, C, H, W, dtype=torch.float64)
+    label = torch.randint(0, C, (N, H, W))
+    label[torch.rand(N, H, W) < 0.3] = 255
+    return seg_logits, label
+
+
+def naive(seg_logits, label, threshold, class_weight=(1, ) * C):
+    values = []
+    for n in range(N):
+        for y in range(H):
+            for x in range(W):
+                true = label[n, y, x].item()
+                if true == 255:
+                    continue
+                probability = seg_logits[n, :, y, x].softmax(0)[true]
+                if probability < threshold:
+                    values.append(-class_weight[true] * probability.log())
+    return sum(values) / len(values)
+
+
+@pytest.mark.parametrize('threshold', [0.25, 0.5, 0.9])
+def test_is_the_mean_over_the_pixels_below_the_threshold(threshold):
+    seg_logits, label = make_inputs()
+    torch.testing.assert_close(
+        bootstrapped_cross_entropy(seg_logits, label, threshold),
+        naive(seg_logits, label, threshold))
+
+
+def test_threshold_above_1_is_plain_cross_entropy():
+    seg_logits, label = make_inputs()
+    torch.testing.assert_close(
+        bootstrapped_cross_entropy(seg_logits, label, 1.1),
+        F.cross_entropy(seg_logits, label, ignore_index=255))
+
+
+def test_module_scales_weighs_and_follows_its_threshold():
+    seg_logits, label = make_inputs()
+    weights = [1.0, 2.0, 0.5, 3.0]
+    loss = MODELS.build(
+        dict(type='BootstrappedCrossEntropy', loss_weight=2.0, class_weight=weights))
+    assert 'loss' in loss.loss_name
+    for threshold in (0.3, 0.8):
+        loss.threshold = threshold  # as a ramp does
+        torch.testing.assert_close(
+            loss(seg_logits, label), 2 * naive(seg_logits, label, threshold, weights))
+
+
+def test_other_ignore_index():
+    seg_logits, label = make_inputs()
+    loss = MODELS.build(dict(type='BootstrappedCrossEntropy', threshold=0.8))
+    expected = loss(seg_logits, label)
+    label[label == 255] = 77
+    torch.testing.assert_close(loss(seg_logits, label, ignore_index=77), expected)
+
+
+@pytest.mark.parametrize('case', ['all ignored', 'all known', 'threshold 0'])
+def test_no_counting_pixel_gives_zero_and_no_gradient(case):
+    seg_logits, label = make_inputs()
+    threshold = 0.9
+    if case == 'all ignored':
+        label.fill_(255)
+    elif case == 'all known':
+        seg_logits = 50 * F.one_hot(label.clamp(max=C - 1), C).movedim(-1, 1).double()
+    else:
+        threshold = 0.0
+    seg_logits.requires_grad_()
+    loss = bootstrapped_cross_entropy(seg_logits, label, threshold)
+    loss.backward()
+    assert loss == 0 and (seg_logits.grad == 0).all()
+
+
+def test_pixel_weights_are_an_error():
+    loss = MODELS.build(dict(type='BootstrappedCrossEntropy'))
+    with pytest.raises(ValueError, match=r'decode_head\.sampler=None'):
+        loss(*make_inputs(), weight=torch.ones(N, H, W))
+
+
+def test_gradcheck():
+    seg_logits, label = make_inputs()
+    seg_logits.requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda x: bootstrapped_cross_entropy(x, label, 0.5), seg_logits)

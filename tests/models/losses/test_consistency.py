@@ -1,0 +1,135 @@
+import math
+
+import pytest
+import torch
+from mmseg.registry import MODELS
+
+from mmseg_cct.models.losses import PixelTargets, js_distance, kl_distance, mse_distance
+
+K, C, R, Q = 3, 4, 4, 5
+
+
+def naive_distance(kind, q, p):
+    """One pixel of one decoder: lists of C probabilities."""
+    if kind == 'MSEConsistency':
+        return sum((a - b)**2 for a, b in zip(q, p)) / len(p)
+    if kind == 'KLConsistency':
+        return sum(b * math.log(b / a) for a, b in zip(q, p) if b > 0) / len(p)
+    total = 0
+    for a, b in zip(q, p):
+        m = (a + b) / 2
+        total += b * math.log(b / m) / 2 if b > 0 else 0
+        total += a * math.log(a / m) / 2 if a > 0 else 0
+    return total / len(p)
+
+
+def naive(kind, seg_logits, probabilities, threshold=None):
+    q = seg_logits.softmax(1).flatten(2)
+    p = probabilities.flatten(1)
+    values = []
+    for k in range(q.shape[0]):
+        for pixel in range(q.shape[2]):
+            target = p[:, pixel].tolist()
+            if threshold is None or max(target) > threshold:
+                values.append(naive_distance(kind, q[k, :, pixel].tolist(), target))
+    return sum(values) / len(values) if values else 0.0
+
+
+def evaluate(term, seg_logits):
+    """scale · Σ pixel_weight · distance, as the bank sums it up."""
+    distance = term.distance(seg_logits, term.target.view(C, R, Q))
+    return term.scale * (distance * term.pixel_weight.view(R, Q)).sum()
+
+
+def make_inputs(dtype=torch.float64, seed=0):
+    torch.manual_seed(seed)
+    seg_logits = 2 * torch.randn(K, C, R, Q, dtype=dtype)
+    probabilities = (2 * torch.randn(C, R, 1, 1, Q, dtype=dtype)).softmax(0)
+    return seg_logits, probabilities
+
+
+each_kind = pytest.mark.parametrize('kind', ['MSEConsistency', 'KLConsistency', 'JSConsistency'])
+each_distance = pytest.mark.parametrize('distance', [mse_distance, kl_distance, js_distance])
+
+
+@each_kind
+@pytest.mark.parametrize('threshold', [None, 0.5, 0.8])
+def test_is_the_mean_over_decoders_counted_pixels_and_classes(kind, threshold):
+    seg_logits, probabilities = make_inputs()
+    loss = MODELS.build(dict(type=kind, confidence_threshold=threshold, loss_weight=7.0))
+    term = loss.term(PixelTargets(probabilities, None, K))
+    expected = naive(kind, seg_logits, probabilities, threshold)
+    assert expected > 0
+    assert evaluate(term, seg_logits).item() == pytest.approx(expected, rel=1e-9)
+    assert term.loss_weight == 7.0 and term.decoders is None
+
+
+@each_kind
+def test_weight_is_read_anew_in_every_iteration(kind):
+    loss = MODELS.build(dict(type=kind))
+    assert loss.loss_weight == 30.0  # the paper's
+    loss.loss_weight = 1.5  # as a ramp does
+    assert loss.term(PixelTargets(make_inputs()[1], None, K)).loss_weight == 1.5
+
+
+@each_kind
+def test_no_confident_pixel_gives_zero(kind):
+    seg_logits, probabilities = make_inputs()
+    loss = MODELS.build(dict(type=kind, confidence_threshold=1.0))
+    term = loss.term(PixelTargets(probabilities, None, K))
+    assert term.scale.isfinite()
+    assert evaluate(term, seg_logits) == 0
+
+
+@each_kind
+def test_confidence_exactly_at_the_threshold_does_not_count(kind):
+    probabilities = torch.tensor([0.5, 0.5, 0, 0]).view(C, 1, 1, 1, 1)
+    loss = MODELS.build(dict(type=kind, confidence_threshold=0.5))
+    assert loss.term(PixelTargets(probabilities, None, K)).pixel_weight.sum() == 0
+
+
+@each_distance
+def test_equal_distributions_are_at_distance_zero(distance):
+    seg_logits, _ = make_inputs()
+    distances = distance(seg_logits[:1], seg_logits[0].softmax(0))
+    torch.testing.assert_close(distances, torch.zeros(1, R, Q, dtype=torch.float64))
+
+
+@each_distance
+def test_is_shift_invariant_and_positive(distance):
+    seg_logits, probabilities = make_inputs()
+    target = probabilities.view(C, R, Q)
+    distances = distance(seg_logits, target)
+    assert distances.shape == (K, R, Q) and (distances > 0).all()
+    torch.testing.assert_close(distance(seg_logits + 50, target), distances)
+
+
+@each_kind
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_certain_targets_and_underflowing_predictions_stay_finite(kind, dtype):
+    # p is 0 in all classes but one; q underflows to 0 in some
+    seg_logits = torch.tensor([[0., 1, 2, 3], [200, 0, 0, -200], [-800, 0, 800, 0]], dtype=dtype)
+    seg_logits = seg_logits.view(3, C, 1, 1).requires_grad_()
+    for label in range(C):
+        target = torch.eye(C, dtype=dtype)[label].view(C, 1, 1)
+        loss = MODELS.build(dict(type=kind))
+        distances = type(loss).distance(seg_logits, target)
+        gradient, = torch.autograd.grad(distances.sum(), seg_logits)
+        assert distances.isfinite().all() and gradient.isfinite().all()
+        if kind == 'JSConsistency':  # bounded by log 2
+            assert distances.max() <= math.log(2) / C + 1e-6
+    target = torch.eye(C, dtype=dtype)[0].view(C, 1, 1)
+    if kind != 'KLConsistency':  # whose naive log q needs q > 0
+        for k in range(3):
+            expected = naive(kind, seg_logits[k:k + 1].detach(), target)
+            assert distances.shape == (3, 1, 1)
+            actual = type(loss).distance(seg_logits[k:k + 1], target).item()
+            assert actual == pytest.approx(expected, rel=1e-5, abs=1e-7)
+
+
+@each_distance
+def test_gradcheck(distance):
+    seg_logits, probabilities = make_inputs()
+    seg_logits = seg_logits[:2, ..., :2].contiguous().requires_grad_()
+    target = probabilities.view(C, R, Q)[..., :2]
+    assert torch.autograd.gradcheck(lambda x: distance(x, target), seg_logits)

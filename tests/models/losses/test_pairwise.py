@@ -1,0 +1,63 @@
+import pytest
+import torch
+from mmseg.registry import MODELS
+
+from mmseg_cct.models.losses import PixelTargets, variance
+
+K, C, R, Q = 5, 3, 4, 2
+
+
+def targets(num_decoders=K):
+    return PixelTargets(torch.rand(C, R, 1, 1, Q, dtype=torch.float64), None, num_decoders)
+
+
+def naive(seg_logits):
+    """(1/K) Σ_k ‖q_k - q̄‖², the mean over pixels."""
+    q = seg_logits.softmax(1).flatten(2)
+    total = 0
+    for pixel in range(q.shape[2]):
+        mean = sum(q[k, :, pixel] for k in range(len(q))) / len(q)
+        for k in range(len(q)):
+            total += sum((q[k, c, pixel] - mean[c])**2 for c in range(q.shape[1])) / len(q)
+    return total / q.shape[2]
+
+
+def evaluate(term, seg_logits):
+    rows = seg_logits[term.decoders]
+    distance = term.distance(rows, term.target.view(C, R, Q))
+    return term.scale * (distance * term.pixel_weight.view(R, Q)).sum()
+
+
+@pytest.mark.parametrize('num_decoders', [2, 3, 99])
+def test_is_the_variance_of_the_chosen_predictions(num_decoders):
+    torch.manual_seed(0)
+    seg_logits = torch.randn(K, C, R, Q, dtype=torch.float64)
+    loss = MODELS.build(dict(type='PairwiseVariance', num_decoders=num_decoders, loss_weight=2.0))
+    term = loss.term(targets())
+    assert len(term.decoders) == min(num_decoders, K) == len(set(term.decoders.tolist()))
+    expected = naive(seg_logits[term.decoders])
+    assert expected > 0 and term.loss_weight == 2.0
+    torch.testing.assert_close(evaluate(term, seg_logits), expected)
+
+
+def test_subset_is_drawn_anew_and_uniformly():
+    torch.manual_seed(0)
+    loss = MODELS.build(dict(type='PairwiseVariance', num_decoders=8))
+    counts = torch.zeros(30)
+    for _ in range(600):
+        counts[loss.term(targets(30)).decoders] += 1
+    expected = 600 * 8 / 30
+    assert (counts - expected).abs().max() < 5 * (expected * (1 - 8 / 30))**0.5
+
+
+def test_agreement_and_a_single_decoder_give_zero():
+    seg_logits = torch.randn(1, C, R, Q, dtype=torch.float64)
+    target = torch.zeros(C, R, Q)
+    for same in (seg_logits, seg_logits.expand(K, -1, -1, -1)):
+        torch.testing.assert_close(
+            variance(same, target), torch.zeros(1, R, Q, dtype=torch.float64))
+
+
+def test_gradcheck():
+    seg_logits = torch.randn(3, C, 2, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: variance(x, None), seg_logits)

@@ -1,0 +1,61 @@
+import pytest
+import torch
+from mmseg.registry import MODELS
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.losses import PixelTargets, label_cross_entropy
+
+K, C, R, Q = 3, 4, 4, 5
+
+
+def make_inputs(ignored=0.4, ignore_index=255):
+    torch.manual_seed(0)
+    seg_logits = 2 * torch.randn(K, C, R, Q, dtype=torch.float64)
+    labels = torch.randint(0, C, (1, R, 1, 1, Q))
+    labels[torch.rand(labels.shape) < ignored] = ignore_index
+    targets = PixelTargets(torch.rand(C, R, 1, 1, Q, dtype=torch.float64), labels, K)
+    return seg_logits, targets
+
+
+def evaluate(term, seg_logits):
+    distance = term.distance(seg_logits, term.target.view(1, R, Q))
+    return term.scale * (distance * term.pixel_weight.view(R, Q)).sum()
+
+
+@pytest.mark.parametrize('ignore_index', [255, -1, 3])
+def test_is_the_mean_over_decoders_and_labelled_pixels(ignore_index):
+    seg_logits, targets = make_inputs(ignore_index=ignore_index)
+    loss = MODELS.build(
+        dict(type='WeakCrossEntropy', ignore_index=ignore_index, loss_weight=0.7))
+    values = []
+    for k in range(K):
+        for r in range(R):
+            for q in range(Q):
+                label = targets.labels[0, r, 0, 0, q].item()
+                if label != ignore_index:
+                    values.append(-seg_logits[k, :, r, q].softmax(0)[label].log())
+    assert 0 < len(values) < K * R * Q
+    term = loss.term(targets)
+    torch.testing.assert_close(evaluate(term, seg_logits), sum(values) / len(values))
+    assert term.loss_weight == 0.7 and term.decoders is None
+
+
+def test_all_ignored_gives_zero():
+    seg_logits, targets = make_inputs(ignored=1.0)
+    term = MODELS.build(dict(type='WeakCrossEntropy')).term(targets)
+    assert term.scale.isfinite()
+    assert evaluate(term, seg_logits) == 0
+
+
+def test_needs_pseudo_labels():
+    _, targets = make_inputs()
+    targets.labels = None
+    with pytest.raises(UserError, match=r'loss_weak: .* no `pseudo_sem_seg`; expected'):
+        MODELS.build(dict(type='WeakCrossEntropy')).term(targets)
+
+
+def test_gradcheck():
+    seg_logits, _ = make_inputs()
+    labels = torch.randint(0, C, (1, R, Q))
+    seg_logits.requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: label_cross_entropy(x, labels), seg_logits)

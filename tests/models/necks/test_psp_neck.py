@@ -1,0 +1,77 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from mmseg.registry import MODELS
+
+from mmseg_cct.errors import UserError
+
+B, D, H, W = 8, 4, 7, 9
+EPS = 1e-5
+
+
+def make_neck(**kwargs):
+    torch.manual_seed(0)
+    return MODELS.build(dict(dict(type='PSPNeck', in_channels=B, channels=D), **kwargs))
+
+
+def naive(neck, x, bins):
+    """Pyramid pooling in training mode, from the neck's own weights."""
+    convs = [m for m in neck.modules() if isinstance(m, torch.nn.Conv2d)]
+    branches = [x]
+    for side, conv in zip(bins, convs):
+        pooled = torch.zeros(*x.shape[:2], side, side)
+        for i in range(side):
+            for j in range(side):
+                # floor of the start, ceiling of the end, as adaptive pooling is defined
+                rows = slice(i * H // side, -(-(i + 1) * H // side))
+                columns = slice(j * W // side, -(-(j + 1) * W // side))
+                pooled[..., i, j] = x[..., rows, columns].mean((2, 3))
+        y = normalise(F.conv2d(pooled, conv.weight)).relu()
+        branches.append(F.interpolate(y, (H, W), mode='bilinear', align_corners=False))
+    return normalise(F.conv2d(torch.cat(branches, 1), convs[-1].weight, padding=1)).relu()
+
+
+def normalise(x):
+    mean = x.mean((0, 2, 3), keepdim=True)
+    return (x - mean) / (x.var((0, 2, 3), keepdim=True, unbiased=False) + EPS).sqrt()
+
+
+@pytest.mark.parametrize('bins', [(1, 2, 3, 6), (2, 4)])
+def test_is_pyramid_pooling(bins):
+    neck, x = make_neck(bins=bins), torch.randn(3, B, H, W)
+    z, = neck((None, x))
+    assert z.shape == (3, D, H, W)
+    torch.testing.assert_close(z, naive(neck, x, bins), rtol=1e-4, atol=1e-5)
+
+
+def test_convolutions_have_no_bias_before_a_norm():
+    assert all(m.bias is None for m in make_neck().modules() if isinstance(m, torch.nn.Conv2d))
+
+
+def test_picks_its_feature_by_index():
+    neck, x = make_neck(in_index=0), torch.randn(2, B, H, W)
+    torch.testing.assert_close(neck((x, None))[0], make_neck()((x, ))[0])
+
+
+def test_one_image_and_batch_norm_is_an_error_with_both_ways_out():
+    with pytest.raises(UserError, match=r'batch_size=1 .* at least 2, or .*GN'):
+        make_neck()((torch.randn(1, B, H, W), ))
+
+
+@pytest.mark.parametrize('kwargs', [
+    dict(norm_cfg=dict(type='GN', num_groups=2)),
+    dict(bins=(2, 3)),
+])
+def test_one_image_is_fine_without_batch_norm_on_one_value(kwargs):
+    z, = make_neck(**kwargs)((torch.randn(1, B, H, W), ))
+    assert z.isfinite().all()
+
+
+def test_one_image_is_fine_where_batch_norm_does_not_learn():
+    x = torch.randn(1, B, H, W)
+    assert make_neck().eval()((x, ))[0].isfinite().all()
+    frozen = make_neck()
+    for module in frozen.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.eval()
+    assert frozen((x, ))[0].isfinite().all()

@@ -1,0 +1,114 @@
+import pytest
+import tiny
+import torch
+import torch.nn.functional as F
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.perturbations import GuidedCutout, PerturbationContext
+from mmseg_cct.models.perturbations.guided_cutout import random_crops
+
+
+def with_boxes(boxes, num_images=1, size=(12, 16), stride=1):
+    """A context of constant features with given boxes."""
+    z = torch.ones(num_images, 1, *size)
+    seg_logits = torch.zeros(num_images, 2, size[0] * stride, size[1] * stride)
+    shared = PerturbationContext(z, seg_logits, [0])
+    shared.boxes = torch.tensor(boxes, dtype=torch.int64).reshape(-1, 5)
+    return shared
+
+
+def kept(shared, k, ratio=0.4):
+    """Masks `(k, N, h, w)`."""
+    drawn = tiny.perturb(GuidedCutout(k, ratio), shared)
+    return drawn[:, :, 0].unflatten(-1, shared.features.shape[-2:])
+
+
+def test_crops_lie_in_their_boxes_and_have_the_share_of_their_side():
+    low = torch.randint(0, 300, (400, ))
+    high = low + torch.randint(8, 400, (400, ))
+    for ratio in (0.0, 0.4, 0.5, 1.0):
+        start, end = random_crops(low, high, ratio, 50)
+        assert start.shape == end.shape == (50, 400)
+        assert (start >= low).all() and (end <= high).all()
+        expected = torch.tensor([int(ratio * side) for side in (high - low).tolist()])
+        assert (end - start == expected).all()
+
+
+def test_every_place_in_the_box_is_equally_likely():
+    start, end = random_crops(torch.tensor([5]), torch.tensor([15]), 0.4, 7000)
+    places, counts = start.unique(return_counts=True)
+    assert places.tolist() == list(range(5, 12))  # 7 places for 4 of 10 pixels
+    assert (counts - 1000).abs().max() < 5 * 1000**0.5
+    assert (end - start == 4).all()
+
+
+def test_horizontal_and_vertical_places_are_independent():
+    masks = kept(with_boxes([(0, 0, 0, 16, 12)]), 300)[:, 0] == 0
+    left = masks.any(1).float().argmax(1).float()
+    top = masks.any(2).float().argmax(1).float()
+    assert abs(torch.corrcoef(torch.stack([left, top]))[0, 1]) < 5 / 300**0.5
+
+
+@pytest.mark.parametrize('stride', [1, 2, 4])
+def test_mask_is_the_nearest_resized_mask_of_the_drawn_crops(stride):
+    size, k = (12, 16), 4
+    boxes = [(0, 0, 0, 9 * stride, 12 * stride), (0, 5 * stride, 2, 16 * stride, 10 * stride),
+             (2, stride, stride, 12 * stride, 9 * stride)]
+    shared = with_boxes(boxes, num_images=3, size=size, stride=stride)
+    actual = kept(shared, k)
+
+    torch.manual_seed(5)
+    image, left, top, right, bottom = shared.boxes.T
+    left, right = random_crops(left, right, 0.4, k)
+    top, bottom = random_crops(top, bottom, 0.4, k)
+    expected = torch.ones(k, 3, size[0] * stride, size[1] * stride)
+    for decoder in range(k):
+        for i, n in enumerate(image.tolist()):
+            rows = slice(top[decoder, i], bottom[decoder, i])
+            expected[decoder, n, rows, left[decoder, i]:right[decoder, i]] = 0
+    assert torch.equal(actual, F.interpolate(expected, size, mode='nearest'))
+    assert (actual[:, 1] == 1).all()  # no object, no cut
+
+
+def test_every_box_is_cut_by_every_decoder():
+    boxes = [(0, 0, 0, 20, 22), (0, 30, 2, 60, 40), (1, 3, 3, 23, 23)]
+    masks = kept(with_boxes(boxes, num_images=2, size=(6, 8), stride=8), 20)
+    upsampled = F.interpolate(masks, (48, 64), mode='nearest')
+    for image, left, top, right, bottom in boxes:
+        # a feature counts where its first pixel is in the crop
+        first = upsampled[:, image, ::8, ::8]
+        rows = slice(-(-top // 8), -(-bottom // 8))
+        columns = slice(-(-left // 8), -(-right // 8))
+        assert (first[:, rows, columns] == 0).any(2).any(1).all()
+        assert (first[:, rows, columns] == 1).any(2).any(1).all()
+
+
+def test_many_crops_of_one_place_are_still_a_cut():
+    # 256 = 0 and 257 = 1 in eight bits
+    for count in (255, 256, 257, 512):
+        masks = kept(with_boxes([(0, 0, 0, 16, 12)] * count), 1, ratio=1.0)
+        assert (masks == 0).all()
+
+
+def test_no_box_leaves_z_alone():
+    assert (kept(with_boxes([], num_images=2), 3) == 1).all()
+
+
+def test_boxes_come_from_the_prediction():
+    seg_logits = torch.zeros(2, 3, 40, 48)
+    seg_logits[:, 0] = 1
+    seg_logits[0, 2, 8:28, 16:40] = 2
+    shared = PerturbationContext(torch.ones(2, 1, 10, 12), seg_logits, [0])
+    assert shared.boxes.tolist() == [[0, 16, 8, 40, 28]]
+    masks = kept(shared, 5)
+    inside = torch.zeros(10, 12, dtype=torch.bool)
+    inside[2:7, 4:10] = True
+    assert (masks[:, 0][:, ~inside] == 1).all()
+    assert (masks[:, 0][:, inside] == 0).any(1).all()
+    assert (masks[:, 1] == 1).all()
+
+
+@pytest.mark.parametrize('side_ratio', [-0.1, 1.1])
+def test_rejects_a_ratio_out_of_range(side_ratio):
+    with pytest.raises(UserError, match=rf'GuidedCutout.side_ratio={side_ratio}: expected'):
+        GuidedCutout(side_ratio=side_ratio)

@@ -1,0 +1,40 @@
+"""Tiny decoders and contexts for the tests of the perturbations."""
+
+import torch
+import torch.nn.functional as F
+
+from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.models.perturbations import PerturbationContext
+
+N, D, C, H, W, STRIDE = 3, 10, 4, 6, 5, 4
+
+
+def bank(k, dtype=torch.float32, seed=0, channels=D, **kwargs):
+    """A bank of k decoders."""
+    torch.manual_seed(seed)
+    made = PerturbedDecoderBank(
+        channels, C, dict(masking=dict(type='ObjectMasking', num_decoders=k)),
+        dict(type='MSEConsistency'), **dict(dict(stride=STRIDE, compile=False), **kwargs))
+    return made.to(dtype)
+
+
+def decoders(k, *args, **kwargs):
+    """k decoders as their perturbation sees them."""
+    return bank(k, *args, **kwargs).group(slice(0, k))
+
+
+def context(dtype=torch.float32, seed=1, num_images=N, size=(H, W), stride=STRIDE, channels=D,
+            context_classes=(0, ), positions=None):
+    """z ≥ 0, as after a ReLU, and a main prediction with regions larger than a pixel."""
+    torch.manual_seed(seed)
+    z = torch.randn(num_images, channels, *size).relu().to(dtype)
+    coarse = torch.randn(num_images, C, 3, 3)
+    seg_logits = F.interpolate(coarse, (size[0] * stride, size[1] * stride), mode='bilinear')
+    return PerturbationContext(z, seg_logits.to(dtype), context_classes, positions)
+
+
+def perturb(perturbation, shared, group=None, features=None, seed=5):
+    """z~ `(k, N, D, S)` drawn under a seed."""
+    torch.manual_seed(seed)
+    features = shared.at_positions(shared.features) if features is None else features
+    return perturbation.perturb(features, group, shared)
