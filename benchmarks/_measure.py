@@ -1,0 +1,334 @@
+"""Time, peak memory and a machine's ceilings, measured the same way in every benchmark.
+
+Time: steps take turns, so that a disturbance meets all of them, and medians are compared. On a GPU
+CUDA events around the step, on a CPU the wall clock.
+
+Peak memory of a step: what it needs on top of what lives when it begins (inputs and parameters).
+On a GPU the allocator's own count. On a CPU the process's resident pages: freed heap is handed back
+first (`malloc_trim`), the kernel's high-water mark is reset (5 into /proc/self/clear_refs) and read
+after the step (VmHWM). What a compiler took while it compiled is then not counted.
+"""
+
+import ctypes
+import datetime
+import gc
+import os
+import platform
+import resource
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import torch
+
+Step = Callable[[], object]
+
+MIB = 2**20
+
+
+def say(message: str) -> None:
+    """Prints a line of progress at once.
+
+    Args:
+        message: The line.
+    """
+    print(message, flush=True)
+
+
+def set_precision(dtype: str) -> None:
+    """Allows TF32 where it is asked for, and nowhere else.
+
+    Args:
+        dtype: 'float32', 'tf32' or 'bfloat16'.
+    """
+    torch.backends.cuda.matmul.allow_tf32 = dtype == 'tf32'
+    torch.backends.cudnn.allow_tf32 = dtype == 'tf32'
+
+
+def autocast(device: str, dtype: str) -> AbstractContextManager:
+    """Mixed precision for 'bfloat16', else nothing.
+
+    Args:
+        device: 'cpu' or 'cuda'.
+        dtype: 'float32', 'tf32' or 'bfloat16'.
+
+    Returns:
+        A context for the forward pass.
+    """
+    return torch.autocast(device, torch.bfloat16) if dtype == 'bfloat16' else nullcontext()
+
+
+def machine(device: str) -> dict[str, str]:
+    """What the figures were measured on.
+
+    Args:
+        device: 'cpu' or 'cuda'.
+
+    Returns:
+        Description by name.
+    """
+    cpu = platform.processor() or platform.machine()
+    info = Path('/proc/cpuinfo')
+    if info.exists():
+        names = [line for line in info.read_text().splitlines() if line.startswith('model name')]
+        cpu = names[0].split(':', 1)[1].strip() if names else cpu
+    found = dict(
+        date=datetime.date.today().isoformat(),
+        cpu=f'{cpu}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}',
+        threads=str(torch.get_num_threads()),
+        torch=torch.__version__,
+        python=platform.python_version())
+    if hasattr(os, 'getloadavg'):
+        found['load at start'] = f'{os.getloadavg()[0]:.1f}'
+    if device == 'cuda':
+        found['gpu'] = torch.cuda.get_device_name()
+    return found
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table.
+
+    Args:
+        columns: Headings.
+        rows: Cells.
+
+    Returns:
+        Its text, numbers to the right.
+    """
+    rule = ['---', *['---:'] * (len(columns) - 1)]
+    lines = [columns, rule, *rows]
+    return '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
+
+
+def seconds(value: float | None) -> str:
+    """Formats a time with three digits.
+
+    Args:
+        value: In seconds.
+
+    Returns:
+        As '123 ms' or '1.23 s'; a dash for None.
+    """
+    if value is None:
+        return '–'
+    if value >= 1:
+        return f'{value:.2f} s'
+    return f'{value * 1e3:.3g} ms'
+
+
+def mebibytes(value: float | None) -> str:
+    """Formats an amount of memory.
+
+    Args:
+        value: In bytes.
+
+    Returns:
+        As '123 MiB'; a dash for None.
+    """
+    return '–' if value is None else f'{value / MIB:.0f} MiB'
+
+
+def ratio(numerator: float | None, denominator: float | None) -> str:
+    """Formats a ratio.
+
+    Args:
+        numerator: Above.
+        denominator: Below.
+
+    Returns:
+        As '1.23×'; a dash where one is missing.
+    """
+    if numerator is None or not denominator:
+        return '–'
+    return f'{numerator / denominator:.3g}×'
+
+
+def once(step: Step, device: str) -> float:
+    """Runs a step.
+
+    Args:
+        step: What to run.
+        device: 'cpu' or 'cuda'.
+
+    Returns:
+        Its time in seconds.
+    """
+    if device == 'cuda':
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        start.record()
+        step()
+        end.record()
+        torch.cuda.synchronize()
+        return start.elapsed_time(end) / 1e3
+    begin = time.perf_counter()
+    step()
+    return time.perf_counter() - begin
+
+
+def alternate(steps: dict[str, Step], repeats: int, device: str,
+              warm_up: int = 1) -> dict[str, dict[str, float]]:
+    """Times steps by turns.
+
+    Args:
+        steps: By name.
+        repeats: Times that each is measured.
+        device: 'cpu' or 'cuda'.
+        warm_up: Runs after the first one that are not counted.
+
+    Returns:
+        For each step `first` (the first call, which compiles), `median`, `min` and `max` in seconds.
+    """
+    first = {name: _first_call(step, device) for name, step in steps.items()}
+    for step in steps.values():
+        for _ in range(warm_up):
+            step()
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(repeats):
+        for name, step in steps.items():
+            times[name].append(once(step, device))
+    return {
+        name: dict(first=first[name], median=statistics.median(t), min=min(t), max=max(t))
+        for name, t in times.items()
+    }
+
+
+def _first_call(step: Step, device: str) -> float:
+    begin = time.perf_counter()
+    step()
+    if device == 'cuda':
+        torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+def step_peak(step: Step, device: str) -> float | None:
+    """Peak memory of a step on top of what lives when it begins.
+
+    Args:
+        step: What to run; it has run before, so it is compiled.
+        device: 'cpu' or 'cuda'.
+
+    Returns:
+        Bytes; None where the system does not tell.
+    """
+    gc.collect()
+    if device == 'cuda':
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        step()
+        torch.cuda.synchronize()
+        return torch.cuda.max_memory_allocated() - before
+    try:
+        ctypes.CDLL('libc.so.6').malloc_trim(0)
+        Path('/proc/self/clear_refs').write_text('5')
+    except OSError:
+        return None
+    before = _resident('VmRSS')
+    step()
+    return max(_resident('VmHWM') - before, 0)
+
+
+def process_peak() -> int:
+    """Peak resident memory of this process since it began.
+
+    Returns:
+        Bytes.
+    """
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if platform.system() == 'Darwin' else peak * 1024
+
+
+def _resident(key: str) -> int:
+    for line in Path('/proc/self/status').read_text().splitlines():
+        if line.startswith(key + ':'):
+            return int(line.split()[1]) * 1024
+    raise OSError(f'/proc/self/status has no {key}')
+
+
+def count_kernels(step: Step) -> tuple[int, int]:
+    """Counts what a step launches on a GPU.
+
+    Args:
+        step: What to run; warmed up.
+
+    Returns:
+        Number of kernels and number of copies and fills.
+    """
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=activities) as profile:
+        step()
+        torch.cuda.synchronize()
+    names = [
+        event.name for event in profile.events()
+        if event.device_type == torch.autograd.DeviceType.CUDA
+        and not getattr(event, 'is_user_annotation', False)
+    ]
+    copies = sum(name.startswith(('Memcpy', 'Memset')) for name in names)
+    return len(names) - copies, copies
+
+
+def matmul_rate(batch: int, rows: int, inner: int, columns: int, device: str, dtype: str) -> float:
+    """Rate of a batched matrix product, `(batch, rows, inner) @ (batch, inner, columns)`.
+
+    Args:
+        batch: Number of products.
+        rows: Rows of the result.
+        inner: Length of the sums.
+        columns: Columns of the result.
+        device: 'cpu' or 'cuda'.
+        dtype: 'float32', 'tf32' or 'bfloat16'.
+
+    Returns:
+        FLOP per second.
+    """
+    kind = torch.bfloat16 if dtype == 'bfloat16' else torch.float32
+    a = torch.randn(batch, rows, inner, device=device, dtype=kind)
+    b = torch.randn(batch, inner, columns, device=device, dtype=kind)
+    out = torch.empty(batch, rows, columns, device=device, dtype=kind)
+    return 2 * batch * rows * inner * columns / _typical(lambda: torch.bmm(a, b, out=out), device)
+
+
+def copy_bandwidth(device: str, size: int = 256 * MIB) -> float:
+    """Rate of a large copy, bytes read and bytes written both counted.
+
+    Args:
+        device: 'cpu' or 'cuda'.
+        size: Bytes to copy.
+
+    Returns:
+        Bytes per second.
+    """
+    source = torch.ones(size // 4, device=device)
+    target = torch.empty_like(source)
+    return 2 * size / _typical(lambda: target.copy_(source), device)
+
+
+def exponential_rate(device: str, size: int = MIB) -> float:
+    """Rate of exp on data in the cache.
+
+    Args:
+        device: 'cpu' or 'cuda'.
+        size: Bytes of the data.
+
+    Returns:
+        Values per second.
+    """
+    values = torch.randn(size // 4, device=device)
+    out = torch.empty_like(values)
+    return values.numel() / _typical(lambda: torch.exp(values, out=out), device)
+
+
+def _typical(step: Step, device: str) -> float:
+    """Median time of a short step, in seconds; each reading lasts at least a few milliseconds."""
+    step()
+    inner = max(int(5e-3 / max(once(step, device), 1e-6)), 1)
+
+    def several():
+        for _ in range(inner):
+            step()
+
+    return statistics.median(once(several, device) / inner for _ in range(9))

@@ -1,0 +1,113 @@
+"""The authors' public code, from the user's own clone (github.com/yassouali/CCT, commit 65d4e5b).
+
+It does not import as it is: `utils/losses.py` mixes tabs and spaces, and its packages pull in what
+training needs (tensorboard, the network) but decoders, losses and model do not. So its modules are
+loaded one by one, and what is mended is mended in memory. No file of the clone is changed.
+"""
+
+import importlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from torch import Tensor, nn
+
+
+@dataclass
+class PublicCode:
+    """The modules of the clone that are measured.
+
+    Attributes:
+        decoders: `models/decoders.py`.
+        losses: `utils/losses.py`.
+        model: `models/model.py`.
+    """
+
+    decoders: ModuleType
+    losses: ModuleType
+    model: ModuleType
+
+    def auxiliary_decoders(self, counts: dict[str, int], channels: int, num_classes: int,
+                           stride: int) -> nn.ModuleList:
+        """Builds decoders in the setting of the clone's own config.
+
+        Args:
+            counts: Number of decoders by perturbation.
+            channels: D.
+            num_classes: C.
+            stride: s.
+
+        Returns:
+            One module per decoder, called with z and the main prediction.
+        """
+        kinds = dict(
+            vat=(self.decoders.VATDecoder, dict(xi=1e-6, eps=2.0)),
+            dropout=(self.decoders.DropOutDecoder, dict(drop_rate=0.5, spatial_dropout=True)),
+            guided_cutout=(self.decoders.CutOutDecoder, dict(erase=0.4)),
+            context_masking=(self.decoders.ContextMaskingDecoder, {}),
+            object_masking=(self.decoders.ObjectMaskingDecoder, {}),
+            feature_drop=(self.decoders.FeatureDropDecoder, {}),
+            feature_noise=(self.decoders.FeatureNoiseDecoder, dict(uniform_range=0.3)))
+        return nn.ModuleList(kinds[name][0](stride, channels, num_classes, **kinds[name][1])
+                             for name, count in counts.items() for _ in range(count))
+
+    def consistency(self, predictions: list[Tensor], targets: Tensor) -> Tensor:
+        """L_u as its training loop forms it.
+
+        Args:
+            predictions: K × `(N, C, H, W)` logits.
+            targets: `(N, C, H, W)` probabilities.
+
+        Returns:
+            A scalar.
+        """
+        loss = self.losses.softmax_mse_loss
+        return sum(loss(inputs=p, targets=targets) for p in predictions) / len(predictions)
+
+
+def load_public_code(directory: str) -> PublicCode:
+    """Imports the clone's modules under the names they have there.
+
+    Args:
+        directory: The clone.
+
+    Returns:
+        The modules.
+
+    Raises:
+        SystemExit: If the folder is no such clone.
+    """
+    root = Path(directory)
+    missing = [name for name in ('models/decoders.py', 'models/model.py', 'utils/losses.py',
+                                 'base/base_model.py') if not (root / name).is_file()]
+    if missing:
+        raise SystemExit(f'error: --reference {directory}: no {missing[0]}; expected a clone of '
+                         'github.com/yassouali/CCT')
+    packages = {name: _bare_package(name, root / name) for name in ('utils', 'base', 'models')}
+    # only names out of it are imported by the modules measured, none is called
+    helpers = ModuleType('utils.helpers')
+    helpers.initialize_weights = helpers.set_trainable = None  # type: ignore[attr-defined]
+    sys.modules['utils.helpers'] = helpers
+    losses = _load_without_tabs('utils.losses', root / 'utils/losses.py')
+    base_model = importlib.import_module('base.base_model')
+    packages['base'].BaseModel = base_model.BaseModel  # type: ignore[attr-defined]
+    decoders = importlib.import_module('models.decoders')
+    return PublicCode(decoders, losses, importlib.import_module('models.model'))
+
+
+def _bare_package(name: str, folder: Path) -> ModuleType:
+    """A package whose modules can be imported, without running its `__init__.py`."""
+    package = ModuleType(name)
+    package.__path__ = [str(folder)]
+    sys.modules[name] = package
+    return package
+
+
+def _load_without_tabs(name: str, file: Path) -> ModuleType:
+    module = ModuleType(name)
+    module.__file__ = str(file)
+    sys.modules[name] = module
+    source = file.read_text(encoding='utf-8').expandtabs(8)
+    exec(compile(source, str(file), 'exec'), module.__dict__)
+    return module
