@@ -26,6 +26,9 @@ class PerturbationContext:
         seg_logits: `(N, C, H, W)`, the main decoder's prediction, detached.
         context_classes: Ids of the classes that are context; all others are objects.
         positions: `(S,)` indices into h·w that the losses look at; None for all.
+
+    Raises:
+        UserError: If a context class does not exist.
     """
 
     def __init__(self,
@@ -36,6 +39,10 @@ class PerturbationContext:
         self.features = features
         self.seg_logits = seg_logits
         self.context_classes = list(context_classes)
+        for class_id in self.context_classes:
+            if not 0 <= class_id < seg_logits.shape[1]:
+                raise UserError(f'model.auxiliary_head.context_classes: no class id {class_id}; '
+                                f'expected 0 to {seg_logits.shape[1] - 1}')
         self.positions = positions
 
     def at_positions(self, maps: Tensor) -> Tensor:
