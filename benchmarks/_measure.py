@@ -179,7 +179,8 @@ def alternate(steps: dict[str, Step], repeats: int, device: str,
         warm_up: Runs after the first one that are not counted.
 
     Returns:
-        For each step `first` (the first call, which compiles), `median`, `min` and `max` in seconds.
+        For each step `first` (the first call, which compiles), `median`, `min` and `max`, in
+        seconds.
     """
     first = {name: _first_call(step, device) for name, step in steps.items()}
     for step in steps.values():

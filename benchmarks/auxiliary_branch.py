@@ -5,7 +5,8 @@ A step is what a training step does in the auxiliary branch: perturb z, decode w
 L_u, and backward to the decoders' parameters and to z. Compared are
   bank        PerturbedDecoderBank
   bank eager  the same, not compiled
-  plain       tests/models/plain.py: one decoder after the other, all predictions alive until backward
+  plain       tests/models/plain.py: one decoder after the other, every prediction alive until
+              backward
   public      the authors' public code, from your own clone (--reference DIR)
 in one process, by turns, medians. The first call, which compiles, is reported apart.
 
@@ -33,9 +34,24 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from _measure import (Step, alternate, autocast, copy_bandwidth, count_kernels, exponential_rate,
-                      machine, matmul_rate, mebibytes, process_peak, ratio, say, seconds,
-                      set_precision, step_peak, table)
+from _measure import (
+    Step,
+    alternate,
+    autocast,
+    copy_bandwidth,
+    count_kernels,
+    exponential_rate,
+    machine,
+    matmul_rate,
+    mebibytes,
+    process_peak,
+    ratio,
+    say,
+    seconds,
+    set_precision,
+    step_peak,
+    table,
+)
 from _public_code import PublicCode, load_public_code
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
@@ -284,7 +300,8 @@ def main_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     bank, plain = figures['bank'], figures['plain']
     rows = [[
         name,
-        seconds(row['time']['median']), f"{seconds(row['time']['min'])}–{seconds(row['time']['max'])}",
+        seconds(row['time']['median']),
+        f"{seconds(row['time']['min'])}–{seconds(row['time']['max'])}",
         ratio(row['time']['median'], bank['time']['median']),
         mebibytes(row['memory']),
         ratio(row['memory'], bank['memory']),
@@ -326,6 +343,9 @@ def process_memory(name: str, options: argparse.Namespace) -> int:
 
     Returns:
         Bytes.
+
+    Raises:
+        RuntimeError: If that process fails.
     """
     command = [sys.executable, __file__, *sys.argv[1:], '--child', name]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -352,9 +372,10 @@ def child(name: str, options: argparse.Namespace) -> None:
 def perturbations_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """One decoder each, at the sizes of the paper's overhead table.
 
-    The paper's "input size" is that of z: its 139 MB for the main decoder at 96×96 are z (19 MB), the
-    levels' activations and 768×768 logits of 21 classes twice (convolution and shuffle), of one
-    image; an input image of 96×96 would have a z of 12×12, under 1 MB in all.
+    The paper's "input size" is that of z, of one image: 512×96×96 are 19 MB, and 768×768 logits of
+    21 classes are 50 MB, held twice at the last level (convolution and shuffle); with the level
+    before that makes 130 MB of the 139 it reports for the main decoder. An image of 96×96 would
+    have a z of 12×12, and 2 MB in all.
 
     Args:
         options: The command line.
@@ -390,8 +411,8 @@ def perturbations_table(options: argparse.Namespace) -> tuple[str, dict[str, Any
     for n in implementations(options):
         columns += [n, 'memory']
     columns += ['plain over bank, time', 'memory']
-    heading = (f'### One decoder of each kind: z 1×{options.channels}, C={options.classes}, forward '
-               f'+ backward, memory of a step, {options.dtype}')
+    heading = (f'### One decoder of each kind: z 1×{options.channels}×h×w, C={options.classes}, '
+               f'forward + backward, memory of a step, {options.dtype}')
     return f'{heading}\n\n{table(columns, rows)}', figures
 
 

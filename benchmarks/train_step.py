@@ -1,0 +1,243 @@
+#!/usr/bin/env python
+"""Time and peak memory of a whole CCT training step against a supervised-only step.
+
+Both steps see the same images: CCT takes N labelled and N unlabelled ones, the supervised step all
+2N as labelled. A step is `model.train_step`: normalisation, forward, backward and the optimizer's
+step of the config, in one process, by turns, medians. The network has random weights; no data is
+read.
+With --reference DIR the authors' public model (your own clone) makes the same two steps in the same
+turns.
+
+Examples:
+    python benchmarks/train_step.py
+    python benchmarks/train_step.py --reference ../CCT --json step.json
+    python benchmarks/train_step.py --device cuda --images 10 --size 320 320 --dtype bfloat16
+    python benchmarks/train_step.py --config configs/cct/cct_mbv2_camvid_50.py --size 168 224
+"""
+
+import argparse
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from _measure import (
+    Step,
+    alternate,
+    autocast,
+    count_kernels,
+    machine,
+    mebibytes,
+    ratio,
+    say,
+    seconds,
+    set_precision,
+    step_peak,
+    table,
+)
+from _public_code import load_public_code
+from mmengine.config import Config
+from mmengine.logging import MMLogger
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import init_default_scope
+from mmengine.structures import PixelData
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from torch import Tensor
+
+import mmseg_cct  # noqa: F401 (registers the components)
+
+PROJECT = Path(__file__).resolve().parents[1]
+CONFIG = PROJECT / 'configs/cct/cct_r50_voc_1464.py'
+
+
+def labels(options: argparse.Namespace, num_classes: int) -> Tensor:
+    """Drawn regions for all 2N images.
+
+    Args:
+        options: The command line.
+        num_classes: C.
+
+    Returns:
+        `(2N, H, W)` int64.
+    """
+    coarse = torch.rand(2 * options.images, num_classes, 5, 5)
+    return F.interpolate(coarse, tuple(options.size), mode='bilinear').argmax(1)
+
+
+def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
+    """The plugin's CCT step and supervised step.
+
+    Args:
+        options: The command line.
+
+    Returns:
+        Steps by name.
+    """
+    config = Config.fromfile(options.config)
+    model = config.model
+    model.backbone.pop('init_cfg', None)
+    if 'pretrained' in model.backbone:  # timm
+        model.backbone.pretrained = False
+    model.data_preprocessor.size = tuple(options.size)
+    model.auxiliary_head.context_classes = (0, )  # the drawn images carry no class names
+    if options.no_compile:
+        model.auxiliary_head.compile = False
+    baseline = copy.deepcopy(model)
+    baseline.update(type='EncoderDecoder', auxiliary_head=None)
+
+    images = list(torch.randint(0, 256, (2 * options.images, 3, *options.size), dtype=torch.uint8))
+    samples = []
+    for label in labels(options, model.decode_head.num_classes):
+        sample = SegDataSample(metainfo=dict(ori_shape=tuple(options.size)))
+        sample.gt_sem_seg = PixelData(data=label.unsqueeze(0))
+        samples.append(sample)
+    n = options.images
+    pairs = dict(
+        inputs=dict(labeled=images[:n], unlabeled=images[n:]),
+        data_samples=dict(labeled=samples[:n], unlabeled=samples[n:]))
+    return {
+        'CCT': _plugin_step(model, config.optim_wrapper, pairs, options),
+        'supervised': _plugin_step(baseline, config.optim_wrapper,
+                                   dict(inputs=images, data_samples=samples), options)
+    }
+
+
+def _plugin_step(model_cfg: dict, optim_cfg: dict, batch: dict,
+                 options: argparse.Namespace) -> Step:
+    torch.manual_seed(0)
+    model = MODELS.build(model_cfg).to(options.device).train()
+    optim_cfg = copy.deepcopy(optim_cfg)
+    if options.dtype == 'bfloat16' and options.device == 'cpu':
+        optim_cfg['type'] = 'CPUAmpOptimWrapper'
+    elif options.dtype == 'bfloat16':
+        optim_cfg.update(type='AmpOptimWrapper', dtype='bfloat16')
+    logger = MMLogger.get_current_instance()
+    logger.setLevel('WARNING')  # else three lines per parameter, where learning rates differ
+    optim_wrapper = build_optim_wrapper(model, optim_cfg)
+    logger.setLevel('INFO')
+    return lambda: model.train_step(batch, optim_wrapper)
+
+
+def public_steps(options: argparse.Namespace) -> dict[str, Step]:
+    """The public code's two steps, in the setting of its own config.
+
+    Args:
+        options: The command line.
+
+    Returns:
+        Steps by name.
+    """
+    public = load_public_code(options.reference)
+    setting = Path(options.reference, 'configs/config.json').read_text(encoding='utf-8')
+    conf = json.loads(setting)['model']
+    num_classes = Config.fromfile(options.config).model.decode_head.num_classes
+    n, device = options.images, options.device
+    images = torch.randn(2 * n, 3, *options.size, device=device)
+    masks = labels(options, num_classes).to(device)
+    batches = dict(
+        CCT=dict(x_l=images[:n], target_l=masks[:n], x_ul=images[n:]),
+        supervised=dict(x_l=images, target_l=masks))
+
+    def make(name: str) -> Step:
+        weight = public.losses.consistency_weight(final_w=30, iters_per_epoch=1, rampup_ends=0)
+        model = public.model.CCT(
+            num_classes,
+            dict(conf, semi=name == 'CCT', supervised=name == 'supervised'),
+            sup_loss=public.losses.CE_loss,
+            cons_w_unsup=weight,
+            ignore_index=255,
+            pretrained=None).to(device).train()
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9, weight_decay=1e-4)
+
+        def step() -> None:
+            with autocast(device, options.dtype):
+                loss, _, _ = model(**batches[name], curr_iter=0, epoch=1)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()  # at the end, as mmengine does: gradients count in both memories
+
+        return step
+
+    return {f'public {name}': make(name) for name in batches}
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line.
+
+    Returns:
+        The options.
+    """
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--config', default=str(CONFIG), help='a CCT config (default: %(default)s)')
+    parser.add_argument('--device', choices=['cpu', 'cuda'], default='cpu')
+    parser.add_argument('--dtype', choices=['float32', 'tf32', 'bfloat16'], default='float32',
+                        help='bfloat16: mixed precision; tf32: on a GPU')
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--repeats', type=int, default=7, help='readings per median')
+    parser.add_argument('--images', type=int, default=2, metavar='N',
+                        help='labelled images, and as many unlabelled')
+    parser.add_argument('--size', type=int, nargs=2, default=[160, 160], metavar=('H', 'W'))
+    parser.add_argument('--no-compile', action='store_true', help='run the bank uncompiled')
+    parser.add_argument('--reference', metavar='DIR', help="your clone of the authors' public code")
+    parser.add_argument('--json', metavar='FILE', help='where to write all figures')
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measures, prints the table, writes the figures."""
+    options = parse_args()
+    torch.set_num_threads(options.threads)
+    set_precision(options.dtype)
+    init_default_scope('mmseg')
+    torch.manual_seed(0)
+    about = machine(options.device)
+    say(table(['machine', ''], [[key, value] for key, value in about.items()]))
+
+    steps = plugin_steps(options)
+    if options.reference:
+        steps.update(public_steps(options))
+    say('\nmeasuring: ' + ', '.join(steps))
+    times = alternate(steps, options.repeats, options.device)
+    figures: dict[str, Any] = {
+        name: dict(time=times[name], memory=step_peak(step, options.device))
+        for name, step in steps.items()
+    }
+    columns = ['a step', 'time', 'range', 'over supervised', 'memory', 'over supervised',
+               'first call']
+    rows = []
+    for name, row in figures.items():
+        time, against = row['time'], figures[name.replace('CCT', 'supervised')]
+        rows.append([
+            name,
+            seconds(time['median']),
+            f"{seconds(time['min'])}–{seconds(time['max'])}",
+            ratio(time['median'], against['time']['median']),
+            mebibytes(row['memory']),
+            ratio(row['memory'], against['memory']),
+            seconds(time['first']),
+        ])
+        if options.device == 'cuda':
+            row['kernels'], row['copies'] = count_kernels(steps[name])
+            rows[-1] += [str(row['kernels']), str(row['copies'])]
+    if options.device == 'cuda':
+        columns += ['kernels', 'copies']
+    n, (height, width) = options.images, options.size
+    say(f'\n### A training step: {Path(options.config).stem}, {n}+{n} images of {height}×{width}, '
+        f'{options.dtype}\n\n{table(columns, rows)}')
+
+    results: dict[str, Any] = dict(
+        machine=about, dtype=options.dtype, device=options.device, steps=figures)
+    for prefix in ('', 'public ') if options.reference else ('', ):
+        cct, supervised = (figures[prefix + kind]['time']['median'] for kind in
+                           ('CCT', 'supervised'))
+        results[prefix.replace(' ', '_') + 'step_ratio'] = cct / supervised
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1), encoding='utf-8')
+
+
+if __name__ == '__main__':
+    main()
