@@ -1,0 +1,143 @@
+"""The benchmarks at sizes that take a second, and the counts that their tables rest on."""
+
+import importlib
+import json
+import sys
+from argparse import Namespace
+from types import ModuleType
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+TINY = [
+    '--no-compile', '--threads', '1', '--repeats', '1', '--decoders', '7', '--classes', '3',
+    '--channels', '4', '--images', '1', '--size', '3', '2', '--map-sizes', '3x2',
+    '--scale-decoders', '7', '14', '--scale-classes', '3', '--scale-images', '1', '2',
+    '--scale-strides', '2', '4',
+]  # fmt: skip
+
+
+@pytest.fixture
+def load(monkeypatch, project_root):
+    """Imports a benchmark as it imports itself: with its folder on the path."""
+    monkeypatch.syspath_prepend(str(project_root / 'benchmarks'))
+    return importlib.import_module
+
+
+@pytest.fixture
+def branch(load):
+    return load('auxiliary_branch')
+
+
+def run(module, monkeypatch, *arguments):
+    monkeypatch.setattr(sys, 'argv', ['benchmark', *map(str, arguments)])
+    module.main()
+
+
+def test_auxiliary_branch_prints_its_tables_and_writes_its_figures(
+        branch, monkeypatch, tmp_path, capsys):
+    memory = {'idle': 100, 'bank': 110, 'bank eager': 115, 'plain': 140}
+    monkeypatch.setattr(branch, 'process_memory', lambda name, _: memory[name])
+    for rate in ('matmul_rate', 'copy_bandwidth', 'exponential_rate'):  # seconds at their sizes
+        monkeypatch.setattr(branch, rate, lambda *_: 1e9)
+    # a chunk as large as the default budget would be padding, nearly all of it
+    monkeypatch.setattr('mmseg_cct.models.chunking.CPU_MEMORY_BUDGET', 2**14, raising=False)
+    run(branch, monkeypatch, *TINY, '--json', tmp_path / 'figures.json')
+
+    printed = capsys.readouterr().out
+    for heading in ('The auxiliary branch: K=7, C=3, stride 8, z 1×4×3×2', 'One decoder of each',
+                    'How the bank grows', 'A share of the feature positions', 'the floor is'):
+        assert heading in printed
+    figures = json.loads((tmp_path / 'figures.json').read_text())
+    bank, plain = (figures['main']['implementations'][name]['time'] for name in ('bank', 'plain'))
+    assert figures['time_ratio'] == pytest.approx(plain['median'] / bank['median'])
+    assert figures['memory_ratio'] == pytest.approx(10 / 40)
+    assert {'3x2 main decoder', '3x2 vat', '3x2 feature_noise'} <= figures['perturbations'].keys()
+    assert {'K=7', 'K=14', 'N=2', 'stride 4'} <= figures['scaling'].keys()
+
+
+def test_a_child_process_tells_its_peak(branch, monkeypatch, capsys):
+    run(branch, monkeypatch, *TINY, '--child', 'plain')
+    assert int(capsys.readouterr().out) > 2**20
+
+
+def test_bank_and_plain_compute_one_loss(branch):
+    options = Namespace(device='cpu', dtype='float32', reference=None, no_compile=True)
+    case = branch.Case(2, 8, 6, 6, 3, 4, (('context_masking', 1), ('object_masking', 1)))
+    measured = branch.Branch(case, options)  # perturbations without chance
+    losses = [measured.make(name)() for name in ('bank', 'plain')]
+    assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-5)
+
+
+def test_train_step_compares_cct_with_supervised(load, monkeypatch, project_root, tmp_path, capsys):
+    config = project_root / 'configs/cct/cct_mbv2_camvid_50.py'
+    run(load('train_step'), monkeypatch, '--config', config, '--size', 32, 32, '--repeats', 1,
+        '--threads', 1, '--no-compile', '--json', tmp_path / 'figures.json')
+    assert 'cct_mbv2_camvid_50, 2+2 images of 32×32' in capsys.readouterr().out
+    figures = json.loads((tmp_path / 'figures.json').read_text())
+    steps = figures['steps']
+    assert figures['step_ratio'] == pytest.approx(
+        steps['CCT']['time']['median'] / steps['supervised']['time']['median'])
+
+
+@pytest.mark.parametrize('num_decoders', [7, 30, 45, 120])
+def test_the_mix_keeps_the_papers_shares(branch, num_decoders):
+    mix = dict(branch.paper_mix(num_decoders))
+    assert sum(mix.values()) == num_decoders
+    paper = dict(vat=2, dropout=6, guided_cutout=6, context_masking=2, object_masking=2,
+                 feature_drop=6, feature_noise=6)
+    assert all(abs(mix.get(name, 0) - n * num_decoders / 30) < 1 for name, n in paper.items())
+
+
+@pytest.mark.parametrize('stride', [2, 8])
+def test_hand_counted_flops_are_those_of_plain_decoders(branch, stride):
+    case = branch.Case(2, 8, 3, 4, 5, stride, (('dropout', 3), ))
+    options = Namespace(device='cpu', dtype='float32', reference=None, no_compile=True)
+    step = branch.Branch(case, options).make('plain')
+    with FlopCounterMode(display=False) as counter:
+        step()
+    count = branch.work(case)
+    assert count['projections'] + count['sub-pixel convolutions'] == counter.get_total_flops()
+
+
+def test_steps_take_turns(load):
+    calls = []
+    steps = dict(a=lambda: calls.append('a'), b=lambda: calls.append('b'))
+    times = load('_measure').alternate(steps, repeats=2, device='cpu')
+    assert calls == list('ab' + 'ab' + 'abab')
+    assert times['a'].keys() == {'first', 'median', 'min', 'max'}
+
+
+def test_peak_memory_of_a_step_is_what_it_allocates(load):
+    peak = load('_measure').step_peak(lambda: torch.ones(2**24), 'cpu')  # 64 MiB
+    if peak is None:
+        pytest.skip('this system does not tell')
+    assert peak == pytest.approx(2**26, rel=0.1)
+
+
+def test_a_folder_that_is_no_clone_is_named(load, tmp_path):
+    with pytest.raises(SystemExit, match=r'models/decoders\.py; expected a clone'):
+        load('_public_code').load_public_code(str(tmp_path))
+
+
+def test_a_clone_with_mixed_tabs_is_loaded(load, monkeypatch, tmp_path):
+    for name in ('utils', 'utils.helpers', 'utils.losses', 'base', 'base.base_model', 'models',
+                 'models.decoders', 'models.model'):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+        monkeypatch.delitem(sys.modules, name)  # what is loaded goes again after the test
+    files = {
+        'utils/losses.py': 'def one():\n\tvalue = 1\n        return value\n',
+        'base/base_model.py': 'class BaseModel: pass\n',
+        'models/__init__.py': 'raise ImportError("tensorboard")\n',
+        'models/decoders.py': 'from utils.helpers import initialize_weights\n',
+        'models/model.py': 'from base import BaseModel\nfrom utils.losses import *\n',
+    }
+    for name, source in files.items():
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(source)
+    with pytest.raises(TabError):
+        compile(files['utils/losses.py'], 'losses.py', 'exec')
+    public = load('_public_code').load_public_code(str(tmp_path))
+    assert public.losses.one() == public.model.one() == 1
