@@ -7,6 +7,7 @@ import torch
 from mmengine.dist import get_rank
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
+from mmengine.runner import Runner
 
 
 @HOOKS.register_module()
@@ -20,7 +21,8 @@ class IterationSeedHook(Hook):
 
     priority = 'VERY_HIGH'
 
-    def before_train_iter(self, runner, batch_idx: int, data_batch=None) -> None:
+    def before_train_iter(self, runner: Runner, batch_idx: int,
+                          data_batch: dict | None = None) -> None:
         """Seeds `random`, NumPy and torch.
 
         Args:

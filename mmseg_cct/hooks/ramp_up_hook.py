@@ -6,6 +6,7 @@ from numbers import Real
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
+from mmengine.runner import Runner
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.schedules import SCHEDULES
@@ -20,7 +21,7 @@ class RampUpHook(Hook):
     attribute's path.
 
     Args:
-        attribute: Dotted path from the model, such as `auxiliary_head.loss_consistency.loss_weight`.
+        attribute: Dotted path from the model: `auxiliary_head.loss_consistency.loss_weight`, say.
         end: Value at the end of the ramp.
         start: Value that the ramp starts from.
         schedule: One of `mmseg_cct.schedules.SCHEDULES`.
@@ -60,7 +61,7 @@ class RampUpHook(Hook):
         share = self.schedule(iteration, self.length * max_iters)
         return self.start + (self.end - self.start) * share
 
-    def before_train(self, runner) -> None:
+    def before_train(self, runner: Runner) -> None:
         """Checks the path, so that a typo ends the run before training starts.
 
         Args:
@@ -71,10 +72,11 @@ class RampUpHook(Hook):
         """
         owner, name = self._owner(runner)
         if isinstance(value := getattr(owner, name), bool) or not isinstance(value, Real):
-            raise UserError(f'RampUpHook.attribute={self.attribute!r}: expected a number, the model '
-                            f'has {type(value).__name__}')
+            raise UserError(f'RampUpHook.attribute={self.attribute!r}: expected a number, the '
+                            f'model has {type(value).__name__} there')
 
-    def before_train_iter(self, runner, batch_idx: int, data_batch=None) -> None:
+    def before_train_iter(self, runner: Runner, batch_idx: int,
+                          data_batch: dict | None = None) -> None:
         """Sets and logs the value.
 
         Args:
@@ -87,7 +89,7 @@ class RampUpHook(Hook):
         setattr(owner, name, value)
         runner.message_hub.update_scalar(f'train/{self.attribute}', value)
 
-    def _owner(self, runner) -> tuple[object, str]:
+    def _owner(self, runner: Runner) -> tuple[object, str]:
         """The object that holds the attribute, and the attribute's name."""
         owner = runner.model.module if is_model_wrapper(runner.model) else runner.model
         *path, name = self.attribute.split('.')

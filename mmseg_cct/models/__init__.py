@@ -1,12 +1,26 @@
 from .data_preprocessor import BranchPreprocessor
 from .decoder_bank import PerturbedDecoderBank
 from .heads import PixelShuffleHead
-from .losses import (BootstrappedCrossEntropy, JSConsistency, KLConsistency, MSEConsistency,
-                     PairwiseVariance, WeakCrossEntropy)
+from .losses import (
+                     BootstrappedCrossEntropy,
+                     JSConsistency,
+                     KLConsistency,
+                     MSEConsistency,
+                     PairwiseVariance,
+                     WeakCrossEntropy,
+)
 from .necks import PSPNeck
-from .perturbations import (ContextMasking, FeatureDrop, FeatureNoise, GuidedCutout,
-                            IntermediateVAT, ObjectMasking, Perturbation, SpatialDropout,
-                            SpatialMask)
+from .perturbations import (
+                     ContextMasking,
+                     FeatureDrop,
+                     FeatureNoise,
+                     GuidedCutout,
+                     IntermediateVAT,
+                     ObjectMasking,
+                     Perturbation,
+                     SpatialDropout,
+                     SpatialMask,
+)
 from .segmentors import CCTSegmentor
 
 __all__ = [

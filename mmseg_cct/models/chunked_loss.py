@@ -79,8 +79,8 @@ class _ChunkedLoss(torch.autograd.Function):
             ctx: Autograd's context.
             step: A `ChunkLoss`, maybe compiled.
             chunks_of_terms: For each chunk the `TermTensors` of every term.
-            scale: 0-dimensional factor, taken out of the terms' factors: in the chunks gradients are
-                of the order of 1, which float16 can hold.
+            scale: 0-dimensional factor, taken out of the terms' factors: in the chunks gradients
+                are of the order of 1, which float16 can hold.
             num_levels: L.
             chunks: `(n, K, C, p)`.
             *parameters: L weights, then L biases.
@@ -129,7 +129,7 @@ def chunked_loss(projected: Tensor, chain: Chain, terms: Sequence[PixelTerm], st
     """The weighted sum of loss terms on the predictions of K decoders.
 
     Args:
-        projected: `(K, C, P)`, projected perturbed features; its type is the decoders' compute type.
+        projected: `(K, C, P)`, projected perturbed features; the decoders compute in its type.
         chain: The decoders' sub-pixel convolutions.
         terms: The losses.
         stride: s.
@@ -139,7 +139,7 @@ def chunked_loss(projected: Tensor, chain: Chain, terms: Sequence[PixelTerm], st
         The total loss, Σ ω · term, differentiable with respect to `projected` and the chain; and
         each term's value by decoder, unweighted and detached: their sum is the term.
     """
-    num_decoders, num_classes, num_positions = projected.shape
+    num_decoders, num_classes, _ = projected.shape
     size = chunking.size(projected, num_decoders, num_classes, stride)
     chunks = split_positions(projected, size)
     # Σ over decoders and pixels of gradients of order 1, so this brings the mean back

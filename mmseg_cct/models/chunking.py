@@ -1,7 +1,7 @@
 """Evaluating a function of many feature positions a fixed number of positions at a time.
 
-All chunks have one shape, the last one padded, and the shape depends on neither image size nor batch
-size, so a compiled function compiles once.
+All chunks have one shape, the last one padded, and the shape depends on neither image size nor
+batch size, so a compiled function compiles once.
 """
 
 import shutil
@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from mmengine.logging import print_log
 from torch import Tensor
 
-# Bytes of the largest temporary, one chunk's logits. On a CPU a chunk that stays in the second-level
-# cache is worth more than few chunks; on a GPU few launches are.
-CPU_MEMORY_BUDGET = 4 * 2**20
+# Bytes of the largest temporary, one chunk's logits. On a CPU a chunk that nearly stays in the
+# second-level caches is worth more than few chunks; on a GPU few launches are.
+CPU_MEMORY_BUDGET = 8 * 2**20
 GPU_MEMORY_BUDGET = 512 * 2**20
 
 
@@ -102,8 +102,8 @@ def _compiler_found(device_type: str) -> bool:
         found = any(shutil.which(name) for name in ('g++', 'clang++'))
     if not found:
         print_log(
-            f'PerturbedDecoderBank: no compiler for {device_type} found, the auxiliary decoders run '
-            'uncompiled (the same result, about half as fast)',
+            f'PerturbedDecoderBank: no compiler for {device_type} found, the auxiliary decoders '
+            'run uncompiled (the same result, about half as fast)',
             logger='current')
     return found
 

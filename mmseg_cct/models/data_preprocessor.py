@@ -24,13 +24,12 @@ class BranchPreprocessor(SegDataPreProcessor):
         Returns:
             `inputs`, one tensor `(N, 3, H, W)` or one by branch, and `data_samples` likewise.
         """
-        inputs, data_samples = data['inputs'], data.get('data_samples')
-        if not isinstance(inputs, dict):
+        if not isinstance(data['inputs'], dict):
             return super().forward(data, training)
         branches = {
             name: super(BranchPreprocessor, self).forward(
-                dict(inputs=inputs[name], data_samples=data_samples[name]), training)
-            for name in inputs
+                dict(inputs=inputs, data_samples=data['data_samples'][name]), training)
+            for name, inputs in data['inputs'].items()
         }
         return {
             key: {name: branch[key] for name, branch in branches.items()}

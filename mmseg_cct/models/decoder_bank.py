@@ -30,14 +30,14 @@ class PerturbedDecoderBank(BaseModule):
     Args:
         in_channels: D.
         num_classes: C.
-        stride: s, a power of two.
         perturbations: By name, the config of each `Perturbation`.
-        context_classes: Names or ids of the classes that are context, not objects.
         loss_consistency: Config of L_u.
+        stride: s, a power of two.
+        context_classes: Names or ids of the classes that are context, not objects.
         loss_weak: Config of L_w, or None.
         loss_pairwise: Config of L_pw, or None.
-        position_fraction: Share of the feature positions that the losses look at, drawn anew in each
-            iteration. Below 1 the losses are unbiased estimates, cheaper in time and memory.
+        position_fraction: Share of the feature positions that the losses look at, drawn anew in
+            each iteration. Below 1 the losses are unbiased estimates, cheaper in time and memory.
         memory_budget: Bytes of the largest temporary; None picks by device.
         compile: 'auto' compiles the decoders where a compiler is found, True always, False never.
         final_activation: Whether the decoders end in a ReLU, as in the public code.
@@ -109,7 +109,8 @@ class PerturbedDecoderBank(BaseModule):
         Returns:
             The decoders.
         """
-        return DecoderGroup(self.proj[chosen], self.chain[chosen], self.stride, self.chunking)
+        return DecoderGroup(self.proj[chosen], self.chain.select(chosen), self.stride,
+                            self.chunking)
 
     def loss(self, features: Sequence[Tensor], seg_logits: Tensor,
              data_samples: Sequence[SegDataSample]) -> dict[str, Tensor]:
@@ -193,12 +194,9 @@ class PerturbedDecoderBank(BaseModule):
     def _targets(self, seg_logits: Tensor, data_samples: Sequence[SegDataSample],
                  positions: Tensor | None) -> PixelTargets:
         """Main prediction and pseudo labels in sub-pixel layout."""
-        layouts = [to_subpixel_layout(seg_logits, self.stride), self._pseudo_labels(seg_logits,
-                                                                                    data_samples)]
-        if positions is not None:
-            layouts = [None if t is None else t[..., positions] for t in layouts]
-        logits, labels = layouts
-        return PixelTargets(logits.softmax(0), labels, self.num_decoders)
+        probabilities = to_subpixel_layout(seg_logits, self.stride).softmax(0)
+        labels = self._pseudo_labels(seg_logits, data_samples)
+        return PixelTargets(probabilities, labels, self.num_decoders, positions)
 
     def _pseudo_labels(self, seg_logits: Tensor,
                        data_samples: Sequence[SegDataSample]) -> Tensor | None:
@@ -215,14 +213,17 @@ class PerturbedDecoderBank(BaseModule):
         classes = data_samples[0].metainfo.get('classes') if len(data_samples) else None
         ids = []
         for name in self.context_classes:
-            if isinstance(name, str) and classes is None:
-                raise UserError(f'model.auxiliary_head.context_classes: {name!r} is a name, and the '
-                                'unlabelled samples carry no `classes`; expected a SemiSegDataset, '
-                                'or class ids')
-            if isinstance(name, str) and name not in classes:
+            if not isinstance(name, str):
+                ids.append(name)
+                continue
+            if classes is None:
+                raise UserError(f'model.auxiliary_head.context_classes: {name!r} is a name, and '
+                                'the unlabelled samples carry no `classes`; expected a '
+                                'SemiSegDataset, or class ids')
+            if name not in classes:
                 raise UserError(f'model.auxiliary_head.context_classes: no class {name!r}; '
                                 f'{_nearest(name, classes)}')
-            ids.append(classes.index(name) if isinstance(name, str) else name)
+            ids.append(classes.index(name))
         return ids
 
 
@@ -253,11 +254,8 @@ def _build_perturbation(name: str, cfg: dict) -> Perturbation:
 
 
 def _concrete_subclasses(cls: type) -> list[type]:
-    found = []
-    for subclass in cls.__subclasses__():
-        found += [subclass] * (not getattr(subclass, '__abstractmethods__', None))
-        found += _concrete_subclasses(subclass)
-    return found
+    below: list[type] = sum(map(_concrete_subclasses, cls.__subclasses__()), [])
+    return below if getattr(cls, '__abstractmethods__', None) else [cls, *below]
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ class Chain(NamedTuple):
     biases: Sequence[Tensor]
     final_activation: bool
 
-    def __getitem__(self, decoders: slice) -> 'Chain':  # type: ignore[override]
+    def select(self, decoders: slice) -> 'Chain':
         """The chain of some of the decoders."""
         return Chain([w[decoders] for w in self.weights], [b[decoders] for b in self.biases],
                      self.final_activation)

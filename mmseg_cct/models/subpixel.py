@@ -2,9 +2,9 @@
 
 A decoder of stride s = 2^L maps each feature position on its own to its s×s pixels, so pixels are
 kept in *sub-pixel layout*, `(C, 4, 4^(L-1), P)`: class, sub-pixel of the last level, sub-pixels of
-the levels before (last but one first), feature position. In that order every PixelShuffle is a view.
+the levels before (last but one first), feature position. In that order a PixelShuffle is a view.
 
-Shapes: `N` images, `C` classes, `L` levels, `P = N·h·w` feature positions, `H×W = s·h × s·w` pixels.
+Shapes: `N` images, `C` classes, `L` levels, `P = N·h·w` feature positions, `H×W = s·h × s·w`.
 """
 
 import math

@@ -63,7 +63,7 @@ def test_a_decoder_in_subpixel_layout_is_one_with_pixel_shuffle(stride, final_ac
 def test_a_chain_can_be_sliced():
     chain = Chain([torch.rand(5, 8, 2)], [torch.rand(5, 8, 1)], False)
     x = torch.rand(5, 2, 7)
-    assert torch.equal(decode(x, chain)[1:3], decode(x[1:3], chain[1:3]))
+    assert torch.equal(decode(x, chain)[1:3], decode(x[1:3], chain.select(slice(1, 3))))
 
 
 @pytest.mark.parametrize(('shape', 'bias_shape'), [((12, 3, 1, 1), (12, )), ((12, 3), (12, )),

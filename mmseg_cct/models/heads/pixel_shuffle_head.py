@@ -30,12 +30,9 @@ class PixelShuffleHead(BaseDecodeHead):
         num_classes: C.
         stride: s, the output stride of z; a power of two.
         final_activation: Whether the last sub-pixel convolution ends in a ReLU, as in the public
-            code. It makes logits non-negative and a class whose channel dies gets no gradient again,
-            so it is off unless a converted checkpoint needs it.
+            code. It makes logits non-negative and a class whose channel dies gets no gradient
+            again, so it is off unless a converted checkpoint needs it.
         **kwargs: Arguments of `BaseDecodeHead`, such as `loss_decode` and `ignore_index`.
-
-    Raises:
-        UserError: If the stride is not a power of two.
     """
 
     def __init__(self,

@@ -1,6 +1,13 @@
 from .bootstrapped_ce import BootstrappedCrossEntropy, bootstrapped_cross_entropy
-from .consistency import (ConsistencyLoss, JSConsistency, KLConsistency, MSEConsistency,
-                          js_distance, kl_distance, mse_distance)
+from .consistency import (
+                          ConsistencyLoss,
+                          JSConsistency,
+                          KLConsistency,
+                          MSEConsistency,
+                          js_distance,
+                          kl_distance,
+                          mse_distance,
+)
 from .pairwise import PairwiseVariance, variance
 from .pixel_term import PixelTargets, PixelTerm
 from .weak_ce import WeakCrossEntropy, label_cross_entropy

@@ -11,7 +11,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from .pixel_term import PixelTargets, PixelTerm, inverse_count, softmax
+from .pixel_term import PixelTargets, PixelTerm, softmax
 
 
 def mse_distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
@@ -78,12 +78,9 @@ class ConsistencyLoss(nn.Module):
             pixel_weight = torch.ones_like(probabilities[0])
         else:
             pixel_weight = (probabilities.amax(0) > self.confidence_threshold).to(probabilities)
-        return PixelTerm(
-            distance=type(self).distance,
-            target=probabilities,
-            pixel_weight=pixel_weight,
-            scale=inverse_count(pixel_weight, targets.num_decoders),
-            loss_weight=self.loss_weight)
+        return targets.term(
+            type(self).distance, probabilities, pixel_weight, targets.num_decoders,
+            self.loss_weight)
 
 
 @MODELS.register_module()

@@ -4,7 +4,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from .pixel_term import PixelTargets, PixelTerm, inverse_count, softmax
+from .pixel_term import PixelTargets, PixelTerm, softmax
 
 
 def variance(seg_logits: Tensor, target: Tensor) -> Tensor:
@@ -46,10 +46,10 @@ class PairwiseVariance(nn.Module):
         """
         pixel_weight = torch.ones_like(targets.probabilities[0])
         order = torch.randperm(targets.num_decoders, device=pixel_weight.device)
-        return PixelTerm(
-            distance=variance,
-            target=targets.probabilities,
-            pixel_weight=pixel_weight,
-            scale=inverse_count(pixel_weight, 1),
+        return targets.term(
+            variance,
+            targets.probabilities,
+            pixel_weight,
+            rows=1,
             loss_weight=self.loss_weight,
             decoders=order[:self.num_decoders])

@@ -1,11 +1,11 @@
-"""Weakly supervised loss L_w, section 3.3: cross-entropy of auxiliary predictions on pseudo labels."""
+"""Weakly supervised loss L_w, section 3.3: auxiliary predictions against pseudo labels."""
 
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
 
-from .pixel_term import PixelTargets, PixelTerm, inverse_count
+from .pixel_term import PixelTargets, PixelTerm
 
 
 def label_cross_entropy(seg_logits: Tensor, labels: Tensor) -> Tensor:
@@ -53,9 +53,6 @@ class WeakCrossEntropy(nn.Module):
                             '`pseudo_sem_seg`; expected pseudo labels, or loss_weak=None')
         valid = targets.labels != self.ignore_index
         pixel_weight = valid[0].to(targets.probabilities)
-        return PixelTerm(
-            distance=label_cross_entropy,
-            target=targets.labels.masked_fill(~valid, 0),
-            pixel_weight=pixel_weight,
-            scale=inverse_count(pixel_weight, targets.num_decoders),
-            loss_weight=self.loss_weight)
+        return targets.term(
+            label_cross_entropy, targets.labels.masked_fill(~valid, 0), pixel_weight,
+            targets.num_decoders, self.loss_weight)

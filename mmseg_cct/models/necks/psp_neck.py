@@ -59,15 +59,13 @@ class PSPNeck(BaseModule):
 
         Returns:
             One tensor, z `(N, D, h, w)`.
-
-        Raises:
-            UserError: If BatchNorm would have to normalise a single value per channel.
         """
         x = features[self.in_index]
         self._check_batch_size(x)
         return (self.bottleneck(torch.cat([x, *self.pyramid(x)], dim=1)), )
 
     def _check_batch_size(self, x: Tensor) -> None:
+        """Names the cause where BatchNorm would have to normalise a single value per channel."""
         if x.shape[0] > 1 or 1 not in self.bins or not self.training:
             return
         # `SyncBatchNorm` sees the other processes' images too and is no subclass of BatchNorm2d

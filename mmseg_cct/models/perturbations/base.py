@@ -89,7 +89,8 @@ class Perturbation(BaseModule):
     def __init__(self, num_decoders: int) -> None:
         super().__init__()
         if num_decoders < 0:
-            raise UserError(f'{type(self).__name__}.num_decoders={num_decoders}: expected 0 or more')
+            raise UserError(f'{type(self).__name__}.num_decoders={num_decoders}: expected 0 '
+                            'or more')
         self.num_decoders = num_decoders
 
     @abstractmethod

@@ -1,10 +1,35 @@
 """F-Noise: multiplicative uniform noise."""
 
+import math
+
+import torch
 from mmseg.registry import MODELS
 from torch import Tensor
 
 from ..decoders import DecoderGroup
 from .base import Perturbation, PerturbationContext
+
+
+def uniform(size: tuple[int, ...], low: float, high: float, like: Tensor) -> Tensor:
+    """Draws U(low, high) in 65536 equal steps.
+
+    Each drawn 64-bit number gives four values: a third of the time of `Tensor.uniform_` on a CPU,
+    and the noise is what this perturbation costs.
+
+    Args:
+        size: Size of the result.
+        low: Lower end.
+        high: Upper end.
+        like: Gives type and device.
+
+    Returns:
+        A tensor of that size, strictly inside the range.
+    """
+    count = math.prod(size)
+    bits = torch.empty(-(-count // 4), dtype=torch.int64, device=like.device)
+    steps = bits.random_(-2**63, None).view(torch.int16)[:count].view(size)
+    step = (high - low) / 2**16
+    return steps.to(like.dtype).add_(0.5).mul_(step).add_((low + high) / 2)
 
 
 @MODELS.register_module()
@@ -30,7 +55,7 @@ class FeatureNoise(Perturbation):
             `(k, 1, D, S)` in [1 - a, 1 + a].
         """
         size = (self.num_decoders, 1, *features.shape[1:])
-        return features.new_empty(size).uniform_(1 - self.noise_range, 1 + self.noise_range)
+        return uniform(size, 1 - self.noise_range, 1 + self.noise_range, features)
 
     def perturb(self, features: Tensor, decoders: DecoderGroup,
                 context: PerturbationContext) -> Tensor:

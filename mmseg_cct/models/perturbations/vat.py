@@ -15,8 +15,8 @@ def fisher_product(projected: Tensor, tangent: Tensor, weights: tuple[Tensor, ..
     """Hessian of KL(decode(x) ‖ decode(x + r)) at r = 0, times a tangent.
 
     To first order in ξ it is the gradient of the divergence at r = ξ · tangent, divided by ξ. The
-    finite difference itself drowns in rounding: at ξ = 1e-6 no float32 activation of order 1 changes
-    by as much as its last bit.
+    finite difference itself drowns in rounding: at ξ = 1e-6 no float32 activation of order 1
+    changes by as much as its last bit.
 
     Args:
         projected: x, `(k, C, p)`.
@@ -54,8 +54,8 @@ class IntermediateVAT(Perturbation):
 
     r_adv = ε g/‖g‖ per image, g the gradient of the KL divergence between the decoder's clean and
     noisy output with respect to the noise. Decoders see z through their projection W alone, so
-    g = Wᵀu with u of C channels, and all of the work is done on C channels: W r ~ N(0, W Wᵀ) is drawn
-    directly, ‖g‖² = uᵀ(W Wᵀ)u, and W r_adv = (W Wᵀ)u · ε/‖g‖. Always in float32.
+    g = Wᵀu with u of C channels, and all of the work is done on C channels: W r ~ N(0, W Wᵀ) is
+    drawn directly, ‖g‖² = uᵀ(W Wᵀ)u, and W r_adv = (W Wᵀ)u · ε/‖g‖. Always in float32.
 
     Args:
         num_decoders: k.
@@ -83,22 +83,25 @@ class IntermediateVAT(Perturbation):
         """See `Perturbation.perturb`."""
         with torch.autocast(features.device.type, enabled=False):
             direction = context.at_positions(self._adversarial(decoders, context))
-            r_adv = decoders.projection.detach().float().transpose(1, 2).unsqueeze(1) @ direction
-            return features + r_adv
+            weight = decoders.as_float().projection.detach()
+            return features + weight.transpose(1, 2).unsqueeze(1) @ direction
 
     def project(self, features: Tensor, decoders: DecoderGroup,
                 context: PerturbationContext) -> Tensor:
         """W(z + r_adv), with r_adv a constant of which only the C channels of W see anything."""
         with torch.autocast(features.device.type, enabled=False):
             direction = context.at_positions(self._adversarial(decoders, context))
-            weight = decoders.projection.float()
+            decoders = decoders.as_float()
+            weight = decoders.projection
             mixing = weight @ weight.detach().transpose(1, 2)
-            return decoders.as_float().project(features.float()) + mixing.unsqueeze(1) @ direction
+            clean = decoders.project(features.to(weight.dtype))
+            return clean + mixing.unsqueeze(1) @ direction
 
     @torch.no_grad()
     def _adversarial(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         """u · ε/‖g‖, so that r_adv = Wᵀ of it; `(k, N, C, h, w)`."""
-        decoders, features = decoders.as_float(), context.features.detach().float()
+        decoders = decoders.as_float()
+        features = context.features.detach().to(decoders.projection.dtype)
         n, d, h, w = features.shape
         clean = decoders.project(features.flatten(2))  # (k, N, C, h·w)
         gram = (decoders.projection @ decoders.projection.transpose(1, 2)).unsqueeze(1)
@@ -107,8 +110,8 @@ class IntermediateVAT(Perturbation):
         for _ in range(self.num_iterations):
             u = self._fisher_product(clean, tangent, decoders)
             norm = (u * (gram @ u)).sum((2, 3), keepdim=True).clamp(min=0).sqrt()
-            # the gradient at ξ of the mean over the batch is ξ/N times this
-            floor = self.norm_floor * n / self.xi
+            # at ξ, the batch mean's gradient with respect to the unit direction is ξ²/N times this
+            floor = self.norm_floor * n / self.xi**2
             u = u / (norm + floor).clamp(min=torch.finfo(u.dtype).tiny)
             tangent = gram @ u
         return (self.epsilon * u).unflatten(-1, (h, w))

@@ -14,8 +14,8 @@ from mmseg_cct.errors import UserError
 class CCTSegmentor(EncoderDecoder):
     """An `EncoderDecoder` that also learns from unlabelled images.
 
-    `decode_head` is the main decoder g, trained on labelled images alone; `auxiliary_head` holds the
-    auxiliary decoders, trained to agree with it on unlabelled ones. At inference it is a plain
+    `decode_head` is the main decoder g, trained on labelled images alone; `auxiliary_head` holds
+    the auxiliary decoders, trained to agree with it on unlabelled ones. At inference it is a plain
     `EncoderDecoder`. Takes the arguments of `EncoderDecoder`.
     """
 
