@@ -253,8 +253,8 @@ def _build_perturbation(name: str, cfg: dict) -> Perturbation:
     return MODELS.build(cfg)
 
 
-def _concrete_subclasses(cls: type) -> list[type]:
-    below: list[type] = sum(map(_concrete_subclasses, cls.__subclasses__()), [])
+def _concrete_subclasses(cls: type[Perturbation]) -> list[type[Perturbation]]:
+    below = [found for child in cls.__subclasses__() for found in _concrete_subclasses(child)]
     return below if getattr(cls, '__abstractmethods__', None) else [cls, *below]
 
 
