@@ -7,6 +7,7 @@ batch size, so a compiled function compiles once.
 import shutil
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -85,8 +86,46 @@ class Chunking:
         Returns:
             The function or its compiled twin, the same one at every call.
         """
-        wanted = _compiler_found(device.type) if self.compile == 'auto' else self.compile
-        return _compiled(function) if wanted else function
+        if self.compile == 'auto':
+            return _compiled_if_possible(function) if _compiler_found(device.type) else function
+        return _compiled(function) if self.compile else function
+
+
+@cache
+def _log_once(message: str) -> None:
+    print_log(message, logger='current')
+
+
+@cache
+def _compiled(function: Callable) -> Callable:
+    _log_once(
+        'PerturbedDecoderBank: the auxiliary decoders are compiled in the first iteration (half a '
+        'minute; later runs find them in the cache)')
+    return torch.compile(function, dynamic=False, fullgraph=True)
+
+
+@cache
+def _compiled_if_possible(function: Callable) -> Callable:
+    """The compiled function, which turns into the plain one if its first call fails."""
+    chosen = None
+
+    def run(*args: Any) -> Any:
+        nonlocal chosen
+        if chosen is not None:
+            return chosen(*args)
+        try:
+            result = _compiled(function)(*args)
+            chosen = _compiled(function)
+        except Exception as error:  # whatever a compiler may fail with; a real error comes again
+            result = function(*args)
+            chosen = function
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            _log_once(
+                'PerturbedDecoderBank: torch.compile failed, the auxiliary decoders run uncompiled '
+                f'(the same result, about half as fast): {reason[0]}')
+        return result
+
+    return run
 
 
 @cache
@@ -101,13 +140,7 @@ def _compiler_found(device_type: str) -> bool:
     else:
         found = any(shutil.which(name) for name in ('g++', 'clang++'))
     if not found:
-        print_log(
+        _log_once(
             f'PerturbedDecoderBank: no compiler for {device_type} found, the auxiliary decoders '
-            'run uncompiled (the same result, about half as fast)',
-            logger='current')
+            'run uncompiled (the same result, about half as fast)')
     return found
-
-
-@cache
-def _compiled(function: Callable) -> Callable:
-    return torch.compile(function, dynamic=False, fullgraph=True)

@@ -238,15 +238,13 @@ class _StackedSubPixelConv(nn.Module):
 
 
 def _compute_dtype(features: Tensor) -> torch.dtype:
-    """The type that autocast wants matrix products in, or the features' own."""
-    device = features.device.type
-    if torch.is_autocast_enabled(device):
-        return torch.get_autocast_dtype(device)
-    return features.dtype
+    """The type that a matrix product of the features has: autocast's, or their own."""
+    nothing = features.new_empty(0, 0)
+    return (nothing @ nothing).dtype
 
 
 def _build_perturbation(name: str, cfg: dict) -> Perturbation:
-    known = [c.__name__ for c in _concrete_subclasses(Perturbation)]
+    known = [c.__name__ for c in _concrete_subclasses(Perturbation)]  # type: ignore[type-abstract]
     if cfg.get('type') not in known and not isinstance(cfg.get('type'), type):
         raise UserError(f'model.auxiliary_head.perturbations.{name}: no perturbation '
                         f'{cfg.get("type")!r}; {_nearest(str(cfg.get("type")), known)}')
