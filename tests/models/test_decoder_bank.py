@@ -641,9 +641,10 @@ init_default_scope('mmseg')
 import torch
 from test_decoder_bank import *
 results = []
+perturbations = {{name: PERTURBATIONS[name] for name in ('vat', 'dropout')}}
 for compile in (False, True):
-    bank = make_bank(compile=compile, **ALL_TERMS)
-    results.append([loss_and_gradients(bank, make_batch(num_images=n)) for n in (2, 3)])
+    bank = make_bank(perturbations, compile=compile, stride=4)
+    results.append([loss_and_gradients(bank, make_batch(stride=4, num_images=n)) for n in (2, 3)])
 for eager, compiled in zip(*results):
     assert_same_results(compiled, eager)
 frames = torch._dynamo.utils.counters['stats']['unique_graphs']
@@ -652,10 +653,9 @@ print('graphs', frames)
 
 
 @pytest.mark.skipif(not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler')
-def test_compiled_results_are_the_eager_ones(project_root, tmp_path):
+def test_compiled_results_are_the_eager_ones(project_root):
     # the one test that compiles: in a process of its own, for the others run with dynamo off
     environment = {k: v for k, v in os.environ.items() if k != 'TORCHDYNAMO_DISABLE'}
-    environment['TORCHINDUCTOR_CACHE_DIR'] = str(tmp_path)
     script = COMPILED.format(tests=str(project_root / 'tests/models'), root=str(project_root))
     done = subprocess.run([sys.executable, '-c', script], env=environment, capture_output=True,
                           text=True, timeout=300)

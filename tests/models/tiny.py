@@ -2,6 +2,7 @@
 
 import torch
 import torch.nn.functional as F
+from mmengine.config import ConfigDict
 
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.models.perturbations import PerturbationContext
@@ -38,3 +39,27 @@ def perturb(perturbation, shared, group=None, features=None, seed=5):
     torch.manual_seed(seed)
     features = shared.at_positions(shared.features) if features is None else features
     return perturbation.perturb(features, group, shared)
+
+
+def model_config(**kwargs):
+    """A CCT model of a few thousand parameters: 3 classes, stride 8, z of 6 channels."""
+    names = ('IntermediateVAT', 'SpatialDropout', 'GuidedCutout', 'ContextMasking', 'ObjectMasking',
+             'FeatureDrop', 'FeatureNoise')
+    config = ConfigDict(
+        type='CCTSegmentor',
+        data_preprocessor=dict(
+            type='BranchPreprocessor', mean=[120.0] * 3, std=[60.0] * 3, bgr_to_rgb=True,
+            size=(32, 32), seg_pad_val=255, test_cfg=dict(size_divisor=8)),
+        backbone=dict(
+            type='ResNet', depth=18, num_stages=2, base_channels=4, stem_channels=4,
+            strides=(1, 2), dilations=(1, 1), out_indices=(0, 1)),
+        neck=dict(type='PSPNeck', in_channels=8, channels=6),
+        decode_head=dict(type='PixelShuffleHead', in_channels=6, num_classes=3),
+        auxiliary_head=dict(
+            type='PerturbedDecoderBank', in_channels=6, num_classes=3, context_classes=(0, ),
+            compile=False, perturbations={n: dict(type=n, num_decoders=1) for n in names},
+            loss_consistency=dict(type='MSEConsistency', loss_weight=30.0)),
+        train_cfg=dict(),
+        test_cfg=dict(mode='whole'))
+    config.update(kwargs)
+    return config

@@ -1,0 +1,214 @@
+import copy
+
+import pytest
+import tiny
+import torch
+import torch.distributed
+from mmengine.optim import OptimWrapper
+from mmengine.registry import MODEL_WRAPPERS
+from mmengine.structures import PixelData
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.errors import UserError
+
+N, SIZE = 2, (32, 32)
+
+
+def make_model(weights=(30.0, 0.4, 1.0), **kwargs):
+    """ω_u, ω_w and λ_pw; None leaves L_w or L_pw out."""
+    torch.manual_seed(0)
+    config = tiny.model_config(**kwargs)
+    bank = config['auxiliary_head']
+    bank['loss_consistency']['loss_weight'] = weights[0]
+    if weights[1] is not None:
+        bank['loss_weak'] = dict(type='WeakCrossEntropy', loss_weight=weights[1])
+    if weights[2] is not None:
+        bank['loss_pairwise'] = dict(type='PairwiseVariance', loss_weight=weights[2])
+    return MODELS.build(config)
+
+
+def make_sample(field=None):
+    sample = SegDataSample(metainfo=dict(img_shape=SIZE, ori_shape=SIZE, pad_shape=SIZE))
+    if field is not None:
+        sample.set_field(PixelData(data=torch.randint(0, 3, (1, *SIZE))), field)
+    return sample
+
+
+def make_batch():
+    """As the data loader gives it, before preprocessing."""
+    torch.manual_seed(1)
+    images = [[torch.randint(0, 256, (3, *SIZE), dtype=torch.uint8) for _ in range(N)]
+              for _ in range(2)]
+    return dict(
+        inputs=dict(labeled=images[0], unlabeled=images[1]),
+        data_samples=dict(
+            labeled=[make_sample('gt_sem_seg') for _ in range(N)],
+            unlabeled=[make_sample('pseudo_sem_seg') for _ in range(N)]))
+
+
+def losses_of(model, batch=None, seed=2):
+    data = model.data_preprocessor(copy.deepcopy(batch or make_batch()), training=True)
+    torch.manual_seed(seed)
+    return model(**data, mode='loss')
+
+
+def gradients_of(model, loss):
+    model.zero_grad()
+    loss.backward()
+    return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+
+
+def supervised_twin(model):
+    config = tiny.model_config(type='EncoderDecoder')
+    del config['auxiliary_head']
+    twin = MODELS.build(config)
+    state = {k: v for k, v in model.state_dict().items() if not k.startswith('auxiliary_head.')}
+    twin.load_state_dict(state)
+    return twin
+
+
+def supervised_gradients(model):
+    """Those of MMSeg's `EncoderDecoder` on the labelled images alone."""
+    twin, batch = supervised_twin(model), make_batch()
+    labeled = {key: batch[key]['labeled'] for key in batch}
+    loss = losses_of(twin, labeled)['decode.loss_ce']
+    return loss.detach(), gradients_of(twin, loss)
+
+
+def is_auxiliary(name):
+    return name.startswith('auxiliary_head.')
+
+
+def test_main_decoder_learns_from_labelled_images_alone():
+    model = make_model()
+    losses = losses_of(model)
+    total, _ = model.parse_losses(losses)
+    expected_loss, expected = supervised_gradients(model)
+    torch.testing.assert_close(losses['decode.loss_ce'].detach(), expected_loss)
+    actual = gradients_of(model, total)
+    main = [name for name in actual if name.startswith('decode_head.')]
+    assert main == [name for name, _ in model.named_parameters() if name.startswith('decode_head.')]
+    for name in main:
+        torch.testing.assert_close(actual[name], expected[name])
+    # the encoder learns from both
+    for part in ('backbone.', 'neck.'):
+        assert any(not torch.allclose(actual[name], expected[name])
+                   for name in expected if name.startswith(part))
+
+
+@pytest.mark.parametrize('weights', [(30.0, None, None), (0.0, 0.4, None), (0.0, None, 1.0)])
+def test_each_auxiliary_loss_trains_encoder_and_auxiliary_decoders_only(weights):
+    model = make_model(weights)
+    gradients = gradients_of(model, losses_of(model)['aux.loss'])
+    assert not [name for name in gradients if name.startswith('decode_head.')]
+    expected = [n for n, _ in model.named_parameters() if not n.startswith('decode_head.')]
+    assert list(gradients) == expected
+    for name in expected:
+        if is_auxiliary(name) or name.startswith('neck.'):
+            assert gradients[name].abs().max() > 0, name
+
+
+def test_auxiliary_losses_of_weight_0_leave_a_supervised_run():
+    model = make_model((0.0, 0.0, 0.0))
+    actual = gradients_of(model, model.parse_losses(losses_of(model))[0])
+    _, expected = supervised_gradients(model)
+    for name, gradient in actual.items():
+        if is_auxiliary(name):
+            assert (gradient == 0).all()
+        else:
+            torch.testing.assert_close(gradient, expected[name])
+
+
+def test_total_is_the_weighted_sum_of_the_paper():
+    losses = losses_of(make_model((30.0, 0.4, 2.0)))
+    total, _ = make_model().parse_losses(losses)
+    expected = losses['decode.loss_ce'] + 30 * losses['aux.consistency'] \
+        + 0.4 * losses['aux.weak_ce'] + 2 * losses['aux.pairwise']
+    torch.testing.assert_close(total, expected.float())
+
+
+def test_a_key_contains_loss_only_if_it_is_optimised():
+    losses = losses_of(make_model())
+    assert losses.keys() >= {'decode.loss_ce', 'aux.loss', 'aux.consistency', 'aux.weak_ce',
+                             'aux.pairwise'}
+    for key, value in losses.items():
+        assert ('loss' in key) == value.requires_grad, key
+
+
+def test_training_needs_no_ground_truth_of_unlabelled_images():
+    model, batch = make_model((30.0, None, None)), make_batch()
+    batch['data_samples']['unlabeled'] = [make_sample() for _ in range(N)]
+    assert losses_of(model, batch)['aux.loss'] > 0
+
+
+def test_branches_may_have_different_sizes():
+    batch = make_batch()
+    for key in batch:
+        batch[key]['unlabeled'] = batch[key]['unlabeled'] * 2
+    assert losses_of(make_model(), batch)['aux.loss'].isfinite()
+
+
+def test_auxiliary_decoders_take_no_part_in_inference(monkeypatch):
+    model = make_model().eval()
+    for method in ('loss', 'forward', 'project'):
+        monkeypatch.setattr(type(model.auxiliary_head), method, None)
+    images = torch.randn(N, 3, *SIZE)
+    twin = supervised_twin(model).eval()
+    with torch.no_grad():
+        torch.testing.assert_close(model(images, mode='tensor'), twin(images, mode='tensor'))
+        for mode in (dict(mode='whole'), dict(mode='slide', crop_size=(24, 24), stride=(8, 8))):
+            for each in (model, twin):
+                each.test_cfg.clear()
+                each.test_cfg.update(mode)
+            samples = [make_sample() for _ in range(N)]
+            actual, expected = (
+                each(images, copy.deepcopy(samples), mode='predict') for each in (model, twin))
+            for a, e in zip(actual, expected):
+                assert torch.equal(a.pred_sem_seg.data, e.pred_sem_seg.data)
+
+
+def test_main_prediction_is_made_without_graph():
+    model = make_model()
+    calls = []
+    model.decode_head.upsample.register_forward_hook(
+        lambda module, inputs, output: calls.append(output.requires_grad))
+    losses_of(model)
+    assert calls == [True, False]
+
+
+def test_a_plain_batch_is_an_error():
+    batch = make_batch()
+    labeled = {key: batch[key]['labeled'] for key in batch}
+    with pytest.raises(UserError, match=r'train_dataloader.dataset: .* expected a SemiSegDataset'):
+        losses_of(make_model(), labeled)
+
+
+def test_train_step_lowers_the_loss():
+    model = make_model((30.0, None, None))
+    wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), 0.1, momentum=0.9))
+    totals = []
+    for _ in range(20):
+        torch.manual_seed(2)
+        logged = model.train_step(make_batch(), wrapper)
+        totals.append(logged['loss'].item())
+    assert totals[-1] < 0.7 * totals[0]
+
+
+def test_trains_under_ddp_without_looking_for_unused_parameters(tmp_path):
+    model, alone = make_model(), make_model()
+    torch.distributed.init_process_group(
+        'gloo', init_method=f'file://{tmp_path}/rendezvous', rank=0, world_size=1)
+    try:
+        wrapped = MODEL_WRAPPERS.build(
+            dict(type='MMDistributedDataParallel', module=model, device_ids=None,
+                 broadcast_buffers=False, find_unused_parameters=False))
+        for each in (wrapped, alone):
+            wrapper = OptimWrapper(torch.optim.SGD(each.parameters(), 0.1))
+            for _ in range(2):  # the second one fails if a parameter got no gradient in the first
+                torch.manual_seed(2)
+                each.train_step(make_batch(), wrapper)
+    finally:
+        torch.distributed.destroy_process_group()
+    for actual, expected in zip(model.parameters(), alone.parameters()):
+        torch.testing.assert_close(actual, expected)
