@@ -53,7 +53,7 @@ def load(name):
 
 
 def classes_of(dataset):
-    own = (dataset.get('metainfo') or {}).get('classes')
+    own = dataset.get('classes') or (dataset.get('metainfo') or {}).get('classes')
     return tuple(own or DATASETS.get(dataset.type).METAINFO['classes'])
 
 
@@ -128,7 +128,7 @@ def test_the_schedule_ends_with_the_training(name):
     assert sum(hook.type == 'IterationSeedHook' for hook in config.custom_hooks) == 1
 
 
-@pytest.mark.parametrize('name', CCT)
+@pytest.mark.parametrize('name', [name for name in CCT if 'folder' not in name])
 def test_lists_and_iterations_fit_the_number_of_labels(name):
     config = parse(name)
     stem = Path(name).stem.removesuffix('_abce')

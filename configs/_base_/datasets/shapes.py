@@ -1,6 +1,6 @@
 # Drawn scenes, nothing to download: 64×64, a ground and six kinds of objects. The parts are ranges of
 # scene numbers and so have no scene in common.
-n_labeled = 10
+n_labeled = 12
 n_unlabeled = 600
 
 train_pipeline = [

@@ -1,0 +1,59 @@
+# Your own images: data/mine/images, and masks of some of them in data/mine/masks (one channel of
+# class ids, 255 = ignore); images and masks to validate on in data/mine/val. Augmented as VOC is.
+# A config names the classes in both halves and in the validation set.
+mine = 'data/mine'
+crop_size = (320, 320)
+
+augmentation = [
+    dict(type='RandomResize', scale=(400, 400), ratio_range=(0.5, 2.0), keep_ratio=True),
+    dict(type='RandomCrop', crop_size=crop_size),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='PackSegInputs')
+]
+train_pipeline = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), *augmentation]
+unlabeled_pipeline = [dict(type='LoadImageFromFile'), *augmentation]
+test_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='LoadAnnotations'),
+    dict(type='PackSegInputs')
+]
+tta_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(
+        type='TestTimeAug',
+        transforms=[
+            [
+                dict(type='Resize', scale_factor=scale, keep_ratio=True)
+                for scale in (0.5, 0.75, 1.0, 1.25, 1.5)
+            ],
+            [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
+            [dict(type='LoadAnnotations')],
+            [dict(type='PackSegInputs')],
+        ])
+]
+
+folder = dict(type='FolderDataset', image_dir=f'{mine}/images', mask_dir=f'{mine}/masks')
+train_dataloader = dict(
+    batch_size=10,
+    num_workers=4,
+    persistent_workers=True,
+    sampler=dict(type='PairSampler', shuffle=True),
+    dataset=dict(
+        type='SemiSegDataset',
+        labeled=dict(**folder, subset='labeled', pipeline=train_pipeline),
+        unlabeled=dict(**folder, subset='unlabeled', pipeline=unlabeled_pipeline)))
+val_dataloader = dict(
+    batch_size=1,
+    num_workers=4,
+    persistent_workers=True,
+    sampler=dict(type='DefaultSampler', shuffle=False),
+    dataset=dict(
+        type='FolderDataset',
+        image_dir=f'{mine}/val/images',
+        mask_dir=f'{mine}/val/masks',
+        subset='labeled',
+        pipeline=test_pipeline))
+test_dataloader = val_dataloader
+
+val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
+test_evaluator = val_evaluator
