@@ -1,7 +1,9 @@
 """Time, peak memory and a machine's ceilings, measured the same way in every benchmark.
 
 Time: steps take turns, so that a disturbance meets all of them, and medians are compared. On a GPU
-CUDA events around the step, on a CPU the wall clock.
+CUDA events around the step, on a CPU the wall clock. The process's CPU time (all threads) is taken
+beside it: where other jobs run it is the steadier of the two, most of all with one thread (several
+spin while they wait for each other).
 
 Peak memory of a step: what it needs on top of what lives when it begins (inputs and parameters).
 On a GPU the allocator's own count. On a CPU the process's resident pages: freed heap is handed back
@@ -179,19 +181,27 @@ def alternate(steps: dict[str, Step], repeats: int, device: str,
         warm_up: Runs after the first one that are not counted.
 
     Returns:
-        For each step `first` (the first call, which compiles), `median`, `min` and `max`, in
-        seconds.
+        For each step, in seconds: `first` (the first call, which compiles), `median`, `min` and
+        `max`, and `cpu`, the median CPU time.
     """
     first = {name: _first_call(step, device) for name, step in steps.items()}
     for step in steps.values():
         for _ in range(warm_up):
             step()
     times: dict[str, list[float]] = {name: [] for name in steps}
+    busy: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(repeats):
         for name, step in steps.items():
+            begin = time.process_time()
             times[name].append(once(step, device))
+            busy[name].append(time.process_time() - begin)
     return {
-        name: dict(first=first[name], median=statistics.median(t), min=min(t), max=max(t))
+        name: dict(
+            first=first[name],
+            median=statistics.median(t),
+            min=min(t),
+            max=max(t),
+            cpu=statistics.median(busy[name]))
         for name, t in times.items()
     }
 

@@ -303,19 +303,21 @@ def main_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         seconds(row['time']['median']),
         f"{seconds(row['time']['min'])}–{seconds(row['time']['max'])}",
         ratio(row['time']['median'], bank['time']['median']),
+        ratio(row['time']['cpu'], bank['time']['cpu']),
         mebibytes(row['memory']),
         ratio(row['memory'], bank['memory']),
         mebibytes(row['step_memory']),
         seconds(row['time']['first']), f"{row['loss']:.4f}",
         *([str(row['kernels']), str(row['copies'])] if 'kernels' in row else [])
     ] for name, row in figures.items()]
-    columns = ['', 'forward + backward', 'range', 'over bank', 'peak memory', 'over bank',
-               'a step', 'first call', 'loss']
+    columns = ['', 'forward + backward', 'range', 'over bank', 'CPU time over bank',
+               'peak memory', 'over bank', 'a step', 'first call', 'loss']
     if options.device == 'cuda':
         columns += ['kernels', 'copies']
     summary = dict(
         case=str(case),
         time_ratio=plain['time']['median'] / bank['time']['median'],
+        cpu_time_ratio=plain['time']['cpu'] / bank['time']['cpu'],
         memory_ratio=_quotient(bank['memory'], plain['memory']),
         step_memory_ratio=_quotient(bank['step_memory'], plain['step_memory']),
         definitions='time_ratio: plain over bank; memory_ratio: bank over plain',

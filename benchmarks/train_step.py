@@ -206,8 +206,8 @@ def main() -> None:
         name: dict(time=times[name], memory=step_peak(step, options.device))
         for name, step in steps.items()
     }
-    columns = ['a step', 'time', 'range', 'over supervised', 'memory', 'over supervised',
-               'first call']
+    columns = ['a step', 'time', 'range', 'over supervised', 'CPU time over supervised', 'memory',
+               'over supervised', 'first call']
     rows = []
     for name, row in figures.items():
         time, against = row['time'], figures[name.replace('CCT', 'supervised')]
@@ -216,6 +216,7 @@ def main() -> None:
             seconds(time['median']),
             f"{seconds(time['min'])}–{seconds(time['max'])}",
             ratio(time['median'], against['time']['median']),
+            ratio(time['cpu'], against['time']['cpu']),
             mebibytes(row['memory']),
             ratio(row['memory'], against['memory']),
             seconds(time['first']),
@@ -232,9 +233,10 @@ def main() -> None:
     results: dict[str, Any] = dict(
         machine=about, dtype=options.dtype, device=options.device, steps=figures)
     for prefix in ('', 'public ') if options.reference else ('', ):
-        cct, supervised = (figures[prefix + kind]['time']['median'] for kind in
-                           ('CCT', 'supervised'))
-        results[prefix.replace(' ', '_') + 'step_ratio'] = cct / supervised
+        cct, supervised = (figures[prefix + kind]['time'] for kind in ('CCT', 'supervised'))
+        key = prefix.replace(' ', '_') + 'step_ratio'
+        results[key] = cct['median'] / supervised['median']
+        results[f'{key}_cpu_time'] = cct['cpu'] / supervised['cpu']
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1), encoding='utf-8')
 

@@ -106,7 +106,7 @@ def test_steps_take_turns(load):
     steps = dict(a=lambda: calls.append('a'), b=lambda: calls.append('b'))
     times = load('_measure').alternate(steps, repeats=2, device='cpu')
     assert calls == list('ab' + 'ab' + 'abab')
-    assert times['a'].keys() == {'first', 'median', 'min', 'max'}
+    assert times['a'].keys() == {'first', 'median', 'min', 'max', 'cpu'}
 
 
 def test_peak_memory_of_a_step_is_what_it_allocates(load):
