@@ -105,6 +105,8 @@ def train(root, work_dir, num_workers=0, seed=0, resume=False, kill_after=None):
         runner.train()
     except KeyboardInterrupt:
         assert kill_after is not None
+    # ends the workers at once; left to the garbage collector, each of them takes five seconds
+    runner.train_loop.dataloader_iterator = None
     return recorder, {name: p.clone() for name, p in runner.model.state_dict().items()}
 
 
