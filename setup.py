@@ -25,7 +25,7 @@ setup(
     packages=find_packages(include=['mmseg_cct', 'mmseg_cct.*']),
     python_requires='>=3.10',
     install_requires=[name + bounds for name, bounds in STACK.items()]
-    + ['numpy', 'packaging', 'pillow', 'tensorboard', 'tqdm'],
+    + ['matplotlib', 'numpy', 'packaging', 'pillow', 'tensorboard', 'tqdm'],
     extras_require={
         # mmpretrain backbones, image-level pseudo labels and their dense CRF
         'weak': [*MMPRETRAIN, 'pydensecrf2'],
