@@ -23,9 +23,7 @@ ORIGINAL = {
     'mmsegmentation': '>=1.2.2,<1.3',
 }
 _MAINTAINED_NAMES = ('onedl-mmengine', 'onedl-mmcv', 'onedl-mmsegmentation', 'onedl-mmpretrain')
-_ORIGINAL_NAMES = ('mmengine', 'mmengine-lite', 'mmcv', 'mmcv-lite', 'mmsegmentation', 'mmpretrain')
-# Distributions with the same modules under another name.
-_ALSO = {'mmengine': 'mmengine-lite', 'mmcv': 'mmcv-lite'}
+_ORIGINAL_NAMES = ('mmengine', 'mmcv', 'mmcv-lite', 'mmsegmentation', 'mmpretrain')
 _TORCHVISION_FAILURE = 'torchvision::nms does not exist'
 
 
@@ -56,11 +54,16 @@ def find_problem() -> str | None:
             f'overwrite or miss each other; run: pip uninstall -y {" ".join(original)} && '
             f'pip install --force-reinstall --no-deps {again}'
         )
+    if 'mmcv-lite' in original:
+        return (
+            'mmseg_cct: mmsegmentation does not import with mmcv-lite; '
+            f"run: pip uninstall -y mmcv-lite && pip install 'mmcv{ORIGINAL['mmcv']}'"
+        )
     required = ORIGINAL if original else MAINTAINED
     for name, bounds in required.items():
-        version = _version(name) or _version(_ALSO.get(name, ''))
+        version = _version(name)
         if version is None or not _fits(version, bounds):
-            found = 'is not installed' if version is None else f'{version} is installed'
+            found = 'which is not installed' if version is None else f'but {version} is installed'
             return f"mmseg_cct: needs {name}{bounds}, {found}; run: pip install '{name}{bounds}'"
     return _torchvision_problem()
 
@@ -105,7 +108,7 @@ def _torchvision_line(reason: str) -> str:
 
 def _version(name: str) -> str | None:
     try:
-        return metadata.version(name) if name else None
+        return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
 

@@ -58,7 +58,7 @@ setup_venv() {
     hash -r
 
     extras=$(IFS=,; echo "$*")
-    wanted="$root $(cat "$root"/setup.py "$root"/pyproject.toml "$root"/requirements*.txt 2>/dev/null | cksum)"
+    wanted="$root $(cat "$root"/setup.py "$root"/pyproject.toml "$root"/mmseg_cct/stack.py | cksum)"
     stamp=$env/.mmseg_cct${extras:+-$extras}.installed
     if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then
         echo "installed already: mmseg_cct${extras:+[$extras]}"
