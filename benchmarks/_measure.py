@@ -248,8 +248,11 @@ def process_peak() -> int:
     Returns:
         Bytes.
     """
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if platform.system() == 'Darwin' else peak * 1024
+    try:
+        return _resident('VmHWM')  # ru_maxrss of a child begins at its parent's
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if platform.system() == 'Darwin' else peak * 1024
 
 
 def _resident(key: str) -> int:

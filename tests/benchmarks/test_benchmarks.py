@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import subprocess
 import sys
 from argparse import Namespace
 from types import ModuleType
@@ -60,6 +61,18 @@ def test_auxiliary_branch_prints_its_tables_and_writes_its_figures(
 def test_a_child_process_tells_its_peak(branch, monkeypatch, capsys):
     run(branch, monkeypatch, *TINY, '--child', 'plain')
     assert int(capsys.readouterr().out) > 2**20
+
+
+def test_the_peak_of_a_process_is_not_its_parents(project_root):
+    ballast = torch.ones(2**27)  # 512 MiB
+    code = 'import _measure; print(_measure.process_peak())'
+    done = subprocess.run([sys.executable, '-c', code], cwd=project_root / 'benchmarks',
+                          capture_output=True, text=True, check=True)
+    alone = int(done.stdout)
+    del ballast
+    again = subprocess.run([sys.executable, '-c', code], cwd=project_root / 'benchmarks',
+                           capture_output=True, text=True, check=True)
+    assert alone == pytest.approx(int(again.stdout), rel=0.1)
 
 
 def test_bank_and_plain_compute_one_loss(branch):
