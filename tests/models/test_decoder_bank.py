@@ -203,7 +203,8 @@ class LossOnly(torch.nn.Module):
                                                  ('KLConsistency', True), ('JSConsistency', True)])
 def test_gradcheck(kind, fast_mode):
     # without I-VAT, whose change is a constant for the gradient and none for a finite difference
-    perturbations = {n: dict(c, num_decoders=1) for n, c in PERTURBATIONS.items() if n != 'vat'}
+    names = ('dropout', 'feature_drop', 'feature_noise')  # one of each way to project
+    perturbations = {name: dict(PERTURBATIONS[name], num_decoders=1) for name in names}
     torch.manual_seed(0)
     bank = PerturbedDecoderBank(
         3, 2, perturbations, dict(type=kind, loss_weight=3.0, confidence_threshold=0.55),
@@ -479,18 +480,18 @@ def test_position_fraction_gives_an_unbiased_estimate(terms):
     expected, expected_gradients = loss_and_gradients(full)
     batch = make_batch()
     losses, z_gradients = [], []
-    for seed in range(300):
+    for seed in range(200):
         loss, grads = loss_and_gradients(part, batch, seed)
         losses.append(loss)
         z_gradients.append(grads[0])
         touched = (grads[0].abs().sum((0, 1)) > 0).sum()
         assert touched <= H * W / 4  # the same positions in every image
     losses = torch.stack(losses)
-    assert len(losses.unique()) > 250  # drawn anew
+    assert len(losses.unique()) > 150  # drawn anew
     assert abs(losses.mean() - expected) < 4 * losses.std() / len(losses)**0.5
     assert losses.mean() == pytest.approx(expected.item(), rel=0.05)
     mean = torch.stack(z_gradients).mean(0)
-    assert (mean - expected_gradients[0]).norm() < 0.2 * expected_gradients[0].norm()
+    assert (mean - expected_gradients[0]).norm() < 0.25 * expected_gradients[0].norm()
 
 
 @pytest.mark.parametrize('term', ['consistency', 'weak_ce'])
@@ -551,7 +552,11 @@ def test_work_per_chunk_is_three_matrix_products_a_level():
 
 
 def test_number_of_matrix_products_does_not_grow_with_the_decoders():
-    assert count(4, 12)[0].matrix_products == count(1, 12)[0].matrix_products
+    # F-Noise alone takes its decoders one by one, for memory's sake: twice forward, then backward
+    names = [name for name in PERTURBATIONS if name != 'feature_noise']
+    assert count(4, 12, names)[0].matrix_products == count(1, 12, names)[0].matrix_products
+    few, many = (count(k, 12, ['feature_noise'])[0].matrix_products for k in (1, 4))
+    assert many - few <= 4 * (4 - 1)
 
 
 def test_no_tensor_grows_with_decoders_times_pixels():

@@ -188,11 +188,11 @@ def test_train_step_lowers_the_loss():
     model = make_model((30.0, None, None))
     wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), 0.1, momentum=0.9))
     totals = []
-    for _ in range(20):
+    for _ in range(12):
         torch.manual_seed(2)
         logged = model.train_step(make_batch(), wrapper)
         totals.append(logged['loss'].item())
-    assert totals[-1] < 0.7 * totals[0]
+    assert totals[-1] < 0.8 * totals[0]
 
 
 def test_trains_under_ddp_without_looking_for_unused_parameters(tmp_path):
