@@ -1,5 +1,5 @@
-# Drawn scenes, nothing to download: 64×64, a ground and six kinds of objects. The parts are ranges of
-# scene numbers and so have no scene in common.
+# Drawn scenes, nothing to download: 64×64, a ground and six kinds of objects. The parts are ranges
+# of scene numbers and so have no scene in common.
 n_labeled = 12
 n_unlabeled = 600
 
