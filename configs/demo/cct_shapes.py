@@ -32,5 +32,6 @@ train_cfg = dict(max_iters=max_iters, val_interval=200)
 # random weights: the backbone learns as fast as the rest
 optim_wrapper = dict(
     type='OptimWrapper', optimizer=dict(type='AdamW', lr=2e-3, weight_decay=1e-4))
-param_scheduler = dict(type='PolyLR', power=0.9, eta_min=0.0, begin=0, end=max_iters, by_epoch=False)
-default_hooks = dict(checkpoint=dict(interval=max_iters, save_best=None))
+param_scheduler = dict(
+    type='PolyLR', power=0.9, eta_min=0.0, begin=0, end=max_iters, by_epoch=False)
+default_hooks = dict(checkpoint=dict(interval=200, save_best=None, max_keep_ckpts=1))

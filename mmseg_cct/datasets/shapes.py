@@ -34,8 +34,8 @@ OBJECTS = (2, 4)
 class ShapesDataset(BaseSegDataset):
     """Scenes drawn by number: no file is read or written.
 
-    A scene is a pure function of `(seed, number, size)`, so sets with disjoint numbers are disjoint.
-    Its pipeline begins with `DrawShapesScene`.
+    A scene is a pure function of seed, number and size, so sets of disjoint numbers are disjoint.
+    The pipeline begins with `DrawShapesScene`.
 
     Args:
         start: Number of the first scene.
@@ -150,7 +150,10 @@ def draw_scene(seed: int, number: int, size: int) -> tuple[np.ndarray, np.ndarra
     rng = np.random.default_rng((seed, number))
     image = _draw_ground(rng, size)
     seg_map = np.zeros((size, size), np.uint8)
-    for label in rng.integers(1, len(_OUTLINES) + 1, rng.integers(*OBJECTS, endpoint=True)):
+    labels = rng.integers(1, len(_OUTLINES) + 1, rng.integers(*OBJECTS, endpoint=True))
+    # The classes take turns, so that a few labelled scenes in a row show every one of them.
+    labels[-1] = 1 + number % len(_OUTLINES)
+    for label in labels:
         _draw_object(rng, image, seg_map, int(label))
 
     shade = 1.0 + rng.uniform(0.0, 0.35) * _smooth_noise(rng, size, 2)[..., None]

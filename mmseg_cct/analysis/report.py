@@ -1,0 +1,326 @@
+"""A report that sets runs side by side: IoU by class, curves of the training, and pictures."""
+
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.registry import init_default_scope
+from mmengine.runner import Runner, find_latest_checkpoint
+from mmseg.apis import init_model
+from mmseg.evaluation import IoUMetric
+from mmseg.registry import DATASETS
+from torch import Tensor
+
+from mmseg_cct.errors import UserError
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished training.
+
+    Attributes:
+        name: What the report calls it.
+        config: Its config.
+        checkpoint: Its last checkpoint.
+        scalars: Its log: one dict of values per logged iteration, each with its `step`.
+    """
+
+    name: str
+    config: Config
+    checkpoint: str
+    scalars: list[dict]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a run achieves on its test set.
+
+    Attributes:
+        iou: `(C,)` IoU by class in [0, 1]; nan where a class neither occurs nor is predicted.
+        images: The first images, `(H, W, 3)` uint8 in RGB.
+        truths: Their class ids, `(H, W)`.
+        predictions: The predicted class ids, `(H, W)`.
+    """
+
+    iou: np.ndarray
+    images: list[np.ndarray]
+    truths: list[np.ndarray]
+    predictions: list[np.ndarray]
+
+
+def write_report(
+    work_dirs: Mapping[str, str | Path], out: str | Path, num_pictures: int = 8
+) -> Path:
+    """Evaluates runs on their common test set and writes `report.md` with its pictures.
+
+    Args:
+        work_dirs: By name, the directories that the runs were trained in.
+        out: Directory of the report.
+        num_pictures: Number of test images in the picture grid: the first ones.
+
+    Returns:
+        The report's file. A `UserError` says where a run is incomplete or does not fit the others.
+    """
+    runs = [find_run(name, Path(work_dir)) for name, work_dir in work_dirs.items()]
+    _check_same_test_set(runs)
+    init_default_scope(runs[0].config.get('default_scope', 'mmseg'))
+    out = Path(out)
+    out.mkdir(parents=True, exist_ok=True)
+    evaluations = {}
+    for run in runs:
+        print(f'evaluating {run.name} ({run.checkpoint})', flush=True)
+        evaluations[run.name] = evaluate(run, num_pictures)
+    meta = DATASETS.build(copy.deepcopy(runs[0].config.test_dataloader.dataset)).metainfo
+    classes, palette = meta['classes'], meta['palette']
+
+    plot_curves(runs).savefig(out / 'curves.png', dpi=100)
+    plot_grid(evaluations, classes, palette).savefig(out / 'pictures.png', dpi=100)
+    text = '\n\n'.join([
+        f'# {" and ".join(run.name for run in runs)}',
+        _settings_table(runs),
+        f'## IoU in % on the test set of {_test_size(runs[0])} images',
+        iou_table({name: evaluation.iou for name, evaluation in evaluations.items()}, classes),
+        '## Training\n\n![loss and ramp curves](curves.png)',
+        f'## The first {len(next(iter(evaluations.values())).images)} test images\n\n'
+        '![image, truth and predictions](pictures.png)\n',
+    ])
+    (out / 'report.md').write_text(text, encoding='utf-8')
+    return out / 'report.md'
+
+
+def find_run(name: str, work_dir: Path) -> Run:
+    """Collects what a training has left in its directory.
+
+    Args:
+        name: What the report calls the run.
+        work_dir: The directory.
+
+    Returns:
+        The run.
+
+    Raises:
+        UserError: If the config or the checkpoint is missing.
+    """
+    configs = sorted(work_dir.glob('*.py'), key=lambda file: file.stat().st_mtime)
+    if not configs:
+        raise UserError(f'{work_dir}: no config in it; expected the work directory of a training')
+    if not (work_dir / 'last_checkpoint').is_file():
+        raise UserError(f'{work_dir}: no last_checkpoint; expected the directory of a '
+                        'training that has written one')
+    checkpoint = find_latest_checkpoint(str(work_dir))
+    return Run(name, Config.fromfile(configs[-1]), checkpoint, read_scalars(work_dir))
+
+
+def read_scalars(work_dir: Path) -> list[dict]:
+    """Reads the log of a training, over all its resumes.
+
+    Args:
+        work_dir: Its directory.
+
+    Returns:
+        The logged values of training and validation, sorted by `step`.
+    """
+    by_step: dict[tuple[int, bool], dict] = {}
+    for file in sorted(work_dir.glob('*/vis_data/scalars.json')):  # one folder per start, by time
+        for line in file.read_text(encoding='utf-8').splitlines():
+            values = json.loads(line)
+            if 'step' in values:
+                # a resumed run logs again what it repeats
+                by_step[values['step'], 'mIoU' in values] = values
+    return [by_step[key] for key in sorted(by_step)]
+
+
+@torch.no_grad()
+def evaluate(run: Run, num_pictures: int) -> Evaluation:
+    """Predicts the run's test set.
+
+    Args:
+        run: The run.
+        num_pictures: Number of images to keep with their predictions.
+
+    Returns:
+        The evaluation.
+    """
+    model = init_model(run.config, run.checkpoint, device=get_device())
+    loader = Runner.build_dataloader(run.config.test_dataloader)
+    num_classes = len(loader.dataset.metainfo['classes'])
+    areas: list[tuple[Tensor, ...]] = []
+    kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for batch in loader:
+        for image, sample in zip(batch['inputs'], model.test_step(batch)):
+            predicted = sample.pred_sem_seg.data.squeeze(0).cpu()
+            truth = sample.gt_sem_seg.data.squeeze(0).cpu()
+            areas.append(IoUMetric.intersect_and_union(predicted, truth, num_classes, 255))
+            if len(kept) < num_pictures:
+                rgb = image.numpy().transpose(1, 2, 0)[..., ::-1]
+                kept.append((rgb, truth.numpy(), predicted.numpy()))
+    intersection, union = (sum(parts) for parts in list(zip(*areas))[:2])
+    images, truths, predictions = (list(part) for part in zip(*kept)) if kept else ([], [], [])
+    return Evaluation((intersection / union).numpy(), images, truths, predictions)
+
+
+def iou_table(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
+    """Writes the IoU by class as a Markdown table, the mean in the last row.
+
+    Args:
+        iou: By run, `(C,)` in [0, 1].
+        classes: C names.
+
+    Returns:
+        The table. With two runs a further column gives the second minus the first.
+    """
+    columns = {name: np.append(values, np.nanmean(values)) * 100 for name, values in iou.items()}
+    cells = {name: [f'{value:.1f}' for value in column] for name, column in columns.items()}
+    if len(columns) == 2:
+        first, second = columns.values()
+        cells['difference'] = [f'{value:+.1f}' for value in second - first]
+    names = [*classes, '**mean**']
+    rows = [[name, *(column[row] for column in cells.values())] for row, name in enumerate(names)]
+    return _markdown_table(['class', *cells], rows)
+
+
+def plot_curves(runs: Sequence[Run]) -> Figure:
+    """Plots what the runs have logged: L_s, L_u, the ramps of its weight, mIoU on `val`.
+
+    Args:
+        runs: The runs.
+
+    Returns:
+        The figure. Runs without one of the values are left out of its panel.
+    """
+    panels = {
+        'supervised loss L_s': _values_starting('decode.loss'),
+        'consistency loss L_u': _values_starting('aux.consistency'),
+        'ramps': _values_starting('decode_head.', 'auxiliary_head.'),
+        'mIoU on val, %': _values_starting('mIoU'),
+    }
+    figure = Figure(figsize=(12, 3), layout='constrained')
+    for axes, (title, curves_of) in zip(figure.subplots(1, len(panels)), panels.items()):
+        for index, run in enumerate(runs):
+            for key, (steps, values) in curves_of(run).items():
+                label = f'{run.name}: {key}' if title == 'ramps' else run.name
+                axes.plot(steps, values, color=f'C{index}', label=label)
+        axes.set_title(title, fontsize=10)
+        axes.set_xlabel('iteration', fontsize=8)
+        axes.tick_params(labelsize=8)
+        axes.set_ylim(bottom=0)
+        if axes.lines:
+            axes.legend(fontsize=7)
+    return figure
+
+
+def plot_grid(evaluations: Mapping[str, Evaluation], classes: Sequence[str],
+              palette: Sequence[Sequence[int]]) -> Figure:
+    """Shows images, truths and the predictions of each run, one image per column.
+
+    Args:
+        evaluations: By run, its evaluation; all of the same images.
+        classes: C names.
+        palette: C colours, RGB in [0, 255].
+
+    Returns:
+        The figure, with the colours of the classes below.
+    """
+    first = next(iter(evaluations.values()))
+    colours = np.full((256, 3), 255, np.uint8)
+    colours[:len(palette)] = palette
+    rows = {'image': first.images, 'truth': [colours[ids] for ids in first.truths]}
+    for name, evaluation in evaluations.items():
+        rows[name] = [colours[ids] for ids in evaluation.predictions]
+
+    side = 1.2
+    figure = Figure(figsize=(side * max(len(first.images), 1) + 0.4, side * len(rows) + 0.4))
+    grid = figure.subplots(len(rows), max(len(first.images), 1), squeeze=False)
+    for line, (name, pictures) in zip(grid, rows.items()):
+        line[0].set_ylabel(name, fontsize=9)
+        for axes in line:
+            axes.set_xticks([])
+            axes.set_yticks([])
+        for axes, picture in zip(line, pictures):
+            axes.imshow(picture, interpolation='nearest')
+    patches = [
+        Patch(color=np.array(colour) / 255, label=name)
+        for name, colour in zip(classes, palette)
+    ]
+    figure.legend(
+        handles=patches, loc='lower center', ncols=len(classes), fontsize=8, frameon=False)
+    figure.subplots_adjust(left=0.04, right=0.995, top=0.99, bottom=0.08, wspace=0.04, hspace=0.04)
+    return figure
+
+
+def _settings_table(runs: Sequence[Run]) -> str:
+    """What the runs have in common and what not, so that a reader can judge the comparison."""
+    rows = {
+        'labelled images': [_labelled(run) for run in runs],
+        'unlabelled images': [_unlabelled(run) for run in runs],
+        'iterations': [run.config.train_cfg.max_iters for run in runs],
+        'seed': [run.config.get('randomness', {}).get('seed') for run in runs],
+        'median seconds per iteration': [_seconds_per_iteration(run) for run in runs],
+    }
+    return _markdown_table(['', *(run.name for run in runs)],
+                           [[name, *map(str, values)] for name, values in rows.items()])
+
+
+def _labelled(run: Run) -> int | str:
+    dataset = run.config.train_dataloader.dataset
+    return _length(dataset.get('labeled', dataset))
+
+
+def _unlabelled(run: Run) -> int | str:
+    dataset = run.config.train_dataloader.dataset.get('unlabeled')
+    return _length(dataset) if dataset else 0
+
+
+def _test_size(run: Run) -> int | str:
+    return _length(run.config.test_dataloader.dataset)
+
+
+def _length(dataset: dict) -> int:
+    return len(DATASETS.build(copy.deepcopy(dataset)))
+
+
+def _seconds_per_iteration(run: Run) -> str:
+    times = [values['time'] for values in run.scalars if 'time' in values and 'lr' in values]
+    return f'{np.median(times):.2f}' if times else 'not logged'
+
+
+def _check_same_test_set(runs: Sequence[Run]) -> None:
+    if not runs:
+        raise UserError('report: no run; expected at least one')
+    for run in runs[1:]:
+        if run.config.test_dataloader.dataset != runs[0].config.test_dataloader.dataset:
+            raise UserError(f'{run.name}: another test set than {runs[0].name}; expected '
+                            'one and the same test_dataloader.dataset')
+
+
+Curves = dict[str, tuple[list[int], list[float]]]
+
+
+def _values_starting(*prefixes: str) -> Callable[[Run], Curves]:
+    """Makes a function that collects a run's logged values whose names start so."""
+
+    def curves(run: Run) -> Curves:
+        names = {key for values in run.scalars for key in values if key.startswith(prefixes)}
+        points = {
+            name: [(values['step'], values[name]) for values in run.scalars if name in values]
+            for name in sorted(names)
+        }
+        return {
+            name: ([step for step, _ in pairs], [value for _, value in pairs])
+            for name, pairs in points.items()
+        }
+
+    return curves
+
+
+def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ['---', *['---:'] * (len(header) - 1)], *rows]
+    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)

@@ -1,0 +1,44 @@
+#!/usr/bin/env python
+"""Sets finished trainings side by side: IoU by class, curves and pictures, in report.md.
+
+Examples:
+    python tools/report.py supervised=work_dirs/supervised_mbv2_camvid_50 \
+        CCT=work_dirs/cct_mbv2_camvid_50 --out work_dirs/report
+"""
+
+import argparse
+
+from mmseg_cct.analysis.report import write_report
+from mmseg_cct.errors import UserError, user_errors_as_one_line
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        'runs', nargs='+', metavar='NAME=WORK_DIR', help='what to call a run, and where it is'
+    )
+    parser.add_argument('--out', required=True, metavar='DIR', help='folder of the report')
+    parser.add_argument(
+        '--pictures', type=int, default=8, help='test images in the grid (default: 8)'
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Writes the report that the command line asks for."""
+    args = parse_args()
+    with user_errors_as_one_line():
+        work_dirs = {}
+        for run in args.runs:
+            name, separator, work_dir = run.partition('=')
+            if not (name and separator and work_dir):
+                raise UserError(f'{run}: expected NAME=WORK_DIR')
+            work_dirs[name] = work_dir
+        print(f'wrote {write_report(work_dirs, args.out, args.pictures)}')
+
+
+if __name__ == '__main__':
+    main()
