@@ -82,27 +82,26 @@ class _ChunkedLoss(torch.autograd.Function):
             scale: 0-dimensional factor, taken out of the terms' factors: in the chunks gradients
                 are of the order of 1, which float16 can hold.
             num_levels: L.
-            chunks: `(n, K, C, p)`.
+            chunks: `(n, K, C, p)`; its memory then holds its gradient.
             *parameters: L weights, then L biases.
 
         Returns:
             The total loss and, for each term, its sums by decoder (not differentiable).
         """
         weights, biases = parameters[:num_levels], parameters[num_levels:]
-        grad_chunks = torch.empty_like(chunks)
         grads = [torch.zeros_like(parameter) for parameter in parameters]
         sums: tuple[Tensor, ...] | None = None
         with torch.autocast(chunks.device.type, enabled=False):
-            for chunk, grad_chunk, terms in zip(chunks, grad_chunks, chunks_of_terms):
+            for chunk, terms in zip(chunks, chunks_of_terms):
                 (grad, *chunk_grads), values = step(chunk, weights, biases, terms)
-                grad_chunk.copy_(grad)
+                chunk.copy_(grad)  # the features are done with: their gradient takes their place
                 for total, chunk_grad in zip(grads, itertools.chain(*chunk_grads)):
                     total += chunk_grad
                 sums = values if sums is None else tuple(map(torch.add, sums, values))
         assert sums is not None
         factors = [factor for _, _, factor, _ in chunks_of_terms[0]]
         loss = scale * sum(factor * value.sum() for factor, value in zip(factors, sums))
-        ctx.gradients = (grad_chunks, *grads)
+        ctx.gradients = (chunks, *grads)
         ctx.scale = scale
         ctx.mark_non_differentiable(*sums)
         return loss, *sums
@@ -124,33 +123,29 @@ class _ChunkedLoss(torch.autograd.Function):
         return None, None, None, None, *gradients
 
 
-def chunked_loss(projected: Tensor, chain: Chain, terms: Sequence[PixelTerm], stride: int,
+def chunked_loss(chunks: Tensor, chain: Chain, terms: Sequence[PixelTerm],
                  chunking: Chunking) -> tuple[Tensor, list[Tensor]]:
     """The weighted sum of loss terms on the predictions of K decoders.
 
     Args:
-        projected: `(K, C, P)`, projected perturbed features; the decoders compute in its type.
+        chunks: `(n, K, C, p)`, projected perturbed features, cut by `SplitPositions`; the decoders
+            compute in its type. Its memory is used up: it holds its gradient afterwards.
         chain: The decoders' sub-pixel convolutions.
-        terms: The losses.
-        stride: s.
-        chunking: Chunk size and compilation.
+        terms: The losses, on the same positions.
+        chunking: Whether to compile.
 
     Returns:
-        The total loss, Σ ω · term, differentiable with respect to `projected` and the chain; and
-        each term's value by decoder, unweighted and detached: their sum is the term.
+        The total loss, Σ ω · term, differentiable with respect to `chunks` and the chain; and each
+        term's value by decoder, unweighted and detached: their sum is the term.
     """
-    num_decoders, num_classes, _ = projected.shape
-    size = chunking.size(projected, num_decoders, num_classes, stride)
-    chunks = split_positions(projected, size)
     # Σ over decoders and pixels of gradients of order 1, so this brings the mean back
     scale = terms[0].scale
-    split = [_split_term(term, scale, size) for term in terms]
+    split = [_split_term(term, scale, chunks.shape[-1]) for term in terms]
     step = chunking.prepare(
-        ChunkLoss(tuple(term.distance for term in terms), chain.final_activation),
-        projected.device)
-    total, *sums = _ChunkedLoss.apply(step, list(zip(*split)), scale.float(), len(chain.weights),
-                                      chunks, *chain.weights, *chain.biases)
-    return total, [value * term.scale.to(value) for value, term in zip(sums, terms)]
+        ChunkLoss(tuple(term.distance for term in terms), chain.final_activation), chunks.device)
+    loss, *sums = _ChunkedLoss.apply(step, list(zip(*split)), scale.float(), len(chain.weights),
+                                     chunks, *chain.weights, *chain.biases)
+    return loss, [value * term.scale.to(value) for value, term in zip(sums, terms)]
 
 
 def _split_term(term: PixelTerm, scale: Tensor, size: int) -> list[TermTensors]:

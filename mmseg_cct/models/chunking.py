@@ -28,10 +28,15 @@ def split_positions(maps: Tensor, size: int) -> Tensor:
         size: p, positions per chunk.
 
     Returns:
-        `(ceil(P / p), ..., p)`, contiguous.
+        `(ceil(P / p), ..., p)`, contiguous, never the memory of `maps`.
     """
-    padded = F.pad(maps, (0, -maps.shape[-1] % size))
-    return padded.unflatten(-1, (-1, size)).movedim(-2, 0).contiguous()
+    num_chunks, rest = divmod(maps.shape[-1], size)
+    chunks = maps.new_empty(num_chunks + (rest > 0), *maps.shape[:-1], size)
+    full = maps[..., :num_chunks * size]
+    chunks[:num_chunks] = full.unflatten(-1, (num_chunks, size)).movedim(-2, 0)
+    if rest:
+        chunks[-1] = F.pad(maps[..., num_chunks * size:], (0, size - rest))
+    return chunks
 
 
 def join_positions(chunks: Tensor, num_positions: int) -> Tensor:
@@ -45,6 +50,21 @@ def join_positions(chunks: Tensor, num_positions: int) -> Tensor:
         `(..., P)`.
     """
     return chunks.movedim(0, -2).flatten(-2)[..., :num_positions]
+
+
+class SplitPositions(torch.autograd.Function):
+    """`split_positions` under autograd, without a copy more than it takes."""
+
+    @staticmethod
+    def forward(ctx: Any, maps: Tensor, size: int) -> Tensor:
+        """See `split_positions`."""
+        ctx.num_positions = maps.shape[-1]
+        return split_positions(maps, size)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        """Joins the gradients of the chunks."""
+        return join_positions(grad, ctx.num_positions), None
 
 
 class Chunking:

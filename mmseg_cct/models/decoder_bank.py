@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mmseg_cct.errors import UserError
 
 from .chunked_loss import chunked_loss
-from .chunking import Chunking
+from .chunking import Chunking, SplitPositions
 from .decoders import Chain, DecoderGroup, decode
 from .losses import PixelTargets
 from .perturbations import Perturbation, PerturbationContext
@@ -130,13 +130,13 @@ class PerturbedDecoderBank(BaseModule):
         positions = self._draw_positions(z)
         context = PerturbationContext(z, seg_logits, self._context_ids(data_samples), positions)
 
-        projected = self.project(context)
+        size = self.chunking.size(z, self.num_decoders, self.num_classes, self.stride)
+        chunks = SplitPositions.apply(self.project(context).flatten(2), size)
         targets = self._targets(seg_logits, data_samples, positions)
         losses = dict(consistency=self.loss_consistency, weak_ce=self.loss_weak,
                       pairwise=self.loss_pairwise)
         terms = {name: loss.term(targets) for name, loss in losses.items() if loss is not None}
-        total, values = chunked_loss(projected, self.chain, list(terms.values()), self.stride,
-                                     self.chunking)
+        total, values = chunked_loss(chunks, self.chain, list(terms.values()), self.chunking)
         return dict(loss=total, **{name: value.sum() for name, value in zip(terms, values)})
 
     def forward(self, features: Sequence[Tensor], seg_logits: Tensor,
@@ -154,7 +154,7 @@ class PerturbedDecoderBank(BaseModule):
         z = features[self.in_index]
         context = PerturbationContext(z, self._at_decoder_size(seg_logits.detach(), z),
                                       self._context_ids(data_samples))
-        decoded = decode(self.project(context), self.chain)
+        decoded = decode(self.project(context).flatten(2), self.chain)
         n, _, h, w = z.shape
         return torch.stack([from_subpixel_layout(d, (n, h, w), self.stride) for d in decoded])
 
@@ -165,7 +165,7 @@ class PerturbedDecoderBank(BaseModule):
             context: z and what the perturbations of one iteration share.
 
         Returns:
-            `(K, C, N·S)`.
+            `(K, C, N, S)`.
         """
         features = context.at_positions(context.features)
         projected, first = [], 0
@@ -175,8 +175,7 @@ class PerturbedDecoderBank(BaseModule):
             if perturbation.num_decoders:
                 projected.append(perturbation.project(features, self.group(chosen), context))
         dtype = _compute_dtype(features)
-        stacked = torch.cat([p.to(dtype) for p in projected])  # (K, N, C, S)
-        return stacked.transpose(1, 2).flatten(2)
+        return torch.cat([p.to(dtype).transpose(1, 2) for p in projected])
 
     def _draw_positions(self, z: Tensor) -> Tensor | None:
         """A random subset of the feature positions, the same in every image; None for all."""

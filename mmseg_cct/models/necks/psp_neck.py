@@ -60,6 +60,9 @@ class PSPNeck(BaseModule):
         Returns:
             One tensor, z `(N, D, h, w)`.
         """
+        if isinstance(features, Tensor):
+            raise UserError('model.backbone: gives one tensor; expected a tuple of feature maps '
+                            '(MobileNetV2 gives one if out_indices names two stages or more)')
         x = features[self.in_index]
         self._check_batch_size(x)
         return (self.bottleneck(torch.cat([x, *self.pyramid(x)], dim=1)), )

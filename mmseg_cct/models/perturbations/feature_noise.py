@@ -5,6 +5,7 @@ import math
 import torch
 from mmseg.registry import MODELS
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from ..decoders import DecoderGroup
 from .base import Perturbation, PerturbationContext
@@ -46,18 +47,33 @@ class FeatureNoise(Perturbation):
         self.noise_range = noise_range
 
     def noise(self, features: Tensor) -> Tensor:
-        """Draws 1 + n.
+        """Draws 1 + n for one decoder.
 
         Args:
             features: `(N, D, S)`; gives sizes, type and device.
 
         Returns:
-            `(k, 1, D, S)` in [1 - a, 1 + a].
+            `(1, D, S)` in [1 - a, 1 + a].
         """
-        size = (self.num_decoders, 1, *features.shape[1:])
+        size = (1, *features.shape[1:])
         return uniform(size, 1 - self.noise_range, 1 + self.noise_range, features)
 
     def perturb(self, features: Tensor, decoders: DecoderGroup,
                 context: PerturbationContext) -> Tensor:
         """See `Perturbation.perturb`."""
-        return features * self.noise(features)
+        return torch.stack([features * self.noise(features) for _ in range(self.num_decoders)])
+
+    def project(self, features: Tensor, decoders: DecoderGroup,
+                context: PerturbationContext) -> Tensor:
+        """One decoder after the other, drawing the noise again in the backward pass.
+
+        Kept noise and perturbed features would be most of what a training step needs.
+        """
+        return torch.stack([
+            checkpoint(self._project_one, features, weight, use_reentrant=False)
+            for weight in decoders.projection
+        ])
+
+    def _project_one(self, features: Tensor, weight: Tensor) -> Tensor:
+        """`(N, D, S)` and one projection `(C, D)` to `(N, C, S)`."""
+        return torch.matmul(weight, features * self.noise(features))
