@@ -1,17 +1,20 @@
 """F-Noise: multiplicative uniform noise."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from mmseg.registry import MODELS
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
+from torch.autograd.function import once_differentiable
 
 from ..decoders import DecoderGroup
 from .base import Perturbation, PerturbationContext
 
 
-def uniform(size: tuple[int, ...], low: float, high: float, like: Tensor) -> Tensor:
+def uniform(size: tuple[int, ...], low: float, high: float, like: Tensor,
+            generator: torch.Generator | None = None) -> Tensor:
     """Draws U(low, high) in 65536 equal steps.
 
     Each drawn 64-bit number gives four values: a third of the time of `Tensor.uniform_` on a CPU,
@@ -22,15 +25,51 @@ def uniform(size: tuple[int, ...], low: float, high: float, like: Tensor) -> Ten
         low: Lower end.
         high: Upper end.
         like: Gives type and device.
+        generator: Source of the draws; None for the default one.
 
     Returns:
         A tensor of that size, strictly inside the range.
     """
     count = math.prod(size)
     bits = torch.empty(-(-count // 4), dtype=torch.int64, device=like.device)
-    steps = bits.random_(-2**63, None).view(torch.int16)[:count].view(size)
+    bits.random_(-2**63, None, generator=generator)
+    steps = bits.view(torch.int16)[:count].view(size)
     step = (high - low) / 2**16
     return steps.to(like.dtype).add_(0.5).mul_(step).add_((low + high) / 2)
+
+
+class _NoisyProjection(torch.autograd.Function):
+    """W_k (z ⊙ f_k) for every decoder; the factors f_k are drawn again in the backward pass.
+
+    Kept factors and perturbed features, K of them, would be most of what a step needs.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, weight: Tensor,
+                factors: Callable[[int], Tensor]) -> Tensor:
+        """`(N, D, S)` and `(k, C, D)` to `(k, N, C, S)`; `factors(k)` is `(1, D, S)`."""
+        ctx.save_for_backward(features, weight)
+        ctx.factors = factors
+        first = torch.matmul(weight[0], features * factors(0))
+        projected = first.new_empty(len(weight), *first.shape)
+        projected[0] = first
+        for k in range(1, len(weight)):
+            projected[k] = torch.matmul(weight[k], features * factors(k))
+        return projected
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Accumulates over the decoders in place."""
+        features, weight = ctx.saved_tensors
+        grad_features, grad_weight = torch.zeros_like(features), torch.empty_like(weight)
+        for k, grad_k in enumerate(grad):
+            factor = ctx.factors(k)
+            perturbed = (features * factor).to(grad.dtype)
+            grad_weight[k] = torch.matmul(grad_k, perturbed.transpose(1, 2)).sum(0)
+            pulled_back = torch.matmul(weight[k].to(grad.dtype).transpose(0, 1), grad_k)
+            grad_features.addcmul_(pulled_back.to(features.dtype), factor)
+        return grad_features, grad_weight, None
 
 
 @MODELS.register_module()
@@ -46,34 +85,34 @@ class FeatureNoise(Perturbation):
         super().__init__(num_decoders)
         self.noise_range = noise_range
 
-    def noise(self, features: Tensor) -> Tensor:
-        """Draws 1 + n for one decoder.
+    def draw(self, features: Tensor) -> Callable[[int], Tensor]:
+        """Draws the noise of all decoders, as a seed.
 
         Args:
             features: `(N, D, S)`; gives sizes, type and device.
 
         Returns:
-            `(1, D, S)` in [1 - a, 1 + a].
+            A function from a decoder to its 1 + n, `(1, D, S)` in [1 - a, 1 + a], the same at every
+            call.
         """
+        seed = int(torch.randint(2**48, ()))
+        generator = torch.Generator(features.device)
+        like = features.detach()
         size = (1, *features.shape[1:])
-        return uniform(size, 1 - self.noise_range, 1 + self.noise_range, features)
+
+        def factors(decoder: int) -> Tensor:
+            generator.manual_seed(seed + decoder)
+            return uniform(size, 1 - self.noise_range, 1 + self.noise_range, like, generator)
+
+        return factors
 
     def perturb(self, features: Tensor, decoders: DecoderGroup,
                 context: PerturbationContext) -> Tensor:
         """See `Perturbation.perturb`."""
-        return torch.stack([features * self.noise(features) for _ in range(self.num_decoders)])
+        factors = self.draw(features)
+        return torch.stack([features * factors(k) for k in range(self.num_decoders)])
 
     def project(self, features: Tensor, decoders: DecoderGroup,
                 context: PerturbationContext) -> Tensor:
-        """One decoder after the other, drawing the noise again in the backward pass.
-
-        Kept noise and perturbed features would be most of what a training step needs.
-        """
-        return torch.stack([
-            checkpoint(self._project_one, features, weight, use_reentrant=False)
-            for weight in decoders.projection
-        ])
-
-    def _project_one(self, features: Tensor, weight: Tensor) -> Tensor:
-        """`(N, D, S)` and one projection `(C, D)` to `(N, C, S)`."""
-        return torch.matmul(weight, features * self.noise(features))
+        """One decoder after the other; see `_NoisyProjection`."""
+        return _NoisyProjection.apply(features, decoders.projection, self.draw(features))
