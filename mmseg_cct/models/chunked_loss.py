@@ -128,7 +128,7 @@ def chunked_loss(chunks: Tensor, chain: Chain, terms: Sequence[PixelTerm],
     """The weighted sum of loss terms on the predictions of K decoders.
 
     Args:
-        chunks: `(n, K, C, p)`, projected perturbed features, cut by `SplitPositions`; the decoders
+        chunks: `(n, K, C, p)`, projected perturbed features, cut by `CollectChunks`; the decoders
             compute in its type. Its memory is used up: it holds its gradient afterwards.
         chain: The decoders' sub-pixel convolutions.
         terms: The losses, on the same positions.

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from mmengine.logging import print_log
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 # Bytes of the largest temporary, one chunk's logits. On a CPU a chunk that nearly stays in the
 # second-level caches is worth more than few chunks; on a GPU few launches are.
@@ -20,22 +21,37 @@ CPU_MEMORY_BUDGET = 8 * 2**20
 GPU_MEMORY_BUDGET = 512 * 2**20
 
 
-def split_positions(maps: Tensor, size: int) -> Tensor:
+def num_chunks(num_positions: int, size: int) -> int:
+    """How many chunks of `size` positions hold `num_positions`."""
+    return -(-num_positions // size)
+
+
+def fill_chunks(chunks: Tensor, maps: Tensor) -> None:
     """Cuts the last axis into chunks; the last chunk is filled up with zeros.
+
+    Args:
+        chunks: `(ceil(P / p), ..., p)`, written to.
+        maps: `(..., P)`.
+    """
+    size = chunks.shape[-1]
+    full, rest = divmod(maps.shape[-1], size)
+    chunks[:full] = maps[..., :full * size].unflatten(-1, (full, size)).movedim(-2, 0)
+    if rest:
+        chunks[-1] = F.pad(maps[..., full * size:], (0, size - rest))
+
+
+def split_positions(maps: Tensor, size: int) -> Tensor:
+    """`fill_chunks` into new memory.
 
     Args:
         maps: `(..., P)`.
         size: p, positions per chunk.
 
     Returns:
-        `(ceil(P / p), ..., p)`, contiguous, never the memory of `maps`.
+        `(ceil(P / p), ..., p)`, contiguous.
     """
-    num_chunks, rest = divmod(maps.shape[-1], size)
-    chunks = maps.new_empty(num_chunks + (rest > 0), *maps.shape[:-1], size)
-    full = maps[..., :num_chunks * size]
-    chunks[:num_chunks] = full.unflatten(-1, (num_chunks, size)).movedim(-2, 0)
-    if rest:
-        chunks[-1] = F.pad(maps[..., num_chunks * size:], (0, size - rest))
+    chunks = maps.new_empty(num_chunks(maps.shape[-1], size), *maps.shape[:-1], size)
+    fill_chunks(chunks, maps)
     return chunks
 
 
@@ -52,19 +68,30 @@ def join_positions(chunks: Tensor, num_positions: int) -> Tensor:
     return chunks.movedim(0, -2).flatten(-2)[..., :num_positions]
 
 
-class SplitPositions(torch.autograd.Function):
-    """`split_positions` under autograd, without a copy more than it takes."""
+class CollectChunks(torch.autograd.Function):
+    """The projected features of all perturbations as one tensor of chunks: one copy each way."""
 
     @staticmethod
-    def forward(ctx: Any, maps: Tensor, size: int) -> Tensor:
-        """See `split_positions`."""
-        ctx.num_positions = maps.shape[-1]
-        return split_positions(maps, size)
+    def forward(ctx: Any, size: int, dtype: torch.dtype, *projected: Tensor) -> Tensor:
+        """`(k, N, C, S)` of each perturbation to `(n, K, C, p)` of the given size p and type."""
+        _, num_images, num_classes, num_positions = projected[0].shape
+        ctx.num_images, ctx.num_positions = num_images, num_images * num_positions
+        ctx.parts = [(len(part), part.dtype) for part in projected]
+        chunks = projected[0].new_empty(
+            num_chunks(ctx.num_positions, size),
+            sum(map(len, projected)), num_classes, size, dtype=dtype)
+        for view, part in zip(chunks.split([len(part) for part in projected], 1), projected):
+            fill_chunks(view, part.transpose(1, 2).flatten(2))
+        return chunks
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        """Joins the gradients of the chunks."""
-        return join_positions(grad, ctx.num_positions), None
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple:
+        """Gives each perturbation its gradient."""
+        views = grad.split([length for length, _ in ctx.parts], 1)
+        return None, None, *(
+            join_positions(view, ctx.num_positions).unflatten(2, (ctx.num_images, -1))
+            .transpose(1, 2).to(dtype) for view, (_, dtype) in zip(views, ctx.parts))
 
 
 class Chunking:

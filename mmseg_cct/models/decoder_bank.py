@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mmseg_cct.errors import UserError
 
 from .chunked_loss import chunked_loss
-from .chunking import Chunking, SplitPositions
+from .chunking import Chunking, CollectChunks
 from .decoders import Chain, DecoderGroup, decode
 from .losses import PixelTargets
 from .perturbations import Perturbation, PerturbationContext
@@ -131,7 +131,7 @@ class PerturbedDecoderBank(BaseModule):
         context = PerturbationContext(z, seg_logits, self._context_ids(data_samples), positions)
 
         size = self.chunking.size(z, self.num_decoders, self.num_classes, self.stride)
-        chunks = SplitPositions.apply(self.project(context).flatten(2), size)
+        chunks = CollectChunks.apply(size, _compute_dtype(z), *self.project(context))
         targets = self._targets(seg_logits, data_samples, positions)
         losses = dict(consistency=self.loss_consistency, weak_ce=self.loss_weak,
                       pairwise=self.loss_pairwise)
@@ -154,18 +154,19 @@ class PerturbedDecoderBank(BaseModule):
         z = features[self.in_index]
         context = PerturbationContext(z, self._at_decoder_size(seg_logits.detach(), z),
                                       self._context_ids(data_samples))
-        decoded = decode(self.project(context).flatten(2), self.chain)
+        projected = torch.cat(self.project(context)).transpose(1, 2).flatten(2)
+        decoded = decode(projected.to(_compute_dtype(z)), self.chain)
         n, _, h, w = z.shape
         return torch.stack([from_subpixel_layout(d, (n, h, w), self.stride) for d in decoded])
 
-    def project(self, context: PerturbationContext) -> Tensor:
+    def project(self, context: PerturbationContext) -> list[Tensor]:
         """Perturbs z for every decoder and applies its projection.
 
         Args:
             context: z and what the perturbations of one iteration share.
 
         Returns:
-            `(K, C, N, S)`.
+            `(k, N, C, S)` of each perturbation that has decoders.
         """
         features = context.at_positions(context.features)
         projected, first = [], 0
@@ -174,8 +175,7 @@ class PerturbedDecoderBank(BaseModule):
             first = chosen.stop
             if perturbation.num_decoders:
                 projected.append(perturbation.project(features, self.group(chosen), context))
-        dtype = _compute_dtype(features)
-        return torch.cat([p.to(dtype).transpose(1, 2) for p in projected])
+        return projected
 
     def _draw_positions(self, z: Tensor) -> Tensor | None:
         """A random subset of the feature positions, the same in every image; None for all."""

@@ -59,6 +59,9 @@ class PSPNeck(BaseModule):
 
         Returns:
             One tensor, z `(N, D, h, w)`.
+
+        Raises:
+            UserError: If the backbone gives a tensor in place of a tuple.
         """
         if isinstance(features, Tensor):
             raise UserError('model.backbone: gives one tensor; expected a tuple of feature maps '
