@@ -247,8 +247,8 @@ def plot_grid(evaluations: Mapping[str, Evaluation], classes: Sequence[str],
         for axes, picture in zip(line, pictures):
             axes.imshow(picture, interpolation='nearest')
     patches = [
-        Patch(color=np.array(colour) / 255, label=name)
-        for name, colour in zip(classes, palette)
+        Patch(color=f'#{red:02x}{green:02x}{blue:02x}', label=name)
+        for name, (red, green, blue) in zip(classes, palette)
     ]
     figure.legend(
         handles=patches, loc='lower center', ncols=len(classes), fontsize=8, frameon=False)

@@ -159,7 +159,7 @@ def draw_scene(seed: int, number: int, size: int) -> tuple[np.ndarray, np.ndarra
     shade = 1.0 + rng.uniform(0.0, 0.35) * _smooth_noise(rng, size, 2)[..., None]
     tint = rng.uniform(0.85, 1.15, 3) * rng.uniform(0.75, 1.15)
     image = cv2.GaussianBlur(image * shade * tint, (3, 3), rng.uniform(0.2, 0.8))
-    image += rng.uniform(0.0, 0.04) * rng.standard_normal(image.shape)
+    image = image + rng.uniform(0.0, 0.04) * rng.standard_normal(image.shape)
     image = (image[..., ::-1].clip(0.0, 1.0) * 255.0).astype(np.uint8)
     image.flags.writeable = seg_map.flags.writeable = False
     return image, seg_map
