@@ -50,11 +50,12 @@ class _NoisyProjection(torch.autograd.Function):
         """`(N, D, S)` and `(k, C, D)` to `(k, N, C, S)`; `factors(k)` is `(1, D, S)`."""
         ctx.save_for_backward(features, weight)
         ctx.factors = factors
-        first = torch.matmul(weight[0], features * factors(0))
+        weights = weight.unsqueeze(1).expand(-1, len(features), -1, -1)  # bmm transposes nothing
+        first = torch.bmm(weights[0], features * factors(0))
         projected = first.new_empty(len(weight), *first.shape)
         projected[0] = first
         for k in range(1, len(weight)):
-            projected[k] = torch.matmul(weight[k], features * factors(k))
+            projected[k] = torch.bmm(weights[k], features * factors(k))
         return projected
 
     @staticmethod
@@ -66,8 +67,9 @@ class _NoisyProjection(torch.autograd.Function):
         for k, grad_k in enumerate(grad):
             factor = ctx.factors(k)
             perturbed = (features * factor).to(grad.dtype)
-            grad_weight[k] = torch.matmul(grad_k, perturbed.transpose(1, 2)).sum(0)
-            pulled_back = torch.matmul(weight[k].to(grad.dtype).transpose(0, 1), grad_k)
+            grad_weight[k] = torch.bmm(grad_k, perturbed.transpose(1, 2)).sum(0)
+            transposed = weight[k].to(grad.dtype).T.expand(len(features), -1, -1)
+            pulled_back = torch.bmm(transposed, grad_k)
             grad_features.addcmul_(pulled_back.to(features.dtype), factor)
         return grad_features, grad_weight, None
 
