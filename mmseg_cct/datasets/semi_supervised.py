@@ -35,16 +35,16 @@ def seeded_random_state(seed: int) -> Iterator[None]:
     Yields:
         Nothing; the body runs under the seed.
     """
-    states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    states = random.getstate(), np.random.get_state(), torch.get_rng_state()
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002
+    np.random.seed(seed)
     # Not torch.manual_seed: that would reset the GPU's generators as well.
     torch.default_generator.manual_seed(seed)
     try:
         yield
     finally:
         random.setstate(states[0])
-        np.random.set_state(states[1])  # noqa: NPY002
+        np.random.set_state(states[1])
         torch.set_rng_state(states[2])
 
 

@@ -123,7 +123,7 @@ class _ChunkedLoss(torch.autograd.Function):
         return None, None, None, None, *gradients
 
 
-def chunked_loss(chunks: Tensor, chain: Chain, terms: Sequence[PixelTerm],
+def chunked_loss(chunks: Tensor, chain: Chain, terms: list[PixelTerm],
                  chunking: Chunking) -> tuple[Tensor, list[Tensor]]:
     """The weighted sum of loss terms on the predictions of K decoders.
 
@@ -131,21 +131,24 @@ def chunked_loss(chunks: Tensor, chain: Chain, terms: Sequence[PixelTerm],
         chunks: `(n, K, C, p)`, projected perturbed features, cut by `CollectChunks`; the decoders
             compute in its type. Its memory is used up: it holds its gradient afterwards.
         chain: The decoders' sub-pixel convolutions.
-        terms: The losses, on the same positions.
+        terms: The losses, on the same positions. The list is emptied: a term's target is a copy of
+            the main prediction, and it is let go once it is cut into chunks.
         chunking: Whether to compile.
 
     Returns:
         The total loss, Σ ω · term, differentiable with respect to `chunks` and the chain; and each
         term's value by decoder, unweighted and detached: their sum is the term.
     """
+    distances, scales = tuple(term.distance for term in terms), [term.scale for term in terms]
     # Σ over decoders and pixels of gradients of order 1, so this brings the mean back
-    scale = terms[0].scale
-    split = [_split_term(term, scale, chunks.shape[-1]) for term in terms]
-    step = chunking.prepare(
-        ChunkLoss(tuple(term.distance for term in terms), chain.final_activation), chunks.device)
+    scale = scales[0]
+    split = []
+    while terms:
+        split.append(_split_term(terms.pop(0), scale, chunks.shape[-1]))
+    step = chunking.prepare(ChunkLoss(distances, chain.final_activation), chunks.device)
     loss, *sums = _ChunkedLoss.apply(step, list(zip(*split)), scale.float(), len(chain.weights),
                                      chunks, *chain.weights, *chain.biases)
-    return loss, [value * term.scale.to(value) for value, term in zip(sums, terms)]
+    return loss, [value * scale.to(value) for value, scale in zip(sums, scales)]
 
 
 def _split_term(term: PixelTerm, scale: Tensor, size: int) -> list[TermTensors]:

@@ -1,7 +1,7 @@
 """The K perturbed auxiliary decoders as one module, and the losses on their predictions."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +15,7 @@ from mmseg_cct.errors import UserError
 from .chunked_loss import chunked_loss
 from .chunking import Chunking, CollectChunks
 from .decoders import Chain, DecoderGroup, decode
-from .losses import PixelTargets
+from .losses import PixelTargets, PixelTerm
 from .perturbations import Perturbation, PerturbationContext
 from .subpixel import from_subpixel_layout, icnr_, num_levels, to_subpixel_layout
 
@@ -132,12 +132,13 @@ class PerturbedDecoderBank(BaseModule):
 
         size = self.chunking.size(z, self.num_decoders, self.num_classes, self.stride)
         chunks = CollectChunks.apply(size, _compute_dtype(z), *self.project(context))
-        targets = self._targets(seg_logits, data_samples, positions)
         losses = dict(consistency=self.loss_consistency, weak_ce=self.loss_weak,
                       pairwise=self.loss_pairwise)
-        terms = {name: loss.term(targets) for name, loss in losses.items() if loss is not None}
-        total, values = chunked_loss(chunks, self.chain, list(terms.values()), self.chunking)
-        return dict(loss=total, **{name: value.sum() for name, value in zip(terms, values)})
+        losses = {name: loss for name, loss in losses.items() if loss is not None}
+        total, values = chunked_loss(
+            chunks, self.chain,
+            self._terms(losses.values(), seg_logits, data_samples, positions), self.chunking)
+        return dict(loss=total, **{name: value.sum() for name, value in zip(losses, values)})
 
     def forward(self, features: Sequence[Tensor], seg_logits: Tensor,
                 data_samples: Sequence[SegDataSample] = ()) -> Tensor:
@@ -190,12 +191,14 @@ class PerturbedDecoderBank(BaseModule):
             return seg_logits
         return F.interpolate(seg_logits, size, mode='bilinear', align_corners=False)
 
-    def _targets(self, seg_logits: Tensor, data_samples: Sequence[SegDataSample],
-                 positions: Tensor | None) -> PixelTargets:
-        """Main prediction and pseudo labels in sub-pixel layout."""
+    def _terms(self, losses: Iterable[nn.Module], seg_logits: Tensor,
+               data_samples: Sequence[SegDataSample],
+               positions: Tensor | None) -> list[PixelTerm]:
+        """The losses against main prediction and pseudo labels, in sub-pixel layout."""
         probabilities = to_subpixel_layout(seg_logits, self.stride).softmax(0)
         labels = self._pseudo_labels(seg_logits, data_samples)
-        return PixelTargets(probabilities, labels, self.num_decoders, positions)
+        targets = PixelTargets(probabilities, labels, self.num_decoders, positions)
+        return [loss.term(targets) for loss in losses]
 
     def _pseudo_labels(self, seg_logits: Tensor,
                        data_samples: Sequence[SegDataSample]) -> Tensor | None:

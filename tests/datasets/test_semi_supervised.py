@@ -43,12 +43,12 @@ def dataset(tree):
 
 
 def _random_state():
-    name, keys, *rest = np.random.get_state()  # noqa: NPY002
+    name, keys, *rest = np.random.get_state()
     return random.getstate(), (name, keys.tolist(), *rest), torch.get_rng_state().tolist()
 
 
 def _use_random_state():
-    return np.random.rand(), random.random(), torch.rand(1).item()  # noqa: NPY002
+    return np.random.rand(), random.random(), torch.rand(1).item()
 
 
 def _equal(first, second):
