@@ -19,6 +19,9 @@ from torch.autograd.function import once_differentiable
 # second-level caches is worth more than few chunks; on a GPU few launches are.
 CPU_MEMORY_BUDGET = 8 * 2**20
 GPU_MEMORY_BUDGET = 512 * 2**20
+# With many decoders or classes the default budget would leave a handful of positions per chunk, and
+# every chunk reads all weights.
+MIN_POSITIONS = 16
 
 
 def num_chunks(num_positions: int, size: int) -> int:
@@ -107,7 +110,9 @@ class Chunking:
         self.compile = compile
 
     def size(self, projected: Tensor, num_decoders: int, num_classes: int, stride: int) -> int:
-        """Positions per chunk: the power of two whose logits fill the budget, at least one.
+        """Positions per chunk: the power of two whose logits fill the budget.
+
+        At least one; at least `MIN_POSITIONS` if the budget is the default one.
 
         Args:
             projected: Any tensor on the device.
@@ -121,7 +126,8 @@ class Chunking:
         default = GPU_MEMORY_BUDGET if projected.is_cuda else CPU_MEMORY_BUDGET
         budget = default if self.memory_budget is None else self.memory_budget
         fits = budget // (num_decoders * num_classes * stride**2 * 4)
-        return 1 << max(fits.bit_length() - 1, 0)
+        smallest = MIN_POSITIONS if self.memory_budget is None else 1
+        return max(1 << max(fits.bit_length() - 1, 0), smallest)
 
     def prepare(self, function: Callable, device: torch.device) -> Callable:
         """The function, compiled if that is asked for and can be done.
