@@ -5,8 +5,8 @@
 #
 # Usage: bash tools/demo.sh [SEED]     (default: 0; another seed writes to work_dirs/demo_seed<SEED>)
 #
-# A second call skips what is done, resumes a training that was stopped, and starts a training over if its
-# configs have changed since.
+# A second call skips what is done, and starts a training over if it was stopped or its configs have
+# changed since.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -37,16 +37,10 @@ train() {  # train NAME TITLE
         echo "$title: trained already in $dir (delete it to train again), skipped"
         return
     fi
-    if [ "$(cat "$dir/.started" 2>/dev/null)" = "$origin" ] && [ -f "$dir/last_checkpoint" ]; then
-        echo "$title: resuming $dir, log in $log"
-    else
-        [ ! -d "$dir" ] || echo "$title: $dir is of an earlier start or version, starting over"
-        rm -rf "$dir"
-        echo "$title: training in $dir, log in $log"
-    fi
-    mkdir -p "$dir"
-    echo "$origin" >"$dir/.started"
-    if ! python -u tools/train.py "configs/demo/${name}_shapes.py" --work-dir "$dir" --resume \
+    [ ! -d "$dir" ] || echo "$title: $dir was stopped early or is of another version, starting over"
+    rm -rf "$dir"
+    echo "$title: training in $dir, log in $log"
+    if ! python -u tools/train.py "configs/demo/${name}_shapes.py" --work-dir "$dir" \
         --cfg-options "randomness.seed=$seed" 2>&1 | tee "$log" | progress; then
         echo "error: the training stopped; the end of $log:" >&2
         tail -n 15 "$log" >&2
