@@ -27,18 +27,6 @@ model = dict(
 
 max_iters = 400
 train_cfg = dict(max_iters=max_iters, val_interval=100)
-custom_hooks = [
-    # L_u is a mean over classes too, and its gradient at 16×16 positions is small beside that of
-    # L_s: 100 in place of the paper's 30 (docs/results.md has both)
-    dict(
-        type='RampUpHook',
-        attribute='auxiliary_head.loss_consistency.loss_weight',
-        schedule='exp',
-        start=0.0,
-        end=100.0,
-        length=0.1),
-    dict(type='IterationSeedHook')
-]
 # random weights: the backbone learns as fast as the rest
 optim_wrapper = dict(
     type='OptimWrapper', optimizer=dict(type='AdamW', lr=2e-3, weight_decay=1e-4))
