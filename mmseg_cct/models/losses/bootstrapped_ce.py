@@ -38,7 +38,7 @@ class BootstrappedCrossEntropy(nn.Module):
     """ab-CE as a `loss_decode`; a `RampUpHook` on `threshold` anneals it.
 
     Args:
-        threshold: η in [0, 1]. At 1 or more it is plain cross-entropy.
+        threshold: η in [0, 1]. Above 1 it is plain cross-entropy.
         loss_weight: Factor of the loss.
         class_weight: One weight per class, or None.
         loss_name: Key in the loss dict; it has to contain "loss".
