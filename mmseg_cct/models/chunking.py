@@ -19,9 +19,9 @@ from torch.autograd.function import once_differentiable
 # second-level caches is worth more than few chunks; on a GPU few launches are.
 CPU_MEMORY_BUDGET = 8 * 2**20
 GPU_MEMORY_BUDGET = 512 * 2**20
-# With many decoders or classes the default budget would leave a handful of positions per chunk, and
-# every chunk reads all weights.
-MIN_POSITIONS = 16
+# Every chunk reads the weights of its decoders. Where many decoders or classes would leave fewer
+# positions than this, a chunk takes a part of the decoders.
+MIN_POSITIONS = 32
 
 
 def num_chunks(num_positions: int, size: int) -> int:
@@ -109,25 +109,41 @@ class Chunking:
         self.memory_budget = memory_budget
         self.compile = compile
 
-    def size(self, projected: Tensor, num_decoders: int, num_classes: int, stride: int) -> int:
-        """Positions per chunk: the power of two whose logits fill the budget.
-
-        At least one; at least `MIN_POSITIONS` if the budget is the default one.
+    def group(self, features: Tensor, num_decoders: int, num_classes: int, stride: int) -> int:
+        """Decoders per chunk: as many as leave room for `MIN_POSITIONS`.
 
         Args:
-            projected: Any tensor on the device.
+            features: Any tensor on the device.
             num_decoders: K.
+            num_classes: C.
+            stride: s.
+
+        Returns:
+            A divisor of K, so that all chunks have one shape.
+        """
+        fits = self._num_logits(features) // (MIN_POSITIONS * num_classes * stride**2)
+        return max((k for k in range(1, min(fits, num_decoders) + 1) if num_decoders % k == 0),
+                   default=1)
+
+    def size(self, features: Tensor, num_decoders: int, num_classes: int, stride: int) -> int:
+        """Positions per chunk: the power of two whose logits fill the budget, at least one.
+
+        Args:
+            features: Any tensor on the device.
+            num_decoders: How many decoders a chunk takes.
             num_classes: C.
             stride: s.
 
         Returns:
             p.
         """
-        default = GPU_MEMORY_BUDGET if projected.is_cuda else CPU_MEMORY_BUDGET
-        budget = default if self.memory_budget is None else self.memory_budget
-        fits = budget // (num_decoders * num_classes * stride**2 * 4)
-        smallest = MIN_POSITIONS if self.memory_budget is None else 1
-        return max(1 << max(fits.bit_length() - 1, 0), smallest)
+        fits = self._num_logits(features) // (num_decoders * num_classes * stride**2)
+        return 1 << max(fits.bit_length() - 1, 0)
+
+    def _num_logits(self, features: Tensor) -> int:
+        """How many float32 logits fill the budget."""
+        default = GPU_MEMORY_BUDGET if features.is_cuda else CPU_MEMORY_BUDGET
+        return (default if self.memory_budget is None else self.memory_budget) // 4
 
     def prepare(self, function: Callable, device: torch.device) -> Callable:
         """The function, compiled if that is asked for and can be done.
