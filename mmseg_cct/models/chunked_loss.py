@@ -5,8 +5,8 @@ predictions of one chunk of positions, their loss and its gradients can be compu
 before the next chunk: nothing of size K×N×C×H×W ever exists. What is kept are the gradients with
 respect to the projected features and the decoders' parameters.
 
-Shapes: `K` decoders, `C` classes, `P` feature positions, `p` positions of a chunk, `n` chunks, `R`
-and `Q` sub-pixels (see `subpixel.py`).
+Shapes: `K` decoders, `C` classes, `P` feature positions, `p` positions of a chunk, `R` and `Q`
+sub-pixels (see `subpixel.py`).
 """
 
 import itertools
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from .chunking import Chunking
@@ -81,7 +82,7 @@ class _ChunkedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, step: Callable, targets: Iterable[tuple[Tensor, list[TermTensors]]],
-                scale: Tensor, together: int, num_levels: int, chunks: Tensor,
+                scale: Tensor, together: int, size: int, num_levels: int, projected: Tensor,
                 *parameters: Tensor) -> tuple:
         """Runs all chunks.
 
@@ -92,8 +93,9 @@ class _ChunkedLoss(torch.autograd.Function):
             scale: 0-dimensional factor, taken out of the terms' factors: in the chunks gradients
                 are of the order of 1, which float16 can hold.
             together: Decoders that a step takes, a divisor of K.
+            size: p, positions that a step takes.
             num_levels: L.
-            chunks: `(n, K, C, p)`; its memory then holds its gradient.
+            projected: `(K, C, P)`; its memory then holds its gradient.
             *parameters: L weights, then L biases.
 
         Returns:
@@ -101,23 +103,26 @@ class _ChunkedLoss(torch.autograd.Function):
         """
         grads = [torch.zeros_like(parameter) for parameter in parameters]
         # by group of decoders: parameters, their gradients, and the terms' sums
-        starts = range(0, chunks.shape[1], together)
+        starts = range(0, len(projected), together)
         groups = [[tensor[i:i + together] for tensor in parameters] for i in starts]
         group_grads = [[grad[i:i + together] for grad in grads] for i in starts]
         sums: list = [None] * len(groups)
-        with torch.autocast(chunks.device.type, enabled=False):
-            for chunk, (main_logits, terms) in zip(chunks, targets):
+        with torch.autocast(projected.device.type, enabled=False):
+            for chunk, (main_logits, terms) in zip(projected.split(size, -1), targets):
+                rest = size - chunk.shape[-1]  # of the last chunk; its pixels have weight 0
                 for i, part in enumerate(chunk.split(together)):
                     (grad, *part_grads), values = step(
-                        part, groups[i][:num_levels], groups[i][num_levels:], main_logits, terms)
-                    part.copy_(grad)  # the features are done with: their gradient takes their place
+                        F.pad(part, (0, rest)).contiguous(), groups[i][:num_levels],
+                        groups[i][num_levels:], main_logits, terms)
+                    # the features are done with: their gradient takes their place
+                    part.copy_(grad[..., :size - rest])
                     for total, part_grad in zip(group_grads[i], itertools.chain(*part_grads)):
                         total += part_grad
                     sums[i] = values if sums[i] is None else tuple(map(torch.add, sums[i], values))
         by_term = [torch.cat(parts) for parts in zip(*sums)]
         factors = [factor for _, _, factor, _ in terms]
         loss = scale * sum(factor * value.sum() for factor, value in zip(factors, by_term))
-        ctx.gradients = (chunks, *grads)
+        ctx.gradients = (projected, *grads)
         ctx.scale = scale
         ctx.mark_non_differentiable(*by_term)
         return loss, *by_term
@@ -136,33 +141,35 @@ class _ChunkedLoss(torch.autograd.Function):
         factor = grad_total * ctx.scale
         gradients = [gradient.mul_(factor) for gradient in ctx.gradients]
         ctx.gradients = None
-        return None, None, None, None, None, *gradients
+        return None, None, None, None, None, None, *gradients
 
 
-def chunked_loss(chunks: Tensor, chain: Chain, terms: Sequence[PixelTerm], targets: PixelTargets,
-                 chunking: Chunking, together: int) -> tuple[Tensor, list[Tensor]]:
+def chunked_loss(projected: Tensor, chain: Chain, terms: Sequence[PixelTerm],
+                 targets: PixelTargets, chunking: Chunking) -> tuple[Tensor, list[Tensor]]:
     """The weighted sum of loss terms on the predictions of K decoders.
 
     Args:
-        chunks: `(n, K, C, p)`, projected perturbed features, cut by `CollectChunks`; the decoders
-            compute in its type. Its memory is used up: it holds its gradient afterwards.
+        projected: `(K, C, P)`, projected perturbed features; the decoders compute in its type. Its
+            memory is used up: it holds its gradient afterwards.
         chain: The decoders' sub-pixel convolutions.
         terms: The losses.
         targets: What they compare with.
-        chunking: Whether to compile.
-        together: How many decoders a step takes, a divisor of K; all where a term compares them.
+        chunking: How large a chunk is, and whether to compile.
 
     Returns:
-        The total loss, Σ ω · term, differentiable with respect to `chunks` and the chain; and each
-        term's value by decoder, unweighted and detached: their sum is the term.
+        The total loss, Σ ω · term, differentiable with respect to `projected` and the chain; and
+        each term's value by decoder, unweighted and detached: their sum is the term.
     """
     # Σ over decoders and pixels of gradients of order 1, so this brings the mean back
     scale = terms[0].scale
+    divisible = all(term.decoders is None for term in terms)
+    together, size = chunking.shape(projected, targets.stride, divisible)
     step = chunking.prepare(
-        ChunkLoss(tuple(term.distance for term in terms), chain.final_activation), chunks.device)
+        ChunkLoss(tuple(term.distance for term in terms), chain.final_activation),
+        projected.device)
     loss, *sums = _ChunkedLoss.apply(
-        step, _cut_targets(targets, terms, scale, chunks.shape[-1]), scale.float(), together,
-        len(chain.weights), chunks, *chain.weights, *chain.biases)
+        step, _cut_targets(targets, terms, scale, size), scale.float(), together, size,
+        len(chain.weights), projected, *chain.weights, *chain.biases)
     return loss, [value * term.scale.to(value) for value, term in zip(sums, terms)]
 
 

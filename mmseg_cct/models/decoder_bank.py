@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mmseg_cct.errors import UserError
 
 from .chunked_loss import chunked_loss
-from .chunking import Chunking, CollectChunks
+from .chunking import Chunking
 from .decoders import Chain, DecoderGroup, decode
 from .losses import PixelTargets
 from .perturbations import Perturbation, PerturbationContext
@@ -130,8 +130,7 @@ class PerturbedDecoderBank(BaseModule):
         positions = self._draw_positions(z)
         context = PerturbationContext(z, seg_logits, self._context_ids(data_samples), positions)
 
-        together, size = self._chunk_shape(z)
-        chunks = CollectChunks.apply(size, _compute_dtype(z), *self.project(context))
+        projected = self._project_all(context)
 
         losses = dict(consistency=self.loss_consistency, weak_ce=self.loss_weak,
                       pairwise=self.loss_pairwise)
@@ -139,7 +138,7 @@ class PerturbedDecoderBank(BaseModule):
         targets = PixelTargets(seg_logits, self._pseudo_labels(seg_logits, data_samples),
                                self.num_decoders, self.stride, positions)
         terms = [loss.term(targets) for loss in losses.values()]
-        total, values = chunked_loss(chunks, self.chain, terms, targets, self.chunking, together)
+        total, values = chunked_loss(projected, self.chain, terms, targets, self.chunking)
         return dict(loss=total, **{name: value.sum() for name, value in zip(losses, values)})
 
     def forward(self, features: Sequence[Tensor], seg_logits: Tensor,
@@ -157,8 +156,7 @@ class PerturbedDecoderBank(BaseModule):
         z = features[self.in_index]
         context = PerturbationContext(z, self._at_decoder_size(seg_logits.detach(), z),
                                       self._context_ids(data_samples))
-        projected = torch.cat(self.project(context)).transpose(1, 2).flatten(2)
-        decoded = decode(projected.to(_compute_dtype(z)), self.chain)
+        decoded = decode(self._project_all(context), self.chain)
         n, _, h, w = z.shape
         return torch.stack([from_subpixel_layout(d, (n, h, w), self.stride) for d in decoded])
 
@@ -180,6 +178,12 @@ class PerturbedDecoderBank(BaseModule):
                 projected.append(perturbation.project(features, self.group(chosen), context))
         return projected
 
+    def _project_all(self, context: PerturbationContext) -> Tensor:
+        """`(K, C, N·S)`, in the type of the matrix products."""
+        dtype = _compute_dtype(context.features)
+        parts = [part.transpose(1, 2).to(dtype) for part in self.project(context)]
+        return torch.cat(parts).flatten(2)
+
     def _draw_positions(self, z: Tensor) -> Tensor | None:
         """A random subset of the feature positions, the same in every image; None for all."""
         total = z.shape[-2] * z.shape[-1]
@@ -192,12 +196,6 @@ class PerturbedDecoderBank(BaseModule):
         if seg_logits.shape[-2:] == size:
             return seg_logits
         return F.interpolate(seg_logits, size, mode='bilinear', align_corners=False)
-
-    def _chunk_shape(self, z: Tensor) -> tuple[int, int]:
-        """Decoders and positions per chunk; L_pw compares decoders, so it needs all at once."""
-        k, c = self.num_decoders, self.num_classes
-        together = k if self.loss_pairwise else self.chunking.group(z, k, c, self.stride)
-        return together, self.chunking.size(z, together, c, self.stride)
 
     def _pseudo_labels(self, seg_logits: Tensor,
                        data_samples: Sequence[SegDataSample]) -> Tensor | None:

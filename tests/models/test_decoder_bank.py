@@ -331,8 +331,8 @@ def test_forward_gives_every_prediction(num_images):
 def test_results_do_not_depend_on_the_memory_budget(memory_budget, chunk_size):
     # of 48 positions, so the last two sizes leave a chunk that is filled up
     bank = make_bank(memory_budget=memory_budget, **ALL_TERMS)
-    assert bank.loss_pairwise  # so that a chunk has all decoders
-    assert bank._chunk_shape(bank.proj) == (bank.num_decoders, chunk_size)
+    # L_pw compares decoders, so a chunk has all of them
+    assert bank.chunking.shape(bank.proj, bank.stride) == (bank.num_decoders, chunk_size)
     assert_same_results(loss_and_gradients(bank), loss_and_gradients(make_bank(**ALL_TERMS)))
 
 
@@ -340,7 +340,7 @@ def test_results_do_not_depend_on_the_memory_budget(memory_budget, chunk_size):
 def test_results_do_not_depend_on_how_many_decoders_a_chunk_takes(memory_budget):
     terms = {**ALL_TERMS, 'loss_pairwise': None}
     bank = make_bank(memory_budget=memory_budget, **terms)
-    together, _ = bank._chunk_shape(bank.proj)
+    together, _ = bank.chunking.shape(bank.proj, bank.stride, divisible=True)
     assert together < bank.num_decoders and bank.num_decoders % together == 0
     assert_same_results(loss_and_gradients(bank), loss_and_gradients(make_bank(**terms)))
 

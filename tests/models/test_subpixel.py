@@ -97,7 +97,7 @@ def test_chunks_are_cuts_of_the_whole_layout(size, some, stride):
     whole = to_subpixel_layout(pixels, stride)
     if some:
         whole = whole[..., positions]
-    expected = split_positions(whole.flatten(-2), size).flatten(-2)
+    expected = [part.flatten(-2) for part in split_positions(whole.flatten(-2), size)]
     chunks = list(subpixel_chunks(pixels, stride, size, positions))
     assert len(chunks) == len(expected)
     for chunk, part in zip(chunks, expected):
