@@ -104,24 +104,25 @@ def _compiled(function: Callable) -> Callable:
 
 @cache
 def _compiled_if_possible(function: Callable) -> Callable:
-    """The compiled function, which turns into the plain one if its first call fails."""
-    chosen = None
+    """The compiled function; the plain one for shapes with which compiling fails.
 
-    def run(*args: Any) -> Any:
-        nonlocal chosen
-        if chosen is not None:
-            return chosen(*args)
-        try:
-            result = _compiled(function)(*args)
-            chosen = _compiled(function)
-        except Exception as error:  # whatever a compiler may fail with; a real error comes again
-            result = function(*args)
-            chosen = function
-            reason = str(error).strip().splitlines() or [type(error).__name__]
-            _log_once(
-                'PerturbedDecoderBank: torch.compile failed, the auxiliary decoders run uncompiled '
-                f'(the same result, about half as fast): {reason[0]}')
-        return result
+    It fails for all where the compiler does not work, and for new ones where a process has seen
+    more shapes (numbers of classes or decoders) than torch.compile keeps.
+    """
+    failed = set()
+
+    def run(first: Tensor, *args: Any) -> Any:
+        shape = first.shape, first.dtype
+        if shape not in failed:
+            try:
+                return _compiled(function)(first, *args)
+            except Exception as error:  # whatever a compiler may fail with; a real error comes again
+                failed.add(shape)
+                reason = str(error).strip().splitlines() or [type(error).__name__]
+                _log_once(
+                    'PerturbedDecoderBank: torch.compile failed, the auxiliary decoders run '
+                    f'uncompiled (the same result, about half as fast): {reason[0]}')
+        return function(first, *args)
 
     return run
 

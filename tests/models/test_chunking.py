@@ -105,6 +105,36 @@ def test_compiles_a_function_once(monkeypatch):
     assert len(compiled) == 1 and compiled[0]['dynamic'] is False
 
 
+def negate(x):
+    if x.numel() == 5:
+        raise ValueError('a real error')
+    return -x
+
+
+def test_runs_uncompiled_where_compiling_fails(monkeypatch):
+    attempts, logged = [], []
+
+    def compile_(function, **kwargs):
+        def run(x):
+            attempts.append(len(x))
+            if len(x) > 2:  # as after more shapes than torch.compile keeps
+                raise RuntimeError('recompile limit\nand a long explanation')
+            return function(x)
+        return run
+
+    monkeypatch.setattr(torch, 'compile', compile_)
+    monkeypatch.setattr(chunking, '_compiler_found', lambda device_type: True)
+    monkeypatch.setattr(chunking, 'print_log', lambda message, **kwargs: logged.append(message))
+    run = Chunking(compile='auto').prepare(negate, torch.device('cpu'))
+    for length in (2, 3, 3, 2, 4):
+        assert torch.equal(run(torch.ones(length)), -torch.ones(length))
+    assert attempts == [2, 3, 2, 4]  # a shape that failed is not tried again
+    failures = [line for line in logged if 'failed' in line]
+    assert len(failures) == 1 and failures[0].endswith(': recompile limit')
+    with pytest.raises(ValueError, match='a real error'):
+        run(torch.ones(5))
+
+
 def test_pickles():
     again = pickle.loads(pickle.dumps(Chunking(12345, False)))
     assert (again.memory_budget, again.compile) == (12345, False)
