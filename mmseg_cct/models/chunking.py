@@ -116,7 +116,7 @@ def _compiled_if_possible(function: Callable) -> Callable:
         if shape not in failed:
             try:
                 return _compiled(function)(first, *args)
-            except Exception as error:  # whatever a compiler may fail with; a real error comes again
+            except Exception as error:  # of any kind; a real error comes again uncompiled
                 failed.add(shape)
                 reason = str(error).strip().splitlines() or [type(error).__name__]
                 _log_once(
