@@ -7,7 +7,7 @@ Two measurements, each in a process of its own (fork), so that one's memory is n
   The header of every unlabelled image is read; a second call finds the files in the page cache.
 
 Example:
-    python benchmarks/dataset_start.py --names 1000000 --images data/camvid/images/train --files 2000
+    python benchmarks/dataset_start.py --images data/camvid/images/train --files 50000
 """
 
 import argparse
@@ -59,8 +59,9 @@ def measure(root: Path, count: int, check: bool) -> dict[str, float]:
         check: See `make_dataset`.
 
     Returns:
-        Seconds to build, by the clock and of the CPU (all threads), MiB of the serialised list, of the process above its start (peak and
-        afterwards), and seconds of the first draw, which makes a permutation of the whole set.
+        Seconds to build, by the clock and of the CPU (all threads); MiB of the serialised list, and
+        of the process above its start, at its highest and afterwards; seconds of the first draw,
+        which makes a permutation of the whole set.
     """
     before = _resident()
     start, cpu_start = time.perf_counter(), time.process_time()

@@ -1,4 +1,4 @@
-"""docs/configuration.md against the classes: every argument is there, and none that does not exist."""
+"""docs/configuration.md against the classes: every argument is there, and no other one."""
 
 import ast
 import inspect
@@ -77,7 +77,8 @@ def test_every_registered_component_has_a_heading_and_no_heading_is_of_another(d
         for name, cls in registered().items() if name not in documented
     }  # fmt: skip
     assert not missing, 'docs/configuration.md lacks:\n' + '\n'.join(
-        f'### `{name}`\n| argument | meaning | default | paper |\n| --- | --- | --- | --- |{table}\n'
+        f'### `{name}`\n\n| argument | meaning | default | paper |\n| --- | --- | --- | --- |'
+        f'{table}\n'
         for name, table in missing.items())
     assert documented.keys() <= registered().keys()
 
