@@ -22,7 +22,7 @@ def served(tmp_path):
     handler = type('Quiet', (http.server.SimpleHTTPRequestHandler, ), {'log_message': print_none})
     server = http.server.ThreadingHTTPServer(
         ('127.0.0.1', 0), functools.partial(handler, directory=str(tmp_path)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01, ), daemon=True).start()
     yield tmp_path, f'http://127.0.0.1:{server.server_port}'
     server.shutdown()
     server.server_close()
