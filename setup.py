@@ -13,6 +13,8 @@ README = ROOT / 'README.md'
 
 # mmpretrain imports torchvision and does not declare it.
 MMPRETRAIN = ['onedl-mmpretrain>=1.3.6,<1.4', 'torchvision']
+# mkdocs 2 has no plugins, which mkdocstrings is.
+DOCS = ['mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]>=1,<2']
 
 setup(
     name='mmseg_cct',
@@ -30,8 +32,9 @@ setup(
         # mmpretrain backbones, image-level pseudo labels and their dense CRF
         'weak': [*MMPRETRAIN, 'pydensecrf2'],
         # the checks of tools/run_tests.sh; the tests build mmpretrain and timm backbones
-        'dev': [*MMPRETRAIN, 'timm', 'ruff', 'mypy', 'pydoclint', 'pytest>=8'],
-        'docs': ['mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]'],
+        'dev': [*MMPRETRAIN, *DOCS, 'timm', 'ruff', 'mypy', 'pydoclint', 'pytest>=8'],
+        # the site alone: `mkdocs serve`
+        'docs': DOCS,
     },
     zip_safe=False,
 )

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lint, types, docstring check and all tests, on a machine with only Python 3.10-3.12, a C++ compiler and bash.
+# Lint, types, docstring check, the documentation site and all tests, on a machine with only Python 3.10-3.12, a C++ compiler and bash.
 # Usage: bash tools/run_tests.sh [pytest arguments]
 # The active environment is used where there is one, else `.venv` is made; everything the project declares is installed.
 set -euo pipefail
@@ -14,4 +14,6 @@ export OMP_NUM_THREADS=1
 echo "== ruff";      python -m ruff check .
 echo "== mypy";      python -m mypy
 echo "== pydoclint"; pydoclint --quiet mmseg_cct tools
+# A warning, as a link that leads nowhere, is an error. The variable silences an advertisement.
+echo "== mkdocs";    NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict
 echo "== pytest";    python -m pytest "$@"

@@ -169,7 +169,7 @@ def _check_labeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> None:
         )
     backend_args = getattr(dataset, 'backend_args', None)
     size = _image_size(image, backend_args, decode=True)
-    if not fileio.exists(mask, backend_args):
+    if '://' not in mask and not fileio.exists(mask, backend_args):
         raise UserError(f'{image}: no mask for this labelled image; expected {mask}')
     ids = _read_mask(mask, backend_args)
     if ids.shape != size[::-1]:
@@ -245,7 +245,9 @@ def _read_mask(path: str, backend_args: dict | None) -> np.ndarray:
 
 
 def _open(path: str, backend_args: dict | None) -> Image.Image:
-    return Image.open(path if backend_args is None else BytesIO(fileio.get(path, backend_args)))
+    # An address (`s3://`, `https://`) names its backend itself, to the pipelines as to mmengine.
+    is_local = backend_args is None and '://' not in path
+    return Image.open(path if is_local else BytesIO(fileio.get(path, backend_args)))
 
 
 def _unreadable(path: str, kind: str, reason: object) -> str:

@@ -213,6 +213,9 @@ def _explain_failed_build(config: dict | BaseDataset, branch: str) -> None:
 def _forget_masks(dataset: Any) -> None:
     """Drops the masks' paths from the data infos, so that no transform can open one."""
     for leaf in leaf_datasets(dataset):
+        # A set that names no masks stays as it is: a list of millions is not made twice.
+        if not any('seg_map_path' in leaf.get_data_info(index) for index in range(len(leaf))):
+            continue
         infos = [leaf.get_data_info(index) for index in range(len(leaf))]
         for info in infos:
             info.pop('seg_map_path', None)

@@ -1,5 +1,7 @@
 """The main decoder: 1×1 and sub-pixel convolutions up to the image's resolution."""
 
+from typing import Any
+
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import MODELS
 from torch import Tensor, nn
@@ -40,7 +42,7 @@ class PixelShuffleHead(BaseDecodeHead):
                  num_classes: int,
                  stride: int = 8,
                  final_activation: bool = False,
-                 **kwargs) -> None:
+                 **kwargs: Any) -> None:
         kwargs.setdefault('init_cfg', None)  # the layers below bring their own initialisation
         super().__init__(
             in_channels, channels=in_channels, num_classes=num_classes, dropout_ratio=0, **kwargs)

@@ -1,0 +1,66 @@
+"""What mkdocs cannot check of the pages: code, paths, links of the README."""
+
+import re
+
+import pytest
+from mmengine.config import Config
+
+BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope='module')
+def pages(project_root):
+    """Text by path of the README and all pages."""
+    paths = [project_root / 'README.md', *sorted((project_root / 'docs').rglob('*.md'))]
+    return {path: path.read_text(encoding='utf-8') for path in paths}
+
+
+def test_python_blocks_are_python(pages):
+    blocks = [(path, code) for path, text in pages.items() for language, _, code in
+              BLOCK.findall(text) if language == 'python']
+    assert len(blocks) > 10
+    for path, code in blocks:
+        compile(code, path.name, 'exec')
+
+
+def test_scripts_and_configs_that_are_named_exist(pages, project_root):
+    made = {title for text in pages.values() for _, title, _ in BLOCK.findall(text)}
+    named = {
+        (path.name, name)
+        for path, text in pages.items()
+        for name in re.findall(r'\b(?:tools|benchmarks|configs)/[\w/.-]+\.(?:py|sh)\b', text)
+    }
+    assert len(named) > 20
+    missing = {(page, name) for page, name in named
+               if name not in made and not (project_root / name).exists()}
+    assert not missing
+
+
+def test_local_links_of_the_readme_exist(pages, project_root):
+    links = re.findall(r'\]\(([^)#]+)[^)]*\)', pages[project_root / 'README.md'])
+    local = [link for link in links if '://' not in link]
+    assert local
+    assert all((project_root / link).exists() for link in local)
+
+
+def test_configs_of_the_page_on_own_data_load(pages, project_root, tmp_path):
+    (tmp_path / 'configs').mkdir()
+    for folder in ('_base_', 'cct', 'baselines'):
+        (tmp_path / 'configs' / folder).mkdir()
+        for path in (project_root / 'configs' / folder).iterdir():
+            (tmp_path / 'configs' / folder / path.name).symlink_to(path)
+    files = {title: code for _, title, code in
+             BLOCK.findall(pages[project_root / 'docs' / 'own_data.md']) if title}
+    for title, code in files.items():
+        (tmp_path / title).write_text(code)
+    cct, baseline = (Config.fromfile(tmp_path / title) for title in files)
+
+    classes = ('background', 'crack', 'rust', 'bolt')
+    for config in (cct, baseline):
+        assert config.model.decode_head.num_classes == 4
+        assert tuple(config.test_dataloader.dataset.classes) == classes
+        assert config.train_cfg.max_iters == config.param_scheduler.end == 20000
+    assert tuple(cct.train_dataloader.dataset.unlabeled.classes) == classes
+    assert cct.model.auxiliary_head.num_classes == 4
+    assert baseline.model.auxiliary_head is None
+    assert baseline.train_dataloader.dataset.unlabeled is None

@@ -1,0 +1,66 @@
+"""What docs/scaling.md says about addresses and long lists."""
+
+import functools
+import http.server
+import threading
+
+import numpy as np
+import pytest
+from mmengine.dataset import BaseDataset
+from PIL import Image
+
+from mmseg_cct.datasets import PairSampler, SemiSegDataset
+from mmseg_cct.errors import UserError
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A folder with an image `a.jpg` and its mask, and the address of a server that shows it."""
+    Image.fromarray(np.zeros((6, 8, 3), np.uint8)).save(tmp_path / 'a.jpg')
+    Image.fromarray(np.zeros((6, 8), np.uint8)).save(tmp_path / 'a.png')
+    (tmp_path / 'list.txt').write_text('a\n')
+    handler = type('Quiet', (http.server.SimpleHTTPRequestHandler, ), {'log_message': print_none})
+    server = http.server.ThreadingHTTPServer(
+        ('127.0.0.1', 0), functools.partial(handler, directory=str(tmp_path)))
+    threading.Thread(target=server.serve_forever, args=(0.01, ), daemon=True).start()
+    yield tmp_path, f'http://127.0.0.1:{server.server_port}'
+    server.shutdown()
+    server.server_close()
+
+
+def print_none(*_):
+    """In place of a line on stderr for every request."""
+
+
+def half(folder, root, labeled):
+    prefix = dict(img_path=str(root), **(dict(seg_map_path=str(root)) if labeled else {}))
+    load = [dict(type='LoadImageFromFile'), *[dict(type='LoadAnnotations')] * labeled]
+    return dict(
+        type='BaseSegDataset', ann_file=str(folder / 'list.txt'), data_prefix=prefix,
+        metainfo=dict(classes=('nothing', )), pipeline=[*load, dict(type='PackSegInputs')])
+
+
+def test_images_behind_an_address_are_checked_and_loaded(served):
+    folder, address = served
+    dataset = SemiSegDataset(half(folder, address, True), half(folder, address, False))
+    item = dataset[PairSampler(dataset, seed=0).draw(0)]
+    assert item['data_samples']['unlabeled'].img_path == f'{address}/a.jpg'
+    assert item['inputs']['labeled'].shape == item['inputs']['unlabeled'].shape == (3, 6, 8)
+
+    (folder / 'a.jpg').unlink()
+    with pytest.raises(UserError, match=rf'{address}/a\.jpg: cannot be read \(.*404'):
+        SemiSegDataset(half(folder, address, True), half(folder, address, False))
+
+
+def test_a_list_without_masks_is_made_once(served, monkeypatch):
+    folder, _ = served
+    calls = []
+    serialise = BaseDataset._serialize_data
+    monkeypatch.setattr(
+        BaseDataset, '_serialize_data', lambda self: calls.append(self) or serialise(self))
+    SemiSegDataset(half(folder, folder, True), half(folder, folder, False))
+    assert len(calls) == 2  # each half once
+    with_masks = dict(half(folder, folder, False), data_prefix=dict(img_path='', seg_map_path=''))
+    dataset = SemiSegDataset(half(folder, folder, True), with_masks, check=False)
+    assert len(calls) == 5  # again without the paths
+    assert 'seg_map_path' not in dataset.unlabeled.get_data_info(0)
