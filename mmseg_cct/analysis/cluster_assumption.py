@@ -40,7 +40,7 @@ def mean_neighbour_distance(channels: Iterable[Tensor], patch_size: int = 1) -> 
         height, width = part.shape[-2:]
         for shift in HALF_OF_THE_NEIGHBOURS:
             here, there = _pair(height, width, shift)
-            square = (part[:, *here] - part[:, *there]).square().sum(0)
+            square = (part[(..., *here)] - part[(..., *there)]).square().sum(0)
             squares[shift] = squares[shift] + square if shift in squares else square
 
     total = torch.zeros(height, width, device=part.device)

@@ -77,7 +77,7 @@ def write_cluster_report(
         config_file: The config of the model.
         checkpoint: Its weights; None takes the pretrained ones that the config names.
         out: Folder for the results.
-        layers: Modules of the model, by dotted name; by default the backbone and, with a checkpoint,
+        layers: Modules of the model, by dotted name; by default backbone and, with a checkpoint,
             the neck, whose last output is z.
         images: Folder of images without masks, or an image; None takes the config's data set.
         split: Which: 'test' or 'val'.
