@@ -47,7 +47,7 @@ def test_schedulers_follow_one_another():
         custom_hooks=None, param_scheduler=[warm_up, constant, epochs],
         optim_wrapper=dict(optimizer=dict(type='SGD', lr=2.0))))[0]
     assert curve.label == 'all parameters'
-    assert [curve.values[t] for t in (0, 9, 99, 100, 199)] == pytest.approx([1, 2, 2, 0.2, 0.2])
+    assert [curve.values[t] for t in (0, 9, 99, 100, 198)] == pytest.approx([1, 2, 2, 0.2, 0.2])
 
 
 @pytest.mark.parametrize(('kwargs', 'match'), [
