@@ -60,6 +60,11 @@ def parse_args() -> argparse.Namespace:
         '--boundary-width', type=_positive, default=5, metavar='PIXELS',
         help='a location is on a boundary if two classes lie within so many pixels (default: 5)',
     )  # fmt: skip
+    parser.add_argument(
+        '--margin', type=int, default=0, metavar='PIXELS',
+        help='border of the image that the ratios leave out, for maps in which the zero padding of '
+        'convolutions shows (default: 0)',
+    )  # fmt: skip
     parser.add_argument('--device', help='by default the first GPU where there is one')
     parser.add_argument(
         '--cfg-options', nargs='+', action=DictAction, default={}, metavar='KEY=VALUE',
@@ -76,7 +81,7 @@ def main() -> None:
             args.config, args.checkpoint, args.out,
             layers=args.layers, images=args.images, split=args.split, num_images=args.num_images,
             num_pictures=args.pictures, boundary_width=args.boundary_width,
-            options=args.cfg_options, device=args.device,
+            margin=args.margin, options=args.cfg_options, device=args.device,
         )  # fmt: skip
     print(f'wrote {", ".join(map(str, files))}')
 

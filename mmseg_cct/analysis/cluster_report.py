@@ -68,6 +68,7 @@ def write_cluster_report(
     num_images: int = 8,
     num_pictures: int = 4,
     boundary_width: int = 5,
+    margin: int = 0,
     options: dict[str, Any] | None = None,
     device: str | None = None,
 ) -> list[Path]:
@@ -84,6 +85,8 @@ def write_cluster_report(
         num_images: Number of images, evenly spaced over the set.
         num_pictures: Number of them in the figure.
         boundary_width: See `class_regions`.
+        margin: Pixels along the border of the image that the ratios leave out: where feature maps
+            are small, the zero padding of convolutions is what features show there.
         options: Settings of the config to override, by dotted key.
         device: Where to compute; by default the first GPU where there is one.
 
@@ -102,7 +105,7 @@ def write_cluster_report(
     analyses: list[Analysis] = []
     contrasts: dict[str, dict[str, BoundaryContrast]] = {}
     for item in tqdm(items, total=len(items), unit='image'):
-        analysis = analyze(model, item, modules, boundary_width)
+        analysis = analyze(model, item, modules, boundary_width, margin)
         if analysis.contrasts:
             contrasts[analysis.name] = analysis.contrasts
         if len(analyses) < num_pictures:
@@ -126,7 +129,7 @@ def write_cluster_report(
 
 @torch.no_grad()
 def analyze(model: Any, item: dict, modules: Mapping[str, nn.Module],
-            boundary_width: int = 5) -> Analysis:
+            boundary_width: int = 5, margin: int = 0) -> Analysis:
     """Computes the distances of one image.
 
     Args:
@@ -134,6 +137,7 @@ def analyze(model: Any, item: dict, modules: Mapping[str, nn.Module],
         item: What the test pipeline gives.
         modules: By name, the modules whose output to look at.
         boundary_width: See `class_regions`.
+        margin: See `write_cluster_report`.
 
     Returns:
         The analysis.
@@ -155,9 +159,12 @@ def analyze(model: Any, item: dict, modules: Mapping[str, nn.Module],
     labels, contrasts = None, {}
     if 'gt_sem_seg' in sample:
         labels = _resize_labels(sample.gt_sem_seg.data[0], (height, width))
-        regions = [region.to(pixels.device) for region in class_regions(labels, boundary_width)]
+        inner = slice(margin, height - margin), slice(margin, width - margin)
+        regions = [region[inner].to(pixels.device)
+                   for region in class_regions(labels, boundary_width)]
         contrasts = {
-            name: BoundaryContrast.of(values, *regions) for name, values in distances.items()
+            name: BoundaryContrast.of(values[inner], *regions)
+            for name, values in distances.items()
         }
     return Analysis(
         Path(sample.img_path).stem,

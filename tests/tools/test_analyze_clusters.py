@@ -12,7 +12,7 @@ from mmseg_cct.analysis.cluster_assumption import (
     mean_neighbour_distance,
     upsampled,
 )
-from mmseg_cct.analysis.cluster_report import write_cluster_report
+from mmseg_cct.analysis.cluster_report import analyze, write_cluster_report
 from mmseg_cct.errors import UserError
 
 PATCHES = '20×20 patches'
@@ -59,6 +59,20 @@ def test_ratios_are_those_of_the_models_own_features(report, trained):
     ratios = read_ratios(report / 'clusters.csv')
     assert ratios['all images', 'backbone'] == pytest.approx(expected, rel=1e-4)
     assert ratios['0', 'backbone'] == pytest.approx(contrasts[0].ratio, rel=1e-4)
+
+
+@torch.no_grad()
+def test_a_margin_is_left_out_of_the_ratios(trained):
+    model = init_model(str(trained.config), str(trained.checkpoint), device='cpu')
+    item = DATASETS.build(Config.fromfile(trained.config).test_dataloader.dataset)[0]
+    analysis = analyze(model, item, {'backbone': model.backbone}, boundary_width=2, margin=9)
+    _, height, width = item['inputs'].shape
+    for contrast in analysis.contrasts.values():
+        assert 0 < contrast.boundary_count + contrast.inside_count <= (height - 18) * (width - 18)
+    boundary, inside = class_regions(item['data_samples'].gt_sem_seg.data[0], width=2)
+    inner = torch.from_numpy(analysis.distances['backbone'])[9:-9, 9:-9]
+    assert analysis.contrasts['backbone'] == BoundaryContrast.of(
+        inner, boundary[9:-9, 9:-9], inside[9:-9, 9:-9])
 
 
 def test_without_masks_there_are_maps_alone(trained, tmp_path):
