@@ -1,4 +1,5 @@
 from .iteration_seed_hook import IterationSeedHook
 from .ramp_up_hook import RampUpHook
+from .unlabeled_visualization_hook import UnlabeledVisualizationHook
 
-__all__ = ['IterationSeedHook', 'RampUpHook']
+__all__ = ['IterationSeedHook', 'RampUpHook', 'UnlabeledVisualizationHook']

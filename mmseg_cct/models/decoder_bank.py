@@ -15,7 +15,7 @@ from mmseg_cct.errors import UserError
 from .chunked_loss import chunked_loss
 from .chunking import Chunking
 from .decoders import Chain, DecoderGroup, decode
-from .losses import PixelTargets
+from .losses import PixelTargets, PixelTerm, agreement_term
 from .perturbations import Perturbation, PerturbationContext
 from .subpixel import from_subpixel_layout, icnr_, num_levels
 
@@ -41,6 +41,8 @@ class PerturbedDecoderBank(BaseModule):
         memory_budget: Bytes of the largest temporary; None picks by device.
         compile: 'auto' compiles the decoders where a compiler is found, True always, False never.
         final_activation: Whether the decoders end in a ReLU, as in the public code.
+        log_terms: Whether L_u of each perturbation, the agreement with the main prediction and the
+            share of pixels that count are logged too.
         in_index: Which of the neck's outputs is z.
         init_cfg: Initialisation of the weights; by default as in the main decoder.
 
@@ -61,6 +63,7 @@ class PerturbedDecoderBank(BaseModule):
                  memory_budget: int | None = None,
                  compile: bool | str = 'auto',
                  final_activation: bool = False,
+                 log_terms: bool = True,
                  in_index: int = -1,
                  init_cfg: dict | list | None = None) -> None:
         super().__init__(init_cfg)
@@ -72,6 +75,7 @@ class PerturbedDecoderBank(BaseModule):
         self.context_classes = tuple(context_classes)
         self.position_fraction = position_fraction
         self.final_activation = final_activation
+        self.log_terms = log_terms
         self.in_index = in_index
         self.chunking = Chunking(memory_budget, compile)
 
@@ -123,7 +127,8 @@ class PerturbedDecoderBank(BaseModule):
                 `pseudo_sem_seg` holds the pseudo labels.
 
         Returns:
-            `loss` = ω_u L_u + ω_w L_w + λ_pw L_pw, and for the log each term unweighted.
+            `loss` = ω_u L_u + ω_w L_w + λ_pw L_pw, and for the log each term unweighted and, with
+            `log_terms`, what `_details` gives.
         """
         z = features[self.in_index]
         seg_logits = self._at_decoder_size(seg_logits.detach(), z)
@@ -134,12 +139,17 @@ class PerturbedDecoderBank(BaseModule):
 
         losses = dict(consistency=self.loss_consistency, weak_ce=self.loss_weak,
                       pairwise=self.loss_pairwise)
-        losses = {name: loss for name, loss in losses.items() if loss is not None}
         targets = PixelTargets(seg_logits, self._pseudo_labels(seg_logits, data_samples),
                                self.num_decoders, self.stride, positions)
-        terms = [loss.term(targets) for loss in losses.values()]
-        total, values = chunked_loss(projected, self.chain, terms, targets, self.chunking)
-        return dict(loss=total, **{name: value.sum() for name, value in zip(losses, values)})
+        terms = {name: loss.term(targets) for name, loss in losses.items() if loss is not None}
+        if self.log_terms:
+            terms['agreement'] = agreement_term(targets)
+        total, values = chunked_loss(projected, self.chain, list(terms.values()), targets,
+                                     self.chunking)
+        logged = {name: value.sum() for name, value in zip(terms, values)}
+        if self.log_terms:
+            logged.update(self._details(terms, values[0]))
+        return dict(loss=total, **logged)
 
     def forward(self, features: Sequence[Tensor], seg_logits: Tensor,
                 data_samples: Sequence[SegDataSample] = ()) -> Tensor:
@@ -183,6 +193,26 @@ class PerturbedDecoderBank(BaseModule):
         dtype = _compute_dtype(context.features)
         parts = [part.transpose(1, 2).to(dtype) for part in self.project(context)]
         return torch.cat(parts).flatten(2)
+
+    def _details(self, terms: dict[str, PixelTerm], consistency: Tensor) -> dict[str, Tensor]:
+        """L_u of each perturbation, and the share of pixels that count in terms that mask some.
+
+        Args:
+            terms: By name; L_u is `consistency`.
+            consistency: `(K,)`, whose sum over the decoders is L_u.
+
+        Returns:
+            Scalars by name.
+        """
+        counts = {name: p.num_decoders for name, p in self.perturbations.items() if p.num_decoders}
+        by_perturbation = consistency.split(list(counts.values()))
+        details = {f'{name}.consistency': part.mean() * self.num_decoders
+                   for name, part in zip(counts, by_perturbation)}
+        masked = {'weak_ce'} & terms.keys()
+        if getattr(self.loss_consistency, 'confidence_threshold', None) is not None:
+            masked.add('consistency')
+        details.update((f'pixels_{name}', terms[name].pixel_weight.mean()) for name in masked)
+        return details
 
     def _draw_positions(self, z: Tensor) -> Tensor | None:
         """A random subset of the feature positions, the same in every image; None for all."""

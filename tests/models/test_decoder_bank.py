@@ -279,10 +279,72 @@ def test_terms_are_logged_unweighted_and_without_gradient():
     bank = make_bank(loss_consistency=dict(type='MSEConsistency', loss_weight=3.0), **ALL_TERMS)
     losses = run_loss(bank)
     assert {key for key in losses if 'loss' in key} == {'loss'}
-    assert losses.keys() == {'loss', 'consistency', 'weak_ce', 'pairwise'}
+    assert losses.keys() == {
+        'loss', 'consistency', 'weak_ce', 'pairwise', 'agreement', 'pixels_weak_ce',
+        *(f'{name}.consistency' for name in PERTURBATIONS)}
     assert [key for key, value in losses.items() if value.requires_grad] == ['loss']
     expected = 3 * losses['consistency'] + 0.4 * losses['weak_ce'] + 2 * losses['pairwise']
     torch.testing.assert_close(losses['loss'].detach(), expected, check_dtype=False)
+
+
+def plain_predictions(bank, batch, seed=2):
+    z, seg_logits, _ = batch
+    torch.manual_seed(seed)
+    return PlainBank(bank).decode(perturbed_features(bank, z, seg_logits))
+
+
+@pytest.mark.parametrize(('kind', 'plain'), [('MSEConsistency', consistency_mse),
+                                             ('KLConsistency', consistency_kl),
+                                             ('JSConsistency', consistency_js)])
+def test_each_perturbation_logs_the_loss_of_its_plain_decoders(kind, plain):
+    bank = make_bank(loss_consistency=dict(type=kind, loss_weight=3.0, confidence_threshold=0.5))
+    batch = make_batch()
+    losses, predictions = run_loss(bank, batch), plain_predictions(bank, batch)
+    p = batch[1].softmax(1)
+    first = 0
+    for name, perturbation in bank.perturbations.items():
+        own = predictions[first:first + perturbation.num_decoders]
+        first += perturbation.num_decoders
+        expected = plain(own, p, p.amax(1) > 0.5).item()
+        assert losses[f'{name}.consistency'].item() == pytest.approx(expected, rel=1e-5)
+    assert losses['pixels_consistency'] == (p.amax(1) > 0.5).float().mean()
+
+
+@pytest.mark.parametrize('memory_budget', [30_000, 2_000_000])  # 1 decoder at a time, all
+def test_agreement_is_the_share_of_equal_classes(memory_budget):
+    # of all pixels, also of those that a masked loss leaves out
+    bank = make_bank(loss_consistency=dict(type='MSEConsistency', confidence_threshold=0.9),
+                     memory_budget=memory_budget)
+    batch = make_batch()
+    main = batch[1].argmax(1)
+    equal = [(q.argmax(1) == main).float().mean() for q in plain_predictions(bank, batch)]
+    assert 0.05 < min(equal) < 0.95
+    torch.testing.assert_close(run_loss(bank, batch)['agreement'].float(),
+                               torch.stack(equal).mean())
+
+
+def test_agreement_of_a_bank_with_itself_is_1():
+    bank = make_bank(dict(mask=dict(type='ContextMasking', num_decoders=1)))
+    bank.context_classes = ()  # all is foreground: nothing is masked
+    z, _, samples = make_batch()
+    seg_logits = bank((z, ), torch.zeros(N, C, 8 * H, 8 * W), samples)[0]
+    assert run_loss(bank, (z, seg_logits, samples))['agreement'] == 1
+
+
+@pytest.mark.parametrize('fraction', [1.0, 0.5])
+def test_what_is_logged_changes_no_loss_and_no_gradient(fraction):
+    banks = [make_bank(log_terms=log, position_fraction=fraction, **ALL_TERMS)
+             for log in (False, True)]
+    (loss, grads), (logging_loss, logging_grads) = map(loss_and_gradients, banks)
+    assert loss == logging_loss and all(map(torch.equal, grads, logging_grads))
+    assert run_loss(banks[0]).keys() == {'loss', 'consistency', 'weak_ce', 'pairwise'}
+
+
+def test_share_of_pixels_with_a_pseudo_label():
+    z, seg_logits, samples = make_batch()
+    share = torch.stack([s.pseudo_sem_seg.data != 255 for s in samples]).float().mean()
+    losses = run_loss(make_bank(OBJECT_MASKING, **ALL_TERMS), (z, seg_logits, samples))
+    assert losses['pixels_weak_ce'] == share and 'pixels_consistency' not in losses
 
 
 def test_main_prediction_is_a_constant():

@@ -4,8 +4,10 @@ from typing import Any
 
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import MODELS
+from mmseg.utils import SampleList
 from torch import Tensor, nn
 
+from ..losses import BootstrappedCrossEntropy
 from ..subpixel import icnr_, num_levels
 
 
@@ -65,3 +67,19 @@ class PixelShuffleHead(BaseDecodeHead):
             seg_logits `(N, C, s·h, s·w)`.
         """
         return self.upsample(self.cls_seg(self._transform_inputs(inputs)))
+
+    def loss_by_feat(self, seg_logits: Tensor, batch_data_samples: SampleList) -> dict[str, Tensor]:
+        """Computes the losses and, for the log, the share of pixels that a loss let count.
+
+        Args:
+            seg_logits: `(N, C, s·h, s·w)`.
+            batch_data_samples: N samples with their ground truth.
+
+        Returns:
+            MMSeg's losses and accuracy; with ab-CE also `pixels_abce`, in [0, 1].
+        """
+        losses = super().loss_by_feat(seg_logits, batch_data_samples)
+        for loss in self.loss_decode.modules():  # one loss, or a list of them
+            if isinstance(loss, BootstrappedCrossEntropy):
+                losses['pixels_abce'] = loss.pixels
+        return losses

@@ -1,3 +1,4 @@
+from .agreement import agreement, agreement_term
 from .bootstrapped_ce import BootstrappedCrossEntropy, bootstrapped_cross_entropy
 from .consistency import (
                           ConsistencyLoss,
@@ -15,6 +16,6 @@ from .weak_ce import WeakCrossEntropy, label_cross_entropy
 __all__ = [
     'BootstrappedCrossEntropy', 'ConsistencyLoss', 'JSConsistency', 'KLConsistency',
     'MSEConsistency', 'PairwiseVariance', 'PixelTargets', 'PixelTerm', 'WeakCrossEntropy',
-    'bootstrapped_cross_entropy', 'js_distance', 'kl_distance', 'label_cross_entropy',
-    'mse_distance', 'variance'
+    'agreement', 'agreement_term', 'bootstrapped_cross_entropy', 'js_distance', 'kl_distance',
+    'label_cross_entropy', 'mse_distance', 'variance'
 ]

@@ -6,6 +6,26 @@ from mmseg.registry import MODELS
 from torch import Tensor, nn
 
 
+@torch.no_grad()
+def pixels_below(seg_logits: Tensor, label: Tensor, threshold: float,
+                 ignore_index: int = 255) -> Tensor:
+    """The pixels that the network does not know well yet.
+
+    Args:
+        seg_logits: `(N, C, H, W)`.
+        label: `(N, H, W)`, class ids or `ignore_index`.
+        threshold: η.
+        ignore_index: Label of the pixels without truth.
+
+    Returns:
+        `(N, H, W)` bool: where the true class has a probability below η.
+    """
+    valid = label != ignore_index
+    true_class = label.masked_fill(~valid, 0).unsqueeze(1)
+    probability = seg_logits.softmax(dim=1).gather(1, true_class).squeeze(1)
+    return valid & (probability < threshold)
+
+
 def bootstrapped_cross_entropy(seg_logits: Tensor,
                                label: Tensor,
                                threshold: float,
@@ -23,19 +43,16 @@ def bootstrapped_cross_entropy(seg_logits: Tensor,
     Returns:
         The mean over the pixels that count; 0 if none does.
     """
-    loss = F.cross_entropy(
-        seg_logits, label, weight=class_weight, ignore_index=ignore_index, reduction='none')
-    with torch.no_grad():
-        valid = label != ignore_index
-        true_class = label.masked_fill(~valid, 0).unsqueeze(1)
-        probability = seg_logits.softmax(dim=1).gather(1, true_class).squeeze(1)
-        counts = valid & (probability < threshold)
-    return (loss * counts).sum() / counts.sum().clamp(min=1)
+    counts = pixels_below(seg_logits, label, threshold, ignore_index)
+    return _mean_cross_entropy(seg_logits, label, counts, ignore_index, class_weight)
 
 
 @MODELS.register_module()
 class BootstrappedCrossEntropy(nn.Module):
     """ab-CE as a `loss_decode`; a `RampUpHook` on `threshold` anneals it.
+
+    After a call `pixels` holds the share of the labelled pixels that counted, which
+    `PixelShuffleHead` logs.
 
     Args:
         threshold: η in [0, 1]. Above 1 it is plain cross-entropy.
@@ -54,6 +71,7 @@ class BootstrappedCrossEntropy(nn.Module):
         self.loss_weight = loss_weight
         self.class_weight = class_weight
         self.loss_name = loss_name
+        self.pixels: Tensor | None = None
 
     def forward(self,
                 cls_score: Tensor,
@@ -80,5 +98,15 @@ class BootstrappedCrossEntropy(nn.Module):
         class_weight = None
         if self.class_weight is not None:
             class_weight = cls_score.new_tensor(self.class_weight)
-        return self.loss_weight * bootstrapped_cross_entropy(cls_score, label, self.threshold,
-                                                             ignore_index, class_weight)
+        counts = pixels_below(cls_score, label, self.threshold, ignore_index)
+        self.pixels = counts.sum() / (label != ignore_index).sum().clamp(min=1)
+        return self.loss_weight * _mean_cross_entropy(cls_score, label, counts, ignore_index,
+                                                      class_weight)
+
+
+def _mean_cross_entropy(seg_logits: Tensor, label: Tensor, counts: Tensor, ignore_index: int,
+                        class_weight: Tensor | None) -> Tensor:
+    """The mean over the pixels that count, given as `(N, H, W)` bool."""
+    loss = F.cross_entropy(
+        seg_logits, label, weight=class_weight, ignore_index=ignore_index, reduction='none')
+    return (loss * counts).sum() / counts.sum().clamp(min=1)

@@ -58,6 +58,18 @@ def test_starts_as_nearest_neighbour_upsampling():
     assert torch.equal(seg_logits, nearest)
 
 
+@pytest.mark.parametrize('as_list', [False, True])
+def test_logs_the_share_of_pixels_of_abce_alone(as_list):
+    abce = dict(type='BootstrappedCrossEntropy', threshold=0.4)
+    head = make_head(loss_decode=[abce] if as_list else abce)
+    z, label = (torch.randn(N, D, H, W), ), torch.randint(0, C, (N, 8 * H, 8 * W))
+    losses = head.loss(z, samples(label), None)
+    probability = head(z).softmax(1).gather(1, label[:, None])
+    torch.testing.assert_close(losses['pixels_abce'], (probability < 0.4).float().mean())
+    plain = make_head().loss(z, samples(label), None)
+    assert plain.keys() == {'loss_ce', 'acc_seg'}
+
+
 def test_state_dict_keys():
     # Golden: published checkpoints depend on them.
     shapes = {name: tuple(value.shape) for name, value in make_head(stride=4).state_dict().items()}

@@ -57,6 +57,18 @@ def test_module_scales_weighs_and_follows_its_threshold():
             loss(seg_logits, label), 2 * naive(seg_logits, label, threshold, weights))
 
 
+def test_module_keeps_the_share_of_labelled_pixels_that_counted():
+    seg_logits, label = make_inputs()
+    loss = MODELS.build(dict(type='BootstrappedCrossEntropy', threshold=0.5))
+    loss(seg_logits.requires_grad_(), label)
+    valid = label != 255
+    probability = seg_logits.softmax(1).gather(1, label.masked_fill(~valid, 0)[:, None])[:, 0]
+    expected = (probability[valid] < 0.5).float().mean()
+    assert 0 < expected < 1 and loss.pixels == expected and not loss.pixels.requires_grad
+    loss(seg_logits, torch.full_like(label, 255))
+    assert loss.pixels == 0
+
+
 def test_other_ignore_index():
     seg_logits, label = make_inputs()
     loss = MODELS.build(dict(type='BootstrappedCrossEntropy', threshold=0.8))

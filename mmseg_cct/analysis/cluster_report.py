@@ -1,0 +1,340 @@
+"""Where in a network the cluster assumption holds: maps beside image and labels, and ratios."""
+
+import copy
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from mmengine.config import Config
+from mmengine.dataset import Compose, pseudo_collate
+from mmengine.device import get_device
+from mmengine.logging import MMLogger
+from mmengine.registry import init_default_scope
+from mmseg.registry import DATASETS, MODELS
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from mmseg_cct.datasets.splits import find_images
+from mmseg_cct.errors import UserError
+from mmseg_cct.inference import load_model
+from mmseg_cct.launch import load_config, require_checkpoint
+from mmseg_cct.pretrained import fetch_pretrained_weights
+
+from .cluster_assumption import (
+    PATCH_SIZE,
+    BoundaryContrast,
+    class_regions,
+    mean_neighbour_distance,
+    upsampled,
+)
+
+PATCHES = f'{PATCH_SIZE}×{PATCH_SIZE} patches'
+ALL = 'all images'
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One image.
+
+    Attributes:
+        name: Stem of its file.
+        image: `(H, W, 3)` uint8, RGB, as large as the network sees it.
+        labels: `(H, W)` class ids, 255 where there is none; None without a mask.
+        distances: By what is compared (patches, or a layer), `(H, W)` mean distances.
+        contrasts: Likewise, boundary against inside; empty without a mask.
+    """
+
+    name: str
+    image: np.ndarray
+    labels: np.ndarray | None
+    distances: dict[str, np.ndarray]
+    contrasts: dict[str, BoundaryContrast]
+
+
+def write_cluster_report(
+    config_file: str,
+    checkpoint: str | None,
+    out: str,
+    *,
+    layers: Sequence[str] = (),
+    images: str | None = None,
+    split: str = 'test',
+    num_images: int = 8,
+    num_pictures: int = 4,
+    boundary_width: int = 5,
+    margin: int = 0,
+    options: dict[str, Any] | None = None,
+    device: str | None = None,
+) -> list[Path]:
+    """Analyses images and writes `clusters.png` and, where there are masks, the ratios.
+
+    Args:
+        config_file: The config of the model.
+        checkpoint: Its weights; None takes the pretrained ones that the config names.
+        out: Folder for the results.
+        layers: Modules of the model, by dotted name; by default backbone and, with a checkpoint,
+            the neck, whose last output is z.
+        images: Folder of images without masks, or an image; None takes the config's data set.
+        split: Which: 'test' or 'val'.
+        num_images: Number of images, evenly spaced over the set.
+        num_pictures: Number of them in the figure.
+        boundary_width: See `class_regions`.
+        margin: Pixels along the border of the image that the ratios leave out: where feature maps
+            are small, the zero padding of convolutions is what features show there.
+        options: Settings of the config to override, by dotted key.
+        device: Where to compute; by default the first GPU where there is one.
+
+    Returns:
+        The files: the figure; with masks also `clusters.csv` and `clusters.md`.
+    """
+    config = load_config(config_file, options or {})
+    init_default_scope(config.get('default_scope', 'mmseg'))
+    items, palette = _find_items(config, config_file, images, split, num_images)
+    model = _build_model(config, checkpoint, device)
+    if not layers:  # without a checkpoint the neck is random
+        with_neck = checkpoint is not None and getattr(model, 'with_neck', False)
+        layers = ['neck', 'backbone'] if with_neck else ['backbone']
+    modules = {name: _find_module(model, name) for name in layers}
+
+    analyses: list[Analysis] = []
+    contrasts: dict[str, dict[str, BoundaryContrast]] = {}
+    for item in tqdm(items, total=len(items), unit='image'):
+        analysis = analyze(model, item, modules, boundary_width, margin)
+        if analysis.contrasts:
+            contrasts[analysis.name] = analysis.contrasts
+        if len(analyses) < num_pictures:
+            analyses.append(analysis)
+
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / 'clusters.png']
+    plot_maps(analyses, palette).savefig(files[0], dpi=100)
+    if contrasts:
+        everything = list(contrasts.values())
+        contrasts[ALL] = {
+            name: sum((each[name] for each in everything), BoundaryContrast())
+            for name in everything[0]
+        }
+        files += [folder / 'clusters.csv', folder / 'clusters.md']
+        _write_csv(files[1], contrasts)
+        files[2].write_text(ratio_table(contrasts), encoding='utf-8')
+    return files
+
+
+@torch.no_grad()
+def analyze(model: Any, item: dict, modules: Mapping[str, nn.Module],
+            boundary_width: int = 5, margin: int = 0) -> Analysis:
+    """Computes the distances of one image.
+
+    Args:
+        model: A segmentor in evaluation mode.
+        item: What the test pipeline gives.
+        modules: By name, the modules whose output to look at.
+        boundary_width: See `class_regions`.
+        margin: See `write_cluster_report`.
+
+    Returns:
+        The analysis.
+    """
+    image, sample = item['inputs'], item['data_samples']
+    data = model.data_preprocessor(pseudo_collate([item]), training=False)
+    with _outputs_of(modules) as outputs:
+        model(data['inputs'], data['data_samples'], mode='tensor')
+
+    height, width = image.shape[-2:]
+    padded = data['inputs'].shape[-2:]  # right and below
+    pixels = image.to(data['inputs'].device, torch.float32) / 255
+    distances = {PATCHES: mean_neighbour_distance([pixels], PATCH_SIZE)}
+    for name in modules:
+        features = _feature_map(name, outputs)
+        parts = (part[:, :height, :width] for part in upsampled(features, padded))
+        distances[name] = mean_neighbour_distance(parts)
+
+    labels, contrasts = None, {}
+    if 'gt_sem_seg' in sample:
+        labels = _resize_labels(sample.gt_sem_seg.data[0], (height, width))
+        inner = slice(margin, height - margin), slice(margin, width - margin)
+        regions = [region[inner].to(pixels.device)
+                   for region in class_regions(labels, boundary_width)]
+        contrasts = {
+            name: BoundaryContrast.of(values[inner], *regions)
+            for name, values in distances.items()
+        }
+    return Analysis(
+        Path(sample.img_path).stem,
+        image.numpy().transpose(1, 2, 0)[..., ::-1],
+        None if labels is None else labels.numpy(),
+        {name: values.cpu().numpy() for name, values in distances.items()},
+        contrasts)
+
+
+def ratio_table(contrasts: Mapping[str, Mapping[str, BoundaryContrast]]) -> str:
+    """Writes the ratios as a Markdown table.
+
+    Args:
+        contrasts: By image and by what is compared.
+
+    Returns:
+        The table, one row per image.
+    """
+    names = list(next(iter(contrasts.values())))
+    lines = [
+        'Mean distance to the 8 neighbours on class boundaries over that inside classes:', '',
+        f'| image | {" | ".join(names)} |', f'| --- |{" ---: |" * len(names)}'
+    ]
+    for image, row in contrasts.items():
+        lines.append(f'| {image} | {" | ".join(f"{row[name].ratio:.2f}" for name in names)} |')
+    return '\n'.join(lines) + '\n'
+
+
+def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:
+    """Shows each image, its labels and its maps, dark where the distance is large.
+
+    Args:
+        analyses: The images, one row each.
+        palette: `(256, 3)` colours of the class ids, RGB uint8.
+
+    Returns:
+        The figure, under each map its ratio.
+    """
+    rows = []
+    for analysis in analyses:
+        pictures: dict[str, Any] = {'image': analysis.image}
+        if analysis.labels is not None:
+            pictures['labels'] = palette[analysis.labels]
+        rows.append({**pictures, **analysis.distances})
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    height, width = analyses[0].image.shape[:2]
+    side = 3.0
+    figure = Figure(figsize=(side * len(names), (side * height / width + 0.3) * len(rows)),
+                    layout='constrained')
+    grid = figure.subplots(len(rows), len(names), squeeze=False)
+    for line, row, analysis in zip(grid, rows, analyses):
+        for axes, name in zip(line, names):
+            axes.set_xticks([])
+            axes.set_yticks([])
+            if name in analysis.distances:
+                low, high = np.percentile(row[name], [1, 99])  # a few pixels outshine the rest
+                axes.imshow(row[name], cmap='gray_r', vmin=low, vmax=high)
+            elif name in row:
+                axes.imshow(row[name], interpolation='nearest')
+            if name in analysis.contrasts:
+                axes.set_xlabel(f'boundary / inside {analysis.contrasts[name].ratio:.2f}')
+    for axes, name in zip(grid[0], names):
+        axes.set_title(name)
+    return figure
+
+
+def _find_items(config: Config, config_file: str, images: str | None, split: str,
+                num_images: int) -> tuple['_Items', np.ndarray]:
+    """The items of the test pipeline, and the colours of the class ids."""
+    key = f'{split}_dataloader'
+    settings = (config.get(key) or {}).get('dataset')
+    if settings is None:
+        raise UserError(f'{config_file}: no {key}.dataset; expected one, for its pipeline')
+    palette = np.full((256, 3), 255, np.uint8)
+    if images is not None:
+        path = Path(images)
+        files = [path] if path.is_file() else list(find_images(images).values())
+        steps = [step for step in settings.pipeline if step.type != 'LoadAnnotations']
+        pipeline = Compose(steps)
+        return _Items(files, lambda file: pipeline(dict(img_path=str(file), seg_fields=[])),
+                      num_images), palette
+    try:
+        dataset = DATASETS.build(copy.deepcopy(settings))
+        dataset.full_init()
+    except OSError as error:
+        raise UserError(f'{config_file}: {key}.dataset: {error}; expected the data there, or '
+                        '--images FOLDER') from error
+    if colours := dataset.metainfo.get('palette'):
+        palette[:len(colours)] = colours
+    return _Items(range(len(dataset)), dataset.__getitem__, num_images), palette
+
+
+class _Items:
+    """Some of a set, evenly spaced (neighbours in a set are often frames of one video)."""
+
+    def __init__(self, keys: Sequence, load: Any, count: int) -> None:
+        chosen = np.linspace(0, len(keys) - 1, min(count, len(keys))).round().astype(int)
+        self.keys = [keys[index] for index in chosen]
+        self.load = load
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[dict]:
+        return map(self.load, self.keys)
+
+
+def _build_model(config: Config, checkpoint: str | None, device: str | None) -> Any:
+    if checkpoint is not None:
+        require_checkpoint(checkpoint)
+        return load_model(config, checkpoint, device)
+    fetch_pretrained_weights(config.model)
+    # `init_weights` reports on every parameter otherwise
+    MMLogger.get_instance('analyze_clusters', log_level='WARNING')
+    model = MODELS.build(config.model)
+    model.init_weights()
+    return model.to(device or get_device()).eval()
+
+
+def _find_module(model: nn.Module, name: str) -> nn.Module:
+    modules = dict(model.named_modules())
+    if name not in modules or not name:
+        near = [known for known in modules if known.startswith(name.split('.')[0])][1:9]
+        hint = ', '.join(near or [known for known, _ in model.named_children()])
+        raise UserError(f'--layers {name}: the model has no such module; expected a name like '
+                        f'{hint}')
+    return modules[name]
+
+
+@contextmanager
+def _outputs_of(modules: Mapping[str, nn.Module]) -> Iterator[dict[str, Any]]:
+    """Collects what modules give while the body runs."""
+    outputs: dict[str, Any] = {}
+
+    def collect(name: str) -> Any:
+        return lambda module, args, output: outputs.__setitem__(name, output)
+
+    handles = [module.register_forward_hook(collect(name)) for name, module in modules.items()]
+    try:
+        yield outputs
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _feature_map(name: str, outputs: Mapping[str, Any]) -> Tensor:
+    """The last map of what a module gave, `(D, h, w)`."""
+    if name not in outputs:
+        raise UserError(f'--layers {name}: does not run when the model predicts; expected a module '
+                        'of backbone, neck or main decoder')
+    output = outputs[name]
+    while isinstance(output, (tuple, list)):
+        output = output[-1]
+    if not isinstance(output, Tensor) or output.dim() != 4:
+        shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+        raise UserError(f'--layers {name}: gives {shape}; expected a feature map (1, D, h, w)')
+    return output[0]
+
+
+def _write_csv(file: Path, contrasts: Mapping[str, Mapping[str, BoundaryContrast]]) -> None:
+    with file.open('w', newline='', encoding='utf-8') as stream:
+        writer = csv.writer(stream)
+        writer.writerow(['image', 'map', 'boundary', 'inside', 'ratio'])
+        for image, row in contrasts.items():
+            for name, contrast in row.items():
+                values = (contrast.boundary_mean, contrast.inside_mean, contrast.ratio)
+                writer.writerow([image, name, *(f'{value:.6g}' for value in values)])
+
+
+def _resize_labels(labels: Tensor, size: tuple[int, int]) -> Tensor:
+    """Nearest resizing; pipelines load masks after the resize, at their own size."""
+    resized = nn.functional.interpolate(labels[None, None].float(), size, mode='nearest-exact')
+    return resized[0, 0].long()

@@ -1,0 +1,124 @@
+"""The ramps and the learning rate that a config will train with, before it trains."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from matplotlib.figure import Figure
+from mmengine.config import Config
+from mmengine.registry import HOOKS, PARAM_SCHEDULERS, init_default_scope
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.hooks import RampUpHook
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A value over the training.
+
+    Attributes:
+        panel: What it is: an attribute of the model, or the learning rate.
+        label: Which of several in the panel.
+        values: One per iteration.
+    """
+
+    panel: str
+    label: str
+    values: list[float]
+
+
+def planned_curves(config: Config) -> list[Curve]:
+    """Evaluates everything that changes with the iteration.
+
+    Args:
+        config: A config for training by iterations.
+
+    Returns:
+        The curve of every `RampUpHook`, then the learning rate of each group of parameters.
+
+    Raises:
+        UserError: If the config names no number of iterations.
+    """
+    init_default_scope(config.get('default_scope', 'mmseg'))
+    max_iters = (config.get('train_cfg') or {}).get('max_iters')
+    if not max_iters:
+        raise UserError(f'{config.filename}: no train_cfg.max_iters; expected a config that trains '
+                        'by iterations')
+    return _ramps(config, max_iters) + _learning_rates(config, max_iters)
+
+
+def plot_curves(curves: Sequence[Curve]) -> Figure:
+    """Draws the curves, one panel per attribute.
+
+    Args:
+        curves: The curves, all of one length.
+
+    Returns:
+        The figure.
+    """
+    panels = list(dict.fromkeys(curve.panel for curve in curves))
+    figure = Figure(figsize=(8, 2.2 * len(panels)), layout='constrained')
+    grid = figure.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
+    for axes, panel in zip(grid, panels):
+        for curve in curves:
+            if curve.panel == panel:
+                axes.plot(curve.values, label=curve.label)
+        axes.set_title(panel, fontsize=10)
+        axes.margins(x=0.01)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    grid[-1].set_xlabel('iteration')
+    return figure
+
+
+def _ramps(config: Config, max_iters: int) -> list[Curve]:
+    curves = []
+    for settings in [*(config.get('default_hooks') or {}).values(),
+                     *(config.get('custom_hooks') or [])]:
+        kind = settings and settings.get('type')
+        kind = HOOKS.get(kind) if isinstance(kind, str) else kind
+        if not (isinstance(kind, type) and issubclass(kind, RampUpHook)):
+            continue
+        hook = HOOKS.build(settings)
+        values = [hook.value_at(t, max_iters) for t in range(max_iters)]
+        label = (f'{hook.schedule.__name__}, {hook.start:g} to {hook.end:g} in '
+                 f'{round(hook.length * max_iters)} iterations')
+        curves.append(Curve(hook.attribute, label, values))
+    return curves
+
+
+def _learning_rates(config: Config, max_iters: int) -> list[Curve]:
+    """Steps the config's schedulers on an optimiser with a parameter for each rate."""
+    wrapper = config.get('optim_wrapper') or {}
+    rate = (wrapper.get('optimizer') or {}).get('lr')
+    if rate is None:
+        raise UserError(f'{config.filename}: no optim_wrapper.optimizer.lr; expected a learning '
+                        'rate')
+    labels = {1.0: 'all parameters'}
+    for name, settings in (wrapper.get('paramwise_cfg') or {}).get('custom_keys', {}).items():
+        factor = settings.get('lr_mult', 1.0)
+        if factor != 1:
+            labels[1.0] = 'other parameters'
+            labels[factor] = f'{labels[factor]}, {name}' if factor in labels else name
+    optimizer = torch.optim.SGD(
+        [dict(params=[torch.nn.Parameter(torch.zeros(()))], lr=rate * m) for m in labels],
+        lr=rate, momentum=0.9)
+
+    schedulers = config.get('param_scheduler') or []
+    schedulers = schedulers if isinstance(schedulers, list) else [schedulers]
+    built = [
+        PARAM_SCHEDULERS.build(
+            {**settings, 'end': settings.get('end', max_iters)},
+            default_args=dict(optimizer=optimizer)) for settings in schedulers
+        # by epochs nothing changes in a training by iterations
+        if not settings.get('by_epoch', True)
+    ]
+    values: list[list[float]] = [[] for _ in labels]
+    for _ in range(max_iters):
+        for group, history in zip(optimizer.param_groups, values):
+            history.append(group['lr'])
+        optimizer.step()
+        for scheduler in built:
+            scheduler.step()
+    return [Curve('learning rate', label, history)
+            for label, history in zip(labels.values(), values)]

@@ -1,0 +1,90 @@
+#!/usr/bin/env python
+"""Shows where in a network the cluster assumption holds, as in section 3.1 of the paper.
+
+For 20×20 patches of the input and for hidden features upsampled to the image's size it draws the
+mean distance to the 8 neighbours beside image and labels (DIR/clusters.png), and measures the ratio
+of the distance on class boundaries to that inside classes, per image and over all (DIR/clusters.csv
+and clusters.md). The larger it is, the better do low-density regions lie on class boundaries.
+Without masks (--images) there are maps alone.
+
+Examples:
+    python tools/analyze_clusters.py CONFIG CHECKPOINT --out work_dirs/clusters
+    python tools/analyze_clusters.py CONFIG --layers backbone.layer1 backbone.layer4 --out DIR
+    python tools/analyze_clusters.py CONFIG CHECKPOINT --images photos --out DIR
+"""
+
+import argparse
+
+from mmengine.config import DictAction
+
+from mmseg_cct.analysis.cluster_report import write_cluster_report
+from mmseg_cct.errors import user_errors_as_one_line
+
+
+def _positive(value: str) -> int:
+    number = int(value)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f'{value}; expected 1 or more')
+    return number
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('config', help='config of the model')
+    parser.add_argument(
+        'checkpoint', nargs='?',
+        help='its weights; by default the pretrained ones that the config names',
+    )  # fmt: skip
+    parser.add_argument('--out', required=True, metavar='DIR', help='folder of the results')
+    parser.add_argument(
+        '--layers', nargs='+', default=[], metavar='NAME',
+        help='modules of the model, by dotted name; of several outputs the last is taken (default: '
+        'backbone and, with a checkpoint, neck, which gives z)',
+    )  # fmt: skip
+    parser.add_argument('--images', metavar='PATH', help='an image or a folder, without masks')
+    parser.add_argument(
+        '--split', choices=['test', 'val'], default='test',
+        help="which of the config's data sets (default: test)",
+    )  # fmt: skip
+    parser.add_argument(
+        '--num-images', type=_positive, default=8,
+        help='images to analyse, evenly spaced over the set (default: 8)',
+    )  # fmt: skip
+    parser.add_argument(
+        '--pictures', type=_positive, default=4, help='how many of them to draw (default: 4)'
+    )
+    parser.add_argument(
+        '--boundary-width', type=_positive, default=5, metavar='PIXELS',
+        help='a location is on a boundary if two classes lie within so many pixels (default: 5)',
+    )  # fmt: skip
+    parser.add_argument(
+        '--margin', type=int, default=0, metavar='PIXELS',
+        help='border of the image that the ratios leave out, for maps in which the zero padding of '
+        'convolutions shows (default: 0)',
+    )  # fmt: skip
+    parser.add_argument('--device', help='by default the first GPU where there is one')
+    parser.add_argument(
+        '--cfg-options', nargs='+', action=DictAction, default={}, metavar='KEY=VALUE',
+        help='settings of the config to override',
+    )  # fmt: skip
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Analyses what the command line asks for."""
+    args = parse_args()
+    with user_errors_as_one_line():
+        files = write_cluster_report(
+            args.config, args.checkpoint, args.out,
+            layers=args.layers, images=args.images, split=args.split, num_images=args.num_images,
+            num_pictures=args.pictures, boundary_width=args.boundary_width,
+            margin=args.margin, options=args.cfg_options, device=args.device,
+        )  # fmt: skip
+    print(f'wrote {", ".join(map(str, files))}')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,45 @@
+#!/usr/bin/env python
+"""Draws every ramp and the learning rate of a config over its training, without training.
+
+Example:
+    python tools/plot_ramps.py configs/cct/cct_r50_voc_1464.py --out ramps.png
+"""
+
+import argparse
+from pathlib import Path
+
+from mmengine.config import DictAction
+
+from mmseg_cct.analysis.ramps import planned_curves, plot_curves
+from mmseg_cct.errors import user_errors_as_one_line
+from mmseg_cct.launch import load_config
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('config', help='config of a training')
+    parser.add_argument('--out', required=True, metavar='FILE', help='the picture, a PNG')
+    parser.add_argument(
+        '--cfg-options', nargs='+', action=DictAction, default={}, metavar='KEY=VALUE',
+        help='settings of the config to override, as in train_cfg.max_iters=2000',
+    )  # fmt: skip
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Draws the picture that the command line asks for."""
+    args = parse_args()
+    with user_errors_as_one_line():
+        config = load_config(args.config, args.cfg_options)
+        figure = plot_curves(planned_curves(config))
+        out = Path(args.out).with_suffix('.png')
+        out.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(out, dpi=100)
+    print(f'wrote {out}')
+
+
+if __name__ == '__main__':
+    main()
