@@ -19,6 +19,12 @@ def pytest_addoption(parser):
         default=os.environ.get('MMSEG_CCT_DATA_ROOT', str(PROJECT / 'data')),
         help='folder with real data sets (camvid, ...); tests on absent data are skipped',
     )
+    parser.addoption(
+        '--reference',
+        default=os.environ.get('MMSEG_CCT_REFERENCE'),
+        help="clone of the authors' public code (github.com/yassouali/CCT, commit 65d4e5b); tests "
+        'that run it are skipped without one',
+    )
 
 
 @pytest.fixture(scope='session', autouse=True)
