@@ -1,0 +1,20 @@
+import pytest
+
+
+def test_publishes_and_exports(tiny, tiny_cct, tmp_path, capsys):
+    pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
+    arguments = tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx', '--torchscript'
+    capsys.readouterr()
+    tiny.run('publish_model', *arguments, '--size', 40, 48)
+    lines = capsys.readouterr().out.splitlines()
+    (published, onnx, torchscript) = [
+        next(tmp_path.glob(f'cct-*.{kind}')) for kind in ('pth', 'onnx', 'pt')]
+    assert published.stem == onnx.stem == torchscript.stem
+    assert lines[0].startswith(f'{published}: 0.')
+    assert lines[-2].startswith(f'{onnx}: within ') and lines[-1].startswith(f'{torchscript}: ')
+
+    with pytest.raises(SystemExit) as stop:
+        tiny.run('publish_model', *arguments, '--config', tiny_cct.config, '--size', 40, 47)
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        'error: --size 40 47: expected multiples of 8, the stride of the network')
