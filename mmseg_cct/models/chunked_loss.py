@@ -5,25 +5,27 @@ predictions of one chunk of positions, their loss and its gradients can be compu
 before the next chunk: nothing of size K×N×C×H×W ever exists. What is kept are the gradients with
 respect to the projected features and the decoders' parameters.
 
-Shapes: `K` decoders, `C` classes, `P` feature positions, `p` positions of a chunk, `n` chunks, `R`
-and `Q` sub-pixels (see `subpixel.py`).
+Shapes: `K` decoders, `C` classes, `P` feature positions, `p` positions of a chunk, `R` and `Q`
+sub-pixels (see `subpixel.py`).
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from .chunking import Chunking, split_positions
+from .chunking import Chunking
 from .decoders import Chain, decode
-from .losses import PixelTerm
+from .losses import PixelTargets, PixelTerm
 from .losses.pixel_term import Distance
+from .subpixel import subpixel_chunks
 
-# per term: target (..., R, Q), pixel_weight (R, Q), factor (), decoders (k,) or None
-TermTensors = tuple[Tensor, Tensor, Tensor, Tensor | None]
+# per term: labels (1, R, Q) or None, pixel_weight (1, R, Q), factor (), decoders (k,) or None
+TermTensors = tuple[Tensor | None, Tensor, Tensor, Tensor | None]
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class ChunkLoss:
     final_activation: bool
 
     def __call__(self, projected: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor],
+                 main_logits: Tensor,
                  terms: Sequence[TermTensors]) -> tuple[tuple, tuple[Tensor, ...]]:
         """Computes gradients and values.
 
@@ -46,6 +49,7 @@ class ChunkLoss:
             projected: `(K, C, p)`.
             weights: `(K, 4C, C)` per level.
             biases: `(K, 4C, 1)` per level.
+            main_logits: `(C, R, Q)`, the main decoder's.
             terms: The tensors of each term.
 
         Returns:
@@ -53,13 +57,15 @@ class ChunkLoss:
             arguments, and for each term Σ_pixel pixel_weight · distance by decoder, `(K,)`.
         """
 
+        probabilities = _at_least_float32(main_logits).softmax(0)
+
         def total(projected, weights, biases):
-            seg_logits = decode(projected, Chain(weights, biases, self.final_activation))
-            if seg_logits.dtype in (torch.float16, torch.bfloat16):
-                seg_logits = seg_logits.float()
+            chain = Chain(weights, biases, self.final_activation)
+            seg_logits = _at_least_float32(decode(projected, chain))
             values = []
-            for distance, (target, pixel_weight, _, decoders) in zip(self.distances, terms):
+            for distance, (labels, pixel_weight, _, decoders) in zip(self.distances, terms):
                 rows = seg_logits if decoders is None else seg_logits[decoders]
+                target = probabilities if labels is None else labels
                 values.append((distance(rows, target) * pixel_weight).sum((1, 2)))
             weighted = [factor * value.sum() for value, (_, _, factor, _) in zip(values, terms)]
             return sum(weighted), tuple(values)
@@ -67,44 +73,59 @@ class ChunkLoss:
         return torch.func.grad(total, argnums=(0, 1, 2), has_aux=True)(projected, weights, biases)
 
 
+def _at_least_float32(seg_logits: Tensor) -> Tensor:
+    return seg_logits.float() if seg_logits.dtype in (torch.float16, torch.bfloat16) else seg_logits
+
+
 class _ChunkedLoss(torch.autograd.Function):
     """Σ over chunks of `ChunkLoss`, with the gradients at hand when backward comes."""
 
     @staticmethod
-    def forward(ctx: Any, step: Callable, chunks_of_terms: Sequence[Sequence[TermTensors]],
-                scale: Tensor, num_levels: int, chunks: Tensor, *parameters: Tensor) -> tuple:
+    def forward(ctx: Any, step: Callable, targets: Iterable[tuple[Tensor, list[TermTensors]]],
+                scale: Tensor, together: int, size: int, num_levels: int, projected: Tensor,
+                *parameters: Tensor) -> tuple:
         """Runs all chunks.
 
         Args:
             ctx: Autograd's context.
             step: A `ChunkLoss`, maybe compiled.
-            chunks_of_terms: For each chunk the `TermTensors` of every term.
+            targets: For each chunk the main decoder's logits and the tensors of every term.
             scale: 0-dimensional factor, taken out of the terms' factors: in the chunks gradients
                 are of the order of 1, which float16 can hold.
+            together: Decoders that a step takes, a divisor of K.
+            size: p, positions that a step takes.
             num_levels: L.
-            chunks: `(n, K, C, p)`; its memory then holds its gradient.
+            projected: `(K, C, P)`; its memory then holds its gradient.
             *parameters: L weights, then L biases.
 
         Returns:
             The total loss and, for each term, its sums by decoder (not differentiable).
         """
-        weights, biases = parameters[:num_levels], parameters[num_levels:]
         grads = [torch.zeros_like(parameter) for parameter in parameters]
-        sums: tuple[Tensor, ...] | None = None
-        with torch.autocast(chunks.device.type, enabled=False):
-            for chunk, terms in zip(chunks, chunks_of_terms):
-                (grad, *chunk_grads), values = step(chunk, weights, biases, terms)
-                chunk.copy_(grad)  # the features are done with: their gradient takes their place
-                for total, chunk_grad in zip(grads, itertools.chain(*chunk_grads)):
-                    total += chunk_grad
-                sums = values if sums is None else tuple(map(torch.add, sums, values))
-        assert sums is not None
-        factors = [factor for _, _, factor, _ in chunks_of_terms[0]]
-        loss = scale * sum(factor * value.sum() for factor, value in zip(factors, sums))
-        ctx.gradients = (chunks, *grads)
+        # by group of decoders: parameters, their gradients, and the terms' sums
+        starts = range(0, len(projected), together)
+        groups = [[tensor[i:i + together] for tensor in parameters] for i in starts]
+        group_grads = [[grad[i:i + together] for grad in grads] for i in starts]
+        sums: list = [None] * len(groups)
+        with torch.autocast(projected.device.type, enabled=False):
+            for chunk, (main_logits, terms) in zip(projected.split(size, -1), targets):
+                rest = size - chunk.shape[-1]  # of the last chunk; its pixels have weight 0
+                for i, part in enumerate(chunk.split(together)):
+                    (grad, *part_grads), values = step(
+                        F.pad(part, (0, rest)).contiguous(), groups[i][:num_levels],
+                        groups[i][num_levels:], main_logits, terms)
+                    # the features are done with: their gradient takes their place
+                    part.copy_(grad[..., :size - rest])
+                    for total, part_grad in zip(group_grads[i], itertools.chain(*part_grads)):
+                        total += part_grad
+                    sums[i] = values if sums[i] is None else tuple(map(torch.add, sums[i], values))
+        by_term = [torch.cat(parts) for parts in zip(*sums)]
+        factors = [factor for _, _, factor, _ in terms]
+        loss = scale * sum(factor * value.sum() for factor, value in zip(factors, by_term))
+        ctx.gradients = (projected, *grads)
         ctx.scale = scale
-        ctx.mark_non_differentiable(*sums)
-        return loss, *sums
+        ctx.mark_non_differentiable(*by_term)
+        return loss, *by_term
 
     @staticmethod
     def backward(ctx, grad_total, *_):
@@ -120,41 +141,50 @@ class _ChunkedLoss(torch.autograd.Function):
         factor = grad_total * ctx.scale
         gradients = [gradient.mul_(factor) for gradient in ctx.gradients]
         ctx.gradients = None
-        return None, None, None, None, *gradients
+        return None, None, None, None, None, None, *gradients
 
 
-def chunked_loss(chunks: Tensor, chain: Chain, terms: list[PixelTerm],
-                 chunking: Chunking) -> tuple[Tensor, list[Tensor]]:
+def chunked_loss(projected: Tensor, chain: Chain, terms: Sequence[PixelTerm],
+                 targets: PixelTargets, chunking: Chunking) -> tuple[Tensor, list[Tensor]]:
     """The weighted sum of loss terms on the predictions of K decoders.
 
     Args:
-        chunks: `(n, K, C, p)`, projected perturbed features, cut by `CollectChunks`; the decoders
-            compute in its type. Its memory is used up: it holds its gradient afterwards.
+        projected: `(K, C, P)`, projected perturbed features; the decoders compute in its type. Its
+            memory is used up: it holds its gradient afterwards.
         chain: The decoders' sub-pixel convolutions.
-        terms: The losses, on the same positions. The list is emptied: a term's target is a copy of
-            the main prediction, and it is let go once it is cut into chunks.
-        chunking: Whether to compile.
+        terms: The losses.
+        targets: What they compare with.
+        chunking: How large a chunk is, and whether to compile.
 
     Returns:
-        The total loss, Σ ω · term, differentiable with respect to `chunks` and the chain; and each
-        term's value by decoder, unweighted and detached: their sum is the term.
+        The total loss, Σ ω · term, differentiable with respect to `projected` and the chain; and
+        each term's value by decoder, unweighted and detached: their sum is the term.
     """
-    distances, scales = tuple(term.distance for term in terms), [term.scale for term in terms]
     # Σ over decoders and pixels of gradients of order 1, so this brings the mean back
-    scale = scales[0]
-    split = []
-    while terms:
-        split.append(_split_term(terms.pop(0), scale, chunks.shape[-1]))
-    step = chunking.prepare(ChunkLoss(distances, chain.final_activation), chunks.device)
-    loss, *sums = _ChunkedLoss.apply(step, list(zip(*split)), scale.float(), len(chain.weights),
-                                     chunks, *chain.weights, *chain.biases)
-    return loss, [value * scale.to(value) for value, scale in zip(sums, scales)]
+    scale = terms[0].scale
+    divisible = all(term.decoders is None for term in terms)
+    together, size = chunking.shape(projected, targets.stride, divisible)
+    step = chunking.prepare(
+        ChunkLoss(tuple(term.distance for term in terms), chain.final_activation),
+        projected.device)
+    loss, *sums = _ChunkedLoss.apply(
+        step, _cut_targets(targets, terms, scale, size), scale.float(), together, size,
+        len(chain.weights), projected, *chain.weights, *chain.biases)
+    return loss, [value * term.scale.to(value) for value, term in zip(sums, terms)]
 
 
-def _split_term(term: PixelTerm, scale: Tensor, size: int) -> list[TermTensors]:
-    """The tensors of a term for each chunk."""
-    targets = split_positions(term.target.flatten(-2), size).flatten(-2)
-    pixel_weights = split_positions(term.pixel_weight.flatten(-2), size).flatten(-2)
-    factor = (term.loss_weight * term.scale / scale).to(pixel_weights.dtype)
-    return [(target, weight, factor, term.decoders)
-            for target, weight in zip(targets, pixel_weights)]
+def _cut_targets(targets: PixelTargets, terms: Sequence[PixelTerm], scale: Tensor,
+                 size: int) -> Iterator[tuple[Tensor, list[TermTensors]]]:
+    """The main decoder's logits and the tensors of every term, for one chunk after the other."""
+
+    def cut(pixels: Tensor | None) -> Iterator[Tensor | None]:
+        if pixels is None:
+            return itertools.repeat(None)
+        return subpixel_chunks(pixels, targets.stride, size, targets.positions)
+
+    factors = [(term.loss_weight * term.scale / scale).to(term.pixel_weight.dtype)
+               for term in terms]
+    tensors = [zip(cut(term.labels), cut(term.pixel_weight)) for term in terms]
+    for main_logits, *of_terms in zip(cut(targets.seg_logits), *tensors):
+        yield main_logits, [(labels, weight, factor, term.decoders)
+                            for (labels, weight), factor, term in zip(of_terms, factors, terms)]

@@ -13,88 +13,28 @@ import torch
 import torch.nn.functional as F
 from mmengine.logging import print_log
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 # Bytes of the largest temporary, one chunk's logits. On a CPU a chunk that nearly stays in the
 # second-level caches is worth more than few chunks; on a GPU few launches are.
 CPU_MEMORY_BUDGET = 8 * 2**20
 GPU_MEMORY_BUDGET = 512 * 2**20
-# With many decoders or classes the default budget would leave a handful of positions per chunk, and
-# every chunk reads all weights.
-MIN_POSITIONS = 16
+# Every chunk reads the weights of its decoders. Where many decoders or classes would leave fewer
+# positions than this, a chunk takes a part of the decoders.
+MIN_POSITIONS = 32
 
 
-def num_chunks(num_positions: int, size: int) -> int:
-    """How many chunks of `size` positions hold `num_positions`."""
-    return -(-num_positions // size)
-
-
-def fill_chunks(chunks: Tensor, maps: Tensor) -> None:
-    """Cuts the last axis into chunks; the last chunk is filled up with zeros.
-
-    Args:
-        chunks: `(ceil(P / p), ..., p)`, written to.
-        maps: `(..., P)`.
-    """
-    size = chunks.shape[-1]
-    full, rest = divmod(maps.shape[-1], size)
-    chunks[:full] = maps[..., :full * size].unflatten(-1, (full, size)).movedim(-2, 0)
-    if rest:
-        chunks[-1] = F.pad(maps[..., full * size:], (0, size - rest))
-
-
-def split_positions(maps: Tensor, size: int) -> Tensor:
-    """`fill_chunks` into new memory.
+def split_positions(maps: Tensor, size: int) -> list[Tensor]:
+    """Cuts the last axis into chunks; the last one is filled up with zeros.
 
     Args:
         maps: `(..., P)`.
         size: p, positions per chunk.
 
     Returns:
-        `(ceil(P / p), ..., p)`, contiguous.
+        ceil(P / p) contiguous tensors `(..., p)`.
     """
-    chunks = maps.new_empty(num_chunks(maps.shape[-1], size), *maps.shape[:-1], size)
-    fill_chunks(chunks, maps)
-    return chunks
-
-
-def join_positions(chunks: Tensor, num_positions: int) -> Tensor:
-    """Undoes `split_positions`.
-
-    Args:
-        chunks: `(n, ..., p)`.
-        num_positions: P.
-
-    Returns:
-        `(..., P)`.
-    """
-    return chunks.movedim(0, -2).flatten(-2)[..., :num_positions]
-
-
-class CollectChunks(torch.autograd.Function):
-    """The projected features of all perturbations as one tensor of chunks: one copy each way."""
-
-    @staticmethod
-    def forward(ctx: Any, size: int, dtype: torch.dtype, *projected: Tensor) -> Tensor:
-        """`(k, N, C, S)` of each perturbation to `(n, K, C, p)` of the given size p and type."""
-        _, num_images, num_classes, num_positions = projected[0].shape
-        ctx.num_images, ctx.num_positions = num_images, num_images * num_positions
-        ctx.parts = [(len(part), part.dtype) for part in projected]
-        chunks = projected[0].new_empty(
-            num_chunks(ctx.num_positions, size),
-            sum(map(len, projected)), num_classes, size, dtype=dtype)
-        for view, part in zip(chunks.split([len(part) for part in projected], 1), projected):
-            fill_chunks(view, part.transpose(1, 2).flatten(2))
-        return chunks
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple:
-        """Gives each perturbation its gradient."""
-        views = grad.split([length for length, _ in ctx.parts], 1)
-        return None, None, *(
-            join_positions(view, ctx.num_positions).unflatten(2, (ctx.num_images, -1))
-            .transpose(1, 2).to(dtype) for view, (_, dtype) in zip(views, ctx.parts))
+    return [F.pad(chunk, (0, size - chunk.shape[-1])).contiguous()
+            for chunk in maps.split(size, -1)]
 
 
 class Chunking:
@@ -109,25 +49,30 @@ class Chunking:
         self.memory_budget = memory_budget
         self.compile = compile
 
-    def size(self, projected: Tensor, num_decoders: int, num_classes: int, stride: int) -> int:
-        """Positions per chunk: the power of two whose logits fill the budget.
-
-        At least one; at least `MIN_POSITIONS` if the budget is the default one.
+    def shape(self, projected: Tensor, stride: int, divisible: bool = False) -> tuple[int, int]:
+        """Decoders and positions per chunk; all chunks have one shape.
 
         Args:
-            projected: Any tensor on the device.
-            num_decoders: K.
-            num_classes: C.
+            projected: `(K, C, P)`.
             stride: s.
+            divisible: Whether a chunk may take a part of the decoders.
 
         Returns:
-            p.
+            K, or the largest divisor of it that leaves room for `MIN_POSITIONS`; and the power of
+            two of positions whose logits fill the budget, at least one.
         """
+        num_decoders, num_classes, _ = projected.shape
+        fits = self._num_logits(projected) // (num_classes * stride**2)  # decoders × positions
+        together = num_decoders
+        if divisible:
+            together = max((k for k in range(1, num_decoders + 1)
+                            if num_decoders % k == 0 and k * MIN_POSITIONS <= fits), default=1)
+        return together, 1 << max((fits // together).bit_length() - 1, 0)
+
+    def _num_logits(self, projected: Tensor) -> int:
+        """How many float32 logits fill the budget."""
         default = GPU_MEMORY_BUDGET if projected.is_cuda else CPU_MEMORY_BUDGET
-        budget = default if self.memory_budget is None else self.memory_budget
-        fits = budget // (num_decoders * num_classes * stride**2 * 4)
-        smallest = MIN_POSITIONS if self.memory_budget is None else 1
-        return max(1 << max(fits.bit_length() - 1, 0), smallest)
+        return (default if self.memory_budget is None else self.memory_budget) // 4
 
     def prepare(self, function: Callable, device: torch.device) -> Callable:
         """The function, compiled if that is asked for and can be done.

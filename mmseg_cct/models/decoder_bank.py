@@ -1,7 +1,7 @@
 """The K perturbed auxiliary decoders as one module, and the losses on their predictions."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from mmseg_cct.errors import UserError
 
 from .chunked_loss import chunked_loss
-from .chunking import Chunking, CollectChunks
+from .chunking import Chunking
 from .decoders import Chain, DecoderGroup, decode
-from .losses import PixelTargets, PixelTerm
+from .losses import PixelTargets
 from .perturbations import Perturbation, PerturbationContext
-from .subpixel import from_subpixel_layout, icnr_, num_levels, to_subpixel_layout
+from .subpixel import from_subpixel_layout, icnr_, num_levels
 
 
 @MODELS.register_module()
@@ -126,18 +126,19 @@ class PerturbedDecoderBank(BaseModule):
             `loss` = ω_u L_u + ω_w L_w + λ_pw L_pw, and for the log each term unweighted.
         """
         z = features[self.in_index]
-        seg_logits = self._at_decoder_size(seg_logits.detach().float(), z)
+        seg_logits = self._at_decoder_size(seg_logits.detach(), z)
         positions = self._draw_positions(z)
         context = PerturbationContext(z, seg_logits, self._context_ids(data_samples), positions)
 
-        size = self.chunking.size(z, self.num_decoders, self.num_classes, self.stride)
-        chunks = CollectChunks.apply(size, _compute_dtype(z), *self.project(context))
+        projected = self._project_all(context)
+
         losses = dict(consistency=self.loss_consistency, weak_ce=self.loss_weak,
                       pairwise=self.loss_pairwise)
         losses = {name: loss for name, loss in losses.items() if loss is not None}
-        total, values = chunked_loss(
-            chunks, self.chain,
-            self._terms(losses.values(), seg_logits, data_samples, positions), self.chunking)
+        targets = PixelTargets(seg_logits, self._pseudo_labels(seg_logits, data_samples),
+                               self.num_decoders, self.stride, positions)
+        terms = [loss.term(targets) for loss in losses.values()]
+        total, values = chunked_loss(projected, self.chain, terms, targets, self.chunking)
         return dict(loss=total, **{name: value.sum() for name, value in zip(losses, values)})
 
     def forward(self, features: Sequence[Tensor], seg_logits: Tensor,
@@ -155,8 +156,7 @@ class PerturbedDecoderBank(BaseModule):
         z = features[self.in_index]
         context = PerturbationContext(z, self._at_decoder_size(seg_logits.detach(), z),
                                       self._context_ids(data_samples))
-        projected = torch.cat(self.project(context)).transpose(1, 2).flatten(2)
-        decoded = decode(projected.to(_compute_dtype(z)), self.chain)
+        decoded = decode(self._project_all(context), self.chain)
         n, _, h, w = z.shape
         return torch.stack([from_subpixel_layout(d, (n, h, w), self.stride) for d in decoded])
 
@@ -178,6 +178,12 @@ class PerturbedDecoderBank(BaseModule):
                 projected.append(perturbation.project(features, self.group(chosen), context))
         return projected
 
+    def _project_all(self, context: PerturbationContext) -> Tensor:
+        """`(K, C, N·S)`, in the type of the matrix products."""
+        dtype = _compute_dtype(context.features)
+        parts = [part.transpose(1, 2).to(dtype) for part in self.project(context)]
+        return torch.cat(parts).flatten(2)
+
     def _draw_positions(self, z: Tensor) -> Tensor | None:
         """A random subset of the feature positions, the same in every image; None for all."""
         total = z.shape[-2] * z.shape[-1]
@@ -191,15 +197,6 @@ class PerturbedDecoderBank(BaseModule):
             return seg_logits
         return F.interpolate(seg_logits, size, mode='bilinear', align_corners=False)
 
-    def _terms(self, losses: Iterable[nn.Module], seg_logits: Tensor,
-               data_samples: Sequence[SegDataSample],
-               positions: Tensor | None) -> list[PixelTerm]:
-        """The losses against main prediction and pseudo labels, in sub-pixel layout."""
-        probabilities = to_subpixel_layout(seg_logits, self.stride).softmax(0)
-        labels = self._pseudo_labels(seg_logits, data_samples)
-        targets = PixelTargets(probabilities, labels, self.num_decoders, positions)
-        return [loss.term(targets) for loss in losses]
-
     def _pseudo_labels(self, seg_logits: Tensor,
                        data_samples: Sequence[SegDataSample]) -> Tensor | None:
         if self.loss_weak is None or not all('pseudo_sem_seg' in s for s in data_samples):
@@ -208,7 +205,7 @@ class PerturbedDecoderBank(BaseModule):
         size = seg_logits.shape[-2:]
         if labels.shape[-2:] != size:  # nearest in float: ids below 2²⁴ pass unchanged
             labels = F.interpolate(labels.float(), size, mode='nearest').long()
-        return to_subpixel_layout(labels, self.stride)
+        return labels
 
     def _context_ids(self, data_samples: Sequence[SegDataSample]) -> list[int]:
         """Ids of the context classes, looked up in the class names that the samples carry."""

@@ -8,8 +8,10 @@ Shapes: `N` images, `C` classes, `L` levels, `P = N·h·w` feature positions, `H
 """
 
 import math
+from collections.abc import Iterator
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
@@ -74,6 +76,42 @@ def to_subpixel_layout(pixels: Tensor, stride: int) -> Tensor:
     subpixels = [axis for pair in zip(reversed(dy), reversed(dx)) for axis in pair]
     ordered = split.permute(1, *subpixels, 0, 2, 3 + levels)
     return ordered.reshape(c, min(4, stride**2), -1, n, h * w)
+
+
+def subpixel_chunks(pixels: Tensor, stride: int, size: int,
+                    positions: Tensor | None = None) -> Iterator[Tensor]:
+    """Reorders maps to sub-pixel layout, a chunk of feature positions at a time.
+
+    What is reordered ahead is at most an image, and of the order of a chunk where all positions are
+    asked for.
+
+    Args:
+        pixels: `(N, C, s·h, s·w)`.
+        stride: s, a power of two.
+        size: p, positions per chunk.
+        positions: `(S,)` indices into h·w, taken from every image; None for all.
+
+    Yields:
+        `(C, R, s²/R · p)`; the last chunk is filled up with zeros.
+    """
+    slabs = pixels.split(1)
+    if positions is None:
+        rows = max(size * stride // pixels.shape[-1], 1)
+        slabs = [slab for image in slabs for slab in image.split(rows * stride, 2)]
+    pieces, missing = [], size
+    for slab in slabs:
+        ordered = to_subpixel_layout(slab, stride).squeeze(3)
+        if positions is not None:
+            ordered = ordered[..., positions]
+        while ordered.shape[-1]:
+            pieces.append(ordered[..., :missing])
+            ordered = ordered[..., missing:]
+            missing -= pieces[-1].shape[-1]
+            if not missing:
+                yield torch.cat(pieces, -1).flatten(-2)
+                pieces, missing = [], size
+    if pieces:
+        yield F.pad(torch.cat(pieces, -1), (0, missing)).flatten(-2)
 
 
 def from_subpixel_layout(values: Tensor, size: tuple[int, int, int], stride: int) -> Tensor:

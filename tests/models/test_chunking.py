@@ -5,37 +5,59 @@ import pytest
 import torch
 
 from mmseg_cct.models import chunking
-from mmseg_cct.models.chunking import Chunking, join_positions, split_positions
+from mmseg_cct.models.chunking import Chunking, split_positions
 
 
 @pytest.mark.parametrize(('num_positions', 'size', 'chunks'), [(12, 4, 3), (13, 4, 4), (3, 8, 1),
                                                                (5, 1, 5), (8, 8, 1)])
-def test_split_and_join_round_trip(num_positions, size, chunks):
+def test_split_keeps_the_order_and_fills_up_with_zeros(num_positions, size, chunks):
     maps = torch.rand(2, 3, num_positions)
     split = split_positions(maps, size)
-    assert split.shape == (chunks, 2, 3, size) and split.is_contiguous()
-    assert torch.equal(join_positions(split, num_positions), maps)
-    assert (split[-1, ..., num_positions - (chunks - 1) * size:] == 0).all()  # the padding
-    assert torch.equal(split[0, ..., :1], maps[..., :1])
+    assert len(split) == chunks
+    assert all(chunk.shape == (2, 3, size) and chunk.is_contiguous() for chunk in split)
+    joined = torch.cat(split, -1)
+    assert torch.equal(joined[..., :num_positions], maps)
+    assert (joined[..., num_positions:] == 0).all()
 
 
-def test_size_depends_on_decoders_classes_stride_and_budget_alone():
-    small, large = torch.empty(1, 21, 10), torch.empty(30, 21, 100_000)
+def projected(decoders, classes, num_positions=10):
+    return torch.empty(1).expand(decoders, classes, num_positions)
+
+
+each_size = pytest.mark.parametrize(('decoders', 'classes', 'stride'), [
+    (30, 21, 8), (120, 21, 8), (2, 150, 8), (30, 2, 1), (30, 150, 8), (31, 150, 8)])
+
+
+@each_size
+def test_shape_does_not_depend_on_the_number_of_positions(decoders, classes, stride):
     chunks = Chunking(memory_budget=10**6)
-    assert chunks.size(small, 30, 21, 8) == chunks.size(large, 30, 21, 8)
-    for decoders, classes, stride in ((30, 21, 8), (120, 21, 8), (2, 150, 8), (30, 2, 1)):
-        size = chunks.size(small, decoders, classes, stride)
-        assert size & (size - 1) == 0
-        logits = size * decoders * classes * stride**2 * 4
-        assert logits <= 10**6 < 2 * logits
+    shapes = {chunks.shape(projected(decoders, classes, num_positions), stride, divisible)
+              for num_positions in (1, 10, 100_000) for divisible in (False, True)}
+    assert len(shapes) <= 2
 
 
-def test_size_is_at_least_one_position():
-    assert Chunking(memory_budget=1).size(torch.empty(1), 30, 150, 32) == 1
+@each_size
+@pytest.mark.parametrize('divisible', [False, True])
+@pytest.mark.parametrize('budget', [10**6, 10**7])
+def test_shape_fills_the_budget(decoders, classes, stride, divisible, budget):
+    together, size = Chunking(budget).shape(projected(decoders, classes), stride, divisible)
+    assert size & (size - 1) == 0
+    assert decoders % together == 0
+    logits = size * together * classes * stride**2 * 4
+    assert logits <= budget < 2 * logits or size == 1
+    if not divisible:
+        assert together == decoders
+    elif 1 < together < decoders:  # only to leave room for positions
+        assert size >= chunking.MIN_POSITIONS
+
+
+def test_shape_is_at_least_one_decoder_and_position():
+    assert Chunking(memory_budget=1).shape(projected(30, 150), 32) == (30, 1)
+    assert Chunking(memory_budget=1).shape(projected(30, 150), 32, divisible=True) == (1, 1)
 
 
 def test_default_budget_is_finite():
-    assert 1 <= Chunking().size(torch.empty(1), 30, 21, 8) < 10**5
+    assert 1 <= Chunking().shape(projected(30, 21), 8)[1] < 10**5
 
 
 @pytest.fixture

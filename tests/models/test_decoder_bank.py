@@ -6,6 +6,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from mmseg.structures import SegDataSample
 from plain import PlainBank, consistency_js, consistency_kl, consistency_mse, pairwise, weak_ce
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.models import PerturbedDecoderBank, chunking
 from mmseg_cct.models.perturbations import PerturbationContext
 
 N, D, C, H, W = 2, 12, 5, 6, 4
@@ -330,8 +331,18 @@ def test_forward_gives_every_prediction(num_images):
 def test_results_do_not_depend_on_the_memory_budget(memory_budget, chunk_size):
     # of 48 positions, so the last two sizes leave a chunk that is filled up
     bank = make_bank(memory_budget=memory_budget, **ALL_TERMS)
-    assert bank.chunking.size(bank.proj, bank.num_decoders, C, bank.stride) == chunk_size
+    # L_pw compares decoders, so a chunk has all of them
+    assert bank.chunking.shape(bank.proj, bank.stride) == (bank.num_decoders, chunk_size)
     assert_same_results(loss_and_gradients(bank), loss_and_gradients(make_bank(**ALL_TERMS)))
+
+
+@pytest.mark.parametrize('memory_budget', [1, 100_000, 300_000])
+def test_results_do_not_depend_on_how_many_decoders_a_chunk_takes(memory_budget):
+    terms = {**ALL_TERMS, 'loss_pairwise': None}
+    bank = make_bank(memory_budget=memory_budget, **terms)
+    together, _ = bank.chunking.shape(bank.proj, bank.stride, divisible=True)
+    assert together < bank.num_decoders and bank.num_decoders % together == 0
+    assert_same_results(loss_and_gradients(bank), loss_and_gradients(make_bank(**terms)))
 
 
 def test_gradients_accumulate():
@@ -534,11 +545,12 @@ def test_each_perturbation_draws_at_a_fraction_of_the_positions(name):
 
 def count(decoders_each, num_chunks, names=PERTURBATIONS, num_images=2, **kwargs):
     """One step, forward and backward, with a budget that gives about `num_chunks` chunks."""
+    # which all take all decoders, however few the positions
     perturbations = {n: dict(PERTURBATIONS[n], num_decoders=decoders_each) for n in names}
     budget = decoders_each * len(perturbations) * C * 64 * 4 * num_images * H * W // num_chunks
     bank = make_bank(perturbations, memory_budget=budget, **kwargs)
     z, seg_logits, samples = make_batch(num_images=num_images)
-    with DispatchCounter() as counter:
+    with mock.patch.object(chunking, 'MIN_POSITIONS', 1), DispatchCounter() as counter:
         bank.loss((z, ), seg_logits, samples)['loss'].backward()
     return counter, budget // 4
 
@@ -566,6 +578,7 @@ def test_no_tensor_grows_with_decoders_times_pixels():
     main_prediction = num_images * C * 64 * H * W
     projected = num_decoders * num_images * C * H * W
     perturbed = decoders_each * num_images * D * H * W  # the copies of z of one perturbation
+    # a view of the main prediction counts as well
     assert counter.largest <= max(main_prediction, budget, projected, perturbed)
     assert counter.largest < num_decoders * main_prediction / 20
 

@@ -3,8 +3,15 @@ import torch
 import torch.nn.functional as F
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.models.chunking import split_positions
 from mmseg_cct.models.decoders import Chain, decode
-from mmseg_cct.models.subpixel import from_subpixel_layout, icnr_, num_levels, to_subpixel_layout
+from mmseg_cct.models.subpixel import (
+    from_subpixel_layout,
+    icnr_,
+    num_levels,
+    subpixel_chunks,
+    to_subpixel_layout,
+)
 
 STRIDES = [1, 2, 4, 8, 16]
 N, C, H, W = 2, 3, 3, 4
@@ -79,3 +86,19 @@ def test_icnr_starts_as_nearest_neighbour_upsampling(shape, bias_shape):
         up = conv_chain(torch.rand(1, 3, 4, 5), [row], [offset], False)
         nearest = F.interpolate(up[..., ::2, ::2], scale_factor=2, mode='nearest')
         assert torch.equal(up, nearest)
+
+
+@pytest.mark.parametrize('size', [1, 3, 8, 12, 24, 64])
+@pytest.mark.parametrize('some', [False, True])
+@pytest.mark.parametrize('stride', [1, 4])
+def test_chunks_are_cuts_of_the_whole_layout(size, some, stride):
+    pixels = torch.randn(3, 2, 2 * stride, 4 * stride)
+    positions = torch.tensor([6, 1, 3]) if some else None
+    whole = to_subpixel_layout(pixels, stride)
+    if some:
+        whole = whole[..., positions]
+    expected = [part.flatten(-2) for part in split_positions(whole.flatten(-2), size)]
+    chunks = list(subpixel_chunks(pixels, stride, size, positions))
+    assert len(chunks) == len(expected)
+    for chunk, part in zip(chunks, expected):
+        assert torch.equal(chunk, part)

@@ -73,14 +73,14 @@ class ConsistencyLoss(nn.Module):
         Returns:
             The term.
         """
-        probabilities = targets.probabilities
-        if self.confidence_threshold is None:
-            pixel_weight = torch.ones_like(probabilities[0])
-        else:
-            pixel_weight = (probabilities.amax(0) > self.confidence_threshold).to(probabilities)
+        pixel_weight = targets.all_pixels
+        if self.confidence_threshold is not None:
+            # image by image: no second copy of all predictions
+            confidence = [image.to(pixel_weight.dtype).softmax(0).amax(0, keepdim=True)
+                          for image in targets.seg_logits]
+            pixel_weight = (torch.stack(confidence) > self.confidence_threshold).to(pixel_weight)
         return targets.term(
-            type(self).distance, probabilities, pixel_weight, targets.num_decoders,
-            self.loss_weight)
+            type(self).distance, pixel_weight, targets.num_decoders, self.loss_weight)
 
 
 @MODELS.register_module()

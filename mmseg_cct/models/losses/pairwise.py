@@ -44,12 +44,10 @@ class PairwiseVariance(nn.Module):
         Returns:
             The term.
         """
-        pixel_weight = torch.ones_like(targets.probabilities[0])
-        order = torch.randperm(targets.num_decoders, device=pixel_weight.device)
+        order = torch.randperm(targets.num_decoders, device=targets.seg_logits.device)
         return targets.term(
             variance,
-            targets.probabilities,
-            pixel_weight,
+            targets.all_pixels,
             rows=1,
             loss_weight=self.loss_weight,
             decoders=order[:self.num_decoders])

@@ -1,7 +1,8 @@
 """What a loss on auxiliary predictions is: a sum over decoders and pixels of a distance.
 
-Shapes: `K` decoders (or the subset a term looks at), `C` classes, and pixels in sub-pixel layout,
-`R` sub-pixels of the last level, `Q` all that comes before (see `subpixel.py`).
+Shapes: `N` images of `H×W` pixels, `K` decoders (or the subset a term looks at), `C` classes. A
+distance sees pixels in sub-pixel layout, `R` sub-pixels of the last level, `Q` all that comes
+before (see `subpixel.py`).
 """
 
 from collections.abc import Callable
@@ -10,32 +11,41 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-# (seg_logits (K, C, R, Q), target (..., R, Q)) → one value per decoder and pixel, (K, R, Q)
+# (seg_logits (K, C, R, Q), probabilities (C, R, Q) or labels (1, R, Q)) → one value per decoder and
+# pixel, (K, R, Q)
 Distance = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass
 class PixelTargets:
-    """What the auxiliary predictions of one iteration are compared with, in sub-pixel layout.
+    """What the auxiliary predictions of one iteration are compared with.
 
     Attributes:
-        probabilities: `(C, R, s²/R, N, h·w)`, the main decoder's, detached.
-        labels: `(1, R, s²/R, N, h·w)` pseudo labels, or None.
+        seg_logits: `(N, C, H, W)`, the main decoder's, detached.
+        labels: `(N, 1, H, W)` pseudo labels, or None.
         num_decoders: K.
+        stride: s; a feature position has s×s pixels.
         positions: `(S,)` indices into h·w that the losses look at; None for all.
     """
 
-    probabilities: Tensor
+    seg_logits: Tensor
     labels: Tensor | None
     num_decoders: int
+    stride: int
     positions: Tensor | None = None
+
+    @property
+    def all_pixels(self) -> Tensor:
+        """`(N, 1, H, W)` of ones, the weight with which every pixel counts."""
+        dtype = torch.promote_types(self.seg_logits.dtype, torch.float32)
+        return torch.ones_like(self.seg_logits[:, :1], dtype=dtype)
 
     def term(self,
              distance: Distance,
-             target: Tensor,
              pixel_weight: Tensor,
              rows: int,
              loss_weight: float,
+             labels: Tensor | None = None,
              decoders: Tensor | None = None) -> 'PixelTerm':
         """A mean over the pixels that count, estimated on the chosen positions.
 
@@ -44,10 +54,10 @@ class PixelTargets:
 
         Args:
             distance: Pure function of seg_logits and target.
-            target: `(..., R, s²/R, N, h·w)`.
-            pixel_weight: `(R, s²/R, N, h·w)` in [0, 1].
+            pixel_weight: `(N, 1, H, W)` in [0, 1].
             rows: Values that the distance gives per pixel.
             loss_weight: ω.
+            labels: `(N, 1, H, W)`, the target; None for the main decoder's probabilities.
             decoders: Indices of the decoders the term looks at; None for all.
 
         Returns:
@@ -55,10 +65,9 @@ class PixelTargets:
         """
         count = pixel_weight.sum(dtype=torch.float64).clamp(min=1)
         if self.positions is not None:
-            count = count * (len(self.positions) / target.shape[-1])
-            target = target[..., self.positions]
-            pixel_weight = pixel_weight[..., self.positions]
-        return PixelTerm(distance, target, pixel_weight, 1 / (count * rows), loss_weight, decoders)
+            num_positions = pixel_weight[0].numel() // self.stride**2
+            count = count * (len(self.positions) / num_positions)
+        return PixelTerm(distance, labels, pixel_weight, 1 / (count * rows), loss_weight, decoders)
 
 
 @dataclass
@@ -67,15 +76,15 @@ class PixelTerm:
 
     Attributes:
         distance: Pure function of seg_logits and target.
-        target: `(..., R, s²/R, N, S)`.
-        pixel_weight: `(R, s²/R, N, S)` in [0, 1]; 0 leaves a pixel out.
+        labels: `(N, 1, H, W)`, the target; None for the main decoder's probabilities.
+        pixel_weight: `(N, 1, H, W)` in [0, 1]; 0 leaves a pixel out.
         scale: 0-dimensional factor that makes the sum a mean.
         loss_weight: ω, the factor of the term in the total loss.
         decoders: Indices of the decoders the term looks at; None for all.
     """
 
     distance: Distance
-    target: Tensor
+    labels: Tensor | None
     pixel_weight: Tensor
     scale: Tensor
     loss_weight: float

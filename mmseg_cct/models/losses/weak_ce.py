@@ -52,7 +52,9 @@ class WeakCrossEntropy(nn.Module):
             raise UserError('model.auxiliary_head.loss_weak: the unlabelled samples carry no '
                             '`pseudo_sem_seg`; expected pseudo labels, or loss_weak=None')
         valid = targets.labels != self.ignore_index
-        pixel_weight = valid[0].to(targets.probabilities)
         return targets.term(
-            label_cross_entropy, targets.labels.masked_fill(~valid, 0), pixel_weight,
-            targets.num_decoders, self.loss_weight)
+            label_cross_entropy,
+            valid.to(targets.all_pixels),
+            targets.num_decoders,
+            self.loss_weight,
+            labels=targets.labels.masked_fill(~valid, 0))

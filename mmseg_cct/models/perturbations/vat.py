@@ -4,7 +4,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from ..chunking import join_positions, split_positions
+from ..chunking import split_positions
 from ..decoders import Chain, DecoderGroup, decode
 from ..losses.pixel_term import softmax
 from .base import Perturbation, PerturbationContext
@@ -118,15 +118,16 @@ class IntermediateVAT(Perturbation):
 
     def _fisher_product(self, clean: Tensor, tangent: Tensor, decoders: DecoderGroup) -> Tensor:
         """`fisher_product` on `(k, N, C, h·w)`, chunk by chunk."""
-        k, n, c, num_positions = clean.shape
-        size = decoders.chunking.size(clean, k, c, decoders.stride)
+        n, num_positions = clean.shape[1], clean.shape[3]
+        # class-first, (k, C, N·h·w)
+        clean, tangent = (t.transpose(1, 2).flatten(2) for t in (clean, tangent))
+        _, size = decoders.chunking.shape(clean, decoders.stride)
         function = fisher_product_activated if decoders.chain.final_activation else fisher_product
         step = decoders.chunking.prepare(function, clean.device)
-        # class-first, (k, C, N·h·w)
-        x, v = (split_positions(t.transpose(1, 2).flatten(2), size) for t in (clean, tangent))
         chain = decoders.chain
-        u = [step(a, b, tuple(chain.weights), tuple(chain.biases)) for a, b in zip(x, v)]
-        joined = join_positions(torch.stack(u), n * num_positions)
+        u = [step(x, v, tuple(chain.weights), tuple(chain.biases))
+             for x, v in zip(split_positions(clean, size), split_positions(tangent, size))]
+        joined = torch.cat(u, -1)[..., :n * num_positions]
         return joined.unflatten(2, (n, num_positions)).transpose(1, 2)
 
 

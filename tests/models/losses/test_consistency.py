@@ -35,16 +35,22 @@ def naive(kind, seg_logits, probabilities, threshold=None):
     return sum(values) / len(values) if values else 0.0
 
 
-def evaluate(term, seg_logits):
+def targets_of(probabilities):
+    """One image of R×Q pixels on which the main decoder predicts (C, R, Q) probabilities."""
+    return PixelTargets(probabilities.log()[None], None, K, stride=1)
+
+
+def evaluate(term, seg_logits, probabilities):
     """scale · Σ pixel_weight · distance, as the bank sums it up."""
-    distance = term.distance(seg_logits, term.target.view(C, R, Q))
-    return term.scale * (distance * term.pixel_weight.view(R, Q)).sum()
+    assert term.labels is None  # the main decoder's probabilities are the target
+    distance = term.distance(seg_logits, probabilities)
+    return term.scale * (distance * term.pixel_weight[0]).sum()
 
 
 def make_inputs(dtype=torch.float64, seed=0):
     torch.manual_seed(seed)
     seg_logits = 2 * torch.randn(K, C, R, Q, dtype=dtype)
-    probabilities = (2 * torch.randn(C, R, 1, 1, Q, dtype=dtype)).softmax(0)
+    probabilities = (2 * torch.randn(C, R, Q, dtype=dtype)).softmax(0)
     return seg_logits, probabilities
 
 
@@ -57,10 +63,10 @@ each_distance = pytest.mark.parametrize('distance', [mse_distance, kl_distance, 
 def test_is_the_mean_over_decoders_counted_pixels_and_classes(kind, threshold):
     seg_logits, probabilities = make_inputs()
     loss = MODELS.build(dict(type=kind, confidence_threshold=threshold, loss_weight=7.0))
-    term = loss.term(PixelTargets(probabilities, None, K))
+    term = loss.term(targets_of(probabilities))
     expected = naive(kind, seg_logits, probabilities, threshold)
     assert expected > 0
-    assert evaluate(term, seg_logits).item() == pytest.approx(expected, rel=1e-9)
+    assert evaluate(term, seg_logits, probabilities).item() == pytest.approx(expected, rel=1e-9)
     assert term.loss_weight == 7.0 and term.decoders is None
 
 
@@ -69,23 +75,23 @@ def test_weight_is_read_anew_in_every_iteration(kind):
     loss = MODELS.build(dict(type=kind))
     assert loss.loss_weight == 30.0  # the paper's
     loss.loss_weight = 1.5  # as a ramp does
-    assert loss.term(PixelTargets(make_inputs()[1], None, K)).loss_weight == 1.5
+    assert loss.term(targets_of(make_inputs()[1])).loss_weight == 1.5
 
 
 @each_kind
 def test_no_confident_pixel_gives_zero(kind):
     seg_logits, probabilities = make_inputs()
     loss = MODELS.build(dict(type=kind, confidence_threshold=1.0))
-    term = loss.term(PixelTargets(probabilities, None, K))
+    term = loss.term(targets_of(probabilities))
     assert term.scale.isfinite()
-    assert evaluate(term, seg_logits) == 0
+    assert evaluate(term, seg_logits, probabilities) == 0
 
 
 @each_kind
 def test_confidence_exactly_at_the_threshold_does_not_count(kind):
-    probabilities = torch.tensor([0.5, 0.5, 0, 0]).view(C, 1, 1, 1, 1)
+    probabilities = torch.tensor([0.5, 0.5, 0, 0]).view(C, 1, 1)
     loss = MODELS.build(dict(type=kind, confidence_threshold=0.5))
-    assert loss.term(PixelTargets(probabilities, None, K)).pixel_weight.sum() == 0
+    assert loss.term(targets_of(probabilities)).pixel_weight.sum() == 0
 
 
 @each_distance
@@ -98,10 +104,9 @@ def test_equal_distributions_are_at_distance_zero(distance):
 @each_distance
 def test_is_shift_invariant_and_positive(distance):
     seg_logits, probabilities = make_inputs()
-    target = probabilities.view(C, R, Q)
-    distances = distance(seg_logits, target)
+    distances = distance(seg_logits, probabilities)
     assert distances.shape == (K, R, Q) and (distances > 0).all()
-    torch.testing.assert_close(distance(seg_logits + 50, target), distances)
+    torch.testing.assert_close(distance(seg_logits + 50, probabilities), distances)
 
 
 @each_kind
@@ -131,5 +136,5 @@ def test_certain_targets_and_underflowing_predictions_stay_finite(kind, dtype):
 def test_gradcheck(distance):
     seg_logits, probabilities = make_inputs()
     seg_logits = seg_logits[:2, ..., :2].contiguous().requires_grad_()
-    target = probabilities.view(C, R, Q)[..., :2]
+    target = probabilities[..., :2]
     assert torch.autograd.gradcheck(lambda x: distance(x, target), seg_logits)

@@ -11,15 +11,15 @@ K, C, R, Q = 3, 4, 4, 5
 def make_inputs(ignored=0.4, ignore_index=255):
     torch.manual_seed(0)
     seg_logits = 2 * torch.randn(K, C, R, Q, dtype=torch.float64)
-    labels = torch.randint(0, C, (1, R, 1, 1, Q))
+    labels = torch.randint(0, C, (1, 1, R, Q))
     labels[torch.rand(labels.shape) < ignored] = ignore_index
-    targets = PixelTargets(torch.rand(C, R, 1, 1, Q, dtype=torch.float64), labels, K)
+    targets = PixelTargets(torch.rand(1, C, R, Q, dtype=torch.float64), labels, K, stride=1)
     return seg_logits, targets
 
 
 def evaluate(term, seg_logits):
-    distance = term.distance(seg_logits, term.target.view(1, R, Q))
-    return term.scale * (distance * term.pixel_weight.view(R, Q)).sum()
+    distance = term.distance(seg_logits, term.labels[0])
+    return term.scale * (distance * term.pixel_weight[0]).sum()
 
 
 @pytest.mark.parametrize('ignore_index', [255, -1, 3])
@@ -31,7 +31,7 @@ def test_is_the_mean_over_decoders_and_labelled_pixels(ignore_index):
     for k in range(K):
         for r in range(R):
             for q in range(Q):
-                label = targets.labels[0, r, 0, 0, q].item()
+                label = targets.labels[0, 0, r, q].item()
                 if label != ignore_index:
                     values.append(-seg_logits[k, :, r, q].softmax(0)[label].log())
     assert 0 < len(values) < K * R * Q
