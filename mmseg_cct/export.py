@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from mmengine.utils import digit_version
+from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
@@ -39,13 +40,9 @@ class InferenceGraph(nn.Module):
         if any(side < divisor or side % divisor for side in size):
             raise UserError(f'--size {size[0]} {size[1]}: expected multiples of {divisor}, the '
                             'stride of the network')
-        # OpenMMLab loads BGR; its preprocessor turns that round for networks that take RGB
-        self.flips_channels = not preprocessor.channel_conversion
-        mean, std = torch.zeros(3, 1, 1), torch.ones(3, 1, 1)
-        if preprocessor._enable_normalize:
-            mean, std = preprocessor.mean, preprocessor.std
-        self.register_buffer('mean', mean.detach().float().clone())
-        self.register_buffer('std', std.detach().float().clone())
+        weight, bias = _normalisation(preprocessor, size)
+        self.register_buffer('weight', weight)
+        self.register_buffer('bias', bias)
         self._fix_pooling()
 
     def forward(self, images: Tensor) -> Tensor:
@@ -57,10 +54,8 @@ class InferenceGraph(nn.Module):
         Returns:
             seg_logits `(N, C, H, W)`.
         """
-        if self.flips_channels:
-            images = images.flip(1)
         meta = dict(img_shape=self.size, ori_shape=self.size, pad_shape=self.size)
-        logits = self.model.encode_decode((images - self.mean) / self.std, [meta])
+        logits = self.model.encode_decode(F.conv2d(images, self.weight, self.bias), [meta])
         if logits.shape[-2:] != self.size:
             logits = F.interpolate(logits, self.size, mode='bilinear', align_corners=False)
         return logits
@@ -181,6 +176,21 @@ def export_torchscript(model: nn.Module, size: tuple[int, int], file: str | Path
     expected = graph(images)
     return Export(Path(file), float((loaded(images) - expected).abs().max()),
                   float(expected.abs().max()))
+
+
+@torch.no_grad()
+def _normalisation(preprocessor: nn.Module, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """A preprocessor as a 1×1 convolution of RGB images: `(3, 3, 1, 1)` and `(3,)`.
+
+    It maps the pixels of a decoded image, BGR in OpenMMLab, one by one and affinely, so its values
+    on a black, a blue, a green and a red image say all about it.
+    """
+    probes = torch.zeros(4, 3, *size, dtype=torch.uint8)
+    probes[[1, 2, 3], [0, 1, 2]] = 255
+    samples = [SegDataSample(metainfo=dict(img_shape=size, ori_shape=size)) for _ in probes]
+    pixels = preprocessor(dict(inputs=list(probes), data_samples=samples))['inputs'][:, :, 0, 0]
+    from_bgr = (pixels[1:] - pixels[0]).T / 255
+    return from_bgr.flip(1)[..., None, None].contiguous(), pixels[0].clone()
 
 
 def _bin_averages(length: int, bins: int) -> Tensor:

@@ -5,9 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny
 import torch
 from mmengine.config import Config
+from mmengine.logging import MMLogger
+from mmengine.runner import load_checkpoint
+from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import MMSegInferencer
+from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop import SHARED_NAMES
@@ -71,9 +76,29 @@ def test_runs_in_the_inferencer_without_complaint(
             break
     for complaint in ('do not match', 'missing keys', 'unexpected key', 'not safely'):
         assert complaint not in out
-    assert ('no auxiliary decoders' in out) == with_config
     if with_config:
         assert torch.equal(*predictions)
+
+
+def test_a_model_with_auxiliary_decoders_says_that_it_got_none(published, capfd):
+    MMLogger.get_instance('loading', log_level='INFO')  # the current logger
+    model = MODELS.build(tiny.model_config())
+    before = model.auxiliary_head.proj.clone()
+    load_checkpoint(model, str(published))
+    out = ''.join(capfd.readouterr())
+    assert 'has no auxiliary decoders: predictions do not need them' in out
+    assert 'do not match' not in out
+    assert torch.equal(model.auxiliary_head.proj, before)
+
+
+def test_a_part_of_the_auxiliary_decoders_is_still_missed(tiny_cct, capfd):
+    state = torch.load(tiny_cct.checkpoint, weights_only=False)['state_dict']
+    del state['auxiliary_head.proj'], state['decode_head.conv_seg.weight']
+    MMLogger.get_instance('loading_parts', log_level='INFO')
+    load_state_dict(MODELS.build(tiny.model_config()), state)
+    out = ''.join(capfd.readouterr())
+    assert 'missing keys in source state_dict' in out
+    assert 'decode_head.conv_seg.weight' in out and 'auxiliary_head.proj' in out
 
 
 def test_the_config_in_it_is_for_inference(published):
