@@ -18,7 +18,7 @@ from mmengine.config import Config
 
 from mmseg_cct.checkpoint_files import read_checkpoint
 from mmseg_cct.errors import UserError, user_errors_as_one_line
-from mmseg_cct.export import Export, export_onnx, export_torchscript
+from mmseg_cct.export import TOLERANCE, Export, export_onnx, export_torchscript
 from mmseg_cct.inference import load_model
 from mmseg_cct.launch import load_config
 from mmseg_cct.publish import publish_checkpoint
@@ -59,9 +59,9 @@ def main() -> None:
         if len(size) != 2:
             raise UserError('--size: expected the height and width of the images')
         if args.onnx:
-            _report(export_onnx(model, size, file.with_suffix('.onnx')))
+            _report(export_onnx(model, size, file.with_suffix('.onnx')), size)
         if args.torchscript:
-            _report(export_torchscript(model, size, file.with_suffix('.pt')))
+            _report(export_torchscript(model, size, file.with_suffix('.pt')), size)
 
 
 def _config(config_file: str | None, checkpoint: str) -> Config:
@@ -73,11 +73,16 @@ def _config(config_file: str | None, checkpoint: str) -> Config:
     return Config.fromstring(text, '.py')
 
 
-def _report(done: Export) -> None:
-    compared = 'not run, for onnxruntime is not installed'
+def _report(done: Export, size: tuple[int, int]) -> None:
+    compared = 'not compared with PyTorch, for onnxruntime is not installed'
     if done.difference is not None:
-        compared = f'within {done.difference:.1e} of PyTorch on logits up to {done.scale:.1f}'
-    print(f'{done.file}: {compared}')
+        if not done.difference <= TOLERANCE:
+            raise UserError(
+                f'{done.file}: its logits differ from those of PyTorch by {done.difference:.1e} of '
+                f'the largest, expected at most {TOLERANCE:.0e}: do not use it'
+            )
+        compared = f'logits equal to those of PyTorch (to {done.difference:.0e} of the largest)'
+    print(f'{done.file}: images of {size[0]}x{size[1]}, {compared}')
 
 
 if __name__ == '__main__':
