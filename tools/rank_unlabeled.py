@@ -1,10 +1,11 @@
 #!/usr/bin/env python
 """Ranks unlabelled images: which ones to label next.
 
-The score of an image is the disagreement of the auxiliary decoders with the main one, the mean over
-pixels of the consistency distance. Writes DIR/ranking.csv (file, score, score by perturbation;
-highest first) and DIR/contact_sheet.png (image, prediction and disagreement map of the first ones).
-Images that cannot be read are reported and skipped, and the exit code is 1 then.
+The score of an image is the disagreement of the auxiliary decoders with the main one: the share of
+pixels at which they predict another class, or the mean consistency distance. Writes DIR/ranking.csv
+(file, score, score by perturbation; highest first) and DIR/contact_sheet.png (image, prediction and
+disagreement map of the first ones). Images that cannot be read are reported and skipped, and the
+exit code is 1 then.
 
 Examples:
     python tools/rank_unlabeled.py CONFIG CHECKPOINT --from-config --out ranking
@@ -43,6 +44,12 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--top', type=_positive, default=12, help='images on the contact sheet (default: 12)'
     )
+    parser.add_argument(
+        '--measure',
+        choices=['labels', 'distance'],
+        default='labels',
+        help='another class, or the distance of the consistency loss (default: labels)',
+    )
     parser.add_argument('--seed', type=int, default=0, help='of the perturbations (default: 0)')
     parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')
     parser.add_argument(
@@ -73,6 +80,7 @@ def main() -> int:
             device=args.device,
             seed=args.seed,
             top=args.top,
+            measure=args.measure,
         )
     for line in ranking.failed:
         print(f'error: {line}', file=sys.stderr)

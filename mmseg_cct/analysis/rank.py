@@ -1,9 +1,11 @@
 """Which images to label next: those on which the auxiliary decoders contradict the main one most.
 
 The auxiliary decoders are trained to agree with the main one under perturbations, so where they
-still do not, the prediction hangs on little. The measure is the distance of L_u (Eq. 2), the mean
-over pixels and decoders, in evaluation mode and under the same random draws for every image: the
-score of an image depends on the image alone, not on its place in the list.
+still do not, the prediction hangs on little. The score is a mean over pixels and decoders, in
+evaluation mode and under the same random draws for every image: it depends on the image alone, not
+on its place in the list. Two measures: `labels`, how often the predicted class is another one, and
+`distance`, that of L_u (Eq. 2). The distance shrinks where predictions are flat, which is where
+they are often wrong, so `labels` is the default.
 """
 
 import csv
@@ -39,7 +41,7 @@ class RankedImage:
     """An image and its disagreement.
 
     Attributes:
-        score: Mean distance over decoders and pixels.
+        score: Mean disagreement over decoders and pixels.
         name: File, or place in the data set.
         by_perturbation: The mean over the decoders of each perturbation.
         pictures: Image (RGB), coloured prediction and disagreement map, for the contact sheet.
@@ -74,6 +76,7 @@ def rank_images(
     device: str | None = None,
     seed: int = 0,
     top: int = 12,
+    measure: str = 'labels',
 ) -> Ranking:
     """Ranks images and writes `ranking.csv` and `contact_sheet.png`.
 
@@ -87,6 +90,7 @@ def rank_images(
         device: Where to compute; by default the first GPU where there is one.
         seed: Of the perturbations.
         top: Number of images on the contact sheet.
+        measure: 'labels' or 'distance'.
 
     Returns:
         The ranking. A `UserError` says where a file is missing or the model has no auxiliary
@@ -110,7 +114,7 @@ def rank_images(
         except Exception as error:  # decoders raise nearly anything on a corrupt file
             failed.append(f'{name}: unreadable image ({" ".join(str(error).split())})')
             continue
-        maps, labels = disagreement(model, data, seed)
+        maps, labels = disagreement(model, data, seed, measure)
         scored = RankedImage(float(maps.mean()), name, _by_perturbation(model, maps))
         ranked.append(scored)
         heapq.heappush(best, scored)
@@ -125,16 +129,19 @@ def rank_images(
 
 
 @torch.no_grad()
-def disagreement(model: Any, data: dict[str, Any], seed: int = 0) -> tuple[Tensor, Tensor]:
+def disagreement(
+    model: Any, data: dict[str, Any], seed: int = 0, measure: str = 'labels'
+) -> tuple[Tensor, Tensor]:
     """Compares the auxiliary predictions on an image with the main one.
 
     Args:
         model: A `CCTSegmentor` in evaluation mode, with `dataset_meta`.
         data: What a test pipeline gives: `inputs (3, H, W)` and `data_samples`.
         seed: Of the perturbations.
+        measure: 'labels' or 'distance'.
 
     Returns:
-        The distance of each auxiliary decoder at every pixel, `(K, H, W)`, and the main
+        The disagreement of each auxiliary decoder at every pixel, `(K, H, W)`, and the main
         prediction, class ids `(H, W)`; both on the CPU.
     """
     height, width = data['inputs'].shape[-2:]
@@ -147,7 +154,9 @@ def disagreement(model: Any, data: dict[str, Any], seed: int = 0) -> tuple[Tenso
     device = seg_logits.device
     with torch.random.fork_rng([device] if device.type == 'cuda' else []):
         torch.manual_seed(seed)
-        maps = model.auxiliary_head.disagreement(features, seg_logits, batch['data_samples'])
+        distances, flips = model.auxiliary_head.disagreement(
+            features, seg_logits, batch['data_samples'])
+    maps = dict(labels=flips, distance=distances)[measure]
     # the preprocessor pads right and below
     return (maps[:, 0, :height, :width].cpu(),
             seg_logits[0].argmax(0)[:height, :width].cpu())

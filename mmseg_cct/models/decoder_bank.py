@@ -162,7 +162,7 @@ class PerturbedDecoderBank(BaseModule):
 
     @torch.no_grad()
     def disagreement(self, features: Sequence[Tensor], seg_logits: Tensor,
-                     data_samples: Sequence[SegDataSample] = ()) -> Tensor:
+                     data_samples: Sequence[SegDataSample] = ()) -> tuple[Tensor, Tensor]:
         """How far every auxiliary prediction is from the main one: for analysis.
 
         Args:
@@ -171,20 +171,24 @@ class PerturbedDecoderBank(BaseModule):
             data_samples: As in `loss`.
 
         Returns:
-            `(K, N, s·h, s·w)`, the distance of L_u at every pixel, confident or not.
+            Two maps `(K, N, s·h, s·w)`: the distance of L_u at every pixel, confident or not, and
+            whether the predicted class is another one, 0 or 1.
         """
         z = features[self.in_index]
         seg_logits = self._at_decoder_size(seg_logits, z)
         context = PerturbationContext(z, seg_logits, self._context_ids(data_samples))
         projected = self._project_all(context)
         target = to_subpixel_layout(seg_logits.float().softmax(1), self.stride).flatten(2)
-        maps = []
+        distances, flips = [], []
         for k in range(self.num_decoders):  # one after the other: never K predictions in full
             one = slice(k, k + 1)
             decoded = decode(projected[one], self.chain.select(one)).float()
-            maps.append(self.loss_consistency.distance(decoded, target))
+            distances.append(self.loss_consistency.distance(decoded, target))
+            flips.append((decoded.argmax(1) != target.argmax(0)).float())
         n, _, h, w = z.shape
-        return from_subpixel_layout(torch.cat(maps), (n, h, w), self.stride).transpose(0, 1)
+        by_pixel = [from_subpixel_layout(torch.cat(maps), (n, h, w), self.stride).transpose(0, 1)
+                    for maps in (distances, flips)]
+        return by_pixel[0], by_pixel[1]
 
     def project(self, context: PerturbationContext) -> list[Tensor]:
         """Perturbs z for every decoder and applies its projection.
