@@ -17,7 +17,7 @@ from .chunking import Chunking
 from .decoders import Chain, DecoderGroup, decode
 from .losses import PixelTargets, PixelTerm, agreement_term
 from .perturbations import Perturbation, PerturbationContext
-from .subpixel import from_subpixel_layout, icnr_, num_levels
+from .subpixel import from_subpixel_layout, icnr_, num_levels, to_subpixel_layout
 
 
 @MODELS.register_module()
@@ -169,6 +169,36 @@ class PerturbedDecoderBank(BaseModule):
         decoded = decode(self._project_all(context), self.chain)
         n, _, h, w = z.shape
         return torch.stack([from_subpixel_layout(d, (n, h, w), self.stride) for d in decoded])
+
+    @torch.no_grad()
+    def disagreement(self, features: Sequence[Tensor], seg_logits: Tensor,
+                     data_samples: Sequence[SegDataSample] = ()) -> tuple[Tensor, Tensor]:
+        """How far every auxiliary prediction is from the main one: for analysis.
+
+        Args:
+            features: As in `loss`.
+            seg_logits: As in `loss`.
+            data_samples: As in `loss`.
+
+        Returns:
+            Two maps `(K, N, s·h, s·w)`: the distance of L_u at every pixel, confident or not, and
+            whether the predicted class is another one, 0 or 1.
+        """
+        z = features[self.in_index]
+        seg_logits = self._at_decoder_size(seg_logits, z)
+        context = PerturbationContext(z, seg_logits, self._context_ids(data_samples))
+        projected = self._project_all(context)
+        target = to_subpixel_layout(seg_logits.float().softmax(1), self.stride).flatten(2)
+        distances, flips = [], []
+        for k in range(self.num_decoders):  # one after the other: never K predictions in full
+            one = slice(k, k + 1)
+            decoded = decode(projected[one], self.chain.select(one)).float()
+            distances.append(self.loss_consistency.distance(decoded, target))
+            flips.append((decoded.argmax(1) != target.argmax(0)).float())
+        n, _, h, w = z.shape
+        by_pixel = [from_subpixel_layout(torch.cat(maps), (n, h, w), self.stride).transpose(0, 1)
+                    for maps in (distances, flips)]
+        return by_pixel[0], by_pixel[1]
 
     def project(self, context: PerturbationContext) -> list[Tensor]:
         """Perturbs z for every decoder and applies its projection.

@@ -105,7 +105,7 @@ def make_run(folder, project_root):
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         args = [str(arg) for arg in args]
-        if tool != 'predict':
+        if tool in ('train', 'test'):
             # mmengine keeps one logger and message hub per name and second.
             args += ['--cfg-options', f'experiment_name=run{next(_runs)}']
         argv, sys.argv = sys.argv, [str(path), *args]

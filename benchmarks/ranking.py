@@ -1,0 +1,81 @@
+#!/usr/bin/env python
+"""Does the ranking of tools/rank_unlabeled.py find the images that a model gets wrong?
+
+Takes a set whose masks are known, by default the test set of the config, and compares the true
+error (the share of wrong pixels) of the images ranked first with that of random ones.
+
+Example:
+    python benchmarks/ranking.py configs/demo/cct_shapes.py work_dirs/demo/cct/iter_400.pth
+"""
+
+import argparse
+
+import cv2
+import numpy as np
+from mmengine.registry import init_default_scope
+from mmseg.registry import DATASETS
+from tqdm import tqdm
+
+from mmseg_cct.analysis.rank import check_auxiliary_decoders, disagreement
+from mmseg_cct.errors import user_errors_as_one_line
+from mmseg_cct.inference import load_model
+from mmseg_cct.launch import load_config
+
+DRAWS = 10000
+
+
+def evaluate(config_file: str, checkpoint: str, device: str | None,
+             measure: str) -> tuple[dict, np.ndarray]:
+    """Scores of the images, by perturbation and in all, and their true errors in [0, 1]."""
+    config = load_config(config_file, {})
+    init_default_scope(config.get('default_scope', 'mmseg'))
+    dataset = DATASETS.build(config.test_dataloader.dataset)
+    model = load_model(config, checkpoint, device)
+    check_auxiliary_decoders(model, config_file, checkpoint)
+    counts = [item.num_decoders for item in model.auxiliary_head.perturbations.values()]
+    groups = np.repeat(list(model.auxiliary_head.perturbations), counts)
+    ignored = model.decode_head.ignore_index
+    scores, errors = [], []
+    for index in tqdm(range(len(dataset)), unit='image'):
+        data = dataset[index]
+        truth = data['data_samples'].gt_sem_seg.data[0].numpy()
+        maps, labels = disagreement(model, data, measure=measure)
+        size = truth.shape[1], truth.shape[0]
+        labels = cv2.resize(labels.numpy().astype(np.uint8), size, interpolation=cv2.INTER_NEAREST)
+        counted = truth != ignored
+        if counted.any():
+            scores.append(maps.mean((1, 2)).numpy())
+            errors.append((labels != truth)[counted].mean())
+    by_decoder = np.stack(scores, axis=1)
+    table = {'all': by_decoder.mean(0)}
+    table.update({name: by_decoder[groups == name].mean(0) for name in dict.fromkeys(groups)})
+    return table, np.array(errors)
+
+
+def main() -> None:
+    """Prints a row for each score: the error of the images it puts first."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('config')
+    parser.add_argument('checkpoint', help='with its auxiliary decoders')
+    parser.add_argument('--share', type=float, default=0.1, help='of the images (default: 0.1)')
+    parser.add_argument('--measure', choices=['labels', 'distance'], default='labels')
+    parser.add_argument('--device')
+    args = parser.parse_args()
+    with user_errors_as_one_line():
+        table, errors = evaluate(args.config, args.checkpoint, args.device, args.measure)
+    chosen = max(1, round(args.share * len(errors)))
+    rng = np.random.default_rng(0)
+    random = [errors[rng.permutation(len(errors))[:chosen]].mean() for _ in range(DRAWS)]
+    print(f'{chosen} of {len(errors)} images; wrong pixels of random ones {errors.mean():.4f}, '
+          f'of the best of 20 draws {np.quantile(random, 0.95):.4f}, '
+          f'of the worst images {np.sort(errors)[-chosen:].mean():.4f}')
+    print('| score | wrong pixels of the first | correlation |\n| --- | --- | --- |')
+    for name, score in table.items():
+        first = np.argsort(-score, kind='stable')[:chosen]
+        print(f'| {name} | {errors[first].mean():.4f} | {np.corrcoef(score, errors)[0, 1]:.2f} |')
+
+
+if __name__ == '__main__':
+    main()

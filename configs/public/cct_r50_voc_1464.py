@@ -1,0 +1,13 @@
+# The network of the authors' public code, for checkpoints of its own that
+# tools/convert_checkpoint.py has converted, and the settings of its perturbations.
+_base_ = '../cct/cct_r50_voc_1464.py'
+model = dict(
+    # a stem of 64, 64 and 128 channels, MMSeg's has 32, 32 and 64; no weights in the model zoo fit,
+    # so a training starts from a converted checkpoint (load_from) or from nothing
+    backbone=dict(stem_channels=128, init_cfg=None),
+    # a ReLU also after the last sub-pixel convolution
+    decode_head=dict(final_activation=True),
+    auxiliary_head=dict(
+        final_activation=True,
+        perturbations=dict(
+            vat=dict(norm_floor=1e-8), feature_drop=dict(threshold_range=(0.7, 0.9)))))

@@ -1,0 +1,187 @@
+"""The weights of the authors' public code under this project's names, and back.
+
+Both are the same network: a ResNet-50 with a 3×3 stem at output stride 8, pyramid pooling at four
+bins, decoders of sub-pixel convolutions. Main path: one name for one name. The K auxiliary decoders
+are modules of their own there and slices of stacked parameters here, in the same order; rows in
+the order of PixelShuffle on both sides, so no weight changes its place within a decoder.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from mmseg_cct.errors import UserError
+
+_BLOCKS = (3, 4, 6, 3)  # of the stages of a ResNet-50
+_BINS = 4
+_LEVELS = 3  # log2 of the output stride
+_CONV = ('weight', )
+_NORM = ('weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked')
+_CONV_BIAS = ('weight', 'bias')
+
+
+def _shared_names() -> dict[str, str]:
+    """Public name → project name of everything but the auxiliary decoders."""
+    layers: list[tuple[str, str, tuple[str, ...]]] = []
+    for i in range(3):  # stem: convolution, norm and ReLU in turn
+        layers.append((f'encoder.base.0.0.conv{i + 1}', f'backbone.stem.{3 * i}', _CONV))
+        layers.append((f'encoder.base.0.0.bn{i + 1}', f'backbone.stem.{3 * i + 1}', _NORM))
+    for stage, num_blocks in enumerate(_BLOCKS, 1):
+        for block in range(num_blocks):
+            public, ours = f'encoder.base.{stage}.{block}', f'backbone.layer{stage}.{block}'
+            for i in (1, 2, 3):
+                layers.append((f'{public}.conv{i}', f'{ours}.conv{i}', _CONV))
+                layers.append((f'{public}.bn{i}', f'{ours}.bn{i}', _NORM))
+            if block == 0:
+                layers.append((f'{public}.downsample.0', f'{ours}.downsample.0', _CONV))
+                layers.append((f'{public}.downsample.1', f'{ours}.downsample.1', _NORM))
+    for i in range(_BINS):
+        layers.append((f'encoder.psp.stages.{i}.1', f'neck.pyramid.{i}.1.conv', _CONV))
+        layers.append((f'encoder.psp.stages.{i}.2', f'neck.pyramid.{i}.1.bn', _NORM))
+    layers.append(('encoder.psp.bottleneck.0', 'neck.bottleneck.conv', _CONV))
+    layers.append(('encoder.psp.bottleneck.1', 'neck.bottleneck.bn', _NORM))
+    layers.append(('main_decoder.upsample.0', 'decode_head.conv_seg', _CONV))
+    for level in range(_LEVELS):
+        layers.append((f'main_decoder.upsample.{level + 1}.conv',
+                       f'decode_head.upsample.{level}.0', _CONV_BIAS))
+    return {f'{public}.{kind}': f'{ours}.{kind}' for public, ours, kinds in layers
+            for kind in kinds}
+
+
+SHARED_NAMES = _shared_names()
+
+
+@dataclass
+class Renamed:
+    """A state dict under the other code's names.
+
+    Attributes:
+        state: The weights.
+        num_decoders: K, 0 for a model without auxiliary decoders.
+        missing: Names, as in the source, that the network needs and the source lacks.
+        unexpected: Names in the source that the network has no place for; they are left out.
+    """
+
+    state: dict[str, Tensor]
+    num_decoders: int
+    missing: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+
+
+def to_project(state: Mapping[str, Tensor]) -> Renamed:
+    """Renames the weights of the public code.
+
+    Args:
+        state: `encoder.*`, `main_decoder.*` and `aux_decoders.*`, each with or without `module.`.
+
+    Returns:
+        The weights of `CCTSegmentor` with the public code's network.
+    """
+    source = without_module_prefix(state)
+    renamed, missing = _rename(source, SHARED_NAMES)
+    num_decoders = 1 + max((int(index) for index in _decoder_indices(source)), default=-1)
+    aux_names = []
+    for ours, kind, public in _AUXILIARY if num_decoders else ():
+        names = [public.format(index) for index in range(num_decoders)]
+        aux_names += names
+        lacking = [name for name in names if name not in source]
+        missing += lacking
+        if not lacking:
+            flat = [source[name].flatten(1) if kind == 'weight' else source[name] for name in names]
+            renamed[ours] = _stack(flat, names)
+    expected = {*SHARED_NAMES, *aux_names}
+    return Renamed(renamed, num_decoders, missing, [n for n in source if n not in expected])
+
+
+def to_public(state: Mapping[str, Tensor]) -> Renamed:
+    """Renames the weights of this project.
+
+    Args:
+        state: `backbone.*`, `neck.*`, `decode_head.*` and `auxiliary_head.*`, each with or without
+            `module.`.
+
+    Returns:
+        The weights of the public `CCT`, with the prefix `module.` that its loaders expect.
+    """
+    source = without_module_prefix(state)
+    names = {ours: public for public, ours in SHARED_NAMES.items()}
+    renamed, missing = _rename(source, names)
+    stacked = [(ours, kind, public) for ours, kind, public in _AUXILIARY if ours in source]
+    num_decoders = len(source[stacked[0][0]]) if stacked else 0
+    if stacked:
+        missing += [ours for ours, _, _ in _AUXILIARY if ours not in source]
+    for index in range(num_decoders):
+        for ours, kind, public in stacked:
+            weight = source[ours][index]
+            renamed[public.format(index)] = (
+                weight[..., None, None] if kind == 'weight' else weight).clone()
+    expected = {*names, *(ours for ours, _, _ in _AUXILIARY)}
+    return Renamed({f'module.{name}': value for name, value in renamed.items()}, num_decoders,
+                   missing, [n for n in source if n not in expected])
+
+
+def is_public(state: Mapping[str, Tensor]) -> bool:
+    """Whether names are those of the public code.
+
+    Args:
+        state: A state dict.
+
+    Returns:
+        True for the public code's, False for this project's.
+
+    Raises:
+        UserError: They are neither, or both.
+    """
+    roots = {name.split('.')[0] for name in without_module_prefix(state)}
+    public, ours = roots & {'encoder', 'main_decoder'}, roots & {'backbone', 'decode_head'}
+    if bool(public) == bool(ours):
+        raise UserError(
+            f'the weights are named {", ".join(sorted(roots)[:6]) or "nothing"}; expected encoder, '
+            'main_decoder and aux_decoders (the public code) or backbone, neck, decode_head and '
+            'auxiliary_head (this project)')
+    return bool(public)
+
+
+def without_module_prefix(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Takes off what DataParallel and DDP put before each name.
+
+    Args:
+        state: A state dict.
+
+    Returns:
+        The same weights.
+    """
+    return {name.removeprefix('module.'): value for name, value in state.items()}
+
+
+# project name, kind, and the public name of decoder number {}
+_AUXILIARY = [('auxiliary_head.proj', 'weight', 'aux_decoders.{}.upsample.0.weight')]
+for _level in range(_LEVELS):
+    for _kind in _CONV_BIAS:
+        _AUXILIARY.append((f'auxiliary_head.up.{_level}.{_kind}', _kind,
+                           f'aux_decoders.{{}}.upsample.{_level + 1}.conv.{_kind}'))
+
+
+def _rename(source: Mapping[str, Tensor],
+            names: Mapping[str, str]) -> tuple[dict[str, Tensor], list[str]]:
+    renamed = {new: source[old] for old, new in names.items() if old in source}
+    # old versions of torch did not count batches, and nothing depends on the count
+    missing = [old for old in names
+               if old not in source and not old.endswith('num_batches_tracked')]
+    return renamed, missing
+
+
+def _decoder_indices(source: Mapping[str, Tensor]) -> list[str]:
+    found = (re.match(r'aux_decoders\.(\d+)\.', name) for name in source)
+    return [match[1] for match in found if match]
+
+
+def _stack(weights: list[Tensor], names: list[str]) -> Tensor:
+    for weight, name in zip(weights, names):
+        if weight.shape != weights[0].shape:
+            raise UserError(f'{name} is {tuple(weight.shape)}, expected {tuple(weights[0].shape)} '
+                            f'as {names[0]}: the auxiliary decoders are of one shape')
+    return torch.stack(weights)

@@ -1,0 +1,243 @@
+"""Names, orders and files of the conversion; nothing here needs the public code."""
+
+import io
+import itertools
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmseg.registry import MODELS
+from mmseg.utils import get_classes
+
+from mmseg_cct.checkpoint_files import read_checkpoint
+from mmseg_cct.errors import UserError
+from mmseg_cct.interop import SHARED_NAMES, convert_file, to_project, to_public
+from mmseg_cct.models import PerturbedDecoderBank, PixelShuffleHead
+
+C, D, K = 3, 5, 4
+
+
+def decoder(prefix, generator):
+    """A decoder's weights in the public code's names and shapes."""
+    state = {f'{prefix}.upsample.0.weight': torch.randn(C, D, 1, 1, generator=generator)}
+    for level in (1, 2, 3):
+        state[f'{prefix}.upsample.{level}.conv.weight'] = torch.randn(
+            4 * C, C, 1, 1, generator=generator)
+        state[f'{prefix}.upsample.{level}.conv.bias'] = torch.randn(4 * C, generator=generator)
+    return state
+
+
+def public_state(num_decoders=K, module=True):
+    """A checkpoint of the public code, its encoder shrunk to a number per weight."""
+    generator = torch.Generator().manual_seed(0)
+    state = {name: torch.randn(2, generator=generator) for name in SHARED_NAMES}
+    state.update(decoder('main_decoder', generator))
+    for index in range(num_decoders):
+        state.update(decoder(f'aux_decoders.{index}', generator))
+    return {('module.' if module else '') + name: value for name, value in state.items()}
+
+
+def assert_same_bits(actual, expected):
+    assert actual.keys() == expected.keys()
+    for name, value in expected.items():
+        assert actual[name].shape == value.shape, name
+        assert torch.equal(actual[name], value), name
+
+
+def plain_decoder(state, prefix, z):
+    """The decoder at every feature position on its own, `(D, h, w)` → `(C, 8h, 8w)`."""
+    _, h, w = z.shape
+    result = torch.empty(C, 8 * h, 8 * w)
+    projection = state[f'{prefix}.upsample.0.weight'][..., 0, 0]
+    for y, x in itertools.product(range(h), range(w)):
+        cell = {(0, 0): projection @ z[:, y, x]}  # offset in the cell → C values
+        for level in (1, 2, 3):
+            weight = state[f'{prefix}.upsample.{level}.conv.weight'][..., 0, 0]
+            bias = state[f'{prefix}.upsample.{level}.conv.bias']
+            finer = {}
+            for (dy, dx), value in cell.items():
+                up = (weight @ value + bias).clamp(min=0)
+                for i, j in itertools.product(range(2), range(2)):
+                    # class c, sub-pixel (i, j) is row 4c + 2i + j
+                    finer[2 * dy + i, 2 * dx + j] = up[2 * i + j::4]
+            cell = finer
+        for (dy, dx), value in cell.items():
+            result[:, 8 * y + dy, 8 * x + dx] = value
+    return result
+
+
+def test_every_weight_of_the_shipped_model_has_a_public_name(project_root):
+    config = Config.fromfile(project_root / 'configs/public/cct_r50_voc_1464.py')
+    assert config.model.decode_head.final_activation
+    assert config.model.auxiliary_head.final_activation
+    model = MODELS.build(config.model)
+    renamed = to_public(model.state_dict())
+    assert (renamed.missing, renamed.unexpected, renamed.num_decoders) == ([], [], 30)
+    back = to_project(renamed.state)
+    assert_same_bits(dict(sorted(back.state.items())), dict(sorted(model.state_dict().items())))
+
+
+def test_decoders_of_the_public_code_come_in_this_order(project_root):
+    """The module list of the public code's `CCT`: its config's numbers in this order."""
+    config = Config.fromfile(project_root / 'configs/public/cct_r50_voc_1464.py')
+    perturbations = config.model.auxiliary_head.perturbations
+    assert {name: item.num_decoders for name, item in perturbations.items()} == dict(
+        vat=2, dropout=6, guided_cutout=6, context_masking=2, object_masking=2, feature_drop=6,
+        feature_noise=6)
+    assert list(perturbations) == ['vat', 'dropout', 'guided_cutout', 'context_masking',
+                                   'object_masking', 'feature_drop', 'feature_noise']
+
+
+@pytest.mark.parametrize('num_decoders', [0, 1, 12])
+@pytest.mark.parametrize('module', [True, False])
+def test_there_and_back_is_the_same_to_the_bit(num_decoders, module):
+    state = public_state(num_decoders, module)
+    renamed = to_project(state)
+    assert renamed.num_decoders == num_decoders
+    assert not renamed.missing and not renamed.unexpected
+    back = to_public(renamed.state)
+    assert not back.missing and not back.unexpected
+    assert_same_bits(back.state, public_state(num_decoders))
+
+
+def test_the_main_decoder_is_the_equation():
+    state = public_state(module=False)
+    head = PixelShuffleHead(D, C, stride=8, final_activation=True)
+    renamed = to_project(state).state
+    head.load_state_dict({name.removeprefix('decode_head.'): value
+                          for name, value in renamed.items() if name.startswith('decode_head.')})
+    z = torch.randn(1, D, 2, 3)
+    expected = plain_decoder(state, 'main_decoder', z[0])
+    assert (expected > 0).any() and (expected == 0).any()
+    torch.testing.assert_close(head((z, ))[0], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_each_auxiliary_decoder_is_the_equation_in_its_place():
+    state = public_state(module=False)
+    bank = PerturbedDecoderBank(
+        D, C, dict(a=dict(type='FeatureNoise', num_decoders=1, noise_range=0.0),
+                   b=dict(type='FeatureNoise', num_decoders=K - 1, noise_range=0.0)),
+        dict(type='MSEConsistency'), context_classes=(0, ), compile=False, final_activation=True)
+    renamed = to_project(state).state
+    bank.load_state_dict({name.removeprefix('auxiliary_head.'): value
+                          for name, value in renamed.items() if name.startswith('auxiliary_')})
+    z = torch.randn(1, D, 2, 3)
+    with torch.no_grad():
+        actual = bank((z, ), torch.randn(1, C, 16, 24))[:, 0]
+    for index in range(K):
+        expected = plain_decoder(state, f'aux_decoders.{index}', z[0])
+        torch.testing.assert_close(actual[index], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_missing_and_unexpected_names_are_listed():
+    state = public_state(module=False)
+    gone = ['encoder.base.3.5.conv2.weight', 'encoder.psp.stages.2.1.weight',
+            'aux_decoders.2.upsample.3.conv.bias']
+    for name in gone:
+        del state[name]
+    state['encoder.fc.weight'] = state['aux_decoders.1.upsample.4.conv.bias'] = torch.zeros(2)
+    renamed = to_project(state)
+    assert renamed.missing == gone
+    assert renamed.unexpected == ['encoder.fc.weight', 'aux_decoders.1.upsample.4.conv.bias']
+    assert 'auxiliary_head.up.2.bias' not in renamed.state
+
+    ours = to_project(public_state()).state
+    del ours['neck.bottleneck.bn.weight'], ours['auxiliary_head.up.1.weight']
+    ours['auxiliary_head.other'] = torch.zeros(2)
+    back = to_public(ours)
+    assert back.missing == ['neck.bottleneck.bn.weight', 'auxiliary_head.up.1.weight']
+    assert back.unexpected == ['auxiliary_head.other']
+
+
+def test_counters_of_batches_may_be_missing():
+    state = {name: value for name, value in public_state().items()
+             if not name.endswith('num_batches_tracked')}
+    assert to_project(state).missing == []
+
+
+def test_decoders_of_different_shapes_are_refused():
+    state = public_state(module=False)
+    state['aux_decoders.3.upsample.1.conv.weight'] = torch.zeros(8, C, 1, 1)
+    with pytest.raises(UserError, match=r'aux_decoders\.3\.upsample\.1\.conv\.weight is \(8, 3\), '
+                       r'expected \(12, 3\) as aux_decoders\.0'):
+        to_project(state)
+
+
+def public_file(path, **kwargs):
+    counts = dict(vat=1, drop=0, cutout=0, context_masking=1, object_masking=1, feature_drop=1,
+                  feature_noise=0)
+    checkpoint = dict(arch='DataParallel', epoch=40, state_dict=public_state(),
+                      monitor_best=np.float64(0.69),
+                      config=dict(name='CCT', n_gpu=1, model=dict(counts, drop_rate=0.5)))
+    checkpoint.update(kwargs)
+    torch.save(checkpoint, path)
+    return checkpoint
+
+
+def test_a_file_goes_there_and_back(tmp_path):
+    source, ours, back = (str(tmp_path / name) for name in ('in.pth', 'ours/out.pth', 'back.pth'))
+    checkpoint = public_file(source)
+    done = convert_file(source, ours)
+    assert (done.to_public, done.num_classes, done.num_decoders) == (False, C, K)
+    assert done.decoder_counts['feature_drop'] == 1
+    assert 'dataset_meta' not in torch.load(ours, weights_only=False)['meta']
+    assert convert_file(ours, back).to_public
+    result = torch.load(back, weights_only=False)
+    assert_same_bits(result.pop('state_dict'), checkpoint.pop('state_dict'))
+    assert result == checkpoint
+
+
+def test_of_21_classes_the_names_are_known(tmp_path):
+    state = public_state(0)
+    state['module.main_decoder.upsample.0.weight'] = torch.zeros(21, D, 1, 1)
+    public_file(tmp_path / 'in.pth', state_dict=state)
+    convert_file(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'))
+    meta = torch.load(tmp_path / 'out.pth', weights_only=False)['meta']['dataset_meta']
+    assert list(meta['classes']) == get_classes('voc')
+    assert len(meta['palette']) == 21
+
+
+def test_a_bare_state_dict_is_taken_too(tmp_path):
+    torch.save(public_state(), tmp_path / 'in.pth')
+    done = convert_file(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'))
+    assert (done.num_decoders, done.decoder_counts) == (K, None)
+
+
+def test_files_of_an_old_numpy_need_no_unsafe_loader(tmp_path, capsys):
+    """They hold their best score as a numpy scalar, by the name that numpy 1 had for it."""
+    buffer = io.BytesIO()
+    public_file(buffer)
+    with zipfile.ZipFile(buffer) as new, zipfile.ZipFile(tmp_path / 'old.pth', 'w') as old:
+        for item in new.infolist():
+            data = new.read(item)
+            if item.filename.endswith('data.pkl'):
+                data = data.replace(b'cnumpy._core.multiarray\n', b'cnumpy.core.multiarray\n')
+                assert b'cnumpy.core.multiarray\n' in data
+            old.writestr(item, data)
+    assert read_checkpoint(str(tmp_path / 'old.pth'))['monitor_best'] == 0.69
+    assert 'Could not safely load' not in ''.join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(('content', 'match'), [
+    (dict(state_dict={'features.0.weight': torch.zeros(1)}), r'named features; expected encoder'),
+    (dict(state_dict={}), r'named nothing; expected encoder'),
+    ([1, 2], r'holds a list, expected a dict'),
+])
+def test_other_files_are_refused(tmp_path, content, match):
+    torch.save(content, tmp_path / 'in.pth')
+    with pytest.raises(UserError, match=rf'in\.pth: .*{match}'):
+        convert_file(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'))
+    assert not (tmp_path / 'out.pth').exists()
+
+
+def test_what_does_not_match_is_written_only_on_demand(tmp_path):
+    state = public_state()
+    del state['module.encoder.psp.bottleneck.0.weight']
+    public_file(tmp_path / 'in.pth', state_dict=state)
+    arguments = str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth')
+    assert convert_file(*arguments).missing == ['encoder.psp.bottleneck.0.weight']
+    assert not (tmp_path / 'out.pth').exists()
+    convert_file(*arguments, partial=True)
+    assert (tmp_path / 'out.pth').exists()

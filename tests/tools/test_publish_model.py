@@ -1,0 +1,21 @@
+import pytest
+
+
+def test_publishes_and_exports(tiny, tiny_cct, tmp_path, capsys):
+    pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
+    arguments = tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx', '--torchscript'
+    capsys.readouterr()
+    tiny.run('publish_model', *arguments, '--size', 40, 48)
+    lines = capsys.readouterr().out.splitlines()
+    (published, onnx, torchscript) = [
+        next(tmp_path.glob(f'cct-*.{kind}')) for kind in ('pth', 'onnx', 'pt')]
+    assert published.stem == onnx.stem == torchscript.stem
+    assert lines[0].startswith(f'{published}: 0.')
+    for line, file in zip(lines[-2:], (onnx, torchscript)):
+        assert line.startswith(f'{file}: images of 40x48, logits equal to those of PyTorch (to ')
+
+    with pytest.raises(SystemExit) as stop:
+        tiny.run('publish_model', *arguments, '--config', tiny_cct.config, '--size', 40, 47)
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        'error: --size 40 47: expected multiples of 8, the stride of the network')

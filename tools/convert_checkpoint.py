@@ -1,0 +1,68 @@
+#!/usr/bin/env python
+"""Converts a checkpoint of the authors' public code into this project's format, or back.
+
+The names of the weights say which of the two it is. Names that are missing or unexpected are
+listed; nothing is written then, unless --partial is given.
+
+Examples:
+    python tools/convert_checkpoint.py best_model.pth cct_voc_1464.pth
+    python tools/predict.py configs/public/cct_r50_voc_1464.py cct_voc_1464.pth photos --out DIR
+"""
+
+import argparse
+import sys
+
+from mmseg_cct.errors import user_errors_as_one_line
+from mmseg_cct.interop import Conversion, convert_file
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('source', metavar='IN', help='checkpoint of either code')
+    parser.add_argument('target', metavar='OUT', help='file to write')
+    parser.add_argument(
+        '--partial', action='store_true', help='write what fits where names do not match'
+    )
+    return parser.parse_args()
+
+
+def describe(done: Conversion) -> str:
+    """Says in words what a checkpoint holds, and which settings it needs."""
+    decoders = f'{done.num_decoders} auxiliary decoders' if done.num_decoders else 'main path alone'
+    if counts := done.decoder_counts if done.num_decoders else None:
+        decoders += f' ({", ".join(f"{kind} {count}" for kind, count in counts.items())})'
+    text = f'{done.num_weights} weights, {done.num_classes} classes, {decoders}'
+    if done.to_public:
+        return f"{text}; in the public code's names"
+    return f'{text}; made for configs/public'
+
+
+def main() -> int:
+    """Converts as the command line says.
+
+    Returns:
+        The exit code: 1 where names did not match.
+    """
+    args = parse_args()
+    with user_errors_as_one_line():
+        done = convert_file(args.source, args.target, partial=args.partial)
+    for kind, names in (('missing', done.missing), ('unexpected', done.unexpected)):
+        for name in names:
+            print(f'{kind}: {name}', file=sys.stderr)
+    wrong = len(done.missing) + len(done.unexpected)
+    if wrong and not args.partial:
+        print(
+            f'error: {args.source}: {len(done.missing)} names are missing and '
+            f'{len(done.unexpected)} unexpected; nothing is written (--partial writes what fits)',
+            file=sys.stderr,
+        )
+    else:
+        print(f'{args.target}: {describe(done)}')
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,89 @@
+#!/usr/bin/env python
+"""Makes a checkpoint for others: main path alone, a hash in the name; on demand ONNX, TorchScript.
+
+Writes OUT-XXXXXXXX.pth without auxiliary decoders, optimizer and schedulers. It carries a config
+for inference, so MMSegInferencer(weights=FILE) runs it, as does any config it was trained with.
+
+An exported graph takes float32 images (N, 3, H, W) as they are decoded, RGB in [0, 255], N free, H
+and W fixed by --size; normalisation is inside. It gives logits (N, classes, H, W).
+
+Example:
+    python tools/publish_model.py work_dirs/cct_r50_voc_1464/iter_45550.pth cct_r50_voc_1464.pth \\
+        --onnx --torchscript --size 320 320
+"""
+
+import argparse
+
+from mmengine.config import Config
+
+from mmseg_cct.checkpoint_files import read_checkpoint
+from mmseg_cct.errors import UserError, user_errors_as_one_line
+from mmseg_cct.export import TOLERANCE, Export, export_onnx, export_torchscript
+from mmseg_cct.inference import load_model
+from mmseg_cct.launch import load_config
+from mmseg_cct.publish import publish_checkpoint
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('source', metavar='IN', help='checkpoint of a training')
+    parser.add_argument('target', metavar='OUT', help='name of the published file, without hash')
+    parser.add_argument('--onnx', action='store_true', help='write OUT-XXXXXXXX.onnx too')
+    parser.add_argument('--torchscript', action='store_true', help='write OUT-XXXXXXXX.pt too')
+    parser.add_argument(
+        '--size',
+        nargs=2,
+        type=int,
+        metavar=('H', 'W'),
+        help='of the exported graph (default: that of the training images)',
+    )
+    parser.add_argument(
+        '--config', help='for the export (default: the config that the checkpoint carries)'
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Publishes as the command line says."""
+    args = parse_args()
+    with user_errors_as_one_line():
+        file = publish_checkpoint(args.source, args.target)
+        print(f'{file}: {file.stat().st_size / 2**20:.1f} MiB')
+        if not (args.onnx or args.torchscript):
+            return
+        model = load_model(_config(args.config, str(file)), str(file), 'cpu')
+        size = tuple(args.size or model.data_preprocessor.size or ())
+        if len(size) != 2:
+            raise UserError('--size: expected the height and width of the images')
+        if args.onnx:
+            _report(export_onnx(model, size, file.with_suffix('.onnx')), size)
+        if args.torchscript:
+            _report(export_torchscript(model, size, file.with_suffix('.pt')), size)
+
+
+def _config(config_file: str | None, checkpoint: str) -> Config:
+    if config_file is not None:
+        return load_config(config_file, {})
+    text = (read_checkpoint(checkpoint).get('meta') or {}).get('cfg')
+    if text is None:
+        raise UserError(f'{checkpoint}: carries no config; expected --config CONFIG')
+    return Config.fromstring(text, '.py')
+
+
+def _report(done: Export, size: tuple[int, int]) -> None:
+    compared = 'not compared with PyTorch, for onnxruntime is not installed'
+    if done.difference is not None:
+        if not done.difference <= TOLERANCE:
+            raise UserError(
+                f'{done.file}: its logits differ from those of PyTorch by {done.difference:.1e} of '
+                f'the largest, expected at most {TOLERANCE:.0e}: do not use it'
+            )
+        compared = f'logits equal to those of PyTorch (to {done.difference:.0e} of the largest)'
+    print(f'{done.file}: images of {size[0]}x{size[1]}, {compared}')
+
+
+if __name__ == '__main__':
+    main()

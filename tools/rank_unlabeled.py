@@ -1,0 +1,94 @@
+#!/usr/bin/env python
+"""Ranks unlabelled images: which ones to label next.
+
+The score of an image is the disagreement of the auxiliary decoders with the main one: the share of
+pixels at which they predict another class, or the mean consistency distance. Writes DIR/ranking.csv
+(file, score, score by perturbation; highest first) and DIR/contact_sheet.png (image, prediction and
+disagreement map of the first ones). Images that cannot be read are reported and skipped, and the
+exit code is 1 then.
+
+Examples:
+    python tools/rank_unlabeled.py CONFIG CHECKPOINT --from-config --out ranking
+    python tools/rank_unlabeled.py CONFIG CHECKPOINT --images photos --out ranking
+"""
+
+import argparse
+import sys
+
+from mmengine.config import DictAction
+
+from mmseg_cct.analysis.rank import rank_images
+from mmseg_cct.errors import user_errors_as_one_line
+
+
+def _positive(value: str) -> int:
+    number = int(value)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f'{value}; expected 1 or more')
+    return number
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('config', help='the config of the training')
+    parser.add_argument('checkpoint', help='its checkpoint, with the auxiliary decoders')
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument('--images', metavar='DIR', help='a folder of images with its subfolders')
+    source.add_argument(
+        '--from-config', action='store_true', help='the unlabelled images of the config'
+    )
+    parser.add_argument('--out', required=True, metavar='DIR', help='folder for the two files')
+    parser.add_argument(
+        '--top', type=_positive, default=12, help='images on the contact sheet (default: 12)'
+    )
+    parser.add_argument(
+        '--measure',
+        choices=['labels', 'distance'],
+        default='labels',
+        help='another class, or the distance of the consistency loss (default: labels)',
+    )
+    parser.add_argument('--seed', type=int, default=0, help='of the perturbations (default: 0)')
+    parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=DictAction,
+        default={},
+        metavar='KEY=VALUE',
+        help='settings of the config to override',
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Ranks as the command line says.
+
+    Returns:
+        The exit code: 1 where an image could not be read.
+    """
+    args = parse_args()
+    with user_errors_as_one_line():
+        ranking = rank_images(
+            args.config,
+            args.checkpoint,
+            args.out,
+            images=args.images,
+            options=args.cfg_options,
+            device=args.device,
+            seed=args.seed,
+            top=args.top,
+            measure=args.measure,
+        )
+    for line in ranking.failed:
+        print(f'error: {line}', file=sys.stderr)
+    first = f', first {ranking.images[0].name}' if ranking.images else ''
+    counts = f'{len(ranking.images)} images ranked', f'{len(ranking.failed)} unreadable'
+    print(f'{counts[0]} in {args.out}{first}; {counts[1]}')
+    return 1 if ranking.failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
