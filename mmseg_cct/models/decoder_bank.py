@@ -1,10 +1,11 @@
 """The K perturbed auxiliary decoders as one module, and the losses on their predictions."""
 
-import difflib
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
+from mmengine.logging import print_log
 from mmengine.model import BaseModule
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
@@ -16,7 +17,7 @@ from .chunked_loss import chunked_loss
 from .chunking import Chunking
 from .decoders import Chain, DecoderGroup, decode
 from .losses import PixelTargets, PixelTerm, agreement_term
-from .perturbations import Perturbation, PerturbationContext
+from .perturbations import PerturbationContext, build_perturbations, nearest
 from .subpixel import from_subpixel_layout, icnr_, num_levels, to_subpixel_layout
 
 
@@ -30,7 +31,8 @@ class PerturbedDecoderBank(BaseModule):
     Args:
         in_channels: D.
         num_classes: C.
-        perturbations: By name, the config of each `Perturbation`.
+        perturbations: By name, the config of each `Perturbation`. Their order does not matter:
+            decoders are in the paper's order of perturbations, then by name.
         loss_consistency: Config of L_u.
         stride: s, a power of two.
         context_classes: Names or ids of the classes that are context, not objects.
@@ -79,8 +81,7 @@ class PerturbedDecoderBank(BaseModule):
         self.in_index = in_index
         self.chunking = Chunking(memory_budget, compile)
 
-        self.perturbations = nn.ModuleDict(
-            {name: _build_perturbation(name, cfg) for name, cfg in perturbations.items()})
+        self.perturbations = build_perturbations(perturbations)
         self.num_decoders = sum(p.num_decoders for p in self.perturbations.values())
         if not self.num_decoders:
             raise UserError('model.auxiliary_head.perturbations: no decoder is left; expected '
@@ -96,6 +97,7 @@ class PerturbedDecoderBank(BaseModule):
         self.up = nn.ModuleList(
             _StackedSubPixelConv(self.num_decoders, num_classes)
             for _ in range(num_levels(stride)))
+        self.register_load_state_dict_post_hook(_excuse_missing)
 
     @property
     def chain(self) -> Chain:
@@ -281,7 +283,7 @@ class PerturbedDecoderBank(BaseModule):
                                 'SemiSegDataset, or class ids')
             if name not in classes:
                 raise UserError(f'model.auxiliary_head.context_classes: no class {name!r}; '
-                                f'{_nearest(name, classes)}')
+                                f'{nearest(name, classes)}')
             ids.append(classes.index(name))
         return ids
 
@@ -302,19 +304,13 @@ def _compute_dtype(features: Tensor) -> torch.dtype:
     return (nothing @ nothing).dtype
 
 
-def _build_perturbation(name: str, cfg: dict) -> Perturbation:
-    known = [c.__name__ for c in _concrete_subclasses(Perturbation)]  # type: ignore[type-abstract]
-    if cfg.get('type') not in known and not isinstance(cfg.get('type'), type):
-        raise UserError(f'model.auxiliary_head.perturbations.{name}: no perturbation '
-                        f'{cfg.get("type")!r}; {_nearest(str(cfg.get("type")), known)}')
-    return MODELS.build(cfg)
-
-
-def _concrete_subclasses(cls: type[Perturbation]) -> list[type[Perturbation]]:
-    below = [found for child in cls.__subclasses__() for found in _concrete_subclasses(child)]
-    return below if getattr(cls, '__abstractmethods__', None) else [cls, *below]
-
-
-def _nearest(name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    return f'did you mean {" or ".join(close)}?' if close else f'expected one of {", ".join(names)}'
+def _excuse_missing(bank: PerturbedDecoderBank, incompatible_keys: Any) -> None:
+    """Loads a published checkpoint, which has no auxiliary decoders, without a warning."""
+    first, *others = bank.state_dict()
+    missing = incompatible_keys.missing_keys
+    for prefix in [name.removesuffix(first) for name in missing if name.endswith(first)]:
+        names = [prefix + name for name in (first, *others)]
+        if set(names) <= set(missing):
+            missing[:] = [name for name in missing if name not in names]
+            print_log('The checkpoint has no auxiliary decoders: predictions do not need them, a '
+                      'training starts with new ones', logger='current')

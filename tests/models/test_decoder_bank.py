@@ -658,6 +658,16 @@ def test_position_fraction_saves_work():
     assert counters[1] < 0.6 * counters[0]
 
 
+def test_order_of_the_perturbations_in_a_config_does_not_matter():
+    # mmengine sorts the keys of a config that it dumps, and a checkpoint's rows are decoders
+    names = list(make_bank().perturbations)
+    assert names == list(PERTURBATIONS) != sorted(names)
+    turned = dict(sorted({**PERTURBATIONS, 'a_second': PERTURBATIONS['dropout']}.items()))
+    assert list(make_bank(turned).perturbations) == ['vat', 'a_second', *names[1:]]
+    backwards = {name: PERTURBATIONS[name] for name in reversed(names)}
+    assert_same_results(loss_and_gradients(make_bank(backwards)), loss_and_gradients(make_bank()))
+
+
 def test_unknown_perturbation_offers_the_nearest_names():
     with pytest.raises(UserError, match=r"perturbations\.noise: no perturbation 'FeatureNoize'; "
                                         r'did you mean FeatureNoise'):

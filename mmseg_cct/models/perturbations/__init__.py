@@ -1,4 +1,5 @@
 from .base import Perturbation, PerturbationContext, SpatialMask
+from .build import build_perturbations, nearest
 from .dropout import SpatialDropout
 from .feature_drop import FeatureDrop
 from .feature_noise import FeatureNoise
@@ -8,5 +9,6 @@ from .vat import IntermediateVAT
 
 __all__ = [
     'ContextMasking', 'FeatureDrop', 'FeatureNoise', 'GuidedCutout', 'IntermediateVAT',
-    'ObjectMasking', 'Perturbation', 'PerturbationContext', 'SpatialDropout', 'SpatialMask'
+    'ObjectMasking', 'Perturbation', 'PerturbationContext', 'SpatialDropout', 'SpatialMask',
+    'build_perturbations', 'nearest'
 ]

@@ -1,9 +1,6 @@
 """Cross-consistency training, Algorithm 1 of the paper."""
 
-from typing import Any
-
 import torch
-from mmengine.logging import print_log
 from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
@@ -21,10 +18,6 @@ class CCTSegmentor(EncoderDecoder):
     the auxiliary decoders, trained to agree with it on unlabelled ones. At inference it is a plain
     `EncoderDecoder`. Takes the arguments of `EncoderDecoder`.
     """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.register_load_state_dict_post_hook(_excuse_auxiliary_head)
 
     def loss(self, inputs: dict[str, Tensor],
              data_samples: dict[str, list[SegDataSample]]) -> dict[str, Tensor]:
@@ -57,15 +50,3 @@ class CCTSegmentor(EncoderDecoder):
         auxiliary = self.auxiliary_head.loss(features, seg_logits, data_samples['unlabeled'])
         losses.update(add_prefix(auxiliary, 'aux'))
         return losses
-
-
-def _excuse_auxiliary_head(model: CCTSegmentor, incompatible_keys: Any) -> None:
-    """Loads a published checkpoint, which has no auxiliary decoders, without a warning."""
-    if not model.with_auxiliary_head:
-        return
-    names = {f'auxiliary_head.{name}' for name in model.auxiliary_head.state_dict()}
-    missing = incompatible_keys.missing_keys
-    if names and names <= set(missing):
-        missing[:] = [name for name in missing if name not in names]
-        print_log('The checkpoint has no auxiliary decoders: predictions do not need them, a '
-                  'training starts with new ones', logger='current')
