@@ -1,4 +1,5 @@
 from .iteration_seed_hook import IterationSeedHook
+from .mean_teacher_hook import MeanTeacherHook
 from .ramp_up_hook import RampUpHook
 
-__all__ = ['IterationSeedHook', 'RampUpHook']
+__all__ = ['IterationSeedHook', 'MeanTeacherHook', 'RampUpHook']
