@@ -79,16 +79,17 @@ class InputVATSegmentor(InputConsistencySegmentor):
 
     Args:
         loss_consistency: Config of the distance; the paper's is `KLConsistency`.
-        epsilon: ε, the L2 norm of one image's noise, in units of the normalised pixels.
-        xi: ξ, the L2 norm of one image's probing noise. Much smaller values, as they are common
-            for small networks, change no float32 activation of a deep one.
+        epsilon: ε, the L2 norm of one image's noise, in units of the normalised pixels. The
+            paper's value for I-VAT; it gives none for images.
+        xi: ξ, the L2 norm of one image's probing noise. With the 1e-6 of I-VAT no float32
+            activation would change, and the gradient be one of rounding errors.
         num_iterations: Power iterations.
         **kwargs: Arguments of `EncoderDecoder`.
     """
 
     def __init__(self,
                  loss_consistency: dict,
-                 epsilon: float = 10.0,
+                 epsilon: float = 2.0,
                  xi: float = 1.0,
                  num_iterations: int = 1,
                  **kwargs) -> None:
