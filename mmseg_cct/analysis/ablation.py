@@ -165,9 +165,10 @@ def _finish(axes: Axes, titles: Sequence[str]) -> None:
     axes.set_xticks(range(len(titles)), titles, fontsize=8, rotation=20, ha='right')
     axes.set_ylabel('mIoU, %')
     axes.tick_params(axis='y', labelsize=8)
-    # methods differ by a few points: the axis starts a little below the lowest bar
+    # methods differ by a few points: the axis starts a little below the lowest bar or line
     heights = [bar.get_height() for bars in axes.containers for bar in bars.get_children()
                if isinstance(bar, Rectangle)]
+    heights += [float(value) for line in axes.lines for value in line.get_ydata()]
     axes.set_ylim(bottom=0.8 * min(heights, default=0.0))
 
 
