@@ -190,6 +190,8 @@ def _grid(results: Sequence[Result]) -> set[tuple[str, int]]:
 
 def _seeds_of(results: Sequence[Result]) -> str:
     seeds = sorted({result.seed for result in results})
+    if not seeds:
+        return 'no finished run yet'
     if len(seeds) == 1:
         return f'seed {seeds[0]}'
     return f'mean ± standard deviation over the seeds {", ".join(map(str, seeds))}'
