@@ -1,4 +1,4 @@
-"""The paper's ablation (its Figures 4 and 5): the grid of methods, the two bar figures."""
+"""The paper's ablation (its Figures 5 and 6): the grid of methods, the two bar figures."""
 
 import re
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ from mmseg_cct.errors import UserError
 # Changes a config in place.
 Variant = Callable[[Config], None]
 
-# The paper's Figures 4 and 5: the perturbations' names in the configs, and in the figures.
+# The paper's Figures 5 and 6: the perturbations' names in the configs, and in the figures.
 PERTURBATIONS = {
     'feature_drop': 'F-Drop',
     'feature_noise': 'F-Noise',
