@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, stdev
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -168,7 +169,7 @@ def _finish(axes: Axes, titles: Sequence[str]) -> None:
     # methods differ by a few points: the axis starts a little below the lowest bar or line
     heights = [bar.get_height() for bars in axes.containers for bar in bars.get_children()
                if isinstance(bar, Rectangle)]
-    heights += [float(value) for line in axes.lines for value in line.get_ydata()]
+    heights += [value for line in axes.lines for value in np.asarray(line.get_ydata()).tolist()]
     axes.set_ylim(bottom=0.8 * min(heights, default=0.0))
 
 

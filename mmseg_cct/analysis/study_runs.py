@@ -189,14 +189,16 @@ class _Process:
         run = self.run
         self.step = run.next_step()
         if self.step == 'train':
-            command = ['train.py', run.config, '--work-dir', run.folder / 'train', '--resume']
+            command: list[Path | str] = [
+                self.tools / 'train.py', run.config, '--work-dir', run.folder / 'train', '--resume']
         else:
-            command = ['test.py', run.config, run.checkpoint, '--work-dir', run.folder / 'test']
+            command = [self.tools / 'test.py', run.config, run.checkpoint,
+                       '--work-dir', run.folder / 'test']
         where = ' '.join(f'{key}={value}' for key, value in self.slot.items())
         print(f'{run.name}: {self.step}{where and f" on {where}"}, log in {run.log}', flush=True)
         # a session of its own, so that its data loaders end with it
         self.process = subprocess.Popen(
-            [sys.executable, str(self.tools / command[0]), *map(str, command[1:])],
+            [sys.executable, *map(str, command)],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT,
             env={**os.environ, **self.slot}, start_new_session=True)
 

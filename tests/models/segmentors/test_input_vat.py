@@ -3,7 +3,9 @@ import copy
 import pytest
 import tiny
 import torch
+import torch.distributed
 import torch.nn.functional as F
+from mmengine.registry import MODEL_WRAPPERS
 from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
@@ -154,6 +156,28 @@ def test_every_parameter_gets_a_gradient():
         assert ('loss' in key) == value.requires_grad, key
     model.parse_losses(losses)[0].backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_trains_under_ddp(tmp_path):
+    model, alone = make_model(), make_model()
+    torch.distributed.init_process_group(
+        'gloo', init_method=f'file://{tmp_path}/rendezvous', rank=0, world_size=1)
+    try:
+        wrapped = MODEL_WRAPPERS.build(
+            dict(type='MMDistributedDataParallel', module=model, device_ids=None,
+                 broadcast_buffers=False, find_unused_parameters=False))
+        for each in (wrapped, alone):
+            optimizer = torch.optim.SGD(each.parameters(), 0.1)
+            for _ in range(2):  # the second one fails if a parameter got no gradient in the first
+                torch.manual_seed(2)
+                total, _ = model.parse_losses(each(**make_batch(), mode='loss'))
+                optimizer.zero_grad()
+                total.backward()
+                optimizer.step()
+    finally:
+        torch.distributed.destroy_process_group()
+    for actual, expected in zip(model.parameters(), alone.parameters()):
+        torch.testing.assert_close(actual, expected)
 
 
 def test_a_plain_batch_is_an_error():
