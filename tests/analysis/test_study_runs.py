@@ -28,7 +28,16 @@ def test_a_run_is_trained_and_tested(fake_tools, make_run, capsys):
         f'a: train, log in {run.log}', f'a: test, log in {run.log}', '[1/1] a: mIoU 12.50']
 
 
+@pytest.fixture
+def interruptible():
+    """A shell's background jobs ignore Ctrl-C; this test does not, wherever it runs."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize('sent', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures('interruptible')
 def test_a_stopped_study_goes_on_where_it_was(fake_tools, make_run, monkeypatch, sent):
     finished, stopped, later = make_run('a'), make_run('b', stall_before=3), make_run('c')
     monkeypatch.setenv('STALL', '1')
