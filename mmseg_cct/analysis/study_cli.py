@@ -75,9 +75,15 @@ def run_study(args: argparse.Namespace, prepare: Callable[[], Sequence[StudyRun]
 
     Returns:
         The exit code: 0, 1 where a run failed, 130 after Ctrl-C.
+
+    Raises:
+        UserError: If there is nothing to collect.
     """
     out, code = Path(args.out), 0
-    if not args.collect:
+    if args.collect:
+        if not out.is_dir():
+            raise UserError(f'{out}: no such folder; expected that of a study')
+    else:
         slots = slots_of(args.gpus, args.jobs)
         try:
             failures = execute(prepare(), Path(sys.argv[0]).parent, slots)

@@ -43,7 +43,8 @@ def test_a_stopped_study_goes_on_where_it_was(fake_tools, make_run, monkeypatch,
     monkeypatch.setenv('STALL', '1')
 
     def stop():
-        while not (stopped.folder / 'train' / 'iter_2.pth').is_file():
+        latest = stopped.folder / 'train' / 'last_checkpoint'
+        while not (latest.is_file() and latest.read_text().endswith('iter_2.pth')):
             time.sleep(0.02)
         os.kill(os.getpid(), sent)
 

@@ -1,5 +1,6 @@
-"""The studies with the real tools: a run each, and their mistakes."""
+"""The studies with the real train.py and test.py, which run as processes of their own."""
 
+import runpy
 import sys
 
 import pytest
@@ -9,43 +10,54 @@ OPTIONS = ('train_cfg.max_iters=2', 'train_cfg.val_interval=100', 'train_dataloa
 
 
 @pytest.fixture
-def demo(tiny, project_root):
-    """Runs a study on the demo's config; gives the finished process."""
+def demo(tmp_path, project_root, monkeypatch):
+    """Runs a study on the demo's config; gives the exit code."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('PYTHONPATH', str(project_root))
+    monkeypatch.setenv('OMP_NUM_THREADS', '1')
+    config = project_root / 'configs' / 'demo' / 'cct_shapes.py'
 
     def run(tool, *args):
-        config = project_root / 'configs' / 'demo' / 'cct_shapes.py'
-        command = (sys.executable, '-W', 'ignore', tiny.tools / f'{tool}.py', config)
-        return tiny.shell(*command, '--out', tiny.folder / 'out', *args)
+        path = str(project_root / 'tools' / f'{tool}.py')
+        monkeypatch.setattr(sys, 'argv', [path, str(config), '--out', 'out', *args])
+        with pytest.raises(SystemExit) as end:
+            runpy.run_path(path, run_name='__main__')
+        return end.value.code
 
-    run.out = tiny.folder / 'out'
     return run
 
 
-def test_learning_curve_trains_tests_and_is_then_finished(demo):
-    args = ('-n', '2', '--cfg-options', *OPTIONS)
-    done = demo('learning_curve', *args)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert '[2/2] cct, 2 labels, seed 0: mIoU ' in done.stdout
-    for method in ('supervised', 'cct'):
-        files = [path.name for path in (demo.out / method / '2' / 'seed0' / 'train').iterdir()]
-        assert [name for name in files if name.endswith('.pth')] == ['iter_2.pth']
-    text = (demo.out / 'learning_curve.md').read_text()
-    assert 'With 2 labels **it cannot be told**' in text
-    assert '| method | n=2 |' in text
+def test_a_run_is_trained_tested_and_then_finished(demo, tmp_path, capsys):
+    args = ('--methods', 'baseline', '--cfg-options', *OPTIONS)
+    code = demo('ablation', *args)
+    printed = capsys.readouterr()
+    assert code == 0, printed
+    assert '[1/1] baseline, config labels, seed 0: mIoU ' in printed.out
+    files = [path.name for path in (tmp_path / 'out/baseline/config/seed0/train').iterdir()]
+    assert [name for name in files if name.endswith('.pth')] == ['iter_2.pth']
+    assert '| baseline | ' in (tmp_path / 'out' / 'ablation.md').read_text()
 
-    again = demo('learning_curve', *args)
-    assert again.returncode == 0
-    assert '2 of 2 runs are finished, skipped' in again.stdout
-    assert ': train' not in again.stdout
+    assert demo('ablation', *args) == 0
+    printed = capsys.readouterr().out
+    assert '1 of 1 runs are finished, skipped' in printed
+    assert ': train' not in printed
 
-    other = demo('learning_curve', '-n', '2', '--cfg-options', 'train_cfg.max_iters=3')
-    assert other.returncode == 2
-    assert other.stderr.splitlines()[-1].startswith('error: ')
-    assert 'differs from the config of this study' in other.stderr
+    assert demo('ablation', '--methods', 'baseline') == 2
+    error = capsys.readouterr().err
+    assert error.startswith('error: out/baseline/config/seed0/config.py: differs from the config')
 
 
-def test_ablation_needs_a_method(demo):
-    failed = demo('ablation')
-    assert failed.returncode == 2
-    assert failed.stderr.splitlines()[-1] == (
-        'error: ablation: no method; expected --grid, --methods or both')
+def test_the_learning_curve_of_an_empty_study(demo, tmp_path, capsys):
+    (tmp_path / 'out').mkdir()
+    assert demo('learning_curve', '--collect') == 0
+    assert 'No number of labels' in (tmp_path / 'out' / 'learning_curve.md').read_text()
+
+
+def test_mistakes_are_one_line(demo, capsys):
+    assert demo('ablation') == 2
+    assert capsys.readouterr().err == (
+        'error: ablation: no method; expected --grid, --methods or both\n')
+    assert demo('learning_curve', '-n', '13') == 2
+    assert 'error: -n 13: expected numbers from 1 to 12' in capsys.readouterr().err
+    assert demo('ablation', '--collect') == 2
+    assert capsys.readouterr().err == 'error: out: no such folder; expected that of a study\n'
