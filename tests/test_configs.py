@@ -46,7 +46,7 @@ def load(name):
     config.model.backbone.pop('init_cfg', None)
     if 'pretrained' in config.model.backbone:  # timm
         config.model.backbone.pretrained = False
-    if not is_baseline(config):
+    if has_bank(config):
         config.model.auxiliary_head.compile = False
     return config
 
@@ -58,6 +58,10 @@ def classes_of(dataset):
 
 def is_baseline(config):
     return config.train_dataloader.dataset.get('unlabeled') is None
+
+
+def has_bank(config):
+    return config.model.auxiliary_head is not None
 
 
 def distinct_models():
@@ -97,7 +101,7 @@ def test_classes_strides_and_sizes_agree(name):
     config = parse(name)
     model, dataset = config.model, config.train_dataloader.dataset
     classes = classes_of(dataset.labeled)
-    heads = [model.decode_head] + ([] if is_baseline(config) else [model.auxiliary_head])
+    heads = [model.decode_head] + ([model.auxiliary_head] if has_bank(config) else [])
     for head in heads:
         assert head.num_classes == len(classes)
         assert head.stride == model.decode_head.stride
@@ -108,6 +112,7 @@ def test_classes_strides_and_sizes_agree(name):
         assert loader.dataset.pipeline == config.test_pipeline
     if not is_baseline(config):
         assert classes_of(dataset.unlabeled) == classes
+    if has_bank(config):
         assert set(model.auxiliary_head.context_classes) < set(classes)
     preprocessor = model.data_preprocessor
     assert all(side % model.decode_head.stride == 0 for side in preprocessor.size)
@@ -200,12 +205,16 @@ def baseline_of(name):
     return f'{folder}/{file.replace("cct_", "supervised_", 1)}'
 
 
+# The configs of the ablation are compared with theirs in analysis/test_variants.py.
+PAIRED = [name for name in ALL if not name.startswith('ablation/')]
+
+
 def test_every_cct_config_has_a_baseline():
-    baselines = {name for name in ALL if is_baseline(parse(name))}
-    assert {baseline_of(name) for name in set(ALL) - baselines} == baselines
+    baselines = {name for name in PAIRED if is_baseline(parse(name))}
+    assert {baseline_of(name) for name in PAIRED if has_bank(parse(name))} == baselines
 
 
-@pytest.mark.parametrize('name', [name for name in ALL if not is_baseline(parse(name))])
+@pytest.mark.parametrize('name', [name for name in PAIRED if has_bank(parse(name))])
 def test_the_baseline_differs_in_nothing_but_the_unlabelled_images(name):
     cct = parse(name).to_dict()
     baseline = parse(baseline_of(name)).to_dict()
@@ -220,6 +229,24 @@ def test_the_baseline_differs_in_nothing_but_the_unlabelled_images(name):
         if not hook.get('attribute', '').startswith('auxiliary_head')
     ]
     assert baseline == cct
+
+
+@pytest.mark.parametrize(
+    'name', [name for name in ALL if name.startswith(('baselines/mean_teacher', 'baselines/input'))]
+)
+def test_the_other_baselines_differ_in_nothing_but_the_method(name):
+    file = name.rpartition('/')[2].replace('mean_teacher_', 'cct_').replace('input_vat_', 'cct_')
+    other, cct = parse(name).to_dict(), parse(f'cct/{file}').to_dict()
+    loss = other['model'].pop('loss_consistency')
+    assert loss['loss_weight'] == 30.0
+    assert loss['type'] == ('MSEConsistency' if 'teacher' in name else 'KLConsistency')
+    ramp = dict(cct['custom_hooks'][0], attribute='loss_consistency.loss_weight')
+    assert ramp in other.pop('custom_hooks')
+    for key in ('type', 'auxiliary_head', 'epsilon'):
+        other['model'].pop(key, None)
+        cct['model'].pop(key, None)
+    del cct['custom_hooks']
+    assert other == cct
 
 
 @pytest.mark.parametrize('name', distinct_models())
@@ -249,6 +276,8 @@ def test_builds_and_makes_one_step(name):
     optim_wrapper.optimizer.register_step_pre_hook(
         lambda *_: gradients.update({key: item.grad for key, item in model.named_parameters()})
     )
+    if hasattr(model, 'set_teacher'):  # as MeanTeacherHook does
+        model.set_teacher(copy.deepcopy(model).eval())
     model.train()
     model.train_step(batch, optim_wrapper)
 

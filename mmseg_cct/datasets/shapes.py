@@ -43,6 +43,7 @@ class ShapesDataset(BaseSegDataset):
         seed: Seed of all scenes.
         size: Side of the scenes in pixels.
         pipeline: Transforms, the first one `DrawShapesScene`.
+        indices: Which of the scenes to take: the first so many, or these; None takes all.
         test_mode: Whether the set serves evaluation.
         lazy_init: Whether to leave the list of scenes for later.
 
@@ -70,6 +71,7 @@ class ShapesDataset(BaseSegDataset):
         seed: int = 0,
         size: int = 64,
         pipeline: Sequence[dict | Callable] = (),
+        indices: int | Sequence[int] | None = None,
         test_mode: bool = False,
         lazy_init: bool = False,
     ) -> None:
@@ -80,7 +82,8 @@ class ShapesDataset(BaseSegDataset):
         if size < 32:
             raise UserError(f'ShapesDataset: size={size}; expected 32 pixels or more')
         self.start, self.count, self.seed, self.size = start, count, seed, size
-        super().__init__(pipeline=list(pipeline), test_mode=test_mode, lazy_init=lazy_init)
+        super().__init__(
+            pipeline=list(pipeline), indices=indices, test_mode=test_mode, lazy_init=lazy_init)
 
     def load_data_list(self) -> list[dict]:
         """Lists the scenes.

@@ -21,12 +21,12 @@ from .perturbations import (
                      SpatialDropout,
                      SpatialMask,
 )
-from .segmentors import CCTSegmentor
+from .segmentors import CCTSegmentor, InputVATSegmentor, MeanTeacherSegmentor
 
 __all__ = [
     'BootstrappedCrossEntropy', 'BranchPreprocessor', 'CCTSegmentor', 'ContextMasking',
-    'FeatureDrop', 'FeatureNoise', 'GuidedCutout', 'IntermediateVAT', 'JSConsistency',
-    'KLConsistency', 'MSEConsistency', 'ObjectMasking', 'PSPNeck', 'PairwiseVariance',
-    'Perturbation', 'PerturbedDecoderBank', 'PixelShuffleHead', 'SpatialDropout', 'SpatialMask',
-    'WeakCrossEntropy'
+    'FeatureDrop', 'FeatureNoise', 'GuidedCutout', 'InputVATSegmentor', 'IntermediateVAT',
+    'JSConsistency', 'KLConsistency', 'MSEConsistency', 'MeanTeacherSegmentor', 'ObjectMasking',
+    'PSPNeck', 'PairwiseVariance', 'Perturbation', 'PerturbedDecoderBank', 'PixelShuffleHead',
+    'SpatialDropout', 'SpatialMask', 'WeakCrossEntropy'
 ]

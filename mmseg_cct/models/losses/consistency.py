@@ -64,6 +64,21 @@ class ConsistencyLoss(nn.Module):
     def distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
         """The distance at each pixel; see `mse_distance`."""
 
+    def forward(self, seg_logits: Tensor, probabilities: Tensor) -> Tensor:
+        """The loss of a single prediction, without ω_u.
+
+        Args:
+            seg_logits: `(N, C, H, W)`.
+            probabilities: `(N, C, H, W)`, a constant.
+
+        Returns:
+            0-dimensional.
+        """
+        targets = PixelTargets(probabilities.transpose(0, 1), labels=None, num_decoders=1)
+        term = self.term(targets)
+        distance = term.distance(seg_logits.float().transpose(0, 1).unsqueeze(0), term.target)
+        return (term.scale * (term.pixel_weight * distance).sum()).to(distance.dtype)
+
     def term(self, targets: PixelTargets) -> PixelTerm:
         """The loss of one iteration as a sum over decoders and pixels.
 

@@ -71,6 +71,18 @@ def test_is_the_mean_over_decoders_counted_pixels_and_classes(kind, threshold):
 
 
 @each_kind
+@pytest.mark.parametrize('threshold', [None, 0.6])
+def test_a_single_prediction_on_whole_maps(kind, threshold):
+    torch.manual_seed(0)
+    seg_logits, target = (2 * torch.randn(3, C, 4, 5) for _ in range(2))
+    probabilities = target.softmax(1)
+    loss = MODELS.build(dict(type=kind, confidence_threshold=threshold, loss_weight=7.0))
+    expected = naive(kind, seg_logits.transpose(0, 1)[None], probabilities.transpose(0, 1),
+                     threshold)
+    assert loss(seg_logits, probabilities).item() == pytest.approx(expected, rel=1e-5)
+
+
+@each_kind
 def test_weight_is_read_anew_in_every_iteration(kind):
     loss = MODELS.build(dict(type=kind))
     assert loss.loss_weight == 30.0  # the paper's

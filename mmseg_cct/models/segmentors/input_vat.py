@@ -1,0 +1,117 @@
+"""Virtual adversarial training on the images, a baseline of the paper's supplement A."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F
+from mmseg.registry import MODELS
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from .input_consistency import InputConsistencySegmentor
+
+
+@contextmanager
+def frozen_running_statistics(model: nn.Module) -> Iterator[None]:
+    """Lets BatchNorm normalise by the batch without adding it to the running statistics.
+
+    Args:
+        model: Its BatchNorm layers, of any kind; those in eval mode keep using what they have.
+
+    Yields:
+        Nothing; the body runs so.
+    """
+    tracking = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
+    for module in tracking:
+        module.track_running_stats = False
+    try:
+        yield
+    finally:
+        for module in tracking:
+            module.track_running_stats = True
+
+
+def adversarial_noise(predict: Callable[[Tensor], Tensor],
+                      images: Tensor,
+                      probabilities: Tensor,
+                      epsilon: float,
+                      xi: float,
+                      num_iterations: int = 1) -> Tensor:
+    """r_adv, the noise of length ε that changes a prediction the most (Miyato et al., 2018).
+
+    d ← g/‖g‖ per image, g the gradient of KL(p ‖ predict(x + ξd)) with respect to d, from a random
+    d; r_adv = εd. No parameter gets a gradient.
+
+    Args:
+        predict: Gives logits `(N, C, h, w)` for images.
+        images: x, normalised, `(N, 3, H, W)`.
+        probabilities: p, `predict`'s own at x, `(N, C, h, w)`.
+        epsilon: ε, L2 norm of one image's r_adv.
+        xi: ξ, L2 norm of one image's probing noise.
+        num_iterations: Power iterations.
+
+    Returns:
+        r_adv, `(N, 3, H, W)`.
+    """
+    direction = _unit_length(torch.randn_like(images))
+    with torch.enable_grad():
+        for _ in range(num_iterations):
+            direction.requires_grad_()
+            log_q = predict(images + xi * direction).log_softmax(1)
+            divergence = F.kl_div(log_q, probabilities, reduction='sum')
+            gradient, = torch.autograd.grad(divergence, direction)
+            direction = _unit_length(gradient)
+    return epsilon * direction
+
+
+def _unit_length(noise: Tensor) -> Tensor:
+    return F.normalize(noise.flatten(1), eps=torch.finfo(noise.dtype).tiny).view_as(noise)
+
+
+@MODELS.register_module()
+class InputVATSegmentor(InputConsistencySegmentor):
+    """Predictions on unlabelled images shall resist the worst small change of the pixels.
+
+    The clean prediction and the search for the noise run in float32 under mixed precision too: the
+    differences they live on are smaller than a half's rounding. Only the clean pass adds to the
+    running statistics of BatchNorm.
+
+    Args:
+        loss_consistency: Config of the distance; the paper's is `KLConsistency`.
+        epsilon: ε, the L2 norm of one image's noise, in units of the normalised pixels. The
+            paper's value for I-VAT; it gives none for images.
+        xi: ξ, the L2 norm of one image's probing noise. The 1e-6 of I-VAT would be of the size of
+            float32's rounding errors.
+        num_iterations: Power iterations.
+        **kwargs: Arguments of `EncoderDecoder`.
+    """
+
+    def __init__(self,
+                 loss_consistency: dict,
+                 epsilon: float = 2.0,
+                 xi: float = 1.0,
+                 num_iterations: int = 1,
+                 **kwargs) -> None:
+        super().__init__(loss_consistency, **kwargs)
+        self.epsilon = epsilon
+        self.xi = xi
+        self.num_iterations = num_iterations
+
+    def compare(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """See `InputConsistencySegmentor.compare`: the noisy image's prediction learns the clean's.
+
+        Args:
+            images: Unlabelled, normalised, `(N, 3, H, W)`.
+
+        Returns:
+            The noisy image's logits and the clean one's probabilities, `(N, C, h, w)`.
+        """
+        with torch.autocast(images.device.type, enabled=False):
+            with torch.no_grad():
+                probabilities = self._forward(images).softmax(1)
+            with frozen_running_statistics(self):
+                noise = adversarial_noise(self._forward, images, probabilities, self.epsilon,
+                                          self.xi, self.num_iterations)
+        with frozen_running_statistics(self):
+            return self._forward(images + noise), probabilities

@@ -1,0 +1,70 @@
+"""Mean Teacher (Tarvainen & Valpola, NeurIPS 2017), a baseline of the paper's supplement A."""
+
+import torch
+from mmseg.models import EncoderDecoder
+from mmseg.registry import MODELS
+from torch import Tensor
+
+from mmseg_cct.errors import UserError
+
+from .input_consistency import InputConsistencySegmentor
+
+
+@MODELS.register_module()
+class MeanTeacherSegmentor(InputConsistencySegmentor):
+    """Predictions on unlabelled images shall agree with those of an average of past weights.
+
+    The teacher comes from `MeanTeacherHook`; it predicts in eval mode, with averaged BatchNorm
+    statistics, while the student normalises by its batch.
+
+    Args:
+        loss_consistency: Config of the distance; the paper's is `MSEConsistency`.
+        noise_std: Standard deviation of the Gaussian noise added to the normalised images, drawn
+            anew for student and teacher. 0, as in the paper's comparison, leaves the noise of SGD
+            in the student's weights as the only difference between the two.
+        **kwargs: Arguments of `EncoderDecoder`.
+
+    Raises:
+        UserError: If `noise_std` is negative.
+    """
+
+    def __init__(self, loss_consistency: dict, noise_std: float = 0.0, **kwargs) -> None:
+        super().__init__(loss_consistency, **kwargs)
+        if noise_std < 0:
+            raise UserError(f'model.noise_std={noise_std}: expected 0 or more')
+        self.noise_std = noise_std
+        self._teacher: tuple[EncoderDecoder, ...] = ()
+
+    def set_teacher(self, teacher: EncoderDecoder) -> None:
+        """Takes the network that gives the targets.
+
+        Args:
+            teacher: In eval mode.
+        """
+        # In a tuple it is no submodule: not trained, not saved twice, and `train()` passes it by.
+        self._teacher = (teacher, )
+
+    def compare(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """See `InputConsistencySegmentor.compare`: the student learns the teacher's prediction.
+
+        Args:
+            images: Unlabelled, normalised, `(N, 3, H, W)`.
+
+        Returns:
+            The student's logits and the teacher's probabilities, `(N, C, h, w)`.
+
+        Raises:
+            UserError: If there is no teacher.
+        """
+        if not self._teacher:
+            raise UserError('custom_hooks: MeanTeacherSegmentor has no teacher; expected a '
+                            'MeanTeacherHook among them')
+        teacher, = self._teacher
+        with torch.no_grad():
+            probabilities = teacher(self._with_noise(images)).float().softmax(1)
+        return self._forward(self._with_noise(images)), probabilities
+
+    def _with_noise(self, images: Tensor) -> Tensor:
+        if self.noise_std == 0:
+            return images
+        return images + self.noise_std * torch.randn_like(images)

@@ -1,0 +1,186 @@
+import copy
+
+import pytest
+import tiny
+import torch
+import torch.distributed
+import torch.nn.functional as F
+from mmengine.registry import MODEL_WRAPPERS
+from mmengine.structures import PixelData
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from torch import nn
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.segmentors.input_vat import adversarial_noise, frozen_running_statistics
+
+N, SIZE = 3, (32, 32)
+
+
+def make_model(**kwargs):
+    torch.manual_seed(0)
+    config = tiny.model_config(
+        type='InputVATSegmentor', auxiliary_head=None,
+        loss_consistency=dict(type='KLConsistency', loss_weight=30.0), **kwargs)
+    return MODELS.build(config)
+
+
+def make_batch():
+    torch.manual_seed(1)
+    samples = []
+    for _ in range(N):
+        samples.append(SegDataSample(metainfo=dict(img_shape=SIZE, ori_shape=SIZE)))
+        samples[-1].gt_sem_seg = PixelData(data=torch.randint(0, 3, (1, *SIZE)))
+    plain = [SegDataSample(metainfo=sample.metainfo) for sample in samples]
+    return dict(
+        inputs=dict(labeled=torch.randn(N, 3, *SIZE), unlabeled=torch.randn(N, 3, *SIZE)),
+        data_samples=dict(labeled=samples, unlabeled=plain))
+
+
+def divergence(model, images, noise):
+    """KL(p ‖ q) of each image."""
+    with torch.no_grad():
+        p, log_q = model(images).softmax(1), model(images + noise).log_softmax(1)
+    return F.kl_div(log_q, p, reduction='none').sum((1, 2, 3))
+
+
+def noise_for(model, images, epsilon=0.5, seed=3, **kwargs):
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        p = model(images).softmax(1)
+    return adversarial_noise(model, images, p, epsilon, **dict(dict(xi=1.0), **kwargs))
+
+
+def test_the_norm_of_every_images_noise_is_epsilon():
+    model, images = make_model().eval(), torch.randn(N, 3, *SIZE)
+    images[1] *= 1e-3
+    norms = noise_for(model, images, epsilon=2.5).flatten(1).norm(dim=1)
+    torch.testing.assert_close(norms, torch.full((N, ), 2.5))
+
+
+def test_it_changes_the_prediction_far_more_than_random_noise():
+    torch.manual_seed(5)
+    model, images = make_model().eval(), torch.randn(N, 3, *SIZE)
+    adversarial = divergence(model, images, noise_for(model, images))
+    for seed in range(3):
+        torch.manual_seed(seed)
+        random = torch.randn_like(images)
+        random *= 0.5 / random.flatten(1).norm(dim=1).view(-1, 1, 1, 1)
+        assert (adversarial > 5 * divergence(model, images, random)).all()
+
+
+def test_it_finds_the_worst_direction_of_a_linear_model():
+    """Two classes, logits ±a·x: KL changes along a alone, so r_adv is ±εa/‖a‖."""
+    torch.manual_seed(0)
+    a = torch.randn(3, *SIZE)
+
+    def predict(images):
+        score = (images * a).sum((1, 2, 3)).view(-1, 1, 1, 1)
+        return torch.cat([score, -score], 1) * 1e-3
+
+    images = torch.randn(N, 3, *SIZE)
+    noise = adversarial_noise(predict, images, predict(images).softmax(1), epsilon=2.0, xi=1.0)
+    cosines = F.cosine_similarity(noise.flatten(1), a.flatten().expand(N, -1))
+    torch.testing.assert_close(cosines.abs(), torch.ones(N), atol=1e-3, rtol=0)
+
+
+def test_the_search_leaves_no_gradient_behind():
+    model, images = make_model(), torch.randn(N, 3, *SIZE)
+    noise = noise_for(model, images)
+    assert not noise.requires_grad
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_the_loss_trains_the_noisy_pass_alone():
+    """The gradient is that of KL to constants p, at a constant r_adv."""
+    model, batch = make_model(), make_batch()
+    images, twin = batch['inputs']['unlabeled'], copy.deepcopy(model)
+    torch.manual_seed(7)
+    model(**batch, mode='loss')['aux.loss'].backward()
+
+    torch.manual_seed(7)
+    p = twin(images).detach().softmax(1)
+    noise = adversarial_noise(twin, images, p, twin.epsilon, twin.xi)
+    kl = F.kl_div(twin(images + noise).log_softmax(1), p, reduction='none').mean()
+    (30 * kl).backward()
+    for (name, actual), expected in zip(model.named_parameters(), twin.parameters()):
+        torch.testing.assert_close(actual.grad, expected.grad, atol=1e-5, rtol=1e-3, msg=name)
+
+
+def test_batch_norm_sees_labelled_and_clean_unlabelled_images_once():
+    model, batch = make_model(), make_batch()
+    twin = copy.deepcopy(model)
+    model(**batch, mode='loss')
+    with torch.no_grad():
+        twin(batch['inputs']['labeled'])
+        twin(batch['inputs']['unlabeled'])
+    buffers = dict(twin.named_buffers())
+    assert any(name.endswith('running_var') for name in buffers)
+    for name, buffer in model.named_buffers():
+        assert torch.equal(buffer, buffers[name]), name
+
+
+def test_frozen_statistics_normalise_by_the_batch_and_are_restored():
+    norm = nn.BatchNorm2d(2)
+    model = nn.Sequential(norm, nn.BatchNorm2d(2, track_running_stats=False))
+    x = torch.randn(4, 2, 3, 3)
+    with pytest.raises(ZeroDivisionError), frozen_running_statistics(model):
+        torch.testing.assert_close(norm(x), F.batch_norm(x, None, None, training=True))
+        assert norm.num_batches_tracked == 0
+        assert torch.equal(norm.running_mean, torch.zeros(2))
+        raise ZeroDivisionError
+    assert [layer.track_running_stats for layer in model] == [True, False]
+    norm.eval()
+    with frozen_running_statistics(model):
+        torch.testing.assert_close(norm(x), x / (1 + norm.eps)**0.5)
+
+
+def test_the_search_is_in_float32_under_mixed_precision():
+    model, batch = make_model(), make_batch()
+    seen = []
+    model.decode_head.upsample.register_forward_hook(
+        lambda module, inputs, output: seen.append(output.dtype))
+    with torch.autocast('cpu', torch.bfloat16):
+        losses = model(**batch, mode='loss')
+    # labelled, clean, search, noisy
+    assert seen == [torch.bfloat16, torch.float32, torch.float32, torch.bfloat16]
+    losses['aux.loss'].backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+def test_every_parameter_gets_a_gradient():
+    """So DDP runs without `find_unused_parameters`."""
+    model = make_model()
+    losses = model(**make_batch(), mode='loss')
+    for key, value in losses.items():
+        assert ('loss' in key) == value.requires_grad, key
+    model.parse_losses(losses)[0].backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_trains_under_ddp(tmp_path):
+    model, alone = make_model(), make_model()
+    torch.distributed.init_process_group(
+        'gloo', init_method=f'file://{tmp_path}/rendezvous', rank=0, world_size=1)
+    try:
+        wrapped = MODEL_WRAPPERS.build(
+            dict(type='MMDistributedDataParallel', module=model, device_ids=None,
+                 broadcast_buffers=False, find_unused_parameters=False))
+        for each in (wrapped, alone):
+            optimizer = torch.optim.SGD(each.parameters(), 0.1)
+            for _ in range(2):  # the second one fails if a parameter got no gradient in the first
+                torch.manual_seed(2)
+                total, _ = model.parse_losses(each(**make_batch(), mode='loss'))
+                optimizer.zero_grad()
+                total.backward()
+                optimizer.step()
+    finally:
+        torch.distributed.destroy_process_group()
+    for actual, expected in zip(model.parameters(), alone.parameters()):
+        torch.testing.assert_close(actual, expected)
+
+
+def test_a_plain_batch_is_an_error():
+    batch = {key: value['labeled'] for key, value in make_batch().items()}
+    with pytest.raises(UserError, match='InputVATSegmentor trains on pairs'):
+        make_model()(**batch, mode='loss')

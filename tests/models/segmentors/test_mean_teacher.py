@@ -1,0 +1,120 @@
+import copy
+
+import pytest
+import tiny
+import torch
+import torch.nn.functional as F
+from mmengine.structures import PixelData
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.errors import UserError
+
+N, SIZE = 2, (32, 32)
+
+
+def make_model(seed=0, weight=30.0, **kwargs):
+    torch.manual_seed(seed)
+    config = tiny.model_config(
+        type='MeanTeacherSegmentor', auxiliary_head=None,
+        loss_consistency=dict(type='MSEConsistency', loss_weight=weight), **kwargs)
+    return MODELS.build(config)
+
+
+def with_teacher(**kwargs):
+    model, teacher = make_model(**kwargs), make_model(seed=9)
+    model.set_teacher(teacher.requires_grad_(False).eval())
+    return model, teacher
+
+
+def make_batch():
+    torch.manual_seed(1)
+    samples = []
+    for _ in range(N):
+        samples.append(SegDataSample(metainfo=dict(img_shape=SIZE, ori_shape=SIZE)))
+        samples[-1].gt_sem_seg = PixelData(data=torch.randint(0, 3, (1, *SIZE)))
+    plain = [SegDataSample(metainfo=sample.metainfo) for sample in samples]
+    return dict(
+        inputs=dict(labeled=torch.randn(N, 3, *SIZE), unlabeled=torch.randn(N, 3, *SIZE)),
+        data_samples=dict(labeled=samples, unlabeled=plain))
+
+
+def test_consistency_is_the_squared_distance_of_the_two_softmaxes():
+    model, teacher = with_teacher()
+    batch = make_batch()
+    student = copy.deepcopy(model)
+    losses = model(**batch, mode='loss')
+    p = teacher(batch['inputs']['unlabeled']).softmax(1)
+    q = student(batch['inputs']['unlabeled']).softmax(1)
+    expected = F.mse_loss(q, p)
+    torch.testing.assert_close(losses['aux.consistency'], expected.detach())
+    torch.testing.assert_close(losses['aux.loss'], 30 * expected)
+
+
+def test_the_student_learns_and_the_teacher_does_not():
+    model, teacher = with_teacher()
+    state = copy.deepcopy(teacher.state_dict())
+    model(**make_batch(), mode='loss')['aux.loss'].backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+    assert model.decode_head.conv_seg.weight.grad.abs().max() > 0
+    assert all(parameter.grad is None for parameter in teacher.parameters())
+    for name, value in teacher.state_dict().items():
+        assert torch.equal(value, state[name]), name
+
+
+def test_the_target_is_a_constant_even_of_a_teacher_that_could_learn():
+    model, teacher = with_teacher()
+    teacher.requires_grad_()
+    _, probabilities = model.compare(torch.randn(N, 3, *SIZE))
+    assert not probabilities.requires_grad
+
+
+def test_the_teacher_is_no_part_of_the_model():
+    model, teacher = with_teacher()
+    alone = make_model()
+    assert list(model.state_dict()) == list(alone.state_dict())
+    assert len(list(model.parameters())) == len(list(alone.parameters()))
+    model.train()
+    assert model.backbone.training
+    assert not any(module.training for module in teacher.modules())
+
+
+def test_noise_differs_between_student_and_teacher():
+    model, teacher = with_teacher(noise_std=0.5)
+    seen = []
+    for each in (model, teacher):
+        each.backbone.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    images = torch.randn(N, 3, 256, 256)
+    model.compare(images)
+    noise = [image - images for image in seen]
+    assert [n.std().item() for n in noise] == pytest.approx([0.5, 0.5], rel=0.01)
+    correlation = torch.corrcoef(torch.stack(noise).flatten(1))[0, 1]
+    assert correlation.abs() < 0.01
+
+
+def test_without_noise_both_see_the_image_itself():
+    model, teacher = with_teacher()
+    seen = []
+    for each in (model, teacher):
+        each.backbone.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    images = torch.randn(N, 3, *SIZE)
+    model.compare(images)
+    assert [torch.equal(image, images) for image in seen] == [True, True]
+
+
+def test_without_a_hook_is_an_error():
+    with pytest.raises(UserError, match=r'custom_hooks: .* expected a MeanTeacherHook'):
+        make_model()(**make_batch(), mode='loss')
+
+
+def test_a_plain_batch_is_an_error():
+    model, _ = with_teacher()
+    batch = {key: value['labeled'] for key, value in make_batch().items()}
+    with pytest.raises(UserError, match='MeanTeacherSegmentor trains on pairs'):
+        model(**batch, mode='loss')
+
+
+def test_negative_noise_is_an_error():
+    with pytest.raises(UserError, match=r'noise_std=-0.1: expected 0 or more'):
+        make_model(noise_std=-0.1)

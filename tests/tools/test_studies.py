@@ -1,0 +1,63 @@
+"""The studies with the real train.py and test.py, which run as processes of their own."""
+
+import runpy
+import sys
+
+import pytest
+
+OPTIONS = ('train_cfg.max_iters=2', 'train_cfg.val_interval=100', 'train_dataloader.batch_size=2',
+           'test_dataloader.dataset.count=2')  # fmt: skip
+
+
+@pytest.fixture
+def demo(tmp_path, project_root, monkeypatch):
+    """Runs a study on the demo's config; gives the exit code."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('PYTHONPATH', str(project_root))
+    monkeypatch.setenv('OMP_NUM_THREADS', '1')
+    config = project_root / 'configs' / 'demo' / 'cct_shapes.py'
+
+    def run(tool, *args):
+        path = str(project_root / 'tools' / f'{tool}.py')
+        monkeypatch.setattr(sys, 'argv', [path, str(config), '--out', 'out', *args])
+        with pytest.raises(SystemExit) as end:
+            runpy.run_path(path, run_name='__main__')
+        return end.value.code
+
+    return run
+
+
+def test_a_run_is_trained_tested_and_then_finished(demo, tmp_path, capsys):
+    args = ('--methods', 'baseline', '--cfg-options', *OPTIONS)
+    code = demo('ablation', *args)
+    printed = capsys.readouterr()
+    assert code == 0, printed
+    assert '[1/1] baseline, config labels, seed 0: mIoU ' in printed.out
+    files = [path.name for path in (tmp_path / 'out/baseline/config/seed0/train').iterdir()]
+    assert [name for name in files if name.endswith('.pth')] == ['iter_2.pth']
+    assert '| baseline | ' in (tmp_path / 'out' / 'ablation.md').read_text()
+
+    assert demo('ablation', *args) == 0
+    printed = capsys.readouterr().out
+    assert '1 of 1 runs are finished, skipped' in printed
+    assert ': train' not in printed
+
+    assert demo('ablation', '--methods', 'baseline') == 2
+    error = capsys.readouterr().err
+    assert error.startswith('error: out/baseline/config/seed0/config.py: differs from the config')
+
+
+def test_the_learning_curve_of_an_empty_study(demo, tmp_path, capsys):
+    (tmp_path / 'out').mkdir()
+    assert demo('learning_curve', '--collect') == 0
+    assert 'No number of labels' in (tmp_path / 'out' / 'learning_curve.md').read_text()
+
+
+def test_mistakes_are_one_line(demo, capsys):
+    assert demo('ablation') == 2
+    assert capsys.readouterr().err == (
+        'error: ablation: no method; expected --grid, --methods or both\n')
+    assert demo('learning_curve', '-n', '13') == 2
+    assert 'error: -n 13: expected numbers from 1 to 12' in capsys.readouterr().err
+    assert demo('ablation', '--collect') == 2
+    assert capsys.readouterr().err == 'error: out: no such folder; expected that of a study\n'

@@ -1,0 +1,79 @@
+#!/usr/bin/env python
+"""Runs the paper's ablation on any CCT config: trains, tests, and writes a table and bar figures.
+
+What is finished is skipped, and what was stopped goes on where it was: call it again.
+
+Examples:
+    python tools/ablation.py configs/cct/cct_r50_camvid_50.py --grid -n 20 50 100 \
+        --seeds 0 1 2 --gpus 0,1,2 --out work_dirs/ablation_camvid
+    python tools/ablation.py configs/cct/cct_mbv2_camvid_50.py --out work_dirs/distances \
+        --methods baseline cct kl js confidence pairwise --seeds 0 1
+    python tools/ablation.py configs/demo/cct_shapes.py --grid --num-decoders 2 --jobs 2 \
+        --out work_dirs/ablation_demo --cfg-options train_cfg.max_iters=100
+"""
+
+import argparse
+from pathlib import Path
+
+from mmseg_cct.analysis.ablation import grid_methods, write_ablation
+from mmseg_cct.analysis.study import lists_of, prepare_study
+from mmseg_cct.analysis.study_cli import add_study_arguments, run_study
+from mmseg_cct.analysis.study_runs import StudyRun
+from mmseg_cct.analysis.variants import PERTURBATIONS, VARIANTS
+from mmseg_cct.errors import UserError, user_errors_as_one_line
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_study_arguments(parser)
+    parser.add_argument(
+        '--grid',
+        action='store_true',
+        help='the baseline, each perturbation alone, CCT full and CCT full + ab-CE, for each K',
+    )
+    parser.add_argument(
+        '--num-decoders', nargs='+', type=int, default=[2, 4, 6, 8], metavar='K',
+        help='values of K in the grid (default: 2 4 6 8)',
+    )  # fmt: skip
+    parser.add_argument(
+        '--perturbations', nargs='+', choices=PERTURBATIONS, default=list(PERTURBATIONS),
+        metavar='NAME', help=f'perturbations in the grid (default: {" ".join(PERTURBATIONS)})',
+    )  # fmt: skip
+    parser.add_argument(
+        '--methods', nargs='+', choices=VARIANTS, default=[], metavar='NAME',
+        help=f'beside the grid or without it: {" ".join(VARIANTS)}',
+    )  # fmt: skip
+    parser.add_argument(
+        '-n', nargs='+', type=int, default=[], metavar='N',
+        help="numbers of labelled images (default: the config's own lists)",
+    )  # fmt: skip
+    parser.add_argument(
+        '--lists', metavar='DIR',
+        help="folder of {n}_labeled.txt and {n}_unlabeled.txt (default: that of the config's list)",
+    )  # fmt: skip
+    return parser.parse_args()
+
+
+def prepare(args: argparse.Namespace) -> list[StudyRun]:
+    """Makes the runs that the command line asks for."""
+    methods = grid_methods(args.num_decoders, args.perturbations) if args.grid else {}
+    methods |= {name: VARIANTS[name] for name in args.methods}
+    if not methods:
+        raise UserError('ablation: no method; expected --grid, --methods or both')
+    labels = lists_of(args.config, args.cfg_options, args.n, args.lists)
+    out, base = Path(args.out), args.config
+    return prepare_study(out, base, methods, labels, args.seeds, args.cfg_options)
+
+
+def main() -> None:
+    """Runs the ablation."""
+    args = parse_args()
+    with user_errors_as_one_line():
+        raise SystemExit(run_study(args, lambda: prepare(args), write_ablation))
+
+
+if __name__ == '__main__':
+    main()

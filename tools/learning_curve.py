@@ -1,0 +1,54 @@
+#!/usr/bin/env python
+"""Does CCT pay on your data, and how many labels is it worth?
+
+Trains supervised and with CCT on growing parts of your labelled images, draws both curves and
+answers in words. What is finished is skipped, and what was stopped goes on where it was.
+
+Examples:
+    python tools/learning_curve.py configs/cct/cct_r50_folder.py --seeds 0 1 2 --gpus 0,1 \
+        --out work_dirs/curve
+    python tools/learning_curve.py CONFIG -n 10 20 40 80 --seeds 0 1 --out work_dirs/curve
+"""
+
+import argparse
+from pathlib import Path
+
+from mmseg_cct.analysis.learning_curve import METHODS, nested_subsets, write_learning_curve
+from mmseg_cct.analysis.study import prepare_study
+from mmseg_cct.analysis.study_cli import add_study_arguments, run_study
+from mmseg_cct.analysis.study_runs import StudyRun
+from mmseg_cct.errors import user_errors_as_one_line
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog='A seed draws the labelled images too: give at least two, three are better. '
+        'Images whose labels are\nleft out are not used, the unlabelled ones stay as they are.',
+    )
+    add_study_arguments(parser)
+    parser.add_argument(
+        '-n', nargs='+', type=int, default=[], metavar='N',
+        help='numbers of labelled images (default: an eighth, a quarter, a half and all of them)',
+    )  # fmt: skip
+    return parser.parse_args()
+
+
+def prepare(args: argparse.Namespace) -> list[StudyRun]:
+    """Makes the runs that the command line asks for."""
+    labels = nested_subsets(args.config, args.cfg_options, args.n)
+    out, base = Path(args.out), args.config
+    return prepare_study(out, base, METHODS, labels, args.seeds, args.cfg_options)
+
+
+def main() -> None:
+    """Runs the study."""
+    args = parse_args()
+    with user_errors_as_one_line():
+        raise SystemExit(run_study(args, lambda: prepare(args), write_learning_curve))
+
+
+if __name__ == '__main__':
+    main()
