@@ -1,5 +1,7 @@
 from .data_preprocessor import BranchPreprocessor
 from .decoder_bank import PerturbedDecoderBank
+from .domain_discriminator import DomainDiscriminator
+from .domains import MultiDomainPreprocessor
 from .heads import PixelShuffleHead
 from .losses import (
                      BootstrappedCrossEntropy,
@@ -21,12 +23,12 @@ from .perturbations import (
                      SpatialDropout,
                      SpatialMask,
 )
-from .segmentors import CCTSegmentor
+from .segmentors import CCTSegmentor, MultiDomainCCTSegmentor
 
 __all__ = [
     'BootstrappedCrossEntropy', 'BranchPreprocessor', 'CCTSegmentor', 'ContextMasking',
-    'FeatureDrop', 'FeatureNoise', 'GuidedCutout', 'IntermediateVAT', 'JSConsistency',
-    'KLConsistency', 'MSEConsistency', 'ObjectMasking', 'PSPNeck', 'PairwiseVariance',
-    'Perturbation', 'PerturbedDecoderBank', 'PixelShuffleHead', 'SpatialDropout', 'SpatialMask',
-    'WeakCrossEntropy'
+    'DomainDiscriminator', 'FeatureDrop', 'FeatureNoise', 'GuidedCutout', 'IntermediateVAT',
+    'JSConsistency', 'KLConsistency', 'MSEConsistency', 'MultiDomainCCTSegmentor',
+    'MultiDomainPreprocessor', 'ObjectMasking', 'PSPNeck', 'PairwiseVariance', 'Perturbation',
+    'PerturbedDecoderBank', 'PixelShuffleHead', 'SpatialDropout', 'SpatialMask', 'WeakCrossEntropy'
 ]

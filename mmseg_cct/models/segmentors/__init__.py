@@ -1,3 +1,4 @@
 from .cct import CCTSegmentor
+from .multi_domain_cct import MultiDomainCCTSegmentor
 
-__all__ = ['CCTSegmentor']
+__all__ = ['CCTSegmentor', 'MultiDomainCCTSegmentor']
