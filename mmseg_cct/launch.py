@@ -23,7 +23,7 @@ from mmseg_cct.pretrained import fetch_pretrained_weights
 # What a scheduler may call the iteration at which it ends.
 _SCHEDULER_ENDS = ('end', 'T_max', 'total_steps')
 # MMSeg's metrics that write predictions.
-_PNG_WRITERS = ('IoUMetric', 'CityscapesMetric')
+_PNG_WRITERS = ('IoUMetric', 'CityscapesMetric', 'MultiDomainIoUMetric')
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
@@ -140,7 +140,7 @@ def prepare_test(
         if config.get(key) is None:
             raise UserError(f'{config_file}: no {key}; expected one for this test')
     if tta:
-        config.test_dataloader.dataset.pipeline = config.tta_pipeline
+        _set_pipeline(config.test_dataloader.dataset, config.tta_pipeline)
         config.tta_model.module = config.model
         config.model = config.tta_model
     if show or show_dir:
@@ -238,6 +238,17 @@ def require_checkpoint(checkpoint: str) -> None:
 
 def _default_work_dir(config_file: str) -> str:
     return os.path.join('work_dirs', Path(config_file).stem)
+
+
+def _set_pipeline(dataset: Any, pipeline: Any) -> None:
+    """Sets the pipeline of a set, or that of each domain by its name."""
+    if 'domains' not in dataset:
+        dataset.pipeline = pipeline
+        return
+    for name, part in dataset.domains.items():
+        if name not in pipeline:
+            raise UserError(f'tta_pipeline: none for the domain {name}; expected one by its name')
+        part.pipeline = pipeline[name]
 
 
 def _has(config: Any, key: str) -> bool:

@@ -24,13 +24,15 @@ class MultiDomainIoUMetric(BaseMetric):
     Args:
         collect_device: 'cpu' or 'gpu', where the results of several processes are gathered.
         prefix: Put before all names, as in `prefix/camvid/mIoU`.
+        collect_dir: Folder for gathering on the CPU; by default a temporary one.
         output_dir: Folder for the predictions, one below it for each domain.
         **kwargs: Arguments of `IoUMetric`.
     """
 
     def __init__(self, collect_device: str = 'cpu', prefix: str | None = None,
-                 output_dir: str | None = None, **kwargs: Any) -> None:
-        super().__init__(collect_device, prefix)
+                 collect_dir: str | None = None, output_dir: str | None = None,
+                 **kwargs: Any) -> None:
+        super().__init__(collect_device, prefix, collect_dir)
         self.output_dir = output_dir
         self.kwargs = kwargs
         self.metrics: dict[str, IoUMetric] = {}
