@@ -220,6 +220,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
         raise UserError(f'--cfg-options: does not fit {config_file}: {line}') from error
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         _end_schedulers_with_training(config, old_max_iters)
+    _check_domains(config)
     return config
 
 
@@ -238,6 +239,27 @@ def require_checkpoint(checkpoint: str) -> None:
 
 def _default_work_dir(config_file: str) -> str:
     return os.path.join('work_dirs', Path(config_file).stem)
+
+
+def _check_domains(config: Config) -> None:
+    """Checks that model, data and sampler of several domains fit; a validation may be hours away."""
+    known = (config.get('model') or {}).get('domains')
+    if known is None:
+        return
+    for split in ('train', 'val', 'test'):
+        key = f'{split}_dataloader'
+        loader = config.get(key) or {}
+        for name in loader.get('dataset', {}).get('domains', {}):
+            if name not in known:
+                raise UserError(
+                    f'{key}.dataset.domains.{name}: no such domain in the model; expected one of '
+                    f'{", ".join(known)}'
+                )
+        own_size = loader.get('sampler', {}).get('batch_size', loader.get('batch_size'))
+        if own_size != loader.get('batch_size'):
+            raise UserError(
+                f'{key}.sampler.batch_size={own_size}: expected {loader.batch_size}, as in {key}'
+            )
 
 
 def _set_pipeline(dataset: Any, pipeline: Any) -> None:

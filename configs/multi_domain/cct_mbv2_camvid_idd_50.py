@@ -5,9 +5,7 @@ _base_ = [
     '../_base_/multi_domain_runtime.py'
 ]
 
-model = dict(
-    type='MultiDomainCCTSegmentor',
-    domains={name: domain.model for name, domain in _base_.domains.items()})
+model = dict(type='MultiDomainCCTSegmentor', domains=_base_.domain_models)
 
 n_labeled = 50
 max_iters = 500  # 250 of each domain
@@ -17,10 +15,10 @@ train_dataloader = dict(
     dataset=dict(
         domains={
             name: {
-                branch: dict(ann_file=f'{domain.split_dir}/{n_labeled}_{branch}.txt')
+                branch: dict(ann_file=f'{folder}/{n_labeled}_{branch}.txt')
                 for branch in ('labeled', 'unlabeled')
             }
-            for name, domain in _base_.domains.items()
+            for name, folder in _base_.split_dirs.items()
         }))
 val_dataloader = dict(num_workers=2)
 test_dataloader = dict(num_workers=2)

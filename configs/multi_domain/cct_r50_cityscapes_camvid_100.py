@@ -9,10 +9,10 @@ train_dataloader = dict(
     dataset=dict(
         domains={
             name: {
-                branch: dict(ann_file=f'{domain.split_dir}/{n_labeled}_{branch}.txt')
+                branch: dict(ann_file=f'{folder}/{n_labeled}_{branch}.txt')
                 for branch in ('labeled', 'unlabeled')
             }
-            for name, domain in _base_.domains.items()
+            for name, folder in _base_.split_dirs.items()
         }))
 train_cfg = dict(max_iters=max_iters, val_interval=5 * epoch)
 param_scheduler = dict(end=max_iters)

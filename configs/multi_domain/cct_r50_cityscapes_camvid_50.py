@@ -5,9 +5,7 @@ _base_ = [
     '../_base_/multi_domain_runtime.py'
 ]
 
-model = dict(
-    type='MultiDomainCCTSegmentor',
-    domains={name: domain.model for name, domain in _base_.domains.items()})
+model = dict(type='MultiDomainCCTSegmentor', domains=_base_.domain_models)
 
 n_labeled = 50
 # one pass over the unlabelled images of Cityscapes, and as many iterations of CamVid
@@ -18,10 +16,10 @@ train_dataloader = dict(
     dataset=dict(
         domains={
             name: {
-                branch: dict(ann_file=f'{domain.split_dir}/{n_labeled}_{branch}.txt')
+                branch: dict(ann_file=f'{folder}/{n_labeled}_{branch}.txt')
                 for branch in ('labeled', 'unlabeled')
             }
-            for name, domain in _base_.domains.items()
+            for name, folder in _base_.split_dirs.items()
         }))
 train_cfg = dict(max_iters=max_iters, val_interval=5 * epoch)
 param_scheduler = dict(end=max_iters)

@@ -12,6 +12,8 @@ from mmseg.visualization import SegLocalVisualizer
 class DomainVisualizer(SegLocalVisualizer):
     """MMSeg's visualizer with the names and colours of the domain that a sample names."""
 
+    dataset_meta: dict
+
     def add_datasample(self, name: str, image: np.ndarray,
                        data_sample: SegDataSample | None = None, **kwargs: Any) -> None:
         """Paints a sample.

@@ -46,6 +46,7 @@ def domain_of(data_samples: Iterable[SegDataSample] | Mapping[str, Iterable[SegD
     Raises:
         UserError: If no domain is named, several are, or an unknown one is.
     """
+    branches: Iterable[Iterable[SegDataSample]]
     branches = data_samples.values() if isinstance(data_samples, Mapping) else [data_samples or ()]
     found = {sample.metainfo.get('domain') for branch in branches for sample in branch}
     expected = ', '.join(known)
@@ -63,7 +64,7 @@ def domain_of(data_samples: Iterable[SegDataSample] | Mapping[str, Iterable[SegD
     return domain
 
 
-def merge_settings(common: Mapping | None, own: Mapping | None) -> ConfigDict | None:
+def merge_settings(common: Mapping | None, own: Mapping | None) -> Any:
     """Merges a domain's own settings into those that all domains share.
 
     Args:
@@ -71,7 +72,7 @@ def merge_settings(common: Mapping | None, own: Mapping | None) -> ConfigDict | 
         own: Settings of one domain, which win; None leaves the common ones as they are.
 
     Returns:
-        The settings of the domain, or None.
+        The settings of the domain, a `ConfigDict`, or None.
     """
     if common is None:
         return None

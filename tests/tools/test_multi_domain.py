@@ -7,7 +7,7 @@ from PIL import Image
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.inference import predict_images
-from mmseg_cct.launch import prepare_test
+from mmseg_cct.launch import prepare_test, prepare_training
 
 PALETTE = [[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]]
 # The labelled-only baseline: two domains on the same images, the second with one class more.
@@ -135,15 +135,20 @@ def test_a_domain_of_a_model_without_domains_is_an_error(trained, tmp_path):
         predict_images(*arguments, str(tmp_path / 'out'), domain='first')
 
 
-def test_batches_that_mix_domains_are_named(joint, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    path = joint.folder / 'mixed.py'
-    path.write_text(joint.config.read_text() + "train_dataloader['batch_size'] = 4\n")
-    with pytest.raises(SystemExit) as stop:
-        joint.run('train', path, '--work-dir', 'w')
-    assert stop.value.code == 2
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith('error: a batch mixes the domains first and second; expected one: the')
+@pytest.mark.parametrize(
+    ('change', 'match'),
+    [
+        ("train_dataloader['batch_size'] = 4",
+         r'^train_dataloader.sampler.batch_size=2: expected 4, as in train_dataloader$'),
+        ("sets = val_dataloader['dataset']['domains']; sets['third'] = sets['first']",
+         r'^val_dataloader.dataset.domains.third: no such domain in the model; expected .* second'),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_named_before_training(joint, change, match):
+    path = joint.folder / 'misfit.py'
+    path.write_text(joint.config.read_text() + change + '\n')
+    with pytest.raises(UserError, match=match):
+        prepare_training(str(path))
 
 
 def test_two_gloo_processes_train(joint, tmp_path):

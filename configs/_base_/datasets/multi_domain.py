@@ -1,5 +1,4 @@
-# Loaders and metrics for several domains. A config adds `domains` to each of the three sets, from
-# the files in ../domains or its own.
+# Loaders and metrics for several domains. A config adds `domains` to each of the three sets.
 batch_size = 4  # of one branch; the batches of all domains are of this size
 
 train_dataloader = dict(

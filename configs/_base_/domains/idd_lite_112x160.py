@@ -22,40 +22,39 @@ __val = dict(
     # masks are loaded after the resize: the prediction is compared at the mask's own 227×320
     pipeline=[*__load, *__resize, *__load_masks, *__pack])
 
-idd = dict(
-    split_dir=osp.normpath('{{ fileDirname }}/../splits/idd_lite'),
-    model=dict(
-        data_preprocessor=dict(size=(__height, __width)),
-        decode_head=dict(num_classes=len(__classes)),
-        auxiliary_head=dict(
-            num_classes=len(__classes),
-            context_classes=('drivable', 'non-drivable', 'far object', 'sky'))),
-    train=dict(
-        type='SemiSegDataset',
-        labeled=dict(
-            **__set,
-            image_dir='images/train',
-            mask_dir='masks/train',
-            subset='labeled',
-            pipeline=[*__load, *__load_masks, *__resize, *__pack]),
-        unlabeled=dict(
-            **__set,
-            image_dir='images/train',
-            subset='unlabeled',
-            pipeline=[*__load, *__resize, *__pack])),
-    val=__val,
-    test=__val,
-    tta_pipeline=[
-        *__load,
-        dict(
-            type='TestTimeAug',
-            transforms=[
-                [
-                    dict(__resize[0], scale=(int(__width * scale), int(__height * scale)))
-                    for scale in (0.5, 0.75, 1.0, 1.25, 1.5)
-                ],
-                [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
-                __load_masks,
-                __pack,
-            ])
-    ])
+split_dir = osp.normpath('{{ fileDirname }}/../splits/idd_lite')
+model = dict(
+    data_preprocessor=dict(size=(__height, __width)),
+    decode_head=dict(num_classes=len(__classes)),
+    auxiliary_head=dict(
+        num_classes=len(__classes),
+        context_classes=('drivable', 'non-drivable', 'far object', 'sky')))
+train = dict(
+    type='SemiSegDataset',
+    labeled=dict(
+        **__set,
+        image_dir='images/train',
+        mask_dir='masks/train',
+        subset='labeled',
+        pipeline=[*__load, *__load_masks, *__resize, *__pack]),
+    unlabeled=dict(
+        **__set,
+        image_dir='images/train',
+        subset='unlabeled',
+        pipeline=[*__load, *__resize, *__pack]))
+val = __val
+test = __val
+tta_pipeline = [
+    *__load,
+    dict(
+        type='TestTimeAug',
+        transforms=[
+            [
+                dict(__resize[0], scale=(int(__width * scale), int(__height * scale)))
+                for scale in (0.5, 0.75, 1.0, 1.25, 1.5)
+            ],
+            [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
+            __load_masks,
+            __pack,
+        ])
+]

@@ -13,36 +13,35 @@ __test = dict(
     # masks are loaded after the resize: the prediction is compared at the mask's own size
     pipeline=[*__load, *__resize, *__load_masks, *__pack])
 
-sun = dict(
-    split_dir='data/splits/sun_rgbd',
-    model=dict(
-        data_preprocessor=dict(size=(__height, __width)),
-        decode_head=dict(num_classes=13),
-        auxiliary_head=dict(
-            num_classes=13, context_classes=('Ceiling', 'Floor', 'Wall', 'Window'))),
-    train=dict(
-        type='SemiSegDataset',
-        labeled=dict(
-            **__set,
-            data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),
-            pipeline=[*__load, *__load_masks, *__resize, *__pack]),
-        unlabeled=dict(
-            **__set,
-            data_prefix=dict(img_path='images/train'),
-            pipeline=[*__load, *__resize, *__pack])),
-    val=__test,
-    test=__test,
-    tta_pipeline=[
-        *__load,
-        dict(
-            type='TestTimeAug',
-            transforms=[
-                [
-                    dict(__resize[0], scale=(int(__width * scale), int(__height * scale)))
-                    for scale in (0.5, 0.75, 1.0, 1.25, 1.5)
-                ],
-                [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
-                __load_masks,
-                __pack,
-            ])
-    ])
+split_dir = 'data/splits/sun_rgbd'
+model = dict(
+    data_preprocessor=dict(size=(__height, __width)),
+    decode_head=dict(num_classes=13),
+    auxiliary_head=dict(
+        num_classes=13, context_classes=('Ceiling', 'Floor', 'Wall', 'Window')))
+train = dict(
+    type='SemiSegDataset',
+    labeled=dict(
+        **__set,
+        data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),
+        pipeline=[*__load, *__load_masks, *__resize, *__pack]),
+    unlabeled=dict(
+        **__set,
+        data_prefix=dict(img_path='images/train'),
+        pipeline=[*__load, *__resize, *__pack]))
+val = __test
+test = __test
+tta_pipeline = [
+    *__load,
+    dict(
+        type='TestTimeAug',
+        transforms=[
+            [
+                dict(__resize[0], scale=(int(__width * scale), int(__height * scale)))
+                for scale in (0.5, 0.75, 1.0, 1.25, 1.5)
+            ],
+            [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
+            __load_masks,
+            __pack,
+        ])
+]

@@ -66,7 +66,7 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         common: dict[str, Any] = dict(
             data_preprocessor=data_preprocessor or dict(type='BranchPreprocessor'),
             decode_head=decode_head, auxiliary_head=auxiliary_head, test_cfg=test_cfg or {})
-        settings = {}
+        settings: dict[str, dict[str, Any]] = {}
         for name, own in domains.items():
             if unknown := sorted(set(own) - set(common)):
                 raise UserError(f'model.domains.{name}.{unknown[0]}: no setting of a domain; '
@@ -102,14 +102,12 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         features = self.backbone(inputs)
         return features if self.neck is None else self.neck(features)
 
-    def loss(self, inputs: dict[str, Tensor] | Tensor,
-             data_samples: dict[str, list[SegDataSample]] | list[SegDataSample]
-             ) -> dict[str, Tensor]:
+    def loss(self, inputs: dict[str, Tensor] | Tensor, data_samples: Any) -> dict[str, Tensor]:
         """Computes L = L_s + ω_u L_u + λ_adv L_adv, Eq. 8, on images of one domain.
 
         Args:
             inputs: Images `(N, 3, H, W)` under 'labeled' and 'unlabeled', or labelled ones alone.
-            data_samples: Their samples, likewise.
+            data_samples: Their lists of samples, under the same keys, or the labelled ones' alone.
 
         Returns:
             The losses of `CCTSegmentor` with this domain's decoders, and those of the
