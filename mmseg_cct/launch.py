@@ -242,7 +242,7 @@ def _default_work_dir(config_file: str) -> str:
 
 
 def _check_domains(config: Config) -> None:
-    """Checks that model, data and sampler of several domains fit; a validation may be hours away."""
+    """Checks that model, data and sampler fit: the first validation may be hours away."""
     known = (config.get('model') or {}).get('domains')
     if known is None:
         return
