@@ -13,22 +13,23 @@ from mmseg_cct.errors import UserError
 
 
 def check_domain_names(domains: Mapping[str, Any], key: str) -> None:
-    """Checks that there are domains, and that their names can stand in the names of weights.
+    """Checks that there are domains, and that their names fit those of weights and losses.
 
     Args:
         domains: Anything by name of the domain.
         key: Where they stand in the config.
 
     Raises:
-        UserError: If there is none, or a name is no identifier.
+        UserError: If there is none, or a name does not fit.
     """
     if not domains:
         raise UserError(f'{key}: empty; expected an entry for each domain')
     for name in domains:
-        # ModuleDict refuses the names of its own methods.
-        if not name.isidentifier() or hasattr(ModuleDict, name):
+        # ModuleDict refuses the names of its own methods; mmengine adds up every value whose name
+        # has "loss" in it.
+        if not name.isidentifier() or hasattr(ModuleDict, name) or 'loss' in name:
             raise UserError(f'{key}: a domain named {name!r}; expected letters, digits and _, not '
-                            'first a digit, and no word like keys or train')
+                            'first a digit, and no word like keys, train or loss')
 
 
 def domain_of(data_samples: Iterable[SegDataSample] | Mapping[str, Iterable[SegDataSample]] | None,

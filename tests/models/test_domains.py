@@ -35,7 +35,7 @@ def test_a_batch_of_no_one_known_domain_is_an_error(data_samples, match):
         domain_of(data_samples, KNOWN)
 
 
-@pytest.mark.parametrize('name', ['a.b', 'a/b', '1st', '', 'keys', 'train', 'items'])
+@pytest.mark.parametrize('name', ['a.b', 'a/b', '1st', '', 'keys', 'train', 'items', 'glossy'])
 def test_a_name_that_does_not_fit_is_an_error(name):
     with pytest.raises(UserError, match=r'key: a domain named .*expected letters'):
         check_domain_names({name: 1}, 'key')

@@ -111,7 +111,8 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
 
         Returns:
             The losses of `CCTSegmentor` with this domain's decoders, and those of the
-            discriminator under `adversarial.*`.
+            discriminator under `adversarial.*`; all of them under the domain's name, as in
+            `camvid.decode.loss_ce`, so that each domain has its own curves in the log.
         """
         if not isinstance(inputs, dict):
             inputs, data_samples = dict(labeled=inputs), dict(labeled=data_samples)
@@ -125,7 +126,7 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
             adversarial = self.discriminator.loss(
                 list(features.values()), list(self.domains).index(name))
             losses.update(add_prefix(adversarial, 'adversarial'))
-        return losses
+        return add_prefix(losses, name)
 
     def predict(self, inputs: Tensor, data_samples: list[SegDataSample]) -> list[SegDataSample]:
         """Predicts with the main decoder of the domain that the samples name.

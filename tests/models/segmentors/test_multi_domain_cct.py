@@ -79,9 +79,9 @@ def test_losses_and_gradients_are_those_of_cct_on_the_domain_alone(domain):
     twin = single_domain_twin(model, domain)
     batch = make_batch(domain)
     actual, expected = losses_of(model, batch), losses_of(twin, batch)
-    assert actual.keys() == expected.keys()
+    assert actual.keys() == {f'{domain}.{key}' for key in expected}
     for key in expected:
-        assert torch.equal(actual[key], expected[key])
+        assert torch.equal(actual[f'{domain}.{key}'], expected[key])
     for each, losses in ((model, actual), (twin, expected)):
         each.parse_losses(losses)[0].backward()
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
@@ -159,18 +159,19 @@ def test_the_adversarial_loss_sees_the_domain_and_both_branches():
         data = model.data_preprocessor(batch, training=True)
         z = [model.extract_feat(images) for images in data['inputs'].values()]
         expected = model.discriminator.loss(z, number)
-        torch.testing.assert_close(losses['adversarial.loss'], expected['loss'])
-        torch.testing.assert_close(losses['adversarial.accuracy'], expected['accuracy'])
+        named = {key.removeprefix(f'{domain}.'): value for key, value in losses.items()}
+        torch.testing.assert_close(named['adversarial.loss'], expected['loss'])
+        torch.testing.assert_close(named['adversarial.accuracy'], expected['accuracy'])
         total, _ = model.parse_losses(losses)
-        torch.testing.assert_close(total, losses['decode.loss_ce'] + losses['aux.loss']
-                                   + losses['adversarial.loss'])
+        torch.testing.assert_close(
+            total, named['decode.loss_ce'] + named['aux.loss'] + named['adversarial.loss'])
 
 
 def test_the_adversarial_gradient_reaches_the_encoder_reversed():
     gradients = {}
     for scale in (0.0, 1.0, 2.0):
         model = make_model(discriminator=dict(DISCRIMINATOR, scale=scale))
-        losses_of(model, make_batch('first'))['adversarial.loss'].backward()
+        losses_of(model, make_batch('first'))['first.adversarial.loss'].backward()
         gradients[scale] = model.neck.get_parameter(next(iter(dict(
             model.neck.named_parameters())))).grad
         assert all(p.grad is None for p in model.domains.parameters())
@@ -232,9 +233,10 @@ def test_the_baseline_trains_on_labelled_images():
     model.load_state_dict(full.state_dict(), strict=False)
     assert not [name for name in model.state_dict() if 'auxiliary_head' in name]
     losses = losses_of(model, plain_batch('second'))
-    assert losses.keys() == {'decode.loss_ce', 'decode.acc_seg'}
+    assert losses.keys() == {'second.decode.loss_ce', 'second.decode.acc_seg'}
     expected = losses_of(full, make_batch('second'))
-    torch.testing.assert_close(losses['decode.loss_ce'], expected['decode.loss_ce'])
+    torch.testing.assert_close(losses['second.decode.loss_ce'],
+                               expected['second.decode.loss_ce'])
 
 
 def test_auxiliary_decoders_without_unlabelled_images_are_an_error():
