@@ -11,7 +11,7 @@ from .version import __version__
 check_stack()
 
 try:
-    from . import cpu_amp, datasets, hooks, models
+    from . import cpu_amp, datasets, evaluation, hooks, models
     from .safe_globals import allow_numpy_dtypes
 except RuntimeError as error:
     explanation = explain_import_failure(error)
@@ -21,4 +21,4 @@ except RuntimeError as error:
 
 allow_numpy_dtypes()
 
-__all__ = ['__version__', 'cpu_amp', 'datasets', 'hooks', 'models']
+__all__ = ['__version__', 'cpu_amp', 'datasets', 'evaluation', 'hooks', 'models']

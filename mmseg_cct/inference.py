@@ -52,6 +52,7 @@ def predict_images(
     options: dict[str, Any] | None = None,
     device: str | None = None,
     opacity: float = 0.5,
+    domain: str | None = None,
 ) -> Summary:
     """Segments images and writes `masks/NAME.png` and `overlays/NAME.png` for each.
 
@@ -67,15 +68,17 @@ def predict_images(
         options: Settings of the config to override, by dotted key.
         device: Where to compute; by default the first GPU where there is one.
         opacity: Weight of the class colours in an overlay, in [0, 1].
+        domain: Which domain the images are from, if the model has several.
 
     Returns:
         What became of the images. A `UserError` says where a file is missing, the checkpoint does
-        not fit the config, or the folder holds predictions of another model.
+        not fit the config, or the folder holds predictions of another model or domain.
     """
     todo = _find_images(images, out)
     config = load_config(config_file, options or {})
     require_checkpoint(checkpoint)
-    _record_origin(Path(out), config, checkpoint)
+    _check_domain(config, domain)
+    _record_origin(Path(out), config, checkpoint, domain)
 
     summary = Summary()
     masks, overlays = Path(out) / 'masks', Path(out) / 'overlays'
@@ -89,7 +92,7 @@ def predict_images(
     if not remaining:
         return summary
 
-    model = load_model(config, checkpoint, device)
+    model = load_model(config, checkpoint, device, domain)
     palette = np.array(model.dataset_meta['palette'], dtype=np.uint8)
     progress = tqdm(remaining.items(), initial=summary.skipped, total=len(todo), unit='image')
     for name, path in progress:
@@ -107,13 +110,16 @@ def predict_images(
     return summary
 
 
-def load_model(config: Config, checkpoint: str, device: str | None = None) -> Any:
+def load_model(
+    config: Config, checkpoint: str, device: str | None = None, domain: str | None = None
+) -> Any:
     """Builds a segmentor for `mmseg.apis.inference_model`.
 
     Args:
         config: The config.
         checkpoint: The weights; they may lack the auxiliary decoders.
         device: Where to compute; by default the first GPU where there is one.
+        domain: Which domain it is for, if the model has several.
 
     Returns:
         The model in evaluation mode, with `dataset_meta` (classes and palette) and `cfg`.
@@ -122,7 +128,10 @@ def load_model(config: Config, checkpoint: str, device: str | None = None) -> An
         UserError: The checkpoint is no checkpoint, or lacks weights or has them in other shapes.
     """
     device = device or ('cuda:0' if torch.cuda.is_available() else 'cpu')
-    if config.get('test_pipeline') is None:
+    if domain is not None:
+        pipeline = config.test_dataloader.dataset.domains[domain].pipeline
+        config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
+    elif config.get('test_pipeline') is None:
         config.test_pipeline = config.test_dataloader.dataset.pipeline
     model = init_model(config, device=device)
     expected = {name: value.shape for name, value in model.state_dict().items()}
@@ -133,8 +142,11 @@ def load_model(config: Config, checkpoint: str, device: str | None = None) -> An
         raise UserError(f'{checkpoint}: not a checkpoint that can be loaded: {line}') from error
     _check_fit(expected, loaded, checkpoint)
 
-    meta = {**_config_meta(config), **(loaded.get('meta', {}).get('dataset_meta') or {})}
-    num_classes = model.decode_head.num_classes
+    meta = loaded.get('meta', {}).get('dataset_meta') or {}
+    if domain is not None:
+        meta = meta.get('domains', {}).get(domain, {})
+    meta = {**_config_meta(config, domain), **meta}
+    num_classes = (model if domain is None else model.domains[domain]).num_classes
     if num_classes > 256:
         raise UserError(f'{checkpoint}: {num_classes} classes; a palette PNG holds at most 256')
     if len(meta.get('classes') or ()) != num_classes:
@@ -174,9 +186,23 @@ def _find_images(images: str, out: str) -> dict[str, Path]:
     return find_images(path)
 
 
-def _record_origin(out: Path, config: Config, checkpoint: str) -> None:
+def _check_domain(config: Config, domain: str | None) -> None:
+    """Checks that a domain is named where the model has several, and that it has it."""
+    domains = config.model.get('domains')
+    if domains is None and domain is not None:
+        raise UserError(f'--domain {domain}: {config.filename} has no domains; expected none')
+    if domains is not None and domain not in domains:
+        raise UserError(
+            f'--domain {domain or "is missing"}: expected one of {", ".join(domains)}, as in '
+            f'model.domains of {config.filename}'
+        )
+
+
+def _record_origin(out: Path, config: Config, checkpoint: str, domain: str | None) -> None:
     """Writes what the predictions are made with, or checks that it is what earlier ones were."""
     origin: dict[str, Any] = {'config': config.filename, 'checkpoint': os.path.abspath(checkpoint)}
+    if domain is not None:
+        origin['domain'] = domain
     if os.path.isfile(checkpoint):
         stat = os.stat(checkpoint)
         origin.update(bytes=stat.st_size, modified=stat.st_mtime)
@@ -186,7 +212,7 @@ def _record_origin(out: Path, config: Config, checkpoint: str) -> None:
         if earlier != origin:
             raise UserError(
                 f'--out: {out} holds predictions of {earlier.get("checkpoint")} as it was then; '
-                'expected the same config and checkpoint, or another folder'
+                'expected the same config, checkpoint and domain, or another folder'
             )
         return
     out.mkdir(parents=True, exist_ok=True)
@@ -201,8 +227,9 @@ def _check_fit(expected: dict[str, torch.Size], loaded: dict, checkpoint: str) -
     wrong = [
         f'{name} is {tuple(found[name]) if name in found else "missing"}, expected {tuple(shape)}'
         for name, shape in expected.items()
-        # The auxiliary decoders do not run at inference, and published checkpoints have none.
-        if not name.startswith('auxiliary_head.') and found.get(name) != shape
+        # What does not run at inference; published checkpoints have none of it.
+        if not {'auxiliary_head', 'discriminator'} & set(name.split('.'))
+        and found.get(name) != shape
     ]
     if wrong:
         raise UserError(
@@ -211,10 +238,10 @@ def _check_fit(expected: dict[str, torch.Size], loaded: dict, checkpoint: str) -
         )
 
 
-def _config_meta(config: Config) -> dict[str, Any]:
+def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:
     """Classes and palette of the first data set in a config that names some."""
     init_default_scope(config.get('default_scope', 'mmseg'))
-    for dataset in _datasets(config):
+    for dataset in _datasets(config, domain):
         kind = dataset['type']
         kind = DATASETS.get(kind) if isinstance(kind, str) else kind
         if isinstance(kind, type) and issubclass(kind, BaseDataset):
@@ -226,7 +253,7 @@ def _config_meta(config: Config) -> dict[str, Any]:
     return {}
 
 
-def _datasets(config: Config) -> Iterator[dict[str, Any]]:
+def _datasets(config: Config, domain: str | None) -> Iterator[dict[str, Any]]:
     todo: list[Any] = [
         config.get(f'{split}_dataloader', {}).get('dataset') for split in ('test', 'val', 'train')
     ]
@@ -236,8 +263,9 @@ def _datasets(config: Config) -> Iterator[dict[str, Any]]:
             todo[:0] = dataset
         elif isinstance(dataset, dict) and 'type' in dataset:
             yield dataset
-            # Inside wrappers: mmengine's, and SemiSegDataset.
+            # Inside wrappers: mmengine's, SemiSegDataset, and those of several domains.
             todo[:0] = [dataset.get(key) for key in ('dataset', 'datasets', 'labeled')]
+            todo[:0] = [dataset.get('domains', {}).get(domain)]
 
 
 def _read(path: Path) -> np.ndarray:

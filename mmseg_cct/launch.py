@@ -23,7 +23,7 @@ from mmseg_cct.pretrained import fetch_pretrained_weights
 # What a scheduler may call the iteration at which it ends.
 _SCHEDULER_ENDS = ('end', 'T_max', 'total_steps')
 # MMSeg's metrics that write predictions.
-_PNG_WRITERS = ('IoUMetric', 'CityscapesMetric')
+_PNG_WRITERS = ('IoUMetric', 'CityscapesMetric', 'MultiDomainIoUMetric')
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
@@ -140,7 +140,7 @@ def prepare_test(
         if config.get(key) is None:
             raise UserError(f'{config_file}: no {key}; expected one for this test')
     if tta:
-        config.test_dataloader.dataset.pipeline = config.tta_pipeline
+        _set_pipeline(config.test_dataloader.dataset, config.tta_pipeline)
         config.tta_model.module = config.model
         config.model = config.tta_model
     if show or show_dir:
@@ -220,6 +220,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
         raise UserError(f'--cfg-options: does not fit {config_file}: {line}') from error
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         _end_schedulers_with_training(config, old_max_iters)
+    _check_domains(config)
     return config
 
 
@@ -238,6 +239,38 @@ def require_checkpoint(checkpoint: str) -> None:
 
 def _default_work_dir(config_file: str) -> str:
     return os.path.join('work_dirs', Path(config_file).stem)
+
+
+def _check_domains(config: Config) -> None:
+    """Checks that model, data and sampler fit: the first validation may be hours away."""
+    known = (config.get('model') or {}).get('domains')
+    if known is None:
+        return
+    for split in ('train', 'val', 'test'):
+        key = f'{split}_dataloader'
+        loader = config.get(key) or {}
+        for name in loader.get('dataset', {}).get('domains', {}):
+            if name not in known:
+                raise UserError(
+                    f'{key}.dataset.domains.{name}: no such domain in the model; expected one of '
+                    f'{", ".join(known)}'
+                )
+        own_size = loader.get('sampler', {}).get('batch_size', loader.get('batch_size'))
+        if own_size != loader.get('batch_size'):
+            raise UserError(
+                f'{key}.sampler.batch_size={own_size}: expected {loader.batch_size}, as in {key}'
+            )
+
+
+def _set_pipeline(dataset: Any, pipeline: Any) -> None:
+    """Sets the pipeline of a set, or that of each domain by its name."""
+    if 'domains' not in dataset:
+        dataset.pipeline = pipeline
+        return
+    for name, part in dataset.domains.items():
+        if name not in pipeline:
+            raise UserError(f'tta_pipeline: none for the domain {name}; expected one by its name')
+        part.pipeline = pipeline[name]
 
 
 def _has(config: Any, key: str) -> bool:

@@ -5,8 +5,9 @@ For each image it writes DIR/masks/NAME.png, a palette PNG of class ids, and DIR
 A run that was stopped goes on where it was. Images that cannot be read are reported and skipped,
 and the exit code is 1 then.
 
-Example:
+Examples:
     python tools/predict.py CONFIG CHECKPOINT photos --out predictions
+    python tools/predict.py MULTI_DOMAIN_CONFIG CHECKPOINT photos --out predictions --domain camvid
 """
 
 import argparse
@@ -35,6 +36,9 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('input', help='an image, or a folder of images with its subfolders')
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the predictions')
     parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')
+    parser.add_argument(
+        '--domain', metavar='NAME', help='of a model for several domains, the one to predict with'
+    )
     parser.add_argument(
         '--opacity', type=_opacity, default=0.5, help='of the overlays, in [0, 1] (default: 0.5)'
     )
@@ -65,6 +69,7 @@ def main() -> int:
             options=args.cfg_options,
             device=args.device,
             opacity=args.opacity,
+            domain=args.domain,
         )
     for line in summary.failed:
         print(f'error: {line}', file=sys.stderr)

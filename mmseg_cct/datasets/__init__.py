@@ -2,16 +2,24 @@
 
 from mmseg_cct.datasets.camvid import CamVidDataset
 from mmseg_cct.datasets.folder import FolderDataset
-from mmseg_cct.datasets.samplers import PairDraw, PairSampler
+from mmseg_cct.datasets.multi_domain import DomainConcatDataset, MultiDomainDataset, SetDomain
+from mmseg_cct.datasets.samplers import DomainDraw, DomainSampler, PairDraw, PairSampler
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.datasets.shapes import DrawShapesScene, ShapesDataset
+from mmseg_cct.datasets.sun_rgbd import SUNRGBDDataset
 
 __all__ = [
     'CamVidDataset',
+    'DomainConcatDataset',
+    'DomainDraw',
+    'DomainSampler',
     'DrawShapesScene',
     'FolderDataset',
+    'MultiDomainDataset',
     'PairDraw',
     'PairSampler',
+    'SUNRGBDDataset',
     'SemiSegDataset',
+    'SetDomain',
     'ShapesDataset',
 ]

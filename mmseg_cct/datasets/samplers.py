@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch.utils.data import Sampler
 
 from mmseg_cct.errors import UserError
 
-_LABELED, _UNLABELED = 0, 1
+_LABELED, _UNLABELED, _DOMAIN = 0, 1, 2
 _PERMUTATION, _AUGMENTATION = 0, 1
 
 
@@ -32,7 +32,20 @@ class PairDraw(NamedTuple):
     unlabeled_seed: int
 
 
-@functools.lru_cache(maxsize=8)
+class DomainDraw(NamedTuple):
+    """One draw of a pair from one of several domains.
+
+    Attributes:
+        domain: Name of the domain.
+        pair: The draw from its set.
+    """
+
+    domain: str
+    pair: PairDraw
+
+
+# Labelled and unlabelled streams of a few domains: a permutation of each is in use at a time.
+@functools.lru_cache(maxsize=32)
 def _permutation(size: int, seed: int, stream: int, epoch: int) -> np.ndarray:
     # RandomState over SeedSequence: NumPy promises that neither changes between versions, so a
     # published seed keeps its meaning.
@@ -158,3 +171,134 @@ class PairSampler(Sampler):
         Args:
             epoch: Ignored.
         """
+
+
+@DATA_SAMPLERS.register_module()
+class DomainSampler(Sampler):
+    """Endless pairs for `MultiDomainDataset`: every batch is of one domain, and domains alternate.
+
+    The domain of a batch is a function of its number alone, so all ranks are on the same domain,
+    at any number of workers and after a resume. Each domain has the two streams of a `PairSampler`
+    of its own, which stand still while other domains have their turn.
+
+    Args:
+        dataset: The `MultiDomainDataset` to draw from.
+        batch_size: Pairs of a batch, the dataloader's `batch_size`.
+        weights: Batches of each domain in a cycle, by name; 1 where a domain is not named.
+        shuffle: Whether every pass over a set is a fresh permutation; else every pass is in order.
+        seed: Seed of all streams, the same on all ranks. `None` draws one and shares it.
+
+    Raises:
+        UserError: If the dataset is no `MultiDomainDataset`, or a weight is of no domain or not a
+            positive whole number.
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        batch_size: int,
+        weights: Mapping[str, int] | None = None,
+        shuffle: bool = True,
+        seed: int | None = None,
+    ) -> None:
+        if not hasattr(dataset, 'domains'):
+            raise UserError(
+                f'train_dataloader: DomainSampler draws from a MultiDomainDataset, got '
+                f'{type(dataset).__name__}'
+            )
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.seed = sync_random_seed() if seed is None else seed
+        self.cycle = domain_cycle(tuple(dataset.domains), weights or {})
+        self.samplers = {
+            name: PairSampler(part, shuffle, stream_seed(self.seed, _DOMAIN, number))
+            for number, (name, part) in enumerate(dataset.domains.items())
+        }
+        self.rank, self.world_size = get_dist_info()
+        self._num_skipped = 0
+
+    def draw(self, number: int) -> DomainDraw:
+        """Gives one of this rank's draws.
+
+        Args:
+            number: Number of the draw on this rank, from 0.
+
+        Returns:
+            The draw.
+        """
+        batch, place = divmod(number, self.batch_size)
+        cycles, turn = divmod(batch, len(self.cycle))
+        domain = self.cycle[turn]
+        batches_before = cycles * self.cycle.count(domain) + self.cycle[:turn].count(domain)
+        position = (batches_before * self.batch_size + place) * self.world_size + self.rank
+        return DomainDraw(domain, self.samplers[domain].draw(position))
+
+    def __iter__(self) -> Iterator[DomainDraw]:
+        """Yields this rank's draws without end.
+
+        Yields:
+            The draws, `batch_size` of a domain at a time.
+        """
+        yield from map(self.draw, itertools.count(self._num_skipped))
+
+    def skip(self, num_samples: int) -> None:
+        """Moves the start of the stream, as a resumed training needs it.
+
+        Args:
+            num_samples: Draws of this rank to leave out, counted from the start of the stream.
+
+        Raises:
+            ValueError: If the number is negative.
+        """
+        if num_samples < 0:
+            raise ValueError(f'num_samples must be 0 or more, got {num_samples}')
+        self._num_skipped = num_samples
+
+    def __len__(self) -> int:
+        """Gives the length of one pass over all domains.
+
+        Returns:
+            Number of draws of all ranks together.
+        """
+        return len(self.dataset)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Does nothing: an endless stream has no epochs; mmengine calls it on every sampler.
+
+        Args:
+            epoch: Ignored.
+        """
+
+
+def domain_cycle(domains: Sequence[str], weights: Mapping[str, int]) -> tuple[str, ...]:
+    """Orders the batches of a cycle, each domain's spread evenly over it.
+
+    Args:
+        domains: Names of the domains.
+        weights: Batches of a domain in a cycle, by name; 1 where a domain is not named.
+
+    Returns:
+        The domain of each batch of the cycle.
+
+    Raises:
+        UserError: If a weight is of no domain or not a positive whole number.
+    """
+    for name, weight in weights.items():
+        if name not in domains:
+            raise UserError(
+                f'train_dataloader.sampler.weights: no domain {name!r}; expected one of '
+                f'{", ".join(domains)}'
+            )
+        if not isinstance(weight, int) or weight < 1:
+            raise UserError(
+                f'train_dataloader.sampler.weights.{name}={weight}: expected 1, 2, 3, ... batches '
+                'in a cycle'
+            )
+    # The k-th of n batches is due at (2k + 1)/2n of the cycle; ties go by the domains' order.
+    due = sorted(
+        ((2 * k + 1) / (2 * count), number, name)
+        for number, name in enumerate(domains)
+        for count in (weights.get(name, 1),)
+        for k in range(count)
+    )
+    return tuple(name for _, _, name in due)

@@ -2,6 +2,7 @@
 
 import difflib
 from numbers import Real
+from typing import Any
 
 from mmengine.hooks import Hook
 from mmengine.model import is_model_wrapper
@@ -22,6 +23,7 @@ class RampUpHook(Hook):
 
     Args:
         attribute: Dotted path from the model: `auxiliary_head.loss_consistency.loss_weight`, say.
+            `*` stands for every child: `domains.*.auxiliary_head.loss_consistency.loss_weight`.
         end: Value at the end of the ramp.
         start: Value that the ramp starts from.
         schedule: One of `mmseg_cct.schedules.SCHEDULES`.
@@ -70,10 +72,10 @@ class RampUpHook(Hook):
         Raises:
             UserError: If the model has no such numeric attribute.
         """
-        owner, name = self._owner(runner)
-        if isinstance(value := getattr(owner, name), bool) or not isinstance(value, Real):
-            raise UserError(f'RampUpHook.attribute={self.attribute!r}: expected a number, the '
-                            f'model has {type(value).__name__} there')
+        for owner, name in self._owners(runner):
+            if isinstance(value := getattr(owner, name), bool) or not isinstance(value, Real):
+                raise UserError(f'RampUpHook.attribute={self.attribute!r}: expected a number, the '
+                                f'model has {type(value).__name__} there')
 
     def before_train_iter(self, runner: Runner, batch_idx: int,
                           data_batch: dict | None = None) -> None:
@@ -84,18 +86,26 @@ class RampUpHook(Hook):
             batch_idx: Not used: the curve follows `runner.iter`.
             data_batch: Not used.
         """
-        owner, name = self._owner(runner)
         value = self.value_at(runner.iter, runner.max_iters)
-        setattr(owner, name, value)
+        for owner, name in self._owners(runner):
+            setattr(owner, name, value)
         runner.message_hub.update_scalar(f'train/{self.attribute}', value)
 
-    def _owner(self, runner: Runner) -> tuple[object, str]:
-        """The object that holds the attribute, and the attribute's name."""
-        owner = runner.model.module if is_model_wrapper(runner.model) else runner.model
+    def _owners(self, runner: Runner) -> list[tuple[Any, str]]:
+        """The objects that hold the attribute, and its name in each."""
+        owners = [runner.model.module if is_model_wrapper(runner.model) else runner.model]
         *path, name = self.attribute.split('.')
         for part in path:
-            owner = getattr(owner, self._existing(owner, part))
-        return owner, self._existing(owner, name)
+            owners = [child for owner in owners for child in self._children(owner, part)]
+        return [(owner, self._existing(owner, name)) for owner in owners]
+
+    def _children(self, owner: Any, part: str) -> list[Any]:
+        if part == '*':
+            if not (children := list(owner.children())):
+                raise UserError(f"RampUpHook.attribute={self.attribute!r}: '*' stands for modules, "
+                                f'and {type(owner).__name__} has none')
+            return children
+        return [getattr(owner, self._existing(owner, part))]
 
     def _existing(self, owner: object, part: str) -> str:
         """The name itself, if the object has such an attribute."""

@@ -1,5 +1,7 @@
 from .data_preprocessor import BranchPreprocessor
 from .decoder_bank import PerturbedDecoderBank
+from .domain_discriminator import DomainDiscriminator
+from .domains import MultiDomainPreprocessor
 from .heads import PixelShuffleHead
 from .losses import (
                      BootstrappedCrossEntropy,
@@ -21,12 +23,18 @@ from .perturbations import (
                      SpatialDropout,
                      SpatialMask,
 )
-from .segmentors import CCTSegmentor, InputVATSegmentor, MeanTeacherSegmentor
+from .segmentors import (
+    CCTSegmentor,
+    InputVATSegmentor,
+    MeanTeacherSegmentor,
+    MultiDomainCCTSegmentor,
+)
 
 __all__ = [
     'BootstrappedCrossEntropy', 'BranchPreprocessor', 'CCTSegmentor', 'ContextMasking',
-    'FeatureDrop', 'FeatureNoise', 'GuidedCutout', 'InputVATSegmentor', 'IntermediateVAT',
-    'JSConsistency', 'KLConsistency', 'MSEConsistency', 'MeanTeacherSegmentor', 'ObjectMasking',
-    'PSPNeck', 'PairwiseVariance', 'Perturbation', 'PerturbedDecoderBank', 'PixelShuffleHead',
+    'DomainDiscriminator', 'FeatureDrop', 'FeatureNoise', 'GuidedCutout', 'InputVATSegmentor',
+    'IntermediateVAT', 'JSConsistency', 'KLConsistency', 'MSEConsistency', 'MeanTeacherSegmentor',
+    'MultiDomainCCTSegmentor', 'MultiDomainPreprocessor', 'ObjectMasking', 'PSPNeck',
+    'PairwiseVariance', 'Perturbation', 'PerturbedDecoderBank', 'PixelShuffleHead',
     'SpatialDropout', 'SpatialMask', 'WeakCrossEntropy'
 ]

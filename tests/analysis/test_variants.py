@@ -15,7 +15,8 @@ SHIPPED = {
     'input_vat': 'baselines/input_vat_mbv2_camvid_50.py',
     'cct': 'cct/cct_mbv2_camvid_50.py',
     **{name: f'ablation/cct_mbv2_camvid_50_{name}.py' for name in (
-        'abce', 'kl', 'js', 'confidence', 'pairwise', 'final_relu', 'vat_floor', 'positions')},
+        'abce', 'kl', 'js', 'confidence', 'pairwise', 'final_relu', 'vat_floor', 'positions',
+        'auxiliary_lr')},
 }  # fmt: skip
 
 

@@ -85,6 +85,24 @@ def test_looks_through_a_model_wrapper():
     assert wrapped.module.auxiliary_head.loss_consistency.loss_weight == 30
 
 
+def test_a_star_stands_for_every_child():
+    model = torch.nn.Module()
+    model.domains = torch.nn.ModuleDict(dict(a=Model(), b=Model()))
+    runner = make_runner(model, iteration=50)
+    hook = make_hook(f'domains.*.{WEIGHT}')
+    hook.before_train(runner)
+    hook.before_train_iter(runner, 0)
+    value = 30 * math.exp(-2.5)
+    for child in model.domains.values():
+        assert child.auxiliary_head.loss_consistency.loss_weight == pytest.approx(value)
+    assert runner.logged == {f'train/domains.*.{WEIGHT}': pytest.approx(value)}
+
+
+def test_a_star_without_children_is_an_error():
+    with pytest.raises(UserError, match=r"'\*' stands for modules, and MSEConsistency has none"):
+        make_hook('auxiliary_head.loss_consistency.*.x').before_train(make_runner())
+
+
 @pytest.mark.parametrize(('attribute', 'missing', 'nearest'), [
     ('auxilary_head.loss_consistency.loss_weight', 'auxilary_head', 'auxiliary_head'),
     ('auxiliary_head.loss_consistancy.loss_weight', 'loss_consistancy', 'loss_consistency'),

@@ -63,3 +63,17 @@ def model_config(**kwargs):
         test_cfg=dict(mode='whole'))
     config.update(kwargs)
     return config
+
+
+def multi_domain_config(**kwargs):
+    """The tiny model for the domains `first` (3 classes, 32×32) and `second` (5, 24×40)."""
+    config = model_config(type='MultiDomainCCTSegmentor')
+    del config['data_preprocessor']['size']
+    config['domains'] = dict(
+        first=dict(data_preprocessor=dict(size=(32, 32))),
+        second=dict(
+            data_preprocessor=dict(size=(24, 40), mean=[90.0] * 3),
+            decode_head=dict(num_classes=5),
+            auxiliary_head=dict(num_classes=5, context_classes=(1, ))))
+    config.update(kwargs)
+    return config

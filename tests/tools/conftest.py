@@ -148,6 +148,12 @@ def tiny(tmp_path, project_root, monkeypatch):
 
 
 @pytest.fixture(scope='session')
+def new_run(project_root):
+    """Makes a fresh config and data set in a folder."""
+    return lambda folder: make_run(folder, project_root)
+
+
+@pytest.fixture(scope='session')
 def trained(tmp_path_factory, project_root):
     """The tiny config after two iterations; tests read what it wrote and write elsewhere."""
     folder = tmp_path_factory.mktemp('trained')

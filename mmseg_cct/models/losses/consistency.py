@@ -74,10 +74,11 @@ class ConsistencyLoss(nn.Module):
         Returns:
             0-dimensional.
         """
-        targets = PixelTargets(probabilities.transpose(0, 1), labels=None, num_decoders=1)
-        term = self.term(targets)
-        distance = term.distance(seg_logits.float().transpose(0, 1).unsqueeze(0), term.target)
-        return (term.scale * (term.pixel_weight * distance).sum()).to(distance.dtype)
+        # the logarithm of probabilities are logits
+        term = self.term(PixelTargets(probabilities.log(), labels=None, num_decoders=1, stride=1))
+        distance = term.distance(seg_logits.float().transpose(0, 1).unsqueeze(0),
+                                 probabilities.transpose(0, 1))
+        return (term.scale * (term.pixel_weight.squeeze(1) * distance).sum()).to(distance.dtype)
 
     def term(self, targets: PixelTargets) -> PixelTerm:
         """The loss of one iteration as a sum over decoders and pixels.

@@ -1,0 +1,18 @@
+# Cityscapes and SUN RGB-D: no common class.
+# (import_module, for mmengine takes a config with "import mmengine" for one of its other style)
+from importlib import import_module
+
+_base_ = './multi_domain.py'
+
+__load = import_module('mmengine').Config.fromfile
+__domains = dict(
+    cityscapes=__load('{{ fileDirname }}/../domains/cityscapes.py'),
+    sun=__load('{{ fileDirname }}/../domains/sun_rgbd.py'))
+# for the config on top of this one: each domain's own part of the model, and where its lists are
+domain_models = {name: domain.model for name, domain in __domains.items()}
+split_dirs = {name: domain.split_dir for name, domain in __domains.items()}
+
+train_dataloader = dict(dataset=dict(domains={n: d.train for n, d in __domains.items()}))
+val_dataloader = dict(dataset=dict(domains={n: d.val for n, d in __domains.items()}))
+test_dataloader = dict(dataset=dict(domains={n: d.test for n, d in __domains.items()}))
+tta_pipeline = {n: d.tta_pipeline for n, d in __domains.items()}

@@ -1,0 +1,19 @@
+# Loaders and metrics for several domains. A config adds `domains` to each of the three sets.
+batch_size = 4  # of one branch; the batches of all domains are of this size
+
+train_dataloader = dict(
+    batch_size=batch_size,
+    num_workers=4,
+    persistent_workers=True,
+    sampler=dict(type='DomainSampler', batch_size=batch_size, shuffle=True),
+    dataset=dict(type='MultiDomainDataset'))
+val_dataloader = dict(
+    batch_size=1,
+    num_workers=4,
+    persistent_workers=True,
+    sampler=dict(type='DefaultSampler', shuffle=False),
+    dataset=dict(type='DomainConcatDataset'))
+test_dataloader = val_dataloader
+
+val_evaluator = dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU'])
+test_evaluator = val_evaluator

@@ -1,0 +1,157 @@
+"""Sets of several domains as one: pairs to train on, single images to evaluate on."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mmcv.transforms import BaseTransform
+from mmengine.dataset import BaseDataset, ConcatDataset
+from mmseg.registry import DATASETS, TRANSFORMS
+from torch.utils.data import Dataset
+
+from mmseg_cct.datasets.samplers import DomainDraw
+from mmseg_cct.datasets.semi_supervised import SemiSegDataset
+from mmseg_cct.errors import UserError
+
+
+@TRANSFORMS.register_module()
+class SetDomain(BaseTransform):
+    """Names the domain of packed samples, which picks their preprocessing and decoder.
+
+    Comes after `PackSegInputs`. The sets below do it on their own; a pipeline needs it only where
+    images come from elsewhere, as in MMSeg's inference.
+
+    Args:
+        domain: Name of the domain.
+    """
+
+    def __init__(self, domain: str) -> None:
+        self.domain = domain
+
+    def transform(self, results: dict) -> dict:
+        """Writes `domain` into the meta information of every sample.
+
+        Args:
+            results: With `data_samples`: a sample, a list (of a `TestTimeAug`) or a dict of them.
+
+        Returns:
+            The same.
+        """
+        samples = results['data_samples']
+        if isinstance(samples, Mapping):
+            samples = list(samples.values())
+        for sample in samples if isinstance(samples, list) else [samples]:
+            sample.set_metainfo(dict(domain=self.domain))
+        return results
+
+
+@DATASETS.register_module()
+class MultiDomainDataset(Dataset):
+    """A `SemiSegDataset` for each domain, drawn by `DomainSampler`.
+
+    Args:
+        domains: By name of the domain, its `SemiSegDataset` or the config of it. Without unlabelled
+            sets it is the data of the labelled-only baseline.
+
+    Raises:
+        UserError: If there is no domain, an entry is no `SemiSegDataset`, some domains have
+            unlabelled images and others have none, or a set is bad.
+    """
+
+    def __init__(self, domains: Mapping[str, dict | SemiSegDataset]) -> None:
+        if not domains:
+            raise UserError(
+                'train_dataloader.dataset.domains: empty; expected a SemiSegDataset for each domain'
+            )
+        self.domains = {name: _build_pairs(name, config) for name, config in domains.items()}
+        missing = [name for name, pairs in self.domains.items() if pairs.unlabeled is None]
+        if 0 < len(missing) < len(self.domains):
+            raise UserError(
+                f'train_dataloader.dataset.domains.{missing[0]}.unlabeled: missing; expected one, '
+                'as in the other domains, or none in any'
+            )
+        self._set_domain = {name: SetDomain(name) for name in self.domains}
+
+    @property
+    def metainfo(self) -> dict:
+        """Under `domains` the meta information (classes, palette) of each."""
+        return _metainfo(self.domains)
+
+    def __len__(self) -> int:
+        """Gives the number of draws in one pass.
+
+        Returns:
+            The sum over the domains.
+        """
+        return sum(map(len, self.domains.values()))
+
+    def __getitem__(self, draw: DomainDraw) -> dict:
+        """Loads and augments the images of a draw.
+
+        Args:
+            draw: From which domain, which images, and the seeds of their augmentation.
+
+        Returns:
+            As `SemiSegDataset`; the samples name their domain.
+
+        Raises:
+            UserError: If the index is no `DomainDraw`, or as `SemiSegDataset`.
+        """
+        if not isinstance(draw, DomainDraw):
+            raise UserError(
+                f'train_dataloader.sampler: gave {draw!r} as index; expected sampler=dict(type='
+                "'DomainSampler'), whose draws MultiDomainDataset takes"
+            )
+        return self._set_domain[draw.domain](self.domains[draw.domain][draw.pair])
+
+
+@DATASETS.register_module()
+class DomainConcatDataset(ConcatDataset):
+    """The validation or test sets of several domains, one after the other.
+
+    Args:
+        domains: By name of the domain, its set or the config of it.
+
+    Raises:
+        UserError: If there is no domain.
+    """
+
+    def __init__(self, domains: Mapping[str, dict | BaseDataset]) -> None:
+        if not domains:
+            raise UserError('DomainConcatDataset.domains: empty; expected a set for each domain')
+        sets = [DATASETS.build(c) if isinstance(c, dict) else c for c in domains.values()]
+        # Domains differ in their classes and palettes: nothing has to be equal.
+        super().__init__(sets, ignore_keys=[key for part in sets for key in part.metainfo])
+        self._set_domain = [SetDomain(name) for name in domains]
+        self.domains = dict(zip(domains, sets))
+
+    @property
+    def metainfo(self) -> dict:
+        """Under `domains` the meta information (classes, palette) of each."""
+        return _metainfo(self.domains)
+
+    def __getitem__(self, index: int) -> dict:
+        """Loads an image.
+
+        Args:
+            index: Index into all sets together.
+
+        Returns:
+            What the pipeline of its set gives; the samples name their domain.
+        """
+        number, _ = self._get_ori_dataset_idx(index)
+        return self._set_domain[number](super().__getitem__(index))
+
+
+def _metainfo(domains: Mapping[str, Any]) -> dict:
+    return dict(domains={name: part.metainfo for name, part in domains.items()})
+
+
+def _build_pairs(name: str, config: dict | SemiSegDataset) -> SemiSegDataset:
+    key = f'train_dataloader.dataset.domains.{name}'
+    try:
+        pairs = DATASETS.build(config) if isinstance(config, dict) else config
+    except UserError as error:
+        raise UserError(f'{key}.{error}') from None
+    if not isinstance(pairs, SemiSegDataset):
+        raise UserError(f'{key}: a {type(pairs).__name__}; expected a SemiSegDataset')
+    return pairs

@@ -1,0 +1,125 @@
+"""SUN RGB-D with the 13 classes of Eigen et al. and SceneNet, and the conversion to them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mmseg.datasets import BaseSegDataset
+from mmseg.registry import DATASETS
+from PIL import Image
+from tqdm import tqdm
+
+from mmseg_cct.datasets.splits import resolve_list
+from mmseg_cct.errors import UserError
+
+CLASSES = (
+    'Bed', 'Books', 'Ceiling', 'Chair', 'Floor', 'Furniture', 'Objects', 'Picture', 'Sofa', 'Table',
+    'TV', 'Wall', 'Window',
+)  # fmt: skip
+
+# What each of the 37 classes becomes, in the order of their ids from 1: the table "Conversion from
+# SUN RGB-D/NYUv2 37/40 Labels" of github.com/ankurhanda/SceneNetv1.0 (Handa et al., CVPR 2016),
+# which class13Mapping.mat of github.com/ankurhanda/nyuv2-meta-data holds too.
+FROM_37 = {
+    'wall': 'Wall', 'floor': 'Floor', 'cabinet': 'Furniture', 'bed': 'Bed', 'chair': 'Chair',
+    'sofa': 'Sofa', 'table': 'Table', 'door': 'Wall', 'window': 'Window', 'bookshelf': 'Furniture',
+    'picture': 'Picture', 'counter': 'Furniture', 'blinds': 'Window', 'desk': 'Table',
+    'shelves': 'Furniture', 'curtain': 'Window', 'dresser': 'Furniture', 'pillow': 'Objects',
+    'mirror': 'Objects', 'floor mat': 'Floor', 'clothes': 'Objects', 'ceiling': 'Ceiling',
+    'books': 'Books', 'fridge': 'Furniture', 'tv': 'TV', 'paper': 'Objects', 'towel': 'Objects',
+    'shower curtain': 'Objects', 'box': 'Objects', 'whiteboard': 'Objects', 'person': 'Objects',
+    'night stand': 'Furniture', 'toilet': 'Objects', 'sink': 'Objects', 'lamp': 'Objects',
+    'bathtub': 'Objects', 'bag': 'Objects',
+}  # fmt: skip
+
+IGNORED = 255
+
+
+@DATASETS.register_module()
+class SUNRGBDDataset(BaseSegDataset):
+    """SUN RGB-D, 13 classes; masks are those that `convert_labels` writes.
+
+    Args:
+        ann_file: List of image stems, relative to the working directory or to ``data_root``; empty
+            takes every image of the folder.
+        **kwargs: Those of `BaseSegDataset`.
+    """
+
+    METAINFO = dict(
+        classes=CLASSES,
+        palette=[
+            [0, 0, 255], [233, 89, 48], [0, 218, 0], [149, 0, 240], [222, 241, 24],
+            [255, 206, 206], [0, 224, 229], [106, 136, 204], [117, 29, 41], [240, 35, 235],
+            [0, 167, 156], [249, 139, 0], [225, 229, 194],
+        ],
+    )  # fmt: skip
+
+    def __init__(self, ann_file: str = '', **kwargs: Any) -> None:
+        super().__init__(ann_file=resolve_list(ann_file), **kwargs)
+
+
+def to_13_classes(ids: np.ndarray) -> np.ndarray:
+    """Turns ids of the 37 classes into ids of the 13.
+
+    Args:
+        ids: ``(H, W)`` of integers: 0 void, 1 to 37 a class.
+
+    Returns:
+        ``(H, W)`` uint8: 0 to 12 a class, 255 ignored.
+
+    Raises:
+        UserError: If an id is out of range.
+    """
+    table = np.array([IGNORED, *(CLASSES.index(name) for name in FROM_37.values())], np.uint8)
+    if ids.size and (ids.min() < 0 or ids.max() >= len(table)):
+        raise UserError(
+            f'label ids from {ids.min()} to {ids.max()}; expected 0 (void) to {len(table) - 1}'
+        )
+    return table[ids]
+
+
+def convert_labels(labels: str | Path, root: str | Path) -> int:
+    """Writes a mask of the 13 classes for every image, ``{root}/masks/{split}/NAME.png``.
+
+    Label images are those of github.com/ankurhanda/sunrgbd-meta-data: in the order of their names
+    the ones of the test images come first, then the ones of the training images.
+
+    Args:
+        labels: Folder of the label images, PNGs of the 37 classes.
+        root: Holds the images, ``images/test/NAME.jpg`` and ``images/train/NAME.jpg``.
+
+    Returns:
+        How many there were.
+
+    Raises:
+        UserError: If labels and images do not belong together, or a file is no label image.
+    """
+    paths = sorted(Path(labels).glob('*.png'))
+    images = [
+        image
+        for split in ('test', 'train')
+        for image in sorted(Path(root, 'images', split).glob('*.jpg'))
+    ]
+    if not paths or len(paths) != len(images):
+        raise UserError(
+            f'{labels}: {len(paths)} label images (*.png) for {len(images)} images in '
+            f'{Path(root, "images")}; expected one for each of images/test and images/train'
+        )
+    for path, image in zip(tqdm(paths, unit='image'), images):
+        mask = Path(root, 'masks', image.parent.name, f'{image.stem}.png')
+        mask.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(_convert(path, image)).save(mask)
+    return len(paths)
+
+
+def _convert(path: Path, image_path: Path) -> np.ndarray:
+    try:
+        with Image.open(path) as label, Image.open(image_path) as image:
+            ids, mode = np.asarray(label), label.mode
+            if label.size != image.size:
+                raise UserError(f'{label.size} pixels; expected {image.size}, as {image_path} has')
+        if ids.ndim != 2 or ids.dtype.kind not in 'ui':
+            raise UserError(f'Pillow mode {mode}; expected one channel of label ids')
+        return to_13_classes(ids)
+    except (OSError, SyntaxError, UserError) as error:  # Pillow raises SyntaxError on a bad PNG
+        raise UserError(f'{path}: {" ".join(str(error).split())}') from None

@@ -1,0 +1,116 @@
+import importlib.util
+import re
+import sys
+
+import numpy as np
+import pytest
+from mmseg.registry import DATASETS
+from PIL import Image
+
+from mmseg_cct.datasets.sun_rgbd import CLASSES, FROM_37, SUNRGBDDataset, to_13_classes
+from mmseg_cct.errors import UserError
+
+# The column "Eigen et al./SceneNet Mapping" of SceneNet's table for the labels 1 to 37, and its
+# numbering of the 13 classes from 1, both typed in apart from the names in the module.
+PUBLISHED = [
+    12, 5, 6, 1, 4, 9, 10, 12, 13, 6, 8, 6, 13, 10, 6, 13, 6, 7, 7, 5, 7, 3, 2, 6, 11, 7, 7, 7, 7,
+    7, 7, 6, 7, 7, 7, 7, 7,
+]  # fmt: skip
+
+
+def test_the_mapping_is_the_published_one():
+    ids = np.arange(38, dtype=np.uint8).reshape(2, 19)
+    assert to_13_classes(ids).ravel().tolist() == [255, *(number - 1 for number in PUBLISHED)]
+    assert to_13_classes(ids).dtype == np.uint8
+    assert len(FROM_37) == 37 and set(FROM_37.values()) == set(CLASSES)
+
+
+@pytest.mark.parametrize('bad', [38, 255, -1])
+def test_an_id_out_of_range_is_an_error(bad):
+    with pytest.raises(UserError, match=r'label ids from .*; expected 0 \(void\) to 37'):
+        to_13_classes(np.array([[1, bad]]))
+
+
+@pytest.fixture
+def sun(tmp_path):
+    """Two test and three training images of different sizes, and their labels in that order."""
+    rng = np.random.default_rng(0)
+    labels = tmp_path / 'labels'
+    labels.mkdir()
+    number = 0
+    for split, count in (('test', 2), ('train', 3)):
+        folder = tmp_path / 'sun' / 'images' / split
+        folder.mkdir(parents=True)
+        for index in range(1, count + 1):
+            number += 1
+            size = (20 + number, 30)
+            image = rng.integers(0, 256, (*size, 3), np.uint8)
+            Image.fromarray(image).save(folder / f'img-{index:06d}.jpg')
+            ids = rng.integers(0, 38, size, np.uint8)
+            Image.fromarray(ids).save(labels / f'img-{number:06d}.png')
+    return tmp_path
+
+
+def convert(sun, project_root, *args):
+    path = project_root / 'tools' / 'convert_sun_rgbd.py'
+    spec = importlib.util.spec_from_file_location('convert_sun_rgbd', path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    argv, sys.argv = sys.argv, ['convert_sun_rgbd.py', str(sun / 'labels'), str(sun / 'sun'), *args]
+    try:
+        module.main()
+    finally:
+        sys.argv = argv
+
+
+def test_the_tool_writes_what_the_data_set_reads(sun, project_root, capsys):
+    convert(sun, project_root)
+    assert '5 masks written' in capsys.readouterr().out
+    dataset = DATASETS.build(dict(
+        type='SUNRGBDDataset', data_root=str(sun / 'sun'),
+        data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),
+        pipeline=[dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'),
+                  dict(type='PackSegInputs')]))  # fmt: skip
+    assert len(dataset) == 3
+    for index in range(3):
+        ids = np.asarray(Image.open(sun / 'labels' / f'img-{index + 3:06d}.png'))
+        mask = dataset[index]['data_samples'].gt_sem_seg.data[0].numpy()
+        assert np.array_equal(mask, to_13_classes(ids))
+
+
+def test_classes_and_palette_belong_together():
+    meta = SUNRGBDDataset.METAINFO
+    assert len(meta['classes']) == len({tuple(colour) for colour in meta['palette']}) == 13
+
+
+def test_a_list_names_the_images(sun, project_root):
+    convert(sun, project_root)
+    (sun / 'list.txt').write_text('img-000002\n')
+    dataset = SUNRGBDDataset(
+        ann_file=str(sun / 'list.txt'), data_root=str(sun / 'sun'),
+        data_prefix=dict(img_path='images/train', seg_map_path='masks/train'))  # fmt: skip
+    assert [info['img_path'][-14:] for info in dataset] == ['img-000002.jpg']
+
+
+@pytest.mark.parametrize(
+    ('spoil', 'match'),
+    [
+        (lambda root: (root / 'labels/img-000005.png').unlink(),
+         r'labels: 4 label images \(\*.png\) for 5 images in .*sun/images; expected one'),
+        (lambda root: Image.new('L', (9, 9)).save(root / 'labels/img-000003.png'),
+         r'img-000003.png: \(9, 9\) pixels; expected \(30, 23\), as .*train/img-000001.jpg has'),
+        (lambda root: (root / 'labels/img-000001.png').write_bytes(b'no'),
+         r'img-000001.png: cannot identify image file'),
+        (lambda root: Image.new('RGB', (30, 21)).save(root / 'labels/img-000001.png'),
+         r'img-000001.png: Pillow mode RGB; expected one channel'),
+        (lambda root: Image.new('L', (30, 21), 99).save(root / 'labels/img-000001.png'),
+         r'img-000001.png: label ids from 99 to 99; expected 0'),
+    ],
+)  # fmt: skip
+def test_a_file_that_does_not_fit_is_one_line(sun, project_root, capsys, spoil, match):
+    spoil(sun)
+    with pytest.raises(SystemExit) as stop:
+        convert(sun, project_root)
+    assert stop.value.code == 2
+    (line,) = [each for each in capsys.readouterr().err.splitlines() if each.startswith('error:')]
+    assert re.search(match, line)

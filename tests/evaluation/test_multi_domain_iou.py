@@ -1,0 +1,121 @@
+import multiprocessing
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed
+from mmengine.evaluator import Evaluator
+from mmengine.structures import PixelData
+from mmseg.registry import METRICS
+from mmseg.structures import SegDataSample
+from PIL import Image
+
+from mmseg_cct.errors import UserError
+
+META = dict(domains=dict(a=dict(classes=('x', 'y', 'z')), b=dict(classes=('u', 'v'))))
+
+
+def make(**kwargs):
+    metric = METRICS.build(dict(dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU']), **kwargs))
+    metric.dataset_meta = META
+    return metric
+
+
+def make_sample(domain, number, seed):
+    generator = torch.Generator().manual_seed(seed)
+    classes = len(META['domains'][domain]['classes'])
+    truth, prediction = torch.randint(0, classes, (2, 1, 6, 8), generator=generator)
+    truth[0, 0, 0] = 255
+    sample = SegDataSample(metainfo=dict(domain=domain, img_path=f'{number}.png'))
+    sample.gt_sem_seg = PixelData(data=truth)
+    sample.pred_sem_seg = PixelData(data=prediction)
+    return sample
+
+
+def mean_iou(samples, classes):
+    """From all pixels of all images together, in percent."""
+    truth = torch.cat([sample.gt_sem_seg.data.flatten() for sample in samples])
+    prediction = torch.cat([sample.pred_sem_seg.data.flatten() for sample in samples])
+    prediction, truth = prediction[truth != 255], truth[truth != 255]
+    ious = [((prediction == c) & (truth == c)).sum() / ((prediction == c) | (truth == c)).sum()
+            for c in range(classes)]
+    return 100 * float(torch.stack(ious).mean())
+
+
+SAMPLES = [make_sample(domain, number, number) for number, domain in enumerate('aabab')]
+
+
+def evaluate(metric, samples=SAMPLES):
+    evaluator = Evaluator(metric)
+    evaluator.dataset_meta = META
+    for sample in samples:
+        evaluator.process([sample], None)
+    return evaluator.evaluate(len(samples))
+
+
+def test_domains_and_their_average():
+    metrics = evaluate(make())
+    expected = {domain: mean_iou([s for s in SAMPLES if s.domain == domain], classes)
+                for domain, classes in (('a', 3), ('b', 2))}
+    assert metrics['a/mIoU'] == pytest.approx(expected['a'], abs=0.01)
+    assert metrics['b/mIoU'] == pytest.approx(expected['b'], abs=0.01)
+    assert metrics['mIoU_avg'] == pytest.approx((expected['a'] + expected['b']) / 2, abs=0.02)
+    assert set(metrics) == {f'{d}/{m}' for d in 'ab' for m in ('aAcc', 'mIoU', 'mAcc')} | {
+        'aAcc_avg', 'mIoU_avg', 'mAcc_avg'}
+
+
+def test_a_second_evaluation_starts_afresh():
+    metric = make()
+    evaluate(metric, SAMPLES[3:])
+    assert evaluate(metric) == evaluate(make())
+
+
+def test_other_metrics_of_mmseg_pass_through():
+    metrics = evaluate(make(iou_metrics=['mDice']))
+    assert {'a/mDice', 'b/mDice', 'mDice_avg'} <= set(metrics)
+
+
+def test_predictions_are_written_in_a_folder_for_each_domain(tmp_path):
+    evaluate(make(output_dir=str(tmp_path)))
+    assert sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob('*.png')) == [
+        'a/0.png', 'a/1.png', 'a/3.png', 'b/2.png', 'b/4.png']
+    written = np.asarray(Image.open(tmp_path / 'b' / '2.png'))
+    assert np.array_equal(written, SAMPLES[2].pred_sem_seg.data[0].numpy())
+
+
+def test_predictions_may_be_only_written(tmp_path):
+    assert evaluate(make(output_dir=str(tmp_path), format_only=True)) == {}
+    assert len(list(tmp_path.rglob('*.png'))) == 5
+
+
+def evaluate_a_rank(rank, folder):
+    torch.distributed.init_process_group(
+        'gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2)
+    metric = make(collect_device='cpu', collect_dir=f'{folder}/parts')
+    metric.process(None, [sample.to_dict() for sample in SAMPLES[rank::2]])
+    torch.save(metric.evaluate(len(SAMPLES)), f'{folder}/{rank}.pth')
+    torch.distributed.destroy_process_group()
+
+
+def test_two_processes_give_the_metrics_of_one(tmp_path):
+    # The ranks have different numbers of images of a domain.
+    context = multiprocessing.get_context('fork')
+    workers = [context.Process(target=evaluate_a_rank, args=(k, tmp_path)) for k in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    expected = evaluate(make())
+    for rank in range(2):
+        assert torch.load(tmp_path / f'{rank}.pth', weights_only=False) == expected
+
+
+def test_a_domain_without_images_is_left_out():
+    metrics = evaluate(make(), [s for s in SAMPLES if s.domain == 'b'])
+    assert metrics['mIoU_avg'] == metrics['b/mIoU'] and 'a/mIoU' not in metrics
+
+
+@pytest.mark.parametrize('meta', [None, dict(classes=('x', 'y'))])
+def test_a_set_of_one_domain_is_an_error(meta):
+    with pytest.raises(UserError, match=r'the data set has one domain; expected a DomainConcat'):
+        make().dataset_meta = meta

@@ -1,0 +1,260 @@
+import copy
+
+import pytest
+import tiny
+import torch
+from mmengine.optim import OptimWrapper
+from mmengine.structures import PixelData
+from mmseg.models import SegTTAModel
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.errors import UserError
+
+N = 2
+SIZES = dict(first=(32, 32), second=(24, 40))
+CLASSES = dict(first=3, second=5)
+DISCRIMINATOR = dict(type='DomainDiscriminator', in_channels=6, channels=(8, 8))
+
+
+def make_model(**kwargs):
+    torch.manual_seed(0)
+    return MODELS.build(tiny.multi_domain_config(**kwargs))
+
+
+def make_sample(domain, labelled=False):
+    size = SIZES[domain]
+    sample = SegDataSample(
+        metainfo=dict(img_path='x.png', img_shape=size, ori_shape=size, domain=domain))
+    if labelled:
+        labels = torch.randint(0, CLASSES[domain], (1, *size))
+        sample.gt_sem_seg = PixelData(data=labels)
+    return sample
+
+
+def make_images(domain):
+    return [torch.randint(0, 256, (3, *SIZES[domain]), dtype=torch.uint8) for _ in range(N)]
+
+
+def make_batch(domain, seed=1):
+    """As the data loader gives it."""
+    torch.manual_seed(seed)
+    branches = ('labeled', 'unlabeled')
+    return dict(
+        inputs={branch: make_images(domain) for branch in branches},
+        data_samples={
+            branch: [make_sample(domain, branch == 'labeled') for _ in range(N)]
+            for branch in branches
+        })
+
+
+def plain_batch(domain, seed=1):
+    return {key: value['labeled'] for key, value in make_batch(domain, seed).items()}
+
+
+def losses_of(model, batch, seed=2):
+    data = model.data_preprocessor(copy.deepcopy(batch), training=True)
+    torch.manual_seed(seed)
+    return model(**data, mode='loss')
+
+
+def single_domain_twin(model, domain):
+    """A `CCTSegmentor` with the encoder and one domain's decoders."""
+    config = tiny.model_config()
+    for key, own in tiny.multi_domain_config()['domains'][domain].items():
+        config[key].update(own)
+    twin = MODELS.build(config)
+    own = f'domains.{domain}.'
+    state = {
+        name.removeprefix(own): value for name, value in model.state_dict().items()
+        if not name.startswith('domains.') or name.startswith(own)
+    }
+    twin.load_state_dict(state)
+    return twin
+
+
+@pytest.mark.parametrize('domain', SIZES)
+def test_losses_and_gradients_are_those_of_cct_on_the_domain_alone(domain):
+    model = make_model()
+    twin = single_domain_twin(model, domain)
+    batch = make_batch(domain)
+    actual, expected = losses_of(model, batch), losses_of(twin, batch)
+    assert actual.keys() == {f'{domain}.{key}' for key in expected}
+    for key in expected:
+        assert torch.equal(actual[f'{domain}.{key}'], expected[key])
+    for each, losses in ((model, actual), (twin, expected)):
+        each.parse_losses(losses)[0].backward()
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    own = f'domains.{domain}.'
+    assert {name.removeprefix(own) for name in gradients} == dict(twin.named_parameters()).keys()
+    for name, gradient in gradients.items():
+        assert torch.equal(gradient, twin.get_parameter(name.removeprefix(own)).grad)
+
+
+@pytest.mark.parametrize('optimizer', [
+    lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.1),
+    lambda p: torch.optim.AdamW(p, 0.01, weight_decay=0.1),
+])
+@pytest.mark.parametrize('kind', ['cct', 'adversarial', 'baseline'])
+def test_the_other_domain_does_not_move(optimizer, kind):
+    # After an iteration of each, so that momentum would carry the other one on.
+    kwargs = dict(cct={}, adversarial=dict(discriminator=DISCRIMINATOR),
+                  baseline=dict(auxiliary_head=None))[kind]
+    model = make_model(**kwargs)
+    make = plain_batch if kind == 'baseline' else make_batch
+    wrapper = OptimWrapper(optimizer(model.parameters()))
+    for domain in SIZES:
+        model.train_step(make(domain), wrapper)
+    for domain in ('first', 'first', 'second'):
+        before = {name: p.detach().clone() for name, p in model.named_parameters()}
+        states = {name: copy.deepcopy(wrapper.optimizer.state[p])
+                  for name, p in model.named_parameters()}
+        model.train_step(make(domain, seed=7), wrapper)
+        for name, parameter in model.named_parameters():
+            other = name.startswith('domains.') and not name.startswith(f'domains.{domain}.')
+            assert torch.equal(parameter, before[name]) == other, name
+            for key, value in wrapper.optimizer.state[parameter].items():
+                assert not other or torch.equal(torch.as_tensor(value),
+                                                torch.as_tensor(states[name][key])), name
+
+
+def test_the_encoder_is_there_once():
+    model = make_model()
+    names = [name for name, _ in model.named_parameters(remove_duplicate=False)]
+    assert len(names) == len(set(map(id, model.parameters())))
+    assert {name.split('.')[0] for name in names} == {'backbone', 'neck', 'domains'}
+    assert not [name for name in model.state_dict() if 'domains' in name and 'backbone' in name]
+
+
+def test_a_copy_encodes_with_its_own_encoder():
+    model = make_model().eval()
+    twin = copy.deepcopy(model)
+    for parameter in model.backbone.parameters():
+        parameter.data.zero_()
+    batch = [make_sample('first')]
+    images = torch.randn(1, 3, 32, 32)
+    with torch.no_grad():
+        before = twin(images, batch, mode='tensor')
+        for parameter in twin.backbone.parameters():
+            parameter.data.zero_()
+        assert not torch.equal(twin(images, batch, mode='tensor'), before)
+
+
+def test_weights_are_initialised_in_every_domain():
+    config = tiny.multi_domain_config()
+    config['decode_head']['init_cfg'] = dict(
+        type='Constant', val=0.5, bias=0, layer='Conv2d', override=dict(name='conv_seg'))
+    model = MODELS.build(config)
+    model.init_weights()
+    for domain in model.domains.values():
+        assert (domain.decode_head.conv_seg.weight == 0.5).all()
+
+
+def test_the_adversarial_loss_sees_the_domain_and_both_branches():
+    model = make_model(discriminator=DISCRIMINATOR)
+    assert model.discriminator.layers[-1].out_channels == 2
+    for number, domain in enumerate(SIZES):
+        batch = make_batch(domain)
+        losses = losses_of(model.eval(), batch)  # eval: the encoder twice, the same features
+        data = model.data_preprocessor(batch, training=True)
+        z = [model.extract_feat(images) for images in data['inputs'].values()]
+        expected = model.discriminator.loss(z, number)
+        named = {key.removeprefix(f'{domain}.'): value for key, value in losses.items()}
+        torch.testing.assert_close(named['adversarial.loss'], expected['loss'])
+        torch.testing.assert_close(named['adversarial.accuracy'], expected['accuracy'])
+        total, _ = model.parse_losses(losses)
+        torch.testing.assert_close(
+            total, named['decode.loss_ce'] + named['aux.loss'] + named['adversarial.loss'])
+
+
+def test_the_adversarial_gradient_reaches_the_encoder_reversed():
+    gradients = {}
+    for scale in (0.0, 1.0, 2.0):
+        model = make_model(discriminator=dict(DISCRIMINATOR, scale=scale))
+        losses_of(model, make_batch('first'))['first.adversarial.loss'].backward()
+        gradients[scale] = model.neck.get_parameter(next(iter(dict(
+            model.neck.named_parameters())))).grad
+        assert all(p.grad is None for p in model.domains.parameters())
+        assert all(p.grad.abs().max() > 0 for p in model.discriminator.parameters())
+    assert (gradients[0.0] == 0).all() and (gradients[1.0] != 0).any()
+    torch.testing.assert_close(gradients[2.0], 2 * gradients[1.0])
+
+
+@pytest.mark.parametrize('mode', [
+    dict(mode='whole'), dict(mode='slide', crop_size=(24, 24), stride=(8, 8))])
+@pytest.mark.parametrize('domain', SIZES)
+def test_prediction_takes_the_domains_decoder_classes_and_normalisation(domain, mode):
+    model = make_model(test_cfg=mode).eval()
+    twin = single_domain_twin(model, domain).eval()
+    twin.test_cfg.clear()
+    twin.test_cfg.update(mode)
+    batch = plain_batch(domain)
+    actual = model.test_step(copy.deepcopy(batch))
+    for a, e in zip(actual, twin.test_step(copy.deepcopy(batch))):
+        assert a.seg_logits.data.shape == (CLASSES[domain], *SIZES[domain])
+        assert torch.equal(a.seg_logits.data, e.seg_logits.data)
+        assert torch.equal(a.pred_sem_seg.data, e.pred_sem_seg.data)
+
+
+def test_test_time_augmentation_takes_the_domains_decoder():
+    model = make_model()
+    tta = SegTTAModel(module=model).eval()
+    image = torch.randint(0, 256, (3, 24, 40), dtype=torch.uint8)
+    flipped = make_sample('second')
+    flipped.set_metainfo(dict(flip=True, flip_direction='horizontal'))
+    views = dict(inputs=[[image], [image.flip(2)]],
+                 data_samples=[[make_sample('second')], [flipped]])
+    (result,) = tta.test_step(views)
+    assert result.pred_sem_seg.data.max() < 5
+    logits = [model.test_step(dict(inputs=[view], data_samples=[sample]))[0].seg_logits.data
+              for view, sample in ((image, make_sample('second')), (image.flip(2), flipped))]
+    mean = sum(each.softmax(0) for each in logits) / 2
+    assert torch.equal(result.pred_sem_seg.data.squeeze(0), mean.argmax(0))
+    assert result.domain == 'second'
+
+
+def test_encode_decode_and_forward_take_the_domains_decoder():
+    model = make_model().eval()
+    images, batch = torch.randn(1, 3, 24, 40), [make_sample('second')]
+    with torch.no_grad():
+        logits = model.encode_decode(images, batch)
+        assert logits.shape == (1, 5, 24, 40)
+        torch.testing.assert_close(model(images, batch, mode='tensor'), logits)
+
+
+@pytest.mark.parametrize('mode', ['predict', 'tensor'])
+def test_prediction_without_a_domain_is_an_error(mode):
+    with pytest.raises(UserError, match='names no domain'):
+        make_model()(torch.randn(1, 3, 32, 32), None, mode=mode)
+
+
+def test_the_baseline_trains_on_labelled_images():
+    model, full = make_model(auxiliary_head=None), make_model()
+    model.load_state_dict(full.state_dict(), strict=False)
+    assert not [name for name in model.state_dict() if 'auxiliary_head' in name]
+    losses = losses_of(model, plain_batch('second'))
+    assert losses.keys() == {'second.decode.loss_ce', 'second.decode.acc_seg'}
+    expected = losses_of(full, make_batch('second'))
+    torch.testing.assert_close(losses['second.decode.loss_ce'],
+                               expected['second.decode.loss_ce'])
+
+
+def test_auxiliary_decoders_without_unlabelled_images_are_an_error():
+    with pytest.raises(UserError, match=r'dataset.domains: the auxiliary decoders need unlabelled'):
+        losses_of(make_model(), plain_batch('first'))
+
+
+def test_an_unknown_setting_of_a_domain_is_an_error():
+    domains = dict(first=dict(num_classes=3))
+    with pytest.raises(UserError, match=r'model.domains.first.num_classes: no setting of a domain; '
+                       r'expected data_preprocessor, decode_head'):
+        make_model(domains=domains)
+
+
+def test_three_domains():
+    domains = tiny.multi_domain_config()['domains']
+    domains['third'] = dict(data_preprocessor=dict(size=(32, 32)))
+    model = make_model(domains=domains, discriminator=DISCRIMINATOR)
+    assert model.discriminator.layers[-1].out_channels == 3
+    assert list(model.domains) == ['first', 'second', 'third']
+    assert model.out_channels == 5

@@ -1,0 +1,159 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.inference import predict_images
+from mmseg_cct.launch import prepare_test, prepare_training
+
+PALETTE = [[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]]
+# The labelled-only baseline: two domains on the same images, the second with one class more.
+MULTI_DOMAIN = f"""
+model['data_preprocessor']['type'] = 'BranchPreprocessor'
+model.update(
+    type='MultiDomainCCTSegmentor',
+    domains=dict(
+        first=dict(),
+        second=dict(
+            data_preprocessor=dict(mean=[100.0] * 3, size=(24, 24)),
+            decode_head=dict(num_classes=4))))
+sets = dict(
+    first=dataset, second=dict(dataset, classes=('a', 'b', 'c', 'd'), palette={PALETTE}))
+train_dataloader.update(
+    sampler=dict(type='DomainSampler', batch_size=2),
+    dataset=dict(
+        type='MultiDomainDataset',
+        domains=dict(
+            first=dict(
+                type='SemiSegDataset',
+                labeled=dict(**sets['first'], subset='labeled', pipeline=train_pipeline)),
+            second=dict(
+                type='SemiSegDataset',
+                labeled=dict(
+                    **sets['second'], subset='labeled', pipeline=[
+                        *train_pipeline[:2], dict(type='Resize', scale=(24, 24)),
+                        train_pipeline[3]])))))
+val_dataloader['dataset'] = dict(
+    type='DomainConcatDataset',
+    domains=dict(
+        first=dict(pipeline=test_pipeline, **sets['first']),
+        second=dict(pipeline=test_pipeline, **sets['second'])))
+val_evaluator = test_evaluator = dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU'])
+tta_pipeline = dict(first=tta_pipeline, second=tta_pipeline)
+visualizer['type'] = 'DomainVisualizer'
+find_unused_parameters = True
+"""
+
+
+@pytest.fixture(scope='module')
+def joint(tmp_path_factory, new_run):
+    """The tiny config on two domains after two iterations, one of each."""
+    folder = tmp_path_factory.mktemp('joint')
+    run = new_run(folder)
+    run.config.write_text(run.config.read_text() + MULTI_DOMAIN)
+    run.work_dir = folder / 'work'
+    run.run('train', run.config, '--work-dir', run.work_dir)
+    run.checkpoint = run.work_dir / 'iter_2.pth'
+    return run
+
+
+def metrics_of(work_dir):
+    (path,) = work_dir.glob('*/[0-9]*.json')
+    return json.loads(path.read_text())
+
+
+def test_one_test_of_all_domains_with_predictions(joint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    joint.run(
+        'test', joint.config, joint.checkpoint, '--work-dir', 'w', '--out', 'png',
+        '--show-dir', 'painted',
+    )  # fmt: skip
+    metrics = metrics_of(tmp_path / 'w')
+    mean = (metrics['first/mIoU'] + metrics['second/mIoU']) / 2
+    assert metrics['mIoU_avg'] == pytest.approx(mean, abs=0.01)
+    for domain, classes in (('first', 3), ('second', 4)):
+        written = [np.asarray(Image.open(path)) for path in (tmp_path / 'png' / domain).iterdir()]
+        assert len(written) == 4
+        assert all(each.shape == (40, 48) and each.max() < classes for each in written)
+    assert len(list((tmp_path / 'painted').rglob('*.png'))) == 8
+
+
+def test_tta_takes_the_pipeline_of_each_domain(joint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    joint.run('test', joint.config, joint.checkpoint, '--work-dir', 'w', '--tta')
+    assert {'first/mIoU', 'second/mIoU', 'mIoU_avg'} <= metrics_of(tmp_path / 'w').keys()
+
+
+def test_a_domain_without_tta_pipeline_is_named(joint):
+    path = joint.folder / 'no_tta.py'
+    path.write_text(joint.config.read_text() + "del tta_pipeline['second']\n")
+    with pytest.raises(UserError, match=r'^tta_pipeline: none for the domain second; expected'):
+        prepare_test(str(path), str(joint.checkpoint), tta=True)
+
+
+@pytest.mark.parametrize('domain', ['first', 'second'])
+@pytest.mark.parametrize('with_meta', [True, False])
+def test_predict_takes_the_domains_decoder_and_colours(joint, tmp_path, domain, with_meta):
+    palette = dict(first=joint.palette, second=PALETTE)[domain]
+    checkpoint = torch.load(joint.checkpoint, weights_only=False)
+    if not with_meta:
+        del checkpoint['meta']['dataset_meta']
+    # Decoders that always say the last class.
+    for name, value in checkpoint['state_dict'].items():
+        if name.endswith('conv_seg.bias'):
+            value[-1] = 1000.0
+    torch.save(checkpoint, tmp_path / 'last.pth')
+    arguments = (str(joint.config), str(tmp_path / 'last.pth'), str(joint.images))
+    summary = predict_images(*arguments, str(tmp_path / 'out'), domain=domain, device='cpu')
+    assert summary.written == 4
+    mask = Image.open(tmp_path / 'out' / 'masks' / '0.png')
+    assert mask.getpalette()[:3 * len(palette)] == np.ravel(palette).tolist()
+    assert (np.asarray(mask) == len(palette) - 1).all()
+
+
+def test_predict_on_the_command_line(joint, tmp_path, capsys):
+    arguments = (joint.config, joint.checkpoint, joint.images, '--out', tmp_path / 'out')
+    assert joint.run('predict', *arguments, '--domain', 'second') == 0
+    assert '4 written' in capsys.readouterr().out
+    for domain, message in (
+        ([], 'error: --domain is missing: expected one of first, second, as in model.domains of'),
+        (['--domain', 'third'], 'error: --domain third: expected one of first, second, as in'),
+        (['--domain', 'first'], 'error: --out: '),  # holds those of the second domain
+    ):
+        with pytest.raises(SystemExit) as stop:
+            joint.run('predict', *arguments, *domain)
+        assert stop.value.code == 2
+        assert capsys.readouterr().err.splitlines()[-1].startswith(message)
+
+
+def test_a_domain_of_a_model_without_domains_is_an_error(trained, tmp_path):
+    arguments = (str(trained.config), str(trained.checkpoint), str(trained.images))
+    with pytest.raises(UserError, match=r'--domain first: .*tiny.py has no domains'):
+        predict_images(*arguments, str(tmp_path / 'out'), domain='first')
+
+
+@pytest.mark.parametrize(
+    ('change', 'match'),
+    [
+        ("train_dataloader['batch_size'] = 4",
+         r'^train_dataloader.sampler.batch_size=2: expected 4, as in train_dataloader$'),
+        ("sets = val_dataloader['dataset']['domains']; sets['third'] = sets['first']",
+         r'^val_dataloader.dataset.domains.third: no such domain in the model; expected .* second'),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_named_before_training(joint, change, match):
+    path = joint.folder / 'misfit.py'
+    path.write_text(joint.config.read_text() + change + '\n')
+    with pytest.raises(UserError, match=match):
+        prepare_training(str(path))
+
+
+def test_two_gloo_processes_train(joint, tmp_path):
+    done = joint.shell(
+        'bash', joint.tools / 'dist_train.sh', joint.config, 2, '--work-dir', tmp_path / 'w'
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / 'w' / 'iter_2.pth').is_file()

@@ -1,0 +1,31 @@
+#!/usr/bin/env python
+"""Converts the labels of SUN RGB-D from 37 to 13 classes, for `SUNRGBDDataset`.
+
+Images and labels are those of github.com/ankurhanda/sunrgbd-meta-data. Put the training images into
+ROOT/images/train and the test images into ROOT/images/test; the masks go to ROOT/masks.
+
+Example:
+    python tools/convert_sun_rgbd.py sunrgbd_labels data/sun_rgbd
+"""
+
+import argparse
+
+from mmseg_cct.datasets.sun_rgbd import convert_labels
+from mmseg_cct.errors import user_errors_as_one_line
+
+
+def main() -> None:
+    """Converts as the command line says."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('labels', help='folder of the label images, PNGs of the 37 classes')
+    parser.add_argument('root', help='folder of the data set, which holds images/')
+    args = parser.parse_args()
+    with user_errors_as_one_line():
+        number = convert_labels(args.labels, args.root)
+    print(f'{number} masks written to {args.root}/masks')
+
+
+if __name__ == '__main__':
+    main()
