@@ -108,7 +108,8 @@ def inference_config(config: Config) -> Config:
 
 
 def _is_training_only(name: str) -> bool:
-    return name.startswith('auxiliary_head') or 'discriminator' in name
+    # one part of the name, so that the decoders of single domains are found too
+    return any(part in ('auxiliary_head', 'discriminator') for part in name.split('.'))
 
 
 def _forget_initial_weights(config: Any) -> None:

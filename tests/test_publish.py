@@ -39,6 +39,16 @@ def test_only_what_inference_needs_is_left(tiny_cct, published):
     assert published.stat().st_size < Path(tiny_cct.checkpoint).stat().st_size / 2
 
 
+@pytest.mark.parametrize(('name', 'kept'), [
+    ('decode_head.proj.weight', True), ('domains.sea.decode_head.proj.weight', True),
+    ('domains.sea.auxiliary_head.proj', False), ('discriminator.convs.0.weight', False)])
+def test_decoders_of_domains_and_the_discriminator_are_stripped(tmp_path, name, kept):
+    weights = {'backbone.conv1.weight': torch.ones(1), name: torch.ones(1)}
+    torch.save(dict(meta={}, state_dict=weights), tmp_path / 'in.pth')
+    published = publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'))
+    assert (name in torch.load(published)['state_dict']) == kept
+
+
 def test_no_folder_of_the_training_machine_is_published(tiny_cct, published):
     assert str(tiny_cct.folder).encode() in Path(tiny_cct.checkpoint).read_bytes()
     assert str(tiny_cct.folder).encode() not in published.read_bytes()
