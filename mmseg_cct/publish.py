@@ -67,7 +67,7 @@ def inference_weights(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """
     # `clone`: a tensor that is part of a larger storage would be saved with all of it
     return {name: value.detach().clone() for name, value in without_module_prefix(state).items()
-            if not _is_training_only(name.split('.')[0])}
+            if not _is_training_only(name)}
 
 
 def inference_meta(meta: dict[str, Any]) -> dict[str, Any]:
