@@ -1,8 +1,13 @@
 """The main decoder: 1×1 and sub-pixel convolutions up to the image's resolution."""
 
+from collections.abc import Sequence
+
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
 from torch import Tensor, nn
+
+from mmseg_cct.errors import UserError
 
 from ..subpixel import icnr_, num_levels
 
@@ -61,5 +66,36 @@ class PixelShuffleHead(BaseDecodeHead):
 
         Returns:
             seg_logits `(N, C, s·h, s·w)`.
+
+        Raises:
+            UserError: If z has other channels.
         """
-        return self.upsample(self.cls_seg(self._transform_inputs(inputs)))
+        z = self._transform_inputs(inputs)
+        if z.shape[1] != self.in_channels:
+            raise UserError(f'model.decode_head.in_channels={self.in_channels}: expected '
+                            f'{z.shape[1]}, the channels of the features before it')
+        return self.upsample(self.cls_seg(z))
+
+    def loss_by_feat(self, seg_logits: Tensor,
+                     batch_data_samples: Sequence[SegDataSample]) -> dict[str, Tensor]:
+        """Compares a prediction with the ground truth.
+
+        Args:
+            seg_logits: `(N, C, s·h, s·w)`.
+            batch_data_samples: N samples with a ground truth of the size of the input.
+
+        Returns:
+            The losses by name.
+
+        Raises:
+            UserError: If the stride does not bring z back to the size of the input.
+        """
+        expected = batch_data_samples[0].gt_sem_seg.shape
+        # A backbone may round the size of its output up or down, by less than a position.
+        if any(abs(a - b) >= self.stride for a, b in zip(seg_logits.shape[-2:], expected)):
+            h, w = seg_logits.shape[-2:]
+            raise UserError(
+                f'model.decode_head.stride={self.stride}: predictions of {h}×{w} for inputs of '
+                f'{expected[0]}×{expected[1]}; expected the stride of the features, '
+                f'{self.stride * expected[0] / h:.0f}')
+        return super().loss_by_feat(seg_logits, batch_data_samples)
