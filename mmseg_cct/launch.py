@@ -89,6 +89,8 @@ def prepare_training(
         _enable_amp(config)
     if resume is not None:
         _resume(config, resume)
+    if config.get('load_from') and not config.get('resume'):
+        read_checkpoint(config.load_from)
     fetch_pretrained_weights(config.model)
     _add_hook(config, 'preflight', type='PreflightHook')
     return _fit_to_device(config, launcher)

@@ -12,7 +12,9 @@ import cv2
 import numpy as np
 import pytest
 import tiny
+import torch
 from mmengine.config import Config
+from mmengine.runner import checkpoint as mmengine_checkpoint
 
 from mmseg_cct.launch import prepare_training, train
 
@@ -31,68 +33,96 @@ AUGMENT = [
 
 
 def write_images(root, num_labeled=3, num_unlabeled=5, num_val=3):
-    """Smooth pictures and masks of 40×32: images/{l,u}*.png, masks/l*.png, val_images, val_masks."""
+    """Smooth pictures and masks of 40×32, in images, masks, val_images and val_masks."""
     rng = np.random.default_rng(0)
-    names = [(f'l{i}', '') for i in range(num_labeled)] + [(f'u{i}', '') for i in
-                                                           range(num_unlabeled)]
+    names = [(f'l{i}', '') for i in range(num_labeled)] + [
+        (f'u{i}', '') for i in range(num_unlabeled)
+    ]
     names += [(f'v{i}', 'val_') for i in range(num_val)]
     for name, prefix in names:
         for kind in ('images', 'masks'):
             (root / f'{prefix}{kind}').mkdir(parents=True, exist_ok=True)
         image = cv2.resize(rng.integers(0, 256, (6, 8, 3), np.uint8), (40, 32))
         cv2.imwrite(str(root / f'{prefix}images/{name}.png'), image)
-        mask = cv2.resize(rng.integers(0, 3, (4, 5), np.uint8), (40, 32),
-                          interpolation=cv2.INTER_NEAREST)
+        mask = cv2.resize(
+            rng.integers(0, 3, (4, 5), np.uint8), (40, 32), interpolation=cv2.INTER_NEAREST
+        )
         if name[0] != 'u':
             cv2.imwrite(str(root / f'{prefix}masks/{name}.png'), mask)
 
 
 def config_of(root, **model):
     """A config for the tools; the perturbations are the paper's seven."""
+
     def folder(subset, prefix='', pipeline=()):
         return dict(
-            type='FolderDataset', data_root=str(root), image_dir=f'{prefix}images',
-            mask_dir=f'{prefix}masks', classes=CLASSES, subset=subset, pipeline=list(pipeline),
+            type='FolderDataset',
+            data_root=str(root),
+            image_dir=f'{prefix}images',
+            mask_dir=f'{prefix}masks',
+            classes=CLASSES,
+            subset=subset,
+            pipeline=list(pipeline),
             # packing calls the garbage collector, which takes most of a test's time
-            serialize_data=False)
+            serialize_data=False,
+        )
 
     val = dict(
-        batch_size=1, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=False),
-        dataset=folder('labeled', 'val_', [LOAD_IMAGE, LOAD_MASK, dict(type='PackSegInputs')]))
-    return Config(dict(
-        default_scope='mmseg',
-        custom_imports=dict(imports=['mmseg_cct'], allow_failed_imports=False),
-        model=tiny.model_config(**model),
-        train_dataloader=dict(
-            batch_size=2, num_workers=0, sampler=dict(type='PairSampler'),
-            dataset=dict(
-                type='SemiSegDataset',
-                labeled=folder('labeled', pipeline=[LOAD_IMAGE, LOAD_MASK, *AUGMENT]),
-                unlabeled=folder('unlabeled', pipeline=[LOAD_IMAGE, *AUGMENT]))),
-        val_dataloader=val,
-        test_dataloader=copy.deepcopy(val),
-        val_evaluator=dict(type='IoUMetric', iou_metrics=['mIoU']),
-        test_evaluator=dict(type='IoUMetric', iou_metrics=['mIoU']),
-        train_cfg=dict(type='IterBasedTrainLoop', max_iters=MAX_ITERS, val_interval=100),
-        val_cfg=dict(type='ValLoop'),
-        test_cfg=dict(type='TestLoop'),
-        optim_wrapper=dict(
-            type='OptimWrapper',
-            optimizer=dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=1e-4)),
-        param_scheduler=[dict(type='PolyLR', power=0.9, by_epoch=False, begin=0, end=MAX_ITERS)],
-        default_hooks=dict(
-            logger=dict(type='LoggerHook', interval=1, log_metric_by_epoch=False),
-            checkpoint=dict(type='DurableCheckpointHook', by_epoch=False, interval=2),
-            nonfinite_loss=dict(type='NonFiniteLossHook')),
-        custom_hooks=[
-            dict(type='IterationSeedHook'),
-            dict(type='RampUpHook', attribute='auxiliary_head.loss_consistency.loss_weight',
-                 end=30.0, length=0.8)],
-        randomness=dict(seed=0),
-        sync_bn='torch',
-        visualizer=dict(type='SegLocalVisualizer', vis_backends=[dict(type='LocalVisBackend')]),
-        log_processor=dict(by_epoch=False, window_size=1),
-        log_level='ERROR'))
+        batch_size=1,
+        num_workers=0,
+        sampler=dict(type='DefaultSampler', shuffle=False),
+        dataset=folder('labeled', 'val_', [LOAD_IMAGE, LOAD_MASK, dict(type='PackSegInputs')]),
+    )
+    return Config(
+        dict(
+            default_scope='mmseg',
+            custom_imports=dict(imports=['mmseg_cct'], allow_failed_imports=False),
+            model=tiny.model_config(**model),
+            train_dataloader=dict(
+                batch_size=2,
+                num_workers=0,
+                sampler=dict(type='PairSampler'),
+                dataset=dict(
+                    type='SemiSegDataset',
+                    labeled=folder('labeled', pipeline=[LOAD_IMAGE, LOAD_MASK, *AUGMENT]),
+                    unlabeled=folder('unlabeled', pipeline=[LOAD_IMAGE, *AUGMENT]),
+                ),
+            ),
+            val_dataloader=val,
+            test_dataloader=copy.deepcopy(val),
+            val_evaluator=dict(type='IoUMetric', iou_metrics=['mIoU']),
+            test_evaluator=dict(type='IoUMetric', iou_metrics=['mIoU']),
+            train_cfg=dict(type='IterBasedTrainLoop', max_iters=MAX_ITERS, val_interval=100),
+            val_cfg=dict(type='ValLoop'),
+            test_cfg=dict(type='TestLoop'),
+            optim_wrapper=dict(
+                type='OptimWrapper',
+                optimizer=dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=1e-4),
+            ),
+            param_scheduler=[
+                dict(type='PolyLR', power=0.9, by_epoch=False, begin=0, end=MAX_ITERS)
+            ],
+            default_hooks=dict(
+                logger=dict(type='LoggerHook', interval=1, log_metric_by_epoch=False),
+                checkpoint=dict(type='DurableCheckpointHook', by_epoch=False, interval=2),
+                nonfinite_loss=dict(type='NonFiniteLossHook'),
+            ),
+            custom_hooks=[
+                dict(type='IterationSeedHook'),
+                dict(
+                    type='RampUpHook',
+                    attribute='auxiliary_head.loss_consistency.loss_weight',
+                    end=30.0,
+                    length=0.8,
+                ),
+            ],
+            randomness=dict(seed=0),
+            sync_bn='torch',
+            visualizer=dict(type='SegLocalVisualizer', vis_backends=[dict(type='LocalVisBackend')]),
+            log_processor=dict(by_epoch=False, window_size=1),
+            log_level='ERROR',
+        )
+    )
 
 
 def scalars(work_dir):
@@ -106,6 +136,15 @@ def scalars(work_dir):
     return logged
 
 
+def load_safely(path):
+    """A checkpoint by `weights_only=True`, with the types that mmengine's own loader allows."""
+    allowed = getattr(mmengine_checkpoint, 'get_torch_safe_globals', list)()
+    if not allowed:  # the original mmengine loads without weights_only
+        return torch.load(path, weights_only=False)
+    with torch.serialization.safe_globals(allowed):
+        return torch.load(path, weights_only=True)
+
+
 def make_run(folder, project_root):
     """Data and a config in a folder, and functions that train it and run the tools."""
     write_images(folder / 'data')
@@ -117,7 +156,8 @@ def make_run(folder, project_root):
         """Trains as tools/train.py does."""
         options = {'experiment_name': f'trust{next(_runs)}', **(options or {})}
         prepared = prepare_training(
-            str(file), work_dir=str(folder / work_dir), options=options, **kwargs)
+            str(file), work_dir=str(folder / work_dir), options=options, **kwargs
+        )
         train(prepared)
         return prepared
 
@@ -145,8 +185,17 @@ def make_run(folder, project_root):
         return file
 
     return SimpleNamespace(
-        folder=folder, data=folder / 'data', config=config, file=file, train=run_train, tool=tool,
-        write=write, tools=project_root / 'tools', scalars=scalars)
+        folder=folder,
+        data=folder / 'data',
+        config=config,
+        file=file,
+        train=run_train,
+        tool=tool,
+        write=write,
+        tools=project_root / 'tools',
+        scalars=scalars,
+        load=load_safely,
+    )
 
 
 @pytest.fixture

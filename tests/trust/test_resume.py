@@ -33,7 +33,6 @@ def assert_same_curve(logged, expected):
 
 
 def assert_same_weights(one, other):
-    one, other = (torch.load(path, weights_only=True)['state_dict'] for path in (one, other))
     for name, weight in other.items():
         torch.testing.assert_close(one[name], weight, rtol=1e-5, atol=1e-6)
 
@@ -55,15 +54,12 @@ def test_killed_twice_and_resumed_is_the_uninterrupted_run(cct, trained):
             read_checkpoint(str(path))
     cct.train(resume='auto')
     assert_same_curve(cct.scalars(cct.folder / 'work'), trained.logged)
-    assert_same_weights(cct.folder / 'work' / f'iter_{MAX_ITERS}.pth', trained.checkpoint)
+    last = cct.folder / 'work' / f'iter_{MAX_ITERS}.pth'
+    assert_same_weights(cct.load(last)['state_dict'], cct.load(trained.checkpoint)['state_dict'])
 
 
 def test_checkpoints_load_with_weights_only(trained):
-    from mmengine.runner import checkpoint as mmengine_checkpoint
-
-    allowed = getattr(mmengine_checkpoint, 'get_torch_safe_globals', list)()
-    with torch.serialization.safe_globals(allowed):
-        content = torch.load(trained.checkpoint, weights_only=True)
+    content = trained.load(trained.checkpoint)
     assert {'meta', 'state_dict', 'optimizer', 'param_schedulers', 'message_hub'} <= content.keys()
 
 
@@ -149,9 +145,13 @@ def test_the_old_checkpoint_goes_only_after_the_new_one_is_there(cct, monkeypatc
         real(self, data, path)
 
     monkeypatch.setattr(checkpoints.AtomicLocalBackend, 'put', put)
-    cct.train(options={
-        'default_hooks.checkpoint.max_keep_ckpts': 1, 'default_hooks.checkpoint.interval': 1,
-        'train_cfg.max_iters': 3})
+    cct.train(
+        options={
+            'default_hooks.checkpoint.max_keep_ckpts': 1,
+            'default_hooks.checkpoint.interval': 1,
+            'train_cfg.max_iters': 3,
+        }
+    )
     assert present == [[], ['iter_1.pth'], ['iter_2.pth']]
     assert [p.name for p in (cct.folder / 'work').glob('iter_*.pth')] == ['iter_3.pth']
 
@@ -173,7 +173,8 @@ def test_a_schedule_with_groups_and_warm_up_follows_its_new_end(cct):
     cct.config.optim_wrapper.paramwise_cfg = dict(custom_keys={'backbone': dict(lr_mult=0.1)})
     cct.config.param_scheduler = [
         dict(type='LinearLR', start_factor=0.1, by_epoch=False, begin=0, end=2),
-        dict(type='PolyLR', power=0.9, by_epoch=False, begin=2, end=MAX_ITERS)]
+        dict(type='PolyLR', power=0.9, by_epoch=False, begin=2, end=MAX_ITERS),
+    ]
     cct.write()
     cct.train('longer', options={'train_cfg.max_iters': 9})
     cct.train(options={'train_cfg.max_iters': 4})
@@ -181,8 +182,10 @@ def test_a_schedule_with_groups_and_warm_up_follows_its_new_end(cct):
     longer, resumed = cct.scalars(cct.folder / 'longer'), cct.scalars(cct.folder / 'work')
     for iteration in range(5, 10):
         assert resumed[iteration][-1]['lr'] == pytest.approx(longer[iteration][0]['lr'])
-    last = [torch.load(cct.folder / name / 'iter_9.pth', weights_only=False)['optimizer']
-            ['param_groups'] for name in ('longer', 'work')]
+    last = [
+        cct.load(cct.folder / name / 'iter_9.pth')['optimizer']['param_groups']
+        for name in ('longer', 'work')
+    ]
     assert [g['lr'] for g in last[1]] == pytest.approx([g['lr'] for g in last[0]])
 
 
@@ -199,19 +202,21 @@ def test_a_validation_that_was_cut_short_is_run_again(cct, monkeypatch):
         cct.train(options=options)
     assert not list((cct.folder / 'work').glob('best_*'))
     cct.train(options=options, resume='auto')
-    best = [sorted(p.name for p in (cct.folder / name).glob('best_*')) for name in ('whole', 'work')]
+    best = [
+        sorted(p.name for p in (cct.folder / name).glob('best_*')) for name in ('whole', 'work')
+    ]
     assert len(best[0]) == 1 and best[1] == best[0]
 
 
 def test_weights_alone_are_nothing_to_resume_from(cct, trained):
-    content = torch.load(trained.checkpoint, weights_only=False)
+    content = trained.load(trained.checkpoint)
     torch.save({'state_dict': content['state_dict']}, cct.folder / 'weights.pth')
-    with pytest.raises(UserError, match=r'^--resume: .*weights.pth has no meta, optimizer, message'):
+    with pytest.raises(UserError, match=r'^--resume: .*weights.pth has no meta, optim'):
         cct.train(resume=str(cct.folder / 'weights.pth'))
 
 
 def test_a_checkpoint_of_another_model_is_refused(cct, trained):
     cct.config.model.auxiliary_head.perturbations.pop('FeatureDrop')
     cct.write()
-    with pytest.raises(UserError, match=r'iter_6.pth: does not fit .*auxiliary_head.*\(7, 3, 6\), ex'):
+    with pytest.raises(UserError, match=r'iter_6.pth: does not fit .*\(7, 3, 6\), expected \(6'):
         cct.train(resume=str(trained.checkpoint))
