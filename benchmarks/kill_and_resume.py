@@ -20,8 +20,6 @@ import sys
 import time
 from pathlib import Path
 
-import torch
-
 from mmseg_cct.checkpoints import find_resumable, read_checkpoint
 from mmseg_cct.errors import UserError, user_errors_as_one_line
 
@@ -124,10 +122,8 @@ def main() -> None:
             for file in files:
                 read_checkpoint(str(file))
             found = find_resumable(str(work_dir))
-            print(
-                f'| {kill} | {where} | {len(files)} | {Path(found).name if found else "the start"} |',
-                flush=True,
-            )
+            name = Path(found).name if found else 'the start'
+            print(f'| {kill} | {where} | {len(files)} | {name} |', flush=True)
         if start(args.config, work_dir, args.cfg_options).wait():
             raise UserError(f'{work_dir / "log.txt"}: the last resumed training failed; see there')
 
@@ -143,11 +139,9 @@ def main() -> None:
     names = [f'{name}/iter_{iterations}.pth' for name in ('whole', 'killed')]
     one, other = (read_checkpoint(str(out / name))['state_dict'] for name in names)
     apart = max((one[name].double() - other[name].double()).abs().max().item() for name in one)
-    print(
-        f'\n{iterations} iterations, {sum(map(len, lines.values())) - len(lines)} of them run more than once. Largest '
-        f'relative difference of {", ".join(keys)}: {worst:.1e}; of a weight at the end: {apart:.1e}. '
-        f'torch {torch.__version__}.'
-    )
+    repeated = sum(map(len, lines.values())) - len(lines)
+    print(f'\n{iterations} iterations, {repeated} of them run more than once. Largest relative')
+    print(f'difference of {", ".join(keys)}: {worst:.1e}; of a weight at the end: {apart:.1e}.')
 
 
 if __name__ == '__main__':

@@ -51,5 +51,5 @@ class BranchPreprocessor(SegDataPreProcessor):
                 shown = ' and '.join(f'{h}×{w}' for h, w in sorted(sizes)[:3])
                 raise UserError(
                     f'train_dataloader.dataset.{name}.pipeline: {name} images of {shown} in one '
-                    'batch; expected one size, as RandomCrop gives, or model.data_preprocessor.size '
-                    'of at least the largest')
+                    'batch; expected one size, as RandomCrop gives, or a '
+                    'model.data_preprocessor.size of at least the largest')

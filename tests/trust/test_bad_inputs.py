@@ -114,7 +114,7 @@ CONFIGS = {
     ),
     'argument': (
         lambda i: i.set('model.neck.chanels', 6),
-        r"model\.neck: .*unexpected keyword argument 'chanels'; PSPNeck takes in_channels, channels",
+        r"model\.neck: .*unexpected keyword argument 'chanels'; PSPNeck takes in_channels",
     ),
     'argument of the head': (
         lambda i: i.set(f'{HEAD}.loss_decod', {}),
@@ -354,7 +354,9 @@ FILES = {
         r'val_dataloader\.dataset: .*v1.png: cannot be read .* expected a readable image',
     ),
     'masks for unlabelled images': (
-        lambda i: i.set(f'{UNLABELED}.pipeline', i.cct.config.train_dataloader.dataset.labeled.pipeline),
+        lambda i: i.set(
+            f'{UNLABELED}.pipeline', i.cct.config.train_dataloader.dataset.labeled.pipeline
+        ),
         r'unlabeled\.pipeline: LoadAnnotations reads masks; expected a pipeline without it',
     ),
     'nothing packed': (
