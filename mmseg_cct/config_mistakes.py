@@ -84,10 +84,13 @@ def _names(registry: Any) -> list[str]:
 
 def _key_of(part: Any, config: Any, key: str = '') -> str:
     """The dotted key of a part of a config, or the part's type where it is not found."""
+    if not isinstance(part, Mapping):
+        return 'config'
     for path, found in _parts(config, ''):
-        if found == part:
+        # Builders add arguments to a part, as the parameters for an optimizer.
+        if 'type' in found and all(part.get(name) == value for name, value in found.items()):
             return path
-    return str(part.get('type', 'config')) if isinstance(part, Mapping) else 'config'
+    return str(part.get('type', 'config'))
 
 
 def _parts(config: Any, path: str) -> Iterator[tuple[str, Any]]:
