@@ -8,6 +8,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from mmengine.dataset import BaseDataset
+from mmengine.registry import OPTIMIZERS
 
 from mmseg_cct.datasets.semi_supervised import explain_failed_build
 from mmseg_cct.errors import UserError
@@ -48,6 +49,20 @@ def config_mistakes_as_user_errors(config: Mapping[str, Any]) -> Iterator[None]:
         raise UserError(f'{key}{_explain(error, component, builder)}') from error
 
 
+def require_optimizer(config: Mapping[str, Any]) -> None:
+    """Checks the type of the optimizer, which mmengine inspects before it builds it.
+
+    Args:
+        config: The whole config.
+
+    Raises:
+        UserError: There is no such optimizer.
+    """
+    name = (config['optim_wrapper'].get('optimizer') or {}).get('type')
+    if isinstance(name, str) and OPTIMIZERS.get(name) is None:
+        raise UserError(f'optim_wrapper.optimizer{_unknown(name, OPTIMIZERS)}')
+
+
 def _innermost_builder(traceback: TracebackType | None) -> tuple[FrameType | None, bool]:
     """The last frame that built a component, and whether only constructors run below it."""
     builder, names = None, []
@@ -67,14 +82,18 @@ def _explain(error: Exception, component: Any, builder: FrameType) -> str:
         registry, name = builder.f_locals['registry'], builder.f_locals.get('obj_type')
         if not isinstance(name, str):
             return ': no type; expected type=..., the name of a component'
-        near = difflib.get_close_matches(name, _names(registry), n=3)
-        hint = f'did you mean {" or ".join(near)}?' if near else 'expected a registered component'
-        return f".type: no '{name}' in {registry.scope}'s registry of {registry.name}s; {hint}"
+        return _unknown(name, registry)
     name = getattr(component, '__name__', '')
     if isinstance(error, TypeError) and 'argument' in line and name:
         taken = ', '.join(p for p in inspect.signature(component).parameters if p != 'self')
         return f': {line}; {name} takes {taken}'
     return f': {name} refuses its arguments: {line or type(error).__name__}'
+
+
+def _unknown(name: str, registry: Any) -> str:
+    near = difflib.get_close_matches(name, _names(registry), n=3)
+    hint = f'did you mean {" or ".join(near)}?' if near else 'expected a registered component'
+    return f".type: no '{name}' in {registry.scope}'s registry of {registry.name}s; {hint}"
 
 
 def _names(registry: Any) -> list[str]:

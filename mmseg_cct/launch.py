@@ -18,7 +18,7 @@ from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from mmseg_cct.checkpoints import find_resumable, read_checkpoint, require_training_state
-from mmseg_cct.config_mistakes import config_mistakes_as_user_errors
+from mmseg_cct.config_mistakes import config_mistakes_as_user_errors, require_optimizer
 from mmseg_cct.errors import UserError
 from mmseg_cct.pretrained import fetch_pretrained_weights
 
@@ -85,6 +85,7 @@ def prepare_training(
     for key in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if config.get(key) is None:
             raise UserError(f'{config_file}: no {key}; expected a config for training')
+    require_optimizer(config)
     if amp:
         _enable_amp(config)
     if resume is not None:
