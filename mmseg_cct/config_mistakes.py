@@ -14,6 +14,8 @@ from mmseg_cct.datasets.semi_supervised import explain_failed_build
 from mmseg_cct.errors import UserError
 
 _BUILDER = 'build_from_cfg'
+# What components raise on a bad value, and builders on a bad type.
+_MISTAKES = (KeyError, TypeError, ValueError, AssertionError, OSError)
 
 
 @contextmanager
@@ -27,26 +29,36 @@ def config_mistakes_as_user_errors(config: Mapping[str, Any]) -> Iterator[None]:
         config: The whole config, to find the key in.
 
     Yields:
-        Nothing; the body builds and runs.
-
-    Raises:
-        UserError: In place of such an error.
+        Nothing; the body builds and runs. In place of such an error a `UserError` leaves it.
     """
+    with _translated(config):
+        yield
+
+
+@contextmanager
+def _translated(config: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
-    except (KeyError, TypeError, ValueError, AssertionError, OSError) as error:
-        if isinstance(error, UserError):
+    except _MISTAKES as error:
+        mistake = _mistake(error, config)
+        if mistake is None:
             raise
-        builder, in_constructor = _innermost_builder(error.__traceback__)
-        if builder is None:
-            raise
-        key = _key_of(builder.f_locals.get('cfg'), config)
-        component = builder.f_locals.get('obj_cls')
-        if inspect.isclass(component) and issubclass(component, BaseDataset):
+        raise UserError(mistake) from error
+
+
+def _mistake(error: Exception, config: Mapping[str, Any]) -> str | None:
+    """The config's mistake behind an error, if it is one that is not explained already."""
+    builder, in_constructor = _innermost_builder(error.__traceback__)
+    if builder is None or isinstance(error, UserError):
+        return None
+    key = _key_of(builder.f_locals.get('cfg'), config)
+    component = builder.f_locals.get('obj_cls')
+    if inspect.isclass(component) and issubclass(component, BaseDataset):
+        try:
             explain_failed_build(builder.f_locals['cfg'], key)
-        if not in_constructor:
-            raise
-        raise UserError(f'{key}{_explain(error, component, builder)}') from error
+        except UserError as explained:
+            return str(explained)
+    return f'{key}{_explain(error, component, builder)}' if in_constructor else None
 
 
 def require_optimizer(config: Mapping[str, Any]) -> None:
@@ -65,7 +77,8 @@ def require_optimizer(config: Mapping[str, Any]) -> None:
 
 def _innermost_builder(traceback: TracebackType | None) -> tuple[FrameType | None, bool]:
     """The last frame that built a component, and whether only constructors run below it."""
-    builder, names = None, []
+    builder: FrameType | None = None
+    names: list[str] = []
     while traceback is not None:
         frame = traceback.tb_frame
         if frame.f_code.co_name == _BUILDER:

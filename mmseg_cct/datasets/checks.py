@@ -23,15 +23,13 @@ def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -
     """Checks all data of a training.
 
     Labelled images and masks are decoded in full, of unlabelled images the header and the last
-    bytes are read, their masks never. In a distributed run rank 0 looks and every rank raises what
+    bytes are read, their masks never. A `UserError` says what is missing, unreadable, of the wrong
+    size, or has an unknown label id. In a distributed run rank 0 looks and every rank raises what
     it found.
 
     Args:
         labeled: The labelled set.
         unlabeled: The unlabelled set, if any.
-
-    Raises:
-        UserError: If a file is missing, unreadable, of the wrong size, or has an unknown label id.
     """
     with _on_rank_0() as looks:
         if looks:
@@ -42,9 +40,19 @@ def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -
 
 
 def check_evaluation_data(dataset: Any, key: str) -> None:
-    """Checks all data of a validation or test, as `check_datasets` does.
+    """Checks all data of a validation or test on rank 0; every rank raises what it found.
 
-    Of images the header and the end are read; masks, where the pipeline loads them, in full.
+    Args:
+        dataset: The set, wrapped or not.
+        key: Its key in the config, for the message.
+    """
+    with _on_rank_0() as looks:
+        if looks:
+            look_at_evaluation_data(dataset, key)
+
+
+def look_at_evaluation_data(dataset: Any, key: str) -> None:
+    """Reads of images the header and the end; masks, where the pipeline loads them, in full.
 
     Args:
         dataset: The set, wrapped or not.
@@ -53,15 +61,14 @@ def check_evaluation_data(dataset: Any, key: str) -> None:
     Raises:
         UserError: If a file is missing, unreadable, of the wrong size, or has an unknown label id.
     """
-    with _on_rank_0() as looks:
-        try:
-            for leaf in leaf_datasets(dataset) if looks else []:
-                transforms = _flatten(getattr(leaf, 'pipeline', None))
-                has_masks = any(isinstance(part, LoadAnnotations) for part in transforms)
-                check = functools.partial(_check_labeled_image, decode=False)
-                _check_all(check if has_masks else _check_unlabeled_image, leaf)
-        except UserError as error:
-            raise UserError(f'{key}: {error}') from None
+    try:
+        for leaf in leaf_datasets(dataset):
+            transforms = _flatten(getattr(leaf, 'pipeline', None))
+            has_masks = any(isinstance(part, LoadAnnotations) for part in transforms)
+            check = functools.partial(_check_labeled_image, decode=False)
+            _check_all(check if has_masks else _check_unlabeled_image, leaf)
+    except UserError as error:
+        raise UserError(f'{key}: {error}') from None
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def _has_end(image: Image.Image) -> bool:
     mark = _ENDS.get(image.format or '')
     if mark is None:
         return True
-    file = image.fp
+    file = image.fp  # type: ignore[attr-defined]
     here = file.tell()
     file.seek(-min(_TAIL, file.seek(0, os.SEEK_END)), os.SEEK_END)
     tail = file.read()

@@ -21,6 +21,8 @@ class DurableCheckpointHook(CheckpointHook):
             local files, written atomically.
     """
 
+    file_backend: Any
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if kwargs.get('out_dir') is None and kwargs.get('file_client_args') is None:
             kwargs['backend_args'] = kwargs.get('backend_args') or dict(backend='atomic_local')

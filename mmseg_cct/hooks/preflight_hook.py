@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.model import BaseTTAModel, is_model_wrapper
@@ -11,7 +12,7 @@ from mmengine.runner import Runner
 from mmseg.registry import DATASETS
 
 from mmseg_cct.checkpoints import require_fit
-from mmseg_cct.datasets.checks import check_evaluation_data
+from mmseg_cct.datasets.checks import check_evaluation_data, look_at_evaluation_data
 from mmseg_cct.datasets.semi_supervised import explain_failed_build
 from mmseg_cct.errors import UserError
 
@@ -46,7 +47,8 @@ class PreflightHook(Hook):
             validated = runner.val_dataloader.dataset
             _require_classes(model, validated, 'val_dataloader.dataset')
             check_evaluation_data(validated, 'val_dataloader.dataset')
-        _warn_of_test_set(runner.cfg)
+        if is_main_process():
+            _warn_of_test_set(runner.cfg)
 
     def before_test(self, runner: Runner) -> None:
         """Checks the test set.
@@ -99,7 +101,7 @@ def _warn_of_test_set(config: Any) -> None:
         except (AssertionError, OSError, ValueError) as error:
             explain_failed_build(test, 'test_dataloader.dataset')
             raise UserError(f'test_dataloader.dataset: {error}') from error
-        check_evaluation_data(dataset, 'test_dataloader.dataset')
+        look_at_evaluation_data(dataset, 'test_dataloader.dataset')
     except UserError as error:
         print_log(
             f'the training goes on, but tools/test.py will stop: {error}',
