@@ -82,7 +82,7 @@ def exact(cct):
     config.custom_imports.imports.append('recorder_hook')
     config.custom_hooks.append(dict(type='RecorderHook'))
     config.train_cfg.update(max_iters=ITERATIONS, val_interval=ITERATIONS)
-    config.param_scheduler[0].end = ITERATIONS
+    config.param_scheduler[0].end = 2 * ITERATIONS  # at its end the rate is 0
     cct.write()
     return cct
 
@@ -216,6 +216,19 @@ def test_a_loss_that_is_not_finite_on_one_rank_stops_both(pair):
     assert all(s.img_path in line for branch in samples.values() for s in branch)
     assert (pair.folder / 'two/nonfinite_iter_1.pth').is_file()
     assert not (pair.folder / 'two/nonfinite_iter_1_batch_rank0.pth').exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason='forks, which CUDA does not survive')
+def test_options_that_touch_the_backward_pass_work_on_two_ranks(pair):
+    """Checkpointed activations, accumulation, EMA and autocast, in one run."""
+    pair.config.custom_hooks.append(dict(type='EMAHook'))
+    pair.config.optim_wrapper.update(type='CPUAmpOptimWrapper', accumulative_counts=2)
+    pair.config.model.backbone.with_cp = True
+    pair.config.train_cfg.val_interval = 100
+    pair.write()
+    assert two_ranks(pair) == [0, 0], (pair.folder / 'err0.txt').read_text()[-2000:]
+    for first, second in zip(*(records(pair.folder / 'two', rank) for rank in range(2))):
+        assert first['weights'] == second['weights']
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='forks, which CUDA does not survive')
