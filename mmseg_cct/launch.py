@@ -289,6 +289,8 @@ def _add_hook(config: Config, name: str, **hook: Any) -> None:
 def _fit_to_device(config: Config, launcher: str) -> Config:
     """Sets what depends on the device; a config is written for GPUs."""
     config.launcher = launcher
+    if launcher != 'none' and (config.model.get('backbone') or {}).get('with_cp'):
+        _let_ddp_checkpoint(config)
     if get_device() != 'cpu':
         return config
     wrapper = config.get('optim_wrapper') or {}
@@ -310,6 +312,18 @@ def _fit_to_device(config: Config, launcher: str) -> Config:
         'device_ids': None,
     }
     return config
+
+
+def _let_ddp_checkpoint(config: Config) -> None:
+    # MMSeg's checkpointed blocks run backward within backward, and the backbone runs twice a step;
+    # DDP takes that only where the graph is static, as it is here, and then every step reduces.
+    if (config.get('optim_wrapper') or {}).get('accumulative_counts', 1) > 1:
+        raise UserError(
+            'optim_wrapper.accumulative_counts: more than 1 with model.backbone.with_cp=True; '
+            'expected one of the two, for DDP cannot do both'
+        )
+    wrapper = config.get('model_wrapper_cfg') or {'type': 'MMDistributedDataParallel'}
+    config.model_wrapper_cfg = {'static_graph': True, **wrapper}
 
 
 def _run(config: Config, what: str) -> Any:
