@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch.distributed
+
 
 class UserError(ValueError):
     """A mistake in a config or in data that the user can mend.
@@ -25,7 +27,8 @@ class UserError(ValueError):
 def user_errors_as_one_line() -> Iterator[None]:
     """Ends the process with one line on stderr and exit code 2 where the body raises `UserError`.
 
-    In a distributed run every rank stops, and only rank 0 prints.
+    In a distributed run the first rank to meet a mistake prints it; others that meet the same one
+    say nothing.
 
     Yields:
         Nothing; the body runs inside.
@@ -36,6 +39,15 @@ def user_errors_as_one_line() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        if os.environ.get('RANK', '0') == '0':
-            print(f'error: {error}', file=sys.stderr)
+        if _is_first_to_say(str(error)):
+            print(f'error: {error}', file=sys.stderr, flush=True)
         raise SystemExit(2) from None
+
+
+def _is_first_to_say(message: str) -> bool:
+    try:
+        # Ranks that wait in a reduction cannot be asked, but the store answers at any time.
+        store = torch.distributed.distributed_c10d._get_default_store()
+        return store.add(f'mmseg_cct/error/{message}', 1) == 1
+    except (RuntimeError, ValueError):  # no process group, or the machine that began it is gone
+        return os.environ.get('RANK', '0') == '0'

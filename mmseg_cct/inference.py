@@ -14,15 +14,17 @@ import torch
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import init_default_scope
-from mmengine.runner import load_checkpoint
+from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import inference_model, init_model
 from mmseg.registry import DATASETS
 from PIL import Image
 from tqdm import tqdm
 
+from mmseg_cct.checkpoints import read_checkpoint, require_checkpoint, require_fit, weights
 from mmseg_cct.datasets.splits import find_images
 from mmseg_cct.errors import UserError
-from mmseg_cct.launch import load_config, require_checkpoint
+from mmseg_cct.files import write_whole
+from mmseg_cct.launch import load_config
 
 # What the predictions in a folder were made with, so that two models never share one.
 RECORD = 'prediction.json'
@@ -134,13 +136,9 @@ def load_model(
     elif config.get('test_pipeline') is None:
         config.test_pipeline = config.test_dataloader.dataset.pipeline
     model = init_model(config, device=device)
-    expected = {name: value.shape for name, value in model.state_dict().items()}
-    try:
-        loaded = load_checkpoint(model, checkpoint, map_location='cpu', logger='silent')
-    except Exception as error:
-        line = ' '.join(f'{type(error).__name__}: {error}'.split())
-        raise UserError(f'{checkpoint}: not a checkpoint that can be loaded: {line}') from error
-    _check_fit(expected, loaded, checkpoint)
+    loaded = read_checkpoint(checkpoint)
+    require_fit(model, loaded, checkpoint, training=False)
+    load_state_dict(model, weights(loaded))
 
     meta = loaded.get('meta', {}).get('dataset_meta') or {}
     if domain is not None:
@@ -216,26 +214,7 @@ def _record_origin(out: Path, config: Config, checkpoint: str, domain: str | Non
             )
         return
     out.mkdir(parents=True, exist_ok=True)
-    _replace(record, (json.dumps(origin, indent=2) + '\n').encode())
-
-
-def _check_fit(expected: dict[str, torch.Size], loaded: dict, checkpoint: str) -> None:
-    state = loaded.get('state_dict', loaded)
-    found = {
-        name.removeprefix('module.'): getattr(value, 'shape', ()) for name, value in state.items()
-    }
-    wrong = [
-        f'{name} is {tuple(found[name]) if name in found else "missing"}, expected {tuple(shape)}'
-        for name, shape in expected.items()
-        # What does not run at inference; published checkpoints have none of it.
-        if not {'auxiliary_head', 'discriminator'} & set(name.split('.'))
-        and found.get(name) != shape
-    ]
-    if wrong:
-        raise UserError(
-            f'{checkpoint}: does not fit the config in {len(wrong)} of {len(expected)} entries, '
-            f'the first: {wrong[0]}'
-        )
+    write_whole(record, (json.dumps(origin, indent=2) + '\n').encode())
 
 
 def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:
@@ -285,11 +264,4 @@ def _write(path: Path, image: Image.Image, palette: np.ndarray | None = None) ->
     buffer = io.BytesIO()
     image.save(buffer, format='PNG')
     path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(path, buffer.getvalue())
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Writes a file as a whole or not at all."""
-    part = path.with_name(f'.{path.name}.part')
-    part.write_bytes(data)
-    os.replace(part, path)
+    write_whole(path, buffer.getvalue())

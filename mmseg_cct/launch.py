@@ -15,8 +15,10 @@ from mmengine.config import Config, DictAction
 from mmengine.device import get_device
 from mmengine.logging import print_log
 from mmengine.registry import RUNNERS
-from mmengine.runner import Runner, find_latest_checkpoint
+from mmengine.runner import Runner
 
+from mmseg_cct.checkpoints import find_resumable, read_checkpoint, require_training_state
+from mmseg_cct.config_mistakes import config_mistakes_as_user_errors, require_optimizer
 from mmseg_cct.errors import UserError
 from mmseg_cct.pretrained import fetch_pretrained_weights
 
@@ -83,11 +85,15 @@ def prepare_training(
     for key in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if config.get(key) is None:
             raise UserError(f'{config_file}: no {key}; expected a config for training')
+    require_optimizer(config)
     if amp:
         _enable_amp(config)
     if resume is not None:
         _resume(config, resume)
+    if config.get('load_from') and not config.get('resume'):
+        read_checkpoint(config.load_from)
     fetch_pretrained_weights(config.model)
+    _add_hook(config, 'preflight', type='PreflightHook')
     return _fit_to_device(config, launcher)
 
 
@@ -126,8 +132,9 @@ def prepare_test(
         UserError: A file is missing, or the config lacks what an option needs.
     """
     config = load_config(config_file, options or {})
-    require_checkpoint(checkpoint)
+    read_checkpoint(checkpoint)
     config.load_from, config.resume = checkpoint, False
+    _add_hook(config, 'preflight', type='PreflightHook', checkpoint=checkpoint)
     trained_in = config.get('work_dir') or _default_work_dir(config_file)
     config.work_dir = work_dir or os.path.join(trained_in, 'test')
     if os.path.isfile(os.path.join(config.work_dir, 'last_checkpoint')):
@@ -224,19 +231,6 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     return config
 
 
-def require_checkpoint(checkpoint: str) -> None:
-    """Checks that a checkpoint is there; addresses are left to mmengine.
-
-    Args:
-        checkpoint: File or address.
-
-    Raises:
-        UserError: It is not.
-    """
-    if '://' not in checkpoint and not os.path.isfile(checkpoint):
-        raise UserError(f'{checkpoint}: no such checkpoint file')
-
-
 def _default_work_dir(config_file: str) -> str:
     return os.path.join('work_dirs', Path(config_file).stem)
 
@@ -305,19 +299,31 @@ def _enable_amp(config: Config) -> None:
 
 
 def _resume(config: Config, resume: str) -> None:
-    checkpoint = find_latest_checkpoint(config.work_dir) if resume == 'auto' else resume
+    checkpoint = find_resumable(config.work_dir) if resume == 'auto' else resume
     if checkpoint is None:
-        message = f'--resume: no checkpoint in {config.work_dir}, training starts at iteration 0'
-        print_log(message, logger='current', level=logging.WARNING)
+        print_log(
+            f'--resume: no whole checkpoint in {config.work_dir}, training starts at iteration 0',
+            logger='current',
+            level=logging.WARNING,
+        )
         return
-    require_checkpoint(checkpoint)
+    require_training_state(read_checkpoint(checkpoint), checkpoint)
     # mmengine resumes from `load_from` where both are set.
     config.load_from, config.resume = checkpoint, True
+    _add_hook(config, 'resume', type='ResumeHook', checkpoint=checkpoint)
+
+
+def _add_hook(config: Config, name: str, **hook: Any) -> None:
+    if config.get('default_hooks') is None:
+        config.default_hooks = {}
+    config.default_hooks.setdefault(name, hook)
 
 
 def _fit_to_device(config: Config, launcher: str) -> Config:
     """Sets what depends on the device; a config is written for GPUs."""
     config.launcher = launcher
+    if launcher != 'none' and (config.model.get('backbone') or {}).get('with_cp'):
+        _let_ddp_checkpoint(config)
     if get_device() != 'cpu':
         return config
     wrapper = config.get('optim_wrapper') or {}
@@ -341,14 +347,26 @@ def _fit_to_device(config: Config, launcher: str) -> Config:
     return config
 
 
+def _let_ddp_checkpoint(config: Config) -> None:
+    # MMSeg's checkpointed blocks run backward within backward, and the backbone runs twice a step;
+    # DDP takes that only where the graph is static, as it is here, and then every step reduces.
+    if (config.get('optim_wrapper') or {}).get('accumulative_counts', 1) > 1:
+        raise UserError(
+            'optim_wrapper.accumulative_counts: more than 1 with model.backbone.with_cp=True; '
+            'expected one of the two, for DDP cannot do both'
+        )
+    wrapper = config.get('model_wrapper_cfg') or {'type': 'MMDistributedDataParallel'}
+    config.model_wrapper_cfg = {'static_graph': True, **wrapper}
+
+
 def _run(config: Config, what: str) -> Any:
     # mmengine's own start of a process group selects a CUDA device; it keeps a group that is there.
     own_group = config.launcher != 'none' and get_device() == 'cpu'
     if own_group:
         torch.distributed.init_process_group('gloo')
-    try:
+    with config_mistakes_as_user_errors(config):
         runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
-        return getattr(runner, what)()
-    finally:
-        if own_group:
-            torch.distributed.destroy_process_group()
+        result = getattr(runner, what)()
+    if own_group:  # after an error the process ends, and its message needs the group's store
+        torch.distributed.destroy_process_group()
+    return result

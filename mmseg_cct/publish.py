@@ -9,8 +9,9 @@ from typing import Any
 from mmengine.config import Config
 from torch import Tensor
 
-from mmseg_cct.checkpoint_files import checkpoint_bytes, read_checkpoint, write_whole
+from mmseg_cct.checkpoints import checkpoint_bytes, is_training_only, read_checkpoint
 from mmseg_cct.errors import UserError
+from mmseg_cct.files import write_whole
 from mmseg_cct.interop import is_public, without_module_prefix
 
 # What of a config inference needs; the rest names the data and folders of the training machine.
@@ -67,7 +68,7 @@ def inference_weights(state: dict[str, Tensor]) -> dict[str, Tensor]:
     """
     # `clone`: a tensor that is part of a larger storage would be saved with all of it
     return {name: value.detach().clone() for name, value in without_module_prefix(state).items()
-            if not _is_training_only(name)}
+            if not is_training_only(name)}
 
 
 def inference_meta(meta: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def inference_config(config: Config) -> Config:
     """
     kept = {key: copy.deepcopy(config[key]) for key in _CONFIG_KEYS if config.get(key) is not None}
     for key in list(kept['model']):
-        if _is_training_only(key):
+        if is_training_only(key):
             kept['model'][key] = None
     _forget_initial_weights(kept['model'])
     pipeline = kept.get('test_pipeline') or config.test_dataloader.dataset.pipeline
@@ -105,11 +106,6 @@ def inference_config(config: Config) -> Config:
     kept['test_dataloader'] = dict(dataset=dict(pipeline=copy.deepcopy(pipeline)))
     kept['visualizer'] = dict(type='SegLocalVisualizer')
     return Config(kept)
-
-
-def _is_training_only(name: str) -> bool:
-    # one part of the name, so that the decoders of single domains are found too
-    return any(part in ('auxiliary_head', 'discriminator') for part in name.split('.'))
 
 
 def _forget_initial_weights(config: Any) -> None:

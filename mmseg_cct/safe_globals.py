@@ -3,6 +3,11 @@
 A checkpoint of mmengine holds numpy scalars in its message hub. mmengine allows some of numpy's
 dtypes, not float32, and falls back to the unsafe loader with a warning for the rest. And it allows
 scalars by the name that the installed numpy has for them: numpy 1 and 2 differ in it.
+
+mmengine's loader allows what else a checkpoint holds while it loads: the log's `HistoryBuffer`, and
+with it `getattr`, which is too much to allow for a whole process. So a plain
+`torch.load(file, weights_only=True)` refuses such a file; within
+`torch.serialization.safe_globals(mmengine.runner.checkpoint.get_torch_safe_globals())` it loads.
 """
 
 import numpy as np

@@ -134,6 +134,8 @@ def test_the_schedule_ends_with_the_training(name):
     else:
         assert checkpoint.interval == config.train_cfg.val_interval
         assert checkpoint.save_best == 'mIoU'
+    assert checkpoint.type == 'DurableCheckpointHook'
+    assert config.default_hooks.nonfinite_loss.type == 'NonFiniteLossHook'
     assert config.randomness.seed == 0
     assert sum(hook.type == 'IterationSeedHook' for hook in config.custom_hooks) == 1
 

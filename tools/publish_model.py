@@ -16,7 +16,7 @@ import argparse
 
 from mmengine.config import Config
 
-from mmseg_cct.checkpoint_files import read_checkpoint
+from mmseg_cct.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError, user_errors_as_one_line
 from mmseg_cct.export import TOLERANCE, Export, export_onnx, export_torchscript
 from mmseg_cct.inference import load_model

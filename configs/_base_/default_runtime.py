@@ -14,7 +14,12 @@ default_hooks = dict(
     logger=dict(type='LoggerHook', interval=20, log_metric_by_epoch=False),
     param_scheduler=dict(type='ParamSchedulerHook'),
     checkpoint=dict(
-        type='CheckpointHook', by_epoch=False, interval=1000, save_best='mIoU', max_keep_ckpts=3),
+        type='DurableCheckpointHook',
+        by_epoch=False,
+        interval=1000,
+        save_best='mIoU',
+        max_keep_ckpts=3),
+    nonfinite_loss=dict(type='NonFiniteLossHook'),
     sampler_seed=dict(type='DistSamplerSeedHook'),
     visualization=dict(type='SegVisualizationHook'))
 

@@ -26,9 +26,10 @@ from mmseg.registry import DATASETS
 from torch import Tensor
 from tqdm import tqdm
 
-from mmseg_cct.checkpoint_files import read_checkpoint, write_whole
+from mmseg_cct.checkpoints import read_checkpoint
 from mmseg_cct.datasets.splits import find_images, resolve_list
 from mmseg_cct.errors import UserError
+from mmseg_cct.files import write_whole
 from mmseg_cct.inference import load_model
 from mmseg_cct.launch import load_config, require_checkpoint
 from mmseg_cct.models import PerturbedDecoderBank

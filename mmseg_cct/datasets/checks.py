@@ -5,45 +5,88 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from io import BytesIO
+from contextlib import contextmanager
 from typing import Any
 
-import mmcv
 import numpy as np
 from mmcv.transforms import LoadAnnotations
 from mmengine import fileio
 from mmengine.dataset import BaseDataset
 from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.logging import print_log
-from PIL import Image
 
+from mmseg_cct.datasets.image_checks import image_size, read_mask
 from mmseg_cct.errors import UserError
-
-_ORIENTATION = 0x0112  # the EXIF tag; its values 5 to 8 swap width and height
 
 
 def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -> None:
     """Checks all data of a training.
 
-    Labelled images and masks are decoded in full, of unlabelled images the header is read, their
-    masks never. In a distributed run rank 0 looks and every rank raises what it found.
+    Labelled images and masks are decoded in full, of unlabelled images the header and the last
+    bytes are read, their masks never. A `UserError` says what is missing, unreadable, of the wrong
+    size, or has an unknown label id. In a distributed run rank 0 looks and every rank raises what
+    it found.
 
     Args:
         labeled: The labelled set.
         unlabeled: The unlabelled set, if any.
-
-    Raises:
-        UserError: If a file is missing, unreadable, of the wrong size, or has an unknown label id.
     """
-    message: list[str | None] = [None]
-    if is_main_process():
-        try:
+    with _on_rank_0() as looks:
+        if looks:
             _check_all(_check_labeled_image, labeled)
             if unlabeled is not None:
                 _check_all(_check_unlabeled_image, unlabeled)
                 _warn_of_common_images(labeled, unlabeled)
-        except UserError as error:
-            message = [str(error)]
+
+
+def check_evaluation_data(dataset: Any, key: str) -> None:
+    """Checks all data of a validation or test on rank 0; every rank raises what it found.
+
+    Args:
+        dataset: The set, wrapped or not.
+        key: Its key in the config, for the message.
+    """
+    with _on_rank_0() as looks:
+        if looks:
+            look_at_evaluation_data(dataset, key)
+
+
+def look_at_evaluation_data(dataset: Any, key: str) -> None:
+    """Reads of images the header and the end; masks, where the pipeline loads them, in full.
+
+    Args:
+        dataset: The set, wrapped or not.
+        key: Its key in the config, for the message.
+
+    Raises:
+        UserError: If a file is missing, unreadable, of the wrong size, or has an unknown label id.
+    """
+    try:
+        for leaf in leaf_datasets(dataset):
+            transforms = _flatten(getattr(leaf, 'pipeline', None))
+            has_masks = any(isinstance(part, LoadAnnotations) for part in transforms)
+            check = functools.partial(_check_labeled_image, decode=False)
+            _check_all(check if has_masks else _check_unlabeled_image, leaf)
+    except UserError as error:
+        raise UserError(f'{key}: {error}') from None
+
+
+@contextmanager
+def _on_rank_0() -> Iterator[bool]:
+    """Raises on every rank what rank 0 has found.
+
+    Yields:
+        Whether this is rank 0.
+
+    Raises:
+        UserError: The one that the body raised on rank 0.
+    """
+    message: list[str | None] = [None]
+    is_first = is_main_process()
+    try:
+        yield is_first
+    except UserError as error:
+        message = [str(error)]
     broadcast_object_list(message)
     if message[0] is not None:
         raise UserError(message[0])
@@ -123,33 +166,6 @@ def unknown_ids(
     return unknown
 
 
-def explain_unreadable(info: Mapping[str, Any], backend_args: dict | None = None) -> str | None:
-    """Looks for the file that made the loading of one sample fail.
-
-    Args:
-        info: Data info of the sample.
-        backend_args: Arguments of mmengine's file backend.
-
-    Returns:
-        One line that names the file, or `None` if image and mask can be read.
-    """
-    if not _is_file(info):
-        return None
-    path = info['img_path']
-    try:
-        # As the pipeline decodes it: OpenCV refuses some files that Pillow opens.
-        if mmcv.imfrombytes(fileio.get(path, backend_args)) is None:
-            return _unreadable(path, 'image', 'not an image format that OpenCV decodes')
-    except Exception as error:
-        return _unreadable(path, 'image', error)
-    try:
-        if 'seg_map_path' in info:
-            _read_mask(info['seg_map_path'], backend_args)
-    except UserError as error:
-        return str(error)
-    return None
-
-
 def _check_all(check: Callable[..., None], dataset: Any) -> None:
     for leaf in leaf_datasets(dataset):
         with ThreadPoolExecutor(min(16, (os.cpu_count() or 1) + 4)) as pool:
@@ -158,7 +174,9 @@ def _check_all(check: Callable[..., None], dataset: Any) -> None:
                 pass
 
 
-def _check_labeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> None:
+def _check_labeled_image(
+    info: Mapping[str, Any], dataset: BaseDataset, decode: bool = True
+) -> None:
     if not _is_file(info):
         return
     image, mask = info['img_path'], info.get('seg_map_path')
@@ -168,10 +186,10 @@ def _check_labeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> None:
             'data_prefix.seg_map_path'
         )
     backend_args = getattr(dataset, 'backend_args', None)
-    size = _image_size(image, backend_args, decode=True)
+    size = image_size(image, backend_args, decode)
     if '://' not in mask and not fileio.exists(mask, backend_args):
         raise UserError(f'{image}: no mask for this labelled image; expected {mask}')
-    ids = _read_mask(mask, backend_args)
+    ids = read_mask(mask, backend_args)
     if ids.shape != size[::-1]:
         raise UserError(
             f'{mask}: {ids.shape[1]}×{ids.shape[0]} pixels; expected {size[0]}×{size[1]}, the size '
@@ -197,7 +215,7 @@ def _check_labeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> None:
 
 def _check_unlabeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> None:
     if _is_file(info):
-        _image_size(info['img_path'], getattr(dataset, 'backend_args', None), decode=False)
+        image_size(info['img_path'], getattr(dataset, 'backend_args', None), decode=False)
 
 
 def _warn_of_common_images(labeled: Any, unlabeled: Any) -> None:
@@ -215,46 +233,6 @@ def _warn_of_common_images(labeled: Any, unlabeled: Any) -> None:
             logger='current',
             level=logging.WARNING,
         )
-
-
-def _image_size(path: str, backend_args: dict | None, decode: bool) -> tuple[int, int]:
-    """Gives the size an image has once it is loaded, turned as its EXIF tag says."""
-    try:
-        with _open(path, backend_args) as image:
-            if decode:
-                image.load()
-            turned = image.getexif().get(_ORIENTATION, 1) >= 5
-            return image.size[::-1] if turned else image.size
-    except Exception as error:
-        raise UserError(_unreadable(path, 'image', error)) from None
-
-
-def _read_mask(path: str, backend_args: dict | None) -> np.ndarray:
-    try:
-        with _open(path, backend_args) as image:
-            image.load()
-            ids, mode = np.asarray(image), image.mode
-    except Exception as error:
-        raise UserError(_unreadable(path, 'mask', error)) from None
-    if ids.ndim != 2 or ids.dtype.kind not in 'uib':
-        raise UserError(
-            f'{path}: a mask of Pillow mode {mode}; expected one channel of integer class ids (a '
-            'grey or palette PNG)'
-        )
-    return ids
-
-
-def _open(path: str, backend_args: dict | None) -> Image.Image:
-    # An address (`s3://`, `https://`) names its backend itself, to the pipelines as to mmengine.
-    is_local = backend_args is None and '://' not in path
-    return Image.open(path if is_local else BytesIO(fileio.get(path, backend_args)))
-
-
-def _unreadable(path: str, kind: str, reason: object) -> str:
-    if isinstance(reason, FileNotFoundError):
-        return f'{path}: no such file; expected the {kind} there'
-    short = ' '.join(str(reason).replace(str(path), '').split())
-    return f'{path}: cannot be read ({short}); expected a readable {kind}'
 
 
 def _infos(dataset: BaseDataset) -> Iterator[dict]:

@@ -17,9 +17,9 @@ from torch.utils.data import Dataset
 from mmseg_cct.datasets.checks import (
     check_datasets,
     check_unlabeled_pipeline,
-    explain_unreadable,
     leaf_datasets,
 )
+from mmseg_cct.datasets.image_checks import explain_unreadable
 from mmseg_cct.datasets.samplers import PairDraw
 from mmseg_cct.datasets.splits import IMAGE_SUFFIXES, read_list, resolve_list
 from mmseg_cct.errors import UserError
@@ -173,19 +173,27 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
     except UserError as error:
         raise UserError(f'{branch}: {error}') from None
     except (AssertionError, OSError, ValueError) as error:
-        _explain_failed_build(config, branch)
+        explain_failed_build(config, branch)
         # What NumPy says when mmengine packs an empty list.
         empty = 'at least one array' in str(error)
         if not empty:
             raise
     if empty:
-        _explain_failed_build(config, branch)
+        explain_failed_build(config, branch)
         raise UserError(f'{branch}: the set is empty; expected at least one image')
     return dataset
 
 
-def _explain_failed_build(config: dict | BaseDataset, branch: str) -> None:
-    """Raises a `UserError` that names the missing or empty list or folder, if that is the cause."""
+def explain_failed_build(config: dict | BaseDataset, branch: str) -> None:
+    """Tells a failed build from a missing or empty list or folder, if that is the cause.
+
+    Args:
+        config: The config of the set.
+        branch: What to call the set.
+
+    Raises:
+        UserError: A list or folder is missing or empty.
+    """
     if not isinstance(config, dict):
         return
     root, ann_file = config.get('data_root') or '', config.get('ann_file')

@@ -5,8 +5,9 @@ from typing import Any
 
 from mmseg.utils import get_classes, get_palette
 
-from mmseg_cct.checkpoint_files import checkpoint_bytes, read_checkpoint, write_whole
+from mmseg_cct.checkpoints import checkpoint_bytes, read_checkpoint
 from mmseg_cct.errors import UserError
+from mmseg_cct.files import write_whole
 
 from .public_names import Renamed, is_public, to_project, to_public
 

@@ -4,6 +4,9 @@ from typing import Any
 
 from mmseg.models import SegDataPreProcessor
 from mmseg.registry import MODELS
+from torch import Tensor
+
+from mmseg_cct.errors import UserError
 
 
 @MODELS.register_module()
@@ -22,10 +25,13 @@ class BranchPreprocessor(SegDataPreProcessor):
             training: Whether to pad to the training size and run the batch augmentations.
 
         Returns:
-            `inputs`, one tensor `(N, 3, H, W)` or one by branch, and `data_samples` likewise.
+            `inputs`, one tensor `(N, 3, H, W)` or one by branch, and `data_samples` likewise. A
+            `UserError` says where images of a branch have several sizes.
         """
         if not isinstance(data['inputs'], dict):
             return super().forward(data, training)
+        if training:
+            self._require_stackable(data['inputs'])
         branches = {
             name: super(BranchPreprocessor, self).forward(
                 dict(inputs=inputs, data_samples=data['data_samples'][name]), training)
@@ -35,3 +41,15 @@ class BranchPreprocessor(SegDataPreProcessor):
             key: {name: branch[key] for name, branch in branches.items()}
             for key in ('inputs', 'data_samples')
         }
+
+    def _require_stackable(self, branches: dict[str, list[Tensor]]) -> None:
+        """Names images that no padding brings to one size."""
+        for name, images in branches.items():
+            least = self.size or (0, 0)
+            sizes = {(max(i.shape[-2], least[0]), max(i.shape[-1], least[1])) for i in images}
+            if self.size_divisor is None and len(sizes) > 1:
+                shown = ' and '.join(f'{h}×{w}' for h, w in sorted(sizes)[:3])
+                raise UserError(
+                    f'train_dataloader.dataset.{name}.pipeline: {name} images of {shown} in one '
+                    'batch; expected one size, as RandomCrop gives, or a '
+                    'model.data_preprocessor.size of at least the largest')

@@ -133,6 +133,7 @@ class PerturbedDecoderBank(BaseModule):
             `log_terms`, what `_details` gives.
         """
         z = features[self.in_index]
+        self._check_fit(z, seg_logits)
         seg_logits = self._at_decoder_size(seg_logits.detach(), z)
         positions = self._draw_positions(z)
         context = PerturbationContext(z, seg_logits, self._context_ids(data_samples), positions)
@@ -246,6 +247,13 @@ class PerturbedDecoderBank(BaseModule):
         details.update((f'pixels_{name}', terms[name].pixel_weight.mean()) for name in masked)
         return details
 
+    def _check_fit(self, z: Tensor, seg_logits: Tensor) -> None:
+        for key, value, expected, whose in (
+            ('in_channels', self.proj.shape[-1], z.shape[1], 'the channels of the features'),
+            ('num_classes', self.num_classes, seg_logits.shape[1], "the main decoder's")):
+            if value != expected:
+                raise UserError(f'model.auxiliary_head.{key}={value}: expected {expected}, {whose}')
+
     def _draw_positions(self, z: Tensor) -> Tensor | None:
         """A random subset of the feature positions, the same in every image; None for all."""
         total = z.shape[-2] * z.shape[-1]
@@ -275,6 +283,9 @@ class PerturbedDecoderBank(BaseModule):
         ids = []
         for name in self.context_classes:
             if not isinstance(name, str):
+                if not 0 <= name < self.num_classes:
+                    raise UserError(f'model.auxiliary_head.context_classes: {name}; expected names '
+                                    f'or ids from 0 to {self.num_classes - 1}')
                 ids.append(name)
                 continue
             if classes is None:

@@ -129,8 +129,24 @@ class TestUnlabeledImages:
         tree.image('u3').unlink()
         assert _error(tree) == f'{tree.image("u3")}: no such file; expected the image there'
 
-    def test_only_the_header_is_read(self, tree):
-        tree.image('u3').write_bytes(tree.image('u3').read_bytes()[:-100])
+    def test_only_header_and_end_are_read(self, tree):
+        data = bytearray(tree.image('u3').read_bytes())
+        data[-200:-100] = bytes(100)
+        tree.image('u3').write_bytes(data)
+        SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+
+    @pytest.mark.parametrize('suffix', ['jpg', 'png'])
+    def test_truncated_image_with_a_good_header(self, tree, suffix):
+        path = tree.image('u3')
+        with Image.open(path) as image:
+            image.save(path, format={'jpg': 'JPEG', 'png': 'PNG'}[suffix])
+        path.write_bytes(path.read_bytes()[:-100])
+        assert _error(tree).startswith(f'{path}: cannot be read (')
+
+    def test_bytes_after_the_end_are_no_damage(self, tree):
+        # some cameras append a film
+        with tree.image('u3').open('ab') as file:
+            file.write(bytes(10_000))
         SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
 
 

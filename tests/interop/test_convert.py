@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmseg.registry import MODELS
 from mmseg.utils import get_classes
 
-from mmseg_cct.checkpoint_files import read_checkpoint
+from mmseg_cct.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop import SHARED_NAMES, convert_file, to_project, to_public
 from mmseg_cct.models import PerturbedDecoderBank, PixelShuffleHead

@@ -166,7 +166,7 @@ def test_a_checkpoint_of_other_classes_is_refused(trained, photos, tmp_path):
 
 def test_a_file_that_is_no_checkpoint_is_refused(trained, photos, tmp_path):
     (tmp_path / 'bad.pth').write_bytes(b'not a checkpoint')
-    with pytest.raises(UserError, match=r'bad.pth: not a checkpoint that can be loaded') as error:
+    with pytest.raises(UserError, match=r'bad.pth: cannot be read') as error:
         predict_images(
             str(trained.config), str(tmp_path / 'bad.pth'), str(photos), str(tmp_path / 'out')
         )

@@ -64,7 +64,7 @@ def test_resume_takes_a_checkpoint_by_name(tiny, trained):
 def test_resume_without_a_checkpoint_says_so_and_starts_at_zero(tiny, messages):
     config = prepare_training(str(tiny.config), work_dir='none', resume='auto')
     assert not config.get('resume')
-    assert messages == ['--resume: no checkpoint in none, training starts at iteration 0']
+    assert messages == ['--resume: no whole checkpoint in none, training starts at iteration 0']
 
 
 def test_amp_on_the_cpu_is_bfloat16(tiny, monkeypatch):

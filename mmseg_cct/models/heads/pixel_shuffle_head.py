@@ -7,6 +7,8 @@ from mmseg.registry import MODELS
 from mmseg.utils import SampleList
 from torch import Tensor, nn
 
+from mmseg_cct.errors import UserError
+
 from ..losses import BootstrappedCrossEntropy
 from ..subpixel import icnr_, num_levels
 
@@ -65,19 +67,37 @@ class PixelShuffleHead(BaseDecodeHead):
 
         Returns:
             seg_logits `(N, C, s·h, s·w)`.
+
+        Raises:
+            UserError: If z has other channels.
         """
-        return self.upsample(self.cls_seg(self._transform_inputs(inputs)))
+        z = self._transform_inputs(inputs)
+        if z.shape[1] != self.in_channels:
+            raise UserError(f'model.decode_head.in_channels={self.in_channels}: expected '
+                            f'{z.shape[1]}, the channels of the features before it')
+        return self.upsample(self.cls_seg(z))
 
     def loss_by_feat(self, seg_logits: Tensor, batch_data_samples: SampleList) -> dict[str, Tensor]:
         """Computes the losses and, for the log, the share of pixels that a loss let count.
 
         Args:
             seg_logits: `(N, C, s·h, s·w)`.
-            batch_data_samples: N samples with their ground truth.
+            batch_data_samples: N samples with a ground truth of the size of the input.
 
         Returns:
             MMSeg's losses and accuracy; with ab-CE also `pixels_abce`, in [0, 1].
+
+        Raises:
+            UserError: If the stride does not bring z back to the size of the input.
         """
+        expected = batch_data_samples[0].gt_sem_seg.shape
+        # A backbone may round the size of its output up or down, by less than a position.
+        if any(abs(a - b) >= self.stride for a, b in zip(seg_logits.shape[-2:], expected)):
+            h, w = seg_logits.shape[-2:]
+            raise UserError(
+                f'model.decode_head.stride={self.stride}: predictions of {h}×{w} for inputs of '
+                f'{expected[0]}×{expected[1]}; expected the stride of the features, '
+                f'{self.stride * expected[0] / h:.0f}')
         losses = super().loss_by_feat(seg_logits, batch_data_samples)
         for loss in self.loss_decode.modules():  # one loss, or a list of them
             if isinstance(loss, BootstrappedCrossEntropy):

@@ -38,6 +38,7 @@ class PSPNeck(BaseModule):
                  init_cfg: dict | list | None = None) -> None:
         super().__init__(init_cfg)
         norm_cfg = norm_cfg or dict(type='BN', requires_grad=True)
+        self.in_channels = in_channels
         self.in_index = in_index
         self.bins = tuple(bins)
         self.pyramid = PPM(
@@ -61,12 +62,15 @@ class PSPNeck(BaseModule):
             One tensor, z `(N, D, h, w)`.
 
         Raises:
-            UserError: If the backbone gives a tensor in place of a tuple.
+            UserError: If the backbone gives a tensor in place of a tuple, or other channels.
         """
         if isinstance(features, Tensor):
             raise UserError('model.backbone: gives one tensor; expected a tuple of feature maps '
                             '(MobileNetV2 gives one if out_indices names two stages or more)')
         x = features[self.in_index]
+        if x.shape[1] != self.in_channels:
+            raise UserError(f'model.neck.in_channels={self.in_channels}: expected {x.shape[1]}, '
+                            f'the channels of output {self.in_index} of model.backbone')
         self._check_batch_size(x)
         return (self.bottleneck(torch.cat([x, *self.pyramid(x)], dim=1)), )
 

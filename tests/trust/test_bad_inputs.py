@@ -1,0 +1,506 @@
+"""What users get wrong, as a table: each gives one line, an exit code, and no traceback.
+
+The line names the file or key, the value and the expectation; nothing that was written is lost.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+LABELED, UNLABELED = 'train_dataloader.dataset.labeled', 'train_dataloader.dataset.unlabeled'
+VAL, TEST = 'val_dataloader.dataset', 'test_dataloader.dataset'
+BANK, HEAD = 'model.auxiliary_head', 'model.decode_head'
+TRAIN = ('train', 'tiny.py', '--work-dir', 'work')
+
+
+class Inputs:
+    """The tiny config and its data, with ways to spoil them; `arguments` is what is then run."""
+
+    def __init__(self, cct, trained):
+        self.cct, self.trained, self.arguments = cct, trained, TRAIN
+
+    def run(self, *arguments):
+        self.arguments = arguments
+
+    def set(self, key, value):
+        self.cct.config.merge_from_dict({key: value})
+        self.cct.write()
+
+    def drop(self, key):
+        *path, name = key.split('.')
+        owner = self.cct.config
+        for part in path:
+            owner = owner[int(part)] if part.isdigit() else owner[part]
+        owner.pop(int(name) if name.isdigit() else name)
+        self.cct.write()
+
+    def text(self, name, content, key=None):
+        """Writes a file, and names it in the config."""
+        path = self.cct.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        if key:
+            self.set(key, str(path))
+
+    def remove(self, name):
+        path = self.cct.data / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def mask(self, name, ids):
+        cv2.imwrite(str(self.cct.data / name), ids)
+
+    def truncate(self, name, as_type=None, cut=100):
+        """Cuts the end off an image, maybe as a JPEG of the same stem."""
+        path = self.cct.data / name
+        if as_type:
+            image = cv2.imread(str(path))
+            path.unlink()
+            path = path.with_suffix(as_type)
+            cv2.imwrite(str(path), image)
+        path.write_bytes(path.read_bytes()[:-cut])
+
+    def checkpoint(self, name, change):
+        content = self.trained.load(self.trained.checkpoint)
+        torch.save(change(content), self.cct.folder / name)
+
+    def test(self, checkpoint=None, *options):
+        self.run(
+            'test', 'tiny.py', checkpoint or self.trained.checkpoint, '--work-dir', 't', *options
+        )
+
+    def predict(self, checkpoint=None, images='data/images', out='out'):
+        self.run(
+            'predict', 'tiny.py', checkpoint or self.trained.checkpoint, images, '--out', out,
+            '--device', 'cpu',
+        )  # fmt: skip
+
+    def split(self, *options):
+        self.text('names.txt', 'a\nb\nc\n')
+        self.run('make_splits', *options, '--out', 'splits')
+
+
+def fewer_classes(content):
+    for key, value in content['state_dict'].items():
+        if key == 'decode_head.conv_seg.weight':
+            content['state_dict'][key] = value[:2]
+    return content
+
+
+# name: (what is done to the inputs, the line)
+CONFIGS = {
+    'no config': (lambda i: i.run('train', 'none.py'), r'none.py: no such config file'),
+    'syntax': (lambda i: i.text('tiny.py', 'a = [1,'), r'tiny.py: this config does not load: Synt'),
+    'no base': (lambda i: i.text('tiny.py', "_base_ = 'gone.py'"), r'does not load: .*gone\.py'),
+    'no data': (
+        lambda i: i.drop('train_dataloader'),
+        r'tiny.py: no train_dataloader; expected a config for training',
+    ),
+    'option into a number': (
+        lambda i: i.run(*TRAIN, '--cfg-options', 'train_cfg.max_iters.deeper=3'),
+        r'--cfg-options: does not fit tiny.py: .*max_iters',
+    ),
+    'model': (
+        lambda i: i.set('model.type', 'CCTSegmentr'),
+        r"model\.type: no 'CCTSegmentr' in .*; did you mean CCTSegmentor",
+    ),
+    'neck': (
+        lambda i: i.set('model.neck.type', 'PSPNek'),
+        r"model\.neck\.type: no 'PSPNek' in .* did you mean PSPNeck",
+    ),
+    'argument': (
+        lambda i: i.set('model.neck.chanels', 6),
+        r"model\.neck: .*unexpected keyword argument 'chanels'; PSPNeck takes in_channels",
+    ),
+    'argument of the head': (
+        lambda i: i.set(f'{HEAD}.loss_decod', {}),
+        r"model\.decode_head: .*unexpected keyword argument 'loss_decod'",
+    ),
+    'depth': (
+        lambda i: i.set('model.backbone.depth', 7),
+        r'model\.backbone: ResNet refuses its arguments: invalid depth 7',
+    ),
+    'data set': (
+        lambda i: i.set(f'{LABELED}.type', 'FolderDatset'),
+        r"no 'FolderDatset' in .* did you mean FolderDataset",
+    ),
+    'transform': (
+        lambda i: i.set(f'{LABELED}.pipeline.0.type', 'LoadImageFromFil'),
+        r"no 'LoadImageFromFil' in .* did you mean LoadImageFromFile",
+    ),
+    'hook': (
+        lambda i: i.set('custom_hooks.0.type', 'IterationSeedHok'),
+        r"custom_hooks\.0\.type: no 'IterationSeedHok' .* did you mean IterationSeedHook",
+    ),
+    'optimizer': (
+        lambda i: i.set('optim_wrapper.optimizer.type', 'SGDD'),
+        r"optim_wrapper\.optimizer\.type: no 'SGDD' in .* did you mean .*SGD",
+    ),
+    'learning rate': (
+        lambda i: i.set('optim_wrapper.optimizer.lr', -1.0),
+        r'optim_wrapper\.optimizer: SGD refuses its arguments: Invalid learning rate: -1',
+    ),
+    'iterations': (
+        lambda i: i.set('train_cfg.max_iters', 'many'),
+        r"train_cfg: IterBasedTrainLoop refuses its arguments: .*'many'",
+    ),
+    'schedule without length': (
+        lambda i: i.set('param_scheduler.0.begin', 6),
+        r'param_scheduler\.0: PolyLR refuses its arguments: .*begin=6, end=6',
+    ),
+    'perturbation': (
+        lambda i: i.set(f'{BANK}.perturbations.FeatureDrop.type', 'FeatureDorp'),
+        r"perturbations\.FeatureDrop: no perturbation 'FeatureDorp'; did you mean FeatureDrop",
+    ),
+    'no decoder': (
+        lambda i: i.set(
+            f'{BANK}.perturbations',
+            {k: dict(num_decoders=0) for k in i.cct.config.model.auxiliary_head.perturbations},
+        ),
+        r'perturbations: no decoder is left; expected num_decoders >= 1',
+    ),
+    'share of positions': (
+        lambda i: i.set(f'{BANK}.position_fraction', 0),
+        r'position_fraction=0: expected a value in \(0, 1\]',
+    ),
+    'stride of the decoders': (
+        lambda i: i.set(f'{HEAD}.stride', 6),
+        r'stride=6: expected a power of two',
+    ),
+    'stride of the features': (
+        lambda i: i.set(f'{HEAD}.stride', 4),
+        r'decode_head\.stride=4: predictions of 16×16 for inputs of 32×32; expected .*, 8$',
+    ),
+    'channels of the neck': (
+        lambda i: i.set('model.neck.in_channels', 16),
+        r'model\.neck\.in_channels=16: expected 8, the channels of output -1 of model\.backbone',
+    ),
+    'channels of the head': (
+        lambda i: i.set(f'{HEAD}.in_channels', 7),
+        r'decode_head\.in_channels=7: expected 6',
+    ),
+    'channels of the bank': (
+        lambda i: i.set(f'{BANK}.in_channels', 7),
+        r'auxiliary_head\.in_channels=7: expected 6',
+    ),
+    'classes of the bank': (
+        lambda i: i.set(f'{BANK}.num_classes', 5),
+        r"auxiliary_head\.num_classes=5: expected 3, the main decoder's",
+    ),
+    'classes of the head': (
+        lambda i: i.set(f'{HEAD}.num_classes', 21),
+        r'decode_head\.num_classes=21: expected 3, the classes of .* \(ground, thing, other\)',
+    ),
+    'context class by name': (
+        lambda i: i.set(f'{BANK}.context_classes', ('grund',)),
+        r"context_classes: no class 'grund'; did you mean ground",
+    ),
+    'context class by id': (
+        lambda i: i.set(f'{BANK}.context_classes', (9,)),
+        r'context_classes: 9; expected names or ids from 0 to 2',
+    ),
+    'ramp': (
+        lambda i: i.set('custom_hooks.1.schedule', 'expp'),
+        r"RampUpHook\.schedule='expp': expected one of .*exp",
+    ),
+    'ramped attribute': (
+        lambda i: i.set('custom_hooks.1.attribute', 'auxiliary_head.los'),
+        r"RampUpHook\.attribute='auxiliary_head\.los': the model has no 'los'",
+    ),
+    'length of a ramp': (
+        lambda i: i.set('custom_hooks.1.length', 2),
+        r'RampUpHook\.length=2: expected a share of training in \[0, 1\]',
+    ),
+    'compiled module': (
+        lambda i: i.set('custom_hooks.0', dict(type='CompileHook', modules=['nek'])),
+        r"CompileHook\.modules: the model has no module 'nek'; expected",
+    ),
+    'batch of one': (
+        lambda i: i.set('train_dataloader.batch_size', 1),
+        r'train_dataloader\.batch_size=1 per branch: .* expected at least 2',
+    ),
+    'sampler': (
+        lambda i: i.set('train_dataloader.sampler.type', 'InfiniteSampler'),
+        r"train_dataloader\.sampler: .* expected sampler=dict\(type='PairSampler'\)",
+    ),
+    'mixed precision': (
+        lambda i: (
+            i.set('optim_wrapper.type', 'ApexOptimWrapper'),
+            i.run(*TRAIN, '--amp'),
+        ),
+        r'--amp: optim_wrapper\.type is ApexOptimWrapper; expected OptimWrapper',
+    ),
+    'pretrained weights': (
+        lambda i: i.set('model.backbone.init_cfg', dict(type='Pretrained', checkpoint='gone.pth')),
+        r'model\.backbone\.init_cfg\.checkpoint: gone.pth is not a file; expected',
+    ),
+}
+LISTS = {
+    'no list': (
+        lambda i: i.set(f'{LABELED}.ann_file', 'gone.txt'),
+        r'labeled: .*gone.txt: no such file; expected a text file',
+    ),
+    'empty list': (
+        lambda i: i.text('empty.txt', '', f'{LABELED}.ann_file'),
+        r'empty.txt: the list is empty; expected',
+    ),
+    'name twice': (
+        lambda i: i.text('twice.txt', 'l0\nl0\n', f'{LABELED}.ann_file'),
+        r'twice.txt: l0 is listed twice; expected every image once',
+    ),
+    'unknown name': (
+        lambda i: i.text('names.txt', 'l0\nl9\n', f'{LABELED}.ann_file'),
+        r'names.txt: no image l9 in .*images; expected one',
+    ),
+    'no text': (
+        lambda i: i.text('names.txt', b'\xff\xd8\xff', f'{LABELED}.ann_file'),
+        r'names.txt: cannot be read .*; expected a text file',
+    ),
+    'no folder of images': (
+        lambda i: i.set(f'{LABELED}.image_dir', 'gone'),
+        r'labeled: .*gone: no such folder; expected a folder of images',
+    ),
+    'no folder of masks': (
+        lambda i: i.set(f'{LABELED}.mask_dir', 'gone'),
+        r'labeled: .*gone: no such folder; expected the masks',
+    ),
+    'images for masks': (
+        lambda i: i.set(f'{LABELED}.mask_dir', 'images'),
+        r'FolderDataset\.mask_dir: .*images is image_dir too; expected',
+    ),
+    'no labelled image': (
+        lambda i: [i.remove(f'masks/l{n}.png') for n in range(3)],
+        r"labeled: .*images: no image belongs to subset 'labeled'; expected images with a mask",
+    ),
+    'subset': (
+        lambda i: i.set(f'{LABELED}.subset', 'labelled'),
+        r"FolderDataset\.subset: 'labelled'; expected one of labeled",
+    ),
+    'class twice': (
+        lambda i: i.set(f'{LABELED}.classes', ('a', 'b', 'a')),
+        r"FolderDataset\.classes: \('a', 'b', 'a'\); expected every name once",
+    ),
+    'no class': (
+        lambda i: i.set(f'{LABELED}.classes', ()),
+        r'FolderDataset\.classes: empty; expected the class names',
+    ),
+    'stem twice': (
+        lambda i: shutil.copy(i.cct.data / 'images/l0.png', i.cct.data / 'images/l0.bmp'),
+        r'l0.png: differs from l0.bmp in its extension only; expected one image',
+    ),
+}
+FILES = {
+    'no mask': (
+        lambda i: (
+            i.text('names.txt', 'l0\nl1\n', f'{LABELED}.ann_file'),
+            i.remove('masks/l1.png'),
+        ),
+        r'l1.png: no mask for this image of .*names.txt; expected .*masks/l1.png',
+    ),
+    'label id': (
+        lambda i: i.mask('masks/l1.png', np.full((32, 40), 7, np.uint8)),
+        r'masks/l1.png: label id 7 outside the classes; expected 0 to 2, or 255',
+    ),
+    'size of a mask': (
+        lambda i: i.mask('masks/l1.png', np.zeros((9, 40), np.uint8)),
+        r'masks/l1.png: 40×9 pixels; expected 40×32, the size of its image',
+    ),
+    'colour mask': (
+        lambda i: i.mask('masks/l1.png', np.zeros((32, 40, 3), np.uint8)),
+        r'masks/l1.png: a mask of Pillow mode RGB; expected one channel',
+    ),
+    'truncated mask': (
+        lambda i: i.truncate('masks/l1.png', cut=40),
+        r'masks/l1.png: cannot be read \(.*\); expected a readable mask',
+    ),
+    'truncated labelled JPEG with a good header': (
+        lambda i: i.truncate('images/l1.png', '.jpg'),
+        r'images/l1.jpg: cannot be read \(.*truncated.*\); expected a readable image',
+    ),
+    'truncated unlabelled JPEG with a good header': (
+        lambda i: i.truncate('images/u1.png', '.jpg'),
+        r'images/u1.jpg: cannot be read \(.*truncated.*\); expected a readable image',
+    ),
+    'text for an image': (
+        lambda i: i.text('data/images/u1.png', 'no image'),
+        r'images/u1.png: cannot be read \(.*\); expected a readable image',
+    ),
+    'empty image': (
+        lambda i: i.text('data/images/l1.png', ''),
+        r'images/l1.png: cannot be read \(.*\); expected a readable image',
+    ),
+    'no validation folder': (
+        lambda i: i.remove('val_images'),
+        r'val_images: no such folder; expected a folder of images',
+    ),
+    'no validation list': (
+        lambda i: i.set(f'{VAL}.ann_file', 'gone.txt'),
+        r'gone.txt: no such file; expected a text file',
+    ),
+    'no validation mask': (
+        lambda i: (i.set(f'{VAL}.subset', 'all'), i.remove('val_masks/v1.png')),
+        r'val_dataloader\.dataset: .*v1.png: no mask is named for this labelled image; expected',
+    ),
+    'label id in validation': (
+        lambda i: i.mask('val_masks/v1.png', np.full((32, 40), 7, np.uint8)),
+        r'val_dataloader\.dataset: .*v1.png: label id 7 outside the classes; expected 0 to 2',
+    ),
+    'truncated validation image': (
+        lambda i: i.truncate('val_images/v1.png'),
+        r'val_dataloader\.dataset: .*v1.png: cannot be read .* expected a readable image',
+    ),
+    'masks for unlabelled images': (
+        lambda i: i.set(
+            f'{UNLABELED}.pipeline', i.cct.config.train_dataloader.dataset.labeled.pipeline
+        ),
+        r'unlabeled\.pipeline: LoadAnnotations reads masks; expected a pipeline without it',
+    ),
+    'nothing packed': (
+        lambda i: i.drop(f'{LABELED}.pipeline.5'),
+        r'labeled\.pipeline: gives no inputs and data_samples; expected PackSegInputs',
+    ),
+    'images of several sizes': (
+        lambda i: (i.drop(f'{LABELED}.pipeline.3'), i.set('model.data_preprocessor.size', None)),
+        r'labeled images of .*×.* in one batch; expected one size',
+    ),
+}  # fmt: skip
+CHECKPOINTS = {
+    'resume: none': (
+        lambda i: i.run(*TRAIN, '--resume', 'gone.pth'),
+        r'gone.pth: no such checkpoint file',
+    ),
+    'resume: text': (
+        lambda i: (i.text('text.pth', 'hello'), i.run(*TRAIN, '--resume', 'text.pth')),
+        r'text.pth: cannot be read \(.*\); expected a whole file',
+    ),
+    'resume: truncated': (
+        lambda i: (
+            i.text('cut.pth', i.trained.checkpoint.read_bytes()[:-99]),
+            i.run(*TRAIN, '--resume', 'cut.pth'),
+        ),
+        r'cut.pth: cannot be read \(.*\); expected a whole file',
+    ),
+    'resume: weights alone': (
+        lambda i: (
+            i.checkpoint('bare.pth', lambda content: content['state_dict']),
+            i.run(*TRAIN, '--resume', 'bare.pth'),
+        ),
+        r'--resume: bare.pth has no meta, optimizer, message_hub; expected a checkpoint that a tr',
+    ),
+    'resume: other classes': (
+        lambda i: (i.checkpoint('two.pth', fewer_classes), i.run(*TRAIN, '--resume', 'two.pth')),
+        r'two.pth: does not fit the config in 1 .*decode_head\S+ is \(2, 6, 1, 1\), expected \(3',
+    ),
+    'load_from: none': (
+        lambda i: i.set('load_from', 'gone.pth'),
+        r'gone.pth: no such checkpoint file',
+    ),
+    'test: none': (lambda i: i.test('gone.pth'), r'gone.pth: no such checkpoint file'),
+    'test: text': (
+        lambda i: (i.text('text.pth', 'hello'), i.test('text.pth')),
+        r'text.pth: cannot be read \(.*\); expected a whole file',
+    ),
+    'test: no weights': (
+        lambda i: (i.checkpoint('list.pth', lambda _: [1, 2]), i.test('list.pth')),
+        r'list.pth: holds no weights; expected a checkpoint with state_dict',
+    ),
+    'test: other classes': (
+        lambda i: (i.checkpoint('two.pth', fewer_classes), i.test('two.pth')),
+        r'two.pth: does not fit the config in 1 .*expected \(3, 6, 1, 1\) \(trained on 3 classes\)',
+    ),
+    'test: no mask': (
+        lambda i: (i.set(f'{TEST}.subset', 'all'), i.remove('val_masks/v1.png'), i.test()),
+        r'test_dataloader\.dataset: .*v1.png: no mask is named for this labelled image; expected',
+    ),
+    'test: no pipeline for tta': (
+        lambda i: i.test(None, '--tta'),
+        r'tiny.py: no tta_model; expected one for this test',
+    ),
+    'test: nobody writes predictions': (
+        lambda i: (i.set('test_evaluator.type', 'DumpResults'), i.test(None, '--out', 'png')),
+        r'tiny.py: --out needs a test_evaluator of type IoUMetric or',
+    ),
+    'predict: other classes': (
+        lambda i: (i.checkpoint('two.pth', fewer_classes), i.predict('two.pth')),
+        r'two.pth: does not fit the config in 1 of',
+    ),
+    'predict: text': (
+        lambda i: (i.text('text.pth', 'hello'), i.predict('text.pth')),
+        r'text.pth: cannot be read \(.*\); expected a whole file',
+    ),
+    'predict: no folder': (
+        lambda i: i.predict(images='gone'),
+        r'gone: no such folder; expected a folder of images',
+    ),
+    'predict: into the images': (
+        lambda i: i.predict(out='data/images/out'),
+        r'--out: data/images/out lies in the folder of images; expected another place',
+    ),
+    'splits: no number': (
+        lambda i: i.split('--list', 'names.txt'),
+        r'-n: missing; expected one or more numbers',
+    ),
+    'splits: too many': (
+        lambda i: i.split('--list', 'names.txt', '-n', 4),
+        r'number of labelled images: 4; expected 1 to 3',
+    ),
+    'splits: none': (
+        lambda i: i.split('--list', 'names.txt', '-n', 0),
+        r'number of labelled images: 0; expected 1 to 3',
+    ),
+    'splits: no list': (
+        lambda i: i.split('--list', 'gone.txt', '-n', 1),
+        r'gone.txt: no such file; expected a text file',
+    ),
+    'splits: no folder': (
+        lambda i: i.split('--images', 'gone', '-n', 1),
+        r'gone: no such folder; expected a folder of images',
+    ),
+}
+TABLE = {**CONFIGS, **LISTS, **FILES, **CHECKPOINTS}
+
+
+def test_the_table_is_long():
+    assert len(TABLE) >= 40
+
+
+@pytest.mark.parametrize('name', TABLE)
+def test_one_line_and_an_exit_code(name, cct, trained, capfd):
+    spoil, expected = TABLE[name]
+    kept = cct.folder / 'work' / 'iter_1.pth'
+    kept.parent.mkdir()
+    kept.write_bytes(b'an earlier checkpoint')
+    inputs = Inputs(cct, trained)
+    spoil(inputs)
+    assert cct.tool(*inputs.arguments) != 0
+    out, err = capfd.readouterr()
+    assert 'Traceback' not in out + err
+    (line,) = [line for line in err.splitlines() if line.startswith('error: ')]
+    assert re.search(expected, line), line
+    assert kept.read_bytes() == b'an earlier checkpoint'
+
+
+def test_as_a_process(cct, trained):
+    spoil, expected = TABLE['label id']
+    spoil(Inputs(cct, trained))
+    done = subprocess.run(
+        [sys.executable, str(cct.tools / 'train.py'), 'tiny.py', '--work-dir', 'work'],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert re.search(expected, done.stderr.splitlines()[-1])
+    assert 'Traceback' not in done.stderr + done.stdout
+
+
+def test_a_bad_test_set_is_a_warning_while_training(cct, capfd):
+    cct.config.log_level = 'WARNING'
+    cct.config.test_dataloader.dataset.image_dir = 'gone'
+    cct.write()
+    cct.train(options={'train_cfg.max_iters': 1})
+    out, err = capfd.readouterr()
+    assert 'the training goes on, but tools/test.py will stop: ' in out + err
+    assert (cct.folder / 'work/iter_1.pth').is_file()

@@ -1,0 +1,222 @@
+"""Kills, damaged files and moved ends: a resumed training is the one never interrupted."""
+
+import multiprocessing
+import os
+import signal
+import time
+
+import pytest
+import torch
+from mmengine.fileio import get_file_backend
+
+from mmseg_cct import checkpoints
+from mmseg_cct.checkpoints import find_resumable, read_checkpoint
+from mmseg_cct.errors import UserError
+
+MAX_ITERS = 6  # the config's
+LOSSES = ('loss', 'decode.loss_ce', 'aux.loss', 'aux.consistency', 'lr')
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    lines = []
+    monkeypatch.setattr(checkpoints, 'print_log', lambda line, **kwargs: lines.append(line))
+    return lines
+
+
+def assert_same_curve(logged, expected):
+    assert logged.keys() == expected.keys()
+    for iteration, lines in logged.items():
+        for line in lines:
+            for key in LOSSES:
+                assert line[key] == pytest.approx(expected[iteration][0][key], rel=1e-5), iteration
+
+
+def assert_same_weights(one, other):
+    for name, weight in other.items():
+        torch.testing.assert_close(one[name], weight, rtol=1e-5, atol=1e-6)
+
+
+def test_killed_twice_and_resumed_is_the_uninterrupted_run(cct, trained):
+    """`benchmarks/kill_and_resume.py` does it ten times, with whole processes."""
+    context = multiprocessing.get_context('fork')  # quick: everything is imported
+    for after in (1, 4):  # iterations that are logged before the kill
+        process = context.Process(
+            target=cct.train, kwargs=dict(resume='auto', options={'train_cfg.max_iters': MAX_ITERS})
+        )
+        process.start()
+        while process.is_alive() and len(cct.scalars(cct.folder / 'work')) < after:
+            time.sleep(0.005)
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+        for path in (cct.folder / 'work').glob('iter_*.pth'):
+            read_checkpoint(str(path))
+    cct.train(resume='auto')
+    assert_same_curve(cct.scalars(cct.folder / 'work'), trained.logged)
+    last = cct.folder / 'work' / f'iter_{MAX_ITERS}.pth'
+    assert_same_weights(cct.load(last)['state_dict'], cct.load(trained.checkpoint)['state_dict'])
+
+
+def test_checkpoints_load_with_weights_only(trained):
+    content = trained.load(trained.checkpoint)
+    assert {'meta', 'state_dict', 'optimizer', 'param_schedulers', 'message_hub'} <= content.keys()
+
+
+class TestFindResumable:
+    @pytest.fixture
+    def work_dir(self, tmp_path):
+        for number in (2, 4, 10):
+            torch.save({'state_dict': {'a': torch.zeros(9)}}, tmp_path / f'iter_{number}.pth')
+        (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'iter_10.pth'))
+        return tmp_path
+
+    def test_the_named_one(self, work_dir, messages):
+        assert find_resumable(str(work_dir)) == str(work_dir / 'iter_10.pth')
+        assert messages == []
+
+    def test_a_truncated_one_gives_way_to_the_one_before(self, work_dir, messages):
+        path = work_dir / 'iter_10.pth'
+        path.write_bytes(path.read_bytes()[:-30])
+        assert find_resumable(str(work_dir)) == str(work_dir / 'iter_4.pth')
+        (message,) = messages
+        assert message.startswith(f'{path}: not a whole checkpoint, {path.stat().st_size} bytes')
+        assert message.endswith('trying the checkpoint before it')
+
+    def test_a_changed_byte_is_noticed(self, work_dir, messages):
+        path = work_dir / 'iter_10.pth'
+        data = bytearray(path.read_bytes())
+        data[data.index(bytes(36)) + 5] ^= 1  # in the nine zeros
+        path.write_bytes(data)
+        assert find_resumable(str(work_dir)) == str(work_dir / 'iter_4.pth')
+        assert 'is damaged' in messages[0]
+
+    def test_several_damaged_ones(self, work_dir, messages):
+        (work_dir / 'iter_10.pth').write_bytes(b'')
+        (work_dir / 'iter_4.pth').write_text('text')
+        assert find_resumable(str(work_dir)) == str(work_dir / 'iter_2.pth')
+        assert len(messages) == 2
+
+    def test_none_left(self, work_dir, messages):
+        for number in (2, 4, 10):
+            (work_dir / f'iter_{number}.pth').write_bytes(b'')
+        assert find_resumable(str(work_dir)) is None
+        assert find_resumable(str(work_dir / 'nowhere')) is None
+
+    @pytest.mark.parametrize('text', ['', None])
+    def test_a_list_that_a_kill_has_emptied(self, work_dir, text):
+        (work_dir / 'last_checkpoint').unlink()
+        if text is not None:
+            (work_dir / 'last_checkpoint').write_text(text)
+        assert find_resumable(str(work_dir)) == str(work_dir / 'iter_10.pth')
+
+    def test_higher_numbers_of_an_earlier_training_do_not_count(self, work_dir, messages):
+        (work_dir / 'last_checkpoint').write_text(str(work_dir / 'iter_4.pth'))
+        (work_dir / 'iter_4.pth').write_bytes(b'')
+        assert find_resumable(str(work_dir)) == str(work_dir / 'iter_2.pth')
+
+    def test_a_moved_work_dir(self, work_dir, tmp_path_factory):
+        moved = tmp_path_factory.mktemp('moved') / 'work'
+        work_dir.rename(moved)
+        assert find_resumable(str(moved)) == str(moved / 'iter_10.pth')
+
+
+def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    backend = get_file_backend(backend_args=dict(backend='atomic_local'))
+    path = tmp_path / 'new' / 'iter_2.pth'
+    backend.put(b'whole', str(path))
+    assert path.read_bytes() == b'whole'
+    assert list(path.parent.iterdir()) == [path]
+
+    def kill(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, 'fsync', kill)
+    with pytest.raises(KeyboardInterrupt):
+        backend.put(b'half', str(path))
+    assert path.read_bytes() == b'whole'
+
+
+def test_the_old_checkpoint_goes_only_after_the_new_one_is_there(cct, monkeypatch):
+    real, present = checkpoints.AtomicLocalBackend.put, []
+
+    def put(self, data, path):
+        present.append(sorted(p.name for p in (cct.folder / 'work').glob('*iter_*.pth')))
+        real(self, data, path)
+
+    monkeypatch.setattr(checkpoints.AtomicLocalBackend, 'put', put)
+    cct.train(
+        options={
+            'default_hooks.checkpoint.max_keep_ckpts': 1,
+            'default_hooks.checkpoint.interval': 1,
+            'train_cfg.max_iters': 3,
+        }
+    )
+    assert present == [[], ['iter_1.pth'], ['iter_2.pth']]
+    assert [p.name for p in (cct.folder / 'work').glob('iter_*.pth')] == ['iter_3.pth']
+
+
+def test_a_schedule_follows_its_new_end(cct, trained):
+    """A finished training that is made longer: the rate is that of the longer one, not zero."""
+    cct.train(options={'train_cfg.max_iters': 9})
+    expected = cct.scalars(cct.folder / 'work')
+    cct.train('longer', resume=str(trained.checkpoint), options={'train_cfg.max_iters': 9})
+    logged = cct.scalars(cct.folder / 'longer')
+    assert list(logged) == [7, 8, 9]
+    for iteration in logged:
+        rate = 0.05 * (1 - (iteration - 1) / 8) ** 0.9
+        assert logged[iteration][0]['lr'] == pytest.approx(rate)
+        assert expected[iteration][0]['lr'] == pytest.approx(rate)
+
+
+def test_a_schedule_with_groups_and_warm_up_follows_its_new_end(cct):
+    cct.config.optim_wrapper.paramwise_cfg = dict(custom_keys={'backbone': dict(lr_mult=0.1)})
+    cct.config.param_scheduler = [
+        dict(type='LinearLR', start_factor=0.1, by_epoch=False, begin=0, end=2),
+        dict(type='PolyLR', power=0.9, by_epoch=False, begin=2, end=MAX_ITERS),
+    ]
+    cct.write()
+    cct.train('longer', options={'train_cfg.max_iters': 9})
+    cct.train(options={'train_cfg.max_iters': 4})
+    cct.train(options={'train_cfg.max_iters': 9}, resume='auto')
+    longer, resumed = cct.scalars(cct.folder / 'longer'), cct.scalars(cct.folder / 'work')
+    for iteration in range(5, 10):
+        assert resumed[iteration][-1]['lr'] == pytest.approx(longer[iteration][0]['lr'])
+    last = [
+        cct.load(cct.folder / name / 'iter_9.pth')['optimizer']['param_groups']
+        for name in ('longer', 'work')
+    ]
+    assert [g['lr'] for g in last[1]] == pytest.approx([g['lr'] for g in last[0]])
+
+
+def test_a_validation_that_was_cut_short_is_run_again(cct, monkeypatch):
+    options = {'train_cfg.val_interval': 2, 'default_hooks.checkpoint.save_best': 'mIoU'}
+    cct.train('whole', options=options)
+    from mmengine.runner import ValLoop
+
+    def kill(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(ValLoop, 'run', kill)
+        cct.train(options=options)
+    assert not list((cct.folder / 'work').glob('best_*'))
+    cct.train(options=options, resume='auto')
+    best = [
+        sorted(p.name for p in (cct.folder / name).glob('best_*')) for name in ('whole', 'work')
+    ]
+    assert len(best[0]) == 1 and best[1] == best[0]
+
+
+def test_weights_alone_are_nothing_to_resume_from(cct, trained):
+    content = trained.load(trained.checkpoint)
+    torch.save({'state_dict': content['state_dict']}, cct.folder / 'weights.pth')
+    with pytest.raises(UserError, match=r'^--resume: .*weights.pth has no meta, optim'):
+        cct.train(resume=str(cct.folder / 'weights.pth'))
+
+
+def test_a_checkpoint_of_another_model_is_refused(cct, trained):
+    cct.config.model.auxiliary_head.perturbations.pop('FeatureDrop')
+    cct.write()
+    with pytest.raises(UserError, match=r'iter_6.pth: does not fit .*\(7, 3, 6\), expected \(6'):
+        cct.train(resume=str(trained.checkpoint))

@@ -1,0 +1,158 @@
+"""Mixed precision, accumulation, EMA, compilation and activation checkpointing, each stepped."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+
+from mmseg_cct.errors import UserError
+
+ITERATIONS = {'train_cfg.max_iters': 2}
+
+
+@HOOKS.register_module(force=True)
+class GradientHook(Hook):
+    """Keeps the gradients of each iteration, which the optimizer's zero_grad drops."""
+
+    seen: list = []
+
+    def before_train(self, runner):
+        self.seen.clear()
+        optimizer = runner.optim_wrapper.optimizer
+        optimizer.register_step_pre_hook(
+            lambda *_: self.seen.append(
+                {
+                    name: p.grad.clone()
+                    for name, p in runner.model.named_parameters()
+                    if p.grad is not None
+                }
+            )
+        )
+
+
+def assert_close(one, other, **tolerance):
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        torch.testing.assert_close(
+            value, other[name], **tolerance, msg=lambda m, n=name: f'{n}: {m}'
+        )
+
+
+def watched(cct):
+    cct.config.custom_hooks.append(dict(type='GradientHook'))
+    cct.write()
+    return cct
+
+
+def test_bfloat16_on_the_cpu_is_near_float32(cct, trained, monkeypatch):
+    monkeypatch.setattr('mmseg_cct.launch.get_device', lambda: 'cpu')
+    cct.train(amp=True)
+    logged = cct.scalars(cct.folder / 'work')
+    first, expected = logged[1][0]['loss'], trained.logged[1][0]['loss']
+    assert first == pytest.approx(expected, rel=0.02) and first != expected
+    assert len(logged) == 6 and all(line['loss'] < 100 for (line,) in logged.values())
+    assert all(
+        value.dtype is not torch.bfloat16
+        for value in cct.load(cct.folder / 'work/iter_6.pth')['state_dict'].values()
+    )
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU: float16 with a scaler')
+@pytest.mark.parametrize('dtype', ['float16', 'bfloat16'])
+def test_half_precision_on_a_gpu(cct, dtype):
+    cct.train(amp=True, options={'optim_wrapper.dtype': dtype})
+    content = cct.load(cct.folder / 'work/iter_6.pth')
+    assert content['optimizer']['loss_scaler']['scale'] > 0
+    assert all(value.isfinite().all() for value in content['state_dict'].values())
+
+
+def test_accumulation_steps_on_the_mean_of_its_batches(cct):
+    """Without BatchNorm and a step in between, two batches give the mean of their gradients."""
+    watched(cct).train(options={**ITERATIONS, 'optim_wrapper.accumulative_counts': 2})
+    (accumulated,) = GradientHook.seen
+    cct.train(
+        'one_by_one',
+        options={
+            **ITERATIONS,
+            'optim_wrapper.optimizer.lr': 0.0,
+            'optim_wrapper.optimizer.weight_decay': 0.0,
+        },
+    )
+    first, second = GradientHook.seen
+    mean = {name: (first[name] + second[name]) / 2 for name in first}
+    assert_close(accumulated, mean, rtol=1e-4, atol=1e-6)
+
+
+def test_ema_is_the_running_mean_and_what_is_validated(cct):
+    cct.config.custom_hooks.append(dict(type='EMAHook', momentum=0.25))
+    cct.write()
+    cct.train(
+        options={
+            'train_cfg.max_iters': 4,
+            'train_cfg.val_interval': 4,
+            'default_hooks.checkpoint.interval': 1,
+        }
+    )
+    contents = [cct.load(cct.folder / f'work/iter_{i}.pth') for i in range(1, 5)]
+    name = 'decode_head.conv_seg.weight'
+    # mmengine stores the mean as state_dict, and the trained weights in its place
+    averages = [content['state_dict'][name] for content in contents]
+    weights = [content['ema_state_dict'][f'module.{name}'] for content in contents]
+    assert not torch.equal(averages[3], weights[3])
+    for step in range(1, 4):
+        expected = 0.75 * averages[step - 1] + 0.25 * weights[step]
+        torch.testing.assert_close(averages[step], expected, rtol=1e-5, atol=1e-7)
+    # a resumed training goes on with both
+    cct.train(
+        'again',
+        resume=str(cct.folder / 'work/iter_6.pth'),
+        options={'train_cfg.max_iters': 4, 'train_cfg.val_interval': 4},
+    )
+    again = cct.load(cct.folder / 'again/iter_4.pth')
+    torch.testing.assert_close(again['state_dict'][name], averages[3], rtol=1e-5, atol=1e-7)
+
+
+def test_activation_checkpointing_changes_nothing(cct):
+    watched(cct).train(options={'train_cfg.max_iters': 1})
+    (plain,) = GradientHook.seen
+    cct.train('work2', options={'train_cfg.max_iters': 1, 'model.backbone.with_cp': True})
+    (checkpointed,) = GradientHook.seen
+    assert_close(checkpointed, plain, rtol=1e-4, atol=1e-6)
+
+
+def test_compiled_backbone_and_neck_train_the_same(cct, trained):
+    """In a process of its own: this one has torch's compiler turned off."""
+    cct.config.custom_hooks.append(dict(type='CompileHook', backend='aot_eager'))
+    cct.write()
+    env = {**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONWARNINGS': 'ignore'}
+    env.pop('TORCHDYNAMO_DISABLE', None)
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(cct.tools / 'train.py'),
+            str(cct.file),
+            '--work-dir',
+            'work',
+            '--cfg-options',
+            'default_hooks.checkpoint.interval=6',
+        ],
+        env={**env, 'PYTHONPATH': str(cct.tools.parent)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    for iteration, (line,) in cct.scalars(cct.folder / 'work').items():
+        assert line['loss'] == pytest.approx(trained.logged[iteration][0]['loss'], rel=1e-4)
+    compiled = cct.load(cct.folder / 'work/iter_6.pth')['state_dict']
+    assert compiled.keys() == cct.load(trained.checkpoint)['state_dict'].keys()
+
+
+def test_compile_hook_names_an_unknown_module(cct):
+    cct.config.custom_hooks.append(dict(type='CompileHook', modules=['backbon']))
+    cct.write()
+    with pytest.raises(UserError, match=r"no module 'backbon'; expected names such as .*backbone"):
+        cct.train(options=ITERATIONS)
