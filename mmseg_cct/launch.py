@@ -249,10 +249,11 @@ def _check_domains(config: Config) -> None:
                     f'{key}.dataset.domains.{name}: no such domain in the model; expected one of '
                     f'{", ".join(known)}'
                 )
-        own_size = loader.get('sampler', {}).get('batch_size', loader.get('batch_size'))
-        if own_size != loader.get('batch_size'):
+        batch_size = loader.get('batch_size')
+        own_size = loader.get('sampler', {}).get('batch_size', batch_size)
+        if own_size != batch_size:
             raise UserError(
-                f'{key}.sampler.batch_size={own_size}: expected {loader.batch_size}, as in {key}'
+                f'{key}.sampler.batch_size={own_size}: expected {batch_size}, as in {key}'
             )
 
 

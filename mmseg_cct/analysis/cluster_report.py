@@ -20,10 +20,11 @@ from mmseg.registry import DATASETS, MODELS
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from mmseg_cct.checkpoints import require_checkpoint
 from mmseg_cct.datasets.splits import find_images
 from mmseg_cct.errors import UserError
 from mmseg_cct.inference import load_model
-from mmseg_cct.launch import load_config, require_checkpoint
+from mmseg_cct.launch import load_config
 from mmseg_cct.pretrained import fetch_pretrained_weights
 
 from .cluster_assumption import (

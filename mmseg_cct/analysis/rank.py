@@ -26,12 +26,12 @@ from mmseg.registry import DATASETS
 from torch import Tensor
 from tqdm import tqdm
 
-from mmseg_cct.checkpoints import read_checkpoint
+from mmseg_cct.checkpoints import read_checkpoint, require_checkpoint
 from mmseg_cct.datasets.splits import find_images, resolve_list
 from mmseg_cct.errors import UserError
 from mmseg_cct.files import write_whole
 from mmseg_cct.inference import load_model
-from mmseg_cct.launch import load_config, require_checkpoint
+from mmseg_cct.launch import load_config
 from mmseg_cct.models import PerturbedDecoderBank
 
 _THUMBNAIL = 320  # longer side, in pixels, of a picture on the contact sheet
@@ -120,7 +120,7 @@ def rank_images(
         scored.pictures = _pictures(data['inputs'], labels, maps, model.dataset_meta['palette'])
         if len(best) > top:
             heapq.heappop(best).pictures = ()
-    ranked.sort(key=lambda image: (-image.score, image.name))
+    ranked.sort(reverse=True)  # as the heap: of equal scores the same ones come first
     write_whole(Path(out) / 'ranking.csv', _csv(ranked))
     if ranked:
         write_whole(Path(out) / 'contact_sheet.png', _contact_sheet(ranked[:top]))

@@ -222,8 +222,8 @@ def test_files_of_an_old_numpy_need_no_unsafe_loader(tmp_path, capsys):
 
 @pytest.mark.parametrize(('content', 'match'), [
     (dict(state_dict={'features.0.weight': torch.zeros(1)}), r'named features; expected encoder'),
-    (dict(state_dict={}), r'named nothing; expected encoder'),
-    ([1, 2], r'holds a list, expected a dict'),
+    (dict(state_dict={}), r'holds no weights; expected a checkpoint'),
+    ([1, 2], r'holds no weights; expected a checkpoint'),
 ])
 def test_other_files_are_refused(tmp_path, content, match):
     torch.save(content, tmp_path / 'in.pth')

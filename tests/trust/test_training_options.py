@@ -57,7 +57,7 @@ def test_bfloat16_on_the_cpu_is_near_float32(cct, trained, monkeypatch):
     assert len(logged) == 6 and all(line['loss'] < 100 for (line,) in logged.values())
     assert all(
         value.dtype is not torch.bfloat16
-        for value in cct.load(cct.folder / 'work/iter_6.pth')['state_dict'].values()
+        for value in cct.load(cct.folder / 'work/iter_2.pth')['state_dict'].values()
     )
 
 
@@ -65,7 +65,7 @@ def test_bfloat16_on_the_cpu_is_near_float32(cct, trained, monkeypatch):
 @pytest.mark.parametrize('dtype', ['float16', 'bfloat16'])
 def test_half_precision_on_a_gpu(cct, dtype):
     cct.train(amp=True, options={'optim_wrapper.dtype': dtype})
-    content = cct.load(cct.folder / 'work/iter_6.pth')
+    content = cct.load(cct.folder / 'work/iter_2.pth')
     assert content['optimizer']['loss_scaler']['scale'] > 0
     assert all(value.isfinite().all() for value in content['state_dict'].values())
 
@@ -109,7 +109,7 @@ def test_ema_is_the_running_mean_and_what_is_validated(cct):
     # a resumed training goes on with both
     cct.train(
         'again',
-        resume=str(cct.folder / 'work/iter_6.pth'),
+        resume=str(cct.folder / 'work/iter_2.pth'),
         options={'train_cfg.max_iters': 4, 'train_cfg.val_interval': 4},
     )
     again = cct.load(cct.folder / 'again/iter_4.pth')
@@ -147,7 +147,7 @@ def test_compiled_backbone_and_neck_train_the_same(cct, trained):
     assert done.returncode == 0, done.stderr[-3000:]
     for iteration, (line,) in cct.scalars(cct.folder / 'work').items():
         assert line['loss'] == pytest.approx(trained.logged[iteration][0]['loss'], rel=1e-4)
-    compiled = cct.load(cct.folder / 'work/iter_6.pth')['state_dict']
+    compiled = cct.load(cct.folder / 'work/iter_2.pth')['state_dict']
     assert compiled.keys() == cct.load(trained.checkpoint)['state_dict'].keys()
 
 
