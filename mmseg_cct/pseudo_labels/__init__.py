@@ -1,0 +1,1 @@
+"""From image-level labels to pseudo labels: class activation maps, thresholds, dense CRF."""
