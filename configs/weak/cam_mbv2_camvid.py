@@ -62,3 +62,27 @@ max_iters = 150
 train_cfg = dict(max_iters=max_iters, val_interval=150)
 param_scheduler = dict(end=max_iters)
 default_hooks = dict(checkpoint=dict(interval=150))
+
+pseudo_labels = dict(
+    # the images to label, and the classes in each
+    images=dict(
+        type='MultiLabelDataset',
+        ann_file='work_dirs/weak_labels/50_unlabeled.json',
+        data_prefix='data/camvid/images/train'),
+    # names and colours of the label ids; its masks are read for the report alone
+    segmentation=dict(
+        type='CamVidDataset',
+        data_root='data/camvid',
+        data_prefix=dict(img_path='images/train', seg_map_path='masks/train')),
+    background=None,  # CamVid has no such class: low scores are ignored
+    input_size=image_size,
+    scales=(0.5, 1.0, 1.5, 2.0),
+    thresholds=dict(background=0.05, foreground=0.30),
+    crf=dict(
+        gaussian_sxy=3,
+        gaussian_compat=3,
+        bilateral_sxy=50,
+        bilateral_srgb=5,
+        bilateral_compat=10,
+        iterations=10,
+        gt_prob=0.7))

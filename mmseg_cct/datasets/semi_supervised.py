@@ -59,7 +59,8 @@ class SemiSegDataset(Dataset):
 
     Augmentation runs under the seeds of the draw: the same draw gives the same tensors in every
     worker, at any number of workers, and after a resume. The masks of unlabelled images are never
-    read: their paths are dropped as soon as the set is built.
+    read: their paths are dropped as soon as the set is built. What they may carry are pseudo
+    labels (`LoadPseudoLabels`, `PackPseudoLabels`).
 
     Args:
         labeled: The labelled set, a `BaseSegDataset` or its config. In a config, ``ann_file`` is

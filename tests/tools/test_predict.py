@@ -75,9 +75,9 @@ def test_a_second_run_does_only_what_is_missing(trained, photos, tmp_path):
 def test_a_run_stopped_between_the_files_of_an_image_does_that_image_again(
     trained, photos, tmp_path, monkeypatch
 ):
-    import mmseg_cct.inference as inference
+    from mmseg_cct import image_files
 
-    real, calls = inference._replace, []
+    real, calls = image_files.replace_file, []
 
     def stop_at_third(path, data):  # the record, a mask, then its overlay
         calls.append(path)
@@ -85,7 +85,7 @@ def test_a_run_stopped_between_the_files_of_an_image_does_that_image_again(
             raise KeyboardInterrupt
         real(path, data)
 
-    monkeypatch.setattr(inference, '_replace', stop_at_third)
+    monkeypatch.setattr(image_files, 'replace_file', stop_at_third)
     with pytest.raises(KeyboardInterrupt):
         predict(trained, photos, tmp_path / 'out')
     monkeypatch.undo()
