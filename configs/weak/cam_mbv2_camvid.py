@@ -77,6 +77,7 @@ pseudo_labels = dict(
     background=None,  # CamVid has no such class: low scores are ignored
     input_size=image_size,
     scales=(0.5, 1.0, 1.5, 2.0),
+    # the paper's; these and the CRF's below are the defaults
     thresholds=dict(background=0.05, foreground=0.30),
     crf=dict(
         gaussian_sxy=3,

@@ -1,5 +1,5 @@
 # CCT on CamVid with pseudo labels for its 317 unlabelled images (docs/weak_labels.md). The encoder
-# starts from the classifier: give its checkpoint as model.backbone.init_cfg.checkpoint.
+# starts from the classifier: another checkpoint is model.backbone.init_cfg.checkpoint.
 _base_ = '../cct/cct_mbv2_camvid_50.py'
 
 image_dir = 'data/camvid/images/train'
@@ -7,8 +7,7 @@ label_dir = 'work_dirs/pseudo_labels/camvid_50/labels'
 
 model = dict(
     backbone=dict(
-        init_cfg=dict(
-            checkpoint='work_dirs/cam_mbv2_camvid/iter_150.pth', prefix='backbone.')),
+        init_cfg=dict(checkpoint='work_dirs/cam_mbv2_camvid/iter_150.pth', prefix='backbone.')),
     auxiliary_head=dict(loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4)))
 
 unlabeled_pipeline = [

@@ -281,8 +281,11 @@ def plot_pictures(
     if not any(picture is not None for picture in rows['truth']):
         del rows['truth']
 
-    side = 2.0
-    figure = Figure(figsize=(side * len(images) + 0.4, side * len(rows) + 0.8))
+    width = 2.0
+    height, legend = width * rows['image'][0].shape[0] / rows['image'][0].shape[1], 0.3
+    figure = Figure(
+        figsize=(width * len(images) + 0.3, height * len(rows) + legend), layout='constrained'
+    )
     grid = figure.subplots(len(rows), len(images), squeeze=False)
     for line, (name, pictures) in zip(grid, rows.items()):
         line[0].set_ylabel(name, fontsize=9)
@@ -295,8 +298,10 @@ def plot_pictures(
         Patch(color=np.array(colour) / 255, label=name)
         for name, colour in zip(settings.classes, settings.palette)
     ]
-    figure.legend(handles=handles, loc='lower center', ncols=11, fontsize=8, frameon=False)
-    figure.subplots_adjust(left=0.03, right=0.995, top=0.99, bottom=0.07, wspace=0.03, hspace=0.03)
+    figure.legend(
+        handles=handles, loc='outside lower center', ncols=2 * len(images), fontsize=7,
+        frameon=False,
+    )  # fmt: skip
     return figure
 
 
