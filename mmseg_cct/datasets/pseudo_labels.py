@@ -15,15 +15,17 @@ from torch.nn.functional import pad
 
 from mmseg_cct.errors import UserError
 
-FIELD = 'pseudo_seg_map'
+# The key of a mask: MMSeg's, mmcv's and other transforms move what is there with the image.
+FIELD = 'gt_seg_map'
 
 
 @TRANSFORMS.register_module()
 class LoadPseudoLabels(BaseTransform):
     """Loads the pseudo labels of an image, which then move with it through every augmentation.
 
-    They are in `seg_fields`, so MMSeg's geometric transforms resize (to the nearest), crop, flip,
-    rotate and pad them (with 255) as they do with a mask. `PackPseudoLabels` passes them on.
+    Inside the pipeline they take the place of the mask that an unlabelled image does not have:
+    every transform resizes (to the nearest), crops, flips, rotates and pads them (with 255) as it
+    would a mask. `PackPseudoLabels` at the end makes them `pseudo_sem_seg` of the sample.
 
     Args:
         image_dir: Folder of the images.
@@ -62,7 +64,7 @@ class LoadPseudoLabels(BaseTransform):
             results: Holds `img_path`, and `ori_shape` where the image is loaded.
 
         Returns:
-            The same with `pseudo_seg_map`, `(H, W)` uint8, named in `seg_fields`.
+            The same with `gt_seg_map`, `(H, W)` uint8, named in `seg_fields`.
 
         Raises:
             UserError: If the file cannot be read, or is of another size than the image.
@@ -103,8 +105,8 @@ class PackPseudoLabels(PackSegInputs):
             raise UserError(
                 'unlabeled.pipeline: PackPseudoLabels without LoadPseudoLabels; expected both'
             )
+        labels = from_numpy(results.pop(FIELD).astype(np.int64))
         packed = super().transform(results)
-        labels = from_numpy(results[FIELD].astype(np.int64))
         packed['data_samples'].pseudo_sem_seg = PixelData(data=labels[None])
         return packed
 

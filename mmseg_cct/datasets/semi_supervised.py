@@ -156,8 +156,12 @@ class SemiSegDataset(Dataset):
         sample = item['data_samples']
         if ('gt_sem_seg' in sample) != (branch == 'labeled'):
             state = 'no ground truth' if branch == 'labeled' else 'a ground truth'
-            wanted = 'LoadAnnotations' if branch == 'labeled' else 'no loading of masks'
-            raise UserError(f'{branch}.pipeline: gives {state}; expected {wanted} in it')
+            wanted = (
+                'LoadAnnotations in it'
+                if branch == 'labeled'
+                else 'no loading of masks in it, and PackPseudoLabels after LoadPseudoLabels'
+            )
+            raise UserError(f'{branch}.pipeline: gives {state}; expected {wanted}')
         sample.set_metainfo({'classes': self.classes})
         return item
 
