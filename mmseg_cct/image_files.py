@@ -36,7 +36,7 @@ def write_png(path: Path, image: Image.Image, palette: np.ndarray | None = None)
     Args:
         path: The file.
         image: The image; of mode L where there is a palette.
-        palette: `(C, 3)` uint8, RGB; makes it a palette PNG.
+        palette: `(C, 3)` uint8, RGB; makes it a palette PNG, whose values are to be below C.
     """
     if palette is not None:
         image.putpalette(palette.tobytes())

@@ -260,8 +260,7 @@ def plot_pictures(
         The figure, with the colours of the classes below; ignored pixels are white, in the maps a
         pixel is as bright as its highest score.
     """
-    colours = np.full((256, 3), 255, np.uint8)
-    colours[: len(settings.palette)] = settings.palette
+    colours = settings.colours
     rows: dict[str, list[np.ndarray | None]] = {}
     for image in images:
         pixels = read_image(image.path)

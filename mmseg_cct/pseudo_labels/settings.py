@@ -65,6 +65,16 @@ class PseudoLabelSettings:
     crf: DenseCRF
     segmentation: Any
 
+    @property
+    def colours(self) -> np.ndarray:
+        """`(256, 3)` uint8, RGB: the colour of every byte, white where it is no label.
+
+        A PNG with a shorter palette has fewer bits a pixel, and 255 would not be 255 in it.
+        """
+        colours = np.full((256, 3), 255, np.uint8)
+        colours[: len(self.palette)] = self.palette
+        return colours
+
     def origin(self, checkpoint: str, with_crf: bool) -> dict[str, Any]:
         """Describes what the labels of a folder are made with.
 

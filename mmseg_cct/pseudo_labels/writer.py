@@ -61,7 +61,7 @@ class LabelTask:
         background: Label id of the background, or None.
         thresholds: θ_bg and θ_fg.
         crf: The CRF, or None.
-        palette: `(C, 3)` uint8, RGB.
+        colours: `(256, 3)` uint8, RGB.
         out: The output folder.
     """
 
@@ -72,7 +72,7 @@ class LabelTask:
     background: int | None
     thresholds: Thresholds
     crf: DenseCRF | None
-    palette: np.ndarray
+    colours: np.ndarray
     out: str
 
     def write(self) -> None:
@@ -86,7 +86,7 @@ class LabelTask:
 
     def _write(self, folder: str, labels: np.ndarray) -> None:
         path = Path(self.out, folder, f'{self.name}.png')
-        write_png(path, Image.fromarray(labels), self.palette)
+        write_png(path, Image.fromarray(labels), self.colours)
 
 
 def write_pseudo_labels(
@@ -221,7 +221,7 @@ def label_tasks(
             background=settings.background,
             thresholds=settings.thresholds,
             crf=settings.crf if with_crf else None,
-            palette=settings.palette,
+            colours=settings.colours,
             out=out,
         )
 

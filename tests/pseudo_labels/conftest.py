@@ -27,10 +27,12 @@ model = dict(
     head=dict(type='MultiLabelLinearClsHead', in_channels=8, num_classes=2))
 pseudo_labels = dict(
     images=dict(
-        type='MultiLabelDataset', ann_file='ROOT/labels.json', data_prefix='ROOT/images'),
+        type='MultiLabelDataset', ann_file='ROOT/labels.json', data_prefix='ROOT/images',
+        serialize_data=False),  # its garbage collection would take most of the tests' time
     segmentation=dict(
         type='BaseSegDataset', metainfo=dict(classes=CLASSES, palette=PALETTE),
-        data_root='ROOT', data_prefix=dict(img_path='images', seg_map_path='masks')),
+        data_root='ROOT', data_prefix=dict(img_path='images', seg_map_path='masks'),
+        serialize_data=False),
     background='ground',
     scales=(0.5, 1.0))
 """
