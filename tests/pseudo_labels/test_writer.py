@@ -39,18 +39,6 @@ def test_writes_what_thresholds_make_of_the_maps(weak):
     assert not Path(weak.out, 'before_crf').exists()
 
 
-def test_writes_both_kinds_with_a_crf_in_worker_processes(weak):
-    pytest.importorskip('pydensecrf', reason='the CRF is its (extra `weak`)')
-    assert make(weak, with_crf=True, workers=1).written == 4
-    here = make_pseudo_labels(
-        weak.load(), weak.checkpoint, f'{weak.out}_here', workers=0, num_pictures=0)
-    assert here.written == 4
-    for name in weak.names:
-        for folder in ('labels', 'before_crf'):
-            other = Path(f'{weak.out}_here', folder, f'{name}.png')
-            assert Path(weak.out, folder, f'{name}.png').read_bytes() == other.read_bytes()
-
-
 def test_the_size_of_a_batch_does_not_matter(weak):
     make(weak, batch_size=1)
     single = {name: labels_of(weak, name) for name in weak.names}
