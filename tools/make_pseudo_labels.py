@@ -44,8 +44,8 @@ def parse_args() -> argparse.Namespace:
         '--workers',
         type=_at_least(0),
         default=os.cpu_count(),
-        help='processes that run the CRF while this one computes maps; 0: none but this one '
-        '(default: one for each core, here %(default)s)',
+        help='processes that run the CRF, and without a GPU the classifier too; 0: none but this '
+        'one (default: one for each core, here %(default)s)',
     )
     parser.add_argument(
         '--batch-size', type=_at_least(1), default=8, help='images in the classifier (default: 8)'

@@ -34,7 +34,7 @@ def make_pseudo_labels(
         checkpoint: The classifier's weights.
         out: The output folder.
         with_crf: Whether a dense CRF refines the labels.
-        workers: Number of processes that run it; 0 runs it in this one.
+        workers: Number of processes beside this one; 0 does all the work in this one.
         batch_size: Images that go through the classifier together.
         num_pictures: Images in the report's grid.
         device: Where the classifier computes.

@@ -1,4 +1,7 @@
-"""Writes the pseudo labels of a set of images: maps in this process, the CRF in others.
+"""Writes the pseudo labels of a set of images with several processes.
+
+With the classifier on a GPU this process computes the maps, and the workers run the CRF meanwhile.
+On a CPU the maps cost as much as the CRF, so every worker does both for the images it gets.
 
 Written are, below the output folder, ``labels/NAME.png`` and, where a CRF refines them,
 ``before_crf/NAME.png``: palette PNGs of label ids, 255 where a pixel has none.
@@ -7,10 +10,11 @@ Written are, below the output folder, ``labels/NAME.png`` and, where a CRF refin
 import json
 import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +33,7 @@ from mmseg_cct.pseudo_labels.thresholds import Thresholds, labels_from_maps
 
 RECORD = 'pseudo_labels.json'
 LABELS, BEFORE_CRF = 'labels', 'before_crf'
-QUEUED_PER_WORKER = 3  # images whose maps wait for the CRF: enough to never let a worker wait
+QUEUED_PER_WORKER = 3  # pieces of work that wait: enough to never let a worker wait
 WAITING_IMAGES = 64  # images that wait for others of their size
 THREAD_VARIABLES = ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS')
 
@@ -75,14 +79,19 @@ class LabelTask:
     colours: np.ndarray
     out: str
 
-    def write(self) -> None:
-        """Labels the image and writes its files; the one that stands for both is the last."""
+    def write(self) -> int:
+        """Labels the image and writes its files; the one that stands for both is the last.
+
+        Returns:
+            How many images are labelled: 1.
+        """
         rest = (self.maps, self.label_ids, self.background, self.thresholds)
         labels = labels_from_maps(*rest)
         if self.crf is not None:
             self._write(BEFORE_CRF, labels)
             labels = refined_labels(self.image, *rest, self.crf)
         self._write(LABELS, labels)
+        return 1
 
     def _write(self, folder: str, labels: np.ndarray) -> None:
         path = Path(self.out, folder, f'{self.name}.png')
@@ -108,7 +117,7 @@ def write_pseudo_labels(
         images: The images.
         out: The output folder.
         with_crf: Whether a CRF refines the labels.
-        workers: Number of processes that run it; 0 runs it in this one.
+        workers: Number of processes beside this one; 0 does all the work in this one.
         batch_size: Images that go through the classifier together, where they are of one size.
         done: Images that an earlier run finished, for the progress bar.
 
@@ -119,7 +128,9 @@ def write_pseudo_labels(
         UserError: If a worker process was killed.
     """
     summary = Summary(skipped=done)
-    pool = _start_workers(workers)
+    label = partial(label_tasks, model, settings, out=out, with_crf=with_crf)
+    in_workers = workers > 0 and not next(model.parameters()).is_cuda
+    pool = _start_workers(workers, label if in_workers else None)
     pending: set[Future] = set()
     try:
         with tqdm(initial=done, total=done + len(images), unit='image', smoothing=0.1) as bar:
@@ -129,13 +140,17 @@ def write_pseudo_labels(
                 while len(pending) > limit:
                     finished, pending = wait(pending, return_when=FIRST_COMPLETED)
                     for future in finished:
-                        future.result()
-                        summary.written += 1
-                        bar.update()
+                        summary.written += future.result()
+                        bar.update(future.result())
 
             for batch in batches(images, settings, batch_size, summary.failed):
-                for task in label_tasks(model, settings, batch, out, with_crf):
-                    pending.add(pool.submit(task.write))
+                work: Iterable[Callable[[], int]] = (
+                    [partial(_label_batch, batch)]
+                    if in_workers
+                    else (task.write for task in label(batch))
+                )
+                for piece in work:
+                    pending.add(pool.submit(piece))
                     collect(QUEUED_PER_WORKER * max(workers, 1))
             collect(0)
     except BrokenProcessPool:
@@ -263,13 +278,29 @@ def record_origin(out: str, origin: dict[str, Any]) -> None:
     replace_file(record, (json.dumps(origin, indent=2) + '\n').encode())
 
 
-def _start_workers(workers: int) -> Executor:
+Label = Callable[[Sequence[tuple[WeakImage, np.ndarray]]], Iterator[LabelTask]]
+_label: Label | None = None  # of a worker that computes maps; sent once, for it holds the model
+
+
+def _start_workers(workers: int, label: Label | None) -> Executor:
     if workers == 0:
         return _ThisProcess()
     # A worker's BLAS reads them when it starts; this process has read them long ago.
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, '1'))
     # Not fork: this process has threads, and may have a CUDA context.
-    return ProcessPoolExecutor(workers, multiprocessing.get_context('spawn'))
+    context = multiprocessing.get_context('spawn')
+    return ProcessPoolExecutor(workers, context, _prepare_worker, (label,))
+
+
+def _prepare_worker(label: Label | None) -> None:
+    global _label
+    _label = label
+    torch.set_num_threads(1)
+
+
+def _label_batch(batch: Sequence[tuple[WeakImage, np.ndarray]]) -> int:
+    assert _label is not None  # of every worker that gets a batch
+    return sum(task.write() for task in _label(batch))
 
 
 class _ThisProcess(Executor):

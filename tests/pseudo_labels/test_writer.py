@@ -96,7 +96,7 @@ def test_a_killed_worker_is_one_line(weak, monkeypatch):
         def submit(self, fn, /, *args, **kwargs):
             raise writer.BrokenProcessPool
 
-    monkeypatch.setattr(writer, '_start_workers', lambda workers: Broken())
+    monkeypatch.setattr(writer, '_start_workers', lambda workers, label: Broken())
     with pytest.raises(UserError, match=r'--workers 3: a worker process was killed'):
         make(weak, workers=3)
 
