@@ -281,7 +281,7 @@ def plot_pictures(
         del rows['truth']
 
     width = 2.0
-    height, legend = width * rows['image'][0].shape[0] / rows['image'][0].shape[1], 0.3
+    height, legend = width * pixels.shape[0] / pixels.shape[1], 0.3
     figure = Figure(
         figsize=(width * len(images) + 0.3, height * len(rows) + legend), layout='constrained'
     )
@@ -294,8 +294,8 @@ def plot_pictures(
             if picture is not None:
                 axes.imshow(picture, interpolation='nearest')
     handles = [
-        Patch(color=np.array(colour) / 255, label=name)
-        for name, colour in zip(settings.classes, settings.palette)
+        Patch(color=f'#{red:02x}{green:02x}{blue:02x}', label=name)
+        for name, (red, green, blue) in zip(settings.classes, settings.palette)
     ]
     figure.legend(
         handles=handles, loc='outside lower center', ncols=2 * len(images), fontsize=7,
