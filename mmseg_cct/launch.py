@@ -316,6 +316,11 @@ def _run(config: Config, what: str) -> Any:
     try:
         runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
         return getattr(runner, what)()
+    except FileNotFoundError as error:
+        # Our own data sets say more; mmpretrain's say nothing else.
+        if error.filename is None:
+            raise
+        raise UserError(f'{error.filename}: no such file, which the config names') from error
     finally:
         if own_group:
             torch.distributed.destroy_process_group()

@@ -13,6 +13,8 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from PIL import Image
 
+from mmseg_cct.errors import UserError
+from mmseg_cct.launch import train
 from mmseg_cct.pseudo_labels.crf import DenseCRF
 from mmseg_cct.pseudo_labels.settings import read_settings
 
@@ -123,6 +125,16 @@ def test_the_classifier_reads_the_documented_layout_and_makes_a_step(
     names = settings_classes(loader.dataset)
     assert settings.classes == (*background, *names)
     assert settings.label_ids == tuple(range(len(background), len(settings.classes)))
+
+
+def test_missing_labels_are_one_line(tmp_path, monkeypatch):
+    pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
+    monkeypatch.chdir(tmp_path)
+    config = parse('weak/cam_mbv2_camvid.py')
+    del config.model.backbone['init_cfg']
+    config.update(work_dir=str(tmp_path / 'work'), launcher='none', experiment_name='no_labels')
+    with pytest.raises(UserError, match=r'weak_labels/train\.json: no such file, which the config'):
+        train(config)
 
 
 def settings_classes(dataset):
