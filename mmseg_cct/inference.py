@@ -1,6 +1,5 @@
 """Predictions for a folder of images, written so that a stopped run can go on where it was."""
 
-import io
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -8,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import mmcv
 import numpy as np
 import torch
 from mmengine.config import Config
@@ -20,6 +18,7 @@ from mmseg.registry import DATASETS
 from PIL import Image
 from tqdm import tqdm
 
+from mmseg_cct import image_files
 from mmseg_cct.checkpoints import read_checkpoint, require_checkpoint, require_fit, weights
 from mmseg_cct.datasets.splits import find_images
 from mmseg_cct.errors import UserError
@@ -99,15 +98,16 @@ def predict_images(
     progress = tqdm(remaining.items(), initial=summary.skipped, total=len(todo), unit='image')
     for name, path in progress:
         try:
-            image = _read(path)
+            image = image_files.read_image(path)
         except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
             summary.failed.append(f'{path}: unreadable image ({" ".join(str(error).split())})')
             continue
         labels = inference_model(model, image).pred_sem_seg.data[0].cpu().numpy().astype(np.uint8)
         colours = palette[labels]
         overlay = image[..., ::-1] * (1.0 - opacity) + colours * opacity
-        _write(masks / f'{name}.png', Image.fromarray(labels), palette)
-        _write(overlays / f'{name}.png', Image.fromarray(overlay.round().astype(np.uint8)))
+        image_files.write_png(masks / f'{name}.png', Image.fromarray(labels), palette)
+        blended = Image.fromarray(overlay.round().astype(np.uint8))
+        image_files.write_png(overlays / f'{name}.png', blended)
         summary.written += 1
     return summary
 
@@ -244,24 +244,3 @@ def _datasets(config: Config, domain: str | None) -> Iterator[dict[str, Any]]:
             yield dataset
             # Inside wrappers: mmengine's, SemiSegDataset, and those of several domains.
             todo[:0] = [dataset.get(key) for key in ('dataset', 'datasets', 'labeled')]
-            todo[:0] = [dataset.get('domains', {}).get(domain)]
-
-
-def _read(path: Path) -> np.ndarray:
-    """Reads an image as MMSeg's pipelines do: (H, W, 3), BGR, turned as its EXIF tag says."""
-    data = path.read_bytes()
-    with Image.open(io.BytesIO(data)) as image:
-        image.load()  # OpenCV reads a truncated file without an error and makes up the rest
-    decoded = mmcv.imfrombytes(data)
-    if decoded is None:
-        raise ValueError('not an image format that OpenCV decodes')
-    return decoded
-
-
-def _write(path: Path, image: Image.Image, palette: np.ndarray | None = None) -> None:
-    if palette is not None:
-        image.putpalette(palette.tobytes())
-    buffer = io.BytesIO()
-    image.save(buffer, format='PNG')
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, buffer.getvalue())

@@ -24,9 +24,11 @@ CONFIGS = Path(__file__).parents[1] / 'configs'
 ALL = sorted(
     path.relative_to(CONFIGS).as_posix()
     for path in CONFIGS.rglob('*.py')
-    if not {'_base_', 'multi_domain'} & set(path.parts)  # multi_domain: test_multi_domain_configs
+    # multi_domain: test_multi_domain_configs.py; classifiers: pseudo_labels/test_weak_configs.py
+    if not {'_base_', 'multi_domain'} & set(path.parts) and not path.name.startswith('cam_')
 )
 CCT = [name for name in ALL if name.startswith('cct/')]
+WEAK = [name for name in ALL if name.startswith('weak/')]
 CROP = 64
 TRAIN_SETS = {'voc': 10582, 'cityscapes': 2975, 'camvid': 367}
 PAPER_DECODERS = dict(
@@ -84,6 +86,9 @@ def random_batch(classes, seed=0):
             if branch == 'labeled':
                 labels = generator.integers(0, len(classes), (1, CROP, CROP))
                 sample.gt_sem_seg = PixelData(data=torch.from_numpy(labels))
+            else:  # L_w alone reads them
+                labels = generator.integers(0, len(classes), (1, CROP, CROP))
+                sample.pseudo_sem_seg = PixelData(data=torch.from_numpy(labels))
             samples.append(sample)
         batch['inputs'][branch], batch['data_samples'][branch] = images, samples
     return batch
@@ -207,8 +212,9 @@ def baseline_of(name):
     return f'{folder}/{file.replace("cct_", "supervised_", 1)}'
 
 
-# The configs of the ablation are compared with theirs in analysis/test_variants.py.
-PAIRED = [name for name in ALL if not name.startswith('ablation/')]
+# The configs of the ablation are compared with theirs in analysis/test_variants.py; those with
+# pseudo labels differ from a CCT config in them alone.
+PAIRED = [name for name in ALL if not name.startswith(('ablation/', 'weak/'))]
 
 
 def test_every_cct_config_has_a_baseline():

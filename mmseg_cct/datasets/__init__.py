@@ -3,6 +3,7 @@
 from mmseg_cct.datasets.camvid import CamVidDataset
 from mmseg_cct.datasets.folder import FolderDataset
 from mmseg_cct.datasets.multi_domain import DomainConcatDataset, MultiDomainDataset, SetDomain
+from mmseg_cct.datasets.pseudo_labels import LoadPseudoLabels, PackPseudoLabels
 from mmseg_cct.datasets.samplers import DomainDraw, DomainSampler, PairDraw, PairSampler
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.datasets.shapes import DrawShapesScene, ShapesDataset
@@ -15,7 +16,9 @@ __all__ = [
     'DomainSampler',
     'DrawShapesScene',
     'FolderDataset',
+    'LoadPseudoLabels',
     'MultiDomainDataset',
+    'PackPseudoLabels',
     'PairDraw',
     'PairSampler',
     'SUNRGBDDataset',

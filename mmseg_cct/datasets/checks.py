@@ -16,16 +16,17 @@ from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.logging import print_log
 
 from mmseg_cct.datasets.image_checks import image_size, read_mask
+from mmseg_cct.datasets.pseudo_labels import FIELD, LoadPseudoLabels
 from mmseg_cct.errors import UserError
 
 
 def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -> None:
     """Checks all data of a training.
 
-    Labelled images and masks are decoded in full, of unlabelled images the header and the last
-    bytes are read, their masks never. A `UserError` says what is missing, unreadable, of the wrong
-    size, or has an unknown label id. In a distributed run rank 0 looks and every rank raises what
-    it found.
+    Labelled images, masks and pseudo labels are decoded in full, of unlabelled images the header
+    and the last bytes are read, their masks never. A `UserError` says what is missing, unreadable,
+    of the wrong size, or has an unknown label id. In a distributed run rank 0 looks and every rank
+    raises what it found.
 
     Args:
         labeled: The labelled set.
@@ -214,8 +215,28 @@ def _check_labeled_image(
 
 
 def _check_unlabeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> None:
-    if _is_file(info):
-        image_size(info['img_path'], getattr(dataset, 'backend_args', None), decode=False)
+    if not _is_file(info):
+        return
+    size = image_size(info['img_path'], getattr(dataset, 'backend_args', None), decode=False)
+    for transform in _flatten(dataset.pipeline):
+        if isinstance(transform, LoadPseudoLabels):
+            _check_pseudo_labels(transform, info, size, dataset)
+
+
+def _check_pseudo_labels(
+    transform: LoadPseudoLabels,
+    info: Mapping[str, Any],
+    size: tuple[int, int],
+    dataset: BaseDataset,
+) -> None:
+    labels = transform.transform(dict(info, ori_shape=size[::-1]))[FIELD]
+    num_classes = len(dataset.metainfo.get('classes') or ()) or 255
+    unknown = unknown_ids(labels, num_classes)
+    if unknown:
+        raise UserError(
+            f'{transform.path_of(info["img_path"])}: label id {unknown[0]} outside the classes; '
+            f'expected 0 to {num_classes - 1}, or 255 where there is none'
+        )
 
 
 def _warn_of_common_images(labeled: Any, unlabeled: Any) -> None:

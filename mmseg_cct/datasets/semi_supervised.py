@@ -59,7 +59,8 @@ class SemiSegDataset(Dataset):
 
     Augmentation runs under the seeds of the draw: the same draw gives the same tensors in every
     worker, at any number of workers, and after a resume. The masks of unlabelled images are never
-    read: their paths are dropped as soon as the set is built.
+    read: their paths are dropped as soon as the set is built. What they may carry are pseudo
+    labels (`LoadPseudoLabels`, `PackPseudoLabels`).
 
     Args:
         labeled: The labelled set, a `BaseSegDataset` or its config. In a config, ``ann_file`` is
@@ -155,8 +156,12 @@ class SemiSegDataset(Dataset):
         sample = item['data_samples']
         if ('gt_sem_seg' in sample) != (branch == 'labeled'):
             state = 'no ground truth' if branch == 'labeled' else 'a ground truth'
-            wanted = 'LoadAnnotations' if branch == 'labeled' else 'no loading of masks'
-            raise UserError(f'{branch}.pipeline: gives {state}; expected {wanted} in it')
+            wanted = (
+                'LoadAnnotations in it'
+                if branch == 'labeled'
+                else 'no loading of masks in it, and PackPseudoLabels after LoadPseudoLabels'
+            )
+            raise UserError(f'{branch}.pipeline: gives {state}; expected {wanted}')
         sample.set_metainfo({'classes': self.classes})
         return item
 

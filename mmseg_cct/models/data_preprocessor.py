@@ -6,6 +6,7 @@ from mmseg.models import SegDataPreProcessor
 from mmseg.registry import MODELS
 from torch import Tensor
 
+from mmseg_cct.datasets.pseudo_labels import pad_pseudo_labels
 from mmseg_cct.errors import UserError
 
 
@@ -14,7 +15,8 @@ class BranchPreprocessor(SegDataPreProcessor):
     """MMSeg's preprocessor, applied to each branch of a semi-supervised batch.
 
     A plain batch passes through unchanged, so validation, testing, inference and the supervised
-    baseline use the same object. Takes the arguments of `SegDataPreProcessor`.
+    baseline use the same object. Pseudo labels are padded as masks are. Takes the arguments of
+    `SegDataPreProcessor`.
     """
 
     def forward(self, data: dict, training: bool = False) -> dict[str, Any]:
@@ -37,6 +39,9 @@ class BranchPreprocessor(SegDataPreProcessor):
                 dict(inputs=inputs, data_samples=data['data_samples'][name]), training)
             for name, inputs in data['inputs'].items()
         }
+        for branch in branches.values():
+            for sample in branch['data_samples']:
+                pad_pseudo_labels(sample, branch['inputs'].shape[-2:], self.seg_pad_val)
         return {
             key: {name: branch[key] for name, branch in branches.items()}
             for key in ('inputs', 'data_samples')

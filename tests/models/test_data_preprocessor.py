@@ -69,3 +69,14 @@ def test_a_plain_batch_is_prepared_as_by_mmseg():
     for training, batch in ((True, LABELED), (False, one_size)):
         assert_same(run(build(), *batch, training=training),
                     run(SegDataPreProcessor(**SETTINGS), *batch, training=training))
+
+
+def test_pseudo_labels_are_padded_as_masks_are():
+    inputs, samples = branch([(7, 12), (10, 5)], True, 3)
+    pseudo = [SegDataSample(metainfo=s.metainfo, pseudo_sem_seg=s.gt_sem_seg) for s in samples]
+    out = run(build(), dict(labeled=inputs, unlabeled=inputs),
+              dict(labeled=samples, unlabeled=pseudo), training=True)['data_samples']
+    for mask, labels in zip(out['labeled'], out['unlabeled']):
+        assert torch.equal(labels.pseudo_sem_seg.data, mask.gt_sem_seg.data)
+        assert labels.pseudo_sem_seg.shape == (10, 12)
+        assert 'gt_sem_seg' not in labels

@@ -1,0 +1,30 @@
+# CCT on CamVid with pseudo labels for its 317 unlabelled images (docs/weak_labels.md). The encoder
+# starts from the classifier: another checkpoint is model.backbone.init_cfg.checkpoint.
+_base_ = '../cct/cct_mbv2_camvid_50.py'
+
+image_dir = 'data/camvid/images/train'
+label_dir = 'work_dirs/pseudo_labels/camvid_50/labels'
+
+model = dict(
+    backbone=dict(
+        init_cfg=dict(checkpoint='work_dirs/cam_mbv2_camvid/iter_150.pth', prefix='backbone.')),
+    auxiliary_head=dict(loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4)))
+
+unlabeled_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='LoadPseudoLabels', image_dir=image_dir, label_dir=label_dir),
+    _base_.resize,
+    dict(type='PackPseudoLabels')
+]
+train_dataloader = dict(dataset=dict(unlabeled=dict(pipeline=unlabeled_pipeline)))
+custom_hooks = [
+    *_base_.custom_hooks,
+    # ω_w: as ω_u, from 0 to 0.4 over the first tenth of the training
+    dict(
+        type='RampUpHook',
+        attribute='auxiliary_head.loss_weak.loss_weight',
+        schedule='exp',
+        start=0.0,
+        end=0.4,
+        length=0.1)
+]

@@ -1,0 +1,62 @@
+"""From image-level labels to pseudo labels: class activation maps, thresholds, dense CRF."""
+
+from mmengine.config import Config
+
+from mmseg_cct.pseudo_labels.cam import load_classifier
+from mmseg_cct.pseudo_labels.crf import require_pydensecrf
+from mmseg_cct.pseudo_labels.report import write_report
+from mmseg_cct.pseudo_labels.settings import read_settings
+from mmseg_cct.pseudo_labels.writer import (
+    Summary,
+    record_origin,
+    unfinished,
+    write_pseudo_labels,
+)
+
+
+def make_pseudo_labels(
+    config: Config,
+    checkpoint: str,
+    out: str,
+    *,
+    with_crf: bool = True,
+    workers: int = 1,
+    batch_size: int = 8,
+    num_pictures: int = 6,
+    device: str = 'cpu',
+) -> Summary:
+    """Makes the pseudo labels of a config's images, and a report on them.
+
+    Images that an earlier run finished are left alone.
+
+    Args:
+        config: The config of the classifier, with its section `pseudo_labels`.
+        checkpoint: The classifier's weights.
+        out: The output folder.
+        with_crf: Whether a dense CRF refines the labels.
+        workers: Number of processes beside this one; 0 does all the work in this one.
+        batch_size: Images that go through the classifier together.
+        num_pictures: Images in the report's grid.
+        device: Where the classifier computes.
+
+    Returns:
+        What became of the images.
+    """
+    if with_crf:
+        require_pydensecrf()
+    settings = read_settings(config)
+    record_origin(out, settings.origin(checkpoint, with_crf))
+    todo = unfinished(settings.images, out)
+    model = load_classifier(config, checkpoint, device)
+    summary = write_pseudo_labels(
+        model,
+        settings,
+        todo,
+        out,
+        with_crf=with_crf,
+        workers=workers,
+        batch_size=batch_size,
+        done=len(settings.images) - len(todo),
+    )
+    write_report(model, settings, out, num_pictures)
+    return summary

@@ -1,0 +1,122 @@
+"""Class activation maps of a multi-label classifier (section 3.3).
+
+Shapes: `N` images of one size, `D` channels of the backbone's last output, `C` classes of the
+classifier, `C_i` classes in image i, `h×w` the feature map, `H×W` the image.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+from mmengine.runner import load_checkpoint
+from torch import Tensor, nn
+
+from mmseg_cct.errors import UserError
+
+EPSILON = 1e-5
+
+
+def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
+    """Builds the classifier of a config with trained weights.
+
+    Args:
+        config: The config; its model is an `ImageClassifier` with global average pooling and a
+            linear head.
+        checkpoint: The weights.
+        device: Where to compute.
+
+    Returns:
+        The model in evaluation mode.
+
+    Raises:
+        UserError: If mmpretrain is missing, the model has no such head, or the weights do not fit.
+    """
+    try:
+        from mmpretrain.registry import MODELS
+    except ImportError:
+        raise UserError(
+            "mmpretrain is not installed, which the classifier needs; run: pip install 'onedl-"
+            "mmpretrain' torchvision"
+        ) from None
+    init_default_scope(config.get('default_scope', 'mmpretrain'))
+    model_config = config.model.copy()
+    if 'backbone' in model_config:
+        model_config.backbone.pop('init_cfg', None)  # the checkpoint has those weights too
+    model = MODELS.build(model_config)
+    if not isinstance(getattr(getattr(model, 'head', None), 'fc', None), nn.Linear):
+        raise UserError(
+            f'{config.filename}: model.head has no linear layer `fc`; expected an ImageClassifier '
+            'with GlobalAveragePooling and MultiLabelLinearClsHead'
+        )
+    try:
+        load_checkpoint(model, checkpoint, map_location='cpu', strict=True, logger='silent')
+    except Exception as error:  # whatever torch and mmengine raise on a file that is none
+        line = ' '.join(f'{type(error).__name__}: {error}'.split())
+        raise UserError(f'{checkpoint}: does not fit {config.filename}: {line}') from error
+    return model.to(device).eval()
+
+
+@torch.no_grad()
+def class_activation_maps(
+    model: Any,
+    images: Tensor,
+    class_ids: Sequence[Sequence[int]],
+    sizes: Sequence[tuple[int, int]],
+    scales: Sequence[float] = (1.0,),
+) -> list[Tensor]:
+    """Computes the maps of the classes that are in each image, over scales and flips.
+
+    A map is ReLU(wᵀ f), with f a feature and w the linear layer's row of the class: the layer's
+    answer before the pooling. Maps of all scales, each with its mirror image, are summed at the
+    image's own size and divided by their maximum.
+
+    Args:
+        model: The classifier.
+        images: `(N, 3, h_in, w_in)` as `model.data_preprocessor` gives them.
+        class_ids: N lists of class ids; only these classes get a map.
+        sizes: N sizes H, W of the maps.
+        scales: Factors of the input's size.
+
+    Returns:
+        N maps `(C_i, H, W)` in [0, 1].
+    """
+    weight = model.head.fc.weight[:, :, None, None]
+    totals = [images.new_zeros(len(ids), *size) for ids, size in zip(class_ids, sizes)]
+    for scale in scales:
+        scaled = resize(images, [max(round(side * scale), 1) for side in images.shape[-2:]])
+        features = model.extract_feat(torch.cat([scaled, scaled.flip(-1)]), stage='backbone')[-1]
+        plain, mirrored = F.conv2d(features, weight).relu().chunk(2)
+        for total, maps, ids in zip(totals, plain + mirrored.flip(-1), class_ids):
+            if len(ids):
+                total += resize(maps[list(ids)].unsqueeze(0), total.shape[-2:]).squeeze(0)
+    return [normalize(total) for total in totals]
+
+
+def resize(images: Tensor, size: Sequence[int]) -> Tensor:
+    """Resizes bilinearly.
+
+    Args:
+        images: `(N, C, H, W)`.
+        size: New height and width.
+
+    Returns:
+        `(N, C, *size)`.
+    """
+    if tuple(images.shape[-2:]) == tuple(size):
+        return images
+    return F.interpolate(images, tuple(size), mode='bilinear', align_corners=False)
+
+
+def normalize(maps: Tensor) -> Tensor:
+    """Divides each map by its maximum; one without any activation stays 0.
+
+    Args:
+        maps: `(C, H, W)`, not negative.
+
+    Returns:
+        `(C, H, W)` in [0, 1].
+    """
+    return maps / maps.amax((-2, -1), keepdim=True).clamp_min(EPSILON)

@@ -1,0 +1,113 @@
+"""Refinement of pseudo labels by a dense CRF (Krähenbühl and Koltun, 2011), with pydensecrf."""
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.pseudo_labels.thresholds import IGNORE_INDEX, Thresholds, strongest
+
+
+@dataclass(frozen=True)
+class DenseCRF:
+    """A dense CRF on a map of labels.
+
+    Attributes:
+        gaussian_sxy: Width in pixels of the kernel that smooths by position alone.
+        gaussian_compat: Its weight.
+        bilateral_sxy: Width in pixels of the kernel that looks at position and colour.
+        bilateral_srgb: Its width in colour, of [0, 255].
+        bilateral_compat: Its weight.
+        iterations: Of mean-field inference.
+        gt_prob: Probability, in (0, 1), that the given label is right.
+    """
+
+    gaussian_sxy: float = 3
+    gaussian_compat: float = 3
+    bilateral_sxy: float = 50
+    bilateral_srgb: float = 5
+    bilateral_compat: float = 10
+    iterations: int = 10
+    gt_prob: float = 0.7
+
+    def __call__(self, image: np.ndarray, labels: np.ndarray, num_labels: int) -> np.ndarray:
+        """Refines labels.
+
+        Args:
+            image: `(H, W, 3)` uint8, RGB.
+            labels: `(H, W)` integers in [0, num_labels).
+            num_labels: How many labels there can be.
+
+        Returns:
+            `(H, W)` the refined labels.
+        """
+        if num_labels < 2:
+            return labels
+        from pydensecrf.densecrf import DenseCRF2D
+        from pydensecrf.utils import unary_from_labels
+
+        height, width = labels.shape
+        crf = DenseCRF2D(width, height, num_labels)
+        crf.setUnaryEnergy(unary_from_labels(labels, num_labels, self.gt_prob, zero_unsure=False))
+        crf.addPairwiseGaussian(sxy=self.gaussian_sxy, compat=self.gaussian_compat)
+        crf.addPairwiseBilateral(
+            sxy=self.bilateral_sxy,
+            srgb=self.bilateral_srgb,
+            rgbim=np.ascontiguousarray(image),
+            compat=self.bilateral_compat,
+        )
+        marginals = np.asarray(crf.inference(self.iterations))
+        return marginals.argmax(0).reshape(height, width)
+
+
+def refined_labels(
+    image: np.ndarray,
+    maps: np.ndarray,
+    class_ids: Sequence[int],
+    background: int | None,
+    thresholds: Thresholds,
+    crf: DenseCRF,
+) -> np.ndarray:
+    """Labels the pixels on which the CRF confirms a class or the background.
+
+    As in IRNet: at each threshold the image is cut into its classes and a rest, the pixels without
+    a score above it, and the CRF refines both cuts. Where the strict cut (θ_fg) has a class, the
+    pixel has it; where even the lenient one (θ_bg) has none, it is background; else it is ignored.
+    Without a background class only the strict cut counts, and its rest is ignored.
+
+    Args:
+        image: `(H, W, 3)` uint8, RGB.
+        maps: `(C_i, H, W)` in [0, 1], one map for each class in the image.
+        class_ids: C_i label ids of these classes.
+        background: Label id of the background, or None.
+        thresholds: θ_bg and θ_fg.
+        crf: The CRF.
+
+    Returns:
+        `(H, W)` uint8 label ids, 255 where there is none.
+    """
+    first, score = strongest(maps)
+
+    def cut(threshold: float) -> np.ndarray:
+        return crf(image, np.where(score > threshold, first, 0), len(maps) + 1)
+
+    strict = cut(thresholds.foreground)
+    labels = np.array([IGNORE_INDEX, *class_ids], np.uint8)[strict]
+    if background is not None:
+        labels[(strict == 0) & (cut(thresholds.background) == 0)] = background
+    return labels
+
+
+def require_pydensecrf() -> None:
+    """Checks that the CRF can run.
+
+    Raises:
+        UserError: If pydensecrf is not installed.
+    """
+    if importlib.util.find_spec('pydensecrf') is None:
+        raise UserError(
+            'pydensecrf is not installed, which the dense CRF needs; run: pip install pydensecrf2 '
+            '(a C++ compiler is needed), or pass --no-crf'
+        )

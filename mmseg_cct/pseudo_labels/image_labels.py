@@ -1,0 +1,148 @@
+"""Image-level labels, from a table or from masks, as an annotation file of mmpretrain."""
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from mmseg_cct.datasets.checks import unknown_ids
+from mmseg_cct.datasets.splits import IMAGE_SUFFIXES
+from mmseg_cct.errors import UserError
+
+SEPARATOR = ';'
+
+ImageLabels = dict[str, list[int]]
+
+
+def labels_from_table(
+    table: str | os.PathLike, images: Mapping[str, Path], classes: Sequence[str]
+) -> ImageLabels:
+    """Reads image-level labels from a CSV file.
+
+    Its first line is ``image,labels``; below, ``a/b.jpg,person;dog`` a line: an image with or
+    without its extension, and its classes. No class means that none is in the image.
+
+    Args:
+        table: The file.
+        images: The images by their name without extension.
+        classes: The classes an image can have, in the order of the classifier's outputs.
+
+    Returns:
+        By image name, the ids of its classes, ascending.
+
+    Raises:
+        UserError: If the file is missing or has other columns, or names an unknown image or class.
+    """
+    if not os.path.isfile(table):
+        raise UserError(f'{table}: no such file; expected a CSV file with the image-level labels')
+    with open(table, encoding='utf-8-sig', newline='') as file:
+        reader = csv.DictReader(file)
+        if not {'image', 'labels'} <= set(reader.fieldnames or ()):
+            raise UserError(
+                f'{table}: columns {",".join(reader.fieldnames or ["none"])}; expected image,labels'
+            )
+        found = {}
+        for row in reader:
+            place = f'{table}, line {reader.line_num}'
+            name = _known_image(row['image'].strip(), images, place)
+            labels = [label.strip() for label in (row['labels'] or '').split(SEPARATOR)]
+            for label in filter(None, labels):
+                if label not in classes:
+                    raise UserError(
+                        f'{place}: no class {label!r}; expected some of {", ".join(classes)}, '
+                        f'separated by "{SEPARATOR}"'
+                    )
+            found[name] = sorted({classes.index(label) for label in labels if label})
+    return found
+
+
+def labels_from_masks(
+    masks: str | os.PathLike,
+    names: Iterable[str],
+    mask_classes: Sequence[str],
+    classes: Sequence[str],
+    label_map: Mapping[int, int] | None = None,
+    min_pixels: int = 1,
+) -> ImageLabels:
+    """Turns masks into image-level labels: the classes that occur in each.
+
+    Args:
+        masks: Folder of the masks, ``NAME.png``, one channel of class ids.
+        names: Names of the images.
+        mask_classes: Names of the ids in the masks, in their order; 255 is ignored.
+        classes: The classes an image can have, in the order of the classifier's outputs: those of
+            the masks without the background.
+        label_map: Class id, or 255, by id in the file; missing ids stay as they are.
+        min_pixels: How many pixels make a class count.
+
+    Returns:
+        By image name, the ids of its classes, ascending.
+
+    Raises:
+        UserError: If a mask is missing or unreadable, or has an unknown id.
+    """
+    found = {}
+    for name in names:
+        path = Path(masks, f'{name}.png')
+        try:
+            with Image.open(path) as image:
+                ids = np.asarray(image)
+        except Exception as error:
+            reason = ' '.join(str(error).split())
+            raise UserError(f'{path}: no readable mask ({reason}); expected a PNG') from None
+        if ids.ndim != 2 or ids.dtype.kind not in 'uib':
+            raise UserError(f'{path}: {ids.shape} {ids.dtype}; expected one channel of class ids')
+        unknown = unknown_ids(ids, len(mask_classes), label_map)
+        if unknown:
+            raise UserError(
+                f'{path}: label id {unknown[0]}; expected 0 to {len(mask_classes) - 1}, or 255'
+            )
+        present, counts = np.unique(ids, return_counts=True)
+        mapped = [(label_map or {}).get(label, label) for label in present.tolist()]
+        names_present = {
+            mask_classes[label]
+            for label, count in zip(mapped, counts)
+            if label != 255 and count >= min_pixels
+        }
+        found[name] = [index for index, label in enumerate(classes) if label in names_present]
+    return found
+
+
+def write_annotations(
+    path: str | os.PathLike,
+    labels: ImageLabels,
+    images: Mapping[str, Path],
+    image_dir: str | os.PathLike,
+    classes: Sequence[str],
+) -> None:
+    """Writes labels as mmpretrain's `MultiLabelDataset` reads them.
+
+    Args:
+        path: The JSON file.
+        labels: By image name, the ids of its classes.
+        images: The images by name.
+        image_dir: Folder that the image paths are written relative to, the data set's
+            ``data_prefix``.
+        classes: Names of the ids.
+    """
+    annotations = dict(
+        metainfo=dict(classes=list(classes)),
+        data_list=[
+            dict(img_path=images[name].relative_to(image_dir).as_posix(), gt_label=ids)
+            for name, ids in labels.items()
+        ],
+    )
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(annotations, indent=1) + '\n', encoding='utf-8')
+
+
+def _known_image(name: str, images: Mapping[str, Path], place: str) -> str:
+    for candidate in (name, os.path.splitext(name)[0]):
+        if candidate in images:
+            return candidate
+    raise UserError(f'{place}: no image {name!r}; expected one ({", ".join(IMAGE_SUFFIXES)})')

@@ -1,0 +1,317 @@
+"""What pseudo labels are like: coverage by class, agreement with masks, pictures."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from mmseg.datasets.transforms import LoadAnnotations
+from mmseg.evaluation import IoUMetric
+from PIL import Image
+
+from mmseg_cct.datasets.checks import leaf_datasets
+from mmseg_cct.image_files import read_image
+from mmseg_cct.pseudo_labels.settings import PseudoLabelSettings, WeakImage
+from mmseg_cct.pseudo_labels.thresholds import IGNORE_INDEX, strongest
+from mmseg_cct.pseudo_labels.writer import BEFORE_CRF, LABELS, label_tasks
+
+
+@dataclass
+class LabelStatistics:
+    """Counts over the labels of all images.
+
+    Attributes:
+        pixels: `(C,)` pixels of each class.
+        images: `(C,)` images in which each class has pixels.
+        total: All pixels, the ignored ones too.
+        intersection: `(C,)` pixels that have the class in labels and truth.
+        predicted: `(C,)` pixels of the class where there is truth.
+        true: `(C,)` pixels whose truth is the class.
+        true_labeled: `(C,)` those of them that have any label.
+        compared: Images with truth.
+    """
+
+    pixels: np.ndarray
+    images: np.ndarray
+    total: int
+    intersection: np.ndarray
+    predicted: np.ndarray
+    true: np.ndarray
+    true_labeled: np.ndarray
+    compared: int
+
+    @property
+    def ignored(self) -> float:
+        """Share of the pixels without a label."""
+        return 1 - self.pixels.sum() / max(self.total, 1)
+
+    @property
+    def iou(self) -> np.ndarray:
+        """`(C,)` IoU where there is truth; a pixel without a label counts as missed."""
+        return _ratio(self.intersection, self.predicted + self.true - self.intersection)
+
+    @property
+    def iou_labeled(self) -> np.ndarray:
+        """`(C,)` IoU over the pixels that have a label."""
+        return _ratio(self.intersection, self.predicted + self.true_labeled - self.intersection)
+
+    @property
+    def precision(self) -> np.ndarray:
+        """`(C,)` share of a class's labelled pixels that are right."""
+        return _ratio(self.intersection, self.predicted)
+
+
+def write_report(
+    model: Any, settings: PseudoLabelSettings, out: str, num_pictures: int = 6
+) -> Path:
+    """Writes ``report.md`` and ``pictures.png`` into the folder of the labels.
+
+    Args:
+        model: The classifier; draws the maps of the pictures.
+        settings: How the labels were made.
+        out: The output folder of `write_pseudo_labels`.
+        num_pictures: Images in the grid.
+
+    Returns:
+        The report.
+    """
+    truths = find_truths(settings.segmentation)
+    images = [i for i in settings.images if Path(out, LABELS, f'{i.name}.png').exists()]
+    kinds = [kind for kind in (BEFORE_CRF, LABELS) if Path(out, kind).is_dir()]
+    statistics = {kind: count(images, Path(out, kind), settings, truths) for kind in kinds}
+    parts = [
+        f'# Pseudo labels of {len(images)} images',
+        summary_table(statistics),
+        '`mIoU` counts an ignored pixel as missed, `mIoU, labelled` looks at the pixels with a '
+        f'label only. Truth: the masks of {statistics[LABELS].compared} images.',
+        f'## {_title(LABELS)}, by class',
+        class_table(statistics[LABELS], settings.classes),
+    ]
+    if num_pictures and images:
+        step = max(len(images) // num_pictures, 1)
+        shown = images[::step][:num_pictures]
+        figure = plot_pictures(model, settings, shown, out, truths)
+        figure.savefig(Path(out, 'pictures.png'), dpi=100)
+        parts.append('## Images\n\n![image, maps, labels, truth](pictures.png)')
+    report = Path(out, 'report.md')
+    report.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
+    return report
+
+
+def find_truths(segmentation: Any) -> dict[str, dict]:
+    """Finds the masks of a segmentation set that exist.
+
+    Args:
+        segmentation: The set.
+
+    Returns:
+        By the image's absolute path, what `read_truth` needs.
+    """
+    infos = [
+        leaf.get_data_info(index)
+        for leaf in leaf_datasets(segmentation)
+        for index in range(len(leaf))
+    ]
+    return {
+        os.path.abspath(info['img_path']): info
+        for info in infos
+        if os.path.isfile(info.get('seg_map_path', ''))
+    }
+
+
+def read_truth(info: dict) -> np.ndarray:
+    """Reads a mask with MMSeg's mappings of its ids.
+
+    Args:
+        info: From `find_truths`.
+
+    Returns:
+        `(H, W)` label ids, 255 where ignored.
+    """
+    return LoadAnnotations()(dict(info, seg_fields=[]))['gt_seg_map']
+
+
+def count(
+    images: Sequence[WeakImage],
+    folder: Path,
+    settings: PseudoLabelSettings,
+    truths: dict[str, dict],
+) -> LabelStatistics:
+    """Counts pixels of labels and their agreement with the truth.
+
+    Args:
+        images: The images.
+        folder: Their labels.
+        settings: Names the classes.
+        truths: From `find_truths`.
+
+    Returns:
+        The counts.
+    """
+    num_classes = len(settings.classes)
+    sums = {
+        name: np.zeros(num_classes)
+        for name in ('pixels', 'images', 'intersection', 'predicted', 'true', 'true_labeled')
+    }
+    total = compared = 0
+    for image in images:
+        labels = read_labels(folder, image)
+        counts = np.bincount(labels.reshape(-1), minlength=256)[:num_classes]
+        sums['pixels'] += counts
+        sums['images'] += counts > 0
+        total += labels.size
+        info = truths.get(os.path.abspath(image.path))
+        if info is not None:
+            truth = read_truth(info)
+            areas = IoUMetric.intersect_and_union(
+                torch.from_numpy(labels), torch.from_numpy(truth), num_classes, IGNORE_INDEX
+            )
+            for name, area in zip(('intersection', None, 'predicted', 'true'), areas):
+                if name:
+                    sums[name] += area.numpy()
+            seen = truth[labels != IGNORE_INDEX]
+            sums['true_labeled'] += np.bincount(seen, minlength=256)[:num_classes]
+            compared += 1
+    return LabelStatistics(total=total, compared=compared, **sums)
+
+
+def read_labels(folder: Path, image: WeakImage) -> np.ndarray:
+    """Reads the labels of an image.
+
+    Args:
+        folder: Where the labels are.
+        image: The image.
+
+    Returns:
+        `(H, W)` uint8 label ids.
+    """
+    with Image.open(folder / f'{image.name}.png') as labels:
+        return np.array(labels)
+
+
+def summary_table(statistics: dict[str, LabelStatistics]) -> str:
+    """Writes the shares and means of each kind of labels as a Markdown table.
+
+    Args:
+        statistics: By folder, the counts.
+
+    Returns:
+        The table.
+    """
+    rows = []
+    for kind, counts in statistics.items():
+        means = [
+            f'{100 * np.nanmean(values):.1f}' if counts.compared else 'no masks'
+            for values in (counts.iou, counts.iou_labeled, counts.precision)
+        ]
+        rows.append([_title(kind), f'{100 * counts.ignored:.1f}', *means])
+    header = ['in %', 'ignored pixels', 'mIoU', 'mIoU, labelled', 'mean precision']
+    return _markdown_table(header, rows)
+
+
+def class_table(counts: LabelStatistics, classes: Sequence[str]) -> str:
+    """Writes coverage and quality by class as a Markdown table.
+
+    Args:
+        counts: The counts.
+        classes: C names.
+
+    Returns:
+        The table.
+    """
+    header = ['class', 'images', 'pixels, %', 'IoU, %', 'IoU, labelled, %', 'precision, %']
+    rows = [
+        [
+            name,
+            f'{counts.images[index]:.0f}',
+            f'{100 * counts.pixels[index] / max(counts.total, 1):.2f}',
+            *(
+                '–' if np.isnan(values[index]) else f'{100 * values[index]:.1f}'
+                for values in (counts.iou, counts.iou_labeled, counts.precision)
+            ),
+        ]
+        for index, name in enumerate(classes)
+    ]
+    return _markdown_table(header, rows)
+
+
+def plot_pictures(
+    model: Any,
+    settings: PseudoLabelSettings,
+    images: Sequence[WeakImage],
+    out: str,
+    truths: dict[str, dict],
+) -> Figure:
+    """Shows images with their maps, labels and truth, one image per column.
+
+    Args:
+        model: The classifier.
+        settings: How the labels were made.
+        images: The images.
+        out: The output folder.
+        truths: From `find_truths`.
+
+    Returns:
+        The figure, with the colours of the classes below; ignored pixels are white, in the maps a
+        pixel is as bright as its highest score.
+    """
+    colours = settings.colours
+    rows: dict[str, list[np.ndarray | None]] = {}
+    for image in images:
+        pixels = read_image(image.path)
+        (task,) = label_tasks(model, settings, [(image, pixels)], out, with_crf=False)
+        first, score = strongest(task.maps)
+        by_map = colours[[settings.background or 0, *task.label_ids]][first]
+        rows.setdefault('image', []).append(task.image)
+        rows.setdefault('maps', []).append((by_map * score[..., None]).astype(np.uint8))
+        for kind in (BEFORE_CRF, LABELS):
+            if Path(out, kind).is_dir():
+                rows.setdefault(kind.replace('_', ' '), []).append(
+                    colours[read_labels(Path(out, kind), image)]
+                )
+        info = truths.get(os.path.abspath(image.path))
+        truth = None if info is None else colours[read_truth(info)]
+        rows.setdefault('truth', []).append(truth)
+    if not any(picture is not None for picture in rows['truth']):
+        del rows['truth']
+
+    width = 2.0
+    height, legend = width * pixels.shape[0] / pixels.shape[1], 0.3
+    figure = Figure(
+        figsize=(width * len(images) + 0.3, height * len(rows) + legend), layout='constrained'
+    )
+    grid = figure.subplots(len(rows), len(images), squeeze=False)
+    for line, (name, pictures) in zip(grid, rows.items()):
+        line[0].set_ylabel(name, fontsize=9)
+        for axes, picture in zip(line, pictures):
+            axes.set_xticks([])
+            axes.set_yticks([])
+            if picture is not None:
+                axes.imshow(picture, interpolation='nearest')
+    handles = [
+        Patch(color=f'#{red:02x}{green:02x}{blue:02x}', label=name)
+        for name, (red, green, blue) in zip(settings.classes, settings.palette)
+    ]
+    figure.legend(
+        handles=handles, loc='outside lower center', ncols=2 * len(images), fontsize=7,
+        frameon=False,
+    )  # fmt: skip
+    return figure
+
+
+def _title(kind: str) -> str:
+    return {BEFORE_CRF: 'Labels before the CRF', LABELS: 'Labels'}[kind]
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+
+
+def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ['---', *['---:'] * (len(header) - 1)], *rows]
+    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)

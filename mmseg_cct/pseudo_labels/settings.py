@@ -1,0 +1,199 @@
+"""What the section `pseudo_labels` of a config says."""
+
+import copy
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from mmseg.registry import DATASETS
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.inference import voc_colours
+from mmseg_cct.pseudo_labels.crf import DenseCRF
+from mmseg_cct.pseudo_labels.thresholds import Thresholds
+
+REQUIRED = ('images', 'segmentation')
+OPTIONAL = ('background', 'input_size', 'scales', 'thresholds', 'crf')
+
+
+@dataclass(frozen=True)
+class WeakImage:
+    """An image with its image-level labels.
+
+    Attributes:
+        name: Its path below the folder of images, without extension.
+        path: The file.
+        class_ids: The classifier's ids of the classes in it.
+    """
+
+    name: str
+    path: str
+    class_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PseudoLabelSettings:
+    """How pseudo labels are made, and of what.
+
+    Attributes:
+        images: The images to label.
+        classes: Names of the label ids, those of the segmentation set.
+        palette: `(C, 3)` uint8, RGB, their colours.
+        label_ids: Label id by the classifier's class id.
+        background: Label id of the background; None where the label space has none.
+        input_size: Width and height of the classifier's input at scale 1; None for the image's own.
+        scales: Of the input.
+        thresholds: θ_bg and θ_fg.
+        crf: The dense CRF.
+        segmentation: The segmentation set; its masks, where there are any, are the report's truth.
+    """
+
+    images: tuple[WeakImage, ...]
+    classes: tuple[str, ...]
+    palette: np.ndarray
+    label_ids: tuple[int, ...]
+    background: int | None
+    input_size: tuple[int, int] | None
+    scales: tuple[float, ...]
+    thresholds: Thresholds
+    crf: DenseCRF
+    segmentation: Any
+
+    @property
+    def colours(self) -> np.ndarray:
+        """`(256, 3)` uint8, RGB: the colour of every byte, white where it is no label.
+
+        A PNG with a shorter palette has fewer bits a pixel, and 255 would not be 255 in it.
+        """
+        colours = np.full((256, 3), 255, np.uint8)
+        colours[: len(self.palette)] = self.palette
+        return colours
+
+    def origin(self, checkpoint: str, with_crf: bool) -> dict[str, Any]:
+        """Describes what the labels of a folder are made with.
+
+        Args:
+            checkpoint: The classifier's weights.
+            with_crf: Whether the CRF refines them.
+
+        Returns:
+            Values that JSON can hold.
+        """
+        origin: dict[str, Any] = dict(checkpoint=os.path.abspath(checkpoint))
+        if os.path.isfile(checkpoint):
+            stat = os.stat(checkpoint)
+            origin.update(bytes=stat.st_size, modified=stat.st_mtime)
+        origin.update(
+            classes=self.classes,
+            background=self.background,
+            input_size=self.input_size,
+            scales=self.scales,
+            thresholds=self.thresholds,
+            crf=vars(self.crf) if with_crf else None,
+        )
+        return json.loads(json.dumps(origin))
+
+
+def read_settings(config: Config) -> PseudoLabelSettings:
+    """Reads the section `pseudo_labels` of a config, and the sets that it names.
+
+    Args:
+        config: The config of the classifier.
+
+    Returns:
+        The settings.
+
+    Raises:
+        UserError: If a key is missing, unknown or has a value that does not fit.
+    """
+    section = config.get('pseudo_labels')
+    if section is None:
+        raise UserError(f'{config.filename}: no pseudo_labels; expected a config like configs/weak')
+    unknown = set(section) - {*REQUIRED, *OPTIONAL}
+    missing = [key for key in REQUIRED if key not in section]
+    if unknown or missing:
+        wrong = f'no {missing[0]}' if missing else f'unknown {sorted(unknown)[0]}'
+        raise UserError(
+            f'{config.filename}: pseudo_labels: {wrong}; expected {", ".join(REQUIRED)}, and '
+            f'possibly {", ".join(OPTIONAL)}'
+        )
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        segmentation = DATASETS.build(copy.deepcopy(section.segmentation))
+    classes = tuple(segmentation.metainfo.get('classes') or ())
+    palette = segmentation.metainfo.get('palette') or voc_colours(len(classes))
+    images, names = _read_images(section.images, config)
+    size, crf = section.get('input_size'), section.get('crf') or {}
+    scales = tuple(section.get('scales', (1.0,)))
+    if not scales or min(scales) <= 0:
+        raise UserError(f'pseudo_labels.scales: {scales}; expected positive factors')
+    return PseudoLabelSettings(
+        images=images,
+        classes=classes,
+        palette=np.array(palette, np.uint8),
+        label_ids=tuple(_label_id(name, classes, 'images') for name in names),
+        background=(
+            None
+            if section.get('background') is None
+            else _label_id(section.background, classes, 'background')
+        ),
+        input_size=None if size is None else (int(size[0]), int(size[1])),
+        scales=scales,
+        thresholds=_make(Thresholds, section.get('thresholds') or {}, 'thresholds').check(),
+        crf=_make(DenseCRF, crf, 'crf'),
+        segmentation=segmentation,
+    )
+
+
+def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage, ...], list[str]]:
+    """The images to label, and the classifier's class names."""
+    try:
+        from mmpretrain.registry import DATASETS as CLASSIFICATION_DATASETS
+    except ImportError:
+        raise UserError(
+            'mmpretrain is not installed, which the classifier needs; run: pip install '
+            'onedl-mmpretrain torchvision'
+        ) from None
+    ann_file = dataset_config.get('ann_file')
+    if ann_file and not os.path.isfile(os.path.join(dataset_config.get('data_root', ''), ann_file)):
+        raise UserError(
+            f'{ann_file}: no such file; expected the image-level labels, as '
+            'tools/make_image_labels.py writes them'
+        )
+    scope = config.get('default_scope', 'mmpretrain')
+    with DefaultScope.overwrite_default_scope(scope):
+        dataset = CLASSIFICATION_DATASETS.build(copy.deepcopy(dataset_config))
+    folder, images = os.path.abspath(dataset.img_prefix), []
+    for index in range(len(dataset)):
+        info = dataset.get_data_info(index)
+        path = os.path.abspath(info['img_path'])
+        if not path.startswith(os.path.join(folder, '')):
+            raise UserError(f'{path}: not in {folder}; expected an image below data_prefix')
+        name = os.path.splitext(os.path.relpath(path, folder))[0]
+        ids = tuple(sorted(int(label) for label in info['gt_label']))
+        images.append(WeakImage(Path(name).as_posix(), path, ids))
+    if not images:
+        raise UserError('pseudo_labels.images: the set is empty; expected at least one image')
+    return tuple(images), list(dataset.metainfo['classes'])
+
+
+def _label_id(name: str, classes: tuple[str, ...], key: str) -> int:
+    if name not in classes:
+        raise UserError(
+            f'pseudo_labels.{key}: {name!r} is no class of pseudo_labels.segmentation; expected '
+            f'one of {", ".join(classes)}'
+        )
+    return classes.index(name)
+
+
+def _make(kind: Any, values: Mapping[str, Any], key: str) -> Any:
+    known = kind._fields if hasattr(kind, '_fields') else [field.name for field in fields(kind)]
+    for name in values:
+        if name not in known:
+            raise UserError(f'pseudo_labels.{key}.{name}: unknown; expected {", ".join(known)}')
+    return kind(**values)

@@ -1,0 +1,85 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.pseudo_labels.cam import class_activation_maps, load_classifier, normalize
+
+
+@pytest.fixture
+def model(weak):
+    return load_classifier(weak.load(), weak.checkpoint, 'cpu')
+
+
+@pytest.fixture
+def images():
+    torch.manual_seed(1)
+    return torch.randn(2, 3, 24, 32)
+
+
+def _naive_maps(model, image, ids, size, scales):
+    """One class, scale and flip at a time; the linear layer applied to every feature."""
+    maps = []
+    for index in ids:
+        total = 0
+        for scale in scales:
+            small = F.interpolate(
+                image[None], (round(24 * scale), round(32 * scale)), mode='bilinear')
+            for flip in (False, True):
+                features = model.backbone(small.flip(-1) if flip else small)[-1][0]
+                scores = torch.einsum('d,dhw->hw', model.head.fc.weight[index], features)
+                scores = scores.clamp_min(0).flip(-1) if flip else scores.clamp_min(0)
+                total = total + F.interpolate(scores[None, None], size, mode='bilinear')[0, 0]
+        maps.append(total / total.max())
+    return torch.stack(maps)
+
+
+def test_maps_agree_with_a_naive_rewriting(model, images):
+    scales, ids, sizes = (0.5, 1.0, 1.5), [[1], [0, 1]], [(24, 32), (30, 40)]
+    made = class_activation_maps(model, images, ids, sizes, scales)
+    for image, maps, own, size in zip(images, made, ids, sizes):
+        with torch.no_grad():
+            expected = _naive_maps(model, image, own, size, scales)
+        assert maps.shape == (len(own), *size)
+        assert torch.allclose(maps, expected, atol=1e-5)
+
+
+def test_a_mirrored_image_has_mirrored_maps(model, images):
+    ids, sizes = [[0, 1]] * 2, [(24, 32)] * 2
+    plain = class_activation_maps(model, images, ids, sizes)
+    mirrored = class_activation_maps(model, images.flip(-1), ids, sizes)
+    assert torch.allclose(plain[0], mirrored[0].flip(-1), atol=1e-5)
+    assert not torch.allclose(plain[0], plain[0].flip(-1), atol=1e-2)
+
+
+def test_an_image_without_classes_has_no_map(model, images):
+    first, second = class_activation_maps(model, images, [[], [0]], [(24, 32)] * 2)
+    assert first.shape == (0, 24, 32)
+    assert second.amax() == pytest.approx(1.0)
+
+
+def test_a_feature_map_of_one_pixel(model):
+    (maps,) = class_activation_maps(model, torch.randn(1, 3, 4, 4), [[0, 1]], [(4, 4)], (0.1, 1.0))
+    assert maps.shape == (2, 4, 4)
+    for values in maps:  # constant: the class everywhere, or nowhere where its score is negative
+        assert torch.allclose(values, torch.full((4, 4), float(values.max() > 0)))
+
+
+def test_a_class_without_activation_stays_zero():
+    maps = torch.zeros(2, 3, 3)
+    maps[1, 0, 0] = 5.0
+    assert normalize(maps).tolist() == [[[0.0] * 3] * 3, [[1.0, 0.0, 0.0], [0.0] * 3, [0.0] * 3]]
+
+
+class TestErrors:
+    def test_not_a_classifier(self, weak):
+        config = weak.load()
+        config.model.head = dict(type='MultiLabelClsHead')
+        with pytest.raises(UserError, match=r'model\.head has no linear layer `fc`; expected an'):
+            load_classifier(config, weak.checkpoint, 'cpu')
+
+    def test_weights_of_another_model(self, weak):
+        config = weak.load()
+        config.model.head.num_classes = 5
+        with pytest.raises(UserError, match=r'cam\.pth: does not fit .*cam\.py: .*head\.fc'):
+            load_classifier(config, weak.checkpoint, 'cpu')

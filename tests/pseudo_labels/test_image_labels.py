@@ -1,0 +1,96 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.pseudo_labels.image_labels import (
+    labels_from_masks,
+    labels_from_table,
+    write_annotations,
+)
+
+CLASSES = ('cat', 'dog')
+IMAGES = {'a': Path('images/a.jpg'), 'more/b': Path('images/more/b.png')}
+
+
+def table(tmp_path, text):
+    path = tmp_path / 'labels.csv'
+    path.write_text(text, encoding='utf-8-sig')  # as Excel writes it
+    return path
+
+
+def write_mask(tmp_path, ids):
+    Image.fromarray(np.array(ids, np.uint8)).save(tmp_path / 'a.png')
+
+
+class TestTable:
+    def test_reads_names_with_and_without_extension(self, tmp_path):
+        file = table(tmp_path, 'image,labels\na.jpg,dog; cat\nmore/b,\n')
+        assert labels_from_table(file, IMAGES, CLASSES) == {'a': [0, 1], 'more/b': []}
+
+    def test_other_columns_may_be_there(self, tmp_path):
+        file = table(tmp_path, 'who,labels,image\nme,dog,a.jpg\n')
+        assert labels_from_table(file, IMAGES, CLASSES) == {'a': [1]}
+
+    @pytest.mark.parametrize(
+        ('text', 'message'),
+        [
+            ('name,classes\na,cat\n', r'columns name,classes; expected image,labels'),
+            ('', r'columns none; expected image,labels'),
+            ('image,labels\na,cat;bird\n', r"line 2: no class 'bird'; expected some of cat, dog"),
+            ('image,labels\na,cat\nc.jpg,cat\n', r"line 3: no image 'c.jpg'; expected one"),
+        ],
+    )
+    def test_a_mistake_names_line_and_value(self, tmp_path, text, message):
+        with pytest.raises(UserError, match=message):
+            labels_from_table(table(tmp_path, text), IMAGES, CLASSES)
+
+    def test_missing_file(self, tmp_path):
+        with pytest.raises(UserError, match=r'none\.csv: no such file; expected a CSV file'):
+            labels_from_table(tmp_path / 'none.csv', IMAGES, CLASSES)
+
+
+class TestMasks:
+    def test_gives_the_classes_that_occur(self, tmp_path):
+        write_mask(tmp_path, [[0, 0, 2], [255, 2, 0]])
+        names = ('ground', 'cat', 'dog')
+        assert labels_from_masks(tmp_path, ['a'], names, CLASSES) == {'a': [1]}
+
+    def test_too_few_pixels_do_not_count(self, tmp_path):
+        write_mask(tmp_path, [[0, 0, 1], [1, 1, 0]])
+        assert labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, min_pixels=3) == {'a': [0, 1]}
+        assert labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, min_pixels=4) == {'a': []}
+
+    def test_ids_are_mapped(self, tmp_path):
+        write_mask(tmp_path, [[11, 0]])
+        assert labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, {11: 255}) == {'a': [0]}
+
+    def test_an_unknown_id_is_refused(self, tmp_path):
+        write_mask(tmp_path, [[7]])
+        with pytest.raises(UserError, match=r'a\.png: label id 7; expected 0 to 1, or 255'):
+            labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES)
+
+    def test_a_missing_or_coloured_mask_is_refused(self, tmp_path):
+        with pytest.raises(UserError, match=r'a\.png: no readable mask'):
+            labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES)
+        Image.new('RGB', (2, 2)).save(tmp_path / 'a.png')
+        with pytest.raises(UserError, match=r'expected one channel of class ids'):
+            labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES)
+
+
+def test_mmpretrain_reads_what_is_written(tmp_path):
+    pytest.importorskip('mmpretrain', reason='its data set reads them (extra `weak`)')
+    from mmpretrain.datasets import MultiLabelDataset
+
+    write_annotations(
+        tmp_path / 'new/labels.json', {'a': [0, 1], 'more/b': []}, IMAGES, 'images', CLASSES)
+    dataset = MultiLabelDataset(str(tmp_path / 'new/labels.json'), data_prefix='images')
+    assert tuple(dataset.metainfo['classes']) == CLASSES
+    assert [dataset.get_cat_ids(index) for index in range(2)] == [[0, 1], []]
+    assert dataset.get_data_info(1)['img_path'] == 'images/more/b.png'
+    assert json.loads((tmp_path / 'new/labels.json').read_text())['data_list'][0] == {
+        'img_path': 'a.jpg', 'gt_label': [0, 1],
+    }  # fmt: skip

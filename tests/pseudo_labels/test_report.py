@@ -1,0 +1,84 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmseg_cct.pseudo_labels import make_pseudo_labels
+from mmseg_cct.pseudo_labels.report import (
+    class_table,
+    count,
+    find_truths,
+    read_truth,
+    summary_table,
+)
+from mmseg_cct.pseudo_labels.settings import read_settings
+
+
+@pytest.fixture
+def counted(weak):
+    """One image of 8 pixels, labels and truth written by hand."""
+    settings = read_settings(weak.load())
+    image = settings.images[0]
+    labels = np.array([[0, 0, 1, 1], [255, 1, 2, 255]], np.uint8)
+    truth = np.array([[0, 1, 1, 1], [1, 255, 1, 0]], np.uint8)
+    folder = weak.root / 'hand'
+    folder.mkdir()
+    Image.fromarray(labels).save(folder / f'{image.name}.png')
+    Image.fromarray(truth).save(weak.root / f'masks/{image.name}.png')
+    return count([image], folder, settings, find_truths(settings.segmentation))
+
+
+def test_coverage(counted):
+    assert counted.pixels.tolist() == [2, 3, 1]
+    assert counted.images.tolist() == [1, 1, 1]
+    assert counted.ignored == pytest.approx(2 / 8)
+
+
+def test_agreement_with_the_truth(counted):
+    # ground: 1 right of 2 labelled and 2 true, one of these ignored; thing: 2 of 2 and 5, one
+    # ignored; other: 1 labelled, none true
+    assert counted.precision == pytest.approx([1 / 2, 2 / 2, 0])
+    assert counted.iou == pytest.approx([1 / 3, 2 / 5, 0])
+    assert counted.iou_labeled == pytest.approx([1 / 2, 2 / 4, 0])
+
+
+def test_tables(counted):
+    assert summary_table({'labels': counted}).splitlines()[-1] == (
+        '| Labels | 25.0 | 24.4 | 33.3 | 50.0 |')
+    assert class_table(counted, ('ground', 'thing', 'other')).splitlines()[3] == (
+        '| thing | 1 | 37.50 | 40.0 | 50.0 | 100.0 |')
+
+
+def test_a_class_that_is_nowhere_has_no_value(weak, counted):
+    settings = read_settings(weak.load())
+    empty = count([], weak.root, settings, {})
+    assert np.isnan(empty.iou).all()
+    assert '| thing | 0 | 0.00 | – | – | – |' in class_table(empty, settings.classes)
+    assert 'no masks' in summary_table({'labels': empty})
+
+
+def test_truth_goes_through_msegs_mappings(weak):
+    config = weak.load()
+    config.pseudo_labels.segmentation.reduce_zero_label = True
+    settings = read_settings(config)
+    truths = find_truths(settings.segmentation)
+    with Image.open(weak.root / 'masks/a.png') as image:
+        ids = np.array(image)
+    expected = np.where(ids == 0, 255, ids.astype(int) - 1)
+    assert np.array_equal(read_truth(truths[str(weak.images / 'a.jpg')]), expected)
+
+
+@pytest.mark.parametrize('with_masks', [True, False])
+def test_report_and_pictures(weak, with_masks):
+    if not with_masks:
+        for mask in (weak.root / 'masks').rglob('*.png'):
+            mask.unlink()
+    make_pseudo_labels(
+        weak.load(), weak.checkpoint, weak.out, with_crf=False, workers=0, num_pictures=3)
+    text = Path(weak.out, 'report.md').read_text(encoding='utf-8')
+    assert text.startswith('# Pseudo labels of 4 images\n')
+    assert f'the masks of {4 * with_masks} images' in text
+    assert ('no masks' in text) != with_masks
+    with Image.open(Path(weak.out, 'pictures.png')) as image:
+        assert image.size == (630, 30 + 150 * (3 + with_masks))  # the images are 4:3

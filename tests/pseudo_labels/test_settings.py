@@ -1,0 +1,64 @@
+import pytest
+from mmengine.config import ConfigDict
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.pseudo_labels.crf import DenseCRF
+from mmseg_cct.pseudo_labels.settings import read_settings
+from mmseg_cct.pseudo_labels.thresholds import Thresholds
+
+
+def test_reads_images_classes_and_defaults(weak):
+    settings = read_settings(weak.load())
+    assert [image.name for image in settings.images] == weak.names
+    assert settings.images[2].path == str(weak.images / 'more/c.jpg')
+    assert [image.class_ids for image in settings.images] == [(0,), (1,), (0, 1), ()]
+    assert settings.classes == weak.classes
+    assert settings.palette.tolist() == weak.palette
+    assert settings.label_ids == (1, 2)  # by name, not by position
+    assert settings.background == 0
+    assert settings.thresholds == Thresholds(0.05, 0.30)
+    assert settings.crf == DenseCRF(3, 3, 50, 5, 10, 10, 0.7)
+
+
+def test_no_background(weak):
+    config = weak.load()
+    config.pseudo_labels.background = None
+    assert read_settings(config).background is None
+
+
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        (dict(scale=2), r'pseudo_labels: unknown scale; expected images, segmentation, and'),
+        (dict(background='sky'), r"background: 'sky' is no class .*ground, thing, other"),
+        (dict(scales=(0.0, 1.0)), r'scales: \(0\.0, 1\.0\); expected positive factors'),
+        (dict(thresholds=dict(object=0.2)), r'thresholds\.object: unknown; expected background'),
+        (dict(thresholds=dict(background=0.5)), r'expected 0 <= background <= foreground'),
+        (dict(crf=dict(sxy=1)), r'crf\.sxy: unknown; expected gaussian_sxy'),
+    ],
+)
+def test_a_wrong_value_is_named(weak, change, message):
+    config = weak.load()
+    config.pseudo_labels.update(change)
+    with pytest.raises(UserError, match=message):
+        read_settings(config)
+
+
+def test_a_class_that_the_segmentation_does_not_have(weak):
+    config = weak.load()
+    config.pseudo_labels.images.metainfo = ConfigDict(classes=('thing', 'sky'))
+    with pytest.raises(UserError, match=r"images: 'sky' is no class of pseudo_labels\.segm"):
+        read_settings(config)
+
+
+def test_missing_section_key_and_file(weak):
+    config = weak.load()
+    config.pseudo_labels.images.ann_file = 'none.json'
+    with pytest.raises(UserError, match=r'none\.json: no such file; expected the image-level'):
+        read_settings(config)
+    del config.pseudo_labels['images']
+    with pytest.raises(UserError, match=r'pseudo_labels: no images; expected images'):
+        read_settings(config)
+    config.pop('pseudo_labels')
+    with pytest.raises(UserError, match=r'cam\.py: no pseudo_labels; expected a config like'):
+        read_settings(config)

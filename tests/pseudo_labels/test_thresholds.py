@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.pseudo_labels.thresholds import Thresholds, labels_from_maps, strongest
+
+DEFAULT = Thresholds()
+# two classes on 2×3 pixels
+MAPS = np.array([[[0.0, 0.04, 0.06], [0.31, 0.9, 0.3]],
+                 [[0.01, 0.02, 0.29], [0.2, 1.0, 0.1]]], np.float32)  # fmt: skip
+
+
+def test_labels_of_a_hand_made_map():
+    labels = labels_from_maps(MAPS, (7, 3), 0, DEFAULT)
+    assert labels.tolist() == [[0, 0, 255], [7, 3, 255]]
+    assert labels.dtype == np.uint8
+
+
+def test_without_background_low_scores_are_ignored():
+    labels = labels_from_maps(MAPS, (7, 3), None, DEFAULT)
+    assert labels.tolist() == [[255, 255, 255], [7, 3, 255]]
+
+
+def test_an_image_without_classes_is_all_background():
+    maps = np.zeros((0, 2, 3), np.float32)
+    assert (labels_from_maps(maps, (), 4, DEFAULT) == 4).all()
+    assert (labels_from_maps(maps, (), None, DEFAULT) == 255).all()
+
+
+def test_a_map_of_one_pixel():
+    assert labels_from_maps(np.ones((1, 1, 1), np.float32), (5,), 0, DEFAULT).tolist() == [[5]]
+    assert labels_from_maps(np.zeros((1, 1, 1), np.float32), (5,), 0, DEFAULT).tolist() == [[0]]
+
+
+def test_only_the_images_own_classes_appear():
+    maps = np.random.default_rng(0).random((2, 8, 9)).astype(np.float32)
+    labels = labels_from_maps(maps, (4, 9), 0, Thresholds(0.3, 0.6))
+    assert set(np.unique(labels)) == {0, 4, 9, 255}
+
+
+def test_strongest_map():
+    first, score = strongest(MAPS)
+    assert first.tolist() == [[2, 1, 2], [1, 2, 1]]
+    assert score == pytest.approx(MAPS.max(0))
+
+
+@pytest.mark.parametrize('values', [(0.5, 0.3), (-0.1, 0.3), (0.1, 1.2)])
+def test_thresholds_in_the_wrong_order_are_refused(values):
+    with pytest.raises(UserError, match=r'expected 0 <= background <= foreground <= 1'):
+        Thresholds(*values).check()

@@ -1,0 +1,203 @@
+"""The shipped configs of the weak setting: what they add to their bases, and a step of each."""
+
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.registry import init_default_scope
+from mmengine.runner import Runner
+from PIL import Image
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.launch import train
+from mmseg_cct.pseudo_labels.crf import DenseCRF
+from mmseg_cct.pseudo_labels.settings import read_settings
+
+CONFIGS = Path(__file__).parents[2] / 'configs'
+WEAK_RAMP = dict(
+    type='RampUpHook', attribute='auxiliary_head.loss_weak.loss_weight', schedule='exp', start=0.0,
+    end=0.4, length=0.1,
+)  # fmt: skip
+VOC = ('aeroplane', 'bicycle', 'bird', 'boat', 'bottle', 'bus', 'car', 'cat', 'chair', 'cow',
+       'diningtable', 'dog', 'horse', 'motorbike', 'person', 'pottedplant', 'sheep', 'sofa',
+       'train', 'tvmonitor')  # fmt: skip
+
+
+def parse(name):
+    return Config.fromfile(CONFIGS / name)
+
+
+def write_images(folder, names, size=(48, 40)):
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    for name in names:
+        Image.fromarray(rng.integers(0, 256, (*size, 3), np.uint8)).save(folder / f'{name}.jpg')
+
+
+def write_voc(tmp_path):
+    root = tmp_path / 'data/VOCdevkit/VOC2012'
+    names = [f'2007_00000{index}' for index in range(4)]
+    write_images(root / 'JPEGImages', names)
+    for folder in ('Annotations', 'ImageSets/Segmentation', 'SegmentationClassAug'):
+        (root / folder).mkdir(parents=True)
+    for name, label in zip(names, ('dog', 'person', 'dog', 'tvmonitor')):
+        objects = f'<object><name>{label}</name><difficult>0</difficult></object>'
+        (root / f'Annotations/{name}.xml').write_text(f'<annotation>{objects}</annotation>')
+        Image.fromarray(np.zeros((48, 40), np.uint8)).save(
+            root / f'SegmentationClassAug/{name}.png')
+    (root / 'ImageSets/Segmentation/val.txt').write_text(names[3])
+    splits = tmp_path / 'data/splits/voc'
+    splits.mkdir(parents=True)
+    (splits / '1464_labeled.txt').write_text(names[0])
+    (splits / '1464_unlabeled.txt').write_text('\n'.join(names[1:3]))
+    return dict(labels=[(14,), (11,)], background=0, first='2007_000001')
+
+
+def write_camvid(tmp_path):
+    for split, names in (('train', ['a', 'b']), ('val', ['c']), ('test', ['d'])):
+        write_images(tmp_path / f'data/camvid/images/{split}', names)
+        folder = tmp_path / f'data/camvid/masks/{split}'
+        folder.mkdir(parents=True)
+        for name in names:
+            Image.fromarray(np.zeros((48, 40), np.uint8)).save(folder / f'{name}.png')
+    labels = tmp_path / 'work_dirs/weak_labels'
+    labels.mkdir(parents=True)
+    classes = parse('weak/cam_mbv2_camvid.py').classes
+    for split, names in dict(train='ab', val='c', test='d').items():
+        (labels / f'{split}.json').write_text(json.dumps(dict(
+            metainfo=dict(classes=classes),
+            data_list=[dict(img_path=f'{name}.jpg', gt_label=[0, 8]) for name in names])))
+    (labels / '50_unlabeled.json').write_text((labels / 'train.json').read_text())
+    return dict(labels=[(0, 8), (0, 8)], background=None, first='a')
+
+
+@pytest.mark.parametrize(
+    ('name', 'write'), [('cam_r50_voc.py', write_voc), ('cam_mbv2_camvid.py', write_camvid)])
+def test_the_classifier_reads_the_documented_layout_and_makes_a_step(
+    name, write, tmp_path, monkeypatch
+):
+    pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
+    monkeypatch.chdir(tmp_path)
+    expected = write(tmp_path)
+    config = parse(f'weak/{name}')  # its lists are found from the working directory
+    config.dump(tmp_path / 'dump.py')
+    assert Config.fromfile(tmp_path / 'dump.py').to_dict() == config.to_dict()
+    assert config.param_scheduler.end == config.train_cfg.max_iters
+    init_default_scope(config.default_scope)
+    from mmpretrain.registry import MODELS
+
+    torch.manual_seed(0)
+    del config.model.backbone['init_cfg']
+    model = MODELS.build(config.model)
+    # output stride 16
+    assert model.extract_feat(torch.zeros(2, 3, 64, 96), stage='backbone')[-1].shape[-2:] == (4, 6)
+    for step in (*config.train_pipeline, *config.test_pipeline):  # quicker
+        step.update({key: 64 for key in ('crop_size',) if key in step})
+        step.update({key: (64, 64) for key in ('scale',) if key in step})
+    for part in config.train_dataloader.dataset.get('datasets', [config.train_dataloader.dataset]):
+        part.pipeline = config.train_pipeline
+    config.val_dataloader.dataset.pipeline = config.test_pipeline
+    config.train_dataloader.update(batch_size=2, num_workers=0, persistent_workers=False)
+    loader = Runner.build_dataloader(config.train_dataloader, seed=0)
+    optim_wrapper = build_optim_wrapper(model, config.optim_wrapper)
+    rates = {group['lr'] for group in optim_wrapper.param_groups}
+    assert rates == {1e-2, 1e-1}
+    assert model.head.fc.weight.shape[0] == len(settings_classes(loader.dataset))
+    losses = model.train().train_step(next(iter(loader)), optim_wrapper)
+    assert 1 < losses['loss'] < 100
+
+    config.val_dataloader.update(num_workers=0)
+    (sample,) = model.eval().val_step(next(iter(Runner.build_dataloader(config.val_dataloader))))
+    assert sample.pred_score.shape == (model.head.num_classes,)
+
+    settings = read_settings(config)
+    assert [image.class_ids for image in settings.images] == expected['labels']
+    assert settings.images[0].name == expected['first']
+    assert settings.background == expected['background']
+    assert settings.crf == DenseCRF()
+    assert settings.thresholds == (0.05, 0.30)
+    background = [] if settings.background is None else ['background']
+    names = settings_classes(loader.dataset)
+    assert settings.classes == (*background, *names)
+    assert settings.label_ids == tuple(range(len(background), len(settings.classes)))
+
+
+def test_missing_labels_are_one_line(tmp_path, monkeypatch):
+    pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
+    monkeypatch.chdir(tmp_path)
+    config = parse('weak/cam_mbv2_camvid.py')
+    del config.model.backbone['init_cfg']
+    config.update(work_dir=str(tmp_path / 'work'), launcher='none', experiment_name='no_labels')
+    with pytest.raises(UserError, match=r'weak_labels/train\.json: no such file, which the config'):
+        train(config)
+
+
+def settings_classes(dataset):
+    return tuple(dataset.metainfo['classes'])
+
+
+def test_the_classes_of_voc_are_the_segmentations():
+    datasets = pytest.importorskip('mmpretrain.datasets')
+    assert tuple(datasets.VOC.METAINFO['classes']) == VOC
+
+
+@pytest.mark.parametrize(
+    ('name', 'base'),
+    [
+        ('cct_r50_voc_1464_weak9k.py', 'cct_r50_voc_1464.py'),
+        ('cct_mbv2_camvid_50_weak.py', 'cct_mbv2_camvid_50.py'),
+    ],
+)
+def test_a_weak_config_adds_the_pseudo_labels_and_nothing_else(name, base):
+    weak, plain = parse(f'weak/{name}').to_dict(), parse(f'cct/{base}').to_dict()
+    head = weak['model']['auxiliary_head']
+    assert head.pop('loss_weak') == dict(type='WeakCrossEntropy', loss_weight=0.4)
+    init = weak['model']['backbone']['init_cfg']
+    assert init.pop('prefix') == 'backbone.'
+    assert init.pop('checkpoint').startswith('work_dirs/cam_')
+    del plain['model']['backbone']['init_cfg']['checkpoint']
+    assert weak['custom_hooks'].pop() == WEAK_RAMP
+
+    steps = weak['train_dataloader']['dataset']['unlabeled']['pipeline']
+    load, pack = steps.pop(1), steps.pop()
+    assert load['type'] == 'LoadPseudoLabels'
+    assert load['label_dir'].endswith('/labels')
+    assert pack == dict(type='PackPseudoLabels')
+    base_steps = plain['train_dataloader']['dataset']['unlabeled']['pipeline']
+    assert base_steps.pop() == dict(type='PackSegInputs')
+    for config in (weak, plain):
+        for key in ('image_dir', 'label_dir', 'unlabeled_pipeline'):
+            config.pop(key, None)
+    assert weak == plain
+
+
+def test_abce_is_the_one_of_the_cct_configs():
+    weak = parse('weak/cct_mbv2_camvid_50_weak_abce.py')
+    abce = parse('cct/cct_r50_camvid_50_abce.py')
+    assert weak.model.decode_head.loss_decode == abce.model.decode_head.loss_decode
+    assert weak.custom_hooks[-1] == abce.custom_hooks[-1]
+    assert weak.custom_hooks[-2] == WEAK_RAMP
+
+
+def test_the_classifiers_weights_go_on_into_the_segmentor():
+    pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
+    from mmpretrain.registry import MODELS as CLASSIFIERS
+    from mmseg.registry import MODELS
+
+    for classifier, segmentor in (
+        ('cam_mbv2_camvid.py', 'cct_mbv2_camvid_50_weak.py'),
+        ('cam_r50_voc.py', 'cct_r50_voc_1464_weak9k.py'),
+    ):
+        shapes = []
+        for name, registry in ((classifier, CLASSIFIERS), (segmentor, MODELS)):
+            config = copy.deepcopy(parse(f'weak/{name}'))
+            config.model.backbone.pop('init_cfg')
+            init_default_scope(config.default_scope)
+            backbone = registry.build(config.model.backbone)
+            shapes.append({key: value.shape for key, value in backbone.state_dict().items()})
+        assert shapes[0] == shapes[1]

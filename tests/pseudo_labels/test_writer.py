@@ -1,0 +1,116 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.image_files import read_image
+from mmseg_cct.pseudo_labels import make_pseudo_labels, writer
+from mmseg_cct.pseudo_labels.cam import load_classifier
+from mmseg_cct.pseudo_labels.settings import WeakImage, read_settings
+from mmseg_cct.pseudo_labels.thresholds import labels_from_maps
+
+
+def make(weak, **kwargs):
+    options = dict(dict(with_crf=False, workers=0, num_pictures=0), **kwargs)
+    return make_pseudo_labels(weak.load(), weak.checkpoint, weak.out, **options)
+
+
+def labels_of(weak, name, folder='labels'):
+    with Image.open(Path(weak.out, folder, f'{name}.png')) as image:
+        assert image.mode == 'P'
+        assert image.getpalette()[: 3 * len(weak.palette)] == np.ravel(weak.palette).tolist()
+        return np.array(image)
+
+
+def test_writes_what_thresholds_make_of_the_maps(weak):
+    assert make(weak).written == 4
+    settings = read_settings(weak.load())
+    model = load_classifier(weak.load(), weak.checkpoint, 'cpu')
+    for image in settings.images:
+        pixels = read_image(image.path)
+        (task,) = writer.label_tasks(model, settings, [(image, pixels)], weak.out, False)
+        assert np.array_equal(task.image, pixels[..., ::-1])
+        expected = labels_from_maps(task.maps, task.label_ids, 0, settings.thresholds)
+        assert np.array_equal(labels_of(weak, image.name), expected)
+    assert set(np.unique(labels_of(weak, 'a'))) <= {0, 1, 255}
+    assert (labels_of(weak, 'd') == 0).all()  # no class: background
+    assert not Path(weak.out, 'before_crf').exists()
+
+
+def test_the_size_of_a_batch_does_not_matter(weak):
+    make(weak, batch_size=1)
+    single = {name: labels_of(weak, name) for name in weak.names}
+    weak.out += '_batches'
+    make(weak, batch_size=3)
+    for name in weak.names:
+        assert np.array_equal(single[name], labels_of(weak, name))
+
+
+def test_a_second_run_does_only_what_is_missing(weak):
+    make(weak)
+    Path(weak.out, 'labels/more/c.png').unlink()
+    kept = Path(weak.out, 'labels/a.png').stat().st_mtime_ns
+    summary = make(weak)
+    assert (summary.written, summary.skipped) == (1, 3)
+    assert Path(weak.out, 'labels/a.png').stat().st_mtime_ns == kept
+    assert make(weak).skipped == 4
+
+
+def test_a_killed_run_leaves_no_half_file(weak, monkeypatch):
+    def stop(source, target):
+        if Path(target).name == 'b.png':
+            raise KeyboardInterrupt
+        real(source, target)
+
+    real = writer.os.replace
+    monkeypatch.setattr('os.replace', stop)
+    with pytest.raises(KeyboardInterrupt):
+        make(weak)
+    monkeypatch.undo()
+    assert [path.name for path in Path(weak.out).rglob('*.png')] == ['a.png']
+    assert make(weak).written == 3
+
+
+def test_a_corrupt_image_is_reported_and_the_rest_goes_on(weak):
+    (weak.images / 'b.jpg').write_bytes((weak.images / 'b.jpg').read_bytes()[:200])
+    summary = make(weak)
+    assert (summary.written, len(summary.failed)) == (3, 1)
+    assert summary.failed[0].startswith(f'{weak.images}/b.jpg: unreadable image (')
+    assert not Path(weak.out, 'labels/b.png').exists()
+
+
+def test_labels_of_two_kinds_never_share_a_folder(weak):
+    make(weak)
+    with pytest.raises(UserError, match=r'holds labels made with crf=None, now it is \{'):
+        make(weak, with_crf=True)
+    config = weak.load()
+    config.pseudo_labels.scales = (1.0,)
+    with pytest.raises(UserError, match=r'made with scales=\[0\.5, 1\.0\], now it is \[1\.0\]'):
+        make_pseudo_labels(config, weak.checkpoint, weak.out, with_crf=False)
+
+
+def test_a_killed_worker_is_one_line(weak, monkeypatch):
+    class Broken(writer._ThisProcess):
+        def submit(self, fn, /, *args, **kwargs):
+            raise writer.BrokenProcessPool
+
+    monkeypatch.setattr(writer, '_start_workers', lambda workers, label: Broken())
+    with pytest.raises(UserError, match=r'--workers 3: a worker process was killed'):
+        make(weak, workers=3)
+
+
+def test_batches_are_of_one_size_and_bounded(weak, monkeypatch):
+    settings = read_settings(weak.load())
+    shapes = [(4, 6), (4, 6), (6, 4), (4, 6), (6, 4), (8, 8)]
+    images = [WeakImage(str(index), str(index), ()) for index in range(len(shapes))]
+    monkeypatch.setattr(writer, 'read_image', lambda path: np.zeros((*shapes[int(path)], 3)))
+
+    def names(batch_size):
+        batches = writer.batches(images, settings, batch_size, [])
+        return [[image.name for image, _ in batch] for batch in batches]
+
+    assert names(2) == [['0', '1'], ['2', '4'], ['3'], ['5']]
+    monkeypatch.setattr(writer, 'WAITING_IMAGES', 3)
+    assert names(4) == [['0', '1'], ['2', '4'], ['3'], ['5']]

@@ -1,0 +1,142 @@
+"""The tools of the weak setting, as a user runs them."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_weak
+from PIL import Image
+
+from mmseg_cct.pseudo_labels import crf
+
+
+@pytest.fixture
+def weak(tmp_path, monkeypatch):
+    pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
+    monkeypatch.chdir(tmp_path)
+    return tiny_weak.make_weak(tmp_path)
+
+
+@pytest.fixture
+def run(project_root, monkeypatch):
+    def run(tool, *args):
+        path = project_root / 'tools' / f'{tool}.py'
+        spec = importlib.util.spec_from_file_location(f'tool_{tool}', path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        monkeypatch.setattr(sys, 'argv', [str(path), *map(str, args)])
+        return module.main()
+
+    return run
+
+
+def label(run, weak, *args):
+    return run(
+        'make_pseudo_labels', weak.config, weak.checkpoint, '--out', weak.out, '--workers', '0',
+        '--pictures', '1', *args,
+    )  # fmt: skip
+
+
+def labels_in(folder):
+    return {path.relative_to(folder).as_posix() for path in Path(folder).rglob('*.png')}
+
+
+def test_a_run_and_a_second_one(weak, run, capsys):
+    assert label(run, weak, '--no-crf') == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f'4 written to {weak.out}, 0 there already, 0 unreadable; see {weak.out}/report.md')
+    assert labels_in(f'{weak.out}/labels') == {f'{name}.png' for name in weak.names}
+    assert label(run, weak, '--no-crf') == 0
+    assert '0 written' in capsys.readouterr().out
+
+
+def test_a_corrupt_image_is_reported_and_the_exit_code_is_1(weak, run, capsys):
+    (weak.images / 'b.jpg').write_bytes(b'no image')
+    assert label(run, weak, '--no-crf') == 1
+    captured = capsys.readouterr()
+    (line,) = [line for line in captured.err.splitlines() if line.startswith('error:')]
+    assert line.startswith(f'error: {weak.images}/b.jpg: unreadable image (')
+    assert '3 written' in captured.out
+    assert '1 unreadable' in captured.out
+    assert labels_in(f'{weak.out}/labels') == {'a.png', 'd.png', 'more/c.png'}
+    assert Path(weak.out, 'report.md').read_text().startswith('# Pseudo labels of 3 images')
+
+
+def test_without_pydensecrf_one_line_and_no_crf_still_works(weak, run, capsys, monkeypatch):
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        crf.importlib.util, 'find_spec',
+        lambda name, *args: None if name == 'pydensecrf' else find_spec(name, *args),
+    )  # fmt: skip
+    with pytest.raises(SystemExit) as caught:
+        label(run, weak)
+    assert caught.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith('error: pydensecrf is not installed')
+    assert not Path(weak.out).exists()
+    assert label(run, weak, '--no-crf') == 0
+
+
+def test_a_missing_checkpoint_is_one_line(weak, run, capsys):
+    weak.checkpoint = 'none.pth'
+    with pytest.raises(SystemExit):
+        label(run, weak)
+    assert capsys.readouterr().err == 'error: none.pth: no such checkpoint file\n'
+
+
+def test_worker_processes_write_what_this_one_writes(weak, run, project_root):
+    pytest.importorskip('pydensecrf', reason='the CRF is its (extra `weak`)')
+    command = [
+        sys.executable, project_root / 'tools/make_pseudo_labels.py', weak.config, weak.checkpoint,
+        '--out', 'workers', '--workers', '1', '--pictures', '0',
+    ]  # fmt: skip
+    environment = {**os.environ, 'PYTHONPATH': str(project_root), 'PYTHONWARNINGS': 'ignore'}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert '4/4' in done.stderr
+    assert 'image/s' in done.stderr
+    assert label(run, weak) == 0
+    for folder in ('labels', 'before_crf'):
+        for name in weak.names:
+            path = Path(folder, f'{name}.png')
+            assert (Path('workers') / path).read_bytes() == (Path(weak.out) / path).read_bytes()
+
+
+class TestImageLabels:
+    def test_from_a_table(self, weak, run, capsys):
+        Path('table.csv').write_text('image,labels\na.jpg,other;thing\nmore/c.jpg,thing\n')
+        run('make_image_labels', '--csv', 'table.csv', '--images', weak.images, '--out', 'l.json',
+            '--classes', *weak.classes, '--background', 'ground')  # fmt: skip
+        assert capsys.readouterr().out.splitlines()[-1] == (
+            'wrote l.json: 2 images; with each class: thing 2, other 1')
+        data = json.loads(Path('l.json').read_text())
+        assert data['metainfo'] == {'classes': ['thing', 'other']}
+        assert data['data_list'][0] == {'img_path': 'a.jpg', 'gt_label': [0, 1]}
+
+    def test_from_masks_of_a_data_set_with_its_own_mapping(self, weak, run, capsys):
+        for name in weak.names:  # 11 is void in CamVid
+            Image.fromarray(np.full((4, 4), 11, np.uint8)).save(weak.masks / f'{name}.png')
+        Image.fromarray(np.array([[8, 11]], np.uint8)).save(weak.masks / 'd.png')
+        Path('names.txt').write_text('d\na\n')
+        run('make_image_labels', '--masks', weak.masks, '--images', weak.images, '--out', 'l.json',
+            '--dataset', 'CamVidDataset', '--list', 'names.txt')  # fmt: skip
+        assert [item['gt_label'] for item in json.loads(Path('l.json').read_text())['data_list']] \
+            == [[8], []]
+
+    @pytest.mark.parametrize(
+        ('args', 'message'),
+        [
+            (['--dataset', 'NoDataset'], r'--dataset NoDataset: no data set of MMSeg with class'),
+            (['--classes', 'a', '--background', 'b'], r'--background b: no class; expected one of'),
+        ],
+    )
+    def test_mistakes_are_one_line(self, weak, run, capsys, args, message):
+        with pytest.raises(SystemExit):
+            run('make_image_labels', '--masks', weak.masks, '--images', weak.images, '--out',
+                'l.json', *args)  # fmt: skip
+        assert message in capsys.readouterr().err

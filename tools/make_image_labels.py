@@ -1,0 +1,106 @@
+#!/usr/bin/env python
+"""Writes the image-level labels of a set of images, from a CSV file or from masks.
+
+The result is an annotation file of mmpretrain's MultiLabelDataset: what the classifier of
+configs/weak trains on, and what tools/make_pseudo_labels.py takes the classes of an image from.
+
+Examples:
+    python tools/make_image_labels.py --csv labels.csv --images data/mine/images \
+        --classes background crack rust --background background --out data/mine/labels.json
+    python tools/make_image_labels.py --masks data/camvid/masks/train \
+        --images data/camvid/images/train --dataset CamVidDataset --out data/weak/train.json
+"""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+from mmseg.registry import DATASETS
+
+from mmseg_cct.datasets.splits import find_images, read_list
+from mmseg_cct.errors import UserError, user_errors_as_one_line
+from mmseg_cct.pseudo_labels.image_labels import (
+    labels_from_masks,
+    labels_from_table,
+    write_annotations,
+)
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument('--csv', metavar='FILE', help='lines "image,class;class" under a header')
+    source.add_argument('--masks', metavar='DIR', help='masks named as the images, but .png')
+    classes = parser.add_mutually_exclusive_group(required=True)
+    classes.add_argument('--classes', nargs='+', metavar='NAME', help='in the order of their ids')
+    classes.add_argument(
+        '--dataset', metavar='TYPE', help='the data set type whose classes they are, for example '
+        'CamVidDataset or PascalVOCDataset'
+    )  # fmt: skip
+    parser.add_argument('--images', required=True, metavar='DIR', help='folder of the images')
+    parser.add_argument('--out', required=True, metavar='FILE', help='the JSON file to write')
+    parser.add_argument(
+        '--background', nargs='+', default=[], metavar='NAME', help='classes that are no labels'
+    )
+    parser.add_argument('--list', metavar='FILE', help='names of the images (default: all)')
+    parser.add_argument(
+        '--min-pixels', type=int, default=1, help='of a class in a mask to count (default: 1)'
+    )
+    return parser.parse_args()
+
+
+def make_image_labels(args: argparse.Namespace) -> str:
+    """Makes the file that the command line asks for.
+
+    Args:
+        args: The parsed command line.
+
+    Returns:
+        What was written, in one line.
+
+    Raises:
+        UserError: If a class, an image or the type of the data set is unknown.
+    """
+    names, label_map = args.classes, None
+    if args.dataset:
+        kind = DATASETS.get(args.dataset)
+        if kind is None or 'classes' not in getattr(kind, 'METAINFO', {}):
+            raise UserError(f'--dataset {args.dataset}: no data set of MMSeg with class names')
+        names = list(kind.METAINFO['classes'])
+        label_map = kind.get_label_map() if hasattr(kind, 'get_label_map') else None
+    for name in args.background:
+        if name not in names:
+            raise UserError(f'--background {name}: no class; expected one of {", ".join(names)}')
+    classes = [name for name in names if name not in args.background]
+
+    images = find_images(args.images)
+    if args.list:
+        images = {name: _listed(name, images, args) for name in read_list(args.list)}
+    if args.csv:
+        labels = labels_from_table(args.csv, images, classes)
+    else:
+        labels = labels_from_masks(args.masks, images, names, classes, label_map, args.min_pixels)
+    write_annotations(args.out, labels, images, args.images, classes)
+    counts = Counter(label for ids in labels.values() for label in ids)
+    shares = ', '.join(f'{name} {counts[index]}' for index, name in enumerate(classes))
+    return f'wrote {args.out}: {len(labels)} images; with each class: {shares}'
+
+
+def _listed(name: str, images: dict[str, Path], args: argparse.Namespace) -> Path:
+    if name not in images:
+        raise UserError(f'{args.list}: no image {name} in {args.images}')
+    return images[name]
+
+
+def main() -> None:
+    """Writes the labels that the command line asks for."""
+    args = parse_args()
+    with user_errors_as_one_line():
+        print(make_image_labels(args))
+
+
+if __name__ == '__main__':
+    main()
