@@ -10,8 +10,6 @@ with it `getattr`, which is too much to allow for a whole process. So a plain
 `torch.serialization.safe_globals(mmengine.runner.checkpoint.get_torch_safe_globals())` it loads.
 """
 
-from typing import Any
-
 import numpy as np
 import torch
 from mmengine.utils import digit_version
@@ -27,5 +25,5 @@ def allow_numpy_dtypes() -> None:
     # pairs of an object and its name are taken since torch 2.6, which is when it matters: before
     # that `weights_only` is off by default
     if digit_version(torch.__version__) >= digit_version('2.6'):
-        scalar: Any = np.float64(0).__reduce__()[0]
+        scalar = np.float64(0).__reduce__()[0]  # type: ignore[misc]
         add_safe_globals([(scalar, 'numpy.core.multiarray.scalar')])

@@ -17,6 +17,7 @@ import sys
 import torch
 from mmengine.config import DictAction
 
+from mmseg_cct.checkpoints import require_checkpoint
 from mmseg_cct.errors import user_errors_as_one_line
 from mmseg_cct.launch import load_config
 from mmseg_cct.pseudo_labels import make_pseudo_labels

@@ -28,7 +28,8 @@ def test_scripts_and_configs_that_are_named_exist(pages, project_root):
     named = {
         (path.name, name)
         for path, text in pages.items()
-        for name in re.findall(r'\b(?:tools|benchmarks|configs)/[\w/.-]+\.(?:py|sh)\b', text)
+        for name in re.findall(
+            r'(?<![\w/])(?:tools|benchmarks|configs)/[\w/.-]+\.(?:py|sh)\b', text)
     }
     assert len(named) > 20
     missing = {(page, name) for page, name in named
