@@ -19,11 +19,12 @@ def allow_numpy_dtypes() -> None:
     """Adds numpy's plain number types, and its scalars' old name, to what is accepted."""
     # torch before 2.4 has no such list and loads with weights_only=False.
     add_safe_globals = getattr(torch.serialization, 'add_safe_globals', None)
-    if add_safe_globals is not None:
-        codes = np.typecodes['AllInteger'] + np.typecodes['Float'] + '?'
-        add_safe_globals([type(np.dtype(code)) for code in codes])
+    if add_safe_globals is None:
+        return
+    codes = np.typecodes['AllInteger'] + np.typecodes['Float'] + '?'
+    add_safe_globals([type(np.dtype(code)) for code in codes])
     # pairs of an object and its name are taken since torch 2.6, which is when it matters: before
     # that `weights_only` is off by default
     if digit_version(torch.__version__) >= digit_version('2.6'):
-        scalar = np.float64(0).__reduce__()[0]  # type: ignore[misc]
+        scalar = np.float64(0).__reduce__()[0]
         add_safe_globals([(scalar, 'numpy.core.multiarray.scalar')])
