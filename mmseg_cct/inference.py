@@ -244,3 +244,4 @@ def _datasets(config: Config, domain: str | None) -> Iterator[dict[str, Any]]:
             yield dataset
             # Inside wrappers: mmengine's, SemiSegDataset, and those of several domains.
             todo[:0] = [dataset.get(key) for key in ('dataset', 'datasets', 'labeled')]
+            todo[:0] = [dataset.get('domains', {}).get(domain)]
