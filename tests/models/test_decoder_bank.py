@@ -711,7 +711,7 @@ def test_context_class_by_name_needs_class_names():
 @pytest.mark.parametrize('class_id', [C, -1])
 def test_context_class_id_out_of_range_is_an_error(class_id):
     bank = make_bank(context_classes=(class_id, ))
-    with pytest.raises(UserError, match=rf'context_classes: {class_id}; expected names or ids from 0 to {C - 1}'):
+    with pytest.raises(UserError, match=rf'{class_id}; expected names or ids from 0 to {C - 1}'):
         run_loss(bank)
 
 

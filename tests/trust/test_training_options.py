@@ -57,7 +57,7 @@ def test_bfloat16_on_the_cpu_is_near_float32(cct, trained, monkeypatch):
     assert len(logged) == 6 and all(line['loss'] < 100 for (line,) in logged.values())
     assert all(
         value.dtype is not torch.bfloat16
-        for value in cct.load(cct.folder / 'work/iter_2.pth')['state_dict'].values()
+        for value in cct.load(cct.folder / 'work/iter_6.pth')['state_dict'].values()
     )
 
 
@@ -65,7 +65,7 @@ def test_bfloat16_on_the_cpu_is_near_float32(cct, trained, monkeypatch):
 @pytest.mark.parametrize('dtype', ['float16', 'bfloat16'])
 def test_half_precision_on_a_gpu(cct, dtype):
     cct.train(amp=True, options={'optim_wrapper.dtype': dtype})
-    content = cct.load(cct.folder / 'work/iter_2.pth')
+    content = cct.load(cct.folder / 'work/iter_6.pth')
     assert content['optimizer']['loss_scaler']['scale'] > 0
     assert all(value.isfinite().all() for value in content['state_dict'].values())
 
