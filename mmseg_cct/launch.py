@@ -1,7 +1,7 @@
 """What tools/train.py and tools/test.py share: from the command line's values to a Runner.
 
-Training, evaluation, logging and resuming are mmengine's. What is added here: the settings that
-depend on the device (DDP, SyncBN and mixed precision on a CPU), and one line for a user's mistake.
+Training, evaluation, logging and resuming are mmengine's. What is added here: checks of what the
+first hours would not show, and one line for a user's mistake.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from mmengine.runner import Runner
 
 from mmseg_cct.checkpoints import find_resumable, read_checkpoint, require_training_state
 from mmseg_cct.config_mistakes import config_mistakes_as_user_errors, require_optimizer
+from mmseg_cct.device import enable_amp, fit_to_device
 from mmseg_cct.errors import UserError
 from mmseg_cct.pretrained import fetch_pretrained_weights
 
@@ -87,14 +88,14 @@ def prepare_training(
             raise UserError(f'{config_file}: no {key}; expected a config for training')
     require_optimizer(config)
     if amp:
-        _enable_amp(config)
+        enable_amp(config)
     if resume is not None:
         _resume(config, resume)
     if config.get('load_from') and not config.get('resume'):
         read_checkpoint(config.load_from)
     fetch_pretrained_weights(config.model)
     _add_hook(config, 'preflight', type='PreflightHook')
-    return _fit_to_device(config, launcher)
+    return fit_to_device(config, launcher)
 
 
 def prepare_test(
@@ -165,7 +166,7 @@ def prepare_test(
             raise UserError(f'{config_file}: --out needs a test_evaluator of type {expected}')
         for evaluator in writers:
             evaluator.update(output_dir=out, keep_results=True)
-    return _fit_to_device(config, launcher)
+    return fit_to_device(config, launcher)
 
 
 def train(config: Config) -> None:
@@ -291,14 +292,6 @@ def _end_schedulers_with_training(config: Config, old_max_iters: int | None) -> 
                 scheduler[key] = new_max_iters
 
 
-def _enable_amp(config: Config) -> None:
-    kind = config.optim_wrapper.setdefault('type', 'OptimWrapper')
-    if kind == 'OptimWrapper':
-        config.optim_wrapper.update(type='AmpOptimWrapper', loss_scale='dynamic')
-    elif kind not in ('AmpOptimWrapper', 'CPUAmpOptimWrapper'):
-        raise UserError(f'--amp: optim_wrapper.type is {kind}; expected OptimWrapper')
-
-
 def _resume(config: Config, resume: str) -> None:
     checkpoint = find_resumable(config.work_dir) if resume == 'auto' else resume
     if checkpoint is None:
@@ -318,46 +311,6 @@ def _add_hook(config: Config, name: str, **hook: Any) -> None:
     if config.get('default_hooks') is None:
         config.default_hooks = {}
     config.default_hooks.setdefault(name, hook)
-
-
-def _fit_to_device(config: Config, launcher: str) -> Config:
-    """Sets what depends on the device; a config is written for GPUs."""
-    config.launcher = launcher
-    if launcher != 'none' and (config.model.get('backbone') or {}).get('with_cp'):
-        _let_ddp_checkpoint(config)
-    if get_device() != 'cpu':
-        return config
-    wrapper = config.get('optim_wrapper') or {}
-    if wrapper.get('type') == 'AmpOptimWrapper':
-        wrapper['type'] = 'CPUAmpOptimWrapper'
-        for key in ('loss_scale', 'dtype', 'use_fsdp'):
-            wrapper.pop(key, None)
-    if launcher == 'none':
-        return config
-    if launcher != 'pytorch':
-        raise UserError(f'--launcher {launcher}: needs GPUs; on CPUs start with tools/dist_*.sh')
-    # torch has no SyncBN on the CPU, and DDP wants no device ids there.
-    config.pop('sync_bn', None)
-    config.model_wrapper_cfg = {
-        'type': 'MMDistributedDataParallel',
-        'broadcast_buffers': False,
-        'find_unused_parameters': config.get('find_unused_parameters', False),
-        **(config.get('model_wrapper_cfg') or {}),
-        'device_ids': None,
-    }
-    return config
-
-
-def _let_ddp_checkpoint(config: Config) -> None:
-    # MMSeg's checkpointed blocks run backward within backward, and the backbone runs twice a step;
-    # DDP takes that only where the graph is static, as it is here, and then every step reduces.
-    if (config.get('optim_wrapper') or {}).get('accumulative_counts', 1) > 1:
-        raise UserError(
-            'optim_wrapper.accumulative_counts: more than 1 with model.backbone.with_cp=True; '
-            'expected one of the two, for DDP cannot do both'
-        )
-    wrapper = config.get('model_wrapper_cfg') or {'type': 'MMDistributedDataParallel'}
-    config.model_wrapper_cfg = {'static_graph': True, **wrapper}
 
 
 def _run(config: Config, what: str) -> Any:

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from mmseg_cct.cpu_amp import CPUAmpOptimWrapper
+from mmseg_cct.device import fit_to_device
 from mmseg_cct.errors import UserError
-from mmseg_cct.launch import _fit_to_device, load_config, prepare_training
+from mmseg_cct.launch import load_config, prepare_training
 
 
 def _scalars(work_dir):
@@ -76,7 +77,7 @@ def test_amp_on_the_cpu_is_bfloat16(tiny, monkeypatch):
         step(self, loss, *args, **kwargs)
 
     monkeypatch.setattr(CPUAmpOptimWrapper, 'update_params', update_params)
-    monkeypatch.setattr('mmseg_cct.launch.get_device', lambda: 'cpu')
+    monkeypatch.setattr('mmseg_cct.device.get_device', lambda: 'cpu')
     tiny.run('train', tiny.config, '--work-dir', 'work', '--amp')
     assert len(seen) == 2 and all(torch.isfinite(loss) for loss in seen)
 
@@ -96,7 +97,7 @@ def test_autocast_covers_the_forward_pass_only():
     ('device', 'expected'), [('cpu', 'CPUAmpOptimWrapper'), ('cuda', 'AmpOptimWrapper')]
 )
 def test_amp_wrapper_is_chosen_by_device(tiny, monkeypatch, device, expected):
-    monkeypatch.setattr('mmseg_cct.launch.get_device', lambda: device)
+    monkeypatch.setattr('mmseg_cct.device.get_device', lambda: device)
     wrapper = prepare_training(str(tiny.config), amp=True).optim_wrapper
     assert wrapper.type == expected
     assert ('loss_scale' in wrapper) == (device == 'cuda')
@@ -110,17 +111,17 @@ def test_amp_refuses_a_wrapper_of_another_kind(tiny):
 
 
 def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(tiny, monkeypatch):
-    monkeypatch.setattr('mmseg_cct.launch.get_device', lambda: 'cpu')
-    config = _fit_to_device(load_config(str(tiny.config), {}), 'pytorch')
+    monkeypatch.setattr('mmseg_cct.device.get_device', lambda: 'cpu')
+    config = fit_to_device(load_config(str(tiny.config), {}), 'pytorch')
     assert 'sync_bn' not in config
     assert config.model_wrapper_cfg['device_ids'] is None
     with pytest.raises(UserError, match='--launcher slurm: needs GPUs'):
-        _fit_to_device(config, 'slurm')
+        fit_to_device(config, 'slurm')
 
 
 def test_distributed_on_gpus_is_left_to_mmengine(tiny, monkeypatch):
-    monkeypatch.setattr('mmseg_cct.launch.get_device', lambda: 'cuda')
-    config = _fit_to_device(load_config(str(tiny.config), {}), 'slurm')
+    monkeypatch.setattr('mmseg_cct.device.get_device', lambda: 'cuda')
+    config = fit_to_device(load_config(str(tiny.config), {}), 'slurm')
     assert config.sync_bn == 'torch' and 'model_wrapper_cfg' not in config
 
 

@@ -17,8 +17,9 @@ import cv2
 import pytest
 import torch
 
+from mmseg_cct.device import fit_to_device
 from mmseg_cct.errors import UserError, user_errors_as_one_line
-from mmseg_cct.launch import prepare_training, train
+from mmseg_cct.launch import load_config, prepare_training, train
 
 ITERATIONS = 3
 GN = dict(type='GN', num_groups=2)
@@ -242,6 +243,15 @@ def test_checkpointed_activations_and_accumulation_exclude_each_other_in_ddp(pai
     prepare_training(str(pair.file), options=options)  # one process can do both
     with pytest.raises(UserError, match=r'accumulative_counts: more than 1 with .*with_cp=True'):
         prepare_training(str(pair.file), options=options, launcher='pytorch')
+
+
+def test_checkpointed_activations_and_domains_exclude_each_other_in_ddp(pair):
+    options = {'model.backbone.with_cp': True, 'model.domains': dict(sea={}, land={})}
+    config = load_config(str(pair.file), {})
+    config.merge_from_dict(options)
+    fit_to_device(config, 'none')
+    with pytest.raises(UserError, match=r'with_cp=True: with several domains on several processes'):
+        fit_to_device(config, 'pytorch')
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='forks, which CUDA does not survive')

@@ -1,6 +1,7 @@
 """What the traditional consistency methods have in common, supplement A of the paper."""
 
 from abc import abstractmethod
+from typing import Any
 
 from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
@@ -21,7 +22,7 @@ class InputConsistencySegmentor(EncoderDecoder):
         **kwargs: Arguments of `EncoderDecoder`.
     """
 
-    def __init__(self, loss_consistency: dict, **kwargs) -> None:
+    def __init__(self, loss_consistency: dict, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.loss_consistency = MODELS.build(loss_consistency)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -92,7 +93,7 @@ class InputVATSegmentor(InputConsistencySegmentor):
                  epsilon: float = 2.0,
                  xi: float = 1.0,
                  num_iterations: int = 1,
-                 **kwargs) -> None:
+                 **kwargs: Any) -> None:
         super().__init__(loss_consistency, **kwargs)
         self.epsilon = epsilon
         self.xi = xi

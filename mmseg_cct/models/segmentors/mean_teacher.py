@@ -1,5 +1,7 @@
 """Mean Teacher (Tarvainen & Valpola, NeurIPS 2017), a baseline of the paper's supplement A."""
 
+from typing import Any
+
 import torch
 from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
@@ -28,7 +30,7 @@ class MeanTeacherSegmentor(InputConsistencySegmentor):
         UserError: If `noise_std` is negative.
     """
 
-    def __init__(self, loss_consistency: dict, noise_std: float = 0.0, **kwargs) -> None:
+    def __init__(self, loss_consistency: dict, noise_std: float = 0.0, **kwargs: Any) -> None:
         super().__init__(loss_consistency, **kwargs)
         if noise_std < 0:
             raise UserError(f'model.noise_std={noise_std}: expected 0 or more')

@@ -1,0 +1,78 @@
+"""The settings of a run that depend on the device: DDP, SyncBN and mixed precision."""
+
+from mmengine.config import Config
+from mmengine.device import get_device
+
+from mmseg_cct.errors import UserError
+
+
+def enable_amp(config: Config) -> None:
+    """Turns mixed precision on.
+
+    Args:
+        config: The whole config, changed in place.
+
+    Raises:
+        UserError: It has an optimizer wrapper of its own.
+    """
+    kind = config.optim_wrapper.setdefault('type', 'OptimWrapper')
+    if kind == 'OptimWrapper':
+        config.optim_wrapper.update(type='AmpOptimWrapper', loss_scale='dynamic')
+    elif kind not in ('AmpOptimWrapper', 'CPUAmpOptimWrapper'):
+        raise UserError(f'--amp: optim_wrapper.type is {kind}; expected OptimWrapper')
+
+
+def fit_to_device(config: Config, launcher: str) -> Config:
+    """Sets what depends on the device; a config is written for GPUs.
+
+    Args:
+        config: The whole config, changed in place.
+        launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
+
+    Returns:
+        The config.
+
+    Raises:
+        UserError: The launcher needs GPUs.
+    """
+    config.launcher = launcher
+    if launcher != 'none' and (config.model.get('backbone') or {}).get('with_cp'):
+        _let_ddp_checkpoint(config)
+    if get_device() != 'cpu':
+        return config
+    wrapper = config.get('optim_wrapper') or {}
+    if wrapper.get('type') == 'AmpOptimWrapper':
+        wrapper['type'] = 'CPUAmpOptimWrapper'
+        for key in ('loss_scale', 'dtype', 'use_fsdp'):
+            wrapper.pop(key, None)
+    if launcher == 'none':
+        return config
+    if launcher != 'pytorch':
+        raise UserError(f'--launcher {launcher}: needs GPUs; on CPUs start with tools/dist_*.sh')
+    # torch has no SyncBN on the CPU, and DDP wants no device ids there.
+    config.pop('sync_bn', None)
+    config.model_wrapper_cfg = {
+        'type': 'MMDistributedDataParallel',
+        'broadcast_buffers': False,
+        'find_unused_parameters': config.get('find_unused_parameters', False),
+        **(config.get('model_wrapper_cfg') or {}),
+        'device_ids': None,
+    }
+    return config
+
+
+def _let_ddp_checkpoint(config: Config) -> None:
+    # MMSeg's checkpointed blocks run backward within backward, and the backbone runs twice a step;
+    # DDP takes that only where the graph is static, as it is here, and then every step reduces.
+    if (config.get('optim_wrapper') or {}).get('accumulative_counts', 1) > 1:
+        raise UserError(
+            'optim_wrapper.accumulative_counts: more than 1 with model.backbone.with_cp=True; '
+            'expected one of the two, for DDP cannot do both'
+        )
+    if config.model.get('domains'):
+        raise UserError(
+            'model.backbone.with_cp=True: with several domains on several processes; expected '
+            'False, for DDP takes it only where every step has the same graph'
+        )
+    wrapper = config.get('model_wrapper_cfg') or {'type': 'MMDistributedDataParallel'}
+    config.model_wrapper_cfg = {'static_graph': True, **wrapper}
