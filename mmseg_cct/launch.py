@@ -5,6 +5,7 @@ first hours would not show, and one line for a user's mistake.
 """
 
 import argparse
+import gc
 import logging
 import os
 from pathlib import Path
@@ -322,5 +323,9 @@ def _run(config: Config, what: str) -> Any:
         runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
         result = getattr(runner, what)()
     if own_group:  # after an error the process ends, and its message needs the group's store
+        # The distributed model holds the group. Were it left to the interpreter's end, a thread of
+        # the group that lets go of a tensor then would abort the process (pytorch#190489).
+        del runner
+        gc.collect()
         torch.distributed.destroy_process_group()
     return result

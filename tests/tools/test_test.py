@@ -1,4 +1,5 @@
 import json
+import os
 
 import numpy as np
 import pytest
@@ -85,3 +86,21 @@ def test_two_gloo_processes_give_one_process_metrics(trained, here):
     assert done.returncode == 0, done.stderr[-3000:]
     one, two = _metrics(here / 'one'), _metrics(here / 'two')
     assert one['mIoU'] == pytest.approx(two['mIoU'])
+
+
+@pytest.mark.skipif(not os.path.isdir('/proc/self/task'), reason='needs the names of threads')
+def test_no_thread_of_the_group_outlives_a_distributed_run(trained, here):
+    # It could let go of a tensor while the interpreter ends, which aborts the process.
+    code = (
+        'import atexit, pathlib, runpy, sys\n'
+        "threads = pathlib.Path('/proc/self/task').glob\n"
+        "atexit.register(lambda: print('left:', {t.read_text().strip() for t in threads('*/comm')}))\n"
+        "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    one = 'RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT'
+    command = f'{one} python -c "$CODE" {trained.tools}/test.py {trained.config} '
+    command += f'{trained.checkpoint} --launcher pytorch --work-dir {here}'
+    done = trained.shell('env', f'CODE={code}', 'bash', '-c', command)
+    assert done.returncode == 0, done.stderr[-3000:]
+    left = done.stdout.partition('left:')[2]
+    assert left and 'gloo' not in left
