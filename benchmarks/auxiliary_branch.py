@@ -10,10 +10,10 @@ L_u, and backward to the decoders' parameters and to z. Compared are
   public      the authors' public code, from your own clone (--reference DIR)
 in one process, by turns, medians. The first call, which compiles, is reported apart.
 
-Memory of the first table, on a CPU: each implementation in a process of its own, its peak RSS minus
-that of an idle process which only built the same inputs. What the compiler leaves in the bank's
-process is thus counted, against the bank. Everywhere else (and in the column "a step"): the peak
-during one warm step on top of inputs and parameters, see `_measure.step_peak`.
+Peak memory, on a CPU: a process of its own, its peak RSS minus that of an idle process which only
+built the same inputs. What the compiler leaves in the bank's process is thus counted, against the
+bank. In the table by perturbation, in the column "a step" and on a GPU: the peak during one warm step
+on top of inputs and parameters, see `_measure.step_peak`.
 
 Examples:
     python benchmarks/auxiliary_branch.py
@@ -263,7 +263,7 @@ def main_case(options: argparse.Namespace) -> Case:
     """
     height, width = options.size
     return Case(options.images, options.channels, height, width, options.classes, options.stride,
-                paper_mix(options.decoders))
+                paper_mix(options.decoders), options.position_fraction)
 
 
 def main_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -290,10 +290,9 @@ def main_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
             figures[name]['kernels'], figures[name]['copies'] = count_kernels(step)
     if options.device == 'cpu':
         del steps, branch
-        idle = process_memory('idle', options)
         for name in names:
             say(f'  memory of {name} in its own process')
-            figures[name]['memory'] = max(process_memory(name, options) - idle, 0)
+            figures[name]['memory'] = process_memory(name, case)
     else:
         for name in names:
             figures[name]['memory'] = figures[name]['step_memory']
@@ -336,20 +335,25 @@ def _quotient(above: float | None, below: float | None) -> float | None:
     return None if above is None or not below else above / below
 
 
-def process_memory(name: str, options: argparse.Namespace) -> int:
-    """Peak RSS of a process that builds the inputs and takes a few steps.
+def process_memory(name: str, case: Case) -> int:
+    """Peak RSS of a process that builds the inputs and takes a few steps, over an idle one's.
 
     Args:
-        name: An implementation, or 'idle' for no step.
-        options: The command line.
+        name: An implementation.
+        case: The size, of the paper's mix of decoders.
 
     Returns:
         Bytes.
-
-    Raises:
-        RuntimeError: If that process fails.
     """
-    command = [sys.executable, __file__, *sys.argv[1:], '--child', name]
+    return max(_child_peak(name, case) - _child_peak('idle', case), 0)
+
+
+@cache
+def _child_peak(name: str, case: Case) -> int:
+    command = [
+        sys.executable, __file__, *sys.argv[1:], '--decoders', str(case.num_decoders),
+        '--classes', str(case.classes), '--images', str(case.images), '--stride', str(case.stride),
+        '--position-fraction', str(case.position_fraction), '--child', name]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f'the process that measures the memory of {name} failed:\n{done.stderr}')
@@ -419,7 +423,7 @@ def perturbations_table(options: argparse.Namespace) -> tuple[str, dict[str, Any
 
 
 def scaling_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """The bank as K, C, N and the stride grow, one at a time, memory of a step.
+    """The bank as K, C, N and the stride grow, one at a time.
 
     Args:
         options: The command line.
@@ -461,11 +465,16 @@ def _bank_series(heading: str, base: Case, series: dict[str, list[tuple[str, Cas
     figures: dict[str, Any] = {}
     rows = []
     for cases in series.values():
+        if len(cases) < 2:  # nothing to compare
+            continue
         fresh_compiler()
         say('  ' + ', '.join(label for label, _ in cases))
         steps = {label: Branch(case, options).make('bank') for label, case in cases}
         times = alternate(steps, options.repeats, options.device)
-        memory = {label: step_peak(step, options.device) for label, step in steps.items()}
+        if options.device == 'cpu':
+            memory = {label: process_memory('bank', case) for label, case in cases}
+        else:
+            memory = {label: step_peak(step, options.device) for label, step in steps.items()}
         first = cases[0][0]
         for label in steps:
             figures[label] = dict(time=times[label], memory=memory[label])
@@ -477,7 +486,7 @@ def _bank_series(heading: str, base: Case, series: dict[str, list[tuple[str, Cas
                 ratio(memory[label], memory[first]),
                 seconds(times[label]['first'])
             ])
-    columns = ['bank', 'forward + backward', 'over the first', 'memory', 'over the first',
+    columns = ['bank', 'forward + backward', 'over the first', 'peak memory', 'over the first',
                'first call']
     return f'{heading}: else {base}, {options.dtype}\n\n{table(columns, rows)}', figures
 
@@ -590,6 +599,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--channels', type=int, default=512, metavar='D')
     parser.add_argument('--size', type=int, nargs=2, default=[40, 40], metavar=('h', 'w'))
     parser.add_argument('--stride', type=int, default=8)
+    parser.add_argument('--position-fraction', type=float, default=1.0, metavar='F')
     parser.add_argument('--map-sizes', type=_size, nargs='+', default=[(96, 96), (256, 128)],
                         metavar='hxw', help='sizes of z in the table by perturbation')
     parser.add_argument('--scale-decoders', type=int, nargs='+', default=[30, 60, 120], metavar='K')

@@ -39,7 +39,7 @@ def run(module, monkeypatch, *arguments):
 def test_auxiliary_branch_prints_its_tables_and_writes_its_figures(
         branch, monkeypatch, tmp_path, capsys):
     memory = {'idle': 100, 'bank': 110, 'bank eager': 115, 'plain': 140}
-    monkeypatch.setattr(branch, 'process_memory', lambda name, _: memory[name])
+    monkeypatch.setattr(branch, '_child_peak', lambda name, _: memory[name])
     for rate in ('matmul_rate', 'copy_bandwidth', 'exponential_rate'):  # seconds at their sizes
         monkeypatch.setattr(branch, rate, lambda *_: 1e9)
     # a chunk as large as the default budget would be padding, nearly all of it
