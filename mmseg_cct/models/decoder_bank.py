@@ -43,6 +43,7 @@ class PerturbedDecoderBank(BaseModule):
         memory_budget: Bytes of the largest temporary; None picks by device.
         compile: 'auto' compiles the decoders where a compiler is found, True always, False never.
         final_activation: Whether the decoders end in a ReLU, as in the public code.
+        kernel_init: What the sub-pixel convolutions start from, as in `PixelShuffleHead`.
         log_terms: Whether L_u of each perturbation, the agreement with the main prediction and the
             share of pixels that count are logged too.
         in_index: Which of the neck's outputs is z.
@@ -65,6 +66,7 @@ class PerturbedDecoderBank(BaseModule):
                  memory_budget: int | None = None,
                  compile: bool | str = 'auto',
                  final_activation: bool = False,
+                 kernel_init: str = 'kaiming',
                  log_terms: bool = True,
                  in_index: int = -1,
                  init_cfg: dict | list | None = None) -> None:
@@ -95,7 +97,7 @@ class PerturbedDecoderBank(BaseModule):
         for projection in self.proj:
             nn.init.kaiming_normal_(projection, nonlinearity='relu')
         self.up = nn.ModuleList(
-            _StackedSubPixelConv(self.num_decoders, num_classes)
+            _StackedSubPixelConv(self.num_decoders, num_classes, kernel_init)
             for _ in range(num_levels(stride)))
         self.register_load_state_dict_post_hook(_excuse_missing)
 
@@ -203,29 +205,20 @@ class PerturbedDecoderBank(BaseModule):
                     for maps in (distances, flips)]
         return by_pixel[0], by_pixel[1]
 
-    def project(self, context: PerturbationContext) -> list[Tensor]:
-        """Perturbs z for every decoder and applies its projection.
-
-        Args:
-            context: z and what the perturbations of one iteration share.
-
-        Returns:
-            `(k, N, C, S)` of each perturbation that has decoders.
-        """
+    def _project_all(self, context: PerturbationContext) -> Tensor:
+        """Perturbs z for every decoder and projects it: `(K, C, N·S)`, in the products' type."""
         features = context.at_positions(context.features)
-        projected, first = [], 0
+        n, _, s = features.shape
+        projected = features.new_empty((self.num_decoders, self.num_classes, n, s),
+                                       dtype=_compute_dtype(features))
+        first = 0
         for perturbation in self.perturbations.values():
             chosen = slice(first, first + perturbation.num_decoders)
             first = chosen.stop
             if perturbation.num_decoders:
-                projected.append(perturbation.project(features, self.group(chosen), context))
-        return projected
-
-    def _project_all(self, context: PerturbationContext) -> Tensor:
-        """`(K, C, N·S)`, in the type of the matrix products."""
-        dtype = _compute_dtype(context.features)
-        parts = [part.transpose(1, 2).to(dtype) for part in self.project(context)]
-        return torch.cat(parts).flatten(2)
+                part = perturbation.project(features, self.group(chosen), context)
+                projected = _Place.apply(projected, part.transpose(1, 2), chosen)
+        return projected.flatten(2)
 
     def _details(self, terms: dict[str, PixelTerm], consistency: Tensor) -> dict[str, Tensor]:
         """L_u of each perturbation, and the share of pixels that count in terms that mask some.
@@ -302,11 +295,32 @@ class PerturbedDecoderBank(BaseModule):
 class _StackedSubPixelConv(nn.Module):
     """Parameters of one level of K decoders: `weight (K, 4C, C)`, `bias (K, 4C)`."""
 
-    def __init__(self, num_decoders: int, num_classes: int) -> None:
+    def __init__(self, num_decoders: int, num_classes: int, kernel_init: str) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(num_decoders, 4 * num_classes, num_classes))
         self.bias = nn.Parameter(torch.empty(num_decoders, 4 * num_classes))
-        icnr_(self.weight, self.bias)
+        icnr_(self.weight, self.bias, kernel_init)
+
+
+class _Place(torch.autograd.Function):
+    """Assigns the rows of one perturbation to the tensor of all decoders.
+
+    Concatenating would hold every part twice; a plain assignment would copy the gradient of all
+    rows for each part.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, part: Tensor, chosen: slice) -> Tensor:
+        """Writes `part` to `rows[chosen]`, in the type of `rows`."""
+        ctx.chosen, ctx.dtype = chosen, part.dtype
+        ctx.mark_dirty(rows)
+        rows[chosen] = part
+        return rows
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Hands on the gradient of all rows, each part's a view of it."""
+        return grad, grad[ctx.chosen].to(ctx.dtype), None
 
 
 def _compute_dtype(features: Tensor) -> torch.dtype:

@@ -35,25 +35,39 @@ def num_levels(stride: int) -> int:
     return int(math.log2(stride))
 
 
+# What a sub-pixel convolution starts from, before its rows are repeated.
+KERNEL_INITS = ('kaiming', 'identity')
+
+
 @torch.no_grad()
-def icnr_(weight: Tensor, bias: Tensor) -> None:
+def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'kaiming') -> None:
     """Fills a sub-pixel convolution so that it starts as nearest-neighbour upsampling (ICNR).
 
     The four rows that make the sub-pixels of one class start out equal, so there is no
-    checkerboard to unlearn.
+    checkerboard to unlearn. With the paper's random kernel the upsampled classes are a random mix
+    of all classes, behind whose ReLU some are lost; with the identity each is itself.
 
     Args:
         weight: `(..., 4C, C)` or `(4C, C, 1, 1)`, filled in place.
         bias: `(..., 4C)`, filled in place.
+        kernel_init: `'kaiming'`, a normal kernel and uniform biases; or `'identity'`, no biases.
+
+    Raises:
+        UserError: If there is no such initialisation.
     """
+    if kernel_init not in KERNEL_INITS:
+        raise UserError(f'kernel_init={kernel_init!r}: expected one of {", ".join(KERNEL_INITS)}')
     rows = weight.view(-1, 4 * weight.shape[1], weight.shape[1]) if weight.dim() == 4 else weight
     rows = rows.view(-1, *rows.shape[-2:])
     for row_block, bias_block in zip(rows, bias.view(-1, bias.shape[-1])):
         num_classes = row_block.shape[1]
-        kernel = nn.init.kaiming_normal_(row_block.new_empty(num_classes, num_classes))
+        kernel = torch.eye(num_classes)
+        offset = torch.zeros(num_classes)
+        if kernel_init == 'kaiming':
+            nn.init.kaiming_normal_(kernel)
+            bound = 1 / math.sqrt(num_classes)
+            offset.uniform_(-bound, bound)
         row_block.copy_(kernel.repeat_interleave(4, dim=0))
-        bound = 1 / math.sqrt(num_classes)
-        offset = bias_block.new_empty(num_classes).uniform_(-bound, bound)
         bias_block.copy_(offset.repeat_interleave(4))
 
 

@@ -88,6 +88,21 @@ def test_icnr_starts_as_nearest_neighbour_upsampling(shape, bias_shape):
         assert torch.equal(up, nearest)
 
 
+@pytest.mark.parametrize(('shape', 'bias_shape'), [((12, 3, 1, 1), (12, )), ((5, 12, 3), (5, 12))])
+def test_an_identity_kernel_upsamples_each_class_as_itself(shape, bias_shape):
+    weight, bias = torch.full(shape, 9.0), torch.full(bias_shape, 9.0)
+    icnr_(weight, bias, 'identity')
+    scores = torch.randn(1, 3, 4, 5)
+    for row, offset in zip(weight.reshape(-1, 12, 3), bias.reshape(-1, 12)):
+        up = conv_chain(scores, [row], [offset], False)
+        assert torch.equal(up, F.interpolate(scores, scale_factor=2, mode='nearest'))
+
+
+def test_an_unknown_kernel_init_is_named():
+    with pytest.raises(UserError, match="kernel_init='eye': expected one of kaiming, identity"):
+        icnr_(torch.zeros(12, 3), torch.zeros(12), 'eye')
+
+
 @pytest.mark.parametrize('size', [1, 3, 8, 12, 24, 64])
 @pytest.mark.parametrize('some', [False, True])
 @pytest.mark.parametrize('stride', [1, 4])

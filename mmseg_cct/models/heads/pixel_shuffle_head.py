@@ -19,11 +19,12 @@ class SubPixelConv(nn.Sequential):
     Args:
         num_classes: C.
         activation: Whether the ReLU is there.
+        kernel_init: See `icnr_`.
     """
 
-    def __init__(self, num_classes: int, activation: bool) -> None:
+    def __init__(self, num_classes: int, activation: bool, kernel_init: str) -> None:
         conv = nn.Conv2d(num_classes, 4 * num_classes, kernel_size=1)
-        icnr_(conv.weight, conv.bias)
+        icnr_(conv.weight, conv.bias, kernel_init)
         super().__init__(conv, *[nn.ReLU(inplace=True)] * activation, nn.PixelShuffle(2))
 
 
@@ -38,6 +39,8 @@ class PixelShuffleHead(BaseDecodeHead):
         final_activation: Whether the last sub-pixel convolution ends in a ReLU, as in the public
             code. It makes logits non-negative and a class whose channel dies gets no gradient
             again, so it is off unless a converted checkpoint needs it.
+        kernel_init: What the sub-pixel convolutions start from: `'kaiming'`, as in the paper, or
+            `'identity'`, with which each class starts from its own score. See `icnr_`.
         **kwargs: Arguments of `BaseDecodeHead`, such as `loss_decode` and `ignore_index`.
     """
 
@@ -46,6 +49,7 @@ class PixelShuffleHead(BaseDecodeHead):
                  num_classes: int,
                  stride: int = 8,
                  final_activation: bool = False,
+                 kernel_init: str = 'kaiming',
                  **kwargs: Any) -> None:
         kwargs.setdefault('init_cfg', None)  # the layers below bring their own initialisation
         super().__init__(
@@ -55,7 +59,7 @@ class PixelShuffleHead(BaseDecodeHead):
         self.conv_seg = nn.Conv2d(in_channels, self.out_channels, kernel_size=1, bias=False)
         nn.init.kaiming_normal_(self.conv_seg.weight, nonlinearity='relu')
         self.upsample = nn.Sequential(*[
-            SubPixelConv(self.out_channels, activation=final_activation or level < levels - 1)
+            SubPixelConv(self.out_channels, final_activation or level < levels - 1, kernel_init)
             for level in range(levels)
         ])
 

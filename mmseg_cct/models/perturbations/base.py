@@ -53,13 +53,12 @@ class PerturbationContext:
     @cached_property
     def foreground(self) -> Tensor:
         """`(N, H, W)` bool: the detected objects. On a tie the pixel is context."""
-        objects = [i for i in range(self.seg_logits.shape[1]) if i not in self.context_classes]
-        if not objects:
-            return torch.zeros_like(self.seg_logits[:, 0], dtype=torch.bool)
         if not self.context_classes:
             return torch.ones_like(self.seg_logits[:, 0], dtype=torch.bool)
-        best_object = self.seg_logits[:, objects].amax(1)
-        return best_object > self.seg_logits[:, self.context_classes].amax(1)
+        # the largest of all is above the largest context class only where an object has it; so the
+        # logits of the objects, nearly all, are not copied
+        best_context = self.seg_logits[:, self.context_classes].amax(1)
+        return self.seg_logits.amax(1) > best_context
 
     @cached_property
     def foreground_at_features(self) -> Tensor:

@@ -151,7 +151,7 @@ def test_branches_may_have_different_sizes():
 
 def test_auxiliary_decoders_take_no_part_in_inference(monkeypatch):
     model = make_model().eval()
-    for method in ('loss', 'forward', 'project'):
+    for method in ('loss', 'forward', 'disagreement'):
         monkeypatch.setattr(type(model.auxiliary_head), method, None)
     images = torch.randn(N, 3, *SIZE)
     twin = supervised_twin(model).eval()
