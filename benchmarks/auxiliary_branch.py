@@ -12,8 +12,8 @@ in one process, by turns, medians. The first call, which compiles, is reported a
 
 Peak memory, on a CPU: a process of its own, its peak RSS minus that of an idle process which only
 built the same inputs. What the compiler leaves in the bank's process is thus counted, against the
-bank. In the table by perturbation, in the column "a step" and on a GPU: the peak during one warm step
-on top of inputs and parameters, see `_measure.step_peak`.
+bank. In the table by perturbation, in the column "a step" and on a GPU: the peak during one warm
+step on top of inputs and parameters, see `_measure.step_peak`.
 
 Examples:
     python benchmarks/auxiliary_branch.py

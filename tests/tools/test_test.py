@@ -93,8 +93,8 @@ def test_no_thread_of_the_group_outlives_a_distributed_run(trained, here):
     # It could let go of a tensor while the interpreter ends, which aborts the process.
     code = (
         'import atexit, pathlib, runpy, sys\n'
-        "threads = pathlib.Path('/proc/self/task').glob\n"
-        "atexit.register(lambda: print('left:', {t.read_text().strip() for t in threads('*/comm')}))\n"
+        "files = lambda: pathlib.Path('/proc/self/task').glob('*/comm')\n"
+        "atexit.register(lambda: print('left:', {file.read_text() for file in files()}))\n"
         "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
     )
     one = 'RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT'
