@@ -36,6 +36,23 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     Args:
         parser: Where to add them.
     """
+    add_cfg_options(parser)
+    parser.add_argument(
+        '--launcher',
+        choices=['none', 'pytorch', 'slurm', 'mpi'],
+        default='none',
+        help='what started the processes of a distributed run; dist_*.sh and slurm_*.sh set it',
+    )
+    # torch.distributed.launch passes it, in either spelling; torchrun sets LOCAL_RANK.
+    parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
+
+
+def add_cfg_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the option for settings of the config.
+
+    Args:
+        parser: Where to add it.
+    """
     parser.add_argument(
         '--cfg-options',
         nargs='+',
@@ -45,14 +62,15 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
         help='settings of the config to override, as in train_cfg.max_iters=2000; a list is '
         'key="[a,b]" or key=a,b, without spaces',
     )
-    parser.add_argument(
-        '--launcher',
-        choices=['none', 'pytorch', 'slurm', 'mpi'],
-        default='none',
-        help='what started the processes of a distributed run; dist_*.sh and slurm_*.sh set it',
-    )
-    # torch.distributed.launch passes it, in either spelling; torchrun sets LOCAL_RANK.
-    parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Adds the option for the device that a single process uses.
+
+    Args:
+        parser: Where to add it.
+    """
+    parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')
 
 
 def prepare_training(

@@ -15,10 +15,9 @@ Examples:
 
 import argparse
 
-from mmengine.config import DictAction
-
 from mmseg_cct.analysis.cluster_report import write_cluster_report
 from mmseg_cct.errors import user_errors_as_one_line
+from mmseg_cct.launch import add_cfg_options, add_device
 
 
 def _positive(value: str) -> int:
@@ -65,11 +64,8 @@ def parse_args() -> argparse.Namespace:
         help='border of the image that the ratios leave out, for maps in which the zero padding of '
         'convolutions shows (default: 0)',
     )  # fmt: skip
-    parser.add_argument('--device', help='by default the first GPU where there is one')
-    parser.add_argument(
-        '--cfg-options', nargs='+', action=DictAction, default={}, metavar='KEY=VALUE',
-        help='settings of the config to override',
-    )  # fmt: skip
+    add_device(parser)
+    add_cfg_options(parser)
     return parser.parse_args()
 
 

@@ -15,11 +15,10 @@ import os
 import sys
 
 import torch
-from mmengine.config import DictAction
 
 from mmseg_cct.checkpoints import require_checkpoint
 from mmseg_cct.errors import user_errors_as_one_line
-from mmseg_cct.launch import load_config
+from mmseg_cct.launch import add_cfg_options, add_device, load_config
 from mmseg_cct.pseudo_labels import make_pseudo_labels
 
 
@@ -54,15 +53,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--pictures', type=_at_least(0), default=6, help='images in the grid (default: 6)'
     )
-    parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=DictAction,
-        default={},
-        metavar='KEY=VALUE',
-        help='settings of the config to override',
-    )
+    add_device(parser)
+    add_cfg_options(parser)
     return parser.parse_args()
 
 

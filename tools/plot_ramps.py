@@ -8,11 +8,9 @@ Example:
 import argparse
 from pathlib import Path
 
-from mmengine.config import DictAction
-
 from mmseg_cct.analysis.ramps import planned_curves, plot_curves
 from mmseg_cct.errors import user_errors_as_one_line
-from mmseg_cct.launch import load_config
+from mmseg_cct.launch import add_cfg_options, load_config
 
 
 def parse_args() -> argparse.Namespace:
@@ -22,10 +20,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('config', help='config of a training')
     parser.add_argument('--out', required=True, metavar='FILE', help='the picture, a PNG')
-    parser.add_argument(
-        '--cfg-options', nargs='+', action=DictAction, default={}, metavar='KEY=VALUE',
-        help='settings of the config to override, as in train_cfg.max_iters=2000',
-    )  # fmt: skip
+    add_cfg_options(parser)
     return parser.parse_args()
 
 

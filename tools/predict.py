@@ -13,10 +13,9 @@ Examples:
 import argparse
 import sys
 
-from mmengine.config import DictAction
-
 from mmseg_cct.errors import user_errors_as_one_line
 from mmseg_cct.inference import predict_images
+from mmseg_cct.launch import add_cfg_options, add_device
 
 
 def _opacity(value: str) -> float:
@@ -35,21 +34,14 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('checkpoint', help='the checkpoint file')
     parser.add_argument('input', help='an image, or a folder of images with its subfolders')
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the predictions')
-    parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')
+    add_device(parser)
     parser.add_argument(
         '--domain', metavar='NAME', help='of a model for several domains, the one to predict with'
     )
     parser.add_argument(
         '--opacity', type=_opacity, default=0.5, help='of the overlays, in [0, 1] (default: 0.5)'
     )
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=DictAction,
-        default={},
-        metavar='KEY=VALUE',
-        help='settings of the config to override',
-    )
+    add_cfg_options(parser)
     return parser.parse_args()
 
 

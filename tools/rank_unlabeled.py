@@ -15,10 +15,9 @@ Examples:
 import argparse
 import sys
 
-from mmengine.config import DictAction
-
 from mmseg_cct.analysis.rank import rank_images
 from mmseg_cct.errors import user_errors_as_one_line
+from mmseg_cct.launch import add_cfg_options, add_device
 
 
 def _positive(value: str) -> int:
@@ -51,15 +50,8 @@ def parse_args() -> argparse.Namespace:
         help='another class, or the distance of the consistency loss (default: labels)',
     )
     parser.add_argument('--seed', type=int, default=0, help='of the perturbations (default: 0)')
-    parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=DictAction,
-        default={},
-        metavar='KEY=VALUE',
-        help='settings of the config to override',
-    )
+    add_device(parser)
+    add_cfg_options(parser)
     return parser.parse_args()
 
 

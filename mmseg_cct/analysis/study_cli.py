@@ -5,9 +5,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mmengine.config import DictAction
-
 from mmseg_cct.errors import UserError
+from mmseg_cct.launch import add_cfg_options
 
 from .study_runs import StudyRun, execute
 
@@ -31,14 +30,7 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--collect', action='store_true', help='train nothing, write the tables of what is there'
     )
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=DictAction,
-        default={},
-        metavar='KEY=VALUE',
-        help='settings of the config to override in all runs, as in train_cfg.max_iters=2000',
-    )
+    add_cfg_options(parser)
 
 
 def slots_of(gpus: str | None, jobs: int) -> list[dict[str, str]]:
