@@ -14,12 +14,12 @@ model = dict(
         context_classes=('Sky', 'Building', 'Road', 'Pavement', 'Tree', 'Fence')))
 
 n_labeled = 50
-max_iters = 300
+max_iters = 1000
 
 train_dataloader = dict(
     dataset=dict(
         labeled=dict(ann_file=f'{_base_.split_dir}/{n_labeled}_labeled.txt'),
         unlabeled=dict(ann_file=f'{_base_.split_dir}/{n_labeled}_unlabeled.txt')))
-train_cfg = dict(max_iters=max_iters, val_interval=100)
+train_cfg = dict(max_iters=max_iters, val_interval=250)
 param_scheduler = dict(end=max_iters)
-default_hooks = dict(checkpoint=dict(interval=100))
+default_hooks = dict(checkpoint=dict(interval=250))
