@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Runs the paper's ablation on any CCT config: trains, tests, and writes a table and bar figures.
+"""Runs the paper's ablation on any CCT config: trains, tests, and writes tables and figures.
 
 What is finished is skipped, and what was stopped goes on where it was: call it again.
 

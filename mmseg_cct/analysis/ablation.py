@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from .study import Result, collect, label_order, markdown_table, select, write_csv
+from .validation_curves import plot_validations, read_validations
 from .variants import PERTURBATIONS, VARIANTS, Variant, abce, baseline, both, full, only
 
 # Rows of the per-K figure, by the first part of their methods' names.
@@ -66,8 +67,11 @@ def write_ablation(out: Path) -> Path:
     write_csv(results, out / 'results.csv')
     parts = ['# Ablation', f'mIoU on the test set in %, {_seeds_of(results)}.',
              markdown_table(results, methods)]
+    curves = read_validations(out, results)
+    titles = {method: _title(method) for method in methods if _compared(method)}
     figures = {'perturbations.png': plot_perturbations(results) if _grid(results) else None,
-               'comparison.png': plot_comparison(results) if results else None}
+               'comparison.png': plot_comparison(results) if results else None,
+               'curves.png': plot_validations(curves, titles) if curves else None}
     for name, figure in figures.items():
         if figure is not None:
             figure.savefig(out / name, dpi=120)
@@ -138,7 +142,7 @@ def plot_comparison(results: Sequence[Result]) -> Figure:
     Returns:
         The figure; error bars are standard deviations over the seeds.
     """
-    methods = [m for m in ordered_methods(results) if _grid_place(m)[0] not in PERTURBATIONS]
+    methods = [method for method in ordered_methods(results) if _compared(method)]
     sets = sorted({result.labels for result in results}, key=label_order)
     figure = Figure(figsize=(1.0 * len(methods) + 1.8, 3.2), layout='constrained')
     axes = figure.subplots()
@@ -171,6 +175,11 @@ def _finish(axes: Axes, titles: Sequence[str]) -> None:
                if isinstance(bar, Rectangle)]
     heights += [value for line in axes.lines for value in np.asarray(line.get_ydata()).tolist()]
     axes.set_ylim(bottom=0.8 * min(heights, default=0.0))
+
+
+def _compared(method: str) -> bool:
+    """Whether a method is a whole one, not CCT with a single perturbation."""
+    return _grid_place(method)[0] not in PERTURBATIONS
 
 
 def _title(method: str) -> str:
