@@ -199,7 +199,7 @@ def plot_curves(runs: Sequence[Run]) -> Figure:
     panels = {
         'supervised loss L_s': _values_starting('decode.loss'),
         'consistency loss L_u': _values_starting('aux.consistency'),
-        'ramps': _values_starting('decode_head.', 'auxiliary_head.'),
+        'ramps': _values_starting('decode_head.', 'auxiliary_head.', 'loss_consistency.'),
         'mIoU on val, %': _values_starting('mIoU'),
     }
     figure = Figure(figsize=(12, 3), layout='constrained')

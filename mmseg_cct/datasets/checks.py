@@ -1,6 +1,7 @@
 """Looks at the data before a training starts, so that bad input costs a second and not a night."""
 
 import functools
+import itertools
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +19,9 @@ from mmengine.logging import print_log
 from mmseg_cct.datasets.image_checks import image_size, read_mask
 from mmseg_cct.datasets.pseudo_labels import FIELD, LoadPseudoLabels
 from mmseg_cct.errors import UserError
+
+# Tasks of a thread pool take 1.7 KiB each, gigabytes for a million files.
+_FILES_AT_ONCE = 4096
 
 
 def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -> None:
@@ -170,9 +174,11 @@ def unknown_ids(
 def _check_all(check: Callable[..., None], dataset: Any) -> None:
     for leaf in leaf_datasets(dataset):
         with ThreadPoolExecutor(min(16, (os.cpu_count() or 1) + 4)) as pool:
-            # The results come in order, so the first bad file of the list is the one reported.
-            for _ in pool.map(functools.partial(check, dataset=leaf), _infos(leaf)):
-                pass
+            infos = _infos(leaf)
+            while some := list(itertools.islice(infos, _FILES_AT_ONCE)):
+                # The results come in order, so the first bad file of the list is the one reported.
+                for _ in pool.map(functools.partial(check, dataset=leaf), some):
+                    pass
 
 
 def _check_labeled_image(

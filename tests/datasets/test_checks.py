@@ -50,6 +50,16 @@ class TestLabeledImages:
             _write_mask(tree, np.full((16, 24), 7, np.uint8), name)
         assert _error(tree).startswith(str(tree.mask('l1')))
 
+    def test_few_files_wait_at_a_time(self, tree, monkeypatch):
+        monkeypatch.setattr(checks, '_FILES_AT_ONCE', 1)
+        _write_mask(tree, np.full((16, 24), 7, np.uint8), 'l2')  # in the second lot
+        assert _error(tree).startswith(str(tree.mask('l2')))
+        seen = []
+        monkeypatch.setattr(checks, 'read_mask', lambda file, _: seen.append(file))
+        with pytest.raises(AttributeError):  # of the first file, before the second one is read
+            SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+        assert seen == [str(tree.mask('l0'))]
+
     def test_ignored_and_palette_masks_pass(self, tree):
         mask = Image.fromarray(np.array([[0, 1, 2, 255]] * 16, np.uint8).repeat(6, 1), mode='P')
         mask.putpalette([7] * 768)
