@@ -6,7 +6,7 @@ _base_ = [
 ]
 
 model = dict(
-    data_preprocessor=dict(size=(120, 160)),
+    data_preprocessor=dict(size=(128, 160)),  # padded to a multiple of the stride
     decode_head=dict(num_classes=11, kernel_init='identity'),
     auxiliary_head=dict(
         num_classes=11,

@@ -1,7 +1,10 @@
 """The main decoder: 1×1 and sub-pixel convolutions up to the image's resolution."""
 
+import logging
+from functools import cache
 from typing import Any
 
+from mmengine.logging import print_log
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import MODELS
 from mmseg.utils import SampleList
@@ -11,6 +14,18 @@ from mmseg_cct.errors import UserError
 
 from ..losses import BootstrappedCrossEntropy
 from ..subpixel import icnr_, num_levels
+
+
+@cache
+def _warn_of_resizing(predicted: tuple[int, int], expected: tuple[int, int], stride: int) -> None:
+    """Says, once for each size, that pixels of the prediction are not those of the input."""
+    if predicted != expected:
+        print_log(
+            f'model.decode_head: predictions of {predicted[0]}×{predicted[1]} are resized to their '
+            f'inputs of {expected[0]}×{expected[1]}; expected inputs (data_preprocessor.size) '
+            f'whose sides are multiples of the stride, {stride}',
+            logger='current',
+            level=logging.WARNING)
 
 
 class SubPixelConv(nn.Sequential):
@@ -102,6 +117,7 @@ class PixelShuffleHead(BaseDecodeHead):
                 f'model.decode_head.stride={self.stride}: predictions of {h}×{w} for inputs of '
                 f'{expected[0]}×{expected[1]}; expected the stride of the features, '
                 f'{self.stride * expected[0] / h:.0f}')
+        _warn_of_resizing(tuple(seg_logits.shape[-2:]), tuple(expected), self.stride)
         losses = super().loss_by_feat(seg_logits, batch_data_samples)
         for loss in self.loss_decode.modules():  # one loss, or a list of them
             if isinstance(loss, BootstrappedCrossEntropy):
