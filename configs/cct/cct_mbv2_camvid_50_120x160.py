@@ -1,4 +1,4 @@
-# The base of quick studies on CamVid: minutes on one CPU core; see also cct_mbv2d16_camvid_50_120x160.py.
+# A base for studies on CamVid, at output stride 8: a run of minutes on one CPU core.
 _base_ = [
     '../_base_/models/cct_mbv2-d8.py', '../_base_/datasets/camvid_120x160.py',
     '../_base_/schedules/cct.py', '../_base_/schedules/sgd_poly.py', '../_base_/default_runtime.py'
