@@ -44,7 +44,7 @@ def plot_validations(curves: Curves, titles: dict[str, str]) -> Figure:
     """
     panels = sorted({labels for _, labels in curves}, key=label_order)
     figure = Figure(figsize=(3.2 * len(panels) + 1.2, 3.4), layout='constrained')
-    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):
+    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False, sharey=True)[0], panels):
         for index, (method, title) in enumerate(titles.items()):
             seeds = curves.get((method, panel), [])
             for validations in seeds if len(seeds) > 1 else []:
