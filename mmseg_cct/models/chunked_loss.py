@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .chunking import Chunking
-from .decoders import Chain, decode
+from .decoders import Chain, as_seg_logits, decode_backward, decode_levels
 from .losses import PixelTargets, PixelTerm
 from .losses.pixel_term import Distance
 from .subpixel import subpixel_chunks
@@ -59,9 +59,7 @@ class ChunkLoss:
 
         probabilities = _at_least_float32(main_logits).softmax(0)
 
-        def total(projected, weights, biases):
-            chain = Chain(weights, biases, self.final_activation)
-            seg_logits = _at_least_float32(decode(projected, chain))
+        def total(seg_logits):
             values = []
             for distance, (labels, pixel_weight, _, decoders) in zip(self.distances, terms):
                 rows = seg_logits if decoders is None else seg_logits[decoders]
@@ -70,7 +68,11 @@ class ChunkLoss:
             weighted = [factor * value.sum() for value, (_, _, factor, _) in zip(values, terms)]
             return sum(weighted), tuple(values)
 
-        return torch.func.grad(total, argnums=(0, 1, 2), has_aux=True)(projected, weights, biases)
+        chain = Chain(weights, biases, self.final_activation)
+        outputs = decode_levels(projected, chain)
+        seg_logits = _at_least_float32(as_seg_logits(outputs[-1], chain))
+        grad, values = torch.func.grad(total, has_aux=True)(seg_logits)
+        return decode_backward(outputs, chain, grad.to(projected.dtype)), values
 
 
 def _at_least_float32(seg_logits: Tensor) -> Tensor:

@@ -28,6 +28,10 @@ class Chain(NamedTuple):
     biases: Sequence[Tensor]
     final_activation: bool
 
+    def activates(self, level: int) -> bool:
+        """Whether a level ends in a ReLU."""
+        return self.final_activation or level < len(self.weights) - 1
+
     def select(self, decoders: slice) -> 'Chain':
         """The chain of some of the decoders."""
         return Chain([w[decoders] for w in self.weights], [b[decoders] for b in self.biases],
@@ -44,15 +48,68 @@ def decode(projected: Tensor, chain: Chain) -> Tensor:
     Returns:
         seg_logits `(K, C, R, s²/R · P)`, R = 4 sub-pixels of the last level (1 without levels).
     """
+    return as_seg_logits(decode_levels(projected, chain)[-1], chain)
+
+
+def decode_levels(projected: Tensor, chain: Chain) -> list[Tensor]:
+    """Runs the sub-pixel convolutions and keeps what each level gives, for `decode_backward`.
+
+    Args:
+        projected: `(K, C, P)`, projected features.
+        chain: The convolutions.
+
+    Returns:
+        What goes into the first level, then what each level gives, `(K, 4C, 4ˡ · P)`.
+    """
     num_decoders, num_classes, _ = projected.shape
-    x, subpixels = projected, 1
+    outputs = [projected]
     for level, (weight, bias) in enumerate(zip(chain.weights, chain.biases)):
-        x = torch.bmm(weight.to(x.dtype), x.reshape(num_decoders, num_classes, -1))
-        x = x + bias.to(x.dtype)
-        if chain.final_activation or level < len(chain.weights) - 1:
-            x = x.relu()
-        subpixels = 4
-    return x.view(num_decoders, num_classes, subpixels, -1)
+        x = outputs[-1].reshape(num_decoders, num_classes, -1)
+        x = torch.bmm(weight.to(x.dtype), x) + bias.to(x.dtype)
+        outputs.append(x.relu() if chain.activates(level) else x)
+    return outputs
+
+
+def decode_backward(outputs: Sequence[Tensor], chain: Chain,
+                    grad: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """The gradients of what `decode_levels` has computed.
+
+    By hand, for the sake of the products for the weights: as `C × 4C` they are half as fast again
+    on a CPU as the `4C × C` that autograd would take.
+
+    Args:
+        outputs: What `decode_levels` gave.
+        chain: The convolutions.
+        grad: The gradient with respect to the last output, of its shape.
+
+    Returns:
+        The gradients with respect to the projected features, the weights and the biases.
+    """
+    num_decoders, num_classes, _ = outputs[0].shape
+    weights, biases = [], []
+    for level in reversed(range(len(chain.weights))):
+        output, weight = outputs[level + 1], chain.weights[level]
+        grad = grad.reshape(output.shape)
+        if chain.activates(level):
+            grad = grad.where(output > 0, 0)
+        x = outputs[level].reshape(num_decoders, num_classes, -1)
+        biases.insert(0, grad.sum(-1, keepdim=True).to(weight.dtype))
+        weights.insert(0, torch.bmm(x, grad.mT).mT.to(weight.dtype))
+        grad = torch.bmm(weight.to(grad.dtype).mT, grad)
+    return grad.reshape(outputs[0].shape), weights, biases
+
+
+def as_seg_logits(output: Tensor, chain: Chain) -> Tensor:
+    """The last level's output by class and sub-pixel.
+
+    Args:
+        output: Of the last level, or projected features if there is none.
+        chain: The convolutions.
+
+    Returns:
+        As `decode`.
+    """
+    return output.unflatten(1, (-1, 4)) if chain.weights else output.unsqueeze(2)
 
 
 @dataclass
