@@ -169,7 +169,7 @@ def test_the_checkpoint_is_the_teacher_for_a_plain_encoder_decoder(whole):
     (teacher, ), student = runner.model._teacher, runner.model
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
-        torch.testing.assert_close(plain.eval()(images), teacher(images))
+        torch.testing.assert_close(plain.eval()(images), teacher.eval()(images))
     assert not torch.equal(student.decode_head.conv_seg.weight, teacher.decode_head.conv_seg.weight)
 
 

@@ -6,6 +6,7 @@ import torch
 from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from mmseg_cct.errors import UserError
 
@@ -16,33 +17,44 @@ from .input_consistency import InputConsistencySegmentor
 class MeanTeacherSegmentor(InputConsistencySegmentor):
     """Predictions on unlabelled images shall agree with those of an average of past weights.
 
-    The teacher comes from `MeanTeacherHook`; it predicts in eval mode, with averaged BatchNorm
-    statistics, while the student normalises by its batch.
+    The teacher comes from `MeanTeacherHook` and predicts in eval mode, but for BatchNorm, which
+    normalises by the batch, as the student's does. By running statistics the two would disagree
+    whatever their weights are, the student would learn that, and no label would hold it back.
 
     Args:
         loss_consistency: Config of the distance; the paper's is `MSEConsistency`.
         noise_std: Standard deviation of the Gaussian noise added to the normalised images, drawn
             anew for student and teacher. 0, as in the paper's comparison, leaves the noise of SGD
             in the student's weights as the only difference between the two.
+        teacher_norm: Statistics of the teacher's BatchNorm: `'batch'`, or the averaged `'running'`.
         **kwargs: Arguments of `EncoderDecoder`.
 
     Raises:
-        UserError: If `noise_std` is negative.
+        UserError: If `noise_std` is negative or `teacher_norm` unknown.
     """
 
-    def __init__(self, loss_consistency: dict, noise_std: float = 0.0, **kwargs: Any) -> None:
+    def __init__(self, loss_consistency: dict, noise_std: float = 0.0,
+                 teacher_norm: str = 'batch', **kwargs: Any) -> None:
         super().__init__(loss_consistency, **kwargs)
         if noise_std < 0:
             raise UserError(f'model.noise_std={noise_std}: expected 0 or more')
+        if teacher_norm not in ('batch', 'running'):
+            raise UserError(f"model.teacher_norm={teacher_norm!r}: expected 'batch' or 'running'")
         self.noise_std = noise_std
+        self.teacher_norm = teacher_norm
         self._teacher: tuple[EncoderDecoder, ...] = ()
 
     def set_teacher(self, teacher: EncoderDecoder) -> None:
         """Takes the network that gives the targets.
 
         Args:
-            teacher: In eval mode.
+            teacher: In eval mode; its BatchNorm layers may be set to another.
         """
+        if self.teacher_norm == 'batch':
+            for module in teacher.modules():
+                if isinstance(module, _BatchNorm):
+                    module.train()
+                    module.track_running_stats = False  # the hook averages them
         # In a tuple it is no submodule: not trained, not saved twice, and `train()` passes it by.
         self._teacher = (teacher, )
 

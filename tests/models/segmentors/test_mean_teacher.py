@@ -77,7 +77,36 @@ def test_the_teacher_is_no_part_of_the_model():
     assert len(list(model.parameters())) == len(list(alone.parameters()))
     model.train()
     assert model.backbone.training
+    assert not teacher.training
+
+
+def batch_norms(model):
+    return [m for m in model.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+
+
+def test_the_teachers_batch_norm_takes_the_statistics_of_the_batch():
+    (model, teacher), images = with_teacher(), torch.randn(N, 3, *SIZE)
+    _, probabilities = model.compare(images)
+    with torch.no_grad():
+        expected = make_model(seed=9).train()(images).softmax(1)
+        running = make_model(seed=9).eval()(images).softmax(1)
+    torch.testing.assert_close(probabilities, expected)
+    assert not torch.allclose(probabilities, running, atol=1e-3)
+    assert batch_norms(teacher) and not teacher.training
+
+
+def test_or_its_running_statistics():
+    (model, teacher), images = with_teacher(teacher_norm='running'), torch.randn(N, 3, *SIZE)
+    _, probabilities = model.compare(images)
+    with torch.no_grad():
+        expected = make_model(seed=9).eval()(images).softmax(1)
+    torch.testing.assert_close(probabilities, expected)
     assert not any(module.training for module in teacher.modules())
+
+
+def test_an_unknown_norm_is_an_error():
+    with pytest.raises(UserError, match=r"teacher_norm='layer': expected 'batch' or 'running'"):
+        make_model(teacher_norm='layer')
 
 
 def test_noise_differs_between_student_and_teacher():
