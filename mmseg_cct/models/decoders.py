@@ -86,7 +86,8 @@ def decode_backward(outputs: Sequence[Tensor], chain: Chain,
         The gradients with respect to the projected features, the weights and the biases.
     """
     num_decoders, num_classes, _ = outputs[0].shape
-    weights, biases = [], []
+    weights: list[Tensor] = []
+    biases: list[Tensor] = []
     for level in reversed(range(len(chain.weights))):
         output, weight = outputs[level + 1], chain.weights[level]
         grad = grad.reshape(output.shape)
