@@ -81,7 +81,8 @@ def machine(device: str) -> dict[str, str]:
         cpu=f'{cpu}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}',
         threads=str(torch.get_num_threads()),
         torch=torch.__version__,
-        python=platform.python_version())
+        python=platform.python_version(),
+    )
     if hasattr(os, 'getloadavg'):
         found['load at start'] = f'{os.getloadavg()[0]:.1f}'
     if device == 'cuda':
@@ -170,8 +171,9 @@ def once(step: Step, device: str) -> float:
     return time.perf_counter() - begin
 
 
-def alternate(steps: dict[str, Step], repeats: int, device: str,
-              warm_up: int = 1) -> dict[str, dict[str, float]]:
+def alternate(
+    steps: dict[str, Step], repeats: int, device: str, warm_up: int = 1
+) -> dict[str, dict[str, float]]:
     """Times steps by turns.
 
     Args:
@@ -201,7 +203,8 @@ def alternate(steps: dict[str, Step], repeats: int, device: str,
             median=statistics.median(t),
             min=min(t),
             max=max(t),
-            cpu=statistics.median(busy[name]))
+            cpu=statistics.median(busy[name]),
+        )
         for name, t in times.items()
     }
 
@@ -277,7 +280,8 @@ def count_kernels(step: Step) -> tuple[int, int]:
         step()
         torch.cuda.synchronize()
     names = [
-        event.name for event in profile.events()
+        event.name
+        for event in profile.events()
         if event.device_type == torch.autograd.DeviceType.CUDA
         and not getattr(event, 'is_user_annotation', False)
     ]

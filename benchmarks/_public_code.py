@@ -28,8 +28,9 @@ class PublicCode:
     losses: ModuleType
     model: ModuleType
 
-    def auxiliary_decoders(self, counts: dict[str, int], channels: int, num_classes: int,
-                           stride: int) -> nn.ModuleList:
+    def auxiliary_decoders(
+        self, counts: dict[str, int], channels: int, num_classes: int, stride: int
+    ) -> nn.ModuleList:
         """Builds decoders in the setting of the clone's own config.
 
         Args:
@@ -48,9 +49,13 @@ class PublicCode:
             context_masking=(self.decoders.ContextMaskingDecoder, {}),
             object_masking=(self.decoders.ObjectMaskingDecoder, {}),
             feature_drop=(self.decoders.FeatureDropDecoder, {}),
-            feature_noise=(self.decoders.FeatureNoiseDecoder, dict(uniform_range=0.3)))
-        return nn.ModuleList(kinds[name][0](stride, channels, num_classes, **kinds[name][1])
-                             for name, count in counts.items() for _ in range(count))
+            feature_noise=(self.decoders.FeatureNoiseDecoder, dict(uniform_range=0.3)),
+        )
+        return nn.ModuleList(
+            kinds[name][0](stride, channels, num_classes, **kinds[name][1])
+            for name, count in counts.items()
+            for _ in range(count)
+        )
 
     def consistency(self, predictions: list[Tensor], targets: Tensor) -> Tensor:
         """L_u as its training loop forms it.
@@ -79,11 +84,21 @@ def load_public_code(directory: str) -> PublicCode:
         SystemExit: If the folder is no such clone.
     """
     root = Path(directory)
-    missing = [name for name in ('models/decoders.py', 'models/model.py', 'utils/losses.py',
-                                 'base/base_model.py') if not (root / name).is_file()]
+    missing = [
+        name
+        for name in (
+            'models/decoders.py',
+            'models/model.py',
+            'utils/losses.py',
+            'base/base_model.py',
+        )
+        if not (root / name).is_file()
+    ]
     if missing:
-        raise SystemExit(f'error: --reference {directory}: no {missing[0]}; expected a clone of '
-                         'github.com/yassouali/CCT')
+        raise SystemExit(
+            f'error: --reference {directory}: no {missing[0]}; expected a clone of '
+            'github.com/yassouali/CCT'
+        )
     packages = {name: _bare_package(name, root / name) for name in ('utils', 'base', 'models')}
     # only names out of it are imported by the modules measured, none is called
     helpers = ModuleType('utils.helpers')

@@ -94,8 +94,10 @@ class Case:
         return sum(count for _, count in self.decoders)
 
     def __str__(self) -> str:
-        return (f'K={self.num_decoders}, C={self.classes}, stride {self.stride}, z '
-                f'{self.images}×{self.channels}×{self.height}×{self.width}')
+        return (
+            f'K={self.num_decoders}, C={self.classes}, stride {self.stride}, z '
+            f'{self.images}×{self.channels}×{self.height}×{self.width}'
+        )
 
 
 def paper_mix(num_decoders: int) -> tuple[tuple[str, int], ...]:
@@ -111,7 +113,7 @@ def paper_mix(num_decoders: int) -> tuple[tuple[str, int], ...]:
     share = {name: n * num_decoders / sum(counts.values()) for name, n in counts.items()}
     rounded = {name: int(value) for name, value in share.items()}
     by_remainder = sorted(share, key=lambda name: rounded[name] - share[name])
-    for name in by_remainder[:num_decoders - sum(rounded.values())]:
+    for name in by_remainder[: num_decoders - sum(rounded.values())]:
         rounded[name] += 1
     return tuple((name, n) for name, n in rounded.items() if n)
 
@@ -151,7 +153,7 @@ class Branch:
         if name.startswith('bank'):
             compiled = name == 'bank' and not self.options.no_compile
             bank = self._bank(compile='auto' if compiled else False)
-            return self._step(bank, lambda: bank.loss((self.z, ), self.seg_logits, [])['loss'])
+            return self._step(bank, lambda: bank.loss((self.z,), self.seg_logits, [])['loss'])
         if name == 'public':
             return self._public_step()
         bank = self._bank(compile=False)
@@ -159,7 +161,8 @@ class Branch:
         if name == 'main decoder':  # a decoder without a perturbation
             return self._step(plain, lambda: self._plain_loss([plain.decoders[0](self.z)]))
         return self._step(
-            plain, lambda: self._plain_loss(plain.predict(self.z, self.seg_logits, [0])))
+            plain, lambda: self._plain_loss(plain.predict(self.z, self.seg_logits, [0]))
+        )
 
     def _bank(self, compile: bool | str) -> PerturbedDecoderBank:
         torch.manual_seed(0)
@@ -173,9 +176,10 @@ class Branch:
             perturbations,
             dict(SETTING.loss_consistency),
             stride=self.case.stride,
-            context_classes=(0, ),
+            context_classes=(0,),
             position_fraction=self.case.position_fraction,
-            compile=compile)
+            compile=compile,
+        )
         return bank.to(self.device)
 
     def _plain_loss(self, predictions: list[Tensor]) -> Tensor:
@@ -187,7 +191,8 @@ class Branch:
         public, case = self.public, self.case
         assert public is not None
         decoders = public.auxiliary_decoders(
-            dict(case.decoders), case.channels, case.classes, case.stride).to(self.device)
+            dict(case.decoders), case.channels, case.classes, case.stride
+        ).to(self.device)
         weight = SETTING.loss_consistency.loss_weight
 
         def loss() -> Tensor:
@@ -262,8 +267,16 @@ def main_case(options: argparse.Namespace) -> Case:
         The case.
     """
     height, width = options.size
-    return Case(options.images, options.channels, height, width, options.classes, options.stride,
-                paper_mix(options.decoders), options.position_fraction)
+    return Case(
+        options.images,
+        options.channels,
+        height,
+        width,
+        options.classes,
+        options.stride,
+        paper_mix(options.decoders),
+        options.position_fraction,
+    )
 
 
 def main_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -297,20 +310,34 @@ def main_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         for name in names:
             figures[name]['memory'] = figures[name]['step_memory']
     bank, plain = figures['bank'], figures['plain']
-    rows = [[
-        name,
-        seconds(row['time']['median']),
-        f"{seconds(row['time']['min'])}–{seconds(row['time']['max'])}",
-        ratio(row['time']['median'], bank['time']['median']),
-        ratio(row['time']['cpu'], bank['time']['cpu']),
-        mebibytes(row['memory']),
-        ratio(row['memory'], bank['memory']),
-        mebibytes(row['step_memory']),
-        seconds(row['time']['first']), f"{row['loss']:.4f}",
-        *([str(row['kernels']), str(row['copies'])] if 'kernels' in row else [])
-    ] for name, row in figures.items()]
-    columns = ['', 'forward + backward', 'range', 'over bank', 'CPU time over bank',
-               'peak memory', 'over bank', 'a step', 'first call', 'loss']
+    rows = [
+        [
+            name,
+            seconds(row['time']['median']),
+            f'{seconds(row["time"]["min"])}–{seconds(row["time"]["max"])}',
+            ratio(row['time']['median'], bank['time']['median']),
+            ratio(row['time']['cpu'], bank['time']['cpu']),
+            mebibytes(row['memory']),
+            ratio(row['memory'], bank['memory']),
+            mebibytes(row['step_memory']),
+            seconds(row['time']['first']),
+            f'{row["loss"]:.4f}',
+            *([str(row['kernels']), str(row['copies'])] if 'kernels' in row else []),
+        ]
+        for name, row in figures.items()
+    ]
+    columns = [
+        '',
+        'forward + backward',
+        'range',
+        'over bank',
+        'CPU time over bank',
+        'peak memory',
+        'over bank',
+        'a step',
+        'first call',
+        'loss',
+    ]
     if options.device == 'cuda':
         columns += ['kernels', 'copies']
     summary = dict(
@@ -320,14 +347,17 @@ def main_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         memory_ratio=_quotient(bank['memory'], plain['memory']),
         step_memory_ratio=_quotient(bank['step_memory'], plain['step_memory']),
         definitions='time_ratio: plain over bank; memory_ratio: bank over plain',
-        implementations=figures)
+        implementations=figures,
+    )
     if 'public' in figures:
         public = figures['public']
         summary['public_time_ratio'] = public['time']['median'] / bank['time']['median']
         summary['public_memory_ratio'] = _quotient(bank['memory'], public['memory'])
     heading = f'### The auxiliary branch: {case}, {options.dtype}'
-    verdict = (f"Bank against plain: {summary['time_ratio']:.2f}× faster; memory plain over bank "
-               f"{ratio(plain['memory'], bank['memory'])}.")
+    verdict = (
+        f'Bank against plain: {summary["time_ratio"]:.2f}× faster; memory plain over bank '
+        f'{ratio(plain["memory"], bank["memory"])}.'
+    )
     return f'{heading}\n\n{table(columns, rows)}\n\n{verdict}', summary
 
 
@@ -351,9 +381,22 @@ def process_memory(name: str, case: Case) -> int:
 @cache
 def _child_peak(name: str, case: Case) -> int:
     command = [
-        sys.executable, __file__, *sys.argv[1:], '--decoders', str(case.num_decoders),
-        '--classes', str(case.classes), '--images', str(case.images), '--stride', str(case.stride),
-        '--position-fraction', str(case.position_fraction), '--child', name]
+        sys.executable,
+        __file__,
+        *sys.argv[1:],
+        '--decoders',
+        str(case.num_decoders),
+        '--classes',
+        str(case.classes),
+        '--images',
+        str(case.images),
+        '--stride',
+        str(case.stride),
+        '--position-fraction',
+        str(case.position_fraction),
+        '--child',
+        name,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f'the process that measures the memory of {name} failed:\n{done.stderr}')
@@ -396,8 +439,9 @@ def perturbations_table(options: argparse.Namespace) -> tuple[str, dict[str, Any
         for name in ['main decoder', *SETTING.perturbations]:
             say(f'  {height}×{width} {name}')
             key = 'dropout' if name == 'main decoder' else name
-            case = Case(1, options.channels, height, width, options.classes, options.stride,
-                        ((key, 1), ))
+            case = Case(
+                1, options.channels, height, width, options.classes, options.stride, ((key, 1),)
+            )
             branch = Branch(case, options)
             names = [name] if name == 'main decoder' else implementations(options)
             steps = {n: branch.make(n) for n in names}
@@ -410,15 +454,19 @@ def perturbations_table(options: argparse.Namespace) -> tuple[str, dict[str, Any
             cells = [f'{name}, {height}×{width}']
             for n in implementations(options):
                 cells += [seconds(time.get(n)), mebibytes(memory.get(n))]
-            cells += [ratio(time['plain'], time.get('bank')), ratio(memory['plain'],
-                                                                    memory.get('bank'))]
+            cells += [
+                ratio(time['plain'], time.get('bank')),
+                ratio(memory['plain'], memory.get('bank')),
+            ]
             rows.append(cells)
     columns = ['one decoder, z']
     for n in implementations(options):
         columns += [n, 'memory']
     columns += ['plain over bank, time', 'memory']
-    heading = (f'### One decoder of each kind: z 1×{options.channels}×h×w, C={options.classes}, '
-               f'forward + backward, memory of a step, {options.dtype}')
+    heading = (
+        f'### One decoder of each kind: z 1×{options.channels}×h×w, C={options.classes}, '
+        f'forward + backward, memory of a step, {options.dtype}'
+    )
     return f'{heading}\n\n{table(columns, rows)}', figures
 
 
@@ -433,12 +481,15 @@ def scaling_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """
     base = main_case(options)
     series: dict[str, list[tuple[str, Case]]] = {
-        'K': [(f'K={k}', dataclasses.replace(base, decoders=paper_mix(k)))
-              for k in options.scale_decoders],
+        'K': [
+            (f'K={k}', dataclasses.replace(base, decoders=paper_mix(k)))
+            for k in options.scale_decoders
+        ],
         'C': [(f'C={c}', dataclasses.replace(base, classes=c)) for c in options.scale_classes],
         'N': [(f'N={n}', dataclasses.replace(base, images=n)) for n in options.scale_images],
-        'stride': [(f'stride {s}', dataclasses.replace(base, stride=s))
-                   for s in options.scale_strides]
+        'stride': [
+            (f'stride {s}', dataclasses.replace(base, stride=s)) for s in options.scale_strides
+        ],
     }
     return _bank_series('### How the bank grows', base, series, options)
 
@@ -454,13 +505,17 @@ def fraction_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """
     base = main_case(options)
     series = dict(
-        fraction=[(f'position_fraction {f}', dataclasses.replace(base, position_fraction=f))
-                  for f in (1.0, 0.5, 0.25)])
+        fraction=[
+            (f'position_fraction {f}', dataclasses.replace(base, position_fraction=f))
+            for f in (1.0, 0.5, 0.25)
+        ]
+    )
     return _bank_series('### A share of the feature positions', base, series, options)
 
 
-def _bank_series(heading: str, base: Case, series: dict[str, list[tuple[str, Case]]],
-                 options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+def _bank_series(
+    heading: str, base: Case, series: dict[str, list[tuple[str, Case]]], options: argparse.Namespace
+) -> tuple[str, dict[str, Any]]:
     """Measures cases by turns within each series; ratios are to its first one."""
     figures: dict[str, Any] = {}
     rows = []
@@ -478,16 +533,24 @@ def _bank_series(heading: str, base: Case, series: dict[str, list[tuple[str, Cas
         first = cases[0][0]
         for label in steps:
             figures[label] = dict(time=times[label], memory=memory[label])
-            rows.append([
-                label,
-                seconds(times[label]['median']),
-                ratio(times[label]['median'], times[first]['median']),
-                mebibytes(memory[label]),
-                ratio(memory[label], memory[first]),
-                seconds(times[label]['first'])
-            ])
-    columns = ['bank', 'forward + backward', 'over the first', 'peak memory', 'over the first',
-               'first call']
+            rows.append(
+                [
+                    label,
+                    seconds(times[label]['median']),
+                    ratio(times[label]['median'], times[first]['median']),
+                    mebibytes(memory[label]),
+                    ratio(memory[label], memory[first]),
+                    seconds(times[label]['first']),
+                ]
+            )
+    columns = [
+        'bank',
+        'forward + backward',
+        'over the first',
+        'peak memory',
+        'over the first',
+        'first call',
+    ]
     return f'{heading}: else {base}, {options.dtype}\n\n{table(columns, rows)}', figures
 
 
@@ -526,12 +589,13 @@ def work(case: Case) -> dict[str, float]:
         # clean projection; forward, its tangent, and back to the features
         'VAT': adversarial * (projection + 3.0 * chain_flops(case)),
         'exponentials': float((k + adversarial) * target + target),
-        'bytes': 4.0 * (2 * z + target + 3 * parameters)
+        'bytes': 4.0 * (2 * z + target + 3 * parameters),
     }
 
 
-def floor_table(options: argparse.Namespace,
-                main: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
+def floor_table(
+    options: argparse.Namespace, main: dict[str, Any] | None
+) -> tuple[str, dict[str, Any]]:
     """Hand-counted work against the machine's measured rates.
 
     Args:
@@ -547,36 +611,48 @@ def floor_table(options: argparse.Namespace,
     large = 2048 if device == 'cpu' else 8192
     rates = {
         'GEMM, large': matmul_rate(1, large, large, large, device, options.dtype),
-        'GEMM, projections': matmul_rate(case.images, k * c, case.channels,
-                                         case.height * case.width, device, options.dtype),
-        'GEMM, sub-pixel convolutions': matmul_rate(k, 4 * c, c, min(positions, 2**14), device,
-                                                    options.dtype)
+        'GEMM, projections': matmul_rate(
+            case.images, k * c, case.channels, case.height * case.width, device, options.dtype
+        ),
+        'GEMM, sub-pixel convolutions': matmul_rate(
+            k, 4 * c, c, min(positions, 2**14), device, options.dtype
+        ),
     }
     exponential, bandwidth = exponential_rate(device), copy_bandwidth(device)
     count = work(case)
     flops = sum(count[key] for key in ('projections', 'sub-pixel convolutions', 'VAT'))
     floors = {
         'matrix products, at the rate of a large GEMM': flops / rates['GEMM, large'],
-        "matrix products, at these shapes' rates":
-            (count['projections'] / rates['GEMM, projections'] +
-             (flops - count['projections']) / rates['GEMM, sub-pixel convolutions']),
+        "matrix products, at these shapes' rates": (
+            count['projections'] / rates['GEMM, projections']
+            + (flops - count['projections']) / rates['GEMM, sub-pixel convolutions']
+        ),
         'exponentials': count['exponentials'] / exponential,
-        'bytes, each once': count['bytes'] / bandwidth
+        'bytes, each once': count['bytes'] / bandwidth,
     }
-    rows = [[f'{key} (FLOP)', f'{count[key] / 1e9:.2f} G', '', ''] for key in
-            ('projections', 'sub-pixel convolutions', 'VAT')]
+    rows = [
+        [f'{key} (FLOP)', f'{count[key] / 1e9:.2f} G', '', '']
+        for key in ('projections', 'sub-pixel convolutions', 'VAT')
+    ]
     rows += [[key, '', f'{rate / 1e9:.0f} GFLOP/s', ''] for key, rate in rates.items()]
     amounts = [flops, flops, count['exponentials'], count['bytes']]
     measured = ['', '', f'{exponential / 1e9:.2f} G/s', f'{bandwidth / 1e9:.1f} GB/s']
-    rows += [[key, f'{amount / 1e9:.2f} G', rate, seconds(value)]
-             for (key, value), amount, rate in zip(floors.items(), amounts, measured)]
+    rows += [
+        [key, f'{amount / 1e9:.2f} G', rate, seconds(value)]
+        for (key, value), amount, rate in zip(floors.items(), amounts, measured)
+    ]
     if main:
         time = main['implementations']['bank']['time']['median']
         rows.append(['the bank, measured', '', '', seconds(time)])
-    figures = dict(work=count, rates=rates, exponentials_per_s=exponential,
-                   bytes_per_s=bandwidth, floors=floors)
+    figures = dict(
+        work=count,
+        rates=rates,
+        exponentials_per_s=exponential,
+        bytes_per_s=bandwidth,
+        floors=floors,
+    )
     heading = f'### Where the floor is: {case}, {options.dtype}'
-    return f"{heading}\n\n{table(['', 'amount', 'measured rate', 'time'], rows)}", figures
+    return f'{heading}\n\n{table(["", "amount", "measured rate", "time"], rows)}', figures
 
 
 def parse_args() -> argparse.Namespace:
@@ -586,10 +662,15 @@ def parse_args() -> argparse.Namespace:
         The options.
     """
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--device', choices=['cpu', 'cuda'], default='cpu')
-    parser.add_argument('--dtype', choices=['float32', 'tf32', 'bfloat16'], default='float32',
-                        help='bfloat16: under autocast; tf32: on a GPU')
+    parser.add_argument(
+        '--dtype',
+        choices=['float32', 'tf32', 'bfloat16'],
+        default='float32',
+        help='bfloat16: under autocast; tf32: on a GPU',
+    )
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--repeats', type=int, default=7, help='readings per median')
     parser.add_argument('--tables', nargs='+', choices=TABLES, default=TABLES)
@@ -600,8 +681,14 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--size', type=int, nargs=2, default=[40, 40], metavar=('h', 'w'))
     parser.add_argument('--stride', type=int, default=8)
     parser.add_argument('--position-fraction', type=float, default=1.0, metavar='F')
-    parser.add_argument('--map-sizes', type=_size, nargs='+', default=[(96, 96), (256, 128)],
-                        metavar='hxw', help='sizes of z in the table by perturbation')
+    parser.add_argument(
+        '--map-sizes',
+        type=_size,
+        nargs='+',
+        default=[(96, 96), (256, 128)],
+        metavar='hxw',
+        help='sizes of z in the table by perturbation',
+    )
     parser.add_argument('--scale-decoders', type=int, nargs='+', default=[30, 60, 120], metavar='K')
     parser.add_argument('--scale-classes', type=int, nargs='+', default=[21, 60, 150], metavar='C')
     parser.add_argument('--scale-images', type=int, nargs='+', default=[1, 2, 4], metavar='N')
@@ -628,8 +715,12 @@ def main() -> None:
     about = machine(options.device)
     say(table(['machine', ''], [[key, value] for key, value in about.items()]))
     results: dict[str, Any] = dict(machine=about, dtype=options.dtype, device=options.device)
-    makers = dict(main=main_table, perturbations=perturbations_table, scaling=scaling_table,
-                  fraction=fraction_table)
+    makers = dict(
+        main=main_table,
+        perturbations=perturbations_table,
+        scaling=scaling_table,
+        fraction=fraction_table,
+    )
     for name in TABLES:
         if name not in options.tables:
             continue

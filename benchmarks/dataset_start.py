@@ -39,15 +39,24 @@ def make_dataset(root: Path, count: int, check: bool) -> SemiSegDataset:
     Returns:
         The set.
     """
-    (root / 'unlabeled.txt').write_text(''.join(f'part{i // 1000:05d}/{i:09d}\n'
-                                                for i in range(count)))
-    common = dict(type='BaseSegDataset', data_root=str(root), pipeline=[],
-                  metainfo=dict(classes=('background', 'object')))
+    (root / 'unlabeled.txt').write_text(
+        ''.join(f'part{i // 1000:05d}/{i:09d}\n' for i in range(count))
+    )
+    common = dict(
+        type='BaseSegDataset',
+        data_root=str(root),
+        pipeline=[],
+        metainfo=dict(classes=('background', 'object')),
+    )
     return SemiSegDataset(
-        dict(ann_file='labeled.txt',
-             data_prefix=dict(img_path='images', seg_map_path='masks'), **common),
+        dict(
+            ann_file='labeled.txt',
+            data_prefix=dict(img_path='images', seg_map_path='masks'),
+            **common,
+        ),
         dict(ann_file='unlabeled.txt', data_prefix=dict(img_path='images'), **common),
-        check=check)
+        check=check,
+    )
 
 
 def measure(root: Path, count: int, check: bool) -> dict[str, float]:
@@ -77,7 +86,8 @@ def measure(root: Path, count: int, check: bool) -> dict[str, float]:
         serialised_mib=(unlabeled.data_bytes.nbytes + unlabeled.data_address.nbytes) / MIB,
         peak_mib=(peak - before) / MIB,
         afterwards_mib=(_resident() - before) / MIB,
-        first_draw_seconds=drawn - built)
+        first_draw_seconds=drawn - built,
+    )
 
 
 def _resident() -> int:
@@ -115,7 +125,8 @@ def in_a_process(function: Callable[..., dict[str, float]], *args: object) -> di
 def main() -> None:
     """Measures what the command line asks for and prints it."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--names', type=int, default=1_000_000, help='N, names without files')
     parser.add_argument('--files', type=int, default=2000, help='M, files that the checks open')
     parser.add_argument('--images', metavar='DIR', help='real images; without them no check')
@@ -137,8 +148,10 @@ def main() -> None:
                 root.mkdir()
                 _prepare(root, images)
             figures = in_a_process(measure, root, count, check)
-            print(f'{title}: {count} names, ' +
-                  ', '.join(f'{name} {value:.3g}' for name, value in figures.items()))
+            print(
+                f'{title}: {count} names, '
+                + ', '.join(f'{name} {value:.3g}' for name, value in figures.items())
+            )
 
 
 if __name__ == '__main__':

@@ -16,13 +16,13 @@ from pathlib import Path
 
 import torch
 
-from mmseg_cct.errors import user_errors_as_one_line
-from mmseg_cct.image_files import read_image
-from mmseg_cct.launch import load_config
+from mmseg_cct.apis.config import load_config
 from mmseg_cct.pseudo_labels.cam import load_classifier
 from mmseg_cct.pseudo_labels.crf import refined_labels
 from mmseg_cct.pseudo_labels.settings import read_settings
 from mmseg_cct.pseudo_labels.writer import LABELS, label_tasks, write_pseudo_labels
+from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.image_files import read_image
 
 
 def parse_args() -> argparse.Namespace:

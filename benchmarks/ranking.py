@@ -16,16 +16,17 @@ from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 from tqdm import tqdm
 
-from mmseg_cct.analysis.rank import check_auxiliary_decoders, disagreement
-from mmseg_cct.errors import user_errors_as_one_line
-from mmseg_cct.inference import load_model
-from mmseg_cct.launch import load_config
+from mmseg_cct.analysis.ranking import check_auxiliary_decoders, disagreement
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.apis.inference import load_model
+from mmseg_cct.utils.cli import user_errors_as_one_line
 
 DRAWS = 10000
 
 
-def evaluate(config_file: str, checkpoint: str, device: str | None,
-             measure: str) -> tuple[dict, np.ndarray]:
+def evaluate(
+    config_file: str, checkpoint: str, device: str | None, measure: str
+) -> tuple[dict, np.ndarray]:
     """Scores of the images, by perturbation and in all, and their true errors in [0, 1]."""
     config = load_config(config_file, {})
     init_default_scope(config.get('default_scope', 'mmseg'))
@@ -68,9 +69,11 @@ def main() -> None:
     chosen = max(1, round(args.share * len(errors)))
     rng = np.random.default_rng(0)
     random = [errors[rng.permutation(len(errors))[:chosen]].mean() for _ in range(DRAWS)]
-    print(f'{chosen} of {len(errors)} images; wrong pixels of random ones {errors.mean():.4f}, '
-          f'of the best of 20 draws {np.quantile(random, 0.95):.4f}, '
-          f'of the worst images {np.sort(errors)[-chosen:].mean():.4f}')
+    print(
+        f'{chosen} of {len(errors)} images; wrong pixels of random ones {errors.mean():.4f}, '
+        f'of the best of 20 draws {np.quantile(random, 0.95):.4f}, '
+        f'of the worst images {np.sort(errors)[-chosen:].mean():.4f}'
+    )
     print('| score | wrong pixels of the first | correlation |\n| --- | --- | --- |')
     for name, score in table.items():
         first = np.argsort(-score, kind='stable')[:chosen]

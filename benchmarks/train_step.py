@@ -82,7 +82,7 @@ def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
     if 'pretrained' in model.backbone:  # timm
         model.backbone.pretrained = False
     model.data_preprocessor.size = tuple(options.size)
-    model.auxiliary_head.context_classes = (0, )  # the drawn images carry no class names
+    model.auxiliary_head.context_classes = (0,)  # the drawn images carry no class names
     if options.no_compile:
         model.auxiliary_head.compile = False
     baseline = copy.deepcopy(model)
@@ -97,16 +97,19 @@ def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
     n = options.images
     pairs = dict(
         inputs=dict(labeled=images[:n], unlabeled=images[n:]),
-        data_samples=dict(labeled=samples[:n], unlabeled=samples[n:]))
+        data_samples=dict(labeled=samples[:n], unlabeled=samples[n:]),
+    )
     return {
         'CCT': _plugin_step(model, config.optim_wrapper, pairs, options),
-        'supervised': _plugin_step(baseline, config.optim_wrapper,
-                                   dict(inputs=images, data_samples=samples), options)
+        'supervised': _plugin_step(
+            baseline, config.optim_wrapper, dict(inputs=images, data_samples=samples), options
+        ),
     }
 
 
-def _plugin_step(model_cfg: dict, optim_cfg: dict, batch: dict,
-                 options: argparse.Namespace) -> Step:
+def _plugin_step(
+    model_cfg: dict, optim_cfg: dict, batch: dict, options: argparse.Namespace
+) -> Step:
     torch.manual_seed(0)
     model = MODELS.build(model_cfg).to(options.device).train()
     optim_cfg = copy.deepcopy(optim_cfg)
@@ -139,17 +142,23 @@ def public_steps(options: argparse.Namespace) -> dict[str, Step]:
     masks = labels(options, num_classes).to(device)
     batches = dict(
         CCT=dict(x_l=images[:n], target_l=masks[:n], x_ul=images[n:]),
-        supervised=dict(x_l=images, target_l=masks))
+        supervised=dict(x_l=images, target_l=masks),
+    )
 
     def make(name: str) -> Step:
         weight = public.losses.consistency_weight(final_w=30, iters_per_epoch=1, rampup_ends=0)
-        model = public.model.CCT(
-            num_classes,
-            dict(conf, semi=name == 'CCT', supervised=name == 'supervised'),
-            sup_loss=public.losses.CE_loss,
-            cons_w_unsup=weight,
-            ignore_index=255,
-            pretrained=None).to(device).train()
+        model = (
+            public.model.CCT(
+                num_classes,
+                dict(conf, semi=name == 'CCT', supervised=name == 'supervised'),
+                sup_loss=public.losses.CE_loss,
+                cons_w_unsup=weight,
+                ignore_index=255,
+                pretrained=None,
+            )
+            .to(device)
+            .train()
+        )
         optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9, weight_decay=1e-4)
 
         def step() -> None:
@@ -171,15 +180,21 @@ def parse_args() -> argparse.Namespace:
         The options.
     """
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--config', default=str(CONFIG), help='a CCT config (default: %(default)s)')
     parser.add_argument('--device', choices=['cpu', 'cuda'], default='cpu')
-    parser.add_argument('--dtype', choices=['float32', 'tf32', 'bfloat16'], default='float32',
-                        help='bfloat16: mixed precision; tf32: on a GPU')
+    parser.add_argument(
+        '--dtype',
+        choices=['float32', 'tf32', 'bfloat16'],
+        default='float32',
+        help='bfloat16: mixed precision; tf32: on a GPU',
+    )
     parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--repeats', type=int, default=7, help='readings per median')
-    parser.add_argument('--images', type=int, default=2, metavar='N',
-                        help='labelled images, and as many unlabelled')
+    parser.add_argument(
+        '--images', type=int, default=2, metavar='N', help='labelled images, and as many unlabelled'
+    )
     parser.add_argument('--size', type=int, nargs=2, default=[160, 160], metavar=('H', 'W'))
     parser.add_argument('--no-compile', action='store_true', help='run the bank uncompiled')
     parser.add_argument('--reference', metavar='DIR', help="your clone of the authors' public code")
@@ -206,33 +221,46 @@ def main() -> None:
         name: dict(time=times[name], memory=step_peak(step, options.device))
         for name, step in steps.items()
     }
-    columns = ['a step', 'time', 'range', 'over supervised', 'CPU time over supervised', 'memory',
-               'over supervised', 'first call']
+    columns = [
+        'a step',
+        'time',
+        'range',
+        'over supervised',
+        'CPU time over supervised',
+        'memory',
+        'over supervised',
+        'first call',
+    ]
     rows = []
     for name, row in figures.items():
         time, against = row['time'], figures[name.replace('CCT', 'supervised')]
-        rows.append([
-            name,
-            seconds(time['median']),
-            f"{seconds(time['min'])}–{seconds(time['max'])}",
-            ratio(time['median'], against['time']['median']),
-            ratio(time['cpu'], against['time']['cpu']),
-            mebibytes(row['memory']),
-            ratio(row['memory'], against['memory']),
-            seconds(time['first']),
-        ])
+        rows.append(
+            [
+                name,
+                seconds(time['median']),
+                f'{seconds(time["min"])}–{seconds(time["max"])}',
+                ratio(time['median'], against['time']['median']),
+                ratio(time['cpu'], against['time']['cpu']),
+                mebibytes(row['memory']),
+                ratio(row['memory'], against['memory']),
+                seconds(time['first']),
+            ]
+        )
         if options.device == 'cuda':
             row['kernels'], row['copies'] = count_kernels(steps[name])
             rows[-1] += [str(row['kernels']), str(row['copies'])]
     if options.device == 'cuda':
         columns += ['kernels', 'copies']
     n, (height, width) = options.images, options.size
-    say(f'\n### A training step: {Path(options.config).stem}, {n}+{n} images of {height}×{width}, '
-        f'{options.dtype}\n\n{table(columns, rows)}')
+    say(
+        f'\n### A training step: {Path(options.config).stem}, {n}+{n} images of {height}×{width}, '
+        f'{options.dtype}\n\n{table(columns, rows)}'
+    )
 
     results: dict[str, Any] = dict(
-        machine=about, dtype=options.dtype, device=options.device, steps=figures)
-    for prefix in ('', 'public ') if options.reference else ('', ):
+        machine=about, dtype=options.dtype, device=options.device, steps=figures
+    )
+    for prefix in ('', 'public ') if options.reference else ('',):
         cct, supervised = (figures[prefix + kind]['time'] for kind in ('CCT', 'supervised'))
         key = prefix.replace(' ', '_') + 'step_ratio'
         results[key] = cct['median'] / supervised['median']

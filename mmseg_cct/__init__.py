@@ -11,8 +11,8 @@ from .version import __version__
 check_stack()
 
 try:
-    from . import cpu_amp, datasets, evaluation, hooks, models
-    from .safe_globals import allow_numpy_dtypes
+    from . import datasets, engine, evaluation, models, visualization
+    from .engine.safe_globals import allow_numpy_dtypes
 except RuntimeError as error:
     explanation = explain_import_failure(error)
     if explanation is None:
@@ -21,4 +21,4 @@ except RuntimeError as error:
 
 allow_numpy_dtypes()
 
-__all__ = ['__version__', 'cpu_amp', 'datasets', 'evaluation', 'hooks', 'models']
+__all__ = ['__version__', 'datasets', 'engine', 'evaluation', 'models', 'visualization']

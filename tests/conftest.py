@@ -64,44 +64,68 @@ def tiny_cct(tmp_path_factory):
     folder = tmp_path_factory.mktemp('tiny_cct')
     rng = np.random.default_rng(0)
     for index in range(4):
-        for kind, pixels in (('images', rng.integers(0, 256, (40, 56, 3), np.uint8)),
-                             ('masks', rng.integers(0, 3, (40, 56), np.uint8))):
+        for kind, pixels in (
+            ('images', rng.integers(0, 256, (40, 56, 3), np.uint8)),
+            ('masks', rng.integers(0, 3, (40, 56), np.uint8)),
+        ):
             (folder / kind).mkdir(exist_ok=True)
             Image.fromarray(pixels).save(folder / kind / f'{index}.png')
     load, annotate = dict(type='LoadImageFromFile'), dict(type='LoadAnnotations')
     crop = [dict(type='RandomCrop', crop_size=(32, 32)), dict(type='PackSegInputs')]
-    images = dict(type='FolderDataset', data_root=str(folder), image_dir='images',
-                  classes=('sky', 'road', 'car'), palette=[[10, 20, 30], [200, 0, 0], [0, 200, 0]])
+    images = dict(
+        type='FolderDataset',
+        data_root=str(folder),
+        image_dir='images',
+        classes=('sky', 'road', 'car'),
+        palette=[[10, 20, 30], [200, 0, 0], [0, 200, 0]],
+    )
     labeled = dict(images, mask_dir='masks', pipeline=[load, annotate, *crop])
     test_pipeline = [load, annotate, dict(type='PackSegInputs')]
-    evaluated = dict(batch_size=1, num_workers=0, sampler=dict(type='DefaultSampler'),
-                     dataset=dict(labeled, pipeline=test_pipeline))
-    config = Config(dict(
-        default_scope='mmseg',
-        custom_imports=dict(imports=['mmseg_cct'], allow_failed_imports=False),
-        model=tiny.model_config().to_dict(),
-        test_pipeline=test_pipeline,
-        train_dataloader=dict(
-            batch_size=2, num_workers=0, sampler=dict(type='PairSampler', shuffle=True),
-            dataset=dict(
-                type='SemiSegDataset', labeled=labeled,
-                unlabeled=dict(images, pipeline=[load, *crop]))),
-        test_dataloader=evaluated,
-        test_evaluator=dict(type='IoUMetric'),
-        test_cfg=dict(type='TestLoop'),
-        train_cfg=dict(type='IterBasedTrainLoop', max_iters=2),
-        optim_wrapper=dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01, momentum=0.9)),
-        param_scheduler=dict(type='PolyLR', power=0.9, begin=0, end=2, by_epoch=False),
-        default_hooks=dict(checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=2)),
-        custom_hooks=[dict(type='EMAHook')],
-        visualizer=dict(type='SegLocalVisualizer', vis_backends=[dict(type='LocalVisBackend')]),
-        randomness=dict(seed=0),
-        log_level='WARNING',
-        work_dir=str(folder / 'work'),
-        experiment_name='tiny_cct'))
+    evaluated = dict(
+        batch_size=1,
+        num_workers=0,
+        sampler=dict(type='DefaultSampler'),
+        dataset=dict(labeled, pipeline=test_pipeline),
+    )
+    config = Config(
+        dict(
+            default_scope='mmseg',
+            custom_imports=dict(imports=['mmseg_cct'], allow_failed_imports=False),
+            model=tiny.model_config().to_dict(),
+            test_pipeline=test_pipeline,
+            train_dataloader=dict(
+                batch_size=2,
+                num_workers=0,
+                sampler=dict(type='PairSampler', shuffle=True),
+                dataset=dict(
+                    type='SemiSegDataset',
+                    labeled=labeled,
+                    unlabeled=dict(images, pipeline=[load, *crop]),
+                ),
+            ),
+            test_dataloader=evaluated,
+            test_evaluator=dict(type='IoUMetric'),
+            test_cfg=dict(type='TestLoop'),
+            train_cfg=dict(type='IterBasedTrainLoop', max_iters=2),
+            optim_wrapper=dict(
+                type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01, momentum=0.9)
+            ),
+            param_scheduler=dict(type='PolyLR', power=0.9, begin=0, end=2, by_epoch=False),
+            default_hooks=dict(checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=2)),
+            custom_hooks=[dict(type='EMAHook')],
+            visualizer=dict(type='SegLocalVisualizer', vis_backends=[dict(type='LocalVisBackend')]),
+            randomness=dict(seed=0),
+            log_level='WARNING',
+            work_dir=str(folder / 'work'),
+            experiment_name='tiny_cct',
+        )
+    )
     config.dump(folder / 'tiny_cct.py')
     init_default_scope('mmseg')
     Runner.from_cfg(Config.fromfile(folder / 'tiny_cct.py')).train()
-    return SimpleNamespace(folder=folder, config=str(folder / 'tiny_cct.py'),
-                           images=str(folder / 'images'),
-                           checkpoint=str(folder / 'work' / 'iter_2.pth'))
+    return SimpleNamespace(
+        folder=folder,
+        config=str(folder / 'tiny_cct.py'),
+        images=str(folder / 'images'),
+        checkpoint=str(folder / 'work' / 'iter_2.pth'),
+    )

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from mmseg_cct.errors import UserError, user_errors_as_one_line
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.cli import user_errors_as_one_line
 
 
 class _FailingDataset(torch.utils.data.Dataset):

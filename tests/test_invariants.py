@@ -21,7 +21,7 @@ AUGMENT = [
     dict(type='RandomResize', scale=(40, 32), ratio_range=(0.8, 1.5), keep_ratio=True),
     dict(type='RandomCrop', crop_size=(32, 32)),
     dict(type='RandomFlip', prob=0.5),
-    dict(type='PackSegInputs')
+    dict(type='PackSegInputs'),
 ]
 
 
@@ -39,7 +39,8 @@ class Recorder(Hook):
     def before_train_iter(self, runner, batch_idx, data_batch=None):
         self.weights.append(runner.model.auxiliary_head.loss_consistency.loss_weight)
         self.has_ground_truth.extend(
-            'gt_sem_seg' in sample for sample in data_batch['data_samples']['unlabeled'])
+            'gt_sem_seg' in sample for sample in data_batch['data_samples']['unlabeled']
+        )
 
     def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
         self.logged[runner.iter] = {key: value.item() for key, value in outputs.items()}
@@ -58,8 +59,9 @@ def data_root(tmp_path_factory):
         image = cv2.resize(rng.integers(0, 256, (6, 8, 3), np.uint8), (40, 32))
         cv2.imwrite(str(root / f'images/{index}.png'), image)
         if index < NUM_LABELED:
-            mask = cv2.resize(rng.integers(0, 3, (4, 5), np.uint8), (40, 32),
-                              interpolation=cv2.INTER_NEAREST)
+            mask = cv2.resize(
+                rng.integers(0, 3, (4, 5), np.uint8), (40, 32), interpolation=cv2.INTER_NEAREST
+            )
             cv2.imwrite(str(root / f'masks/{index}.png'), mask)
     return root
 
@@ -67,8 +69,14 @@ def data_root(tmp_path_factory):
 def dataset(root, subset):
     load = [*LOAD_IMAGE, dict(type='LoadAnnotations')] if subset == 'labeled' else LOAD_IMAGE
     return dict(
-        type='FolderDataset', data_root=str(root), image_dir='images', mask_dir='masks',
-        classes=CLASSES, subset=subset, pipeline=load + AUGMENT)
+        type='FolderDataset',
+        data_root=str(root),
+        image_dir='images',
+        mask_dir='masks',
+        classes=CLASSES,
+        subset=subset,
+        pipeline=load + AUGMENT,
+    )
 
 
 def train(root, work_dir, num_workers=0, seed=0, resume=False, kill_after=None):
@@ -82,25 +90,34 @@ def train(root, work_dir, num_workers=0, seed=0, resume=False, kill_after=None):
             num_workers=num_workers,
             sampler=dict(type='PairSampler'),
             dataset=dict(
-                type='SemiSegDataset', labeled=dataset(root, 'labeled'),
-                unlabeled=dataset(root, 'unlabeled'))),
+                type='SemiSegDataset',
+                labeled=dataset(root, 'labeled'),
+                unlabeled=dataset(root, 'unlabeled'),
+            ),
+        ),
         train_cfg=dict(type='IterBasedTrainLoop', max_iters=MAX_ITERS),
         optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=1e-4)),
         param_scheduler=[dict(type='PolyLR', power=0.9, by_epoch=False, end=MAX_ITERS)],
         default_hooks=dict(
-            logger=None, checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=3)),
+            logger=None, checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=3)
+        ),
         custom_hooks=[
             dict(type='IterationSeedHook'),
-            dict(type='RampUpHook', attribute='auxiliary_head.loss_consistency.loss_weight',
-                 end=30.0, length=0.8),
-            recorder
+            dict(
+                type='RampUpHook',
+                attribute='auxiliary_head.loss_consistency.loss_weight',
+                end=30.0,
+                length=0.8,
+            ),
+            recorder,
         ],
         randomness=dict(seed=seed),
         resume=resume,
         default_scope='mmseg',
         log_processor=dict(by_epoch=False),
         log_level='ERROR',
-        experiment_name=work_dir.name)
+        experiment_name=work_dir.name,
+    )
     try:
         runner.train()
     except KeyboardInterrupt:
@@ -142,7 +159,8 @@ def test_losses_differ_between_iterations(uninterrupted):
 def test_the_weight_follows_its_ramp(uninterrupted):
     length = 0.8 * MAX_ITERS
     assert uninterrupted[0].weights == pytest.approx(
-        [30 * np.exp(5 * (min(t / length, 1) - 1)) for t in range(MAX_ITERS)])
+        [30 * np.exp(5 * (min(t / length, 1) - 1)) for t in range(MAX_ITERS)]
+    )
 
 
 @pytest.mark.parametrize('num_workers', [0, 2])
@@ -156,8 +174,9 @@ def test_another_seed_gives_another_run(uninterrupted, data_root, tmp_path):
 
 
 @pytest.mark.parametrize(('num_workers', 'kill_after'), [(0, 5), (2, 4)])
-def test_a_killed_and_resumed_run_is_the_uninterrupted_one(uninterrupted, data_root, tmp_path,
-                                                           num_workers, kill_after):
+def test_a_killed_and_resumed_run_is_the_uninterrupted_one(
+    uninterrupted, data_root, tmp_path, num_workers, kill_after
+):
     killed = train(data_root, tmp_path, num_workers, kill_after=kill_after)
     assert list(killed[0].logged) == list(range(kill_after))
     resumed = train(data_root, tmp_path, num_workers, resume=True)

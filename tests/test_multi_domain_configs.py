@@ -16,14 +16,21 @@ from mmseg.structures import SegDataSample
 import mmseg_cct  # noqa: F401 (registers the components)
 
 CONFIGS = Path(__file__).parents[1] / 'configs' / 'multi_domain'
-SETTINGS = ('r50_cityscapes_camvid_50', 'r50_cityscapes_camvid_100', 'r50_cityscapes_sun_1500',
-            'mbv2_camvid_idd_50')
+SETTINGS = (
+    'r50_cityscapes_camvid_50',
+    'r50_cityscapes_camvid_100',
+    'r50_cityscapes_sun_1500',
+    'mbv2_camvid_idd_50',
+)
 KINDS = ('cct', 'baseline', 'cct_adv')
 ALL = [f'{kind}_{setting}.py' for kind in KINDS for setting in SETTINGS]
 # images to train on, classes, height and width
 DOMAINS = dict(
-    cityscapes=(2975, 19, (512, 1024)), camvid=(367, 11, (360, 480)), sun=(5285, 13, (480, 640)),
-    idd=(1403, 7, None))
+    cityscapes=(2975, 19, (512, 1024)),
+    camvid=(367, 11, (360, 480)),
+    sun=(5285, 13, (480, 640)),
+    idd=(1403, 7, None),
+)
 RAMP = 'domains.*.auxiliary_head.loss_consistency.loss_weight'
 
 
@@ -63,8 +70,10 @@ def test_domains_agree_in_model_and_data(name):
     for domain in domains:
         _, num_classes, size = DOMAINS[domain]
         own, pairs = model.domains[domain], train.dataset.domains[domain]
-        sets = [pairs.labeled, *[config[f'{part}_dataloader'].dataset.domains[domain]
-                                 for part in ('val', 'test')]]
+        sets = [
+            pairs.labeled,
+            *[config[f'{part}_dataloader'].dataset.domains[domain] for part in ('val', 'test')],
+        ]
         sets += [] if is_baseline else [pairs.unlabeled]
         for dataset in sets:
             assert len(classes_of(dataset)) == num_classes
@@ -108,7 +117,9 @@ def test_lists_schedule_and_settings(name):
     assert (scheduler.type, scheduler.end) == ('PolyLR', config.train_cfg.max_iters)
     checkpoint = config.default_hooks.checkpoint
     assert (checkpoint.save_best, checkpoint.interval) == (
-        'mIoU_avg', config.train_cfg.val_interval)
+        'mIoU_avg',
+        config.train_cfg.val_interval,
+    )
     assert config.find_unused_parameters is True
     assert config.randomness.seed == 0
     if name.startswith('cct'):
@@ -117,11 +128,16 @@ def test_lists_schedule_and_settings(name):
         assert bank.loss_consistency == dict(type='MSEConsistency', loss_weight=30.0)
         ramp = config.custom_hooks[0]
         assert (ramp.attribute, ramp.schedule, ramp.start, ramp.end, ramp.length) == (
-            RAMP, 'exp', 0.0, 30.0, 0.1)
+            RAMP,
+            'exp',
+            0.0,
+            30.0,
+            0.1,
+        )
     if name.startswith('cct_adv'):
         assert config.model.discriminator == dict(
-            type='DomainDiscriminator', in_channels=config.model.decode_head.in_channels,
-            scale=2e-2)
+            type='DomainDiscriminator', in_channels=config.model.decode_head.in_channels, scale=2e-2
+        )
 
 
 @pytest.mark.parametrize('setting', SETTINGS)
@@ -143,8 +159,10 @@ def random_batch(domain, num_classes, classes, is_baseline):
     torch.manual_seed(0)
     batch = dict(inputs={}, data_samples={})
     for branch in ('labeled', 'unlabeled'):
-        samples = [SegDataSample(metainfo=dict(
-            ori_shape=(64, 64), classes=classes, domain=domain)) for _ in range(2)]
+        samples = [
+            SegDataSample(metainfo=dict(ori_shape=(64, 64), classes=classes, domain=domain))
+            for _ in range(2)
+        ]
         if branch == 'labeled':
             for sample in samples:
                 labels = torch.randint(0, num_classes, (1, 64, 64))
@@ -156,10 +174,18 @@ def random_batch(domain, num_classes, classes, is_baseline):
     return batch
 
 
-@pytest.mark.parametrize('name', [
-    f'{kind}_{setting}.py' for kind, setting in (
-        ('cct_adv', 'r50_cityscapes_camvid_50'), ('cct', 'r50_cityscapes_sun_1500'),
-        ('baseline', 'mbv2_camvid_idd_50'), ('cct_adv', 'mbv2_camvid_idd_50'))])
+@pytest.mark.parametrize(
+    'name',
+    [
+        f'{kind}_{setting}.py'
+        for kind, setting in (
+            ('cct_adv', 'r50_cityscapes_camvid_50'),
+            ('cct', 'r50_cityscapes_sun_1500'),
+            ('baseline', 'mbv2_camvid_idd_50'),
+            ('cct_adv', 'mbv2_camvid_idd_50'),
+        )
+    ],
+)
 def test_builds_and_makes_a_step_in_every_domain(name):
     torch.manual_seed(0)
     config, is_baseline = copy.deepcopy(parse(name)), name.startswith('baseline')

@@ -32,8 +32,9 @@ class Recorder(Hook):
 
     def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
         self.logged[runner.iter] = {key: value.item() for key, value in outputs.items()}
-        self.domains[runner.iter] = {sample.domain for branch in data_batch['data_samples'].values()
-                                     for sample in branch}
+        self.domains[runner.iter] = {
+            sample.domain for branch in data_batch['data_samples'].values() for sample in branch
+        }
         if runner.iter + 1 == self.kill_after:
             raise KeyboardInterrupt
 
@@ -43,15 +44,19 @@ class Recorder(Hook):
 
 def scenes(domain, start, count, with_masks=True, resized=True):
     height, width = SIZES[domain]
-    pipeline = [dict(type='DrawShapesScene', with_seg_map=with_masks),
-                *[dict(type='Resize', scale=(width, height))] * resized, dict(type='PackSegInputs')]
+    pipeline = [
+        dict(type='DrawShapesScene', with_seg_map=with_masks),
+        *[dict(type='Resize', scale=(width, height))] * resized,
+        dict(type='PackSegInputs'),
+    ]
     return dict(type='ShapesDataset', start=start, count=count, pipeline=pipeline)
 
 
 def model_config():
     """All seven classes of the shapes in both domains."""
     config = tiny.multi_domain_config(
-        discriminator=dict(type='DomainDiscriminator', in_channels=6, channels=(8, )))
+        discriminator=dict(type='DomainDiscriminator', in_channels=6, channels=(8,))
+    )
     for domain in config['domains'].values():
         for head in ('decode_head', 'auxiliary_head'):
             domain[head] = dict(num_classes=7)
@@ -61,21 +66,44 @@ def model_config():
 @pytest.fixture(scope='module')
 def train_set():
     init_default_scope('mmseg')
-    return DATASETS.build(dict(type='MultiDomainDataset', domains={
-        name: dict(type='SemiSegDataset', labeled=scenes(name, 10 * k, 3),
-                   unlabeled=scenes(name, 10 * k + 5, 4, False))
-        for k, name in enumerate(SIZES)}))
+    return DATASETS.build(
+        dict(
+            type='MultiDomainDataset',
+            domains={
+                name: dict(
+                    type='SemiSegDataset',
+                    labeled=scenes(name, 10 * k, 3),
+                    unlabeled=scenes(name, 10 * k + 5, 4, False),
+                )
+                for k, name in enumerate(SIZES)
+            },
+        )
+    )
 
 
 @pytest.fixture(scope='module')
 def val_set():
-    return DATASETS.build(dict(type='DomainConcatDataset', domains={
-        name: scenes(name, 100 + 10 * k, k + 1, resized=False) for k, name in enumerate(SIZES)}))
+    return DATASETS.build(
+        dict(
+            type='DomainConcatDataset',
+            domains={
+                name: scenes(name, 100 + 10 * k, k + 1, resized=False)
+                for k, name in enumerate(SIZES)
+            },
+        )
+    )
 
 
 def loader_config(dataset, **kwargs):
-    return dict(dict(batch_size=2, num_workers=0, dataset=dataset,
-                     sampler=dict(type='DomainSampler', batch_size=2)), **kwargs)
+    return dict(
+        dict(
+            batch_size=2,
+            num_workers=0,
+            dataset=dataset,
+            sampler=dict(type='DomainSampler', batch_size=2),
+        ),
+        **kwargs,
+    )
 
 
 def train(train_set, work_dir, num_workers=0, resume=False, kill_after=None, **kwargs):
@@ -88,17 +116,31 @@ def train(train_set, work_dir, num_workers=0, resume=False, kill_after=None, **k
         optim_wrapper=dict(optimizer=OPTIMIZER),
         default_hooks=dict(
             logger=None,
-            checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=3,
-                            save_best='mIoU_avg' if kwargs else None)),
+            checkpoint=dict(
+                type='CheckpointHook',
+                by_epoch=False,
+                interval=3,
+                save_best='mIoU_avg' if kwargs else None,
+            ),
+        ),
         custom_hooks=[
             dict(type='IterationSeedHook'),
-            dict(type='RampUpHook', end=30.0, length=0.8,
-                 attribute='domains.*.auxiliary_head.loss_consistency.loss_weight'),
-            recorder
+            dict(
+                type='RampUpHook',
+                end=30.0,
+                length=0.8,
+                attribute='domains.*.auxiliary_head.loss_consistency.loss_weight',
+            ),
+            recorder,
         ],
-        randomness=dict(seed=0), resume=resume, default_scope='mmseg',
-        log_processor=dict(by_epoch=False), log_level='ERROR', experiment_name=work_dir.name,
-        **kwargs)
+        randomness=dict(seed=0),
+        resume=resume,
+        default_scope='mmseg',
+        log_processor=dict(by_epoch=False),
+        log_level='ERROR',
+        experiment_name=work_dir.name,
+        **kwargs,
+    )
     try:
         runner.train()
     except KeyboardInterrupt:
@@ -115,14 +157,17 @@ def uninterrupted(train_set, tmp_path_factory):
 def test_domains_alternate_by_iteration(uninterrupted):
     domains = uninterrupted[0].domains
     assert domains == {k: {('first', 'second')[k % 2]} for k in range(MAX_ITERS)}
-    losses = {logged[f'{("first", "second")[k % 2]}.aux.consistency']
-              for k, logged in uninterrupted[0].logged.items()}
+    losses = {
+        logged[f'{("first", "second")[k % 2]}.aux.consistency']
+        for k, logged in uninterrupted[0].logged.items()
+    }
     assert len(losses) == MAX_ITERS  # or comparing two runs would say nothing
 
 
 @pytest.mark.parametrize(('num_workers', 'kill_after'), [(0, 5), (2, 4)])
-def test_a_resumed_run_keeps_the_alternation(uninterrupted, train_set, tmp_path, num_workers,
-                                             kill_after):
+def test_a_resumed_run_keeps_the_alternation(
+    uninterrupted, train_set, tmp_path, num_workers, kill_after
+):
     killed, _ = train(train_set, tmp_path, num_workers, kill_after=kill_after)
     resumed, weights = train(train_set, tmp_path, num_workers, resume=True)
     assert list(resumed.logged) == [3, 4, 5]  # from the last checkpoint, amid a cycle
@@ -136,11 +181,17 @@ def test_a_resumed_run_keeps_the_alternation(uninterrupted, train_set, tmp_path,
 
 def test_one_validation_gives_every_domain_and_the_average(train_set, val_set, tmp_path):
     recorder, _ = train(
-        train_set, tmp_path,
-        val_dataloader=dict(batch_size=1, num_workers=0, dataset=val_set,
-                            sampler=dict(type='DefaultSampler', shuffle=False)),
+        train_set,
+        tmp_path,
+        val_dataloader=dict(
+            batch_size=1,
+            num_workers=0,
+            dataset=val_set,
+            sampler=dict(type='DefaultSampler', shuffle=False),
+        ),
         val_cfg=dict(type='ValLoop'),
-        val_evaluator=dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU']))
+        val_evaluator=dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU']),
+    )
     metrics = recorder.metrics
     mean = (metrics['first/mIoU'] + metrics['second/mIoU']) / 2
     assert metrics['mIoU_avg'] == pytest.approx(mean, abs=0.01)
@@ -152,13 +203,20 @@ def test_one_validation_gives_every_domain_and_the_average(train_set, val_set, t
 def train_a_rank(rank, folder, dataset):
     """Four iterations under DDP; writes the domains, what moved and the weights."""
     torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2)
+        'gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2
+    )
     assert get_rank() == rank
     torch.manual_seed(0)
     model = MODELS.build(model_config())
-    wrapped = MODEL_WRAPPERS.build(dict(
-        type='MMDistributedDataParallel', module=model, device_ids=None, broadcast_buffers=False,
-        find_unused_parameters=True))
+    wrapped = MODEL_WRAPPERS.build(
+        dict(
+            type='MMDistributedDataParallel',
+            module=model,
+            device_ids=None,
+            broadcast_buffers=False,
+            find_unused_parameters=True,
+        )
+    )
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=0.1)
     wrapper = OptimWrapper(optimizer)
     record = []
@@ -176,8 +234,10 @@ def train_a_rank(rank, folder, dataset):
 
 def test_two_ranks_stay_on_one_domain_and_end_with_equal_weights(train_set, tmp_path):
     context = multiprocessing.get_context('fork')  # no second import of torch and MMSeg
-    workers = [context.Process(target=train_a_rank, args=(rank, str(tmp_path), train_set))
-               for rank in range(2)]
+    workers = [
+        context.Process(target=train_a_rank, args=(rank, str(tmp_path), train_set))
+        for rank in range(2)
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -185,13 +245,20 @@ def test_two_ranks_stay_on_one_domain_and_end_with_equal_weights(train_set, tmp_
     assert [worker.exitcode for worker in workers] == [0, 0]
     (record, weights), (other_record, other_weights) = (
         torch.load(os.path.join(tmp_path, f'rank{rank}.pth'), weights_only=False)
-        for rank in range(2))
+        for rank in range(2)
+    )
     for step, (mine, other) in enumerate(zip(record, other_record)):
         domain = ('first', 'second')[step % 2]
         assert mine[0] == other[0] == {domain}
-        assert mine[1] == other[1] == {
-            name for name in weights
-            if not name.startswith('domains.') or name.startswith(f'domains.{domain}.')}
+        assert (
+            mine[1]
+            == other[1]
+            == {
+                name
+                for name in weights
+                if not name.startswith('domains.') or name.startswith(f'domains.{domain}.')
+            }
+        )
         assert not torch.equal(mine[2], other[2])
     for name, weight in weights.items():
         assert torch.equal(weight, other_weights[name]), name

@@ -15,12 +15,13 @@ Examples:
 import argparse
 from pathlib import Path
 
-from mmseg_cct.analysis.ablation import grid_methods, write_ablation
-from mmseg_cct.analysis.study import lists_of, prepare_study
-from mmseg_cct.analysis.study_cli import add_study_arguments, run_study
-from mmseg_cct.analysis.study_runs import StudyRun
-from mmseg_cct.analysis.variants import PERTURBATIONS, VARIANTS
-from mmseg_cct.errors import UserError, user_errors_as_one_line
+from mmseg_cct.errors import UserError
+from mmseg_cct.studies.ablation import grid_methods, write_ablation
+from mmseg_cct.studies.cli import add_study_arguments, run_study
+from mmseg_cct.studies.runs import StudyRun
+from mmseg_cct.studies.study import lists_of, prepare_study
+from mmseg_cct.studies.variants import PERTURBATIONS, VARIANTS
+from mmseg_cct.utils.cli import user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:

@@ -16,8 +16,7 @@ Examples:
 import argparse
 
 from mmseg_cct.analysis.cluster_report import write_cluster_report
-from mmseg_cct.errors import user_errors_as_one_line
-from mmseg_cct.launch import add_cfg_options, add_device
+from mmseg_cct.utils.cli import add_cfg_options, add_device, user_errors_as_one_line
 
 
 def _positive(value: str) -> int:

@@ -12,8 +12,8 @@ Examples:
 import argparse
 import sys
 
-from mmseg_cct.errors import user_errors_as_one_line
 from mmseg_cct.interop import Conversion, convert_file
+from mmseg_cct.utils.cli import user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:

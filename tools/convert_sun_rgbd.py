@@ -11,7 +11,7 @@ Example:
 import argparse
 
 from mmseg_cct.datasets.sun_rgbd import convert_labels
-from mmseg_cct.errors import user_errors_as_one_line
+from mmseg_cct.utils.cli import user_errors_as_one_line
 
 
 def main() -> None:

@@ -13,11 +13,11 @@ Examples:
 import argparse
 from pathlib import Path
 
-from mmseg_cct.analysis.learning_curve import METHODS, nested_subsets, write_learning_curve
-from mmseg_cct.analysis.study import prepare_study
-from mmseg_cct.analysis.study_cli import add_study_arguments, run_study
-from mmseg_cct.analysis.study_runs import StudyRun
-from mmseg_cct.errors import user_errors_as_one_line
+from mmseg_cct.studies.cli import add_study_arguments, run_study
+from mmseg_cct.studies.learning_curve import METHODS, nested_subsets, write_learning_curve
+from mmseg_cct.studies.runs import StudyRun
+from mmseg_cct.studies.study import prepare_study
+from mmseg_cct.utils.cli import user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:

@@ -17,13 +17,15 @@ from pathlib import Path
 
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.splits import find_images, read_list
-from mmseg_cct.errors import UserError, user_errors_as_one_line
+from mmseg_cct.datasets.splits import read_list
+from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels.image_labels import (
     labels_from_masks,
     labels_from_table,
     write_annotations,
 )
+from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.image_files import find_images
 
 
 def parse_args() -> argparse.Namespace:

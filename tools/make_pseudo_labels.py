@@ -16,10 +16,10 @@ import sys
 
 import torch
 
-from mmseg_cct.checkpoints import require_checkpoint
-from mmseg_cct.errors import user_errors_as_one_line
-from mmseg_cct.launch import add_cfg_options, add_device, load_config
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.pseudo_labels import make_pseudo_labels
+from mmseg_cct.utils.cli import add_cfg_options, add_device, user_errors_as_one_line
 
 
 def _at_least(minimum: int):  # type: ignore[no-untyped-def]

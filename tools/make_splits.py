@@ -17,13 +17,14 @@ from mmseg_cct.datasets.splits import (
     Split,
     draw_split,
     draw_voc_split,
-    find_images,
     read_list,
     read_public_splits,
     read_voc_lists,
     write_list,
 )
-from mmseg_cct.errors import UserError, user_errors_as_one_line
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.image_files import find_images
 
 VOC_NUMBERS = [60, 100, 200, 300, 500, 800, 1000, 1464]
 
@@ -55,7 +56,7 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
     source.add_argument(
         '--from-public',
         metavar='DIR',
-        help="two-column lists of the public CCT code (its folder dataloaders/voc_splits)",
+        help='two-column lists of the public CCT code (its folder dataloaders/voc_splits)',
     )
     parser.add_argument('--out', metavar='DIR', required=True, help='folder for the lists')
     parser.add_argument(

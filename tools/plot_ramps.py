@@ -9,8 +9,8 @@ import argparse
 from pathlib import Path
 
 from mmseg_cct.analysis.ramps import planned_curves, plot_curves
-from mmseg_cct.errors import user_errors_as_one_line
-from mmseg_cct.launch import add_cfg_options, load_config
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.utils.cli import add_cfg_options, user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:

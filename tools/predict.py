@@ -13,9 +13,8 @@ Examples:
 import argparse
 import sys
 
-from mmseg_cct.errors import user_errors_as_one_line
-from mmseg_cct.inference import predict_images
-from mmseg_cct.launch import add_cfg_options, add_device
+from mmseg_cct.apis.inference import predict_images
+from mmseg_cct.utils.cli import add_cfg_options, add_device, user_errors_as_one_line
 
 
 def _opacity(value: str) -> float:

@@ -16,12 +16,13 @@ import argparse
 
 from mmengine.config import Config
 
-from mmseg_cct.checkpoints import read_checkpoint
-from mmseg_cct.errors import UserError, user_errors_as_one_line
-from mmseg_cct.export import TOLERANCE, Export, export_onnx, export_torchscript
-from mmseg_cct.inference import load_model
-from mmseg_cct.launch import load_config
-from mmseg_cct.publish import publish_checkpoint
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.apis.inference import load_model
+from mmseg_cct.engine.checkpoints import read_checkpoint
+from mmseg_cct.errors import UserError
+from mmseg_cct.interop.export import TOLERANCE, Export, export_onnx, export_torchscript
+from mmseg_cct.interop.publish import publish_checkpoint
+from mmseg_cct.utils.cli import user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:

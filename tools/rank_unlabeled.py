@@ -15,9 +15,8 @@ Examples:
 import argparse
 import sys
 
-from mmseg_cct.analysis.rank import rank_images
-from mmseg_cct.errors import user_errors_as_one_line
-from mmseg_cct.launch import add_cfg_options, add_device
+from mmseg_cct.analysis.ranking import rank_images
+from mmseg_cct.utils.cli import add_cfg_options, add_device, user_errors_as_one_line
 
 
 def _positive(value: str) -> int:

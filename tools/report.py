@@ -9,7 +9,8 @@ Examples:
 import argparse
 
 from mmseg_cct.analysis.report import write_report
-from mmseg_cct.errors import UserError, user_errors_as_one_line
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.cli import user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:

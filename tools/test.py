@@ -10,8 +10,8 @@ Examples:
 import argparse
 import os
 
-from mmseg_cct.errors import user_errors_as_one_line
-from mmseg_cct.launch import add_common_arguments, prepare_test, test
+from mmseg_cct.apis.test import prepare_test, test
+from mmseg_cct.utils.cli import add_common_arguments, user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:

@@ -10,8 +10,8 @@ Examples:
 import argparse
 import os
 
-from mmseg_cct.errors import user_errors_as_one_line
-from mmseg_cct.launch import add_common_arguments, prepare_training, train
+from mmseg_cct.apis.train import prepare_training, train
+from mmseg_cct.utils.cli import add_common_arguments, user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:

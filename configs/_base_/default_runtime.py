@@ -4,7 +4,8 @@ custom_imports = dict(imports=['mmseg_cct'], allow_failed_imports=False)
 env_cfg = dict(
     cudnn_benchmark=True,
     mp_cfg=dict(mp_start_method='fork', opencv_num_threads=0),
-    dist_cfg=dict(backend='nccl'))
+    dist_cfg=dict(backend='nccl'),
+)
 # mmengine converts BN only in distributed training on GPUs
 sync_bn = 'torch'
 randomness = dict(seed=0)
@@ -18,10 +19,12 @@ default_hooks = dict(
         by_epoch=False,
         interval=1000,
         save_best='mIoU',
-        max_keep_ckpts=3),
+        max_keep_ckpts=3,
+    ),
     nonfinite_loss=dict(type='NonFiniteLossHook'),
     sampler_seed=dict(type='DistSamplerSeedHook'),
-    visualization=dict(type='SegVisualizationHook'))
+    visualization=dict(type='SegVisualizationHook'),
+)
 
 vis_backends = [dict(type='LocalVisBackend'), dict(type='TensorboardVisBackend')]
 visualizer = dict(type='SegLocalVisualizer', vis_backends=vis_backends, name='visualizer')

@@ -8,4 +8,7 @@ model = dict(
             context_masking=dict(num_decoders=0),
             object_masking=dict(num_decoders=0),
             feature_drop=dict(num_decoders=0),
-            feature_noise=dict(num_decoders=0))))
+            feature_noise=dict(num_decoders=0),
+        )
+    )
+)

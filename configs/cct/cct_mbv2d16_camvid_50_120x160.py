@@ -6,7 +6,8 @@ model = dict(
     data_preprocessor=dict(size=(128, 160), test_cfg=dict(size_divisor=16)),
     backbone=dict(strides=(1, 2, 2, 2, 1, 1, 1), dilations=(1, 1, 1, 1, 1, 2, 2)),
     decode_head=dict(stride=16, kernel_init='identity'),
-    auxiliary_head=dict(stride=16, kernel_init='identity'))
+    auxiliary_head=dict(stride=16, kernel_init='identity'),
+)
 
 max_iters = 1000
 train_cfg = dict(max_iters=max_iters, val_interval=250)

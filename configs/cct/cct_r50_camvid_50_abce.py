@@ -4,8 +4,8 @@ _base_ = './cct_r50_camvid_50.py'
 num_classes = 11
 # a list takes the place of the plain cross-entropy; a dict would be merged with its arguments
 model = dict(
-    decode_head=dict(
-        loss_decode=[dict(type='BootstrappedCrossEntropy', threshold=1 / num_classes)]))
+    decode_head=dict(loss_decode=[dict(type='BootstrappedCrossEntropy', threshold=1 / num_classes)])
+)
 custom_hooks = [
     *_base_.custom_hooks,
     dict(
@@ -14,5 +14,6 @@ custom_hooks = [
         schedule='log',
         start=1 / num_classes,
         end=0.9,
-        length=0.4)
+        length=0.4,
+    ),
 ]

@@ -1,18 +1,23 @@
 # Your own data: put the folders where _base_/datasets/folder.py says, and name the classes here.
 _base_ = [
-    '../_base_/models/cct_r50-d8.py', '../_base_/datasets/folder.py', '../_base_/schedules/cct.py',
-    '../_base_/schedules/sgd_poly.py', '../_base_/default_runtime.py'
+    '../_base_/models/cct_r50-d8.py',
+    '../_base_/datasets/folder.py',
+    '../_base_/schedules/cct.py',
+    '../_base_/schedules/sgd_poly.py',
+    '../_base_/default_runtime.py',
 ]
 
 classes = ('background', 'crack', 'rust')
-context_classes = ('background', )  # what is no object
+context_classes = ('background',)  # what is no object
 max_iters = 20000
 
 model = dict(
     decode_head=dict(num_classes=len(classes)),
-    auxiliary_head=dict(num_classes=len(classes), context_classes=context_classes))
+    auxiliary_head=dict(num_classes=len(classes), context_classes=context_classes),
+)
 train_dataloader = dict(
-    dataset=dict(labeled=dict(classes=classes), unlabeled=dict(classes=classes)))
+    dataset=dict(labeled=dict(classes=classes), unlabeled=dict(classes=classes))
+)
 val_dataloader = dict(dataset=dict(classes=classes))
 test_dataloader = val_dataloader
 train_cfg = dict(max_iters=max_iters, val_interval=2000)

@@ -5,4 +5,6 @@
 _base_ = './cct_r50_camvid_50.py'
 model = dict(
     backbone=dict(
-        type='ResNet', style='caffe', init_cfg=dict(checkpoint='data/weights/resnet50_caffe.pth')))
+        type='ResNet', style='caffe', init_cfg=dict(checkpoint='data/weights/resnet50_caffe.pth')
+    )
+)

@@ -1,8 +1,10 @@
 # CamVid and IDD Lite, 50 labelled images of each, small enough for two CPU cores.
 _base_ = [
-    '../_base_/models/cct_mbv2-d8.py', '../_base_/datasets/camvid_120x160_idd_lite_112x160.py',
-    '../_base_/schedules/cct_multi_domain.py', '../_base_/schedules/sgd_poly.py',
-    '../_base_/multi_domain_runtime.py'
+    '../_base_/models/cct_mbv2-d8.py',
+    '../_base_/datasets/camvid_120x160_idd_lite_112x160.py',
+    '../_base_/schedules/cct_multi_domain.py',
+    '../_base_/schedules/sgd_poly.py',
+    '../_base_/multi_domain_runtime.py',
 ]
 
 model = dict(type='MultiDomainCCTSegmentor', domains=_base_.domain_models)
@@ -19,7 +21,9 @@ train_dataloader = dict(
                 for branch in ('labeled', 'unlabeled')
             }
             for name, folder in _base_.split_dirs.items()
-        }))
+        }
+    ),
+)
 val_dataloader = dict(num_workers=2)
 test_dataloader = dict(num_workers=2)
 train_cfg = dict(max_iters=max_iters, val_interval=250)

@@ -13,7 +13,9 @@ train_dataloader = dict(
                 for branch in ('labeled', 'unlabeled')
             }
             for name, folder in _base_.split_dirs.items()
-        }))
+        }
+    )
+)
 train_cfg = dict(max_iters=max_iters, val_interval=5 * epoch)
 param_scheduler = dict(end=max_iters)
 default_hooks = dict(checkpoint=dict(interval=5 * epoch))

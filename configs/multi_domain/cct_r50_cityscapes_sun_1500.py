@@ -1,8 +1,10 @@
 # Cityscapes and SUN RGB-D, 1500 labelled images of each.
 _base_ = [
-    '../_base_/models/cct_r50-d8.py', '../_base_/datasets/cityscapes_sun_rgbd.py',
-    '../_base_/schedules/cct_multi_domain.py', '../_base_/schedules/sgd_poly.py',
-    '../_base_/multi_domain_runtime.py'
+    '../_base_/models/cct_r50-d8.py',
+    '../_base_/datasets/cityscapes_sun_rgbd.py',
+    '../_base_/schedules/cct_multi_domain.py',
+    '../_base_/schedules/sgd_poly.py',
+    '../_base_/multi_domain_runtime.py',
 ]
 
 model = dict(type='MultiDomainCCTSegmentor', domains=_base_.domain_models)
@@ -20,7 +22,9 @@ train_dataloader = dict(
                 for branch in ('labeled', 'unlabeled')
             }
             for name, folder in _base_.split_dirs.items()
-        }))
+        }
+    )
+)
 train_cfg = dict(max_iters=max_iters, val_interval=5 * epoch)
 param_scheduler = dict(end=max_iters)
 default_hooks = dict(checkpoint=dict(interval=5 * epoch))

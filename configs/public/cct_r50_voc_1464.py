@@ -10,4 +10,7 @@ model = dict(
     auxiliary_head=dict(
         final_activation=True,
         perturbations=dict(
-            vat=dict(norm_floor=1e-8), feature_drop=dict(threshold_range=(0.7, 0.9)))))
+            vat=dict(norm_floor=1e-8), feature_drop=dict(threshold_range=(0.7, 0.9))
+        ),
+    ),
+)

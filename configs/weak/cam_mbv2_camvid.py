@@ -2,8 +2,19 @@
 # (docs/weak_labels.md): work_dirs/weak_labels/{train,val,test}.json.
 _base_ = '../_base_/classifier.py'
 
-classes = ('Sky', 'Building', 'Pole', 'Road', 'Pavement', 'Tree', 'SignSymbol', 'Fence', 'Car',
-           'Pedestrian', 'Bicyclist')
+classes = (
+    'Sky',
+    'Building',
+    'Pole',
+    'Road',
+    'Pavement',
+    'Tree',
+    'SignSymbol',
+    'Fence',
+    'Car',
+    'Pedestrian',
+    'Bicyclist',
+)
 model = dict(
     backbone=dict(
         type='mmseg.MobileNetV2',
@@ -13,8 +24,10 @@ model = dict(
         dilations=(1, 1, 1, 1, 1, 2, 2),
         out_indices=(4, 6),
         norm_cfg=dict(type='BN', requires_grad=True),
-        init_cfg=dict(type='Pretrained', checkpoint='mmcls://mobilenet_v2')),
-    head=dict(in_channels=320, num_classes=len(classes)))
+        init_cfg=dict(type='Pretrained', checkpoint='mmcls://mobilenet_v2'),
+    ),
+    head=dict(in_channels=320, num_classes=len(classes)),
+)
 
 image_size = (224, 168)  # width, height
 train_pipeline = [
@@ -22,12 +35,12 @@ train_pipeline = [
     dict(type='Resize', scale=image_size),
     dict(type='RandomFlip', prob=0.5),
     dict(type='ColorJitter', brightness=0.3, contrast=0.3, saturation=0.3),
-    dict(type='PackInputs')
+    dict(type='PackInputs'),
 ]
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='Resize', scale=image_size),
-    dict(type='PackInputs')
+    dict(type='PackInputs'),
 ]
 train_dataloader = dict(
     batch_size=16,
@@ -38,7 +51,9 @@ train_dataloader = dict(
         type='MultiLabelDataset',
         ann_file='work_dirs/weak_labels/train.json',
         data_prefix='data/camvid/images/train',
-        pipeline=train_pipeline))
+        pipeline=train_pipeline,
+    ),
+)
 val_dataloader = dict(
     batch_size=16,
     num_workers=2,
@@ -47,7 +62,9 @@ val_dataloader = dict(
         type='MultiLabelDataset',
         ann_file='work_dirs/weak_labels/val.json',
         data_prefix='data/camvid/images/val',
-        pipeline=test_pipeline))
+        pipeline=test_pipeline,
+    ),
+)
 test_dataloader = dict(
     batch_size=16,
     num_workers=2,
@@ -56,7 +73,9 @@ test_dataloader = dict(
         type='MultiLabelDataset',
         ann_file='work_dirs/weak_labels/test.json',
         data_prefix='data/camvid/images/test',
-        pipeline=test_pipeline))
+        pipeline=test_pipeline,
+    ),
+)
 
 max_iters = 150
 train_cfg = dict(max_iters=max_iters, val_interval=150)
@@ -68,12 +87,14 @@ pseudo_labels = dict(
     images=dict(
         type='MultiLabelDataset',
         ann_file='work_dirs/weak_labels/50_unlabeled.json',
-        data_prefix='data/camvid/images/train'),
+        data_prefix='data/camvid/images/train',
+    ),
     # names and colours of the label ids; its masks are read for the report alone
     segmentation=dict(
         type='CamVidDataset',
         data_root='data/camvid',
-        data_prefix=dict(img_path='images/train', seg_map_path='masks/train')),
+        data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),
+    ),
     background=None,  # CamVid has no such class: low scores are ignored
     input_size=image_size,
     scales=(0.5, 1.0, 1.5, 2.0),
@@ -86,4 +107,6 @@ pseudo_labels = dict(
         bilateral_srgb=5,
         bilateral_compat=10,
         iterations=10,
-        gt_prob=0.7))
+        gt_prob=0.7,
+    ),
+)

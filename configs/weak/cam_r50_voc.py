@@ -14,7 +14,7 @@ model = dict(
         type='mmseg.ResNetV1c',
         depth=50,
         num_stages=4,
-        out_indices=(3, ),
+        out_indices=(3,),
         # output stride 16; (1, 2, 2, 2) and no dilation make 32
         strides=(1, 2, 2, 1),
         dilations=(1, 1, 1, 2),
@@ -22,26 +22,29 @@ model = dict(
         style='pytorch',
         norm_cfg=dict(type='BN', requires_grad=True),
         norm_eval=False,
-        init_cfg=dict(type='Pretrained', checkpoint='open-mmlab://resnet50_v1c')),
-    head=dict(in_channels=2048, num_classes=20))
+        init_cfg=dict(type='Pretrained', checkpoint='open-mmlab://resnet50_v1c'),
+    ),
+    head=dict(in_channels=2048, num_classes=20),
+)
 
 train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='RandomResize', scale=(400, 400), ratio_range=(0.8, 1.6), keep_ratio=True),
     dict(type='RandomCrop', crop_size=320, pad_if_needed=True),
     dict(type='RandomFlip', prob=0.5),
-    dict(type='PackInputs')
+    dict(type='PackInputs'),
 ]
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='Resize', scale=(400, 400), keep_ratio=True),
-    dict(type='PackInputs')
+    dict(type='PackInputs'),
 ]
 voc = dict(
     type='VOC',
     data_root=voc_root,
     split='',
-    data_prefix=dict(img_path='JPEGImages', ann_path='Annotations'))
+    data_prefix=dict(img_path='JPEGImages', ann_path='Annotations'),
+)
 train_dataloader = dict(
     batch_size=16,
     num_workers=4,
@@ -52,14 +55,16 @@ train_dataloader = dict(
         datasets=[
             dict(**voc, image_set_path=f'{split_dir}/{name}.txt', pipeline=train_pipeline)
             for name in ('1464_labeled', '1464_unlabeled')
-        ]))
+        ],
+    ),
+)
 # one image a batch: they differ in size
 val_dataloader = dict(
     batch_size=1,
     num_workers=4,
     sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(
-        **voc, image_set_path='ImageSets/Segmentation/val.txt', pipeline=test_pipeline))
+    dataset=dict(**voc, image_set_path='ImageSets/Segmentation/val.txt', pipeline=test_pipeline),
+)
 test_dataloader = val_dataloader
 
 epoch = 10582 // 16
@@ -76,7 +81,10 @@ pseudo_labels = dict(
         type='PascalVOCDataset',
         ann_file=f'{split_dir}/1464_unlabeled.txt',
         data_prefix=dict(
-            img_path=f'{voc_root}/JPEGImages', seg_map_path=f'{voc_root}/SegmentationClassAug')),
+            img_path=f'{voc_root}/JPEGImages', seg_map_path=f'{voc_root}/SegmentationClassAug'
+        ),
+    ),
     background='background',
     input_size=None,  # each image's own
-    scales=(0.5, 1.0, 1.5, 2.0))
+    scales=(0.5, 1.0, 1.5, 2.0),
+)

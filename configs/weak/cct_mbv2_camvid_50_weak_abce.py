@@ -2,8 +2,8 @@
 _base_ = './cct_mbv2_camvid_50_weak.py'
 num_classes = 11
 model = dict(
-    decode_head=dict(
-        loss_decode=[dict(type='BootstrappedCrossEntropy', threshold=1 / num_classes)]))
+    decode_head=dict(loss_decode=[dict(type='BootstrappedCrossEntropy', threshold=1 / num_classes)])
+)
 custom_hooks = [
     *_base_.custom_hooks,
     dict(
@@ -12,5 +12,6 @@ custom_hooks = [
         schedule='log',
         start=1 / num_classes,
         end=0.9,
-        length=0.4)
+        length=0.4,
+    ),
 ]

@@ -7,14 +7,16 @@ label_dir = 'work_dirs/pseudo_labels/voc_1464/labels'
 
 model = dict(
     backbone=dict(
-        init_cfg=dict(checkpoint='work_dirs/cam_r50_voc/iter_6610.pth', prefix='backbone.')),
-    auxiliary_head=dict(loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4)))
+        init_cfg=dict(checkpoint='work_dirs/cam_r50_voc/iter_6610.pth', prefix='backbone.')
+    ),
+    auxiliary_head=dict(loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4)),
+)
 
 unlabeled_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadPseudoLabels', image_dir=image_dir, label_dir=label_dir),
     *_base_.augmentation[:-1],
-    dict(type='PackPseudoLabels')
+    dict(type='PackPseudoLabels'),
 ]
 train_dataloader = dict(dataset=dict(unlabeled=dict(pipeline=unlabeled_pipeline)))
 custom_hooks = [
@@ -26,5 +28,6 @@ custom_hooks = [
         schedule='exp',
         start=0.0,
         end=0.4,
-        length=0.1)
+        length=0.1,
+    ),
 ]

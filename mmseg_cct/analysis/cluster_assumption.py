@@ -126,8 +126,11 @@ class BoundaryContrast:
 
     def __add__(self, other: 'BoundaryContrast') -> 'BoundaryContrast':
         return BoundaryContrast(
-            self.boundary_sum + other.boundary_sum, self.boundary_count + other.boundary_count,
-            self.inside_sum + other.inside_sum, self.inside_count + other.inside_count)
+            self.boundary_sum + other.boundary_sum,
+            self.boundary_count + other.boundary_count,
+            self.inside_sum + other.inside_sum,
+            self.inside_count + other.inside_count,
+        )
 
     @property
     def boundary_mean(self) -> float:
@@ -166,10 +169,11 @@ def _sum_over_patches(values: Tensor, patch_size: int) -> Tensor:
     """Sum over the patch around each location, taken from the part of it inside the map."""
     if patch_size == 1:
         return values
-    mean = F.avg_pool2d(values[None], patch_size, stride=1, padding=patch_size // 2,
-                        count_include_pad=False)[0]
+    mean = F.avg_pool2d(
+        values[None], patch_size, stride=1, padding=patch_size // 2, count_include_pad=False
+    )[0]
     # a patch of even side has no centre: it reaches one pixel further up and left
-    return mean[:values.shape[0], :values.shape[1]] * patch_size**2
+    return mean[: values.shape[0], : values.shape[1]] * patch_size**2
 
 
 def _window_maximum(values: Tensor, width: int) -> Tensor:

@@ -20,12 +20,12 @@ from mmseg.registry import DATASETS, MODELS
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from mmseg_cct.checkpoints import require_checkpoint
-from mmseg_cct.datasets.splits import find_images
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.apis.inference import load_model
+from mmseg_cct.apis.pretrained import fetch_pretrained_weights
+from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.inference import load_model
-from mmseg_cct.launch import load_config
-from mmseg_cct.pretrained import fetch_pretrained_weights
+from mmseg_cct.utils.image_files import find_images
 
 from .cluster_assumption import (
     PATCH_SIZE,
@@ -129,8 +129,13 @@ def write_cluster_report(
 
 
 @torch.no_grad()
-def analyze(model: Any, item: dict, modules: Mapping[str, nn.Module],
-            boundary_width: int = 5, margin: int = 0) -> Analysis:
+def analyze(
+    model: Any,
+    item: dict,
+    modules: Mapping[str, nn.Module],
+    boundary_width: int = 5,
+    margin: int = 0,
+) -> Analysis:
     """Computes the distances of one image.
 
     Args:
@@ -161,18 +166,19 @@ def analyze(model: Any, item: dict, modules: Mapping[str, nn.Module],
     if 'gt_sem_seg' in sample:
         labels = _resize_labels(sample.gt_sem_seg.data[0], (height, width))
         inner = slice(margin, height - margin), slice(margin, width - margin)
-        regions = [region[inner].to(pixels.device)
-                   for region in class_regions(labels, boundary_width)]
+        regions = [
+            region[inner].to(pixels.device) for region in class_regions(labels, boundary_width)
+        ]
         contrasts = {
-            name: BoundaryContrast.of(values[inner], *regions)
-            for name, values in distances.items()
+            name: BoundaryContrast.of(values[inner], *regions) for name, values in distances.items()
         }
     return Analysis(
         Path(sample.img_path).stem,
         image.numpy().transpose(1, 2, 0)[..., ::-1],
         None if labels is None else labels.numpy(),
         {name: values.cpu().numpy() for name, values in distances.items()},
-        contrasts)
+        contrasts,
+    )
 
 
 def ratio_table(contrasts: Mapping[str, Mapping[str, BoundaryContrast]]) -> str:
@@ -186,8 +192,10 @@ def ratio_table(contrasts: Mapping[str, Mapping[str, BoundaryContrast]]) -> str:
     """
     names = list(next(iter(contrasts.values())))
     lines = [
-        'Mean distance to the 8 neighbours on class boundaries over that inside classes:', '',
-        f'| image | {" | ".join(names)} |', f'| --- |{" ---: |" * len(names)}'
+        'Mean distance to the 8 neighbours on class boundaries over that inside classes:',
+        '',
+        f'| image | {" | ".join(names)} |',
+        f'| --- |{" ---: |" * len(names)}',
     ]
     for image, row in contrasts.items():
         lines.append(f'| {image} | {" | ".join(f"{row[name].ratio:.2f}" for name in names)} |')
@@ -213,8 +221,9 @@ def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:
     names = list(dict.fromkeys(name for row in rows for name in row))
     height, width = analyses[0].image.shape[:2]
     side = 3.0
-    figure = Figure(figsize=(side * len(names), (side * height / width + 0.3) * len(rows)),
-                    layout='constrained')
+    figure = Figure(
+        figsize=(side * len(names), (side * height / width + 0.3) * len(rows)), layout='constrained'
+    )
     grid = figure.subplots(len(rows), len(names), squeeze=False)
     for line, row, analysis in zip(grid, rows, analyses):
         for axes, name in zip(line, names):
@@ -232,8 +241,9 @@ def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:
     return figure
 
 
-def _find_items(config: Config, config_file: str, images: str | None, split: str,
-                num_images: int) -> tuple['_Items', np.ndarray]:
+def _find_items(
+    config: Config, config_file: str, images: str | None, split: str, num_images: int
+) -> tuple['_Items', np.ndarray]:
     """The items of the test pipeline, and the colours of the class ids."""
     key = f'{split}_dataloader'
     settings = (config.get(key) or {}).get('dataset')
@@ -245,16 +255,18 @@ def _find_items(config: Config, config_file: str, images: str | None, split: str
         files = [path] if path.is_file() else list(find_images(images).values())
         steps = [step for step in settings.pipeline if step.type != 'LoadAnnotations']
         pipeline = Compose(steps)
-        return _Items(files, lambda file: pipeline(dict(img_path=str(file), seg_fields=[])),
-                      num_images), palette
+        return _Items(
+            files, lambda file: pipeline(dict(img_path=str(file), seg_fields=[])), num_images
+        ), palette
     try:
         dataset = DATASETS.build(copy.deepcopy(settings))
         dataset.full_init()
     except OSError as error:
-        raise UserError(f'{config_file}: {key}.dataset: {error}; expected the data there, or '
-                        '--images FOLDER') from error
+        raise UserError(
+            f'{config_file}: {key}.dataset: {error}; expected the data there, or --images FOLDER'
+        ) from error
     if colours := dataset.metainfo.get('palette'):
-        palette[:len(colours)] = colours
+        palette[: len(colours)] = colours
     return _Items(range(len(dataset)), dataset.__getitem__, num_images), palette
 
 
@@ -290,8 +302,9 @@ def _find_module(model: nn.Module, name: str) -> nn.Module:
     if name not in modules or not name:
         near = [known for known in modules if known.startswith(name.split('.')[0])][1:9]
         hint = ', '.join(near or [known for known, _ in model.named_children()])
-        raise UserError(f'--layers {name}: the model has no such module; expected a name like '
-                        f'{hint}')
+        raise UserError(
+            f'--layers {name}: the model has no such module; expected a name like {hint}'
+        )
     return modules[name]
 
 
@@ -314,8 +327,10 @@ def _outputs_of(modules: Mapping[str, nn.Module]) -> Iterator[dict[str, Any]]:
 def _feature_map(name: str, outputs: Mapping[str, Any]) -> Tensor:
     """The last map of what a module gave, `(D, h, w)`."""
     if name not in outputs:
-        raise UserError(f'--layers {name}: does not run when the model predicts; expected a module '
-                        'of backbone, neck or main decoder')
+        raise UserError(
+            f'--layers {name}: does not run when the model predicts; expected a module '
+            'of backbone, neck or main decoder'
+        )
     output = outputs[name]
     while isinstance(output, (tuple, list)):
         output = output[-1]

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import HOOKS, PARAM_SCHEDULERS, init_default_scope
 
+from mmseg_cct.engine.hooks import RampUpHook
 from mmseg_cct.errors import UserError
-from mmseg_cct.hooks import RampUpHook
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,10 @@ def planned_curves(config: Config) -> list[Curve]:
     init_default_scope(config.get('default_scope', 'mmseg'))
     max_iters = (config.get('train_cfg') or {}).get('max_iters')
     if not max_iters:
-        raise UserError(f'{config.filename}: no train_cfg.max_iters; expected a config that trains '
-                        'by iterations')
+        raise UserError(
+            f'{config.filename}: no train_cfg.max_iters; expected a config that trains '
+            'by iterations'
+        )
     return _ramps(config, max_iters) + _learning_rates(config, max_iters)
 
 
@@ -73,16 +75,20 @@ def plot_curves(curves: Sequence[Curve]) -> Figure:
 
 def _ramps(config: Config, max_iters: int) -> list[Curve]:
     curves = []
-    for settings in [*(config.get('default_hooks') or {}).values(),
-                     *(config.get('custom_hooks') or [])]:
+    for settings in [
+        *(config.get('default_hooks') or {}).values(),
+        *(config.get('custom_hooks') or []),
+    ]:
         kind = settings and settings.get('type')
         kind = HOOKS.get(kind) if isinstance(kind, str) else kind
         if not (isinstance(kind, type) and issubclass(kind, RampUpHook)):
             continue
         hook = HOOKS.build(settings)
         values = [hook.value_at(t, max_iters) for t in range(max_iters)]
-        label = (f'{hook.schedule.__name__}, {hook.start:g} to {hook.end:g} in '
-                 f'{round(hook.length * max_iters)} iterations')
+        label = (
+            f'{hook.schedule.__name__}, {hook.start:g} to {hook.end:g} in '
+            f'{round(hook.length * max_iters)} iterations'
+        )
         curves.append(Curve(hook.attribute, label, values))
     return curves
 
@@ -92,8 +98,9 @@ def _learning_rates(config: Config, max_iters: int) -> list[Curve]:
     wrapper = config.get('optim_wrapper') or {}
     rate = (wrapper.get('optimizer') or {}).get('lr')
     if rate is None:
-        raise UserError(f'{config.filename}: no optim_wrapper.optimizer.lr; expected a learning '
-                        'rate')
+        raise UserError(
+            f'{config.filename}: no optim_wrapper.optimizer.lr; expected a learning rate'
+        )
     labels = {1.0: 'all parameters'}
     for name, settings in (wrapper.get('paramwise_cfg') or {}).get('custom_keys', {}).items():
         factor = settings.get('lr_mult', 1.0)
@@ -102,14 +109,18 @@ def _learning_rates(config: Config, max_iters: int) -> list[Curve]:
             labels[factor] = f'{labels[factor]}, {name}' if factor in labels else name
     optimizer = torch.optim.SGD(
         [dict(params=[torch.nn.Parameter(torch.zeros(()))], lr=rate * m) for m in labels],
-        lr=rate, momentum=0.9)
+        lr=rate,
+        momentum=0.9,
+    )
 
     schedulers = config.get('param_scheduler') or []
     schedulers = schedulers if isinstance(schedulers, list) else [schedulers]
     built = [
         PARAM_SCHEDULERS.build(
             {**settings, 'end': settings.get('end', max_iters)},
-            default_args=dict(optimizer=optimizer)) for settings in schedulers
+            default_args=dict(optimizer=optimizer),
+        )
+        for settings in schedulers
         # by epochs nothing changes in a training by iterations
         if not settings.get('by_epoch', True)
     ]
@@ -120,5 +131,6 @@ def _learning_rates(config: Config, max_iters: int) -> list[Curve]:
         optimizer.step()
         for scheduler in built:
             scheduler.step()
-    return [Curve('learning rate', label, history)
-            for label, history in zip(labels.values(), values)]
+    return [
+        Curve('learning rate', label, history) for label, history in zip(labels.values(), values)
+    ]

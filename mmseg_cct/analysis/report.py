@@ -83,15 +83,17 @@ def write_report(
 
     plot_curves(runs).savefig(out / 'curves.png', dpi=100)
     plot_grid(evaluations, classes, palette).savefig(out / 'pictures.png', dpi=100)
-    text = '\n\n'.join([
-        f'# {" and ".join(run.name for run in runs)}',
-        _settings_table(runs),
-        f'## IoU in % on the test set of {_test_size(runs[0])} images',
-        iou_table({name: evaluation.iou for name, evaluation in evaluations.items()}, classes),
-        '## Training\n\n![loss and ramp curves](curves.png)',
-        f'## The first {len(next(iter(evaluations.values())).images)} test images\n\n'
-        '![image, truth and predictions](pictures.png)\n',
-    ])
+    text = '\n\n'.join(
+        [
+            f'# {" and ".join(run.name for run in runs)}',
+            _settings_table(runs),
+            f'## IoU in % on the test set of {_test_size(runs[0])} images',
+            iou_table({name: evaluation.iou for name, evaluation in evaluations.items()}, classes),
+            '## Training\n\n![loss and ramp curves](curves.png)',
+            f'## The first {len(next(iter(evaluations.values())).images)} test images\n\n'
+            '![image, truth and predictions](pictures.png)\n',
+        ]
+    )
     (out / 'report.md').write_text(text, encoding='utf-8')
     return out / 'report.md'
 
@@ -113,8 +115,10 @@ def find_run(name: str, work_dir: Path) -> Run:
     if not configs:
         raise UserError(f'{work_dir}: no config in it; expected the work directory of a training')
     if not (work_dir / 'last_checkpoint').is_file():
-        raise UserError(f'{work_dir}: no last_checkpoint; expected the directory of a '
-                        'training that has written one')
+        raise UserError(
+            f'{work_dir}: no last_checkpoint; expected the directory of a '
+            'training that has written one'
+        )
     checkpoint = find_latest_checkpoint(str(work_dir))
     return Run(name, Config.fromfile(configs[-1]), checkpoint, read_scalars(work_dir))
 
@@ -217,8 +221,9 @@ def plot_curves(runs: Sequence[Run]) -> Figure:
     return figure
 
 
-def plot_grid(evaluations: Mapping[str, Evaluation], classes: Sequence[str],
-              palette: Sequence[Sequence[int]]) -> Figure:
+def plot_grid(
+    evaluations: Mapping[str, Evaluation], classes: Sequence[str], palette: Sequence[Sequence[int]]
+) -> Figure:
     """Shows images, truths and the predictions of each run, one image per column.
 
     Args:
@@ -231,7 +236,7 @@ def plot_grid(evaluations: Mapping[str, Evaluation], classes: Sequence[str],
     """
     first = next(iter(evaluations.values()))
     colours = np.full((256, 3), 255, np.uint8)
-    colours[:len(palette)] = palette
+    colours[: len(palette)] = palette
     rows = {'image': first.images, 'truth': [colours[ids] for ids in first.truths]}
     for name, evaluation in evaluations.items():
         rows[name] = [colours[ids] for ids in evaluation.predictions]
@@ -251,7 +256,8 @@ def plot_grid(evaluations: Mapping[str, Evaluation], classes: Sequence[str],
         for name, (red, green, blue) in zip(classes, palette)
     ]
     figure.legend(
-        handles=patches, loc='lower center', ncols=len(classes), fontsize=8, frameon=False)
+        handles=patches, loc='lower center', ncols=len(classes), fontsize=8, frameon=False
+    )
     figure.subplots_adjust(left=0.04, right=0.995, top=0.99, bottom=0.08, wspace=0.04, hspace=0.04)
     return figure
 
@@ -265,8 +271,10 @@ def _settings_table(runs: Sequence[Run]) -> str:
         'seed': [run.config.get('randomness', {}).get('seed') for run in runs],
         'median seconds per iteration': [_seconds_per_iteration(run) for run in runs],
     }
-    return _markdown_table(['', *(run.name for run in runs)],
-                           [[name, *map(str, values)] for name, values in rows.items()])
+    return _markdown_table(
+        ['', *(run.name for run in runs)],
+        [[name, *map(str, values)] for name, values in rows.items()],
+    )
 
 
 def _labelled(run: Run) -> int | str:
@@ -297,8 +305,10 @@ def _check_same_test_set(runs: Sequence[Run]) -> None:
         raise UserError('report: no run; expected at least one')
     for run in runs[1:]:
         if run.config.test_dataloader.dataset != runs[0].config.test_dataloader.dataset:
-            raise UserError(f'{run.name}: another test set than {runs[0].name}; expected '
-                            'one and the same test_dataloader.dataset')
+            raise UserError(
+                f'{run.name}: another test set than {runs[0].name}; expected '
+                'one and the same test_dataloader.dataset'
+            )
 
 
 Curves = dict[str, tuple[list[int], list[float]]]

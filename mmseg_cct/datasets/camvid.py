@@ -6,7 +6,7 @@ from typing import Any
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.splits import resolve_list
+from .splits import resolve_list
 
 VOID_ID = 11
 

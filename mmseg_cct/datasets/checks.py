@@ -16,9 +16,10 @@ from mmengine.dataset import BaseDataset
 from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.logging import print_log
 
-from mmseg_cct.datasets.image_checks import image_size, read_mask
-from mmseg_cct.datasets.pseudo_labels import FIELD, LoadPseudoLabels
+from mmseg_cct.datasets.transforms.pseudo_labels import FIELD, LoadPseudoLabels
 from mmseg_cct.errors import UserError
+
+from .image_checks import image_size, read_mask
 
 # Tasks of a thread pool take 1.7 KiB each, gigabytes for a million files.
 _FILES_AT_ONCE = 4096

@@ -10,8 +10,10 @@ from mmengine.logging import print_log
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.splits import IMAGE_SUFFIXES, find_images, read_list, resolve_list
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images
+
+from .splits import read_list, resolve_list
 
 SUBSETS = ('labeled', 'unlabeled', 'all')
 
@@ -65,9 +67,7 @@ class FolderDataset(BaseSegDataset):
                 'FolderDataset.classes: empty; expected the class names in the order of their ids'
             )
         if len(set(classes)) != len(classes):
-            raise UserError(
-                f'FolderDataset.classes: {tuple(classes)}; expected every name once'
-            )
+            raise UserError(f'FolderDataset.classes: {tuple(classes)}; expected every name once')
         if palette is not None and len(palette) != len(classes):
             raise UserError(
                 f'FolderDataset.palette: {len(palette)} colours; expected {len(classes)}, one for '
@@ -112,7 +112,7 @@ class FolderDataset(BaseSegDataset):
             raise UserError(
                 f"{self.data_prefix['img_path']}: no image belongs to subset '{self.subset}'; "
                 f'expected {expected} (masks are looked for in '
-                f"{self.data_prefix.get('seg_map_path')} as NAME{self.seg_map_suffix})"
+                f'{self.data_prefix.get("seg_map_path")} as NAME{self.seg_map_suffix})'
             )
         infos = []
         for name in names:

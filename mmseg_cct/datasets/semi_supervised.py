@@ -2,50 +2,26 @@
 
 import copy
 import os
-import random
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from mmengine.dataset import BaseDataset
 from mmseg.registry import DATASETS
 from torch.utils.data import Dataset
 
-from mmseg_cct.datasets.checks import (
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
+from mmseg_cct.utils.seed import seeded_random_state
+
+from .checks import (
     check_datasets,
     check_unlabeled_pipeline,
     leaf_datasets,
 )
-from mmseg_cct.datasets.image_checks import explain_unreadable
-from mmseg_cct.datasets.samplers import PairDraw
-from mmseg_cct.datasets.splits import IMAGE_SUFFIXES, read_list, resolve_list
-from mmseg_cct.errors import UserError
-
-
-@contextmanager
-def seeded_random_state(seed: int) -> Iterator[None]:
-    """Seeds the random generators of Python, NumPy and torch (CPU), and restores them afterwards.
-
-    Args:
-        seed: The seed, in [0, 2³²).
-
-    Yields:
-        Nothing; the body runs under the seed.
-    """
-    states = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    random.seed(seed)
-    np.random.seed(seed)
-    # Not torch.manual_seed: that would reset the GPU's generators as well.
-    torch.default_generator.manual_seed(seed)
-    try:
-        yield
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
-        torch.set_rng_state(states[2])
+from .image_checks import explain_unreadable
+from .samplers import PairDraw
+from .splits import read_list, resolve_list
 
 
 @DATASETS.register_module()
@@ -122,7 +98,7 @@ class SemiSegDataset(Dataset):
         """
         if not isinstance(draw, PairDraw):
             raise UserError(
-                f"train_dataloader.sampler: gave {draw!r} as index; expected sampler=dict(type="
+                f'train_dataloader.sampler: gave {draw!r} as index; expected sampler=dict(type='
                 "'PairSampler'), whose draws SemiSegDataset takes"
             )
         labeled = self._load('labeled', draw.labeled, draw.labeled_seed)

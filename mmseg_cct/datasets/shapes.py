@@ -83,7 +83,8 @@ class ShapesDataset(BaseSegDataset):
             raise UserError(f'ShapesDataset: size={size}; expected 32 pixels or more')
         self.start, self.count, self.seed, self.size = start, count, seed, size
         super().__init__(
-            pipeline=list(pipeline), indices=indices, test_mode=test_mode, lazy_init=lazy_init)
+            pipeline=list(pipeline), indices=indices, test_mode=test_mode, lazy_init=lazy_init
+        )
 
     def load_data_list(self) -> list[dict]:
         """Lists the scenes.

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmseg_cct.errors import UserError
-
-IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
+from mmseg_cct.utils.image_files import find_images
 
 
 class Split(NamedTuple):
@@ -118,43 +117,6 @@ def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:
             )
         trainaug = list(find_images(masks, '.png'))
     return train, [name for name in dict.fromkeys([*train, *trainaug]) if name not in val]
-
-
-def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[str, Path]:
-    """Finds the images of a folder and its subfolders.
-
-    Args:
-        folder: The folder.
-        suffix: End of the names of the images, which is cut off (``_leftImg8bit.png`` for
-            Cityscapes); `None` takes every image format and cuts off the extension.
-
-    Returns:
-        Paths by name, sorted; a name is relative to the folder, with ``/``.
-
-    Raises:
-        UserError: If there is no such folder, it holds no such image, or two images differ in their
-            extension only.
-    """
-    root = Path(folder)
-    if not root.is_dir():
-        raise UserError(f'{folder}: no such folder; expected a folder of images')
-    images: dict[str, Path] = {}
-    for path in sorted(root.rglob('*')):
-        end = path.suffix if suffix is None else suffix
-        is_image = end.lower() in IMAGE_SUFFIXES if suffix is None else path.name.endswith(end)
-        if not is_image or not path.is_file():
-            continue
-        name = path.relative_to(root).as_posix()[: -len(end)]
-        if name in images:
-            raise UserError(
-                f'{path}: differs from {images[name].name} in its extension only; expected one '
-                'image for each name'
-            )
-        images[name] = path
-    if not images:
-        expected = ', '.join(IMAGE_SUFFIXES) if suffix is None else f'names that end in {suffix}'
-        raise UserError(f'{folder}: no image in this folder; expected {expected}')
-    return dict(sorted(images.items()))
 
 
 def read_list(path: str | os.PathLike) -> list[str]:

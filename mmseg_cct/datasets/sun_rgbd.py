@@ -9,8 +9,9 @@ from mmseg.registry import DATASETS
 from PIL import Image
 from tqdm import tqdm
 
-from mmseg_cct.datasets.splits import resolve_list
 from mmseg_cct.errors import UserError
+
+from .splits import resolve_list
 
 CLASSES = (
     'Bed', 'Books', 'Ceiling', 'Chair', 'Floor', 'Furniture', 'Objects', 'Picture', 'Sofa', 'Table',

@@ -29,9 +29,14 @@ class MultiDomainIoUMetric(BaseMetric):
         **kwargs: Arguments of `IoUMetric`.
     """
 
-    def __init__(self, collect_device: str = 'cpu', prefix: str | None = None,
-                 collect_dir: str | None = None, output_dir: str | None = None,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        collect_device: str = 'cpu',
+        prefix: str | None = None,
+        collect_dir: str | None = None,
+        output_dir: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(collect_device, prefix, collect_dir)
         self.output_dir = output_dir
         self.kwargs = kwargs
@@ -45,8 +50,10 @@ class MultiDomainIoUMetric(BaseMetric):
     @dataset_meta.setter
     def dataset_meta(self, dataset_meta: dict | None) -> None:
         if not dataset_meta or 'domains' not in dataset_meta:
-            raise UserError('MultiDomainIoUMetric: the data set has one domain; expected a '
-                            'DomainConcatDataset in val_dataloader and test_dataloader')
+            raise UserError(
+                'MultiDomainIoUMetric: the data set has one domain; expected a '
+                'DomainConcatDataset in val_dataloader and test_dataloader'
+            )
         self._dataset_meta = dataset_meta
         self.metrics = {}
         for name, meta in dataset_meta['domains'].items():

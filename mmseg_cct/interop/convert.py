@@ -5,15 +5,22 @@ from typing import Any
 
 from mmseg.utils import get_classes, get_palette
 
-from mmseg_cct.checkpoints import checkpoint_bytes, read_checkpoint
+from mmseg_cct.engine.checkpoints import checkpoint_bytes, read_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.files import write_whole
+from mmseg_cct.utils.files import write_whole
 
 from .public_names import Renamed, is_public, to_project, to_public
 
 # The public code's auxiliary decoders, as its config calls them, in the order of its module list.
-_DECODER_KINDS = ('vat', 'drop', 'cutout', 'context_masking', 'object_masking', 'feature_drop',
-                  'feature_noise')
+_DECODER_KINDS = (
+    'vat',
+    'drop',
+    'cutout',
+    'context_masking',
+    'object_masking',
+    'feature_drop',
+    'feature_noise',
+)
 _VOC_CLASSES = 21
 
 
@@ -67,23 +74,32 @@ def convert_file(source: str, target: str, *, partial: bool = False) -> Conversi
     if partial or not (renamed.missing or renamed.unexpected):
         made = _project_checkpoint if public else _public_checkpoint
         write_whole(target, checkpoint_bytes(made(checkpoint, renamed, num_classes)))
-    return Conversion(not public, len(renamed.state), num_classes, renamed.num_decoders,
-                      _decoder_counts(checkpoint) if public else None, renamed.missing,
-                      renamed.unexpected)
+    return Conversion(
+        not public,
+        len(renamed.state),
+        num_classes,
+        renamed.num_decoders,
+        _decoder_counts(checkpoint) if public else None,
+        renamed.missing,
+        renamed.unexpected,
+    )
 
 
-def _project_checkpoint(checkpoint: dict[str, Any], renamed: Renamed,
-                        num_classes: int) -> dict[str, Any]:
+def _project_checkpoint(
+    checkpoint: dict[str, Any], renamed: Renamed, num_classes: int
+) -> dict[str, Any]:
     # what the public code wrote beside the weights is kept for the way back
     meta: dict[str, Any] = dict(
-        public={key: value for key, value in checkpoint.items() if key != 'state_dict'})
+        public={key: value for key, value in checkpoint.items() if key != 'state_dict'}
+    )
     if num_classes == _VOC_CLASSES:  # the public code knows VOC alone
         meta['dataset_meta'] = dict(classes=tuple(get_classes('voc')), palette=get_palette('voc'))
     return dict(meta=meta, state_dict=renamed.state)
 
 
-def _public_checkpoint(checkpoint: dict[str, Any], renamed: Renamed,
-                       num_classes: int) -> dict[str, Any]:
+def _public_checkpoint(
+    checkpoint: dict[str, Any], renamed: Renamed, num_classes: int
+) -> dict[str, Any]:
     meta = checkpoint.get('meta') or {}
     # the entries that the public code reads when it resumes
     extra = dict(arch='DataParallel', epoch=meta.get('epoch', 0), monitor_best=0.0, config=None)

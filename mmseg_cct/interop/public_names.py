@@ -18,7 +18,7 @@ from mmseg_cct.errors import UserError
 _BLOCKS = (3, 4, 6, 3)  # of the stages of a ResNet-50
 _BINS = 4
 _LEVELS = 3  # log2 of the output stride
-_CONV = ('weight', )
+_CONV = ('weight',)
 _NORM = ('weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked')
 _CONV_BIAS = ('weight', 'bias')
 
@@ -45,10 +45,16 @@ def _shared_names() -> dict[str, str]:
     layers.append(('encoder.psp.bottleneck.1', 'neck.bottleneck.bn', _NORM))
     layers.append(('main_decoder.upsample.0', 'decode_head.conv_seg', _CONV))
     for level in range(_LEVELS):
-        layers.append((f'main_decoder.upsample.{level + 1}.conv',
-                       f'decode_head.upsample.{level}.0', _CONV_BIAS))
-    return {f'{public}.{kind}': f'{ours}.{kind}' for public, ours, kinds in layers
-            for kind in kinds}
+        layers.append(
+            (
+                f'main_decoder.upsample.{level + 1}.conv',
+                f'decode_head.upsample.{level}.0',
+                _CONV_BIAS,
+            )
+        )
+    return {
+        f'{public}.{kind}': f'{ours}.{kind}' for public, ours, kinds in layers for kind in kinds
+    }
 
 
 SHARED_NAMES = _shared_names()
@@ -117,10 +123,15 @@ def to_public(state: Mapping[str, Tensor]) -> Renamed:
         for ours, kind, public in stacked:
             weight = source[ours][index]
             renamed[public.format(index)] = (
-                weight[..., None, None] if kind == 'weight' else weight).clone()
+                weight[..., None, None] if kind == 'weight' else weight
+            ).clone()
     expected = {*names, *(ours for ours, _, _ in _AUXILIARY)}
-    return Renamed({f'module.{name}': value for name, value in renamed.items()}, num_decoders,
-                   missing, [n for n in source if n not in expected])
+    return Renamed(
+        {f'module.{name}': value for name, value in renamed.items()},
+        num_decoders,
+        missing,
+        [n for n in source if n not in expected],
+    )
 
 
 def is_public(state: Mapping[str, Tensor]) -> bool:
@@ -141,7 +152,8 @@ def is_public(state: Mapping[str, Tensor]) -> bool:
         raise UserError(
             f'the weights are named {", ".join(sorted(roots)[:6]) or "nothing"}; expected encoder, '
             'main_decoder and aux_decoders (the public code) or backbone, neck, decode_head and '
-            'auxiliary_head (this project)')
+            'auxiliary_head (this project)'
+        )
     return bool(public)
 
 
@@ -161,16 +173,23 @@ def without_module_prefix(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 _AUXILIARY = [('auxiliary_head.proj', 'weight', 'aux_decoders.{}.upsample.0.weight')]
 for _level in range(_LEVELS):
     for _kind in _CONV_BIAS:
-        _AUXILIARY.append((f'auxiliary_head.up.{_level}.{_kind}', _kind,
-                           f'aux_decoders.{{}}.upsample.{_level + 1}.conv.{_kind}'))
+        _AUXILIARY.append(
+            (
+                f'auxiliary_head.up.{_level}.{_kind}',
+                _kind,
+                f'aux_decoders.{{}}.upsample.{_level + 1}.conv.{_kind}',
+            )
+        )
 
 
-def _rename(source: Mapping[str, Tensor],
-            names: Mapping[str, str]) -> tuple[dict[str, Tensor], list[str]]:
+def _rename(
+    source: Mapping[str, Tensor], names: Mapping[str, str]
+) -> tuple[dict[str, Tensor], list[str]]:
     renamed = {new: source[old] for old, new in names.items() if old in source}
     # old versions of torch did not count batches, and nothing depends on the count
-    missing = [old for old in names
-               if old not in source and not old.endswith('num_batches_tracked')]
+    missing = [
+        old for old in names if old not in source and not old.endswith('num_batches_tracked')
+    ]
     return renamed, missing
 
 
@@ -182,6 +201,8 @@ def _decoder_indices(source: Mapping[str, Tensor]) -> list[str]:
 def _stack(weights: list[Tensor], names: list[str]) -> Tensor:
     for weight, name in zip(weights, names):
         if weight.shape != weights[0].shape:
-            raise UserError(f'{name} is {tuple(weight.shape)}, expected {tuple(weights[0].shape)} '
-                            f'as {names[0]}: the auxiliary decoders are of one shape')
+            raise UserError(
+                f'{name} is {tuple(weight.shape)}, expected {tuple(weights[0].shape)} '
+                f'as {names[0]}: the auxiliary decoders are of one shape'
+            )
     return torch.stack(weights)

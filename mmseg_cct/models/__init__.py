@@ -1,27 +1,24 @@
-from .data_preprocessor import BranchPreprocessor
-from .decoder_bank import PerturbedDecoderBank
-from .domain_discriminator import DomainDiscriminator
-from .domains import MultiDomainPreprocessor
-from .heads import PixelShuffleHead
+from .data_preprocessors import BranchPreprocessor, MultiDomainPreprocessor
+from .heads import DomainDiscriminator, PerturbedDecoderBank, PixelShuffleHead
 from .losses import (
-                     BootstrappedCrossEntropy,
-                     JSConsistency,
-                     KLConsistency,
-                     MSEConsistency,
-                     PairwiseVariance,
-                     WeakCrossEntropy,
+    BootstrappedCrossEntropy,
+    JSConsistency,
+    KLConsistency,
+    MSEConsistency,
+    PairwiseVariance,
+    WeakCrossEntropy,
 )
 from .necks import PSPNeck
 from .perturbations import (
-                     ContextMasking,
-                     FeatureDrop,
-                     FeatureNoise,
-                     GuidedCutout,
-                     IntermediateVAT,
-                     ObjectMasking,
-                     Perturbation,
-                     SpatialDropout,
-                     SpatialMask,
+    ContextMasking,
+    FeatureDrop,
+    FeatureNoise,
+    GuidedCutout,
+    IntermediateVAT,
+    ObjectMasking,
+    Perturbation,
+    SpatialDropout,
+    SpatialMask,
 )
 from .segmentors import (
     CCTSegmentor,
@@ -31,10 +28,29 @@ from .segmentors import (
 )
 
 __all__ = [
-    'BootstrappedCrossEntropy', 'BranchPreprocessor', 'CCTSegmentor', 'ContextMasking',
-    'DomainDiscriminator', 'FeatureDrop', 'FeatureNoise', 'GuidedCutout', 'InputVATSegmentor',
-    'IntermediateVAT', 'JSConsistency', 'KLConsistency', 'MSEConsistency', 'MeanTeacherSegmentor',
-    'MultiDomainCCTSegmentor', 'MultiDomainPreprocessor', 'ObjectMasking', 'PSPNeck',
-    'PairwiseVariance', 'Perturbation', 'PerturbedDecoderBank', 'PixelShuffleHead',
-    'SpatialDropout', 'SpatialMask', 'WeakCrossEntropy'
+    'BootstrappedCrossEntropy',
+    'BranchPreprocessor',
+    'CCTSegmentor',
+    'ContextMasking',
+    'DomainDiscriminator',
+    'FeatureDrop',
+    'FeatureNoise',
+    'GuidedCutout',
+    'InputVATSegmentor',
+    'IntermediateVAT',
+    'JSConsistency',
+    'KLConsistency',
+    'MSEConsistency',
+    'MeanTeacherSegmentor',
+    'MultiDomainCCTSegmentor',
+    'MultiDomainPreprocessor',
+    'ObjectMasking',
+    'PSPNeck',
+    'PairwiseVariance',
+    'Perturbation',
+    'PerturbedDecoderBank',
+    'PixelShuffleHead',
+    'SpatialDropout',
+    'SpatialMask',
+    'WeakCrossEntropy',
 ]

@@ -2,11 +2,11 @@
 
 from mmengine.config import Config
 
-from mmseg_cct.pseudo_labels.cam import load_classifier
-from mmseg_cct.pseudo_labels.crf import require_pydensecrf
-from mmseg_cct.pseudo_labels.report import write_report
-from mmseg_cct.pseudo_labels.settings import read_settings
-from mmseg_cct.pseudo_labels.writer import (
+from .cam import load_classifier
+from .crf import require_pydensecrf
+from .report import write_report
+from .settings import read_settings
+from .writer import (
     Summary,
     record_origin,
     unfinished,

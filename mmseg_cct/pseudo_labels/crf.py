@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.pseudo_labels.thresholds import IGNORE_INDEX, Thresholds, strongest
+
+from .thresholds import IGNORE_INDEX, Thresholds, strongest
 
 
 @dataclass(frozen=True)

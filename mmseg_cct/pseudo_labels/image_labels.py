@@ -10,8 +10,8 @@ import numpy as np
 from PIL import Image
 
 from mmseg_cct.datasets.checks import unknown_ids
-from mmseg_cct.datasets.splits import IMAGE_SUFFIXES
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
 SEPARATOR = ';'
 

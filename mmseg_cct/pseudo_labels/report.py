@@ -15,10 +15,11 @@ from mmseg.evaluation import IoUMetric
 from PIL import Image
 
 from mmseg_cct.datasets.checks import leaf_datasets
-from mmseg_cct.image_files import read_image
-from mmseg_cct.pseudo_labels.settings import PseudoLabelSettings, WeakImage
-from mmseg_cct.pseudo_labels.thresholds import IGNORE_INDEX, strongest
-from mmseg_cct.pseudo_labels.writer import BEFORE_CRF, LABELS, label_tasks
+from mmseg_cct.utils.image_files import read_image
+
+from .settings import PseudoLabelSettings, WeakImage
+from .thresholds import IGNORE_INDEX, strongest
+from .writer import BEFORE_CRF, LABELS, label_tasks
 
 
 @dataclass

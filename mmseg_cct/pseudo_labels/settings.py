@@ -14,9 +14,10 @@ from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.inference import voc_colours
-from mmseg_cct.pseudo_labels.crf import DenseCRF
-from mmseg_cct.pseudo_labels.thresholds import Thresholds
+from mmseg_cct.utils.palette import voc_colours
+
+from .crf import DenseCRF
+from .thresholds import Thresholds
 
 REQUIRED = ('images', 'segmentation')
 OPTIONAL = ('background', 'input_size', 'scales', 'thresholds', 'crf')

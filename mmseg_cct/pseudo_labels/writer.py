@@ -25,12 +25,13 @@ from PIL import Image
 from tqdm import tqdm
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.files import write_whole
-from mmseg_cct.image_files import read_image, write_png
-from mmseg_cct.pseudo_labels.cam import class_activation_maps
-from mmseg_cct.pseudo_labels.crf import DenseCRF, refined_labels
-from mmseg_cct.pseudo_labels.settings import PseudoLabelSettings, WeakImage
-from mmseg_cct.pseudo_labels.thresholds import Thresholds, labels_from_maps
+from mmseg_cct.utils.files import write_whole
+from mmseg_cct.utils.image_files import read_image, write_png
+
+from .cam import class_activation_maps
+from .crf import DenseCRF, refined_labels
+from .settings import PseudoLabelSettings, WeakImage
+from .thresholds import Thresholds, labels_from_maps
 
 RECORD = 'pseudo_labels.json'
 LABELS, BEFORE_CRF = 'labels', 'before_crf'

@@ -16,7 +16,7 @@ from mmseg_cct.analysis.cluster_assumption import (
 
 def two_regions():
     """Two slopes of 1 per column with a step of 5 between columns 2 and 3, and their labels."""
-    column = torch.tensor([0., 1., 2., 7., 8., 9.])
+    column = torch.tensor([0.0, 1.0, 2.0, 7.0, 8.0, 9.0])
     features = column.expand(1, 4, 6)
     return features, (features[0] > 4).long()
 
@@ -66,8 +66,10 @@ def naive_distance(channels, patch_size):
                     continue
                 squares = [
                     (channels[:, y + u, x + v] - channels[:, y + dy + u, x + dx + v]).square().sum()
-                    for u in offsets for v in offsets
-                    if inside(y + u, x + v) and inside(y + dy + u, x + dx + v)]
+                    for u in offsets
+                    for v in offsets
+                    if inside(y + u, x + v) and inside(y + dy + u, x + dx + v)
+                ]
                 distances.append((torch.stack(squares).mean() * patch_size**2).sqrt())
             result[y, x] = torch.stack(distances).mean()
     return result

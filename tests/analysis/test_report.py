@@ -78,8 +78,9 @@ def test_scalars_of_a_resumed_run_replace_what_it_repeats(tmp_path):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize('ramp', ['auxiliary_head.loss_consistency.loss_weight',
-                                  'loss_consistency.loss_weight'])  # CCT; Mean Teacher, VAT
+@pytest.mark.parametrize(
+    'ramp', ['auxiliary_head.loss_consistency.loss_weight', 'loss_consistency.loss_weight']
+)  # CCT; Mean Teacher, VAT
 def test_curves_show_each_value_in_its_panel(ramp):
     logs = [{'step': step, 'decode.loss_ce': 3 - step, ramp: 10 * step} for step in (1, 2)]
     runs = [

@@ -37,18 +37,24 @@ def run(module, monkeypatch, *arguments):
 
 
 def test_auxiliary_branch_prints_its_tables_and_writes_its_figures(
-        branch, monkeypatch, tmp_path, capsys):
+    branch, monkeypatch, tmp_path, capsys
+):
     memory = {'idle': 100, 'bank': 110, 'bank eager': 115, 'plain': 140}
     monkeypatch.setattr(branch, '_child_peak', lambda name, _: memory[name])
     for rate in ('matmul_rate', 'copy_bandwidth', 'exponential_rate'):  # seconds at their sizes
         monkeypatch.setattr(branch, rate, lambda *_: 1e9)
     # a chunk as large as the default budget would be padding, nearly all of it
-    monkeypatch.setattr('mmseg_cct.models.chunking.CPU_MEMORY_BUDGET', 2**14, raising=False)
+    monkeypatch.setattr('mmseg_cct.models.layers.chunking.CPU_MEMORY_BUDGET', 2**14, raising=False)
     run(branch, monkeypatch, *TINY, '--json', tmp_path / 'figures.json')
 
     printed = capsys.readouterr().out
-    for heading in ('The auxiliary branch: K=7, C=3, stride 8, z 1×4×3×2', 'One decoder of each',
-                    'How the bank grows', 'A share of the feature positions', 'the floor is'):
+    for heading in (
+        'The auxiliary branch: K=7, C=3, stride 8, z 1×4×3×2',
+        'One decoder of each',
+        'How the bank grows',
+        'A share of the feature positions',
+        'the floor is',
+    ):
         assert heading in printed
     figures = json.loads((tmp_path / 'figures.json').read_text())
     bank, plain = (figures['main']['implementations'][name]['time'] for name in ('bank', 'plain'))
@@ -66,12 +72,22 @@ def test_a_child_process_tells_its_peak(branch, monkeypatch, capsys):
 def test_the_peak_of_a_process_is_not_its_parents(project_root):
     ballast = torch.ones(2**27)  # 512 MiB
     code = 'import _measure; print(_measure.process_peak())'
-    done = subprocess.run([sys.executable, '-c', code], cwd=project_root / 'benchmarks',
-                          capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, '-c', code],
+        cwd=project_root / 'benchmarks',
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     alone = int(done.stdout)
     del ballast
-    again = subprocess.run([sys.executable, '-c', code], cwd=project_root / 'benchmarks',
-                           capture_output=True, text=True, check=True)
+    again = subprocess.run(
+        [sys.executable, '-c', code],
+        cwd=project_root / 'benchmarks',
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert alone == pytest.approx(int(again.stdout), rel=0.1)
 
 
@@ -85,27 +101,49 @@ def test_bank_and_plain_compute_one_loss(branch):
 
 def test_train_step_compares_cct_with_supervised(load, monkeypatch, project_root, tmp_path, capsys):
     config = project_root / 'configs/cct/cct_mbv2_camvid_50.py'
-    run(load('train_step'), monkeypatch, '--config', config, '--size', 32, 32, '--repeats', 1,
-        '--threads', 1, '--no-compile', '--json', tmp_path / 'figures.json')
+    run(
+        load('train_step'),
+        monkeypatch,
+        '--config',
+        config,
+        '--size',
+        32,
+        32,
+        '--repeats',
+        1,
+        '--threads',
+        1,
+        '--no-compile',
+        '--json',
+        tmp_path / 'figures.json',
+    )
     assert 'cct_mbv2_camvid_50, 2+2 images of 32×32' in capsys.readouterr().out
     figures = json.loads((tmp_path / 'figures.json').read_text())
     steps = figures['steps']
     assert figures['step_ratio'] == pytest.approx(
-        steps['CCT']['time']['median'] / steps['supervised']['time']['median'])
+        steps['CCT']['time']['median'] / steps['supervised']['time']['median']
+    )
 
 
 @pytest.mark.parametrize('num_decoders', [7, 30, 45, 120])
 def test_the_mix_keeps_the_papers_shares(branch, num_decoders):
     mix = dict(branch.paper_mix(num_decoders))
     assert sum(mix.values()) == num_decoders
-    paper = dict(vat=2, dropout=6, guided_cutout=6, context_masking=2, object_masking=2,
-                 feature_drop=6, feature_noise=6)
+    paper = dict(
+        vat=2,
+        dropout=6,
+        guided_cutout=6,
+        context_masking=2,
+        object_masking=2,
+        feature_drop=6,
+        feature_noise=6,
+    )
     assert all(abs(mix.get(name, 0) - n * num_decoders / 30) < 1 for name, n in paper.items())
 
 
 @pytest.mark.parametrize('stride', [2, 8])
 def test_hand_counted_flops_are_those_of_plain_decoders(branch, stride):
-    case = branch.Case(2, 8, 3, 4, 5, stride, (('dropout', 3), ))
+    case = branch.Case(2, 8, 3, 4, 5, stride, (('dropout', 3),))
     options = Namespace(device='cpu', dtype='float32', reference=None, no_compile=True)
     step = branch.Branch(case, options).make('plain')
     with FlopCounterMode(display=False) as counter:
@@ -135,8 +173,16 @@ def test_a_folder_that_is_no_clone_is_named(load, tmp_path):
 
 
 def test_a_clone_with_mixed_tabs_is_loaded(load, monkeypatch, tmp_path):
-    for name in ('utils', 'utils.helpers', 'utils.losses', 'base', 'base.base_model', 'models',
-                 'models.decoders', 'models.model'):
+    for name in (
+        'utils',
+        'utils.helpers',
+        'utils.losses',
+        'base',
+        'base.base_model',
+        'models',
+        'models.decoders',
+        'models.model',
+    ):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
         monkeypatch.delitem(sys.modules, name)  # what is loaded goes again after the test
     files = {

@@ -88,8 +88,10 @@ def test_each_domain_is_a_pair_sampler_that_waits_for_its_turn():
 
 
 def test_domains_have_streams_of_their_own():
-    seeds = {name: [draw.pair.labeled_seed for draw in draws(60) if draw.domain == name][:8]
-             for name in 'abc'}
+    seeds = {
+        name: [draw.pair.labeled_seed for draw in draws(60) if draw.domain == name][:8]
+        for name in 'abc'
+    }
     assert not set(seeds['a']) & set(seeds['b']) and not set(seeds['b']) & set(seeds['c'])
 
 
@@ -108,7 +110,7 @@ def test_ranks_are_on_one_domain_and_share_its_stream(monkeypatch, world_size, s
         # the same pairs of a domain in the same order as one process draws with the whole batch
         together = [draw.pair for step in steps for draw in step if draw.domain == name]
         expected = [draw.pair for draw in alone if draw.domain == name]
-        assert together == expected[len(expected) - len(together):]
+        assert together == expected[len(expected) - len(together) :]
 
 
 @pytest.mark.parametrize('skip', [1, 2, 13, 40])
@@ -127,7 +129,10 @@ def test_the_labelled_stream_does_not_depend_on_the_unlabelled_sets():
     sampler = DomainSampler(baseline, batch_size=BATCH, seed=3)
     for with_, without in zip(draws(30), sampler):
         assert (with_.domain, with_.pair.labeled, with_.pair.labeled_seed) == (
-            without.domain, without.pair.labeled, without.pair.labeled_seed)
+            without.domain,
+            without.pair.labeled,
+            without.pair.labeled_seed,
+        )
         assert without.pair.unlabeled is None
 
 

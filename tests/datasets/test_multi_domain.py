@@ -14,8 +14,11 @@ LOAD_UNLABELED = [dict(type='DrawShapesScene', with_seg_map=False)]
 
 
 def tail(size):
-    return [dict(type='Resize', scale=size), dict(type='RandomFlip', prob=0.5),
-            dict(type='PackSegInputs')]
+    return [
+        dict(type='Resize', scale=size),
+        dict(type='RandomFlip', prob=0.5),
+        dict(type='PackSegInputs'),
+    ]
 
 
 def pairs(size=(64, 64), unlabeled=True, **kwargs):
@@ -23,7 +26,9 @@ def pairs(size=(64, 64), unlabeled=True, **kwargs):
         type='SemiSegDataset',
         labeled=dict(type='ShapesDataset', start=0, count=3, pipeline=LOAD + tail(size)),
         unlabeled=dict(
-            type='ShapesDataset', start=10, count=5, pipeline=LOAD_UNLABELED + tail(size)))
+            type='ShapesDataset', start=10, count=5, pipeline=LOAD_UNLABELED + tail(size)
+        ),
+    )
     if not unlabeled:
         config['unlabeled'] = None
     return {**config, **kwargs}
@@ -73,10 +78,13 @@ def test_length_and_meta_information(dataset):
 def test_loader_gives_batches_of_one_domain_in_turn(dataset, num_workers):
     loader = Runner.build_dataloader(
         dict(
-            batch_size=2, num_workers=num_workers,
+            batch_size=2,
+            num_workers=num_workers,
             sampler=dict(type='DomainSampler', batch_size=2, weights=dict(b=2)),
-            dataset=dataset),
-        seed=0)
+            dataset=dataset,
+        ),
+        seed=0,
+    )
     seen = []
     for batch, _ in zip(loader, range(6)):
         names = {sample.domain for branch in batch['data_samples'].values() for sample in branch}
@@ -89,7 +97,8 @@ def test_loader_gives_batches_of_one_domain_in_turn(dataset, num_workers):
 def test_a_test_set_of_all_domains():
     parts = dict(
         a=dict(type='ShapesDataset', start=0, count=2, pipeline=LOAD + tail((64, 64))),
-        b=dict(type='ShapesDataset', start=5, count=3, pipeline=LOAD + tail((40, 24))))
+        b=dict(type='ShapesDataset', start=5, count=3, pipeline=LOAD + tail((40, 24))),
+    )
     dataset = DATASETS.build(dict(type='DomainConcatDataset', domains=parts))
     assert len(dataset) == 5
     assert [dataset[k]['data_samples'].domain for k in range(5)] == ['a', 'a', 'b', 'b', 'b']
@@ -100,7 +109,8 @@ def test_a_test_set_of_all_domains():
 def test_domains_of_a_test_set_may_differ_in_their_classes(tree):
     parts = dict(
         a=dict(type='ShapesDataset', start=0, count=2, pipeline=LOAD + tail((64, 64))),
-        b=tree.config('labeled', metainfo=dict(classes=('x', 'y'), palette=[[1, 1, 1], [2, 2, 2]])))
+        b=tree.config('labeled', metainfo=dict(classes=('x', 'y'), palette=[[1, 1, 1], [2, 2, 2]])),
+    )
     dataset = DATASETS.build(dict(type='DomainConcatDataset', domains=parts))
     assert len(dataset.metainfo['domains']['a']['classes']) == 7
     assert dataset.metainfo['domains']['b']['classes'] == ('x', 'y')
@@ -108,8 +118,11 @@ def test_domains_of_a_test_set_may_differ_in_their_classes(tree):
 
 
 def test_set_domain_marks_samples_in_every_shape():
-    one, views, branches = SegDataSample(), [SegDataSample(), SegDataSample()], dict(
-        labeled=SegDataSample(), unlabeled=SegDataSample())
+    one, views, branches = (
+        SegDataSample(),
+        [SegDataSample(), SegDataSample()],
+        dict(labeled=SegDataSample(), unlabeled=SegDataSample()),
+    )
     transform = SetDomain('x')
     for samples in (one, views, branches):
         assert transform(dict(data_samples=samples))['data_samples'] is samples
@@ -120,13 +133,23 @@ def test_set_domain_marks_samples_in_every_shape():
     ('parts', 'match'),
     [
         ({}, r'dataset.domains: empty; expected a SemiSegDataset'),
-        (dict(a=pairs(), b=dict(type='ShapesDataset', start=0, count=2)),
-         r'dataset.domains.b: a ShapesDataset; expected a SemiSegDataset'),
-        (dict(a=pairs(), b=pairs(unlabeled=False)),
-         r'dataset.domains.b.unlabeled: missing; expected one, as in the other domains'),
-        (dict(a=pairs(), b=dict(pairs(), unlabeled=dict(
-            type='ShapesDataset', start=0, count=0, pipeline=[]))),
-         r'dataset.domains.b.unlabeled: ShapesDataset: count=0'),
+        (
+            dict(a=pairs(), b=dict(type='ShapesDataset', start=0, count=2)),
+            r'dataset.domains.b: a ShapesDataset; expected a SemiSegDataset',
+        ),
+        (
+            dict(a=pairs(), b=pairs(unlabeled=False)),
+            r'dataset.domains.b.unlabeled: missing; expected one, as in the other domains',
+        ),
+        (
+            dict(
+                a=pairs(),
+                b=dict(
+                    pairs(), unlabeled=dict(type='ShapesDataset', start=0, count=0, pipeline=[])
+                ),
+            ),
+            r'dataset.domains.b.unlabeled: ShapesDataset: count=0',
+        ),
     ],
 )
 def test_a_domain_that_does_not_fit_is_an_error(parts, match):

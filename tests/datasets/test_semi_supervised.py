@@ -13,8 +13,8 @@ from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets import PairDraw, PairSampler, SemiSegDataset
-from mmseg_cct.datasets.semi_supervised import seeded_random_state
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.seed import seeded_random_state
 
 DRAW = PairDraw(labeled=1, unlabeled=2, labeled_seed=11, unlabeled_seed=12)
 
@@ -134,9 +134,7 @@ class TestSet:
         other = make_tree(tmp_path / 'other', num_unlabeled=2)
         other.delete_unlabeled_masks()
         parts = [tree.config('unlabeled'), other.config('unlabeled')]
-        dataset = SemiSegDataset(
-            tree.config('labeled'), dict(type='ConcatDataset', datasets=parts)
-        )
+        dataset = SemiSegDataset(tree.config('labeled'), dict(type='ConcatDataset', datasets=parts))
         assert isinstance(dataset.unlabeled, ConcatDataset)
         assert len(dataset) == 6
         sample = dataset[DRAW._replace(unlabeled=5)]['data_samples']['unlabeled']
@@ -174,9 +172,7 @@ class TestRandomness:
         assert _equal(dataset[DRAW], first)
 
     def test_every_draw_of_an_image_is_augmented_afresh(self, dataset):
-        images = [
-            dataset[PairDraw(0, 0, seed, seed + 1)]['inputs'] for seed in range(0, 20, 2)
-        ]
+        images = [dataset[PairDraw(0, 0, seed, seed + 1)]['inputs'] for seed in range(0, 20, 2)]
         for branch in ('labeled', 'unlabeled'):
             assert len({image[branch].numpy().tobytes() for image in images}) == 10
 

@@ -5,7 +5,6 @@ import pytest
 from mmseg_cct.datasets.splits import (
     draw_split,
     draw_voc_split,
-    find_images,
     read_list,
     read_public_splits,
     read_voc_lists,
@@ -13,6 +12,7 @@ from mmseg_cct.datasets.splits import (
     write_list,
 )
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import find_images
 
 NAMES = [f'image{index:02}' for index in range(20)]
 

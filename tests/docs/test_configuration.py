@@ -79,7 +79,8 @@ def test_every_registered_component_has_a_heading_and_no_heading_is_of_another(d
     assert not missing, 'docs/configuration.md lacks:\n' + '\n'.join(
         f'### `{name}`\n\n| argument | meaning | default | paper |\n| --- | --- | --- | --- |'
         f'{table}\n'
-        for name, table in missing.items())
+        for name, table in missing.items()
+    )
     assert documented.keys() <= registered().keys()
 
 
@@ -95,6 +96,7 @@ def test_the_papers_symbols_are_where_the_page_says(page, project_root):
     table = rows(page.partition("## The paper's symbols")[2].partition('\n## ')[0])
     assert len(table) > 15
     for _, _, key, value in table:
+
         def step(owner, part):
             return owner[int(part)] if isinstance(owner, (list, tuple)) else owner[part]
 

@@ -16,8 +16,12 @@ def pages(project_root):
 
 
 def test_python_blocks_are_python(pages):
-    blocks = [(path, code) for path, text in pages.items() for language, _, code in
-              BLOCK.findall(text) if language == 'python']
+    blocks = [
+        (path, code)
+        for path, text in pages.items()
+        for language, _, code in BLOCK.findall(text)
+        if language == 'python'
+    ]
     assert len(blocks) > 10
     for path, code in blocks:
         compile(code, path.name, 'exec')
@@ -29,11 +33,15 @@ def test_scripts_and_configs_that_are_named_exist(pages, project_root):
         (path.name, name)
         for path, text in pages.items()
         for name in re.findall(
-            r'(?<![\w/])(?:tools|benchmarks|configs)/[\w/.-]+\.(?:py|sh)\b', text)
+            r'(?<![\w/])(?:tools|benchmarks|configs)/[\w/.-]+\.(?:py|sh)\b', text
+        )
     }
     assert len(named) > 20
-    missing = {(page, name) for page, name in named
-               if name not in made and not (project_root / name).exists()}
+    missing = {
+        (page, name)
+        for page, name in named
+        if name not in made and not (project_root / name).exists()
+    }
     assert not missing
 
 
@@ -50,8 +58,11 @@ def test_configs_of_the_page_on_own_data_load(pages, project_root, tmp_path):
         (tmp_path / 'configs' / folder).mkdir()
         for path in (project_root / 'configs' / folder).iterdir():
             (tmp_path / 'configs' / folder / path.name).symlink_to(path)
-    files = {title: code for _, title, code in
-             BLOCK.findall(pages[project_root / 'docs' / 'own_data.md']) if title}
+    files = {
+        title: code
+        for _, title, code in BLOCK.findall(pages[project_root / 'docs' / 'own_data.md'])
+        if title
+    }
     for title, code in files.items():
         (tmp_path / title).write_text(code)
     cct, baseline = (Config.fromfile(tmp_path / title) for title in files)

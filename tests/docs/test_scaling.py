@@ -19,10 +19,11 @@ def served(tmp_path):
     Image.fromarray(np.zeros((6, 8, 3), np.uint8)).save(tmp_path / 'a.jpg')
     Image.fromarray(np.zeros((6, 8), np.uint8)).save(tmp_path / 'a.png')
     (tmp_path / 'list.txt').write_text('a\n')
-    handler = type('Quiet', (http.server.SimpleHTTPRequestHandler, ), {'log_message': print_none})
+    handler = type('Quiet', (http.server.SimpleHTTPRequestHandler,), {'log_message': print_none})
     server = http.server.ThreadingHTTPServer(
-        ('127.0.0.1', 0), functools.partial(handler, directory=str(tmp_path)))
-    threading.Thread(target=server.serve_forever, args=(0.01, ), daemon=True).start()
+        ('127.0.0.1', 0), functools.partial(handler, directory=str(tmp_path))
+    )
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield tmp_path, f'http://127.0.0.1:{server.server_port}'
     server.shutdown()
     server.server_close()
@@ -36,8 +37,12 @@ def half(folder, root, labeled):
     prefix = dict(img_path=str(root), **(dict(seg_map_path=str(root)) if labeled else {}))
     load = [dict(type='LoadImageFromFile'), *[dict(type='LoadAnnotations')] * labeled]
     return dict(
-        type='BaseSegDataset', ann_file=str(folder / 'list.txt'), data_prefix=prefix,
-        metainfo=dict(classes=('nothing', )), pipeline=[*load, dict(type='PackSegInputs')])
+        type='BaseSegDataset',
+        ann_file=str(folder / 'list.txt'),
+        data_prefix=prefix,
+        metainfo=dict(classes=('nothing',)),
+        pipeline=[*load, dict(type='PackSegInputs')],
+    )
 
 
 def test_images_behind_an_address_are_checked_and_loaded(served):
@@ -57,7 +62,8 @@ def test_a_list_without_masks_is_made_once(served, monkeypatch):
     calls = []
     serialise = BaseDataset._serialize_data
     monkeypatch.setattr(
-        BaseDataset, '_serialize_data', lambda self: calls.append(self) or serialise(self))
+        BaseDataset, '_serialize_data', lambda self: calls.append(self) or serialise(self)
+    )
     SemiSegDataset(half(folder, folder, True), half(folder, folder, False))
     assert len(calls) == 2  # each half once
     with_masks = dict(half(folder, folder, False), data_prefix=dict(img_path='', seg_map_path=''))

@@ -37,8 +37,10 @@ def mean_iou(samples, classes):
     truth = torch.cat([sample.gt_sem_seg.data.flatten() for sample in samples])
     prediction = torch.cat([sample.pred_sem_seg.data.flatten() for sample in samples])
     prediction, truth = prediction[truth != 255], truth[truth != 255]
-    ious = [((prediction == c) & (truth == c)).sum() / ((prediction == c) | (truth == c)).sum()
-            for c in range(classes)]
+    ious = [
+        ((prediction == c) & (truth == c)).sum() / ((prediction == c) | (truth == c)).sum()
+        for c in range(classes)
+    ]
     return 100 * float(torch.stack(ious).mean())
 
 
@@ -55,13 +57,18 @@ def evaluate(metric, samples=SAMPLES):
 
 def test_domains_and_their_average():
     metrics = evaluate(make())
-    expected = {domain: mean_iou([s for s in SAMPLES if s.domain == domain], classes)
-                for domain, classes in (('a', 3), ('b', 2))}
+    expected = {
+        domain: mean_iou([s for s in SAMPLES if s.domain == domain], classes)
+        for domain, classes in (('a', 3), ('b', 2))
+    }
     assert metrics['a/mIoU'] == pytest.approx(expected['a'], abs=0.01)
     assert metrics['b/mIoU'] == pytest.approx(expected['b'], abs=0.01)
     assert metrics['mIoU_avg'] == pytest.approx((expected['a'] + expected['b']) / 2, abs=0.02)
     assert set(metrics) == {f'{d}/{m}' for d in 'ab' for m in ('aAcc', 'mIoU', 'mAcc')} | {
-        'aAcc_avg', 'mIoU_avg', 'mAcc_avg'}
+        'aAcc_avg',
+        'mIoU_avg',
+        'mAcc_avg',
+    }
 
 
 def test_a_second_evaluation_starts_afresh():
@@ -78,7 +85,12 @@ def test_other_metrics_of_mmseg_pass_through():
 def test_predictions_are_written_in_a_folder_for_each_domain(tmp_path):
     evaluate(make(output_dir=str(tmp_path)))
     assert sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob('*.png')) == [
-        'a/0.png', 'a/1.png', 'a/3.png', 'b/2.png', 'b/4.png']
+        'a/0.png',
+        'a/1.png',
+        'a/3.png',
+        'b/2.png',
+        'b/4.png',
+    ]
     written = np.asarray(Image.open(tmp_path / 'b' / '2.png'))
     assert np.array_equal(written, SAMPLES[2].pred_sem_seg.data[0].numpy())
 
@@ -90,7 +102,8 @@ def test_predictions_may_be_only_written(tmp_path):
 
 def evaluate_a_rank(rank, folder):
     torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2)
+        'gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2
+    )
     metric = make(collect_device='cpu', collect_dir=f'{folder}/parts')
     metric.process(None, [sample.to_dict() for sample in SAMPLES[rank::2]])
     torch.save(metric.evaluate(len(SAMPLES)), f'{folder}/{rank}.pth')

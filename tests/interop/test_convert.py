@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmseg.registry import MODELS
 from mmseg.utils import get_classes
 
-from mmseg_cct.checkpoints import read_checkpoint
+from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop import SHARED_NAMES, convert_file, to_project, to_public
 from mmseg_cct.models import PerturbedDecoderBank, PixelShuffleHead
@@ -24,7 +24,8 @@ def decoder(prefix, generator):
     state = {f'{prefix}.upsample.0.weight': torch.randn(C, D, 1, 1, generator=generator)}
     for level in (1, 2, 3):
         state[f'{prefix}.upsample.{level}.conv.weight'] = torch.randn(
-            4 * C, C, 1, 1, generator=generator)
+            4 * C, C, 1, 1, generator=generator
+        )
         state[f'{prefix}.upsample.{level}.conv.bias'] = torch.randn(4 * C, generator=generator)
     return state
 
@@ -61,7 +62,7 @@ def plain_decoder(state, prefix, z):
                 up = (weight @ value + bias).clamp(min=0)
                 for i, j in itertools.product(range(2), range(2)):
                     # class c, sub-pixel (i, j) is row 4c + 2i + j
-                    finer[2 * dy + i, 2 * dx + j] = up[2 * i + j::4]
+                    finer[2 * dy + i, 2 * dx + j] = up[2 * i + j :: 4]
             cell = finer
         for (dy, dx), value in cell.items():
             result[:, 8 * y + dy, 8 * x + dx] = value
@@ -84,10 +85,23 @@ def test_decoders_of_the_public_code_come_in_this_order(project_root):
     config = Config.fromfile(project_root / 'configs/public/cct_r50_voc_1464.py')
     perturbations = config.model.auxiliary_head.perturbations
     assert {name: item.num_decoders for name, item in perturbations.items()} == dict(
-        vat=2, dropout=6, guided_cutout=6, context_masking=2, object_masking=2, feature_drop=6,
-        feature_noise=6)
-    assert list(perturbations) == ['vat', 'dropout', 'guided_cutout', 'context_masking',
-                                   'object_masking', 'feature_drop', 'feature_noise']
+        vat=2,
+        dropout=6,
+        guided_cutout=6,
+        context_masking=2,
+        object_masking=2,
+        feature_drop=6,
+        feature_noise=6,
+    )
+    assert list(perturbations) == [
+        'vat',
+        'dropout',
+        'guided_cutout',
+        'context_masking',
+        'object_masking',
+        'feature_drop',
+        'feature_noise',
+    ]
 
 
 @pytest.mark.parametrize('num_decoders', [0, 1, 12])
@@ -106,26 +120,44 @@ def test_the_main_decoder_is_the_equation():
     state = public_state(module=False)
     head = PixelShuffleHead(D, C, stride=8, final_activation=True)
     renamed = to_project(state).state
-    head.load_state_dict({name.removeprefix('decode_head.'): value
-                          for name, value in renamed.items() if name.startswith('decode_head.')})
+    head.load_state_dict(
+        {
+            name.removeprefix('decode_head.'): value
+            for name, value in renamed.items()
+            if name.startswith('decode_head.')
+        }
+    )
     z = torch.randn(1, D, 2, 3)
     expected = plain_decoder(state, 'main_decoder', z[0])
     assert (expected > 0).any() and (expected == 0).any()
-    torch.testing.assert_close(head((z, ))[0], expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(head((z,))[0], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_each_auxiliary_decoder_is_the_equation_in_its_place():
     state = public_state(module=False)
     bank = PerturbedDecoderBank(
-        D, C, dict(a=dict(type='FeatureNoise', num_decoders=1, noise_range=0.0),
-                   b=dict(type='FeatureNoise', num_decoders=K - 1, noise_range=0.0)),
-        dict(type='MSEConsistency'), context_classes=(0, ), compile=False, final_activation=True)
+        D,
+        C,
+        dict(
+            a=dict(type='FeatureNoise', num_decoders=1, noise_range=0.0),
+            b=dict(type='FeatureNoise', num_decoders=K - 1, noise_range=0.0),
+        ),
+        dict(type='MSEConsistency'),
+        context_classes=(0,),
+        compile=False,
+        final_activation=True,
+    )
     renamed = to_project(state).state
-    bank.load_state_dict({name.removeprefix('auxiliary_head.'): value
-                          for name, value in renamed.items() if name.startswith('auxiliary_')})
+    bank.load_state_dict(
+        {
+            name.removeprefix('auxiliary_head.'): value
+            for name, value in renamed.items()
+            if name.startswith('auxiliary_')
+        }
+    )
     z = torch.randn(1, D, 2, 3)
     with torch.no_grad():
-        actual = bank((z, ), torch.randn(1, C, 16, 24))[:, 0]
+        actual = bank((z,), torch.randn(1, C, 16, 24))[:, 0]
     for index in range(K):
         expected = plain_decoder(state, f'aux_decoders.{index}', z[0])
         torch.testing.assert_close(actual[index], expected, rtol=1e-5, atol=1e-5)
@@ -133,8 +165,11 @@ def test_each_auxiliary_decoder_is_the_equation_in_its_place():
 
 def test_missing_and_unexpected_names_are_listed():
     state = public_state(module=False)
-    gone = ['encoder.base.3.5.conv2.weight', 'encoder.psp.stages.2.1.weight',
-            'aux_decoders.2.upsample.3.conv.bias']
+    gone = [
+        'encoder.base.3.5.conv2.weight',
+        'encoder.psp.stages.2.1.weight',
+        'aux_decoders.2.upsample.3.conv.bias',
+    ]
     for name in gone:
         del state[name]
     state['encoder.fc.weight'] = state['aux_decoders.1.upsample.4.conv.bias'] = torch.zeros(2)
@@ -152,25 +187,42 @@ def test_missing_and_unexpected_names_are_listed():
 
 
 def test_counters_of_batches_may_be_missing():
-    state = {name: value for name, value in public_state().items()
-             if not name.endswith('num_batches_tracked')}
+    state = {
+        name: value
+        for name, value in public_state().items()
+        if not name.endswith('num_batches_tracked')
+    }
     assert to_project(state).missing == []
 
 
 def test_decoders_of_different_shapes_are_refused():
     state = public_state(module=False)
     state['aux_decoders.3.upsample.1.conv.weight'] = torch.zeros(8, C, 1, 1)
-    with pytest.raises(UserError, match=r'aux_decoders\.3\.upsample\.1\.conv\.weight is \(8, 3\), '
-                       r'expected \(12, 3\) as aux_decoders\.0'):
+    with pytest.raises(
+        UserError,
+        match=r'aux_decoders\.3\.upsample\.1\.conv\.weight is \(8, 3\), '
+        r'expected \(12, 3\) as aux_decoders\.0',
+    ):
         to_project(state)
 
 
 def public_file(path, **kwargs):
-    counts = dict(vat=1, drop=0, cutout=0, context_masking=1, object_masking=1, feature_drop=1,
-                  feature_noise=0)
-    checkpoint = dict(arch='DataParallel', epoch=40, state_dict=public_state(),
-                      monitor_best=np.float64(0.69),
-                      config=dict(name='CCT', n_gpu=1, model=dict(counts, drop_rate=0.5)))
+    counts = dict(
+        vat=1,
+        drop=0,
+        cutout=0,
+        context_masking=1,
+        object_masking=1,
+        feature_drop=1,
+        feature_noise=0,
+    )
+    checkpoint = dict(
+        arch='DataParallel',
+        epoch=40,
+        state_dict=public_state(),
+        monitor_best=np.float64(0.69),
+        config=dict(name='CCT', n_gpu=1, model=dict(counts, drop_rate=0.5)),
+    )
     checkpoint.update(kwargs)
     torch.save(checkpoint, path)
     return checkpoint
@@ -220,11 +272,17 @@ def test_files_of_an_old_numpy_need_no_unsafe_loader(tmp_path, capsys):
     assert 'Could not safely load' not in ''.join(capsys.readouterr())
 
 
-@pytest.mark.parametrize(('content', 'match'), [
-    (dict(state_dict={'features.0.weight': torch.zeros(1)}), r'named features; expected encoder'),
-    (dict(state_dict={}), r'holds no weights; expected a checkpoint'),
-    ([1, 2], r'holds no weights; expected a checkpoint'),
-])
+@pytest.mark.parametrize(
+    ('content', 'match'),
+    [
+        (
+            dict(state_dict={'features.0.weight': torch.zeros(1)}),
+            r'named features; expected encoder',
+        ),
+        (dict(state_dict={}), r'holds no weights; expected a checkpoint'),
+        ([1, 2], r'holds no weights; expected a checkpoint'),
+    ],
+)
 def test_other_files_are_refused(tmp_path, content, match):
     torch.save(content, tmp_path / 'in.pth')
     with pytest.raises(UserError, match=rf'in\.pth: .*{match}'):

@@ -9,12 +9,13 @@ from mmengine.registry import init_default_scope
 from mmseg.registry import MODELS
 
 from mmseg_cct.interop import to_project, to_public
-from mmseg_cct.models.decoders import decode
-from mmseg_cct.models.subpixel import from_subpixel_layout
+from mmseg_cct.models.layers.stacked_decoders import decode
+from mmseg_cct.models.layers.subpixel import from_subpixel_layout
 
 SIZE = (72, 104)
-DECODERS = dict(vat=2, drop=6, cutout=6, context_masking=2, object_masking=2, feature_drop=6,
-                feature_noise=6)
+DECODERS = dict(
+    vat=2, drop=6, cutout=6, context_masking=2, object_masking=2, feature_drop=6, feature_noise=6
+)
 
 
 @pytest.fixture(scope='module')
@@ -22,18 +23,34 @@ def public_model(request, project_root):
     """The public `CCT` with random weights and random statistics of its normalisation."""
     clone = request.config.getoption('--reference')
     if clone is None:
-        pytest.skip("needs the authors' public code: --reference DIR, a clone of "
-                    'github.com/yassouali/CCT')
+        pytest.skip(
+            "needs the authors' public code: --reference DIR, a clone of github.com/yassouali/CCT"
+        )
     before = dict(sys.modules)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(project_root / 'benchmarks'))
         from _public_code import load_public_code
+
         code = load_public_code(clone)
         conf = dict(
-            DECODERS, supervised=False, semi=True, un_loss='MSE', supervised_w=1, softmax_temp=1,
-            sup_loss='CE', aux_constraint=False, aux_constraint_w=1, confidence_th=0.5,
-            confidence_masking=False, xi=1e-6, eps=2.0, drop_rate=0.5, spatial=True, erase=0.4,
-            uniform_range=0.3)
+            DECODERS,
+            supervised=False,
+            semi=True,
+            un_loss='MSE',
+            supervised_w=1,
+            softmax_temp=1,
+            sup_loss='CE',
+            aux_constraint=False,
+            aux_constraint_w=1,
+            confidence_th=0.5,
+            confidence_masking=False,
+            xi=1e-6,
+            eps=2.0,
+            drop_rate=0.5,
+            spatial=True,
+            erase=0.4,
+            uniform_range=0.3,
+        )
         torch.manual_seed(0)
         model = code.model.CCT(21, conf, testing=True, pretrained=None).eval()
     for name in set(sys.modules) - set(before):

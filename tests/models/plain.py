@@ -16,8 +16,13 @@ from mmseg_cct.models import PerturbedDecoderBank
 class PlainDecoder(nn.Module):
     """1×1 convolution, then for each ×2: 1×1 convolution, ReLU, PixelShuffle."""
 
-    def __init__(self, projection: Tensor, weights: list[Tensor], biases: list[Tensor],
-                 final_activation: bool) -> None:
+    def __init__(
+        self,
+        projection: Tensor,
+        weights: list[Tensor],
+        biases: list[Tensor],
+        final_activation: bool,
+    ) -> None:
         super().__init__()
         self.projection = nn.Parameter(projection.detach()[..., None, None].clone())
         self.weights = nn.ParameterList(w.detach()[..., None, None].clone() for w in weights)
@@ -42,10 +47,15 @@ class PlainBank(nn.Module):
         super().__init__()
         chain = bank.chain
         self.decoders = nn.ModuleList(
-            PlainDecoder(bank.proj[k], [w[k] for w in chain.weights], [b[k] for b in chain.biases],
-                         chain.final_activation) for k in range(bank.num_decoders))
-        self.names = [name for name, p in bank.perturbations.items()
-                      for _ in range(p.num_decoders)]
+            PlainDecoder(
+                bank.proj[k],
+                [w[k] for w in chain.weights],
+                [b[k] for b in chain.biases],
+                chain.final_activation,
+            )
+            for k in range(bank.num_decoders)
+        )
+        self.names = [name for name, p in bank.perturbations.items() for _ in range(p.num_decoders)]
         self.settings = bank.perturbations
 
     def predict(self, features: Tensor, seg_logits: Tensor, context_ids: list[int]) -> list[Tensor]:
@@ -107,7 +117,7 @@ def guided_cutout(z, seg_logits, context_ids, decoder, setting):
             cut_w, cut_h = int(w * setting.side_ratio), int(h * setting.side_ratio)
             x += np.random.randint(0, w - cut_w + 1)
             y += np.random.randint(0, h - cut_h + 1)
-            kept[y:y + cut_h, x:x + cut_w] = 0
+            kept[y : y + cut_h, x : x + cut_w] = 0
     mask = torch.from_numpy(keep).unsqueeze(1).to(z)
     return z * F.interpolate(mask, z.shape[-2:], mode='nearest')
 
@@ -127,7 +137,7 @@ def adversarial_noise(z, decoder, noise, setting):
         for _ in range(setting.num_iterations):
             d.requires_grad_()
             log_q = decoder(z + setting.xi * d).log_softmax(1)
-            gradient, = torch.autograd.grad(F.kl_div(log_q, p, reduction='batchmean'), d)
+            (gradient,) = torch.autograd.grad(F.kl_div(log_q, p, reduction='batchmean'), d)
             d = gradient / (norm(gradient) + setting.norm_floor)
     return setting.epsilon * d.detach()
 
@@ -139,16 +149,18 @@ PLAIN = dict(
     context_masking=context_masking,
     object_masking=object_masking,
     feature_drop=feature_drop,
-    feature_noise=feature_noise)
+    feature_noise=feature_noise,
+)
 
 
 def consistency_mse(predictions, probabilities, mask=None):
-    return _mean([(p.softmax(1) - probabilities)**2 for p in predictions], mask)
+    return _mean([(p.softmax(1) - probabilities) ** 2 for p in predictions], mask)
 
 
 def consistency_kl(predictions, probabilities, mask=None):
-    return _mean([probabilities * (probabilities.log() - p.log_softmax(1)) for p in predictions],
-                 mask)
+    return _mean(
+        [probabilities * (probabilities.log() - p.log_softmax(1)) for p in predictions], mask
+    )
 
 
 def consistency_js(predictions, probabilities, mask=None):
@@ -170,7 +182,7 @@ def _mean(terms, mask):
 
 def pairwise(predictions):
     q = torch.stack([p.softmax(1) for p in predictions])
-    return ((q - q.mean(0))**2).mean(0).sum(1).mean()
+    return ((q - q.mean(0)) ** 2).mean(0).sum(1).mean()
 
 
 def weak_ce(predictions, labels):

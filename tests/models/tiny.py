@@ -14,8 +14,12 @@ def bank(k, dtype=torch.float32, seed=0, channels=D, **kwargs):
     """A bank of k decoders."""
     torch.manual_seed(seed)
     made = PerturbedDecoderBank(
-        channels, C, dict(masking=dict(type='ObjectMasking', num_decoders=k)),
-        dict(type='MSEConsistency'), **dict(dict(stride=STRIDE, compile=False), **kwargs))
+        channels,
+        C,
+        dict(masking=dict(type='ObjectMasking', num_decoders=k)),
+        dict(type='MSEConsistency'),
+        **dict(dict(stride=STRIDE, compile=False), **kwargs),
+    )
     return made.to(dtype)
 
 
@@ -24,8 +28,16 @@ def decoders(k, *args, **kwargs):
     return bank(k, *args, **kwargs).group(slice(0, k))
 
 
-def context(dtype=torch.float32, seed=1, num_images=N, size=(H, W), stride=STRIDE, channels=D,
-            context_classes=(0, ), positions=None):
+def context(
+    dtype=torch.float32,
+    seed=1,
+    num_images=N,
+    size=(H, W),
+    stride=STRIDE,
+    channels=D,
+    context_classes=(0,),
+    positions=None,
+):
     """z ≥ 0, as after a ReLU, and a main prediction with regions larger than a pixel."""
     torch.manual_seed(seed)
     z = torch.randn(num_images, channels, *size).relu().to(dtype)
@@ -43,24 +55,50 @@ def perturb(perturbation, shared, group=None, features=None, seed=5):
 
 def model_config(**kwargs):
     """A CCT model of a few thousand parameters: 3 classes, stride 8, z of 6 channels."""
-    names = ('IntermediateVAT', 'SpatialDropout', 'GuidedCutout', 'ContextMasking', 'ObjectMasking',
-             'FeatureDrop', 'FeatureNoise')
+    names = (
+        'IntermediateVAT',
+        'SpatialDropout',
+        'GuidedCutout',
+        'ContextMasking',
+        'ObjectMasking',
+        'FeatureDrop',
+        'FeatureNoise',
+    )
     config = ConfigDict(
         type='CCTSegmentor',
         data_preprocessor=dict(
-            type='BranchPreprocessor', mean=[120.0] * 3, std=[60.0] * 3, bgr_to_rgb=True,
-            size=(32, 32), seg_pad_val=255, test_cfg=dict(size_divisor=8)),
+            type='BranchPreprocessor',
+            mean=[120.0] * 3,
+            std=[60.0] * 3,
+            bgr_to_rgb=True,
+            size=(32, 32),
+            seg_pad_val=255,
+            test_cfg=dict(size_divisor=8),
+        ),
         backbone=dict(
-            type='ResNet', depth=18, num_stages=2, base_channels=4, stem_channels=4,
-            strides=(1, 2), dilations=(1, 1), out_indices=(0, 1)),
+            type='ResNet',
+            depth=18,
+            num_stages=2,
+            base_channels=4,
+            stem_channels=4,
+            strides=(1, 2),
+            dilations=(1, 1),
+            out_indices=(0, 1),
+        ),
         neck=dict(type='PSPNeck', in_channels=8, channels=6),
         decode_head=dict(type='PixelShuffleHead', in_channels=6, num_classes=3),
         auxiliary_head=dict(
-            type='PerturbedDecoderBank', in_channels=6, num_classes=3, context_classes=(0, ),
-            compile=False, perturbations={n: dict(type=n, num_decoders=1) for n in names},
-            loss_consistency=dict(type='MSEConsistency', loss_weight=30.0)),
+            type='PerturbedDecoderBank',
+            in_channels=6,
+            num_classes=3,
+            context_classes=(0,),
+            compile=False,
+            perturbations={n: dict(type=n, num_decoders=1) for n in names},
+            loss_consistency=dict(type='MSEConsistency', loss_weight=30.0),
+        ),
         train_cfg=dict(),
-        test_cfg=dict(mode='whole'))
+        test_cfg=dict(mode='whole'),
+    )
     config.update(kwargs)
     return config
 
@@ -74,6 +112,8 @@ def multi_domain_config(**kwargs):
         second=dict(
             data_preprocessor=dict(size=(24, 40), mean=[90.0] * 3),
             decode_head=dict(num_classes=5),
-            auxiliary_head=dict(num_classes=5, context_classes=(1, ))))
+            auxiliary_head=dict(num_classes=5, context_classes=(1,)),
+        ),
+    )
     config.update(kwargs)
     return config

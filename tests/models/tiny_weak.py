@@ -46,12 +46,18 @@ def make_weak(tmp_path):
     for name, size in SIZES.items():
         image = cv2.resize(rng.integers(0, 256, (4, 5, 3), np.uint8), size[::-1])
         cv2.imwrite(str(tmp_path / f'images/{name}.jpg'), image)
-        mask = cv2.resize(rng.integers(0, 3, (4, 5), np.uint8), size[::-1],
-                          interpolation=cv2.INTER_NEAREST)
+        mask = cv2.resize(
+            rng.integers(0, 3, (4, 5), np.uint8), size[::-1], interpolation=cv2.INTER_NEAREST
+        )
         cv2.imwrite(str(tmp_path / f'masks/{name}.png'), mask)
-    (tmp_path / 'labels.json').write_text(json.dumps(dict(
-        metainfo=dict(classes=CLASSES[1:]),
-        data_list=[dict(img_path=f'{n}.jpg', gt_label=ids) for n, ids in LABELS.items()])))
+    (tmp_path / 'labels.json').write_text(
+        json.dumps(
+            dict(
+                metainfo=dict(classes=CLASSES[1:]),
+                data_list=[dict(img_path=f'{n}.jpg', gt_label=ids) for n, ids in LABELS.items()],
+            )
+        )
+    )
     text = CONFIG.replace('ROOT', str(tmp_path))
     text = text.replace('=CLASSES', f'={CLASSES}').replace('=PALETTE', f'={PALETTE}')
     config = tmp_path / 'cam.py'
@@ -67,6 +73,14 @@ def make_weak(tmp_path):
         model.head.fc.weight.copy_(torch.randn_like(model.head.fc.weight))
     torch.save(dict(state_dict=model.state_dict()), tmp_path / 'cam.pth')
     return SimpleNamespace(
-        root=tmp_path, config=config, checkpoint=str(tmp_path / 'cam.pth'), names=list(LABELS),
-        out=str(tmp_path / 'out'), images=tmp_path / 'images', masks=tmp_path / 'masks',
-        classes=CLASSES, palette=PALETTE, load=lambda: Config.fromfile(config))
+        root=tmp_path,
+        config=config,
+        checkpoint=str(tmp_path / 'cam.pth'),
+        names=list(LABELS),
+        out=str(tmp_path / 'out'),
+        images=tmp_path / 'images',
+        masks=tmp_path / 'masks',
+        classes=CLASSES,
+        palette=PALETTE,
+        load=lambda: Config.fromfile(config),
+    )

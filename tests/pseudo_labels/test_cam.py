@@ -24,7 +24,8 @@ def _naive_maps(model, image, ids, size, scales):
         total = 0
         for scale in scales:
             small = F.interpolate(
-                image[None], (round(24 * scale), round(32 * scale)), mode='bilinear')
+                image[None], (round(24 * scale), round(32 * scale)), mode='bilinear'
+            )
             for flip in (False, True):
                 features = model.backbone(small.flip(-1) if flip else small)[-1][0]
                 scores = torch.einsum('d,dhw->hw', model.head.fc.weight[index], features)

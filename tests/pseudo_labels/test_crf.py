@@ -56,8 +56,7 @@ def test_an_isolated_label_gives_way_to_its_surroundings(scene):
 def test_between_the_two_cuts_a_pixel_is_ignored():
     # A grey image: the CRF has no edge to go to, and 0.2 is object at θ_bg, rest at θ_fg.
     maps = np.full((1, 20, 20), 0.2, np.float32)
-    after = refined_labels(
-        np.full((20, 20, 3), 90, np.uint8), maps, (3,), 0, DEFAULT, DenseCRF())
+    after = refined_labels(np.full((20, 20, 3), 90, np.uint8), maps, (3,), 0, DEFAULT, DenseCRF())
     assert (after == 255).all()
 
 

@@ -86,7 +86,8 @@ def test_mmpretrain_reads_what_is_written(tmp_path):
     from mmpretrain.datasets import MultiLabelDataset
 
     write_annotations(
-        tmp_path / 'new/labels.json', {'a': [0, 1], 'more/b': []}, IMAGES, 'images', CLASSES)
+        tmp_path / 'new/labels.json', {'a': [0, 1], 'more/b': []}, IMAGES, 'images', CLASSES
+    )
     dataset = MultiLabelDataset(str(tmp_path / 'new/labels.json'), data_prefix='images')
     assert tuple(dataset.metainfo['classes']) == CLASSES
     assert [dataset.get_cat_ids(index) for index in range(2)] == [[0, 1], []]

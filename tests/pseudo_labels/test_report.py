@@ -45,9 +45,11 @@ def test_agreement_with_the_truth(counted):
 
 def test_tables(counted):
     assert summary_table({'labels': counted}).splitlines()[-1] == (
-        '| Labels | 25.0 | 24.4 | 33.3 | 50.0 |')
+        '| Labels | 25.0 | 24.4 | 33.3 | 50.0 |'
+    )
     assert class_table(counted, ('ground', 'thing', 'other')).splitlines()[3] == (
-        '| thing | 1 | 37.50 | 40.0 | 50.0 | 100.0 |')
+        '| thing | 1 | 37.50 | 40.0 | 50.0 | 100.0 |'
+    )
 
 
 def test_a_class_that_is_nowhere_has_no_value(weak, counted):
@@ -75,7 +77,8 @@ def test_report_and_pictures(weak, with_masks):
         for mask in (weak.root / 'masks').rglob('*.png'):
             mask.unlink()
     make_pseudo_labels(
-        weak.load(), weak.checkpoint, weak.out, with_crf=False, workers=0, num_pictures=3)
+        weak.load(), weak.checkpoint, weak.out, with_crf=False, workers=0, num_pictures=3
+    )
     text = Path(weak.out, 'report.md').read_text(encoding='utf-8')
     assert text.startswith('# Pseudo labels of 4 images\n')
     assert f'the masks of {4 * with_masks} images' in text

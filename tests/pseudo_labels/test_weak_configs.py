@@ -13,8 +13,8 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from PIL import Image
 
+from mmseg_cct.apis.train import train
 from mmseg_cct.errors import UserError
-from mmseg_cct.launch import train
 from mmseg_cct.pseudo_labels.crf import DenseCRF
 from mmseg_cct.pseudo_labels.settings import read_settings
 
@@ -49,7 +49,8 @@ def write_voc(tmp_path):
         objects = f'<object><name>{label}</name><difficult>0</difficult></object>'
         (root / f'Annotations/{name}.xml').write_text(f'<annotation>{objects}</annotation>')
         Image.fromarray(np.zeros((48, 40), np.uint8)).save(
-            root / f'SegmentationClassAug/{name}.png')
+            root / f'SegmentationClassAug/{name}.png'
+        )
     (root / 'ImageSets/Segmentation/val.txt').write_text(names[3])
     splits = tmp_path / 'data/splits/voc'
     splits.mkdir(parents=True)
@@ -69,15 +70,21 @@ def write_camvid(tmp_path):
     labels.mkdir(parents=True)
     classes = parse('weak/cam_mbv2_camvid.py').classes
     for split, names in dict(train='ab', val='c', test='d').items():
-        (labels / f'{split}.json').write_text(json.dumps(dict(
-            metainfo=dict(classes=classes),
-            data_list=[dict(img_path=f'{name}.jpg', gt_label=[0, 8]) for name in names])))
+        (labels / f'{split}.json').write_text(
+            json.dumps(
+                dict(
+                    metainfo=dict(classes=classes),
+                    data_list=[dict(img_path=f'{name}.jpg', gt_label=[0, 8]) for name in names],
+                )
+            )
+        )
     (labels / '50_unlabeled.json').write_text((labels / 'train.json').read_text())
     return dict(labels=[(0, 8), (0, 8)], background=None, first='a')
 
 
 @pytest.mark.parametrize(
-    ('name', 'write'), [('cam_r50_voc.py', write_voc), ('cam_mbv2_camvid.py', write_camvid)])
+    ('name', 'write'), [('cam_r50_voc.py', write_voc), ('cam_mbv2_camvid.py', write_camvid)]
+)
 def test_the_classifier_reads_the_documented_layout_and_makes_a_step(
     name, write, tmp_path, monkeypatch
 ):

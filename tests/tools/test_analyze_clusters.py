@@ -27,8 +27,21 @@ def read_ratios(file):
 def report(trained, tmp_path_factory):
     out = tmp_path_factory.mktemp('clusters')
     trained.run(
-        'analyze_clusters', trained.config, trained.checkpoint, '--out', out, '--layers',
-        'backbone.layer1', 'backbone', '--num-images', 3, '--pictures', 2, '--boundary-width', 2)
+        'analyze_clusters',
+        trained.config,
+        trained.checkpoint,
+        '--out',
+        out,
+        '--layers',
+        'backbone.layer1',
+        'backbone',
+        '--num-images',
+        3,
+        '--pictures',
+        2,
+        '--boundary-width',
+        2,
+    )
     return out
 
 
@@ -49,8 +62,9 @@ def test_ratios_are_those_of_the_models_own_features(report, trained):
     contrasts = []
     for index in (0, 2, 3):  # 48×40 pixels; the mask has the size of the image
         item = dataset[index]
-        data = model.data_preprocessor(dict(
-            inputs=[item['inputs']], data_samples=[item['data_samples']]))
+        data = model.data_preprocessor(
+            dict(inputs=[item['inputs']], data_samples=[item['data_samples']])
+        )
         features = model.backbone(data['inputs'])[-1][0]
         distances = mean_neighbour_distance(upsampled(features, item['inputs'].shape[1:]))
         regions = class_regions(item['data_samples'].gt_sem_seg.data[0], width=2)
@@ -72,25 +86,37 @@ def test_a_margin_is_left_out_of_the_ratios(trained):
     boundary, inside = class_regions(item['data_samples'].gt_sem_seg.data[0], width=2)
     inner = torch.from_numpy(analysis.distances['backbone'])[9:-9, 9:-9]
     assert analysis.contrasts['backbone'] == BoundaryContrast.of(
-        inner, boundary[9:-9, 9:-9], inside[9:-9, 9:-9])
+        inner, boundary[9:-9, 9:-9], inside[9:-9, 9:-9]
+    )
 
 
 def test_without_masks_there_are_maps_alone(trained, tmp_path):
     trained.run(
-        'analyze_clusters', trained.config, '--images', trained.images, '--out', tmp_path / 'out')
+        'analyze_clusters', trained.config, '--images', trained.images, '--out', tmp_path / 'out'
+    )
     assert [file.name for file in (tmp_path / 'out').iterdir()] == ['clusters.png']
 
 
-@pytest.mark.parametrize(('layers', 'match'), [
-    (['backbone.layer9'], r'--layers backbone.layer9: the model has no such module; expected a '
-     r'name like backbone.conv1, '),
-    (['auxiliary'], r'no such module; expected a name like data_preprocessor, backbone'),
-    (['decode_head.loss_decode'], r'decode_head.loss_decode: does not run when the model predicts'),
-])
+@pytest.mark.parametrize(
+    ('layers', 'match'),
+    [
+        (
+            ['backbone.layer9'],
+            r'--layers backbone.layer9: the model has no such module; expected a '
+            r'name like backbone.conv1, ',
+        ),
+        (['auxiliary'], r'no such module; expected a name like data_preprocessor, backbone'),
+        (
+            ['decode_head.loss_decode'],
+            r'decode_head.loss_decode: does not run when the model predicts',
+        ),
+    ],
+)
 def test_a_layer_without_a_map_is_named(trained, tmp_path, layers, match):
     with pytest.raises(UserError, match=match):
         write_cluster_report(
-            str(trained.config), str(trained.checkpoint), str(tmp_path), layers=layers)
+            str(trained.config), str(trained.checkpoint), str(tmp_path), layers=layers
+        )
 
 
 def test_missing_data_is_named(trained, tmp_path):
@@ -98,5 +124,5 @@ def test_missing_data_is_named(trained, tmp_path):
         write_cluster_report(str(trained.config), None, str(tmp_path), images='nowhere')
     with pytest.raises(UserError, match=r'tiny.py: no val_dataloader.dataset; expected one'):
         write_cluster_report(
-            str(trained.config), None, str(tmp_path), split='val',
-            options=dict(val_dataloader=None))
+            str(trained.config), None, str(tmp_path), split='val', options=dict(val_dataloader=None)
+        )

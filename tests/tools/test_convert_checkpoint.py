@@ -9,7 +9,8 @@ def test_converts_or_lists_what_does_not_match(tiny, tmp_path, capsys):
     out = tmp_path / 'out.pth'
     assert tiny.run('convert_checkpoint', tmp_path / 'in.pth', out) == 0
     assert capsys.readouterr().out == (
-        f'{out}: 367 weights, 21 classes, main path alone; made for configs/public\n')
+        f'{out}: 367 weights, 21 classes, main path alone; made for configs/public\n'
+    )
     assert tiny.run('convert_checkpoint', out, tmp_path / 'back.pth') == 0
     assert capsys.readouterr().out.endswith("; in the public code's names\n")
 

@@ -49,7 +49,8 @@ def labels_in(folder):
 def test_a_run_and_a_second_one(weak, run, capsys):
     assert label(run, weak, '--no-crf') == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
-        f'4 written to {weak.out}, 0 there already, 0 unreadable; see {weak.out}/report.md')
+        f'4 written to {weak.out}, 0 there already, 0 unreadable; see {weak.out}/report.md'
+    )
     assert labels_in(f'{weak.out}/labels') == {f'{name}.png' for name in weak.names}
     assert label(run, weak, '--no-crf') == 0
     assert '0 written' in capsys.readouterr().out
@@ -113,7 +114,8 @@ class TestImageLabels:
         run('make_image_labels', '--csv', 'table.csv', '--images', weak.images, '--out', 'l.json',
             '--classes', *weak.classes, '--background', 'ground')  # fmt: skip
         assert capsys.readouterr().out.splitlines()[-1] == (
-            'wrote l.json: 2 images; with each class: thing 2, other 1')
+            'wrote l.json: 2 images; with each class: thing 2, other 1'
+        )
         data = json.loads(Path('l.json').read_text())
         assert data['metainfo'] == {'classes': ['thing', 'other']}
         assert data['data_list'][0] == {'img_path': 'a.jpg', 'gt_label': [0, 1]}
@@ -125,8 +127,9 @@ class TestImageLabels:
         Path('names.txt').write_text('d\na\n')
         run('make_image_labels', '--masks', weak.masks, '--images', weak.images, '--out', 'l.json',
             '--dataset', 'CamVidDataset', '--list', 'names.txt')  # fmt: skip
-        assert [item['gt_label'] for item in json.loads(Path('l.json').read_text())['data_list']] \
-            == [[8], []]
+        assert [
+            item['gt_label'] for item in json.loads(Path('l.json').read_text())['data_list']
+        ] == [[8], []]
 
     @pytest.mark.parametrize(
         ('args', 'message'),

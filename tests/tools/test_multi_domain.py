@@ -5,9 +5,10 @@ import pytest
 import torch
 from PIL import Image
 
+from mmseg_cct.apis.inference import predict_images
+from mmseg_cct.apis.test import prepare_test
+from mmseg_cct.apis.train import prepare_training
 from mmseg_cct.errors import UserError
-from mmseg_cct.inference import predict_images
-from mmseg_cct.launch import prepare_test, prepare_training
 
 PALETTE = [[1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]]
 # The labelled-only baseline: two domains on the same images, the second with one class more.
@@ -110,7 +111,7 @@ def test_predict_takes_the_domains_decoder_and_colours(joint, tmp_path, domain, 
     summary = predict_images(*arguments, str(tmp_path / 'out'), domain=domain, device='cpu')
     assert summary.written == 4
     mask = Image.open(tmp_path / 'out' / 'masks' / '0.png')
-    assert mask.getpalette()[:3 * len(palette)] == np.ravel(palette).tolist()
+    assert mask.getpalette()[: 3 * len(palette)] == np.ravel(palette).tolist()
     assert (np.asarray(mask) == len(palette) - 1).all()
 
 

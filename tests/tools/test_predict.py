@@ -6,8 +6,9 @@ import pytest
 import torch
 from PIL import Image
 
+from mmseg_cct.apis.inference import RECORD, predict_images
 from mmseg_cct.errors import UserError
-from mmseg_cct.inference import RECORD, predict_images, voc_colours
+from mmseg_cct.utils.palette import voc_colours
 
 
 @pytest.fixture
@@ -47,8 +48,8 @@ def test_masks_and_overlays_have_the_size_of_the_image(trained, photos, tmp_path
 def test_the_mask_is_the_models_prediction_and_the_overlay_blends_it(trained, photos, tmp_path):
     from mmseg.apis import inference_model
 
-    from mmseg_cct.inference import load_model
-    from mmseg_cct.launch import load_config
+    from mmseg_cct.apis.config import load_config
+    from mmseg_cct.apis.inference import load_model
 
     predict(trained, photos / 'b.png', tmp_path / 'out', opacity=0.25)
     model = load_model(load_config(str(trained.config), {}), str(trained.checkpoint), 'cpu')
@@ -93,7 +94,7 @@ def test_a_run_stopped_between_the_files_of_an_image_does_that_image_again(
 
 def test_nothing_to_do_builds_no_model(trained, photos, tmp_path, monkeypatch):
     predict(trained, photos, tmp_path / 'out')
-    monkeypatch.delattr('mmseg_cct.inference.load_model')
+    monkeypatch.delattr('mmseg_cct.apis.inference.load_model')
     assert predict(trained, photos, tmp_path / 'out').skipped == 4
 
 

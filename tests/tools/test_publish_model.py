@@ -8,7 +8,8 @@ def test_publishes_and_exports(tiny, tiny_cct, tmp_path, capsys):
     tiny.run('publish_model', *arguments, '--size', 40, 48)
     lines = capsys.readouterr().out.splitlines()
     (published, onnx, torchscript) = [
-        next(tmp_path.glob(f'cct-*.{kind}')) for kind in ('pth', 'onnx', 'pt')]
+        next(tmp_path.glob(f'cct-*.{kind}')) for kind in ('pth', 'onnx', 'pt')
+    ]
     assert published.stem == onnx.stem == torchscript.stem
     assert lines[0].startswith(f'{published}: 0.')
     for line, file in zip(lines[-2:], (onnx, torchscript)):
@@ -18,4 +19,5 @@ def test_publishes_and_exports(tiny, tiny_cct, tmp_path, capsys):
         tiny.run('publish_model', *arguments, '--config', tiny_cct.config, '--size', 40, 47)
     assert stop.value.code == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
-        'error: --size 40 47: expected multiples of 8, the stride of the network')
+        'error: --size 40 47: expected multiples of 8, the stride of the network'
+    )

@@ -56,7 +56,8 @@ def test_the_learning_curve_of_an_empty_study(demo, tmp_path, capsys):
 def test_mistakes_are_one_line(demo, capsys):
     assert demo('ablation') == 2
     assert capsys.readouterr().err == (
-        'error: ablation: no method; expected --grid, --methods or both\n')
+        'error: ablation: no method; expected --grid, --methods or both\n'
+    )
     assert demo('learning_curve', '-n', '13') == 2
     assert 'error: -n 13: expected numbers from 1 to 12' in capsys.readouterr().err
     assert demo('ablation', '--collect') == 2

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from mmseg_cct.apis.test import prepare_test
 from mmseg_cct.errors import UserError
-from mmseg_cct.launch import prepare_test
 
 
 def _metrics(work_dir):

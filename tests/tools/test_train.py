@@ -3,10 +3,11 @@ import json
 import pytest
 import torch
 
-from mmseg_cct.cpu_amp import CPUAmpOptimWrapper
-from mmseg_cct.device import fit_to_device
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.apis.device import fit_to_device
+from mmseg_cct.apis.train import prepare_training
+from mmseg_cct.engine.optimizers.cpu_amp_optim_wrapper import CPUAmpOptimWrapper
 from mmseg_cct.errors import UserError
-from mmseg_cct.launch import load_config, prepare_training
 
 
 def _scalars(work_dir):
@@ -18,9 +19,12 @@ def _scalars(work_dir):
 
 @pytest.fixture
 def messages(monkeypatch):
-    """What launch.py logs; mmengine's loggers do not reach caplog."""
+    """What loading a config logs; mmengine's loggers do not reach caplog."""
     lines = []
-    monkeypatch.setattr('mmseg_cct.launch.print_log', lambda line, **kwargs: lines.append(line))
+    for module in ('config', 'train'):
+        monkeypatch.setattr(
+            f'mmseg_cct.apis.{module}.print_log', lambda line, **kwargs: lines.append(line)
+        )
     return lines
 
 
@@ -77,7 +81,7 @@ def test_amp_on_the_cpu_is_bfloat16(tiny, monkeypatch):
         step(self, loss, *args, **kwargs)
 
     monkeypatch.setattr(CPUAmpOptimWrapper, 'update_params', update_params)
-    monkeypatch.setattr('mmseg_cct.device.get_device', lambda: 'cpu')
+    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: 'cpu')
     tiny.run('train', tiny.config, '--work-dir', 'work', '--amp')
     assert len(seen) == 2 and all(torch.isfinite(loss) for loss in seen)
 
@@ -97,7 +101,7 @@ def test_autocast_covers_the_forward_pass_only():
     ('device', 'expected'), [('cpu', 'CPUAmpOptimWrapper'), ('cuda', 'AmpOptimWrapper')]
 )
 def test_amp_wrapper_is_chosen_by_device(tiny, monkeypatch, device, expected):
-    monkeypatch.setattr('mmseg_cct.device.get_device', lambda: device)
+    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: device)
     wrapper = prepare_training(str(tiny.config), amp=True).optim_wrapper
     assert wrapper.type == expected
     assert ('loss_scale' in wrapper) == (device == 'cuda')
@@ -111,7 +115,7 @@ def test_amp_refuses_a_wrapper_of_another_kind(tiny):
 
 
 def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(tiny, monkeypatch):
-    monkeypatch.setattr('mmseg_cct.device.get_device', lambda: 'cpu')
+    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: 'cpu')
     config = fit_to_device(load_config(str(tiny.config), {}), 'pytorch')
     assert 'sync_bn' not in config
     assert config.model_wrapper_cfg['device_ids'] is None
@@ -120,7 +124,7 @@ def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(tiny, monkeypatch):
 
 
 def test_distributed_on_gpus_is_left_to_mmengine(tiny, monkeypatch):
-    monkeypatch.setattr('mmseg_cct.device.get_device', lambda: 'cuda')
+    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: 'cuda')
     config = fit_to_device(load_config(str(tiny.config), {}), 'slurm')
     assert config.sync_bn == 'torch' and 'model_wrapper_cfg' not in config
 
@@ -207,9 +211,7 @@ def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(tiny):
 
 
 def test_two_gloo_processes_train(tiny):
-    done = tiny.shell(
-        'bash', tiny.tools / 'dist_train.sh', tiny.config, 2, '--work-dir', 'work'
-    )
+    done = tiny.shell('bash', tiny.tools / 'dist_train.sh', tiny.config, 2, '--work-dir', 'work')
     assert done.returncode == 0, done.stderr[-3000:]
     checkpoint = torch.load(tiny.folder / 'work' / 'iter_2.pth', weights_only=False)
     assert checkpoint['meta']['iter'] == 2

@@ -16,7 +16,7 @@ import torch
 from mmengine.config import Config
 from mmengine.runner import checkpoint as mmengine_checkpoint
 
-from mmseg_cct.launch import prepare_training, train
+from mmseg_cct.apis.train import prepare_training, train
 
 CLASSES = ('ground', 'thing', 'other')
 MAX_ITERS = 6

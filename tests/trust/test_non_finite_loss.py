@@ -102,7 +102,7 @@ def test_validation_without_gradient_is_not_looked_at(cct):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
 def test_the_verdict_waits_for_the_forward_pass_alone():
-    from mmseg_cct.hooks.non_finite_loss_hook import _Verdict
+    from mmseg_cct.engine.hooks.non_finite_loss_hook import _Verdict
 
     value = torch.ones((), device='cuda')
     torch.cuda.synchronize()

@@ -9,8 +9,8 @@ import pytest
 import torch
 from mmengine.fileio import get_file_backend
 
-from mmseg_cct import checkpoints
-from mmseg_cct.checkpoints import find_resumable, read_checkpoint
+from mmseg_cct.engine import checkpoints
+from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint
 from mmseg_cct.errors import UserError
 
 MAX_ITERS = 6  # the config's

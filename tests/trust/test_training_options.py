@@ -49,7 +49,7 @@ def watched(cct):
 
 
 def test_bfloat16_on_the_cpu_is_near_float32(cct, trained, monkeypatch):
-    monkeypatch.setattr('mmseg_cct.device.get_device', lambda: 'cpu')
+    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: 'cpu')
     cct.train(amp=True)
     logged = cct.scalars(cct.folder / 'work')
     first, expected = logged[1][0]['loss'], trained.logged[1][0]['loss']

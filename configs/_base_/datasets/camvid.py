@@ -12,7 +12,7 @@ train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),
     resize,
-    dict(type='PackSegInputs')
+    dict(type='PackSegInputs'),
 ]
 unlabeled_pipeline = [dict(type='LoadImageFromFile'), resize, dict(type='PackSegInputs')]
 # masks are loaded after the resize: the prediction is compared at the mask's own size
@@ -20,7 +20,7 @@ test_pipeline = [
     dict(type='LoadImageFromFile'),
     resize,
     dict(type='LoadAnnotations'),
-    dict(type='PackSegInputs')
+    dict(type='PackSegInputs'),
 ]
 tta_pipeline = [
     dict(type='LoadImageFromFile'),
@@ -34,7 +34,8 @@ tta_pipeline = [
             [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
             [dict(type='LoadAnnotations')],
             [dict(type='PackSegInputs')],
-        ])
+        ],
+    ),
 ]
 
 train_dataloader = dict(
@@ -48,12 +49,16 @@ train_dataloader = dict(
             type='CamVidDataset',
             data_root=data_root,
             data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),
-            pipeline=train_pipeline),
+            pipeline=train_pipeline,
+        ),
         unlabeled=dict(
             type='CamVidDataset',
             data_root=data_root,
             data_prefix=dict(img_path='images/train'),
-            pipeline=unlabeled_pipeline)))
+            pipeline=unlabeled_pipeline,
+        ),
+    ),
+)
 val_dataloader = dict(
     batch_size=1,
     num_workers=2,
@@ -64,7 +69,9 @@ val_dataloader = dict(
         data_root=data_root,
         ann_file='val.txt',
         data_prefix=dict(img_path='images/val', seg_map_path='masks/val'),
-        pipeline=test_pipeline))
+        pipeline=test_pipeline,
+    ),
+)
 test_dataloader = dict(
     batch_size=1,
     num_workers=2,
@@ -75,7 +82,9 @@ test_dataloader = dict(
         data_root=data_root,
         ann_file='test.txt',
         data_prefix=dict(img_path='images/test', seg_map_path='masks/test'),
-        pipeline=test_pipeline))
+        pipeline=test_pipeline,
+    ),
+)
 
 val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
 test_evaluator = val_evaluator

@@ -6,7 +6,7 @@ train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),
     resize,
-    dict(type='PackSegInputs')
+    dict(type='PackSegInputs'),
 ]
 unlabeled_pipeline = [dict(type='LoadImageFromFile'), resize, dict(type='PackSegInputs')]
 # masks are loaded after the resize: the prediction is compared at the mask's own 360×480
@@ -14,7 +14,7 @@ test_pipeline = [
     dict(type='LoadImageFromFile'),
     resize,
     dict(type='LoadAnnotations'),
-    dict(type='PackSegInputs')
+    dict(type='PackSegInputs'),
 ]
 tta_pipeline = [
     dict(type='LoadImageFromFile'),
@@ -28,13 +28,16 @@ tta_pipeline = [
             [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
             [dict(type='LoadAnnotations')],
             [dict(type='PackSegInputs')],
-        ])
+        ],
+    ),
 ]
 
 train_dataloader = dict(
     batch_size=4,
     num_workers=2,
     dataset=dict(
-        labeled=dict(pipeline=train_pipeline), unlabeled=dict(pipeline=unlabeled_pipeline)))
+        labeled=dict(pipeline=train_pipeline), unlabeled=dict(pipeline=unlabeled_pipeline)
+    ),
+)
 val_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

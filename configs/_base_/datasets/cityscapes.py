@@ -9,7 +9,7 @@ train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),
     resize,
-    dict(type='PackSegInputs')
+    dict(type='PackSegInputs'),
 ]
 unlabeled_pipeline = [dict(type='LoadImageFromFile'), resize, dict(type='PackSegInputs')]
 # masks are loaded after the resize: the prediction is compared at the mask's own 1024×2048 (the
@@ -18,7 +18,7 @@ test_pipeline = [
     dict(type='LoadImageFromFile'),
     resize,
     dict(type='LoadAnnotations'),
-    dict(type='PackSegInputs')
+    dict(type='PackSegInputs'),
 ]
 tta_pipeline = [
     dict(type='LoadImageFromFile'),
@@ -32,7 +32,8 @@ tta_pipeline = [
             [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
             [dict(type='LoadAnnotations')],
             [dict(type='PackSegInputs')],
-        ])
+        ],
+    ),
 ]
 
 train_dataloader = dict(
@@ -46,12 +47,17 @@ train_dataloader = dict(
             type='CityscapesDataset',
             data_prefix=dict(
                 img_path=f'{cityscapes_root}/leftImg8bit/train',
-                seg_map_path=f'{cityscapes_root}/gtFine/train'),
-            pipeline=train_pipeline),
+                seg_map_path=f'{cityscapes_root}/gtFine/train',
+            ),
+            pipeline=train_pipeline,
+        ),
         unlabeled=dict(
             type='CityscapesDataset',
             data_prefix=dict(img_path=f'{cityscapes_root}/leftImg8bit/train'),
-            pipeline=unlabeled_pipeline)))
+            pipeline=unlabeled_pipeline,
+        ),
+    ),
+)
 val_dataloader = dict(
     batch_size=1,
     num_workers=4,
@@ -61,8 +67,11 @@ val_dataloader = dict(
         type='CityscapesDataset',
         data_prefix=dict(
             img_path=f'{cityscapes_root}/leftImg8bit/val',
-            seg_map_path=f'{cityscapes_root}/gtFine/val'),
-        pipeline=test_pipeline))
+            seg_map_path=f'{cityscapes_root}/gtFine/val',
+        ),
+        pipeline=test_pipeline,
+    ),
+)
 test_dataloader = val_dataloader
 
 val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])

@@ -7,7 +7,8 @@ _base_ = './multi_domain.py'
 __load = import_module('mmengine').Config.fromfile
 __domains = dict(
     cityscapes=__load('{{ fileDirname }}/../domains/cityscapes.py'),
-    camvid=__load('{{ fileDirname }}/../domains/camvid.py'))
+    camvid=__load('{{ fileDirname }}/../domains/camvid.py'),
+)
 # for the config on top of this one: each domain's own part of the model, and where its lists are
 domain_models = {name: domain.model for name, domain in __domains.items()}
 split_dirs = {name: domain.split_dir for name, domain in __domains.items()}

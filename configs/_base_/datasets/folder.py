@@ -8,14 +8,14 @@ augmentation = [
     dict(type='RandomResize', scale=(400, 400), ratio_range=(0.5, 2.0), keep_ratio=True),
     dict(type='RandomCrop', crop_size=crop_size),
     dict(type='RandomFlip', prob=0.5),
-    dict(type='PackSegInputs')
+    dict(type='PackSegInputs'),
 ]
 train_pipeline = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), *augmentation]
 unlabeled_pipeline = [dict(type='LoadImageFromFile'), *augmentation]
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),
-    dict(type='PackSegInputs')
+    dict(type='PackSegInputs'),
 ]
 tta_pipeline = [
     dict(type='LoadImageFromFile'),
@@ -29,7 +29,8 @@ tta_pipeline = [
             [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
             [dict(type='LoadAnnotations')],
             [dict(type='PackSegInputs')],
-        ])
+        ],
+    ),
 ]
 
 folder = dict(type='FolderDataset', image_dir=f'{mine}/images', mask_dir=f'{mine}/masks')
@@ -41,7 +42,9 @@ train_dataloader = dict(
     dataset=dict(
         type='SemiSegDataset',
         labeled=dict(**folder, subset='labeled', pipeline=train_pipeline),
-        unlabeled=dict(**folder, subset='unlabeled', pipeline=unlabeled_pipeline)))
+        unlabeled=dict(**folder, subset='unlabeled', pipeline=unlabeled_pipeline),
+    ),
+)
 val_dataloader = dict(
     batch_size=1,
     num_workers=4,
@@ -52,7 +55,9 @@ val_dataloader = dict(
         image_dir=f'{mine}/val/images',
         mask_dir=f'{mine}/val/masks',
         subset='labeled',
-        pipeline=test_pipeline))
+        pipeline=test_pipeline,
+    ),
+)
 test_dataloader = val_dataloader
 
 val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])

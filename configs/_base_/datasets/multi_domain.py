@@ -6,13 +6,15 @@ train_dataloader = dict(
     num_workers=4,
     persistent_workers=True,
     sampler=dict(type='DomainSampler', batch_size=batch_size, shuffle=True),
-    dataset=dict(type='MultiDomainDataset'))
+    dataset=dict(type='MultiDomainDataset'),
+)
 val_dataloader = dict(
     batch_size=1,
     num_workers=4,
     persistent_workers=True,
     sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(type='DomainConcatDataset'))
+    dataset=dict(type='DomainConcatDataset'),
+)
 test_dataloader = val_dataloader
 
 val_evaluator = dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU'])

@@ -6,12 +6,12 @@ n_unlabeled = 600
 train_pipeline = [
     dict(type='DrawShapesScene'),
     dict(type='RandomFlip', prob=0.5),
-    dict(type='PackSegInputs')
+    dict(type='PackSegInputs'),
 ]
 unlabeled_pipeline = [
     dict(type='DrawShapesScene', with_seg_map=False),
     dict(type='RandomFlip', prob=0.5),
-    dict(type='PackSegInputs')
+    dict(type='PackSegInputs'),
 ]
 test_pipeline = [dict(type='DrawShapesScene'), dict(type='PackSegInputs')]
 
@@ -22,20 +22,24 @@ train_dataloader = dict(
     sampler=dict(type='PairSampler', shuffle=True),
     dataset=dict(
         type='SemiSegDataset',
-        labeled=dict(
-            type='ShapesDataset', start=0, count=n_labeled, pipeline=train_pipeline),
+        labeled=dict(type='ShapesDataset', start=0, count=n_labeled, pipeline=train_pipeline),
         unlabeled=dict(
-            type='ShapesDataset', start=1000, count=n_unlabeled, pipeline=unlabeled_pipeline)))
+            type='ShapesDataset', start=1000, count=n_unlabeled, pipeline=unlabeled_pipeline
+        ),
+    ),
+)
 val_dataloader = dict(
     batch_size=20,
     num_workers=0,
     sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(type='ShapesDataset', start=10000, count=100, pipeline=test_pipeline))
+    dataset=dict(type='ShapesDataset', start=10000, count=100, pipeline=test_pipeline),
+)
 test_dataloader = dict(
     batch_size=20,
     num_workers=0,
     sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(type='ShapesDataset', start=20000, count=200, pipeline=test_pipeline))
+    dataset=dict(type='ShapesDataset', start=20000, count=200, pipeline=test_pipeline),
+)
 
 val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
 test_evaluator = val_evaluator

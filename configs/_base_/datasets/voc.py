@@ -9,14 +9,14 @@ augmentation = [
     dict(type='RandomResize', scale=(400, 400), ratio_range=(0.5, 2.0), keep_ratio=True),
     dict(type='RandomCrop', crop_size=crop_size),
     dict(type='RandomFlip', prob=0.5),
-    dict(type='PackSegInputs')
+    dict(type='PackSegInputs'),
 ]
 train_pipeline = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), *augmentation]
 unlabeled_pipeline = [dict(type='LoadImageFromFile'), *augmentation]
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),
-    dict(type='PackSegInputs')
+    dict(type='PackSegInputs'),
 ]
 tta_pipeline = [
     dict(type='LoadImageFromFile'),
@@ -30,7 +30,8 @@ tta_pipeline = [
             [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
             [dict(type='LoadAnnotations')],
             [dict(type='PackSegInputs')],
-        ])
+        ],
+    ),
 ]
 
 train_dataloader = dict(
@@ -43,12 +44,17 @@ train_dataloader = dict(
         labeled=dict(
             type='PascalVOCDataset',
             data_prefix=dict(
-                img_path=f'{voc_root}/JPEGImages', seg_map_path=f'{voc_root}/SegmentationClassAug'),
-            pipeline=train_pipeline),
+                img_path=f'{voc_root}/JPEGImages', seg_map_path=f'{voc_root}/SegmentationClassAug'
+            ),
+            pipeline=train_pipeline,
+        ),
         unlabeled=dict(
             type='PascalVOCDataset',
             data_prefix=dict(img_path=f'{voc_root}/JPEGImages'),
-            pipeline=unlabeled_pipeline)))
+            pipeline=unlabeled_pipeline,
+        ),
+    ),
+)
 val_dataloader = dict(
     batch_size=1,
     num_workers=4,
@@ -58,8 +64,11 @@ val_dataloader = dict(
         type='PascalVOCDataset',
         ann_file=f'{voc_root}/ImageSets/Segmentation/val.txt',
         data_prefix=dict(
-            img_path=f'{voc_root}/JPEGImages', seg_map_path=f'{voc_root}/SegmentationClass'),
-        pipeline=test_pipeline))
+            img_path=f'{voc_root}/JPEGImages', seg_map_path=f'{voc_root}/SegmentationClass'
+        ),
+        pipeline=test_pipeline,
+    ),
+)
 test_dataloader = val_dataloader
 
 val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])

@@ -16,27 +16,31 @@ split_dir = osp.normpath('{{ fileDirname }}/../splits/camvid')
 model = dict(
     data_preprocessor=dict(size=(__height, __width)),
     decode_head=dict(num_classes=11),
-    auxiliary_head=dict(num_classes=11, context_classes=__context))
+    auxiliary_head=dict(num_classes=11, context_classes=__context),
+)
 train = dict(
     type='SemiSegDataset',
     labeled=dict(
         **__set,
         data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),
-        pipeline=[*__load, *__load_masks, *__resize, *__pack]),
+        pipeline=[*__load, *__load_masks, *__resize, *__pack],
+    ),
     unlabeled=dict(
-        **__set,
-        data_prefix=dict(img_path='images/train'),
-        pipeline=[*__load, *__resize, *__pack]))
+        **__set, data_prefix=dict(img_path='images/train'), pipeline=[*__load, *__resize, *__pack]
+    ),
+)
 val = dict(
     **__set,
     ann_file='val.txt',
     data_prefix=dict(img_path='images/val', seg_map_path='masks/val'),
-    pipeline=__test_pipeline)
+    pipeline=__test_pipeline,
+)
 test = dict(
     **__set,
     ann_file='test.txt',
     data_prefix=dict(img_path='images/test', seg_map_path='masks/test'),
-    pipeline=__test_pipeline)
+    pipeline=__test_pipeline,
+)
 tta_pipeline = [
     *__load,
     dict(
@@ -49,5 +53,6 @@ tta_pipeline = [
             [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
             __load_masks,
             __pack,
-        ])
+        ],
+    ),
 ]

@@ -11,7 +11,8 @@ __test_pipeline = [*__load, *__resize, *__load_masks, *__pack]
 model = dict(data_preprocessor=dict(size=(__height, __width)))
 train = dict(
     labeled=dict(pipeline=[*__load, *__load_masks, *__resize, *__pack]),
-    unlabeled=dict(pipeline=[*__load, *__resize, *__pack]))
+    unlabeled=dict(pipeline=[*__load, *__resize, *__pack]),
+)
 val = dict(pipeline=__test_pipeline)
 test = dict(pipeline=__test_pipeline)
 tta_pipeline = [
@@ -26,5 +27,6 @@ tta_pipeline = [
             [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
             __load_masks,
             __pack,
-        ])
+        ],
+    ),
 ]

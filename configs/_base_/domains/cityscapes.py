@@ -7,11 +7,11 @@ __resize = [dict(type='Resize', scale=(__width, __height), keep_ratio=True)]
 __pack = [dict(type='PackSegInputs')]
 __val = dict(
     type='CityscapesDataset',
-    data_prefix=dict(
-        img_path=f'{__root}/leftImg8bit/val', seg_map_path=f'{__root}/gtFine/val'),
+    data_prefix=dict(img_path=f'{__root}/leftImg8bit/val', seg_map_path=f'{__root}/gtFine/val'),
     # masks are loaded after the resize: the prediction is compared at the mask's own 1024×2048 (the
     # paper's numbers are at 512×1024)
-    pipeline=[*__load, *__resize, *__load_masks, *__pack])
+    pipeline=[*__load, *__resize, *__load_masks, *__pack],
+)
 
 split_dir = 'data/splits/cityscapes'
 model = dict(
@@ -20,18 +20,32 @@ model = dict(
     auxiliary_head=dict(
         num_classes=19,
         context_classes=(
-            'road', 'sidewalk', 'building', 'wall', 'fence', 'vegetation', 'terrain', 'sky')))
+            'road',
+            'sidewalk',
+            'building',
+            'wall',
+            'fence',
+            'vegetation',
+            'terrain',
+            'sky',
+        ),
+    ),
+)
 train = dict(
     type='SemiSegDataset',
     labeled=dict(
         type='CityscapesDataset',
         data_prefix=dict(
-            img_path=f'{__root}/leftImg8bit/train', seg_map_path=f'{__root}/gtFine/train'),
-        pipeline=[*__load, *__load_masks, *__resize, *__pack]),
+            img_path=f'{__root}/leftImg8bit/train', seg_map_path=f'{__root}/gtFine/train'
+        ),
+        pipeline=[*__load, *__load_masks, *__resize, *__pack],
+    ),
     unlabeled=dict(
         type='CityscapesDataset',
         data_prefix=dict(img_path=f'{__root}/leftImg8bit/train'),
-        pipeline=[*__load, *__resize, *__pack]))
+        pipeline=[*__load, *__resize, *__pack],
+    ),
+)
 val = __val
 test = __val
 tta_pipeline = [
@@ -46,5 +60,6 @@ tta_pipeline = [
             [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
             __load_masks,
             __pack,
-        ])
+        ],
+    ),
 ]

@@ -7,20 +7,36 @@ __load, __load_masks = [dict(type='LoadImageFromFile')], [dict(type='LoadAnnotat
 __resize = [dict(type='Resize', scale=(__width, __height), keep_ratio=False)]
 __pack = [dict(type='PackSegInputs')]
 __classes = (
-    'drivable', 'non-drivable', 'living thing', 'vehicle', 'roadside object', 'far object', 'sky')
+    'drivable',
+    'non-drivable',
+    'living thing',
+    'vehicle',
+    'roadside object',
+    'far object',
+    'sky',
+)
 __set = dict(
     type='FolderDataset',
     data_root='data/idd_lite',
     classes=__classes,
-    palette=[[128, 64, 128], [244, 35, 232], [220, 20, 60], [0, 0, 142], [153, 153, 153],
-             [70, 70, 70], [70, 130, 180]])
+    palette=[
+        [128, 64, 128],
+        [244, 35, 232],
+        [220, 20, 60],
+        [0, 0, 142],
+        [153, 153, 153],
+        [70, 70, 70],
+        [70, 130, 180],
+    ],
+)
 __val = dict(
     **__set,
     image_dir='images/val',
     mask_dir='masks/val',
     subset='labeled',
     # masks are loaded after the resize: the prediction is compared at the mask's own 227×320
-    pipeline=[*__load, *__resize, *__load_masks, *__pack])
+    pipeline=[*__load, *__resize, *__load_masks, *__pack],
+)
 
 split_dir = osp.normpath('{{ fileDirname }}/../splits/idd_lite')
 model = dict(
@@ -28,7 +44,9 @@ model = dict(
     decode_head=dict(num_classes=len(__classes)),
     auxiliary_head=dict(
         num_classes=len(__classes),
-        context_classes=('drivable', 'non-drivable', 'far object', 'sky')))
+        context_classes=('drivable', 'non-drivable', 'far object', 'sky'),
+    ),
+)
 train = dict(
     type='SemiSegDataset',
     labeled=dict(
@@ -36,12 +54,15 @@ train = dict(
         image_dir='images/train',
         mask_dir='masks/train',
         subset='labeled',
-        pipeline=[*__load, *__load_masks, *__resize, *__pack]),
+        pipeline=[*__load, *__load_masks, *__resize, *__pack],
+    ),
     unlabeled=dict(
         **__set,
         image_dir='images/train',
         subset='unlabeled',
-        pipeline=[*__load, *__resize, *__pack]))
+        pipeline=[*__load, *__resize, *__pack],
+    ),
+)
 val = __val
 test = __val
 tta_pipeline = [
@@ -56,5 +77,6 @@ tta_pipeline = [
             [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
             __load_masks,
             __pack,
-        ])
+        ],
+    ),
 ]

@@ -11,24 +11,26 @@ __test = dict(
     **__set,
     data_prefix=dict(img_path='images/test', seg_map_path='masks/test'),
     # masks are loaded after the resize: the prediction is compared at the mask's own size
-    pipeline=[*__load, *__resize, *__load_masks, *__pack])
+    pipeline=[*__load, *__resize, *__load_masks, *__pack],
+)
 
 split_dir = 'data/splits/sun_rgbd'
 model = dict(
     data_preprocessor=dict(size=(__height, __width)),
     decode_head=dict(num_classes=13),
-    auxiliary_head=dict(
-        num_classes=13, context_classes=('Ceiling', 'Floor', 'Wall', 'Window')))
+    auxiliary_head=dict(num_classes=13, context_classes=('Ceiling', 'Floor', 'Wall', 'Window')),
+)
 train = dict(
     type='SemiSegDataset',
     labeled=dict(
         **__set,
         data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),
-        pipeline=[*__load, *__load_masks, *__resize, *__pack]),
+        pipeline=[*__load, *__load_masks, *__resize, *__pack],
+    ),
     unlabeled=dict(
-        **__set,
-        data_prefix=dict(img_path='images/train'),
-        pipeline=[*__load, *__resize, *__pack]))
+        **__set, data_prefix=dict(img_path='images/train'), pipeline=[*__load, *__resize, *__pack]
+    ),
+)
 val = __test
 test = __test
 tta_pipeline = [
@@ -43,5 +45,6 @@ tta_pipeline = [
             [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
             __load_masks,
             __pack,
-        ])
+        ],
+    ),
 ]

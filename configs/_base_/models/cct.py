@@ -14,14 +14,16 @@ model = dict(
         pad_val=0,
         seg_pad_val=255,
         # whole images of any size; the padding is cut off the prediction again
-        test_cfg=dict(size_divisor=8)),
+        test_cfg=dict(size_divisor=8),
+    ),
     decode_head=dict(
         type='PixelShuffleHead',
         in_channels=512,
         num_classes=num_classes,
         stride=8,
         # the mean over the pixels that have a label; MMSeg's default counts the padding too
-        loss_decode=dict(type='CrossEntropyLoss', avg_non_ignore=True)),
+        loss_decode=dict(type='CrossEntropyLoss', avg_non_ignore=True),
+    ),
     auxiliary_head=dict(
         type='PerturbedDecoderBank',
         in_channels=512,
@@ -34,9 +36,12 @@ model = dict(
             context_masking=dict(type='ContextMasking', num_decoders=2),
             object_masking=dict(type='ObjectMasking', num_decoders=2),
             feature_drop=dict(type='FeatureDrop', num_decoders=6, threshold_range=(0.6, 0.9)),
-            feature_noise=dict(type='FeatureNoise', num_decoders=6, noise_range=0.3)),
+            feature_noise=dict(type='FeatureNoise', num_decoders=6, noise_range=0.3),
+        ),
         # the classes that are not objects: what the masking and cut-out perturbations keep or drop
-        context_classes=('background', ),
-        loss_consistency=dict(type='MSEConsistency', loss_weight=30.0)),
+        context_classes=('background',),
+        loss_consistency=dict(type='MSEConsistency', loss_weight=30.0),
+    ),
     train_cfg=dict(),
-    test_cfg=dict(mode='whole'))
+    test_cfg=dict(mode='whole'),
+)

@@ -14,5 +14,8 @@ model = dict(
             type='Pretrained',
             prefix='backbone.',
             checkpoint='https://mmassets.onedl.ai/mmclassification/v0/convnext/downstream/'
-            'convnext-tiny_3rdparty_32xb128-noema_in1k_20220301-795e9634.pth')),
-    neck=dict(type='JPU', in_channels=(192, 384, 768), mid_channels=128))
+            'convnext-tiny_3rdparty_32xb128-noema_in1k_20220301-795e9634.pth',
+        ),
+    ),
+    neck=dict(type='JPU', in_channels=(192, 384, 768), mid_channels=128),
+)

@@ -9,7 +9,9 @@ model = dict(
         # MMSeg's MobileNetV2 gives a bare tensor for a single index
         out_indices=(4, 6),
         norm_cfg=dict(type='BN', requires_grad=True),
-        init_cfg=dict(type='Pretrained', checkpoint='mmcls://mobilenet_v2')),
+        init_cfg=dict(type='Pretrained', checkpoint='mmcls://mobilenet_v2'),
+    ),
     neck=dict(type='PSPNeck', in_channels=320, channels=128),
     decode_head=dict(in_channels=128),
-    auxiliary_head=dict(in_channels=128))
+    auxiliary_head=dict(in_channels=128),
+)

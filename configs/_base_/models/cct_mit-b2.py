@@ -12,11 +12,14 @@ model = dict(
         strides=(4, 2, 2, 1),
         sr_ratios=(8, 4, 2, 1),
         drop_path_rate=0.1,
-        out_indices=(3, ),
+        out_indices=(3,),
         init_cfg=dict(
             type='Pretrained',
             checkpoint='https://mmassets.onedl.ai/mmsegmentation/v0.5/pretrain/segformer/'
-            'mit_b2_20220624-66e8bf70.pth')),
+            'mit_b2_20220624-66e8bf70.pth',
+        ),
+    ),
     neck=dict(type='PSPNeck', in_channels=512, channels=512),
     decode_head=dict(stride=16),
-    auxiliary_head=dict(stride=16))
+    auxiliary_head=dict(stride=16),
+)

@@ -5,12 +5,14 @@ model = dict(
         type='ResNetV1c',
         depth=50,
         num_stages=4,
-        out_indices=(3, ),
+        out_indices=(3,),
         strides=(1, 2, 1, 1),
         dilations=(1, 1, 2, 4),
         contract_dilation=True,
         style='pytorch',
         norm_cfg=dict(type='BN', requires_grad=True),
         norm_eval=False,
-        init_cfg=dict(type='Pretrained', checkpoint='open-mmlab://resnet50_v1c')),
-    neck=dict(type='PSPNeck', in_channels=2048, channels=512))
+        init_cfg=dict(type='Pretrained', checkpoint='open-mmlab://resnet50_v1c'),
+    ),
+    neck=dict(type='PSPNeck', in_channels=2048, channels=512),
+)

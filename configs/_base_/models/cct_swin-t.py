@@ -11,11 +11,14 @@ model = dict(
         strides=(4, 2, 2, 1),
         window_size=7,
         drop_path_rate=0.3,
-        out_indices=(3, ),
+        out_indices=(3,),
         init_cfg=dict(
             type='Pretrained',
             checkpoint='https://mmassets.onedl.ai/mmsegmentation/v0.5/pretrain/swin/'
-            'swin_tiny_patch4_window7_224_20220317-1cdeb081.pth')),
+            'swin_tiny_patch4_window7_224_20220317-1cdeb081.pth',
+        ),
+    ),
     neck=dict(type='PSPNeck', in_channels=768, channels=512),
     decode_head=dict(stride=16),
-    auxiliary_head=dict(stride=16))
+    auxiliary_head=dict(stride=16),
+)

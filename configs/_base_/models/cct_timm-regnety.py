@@ -11,5 +11,7 @@ model = dict(
         pretrained_cfg_overlay=dict(),
         features_only=True,
         output_stride=8,
-        out_indices=(4, )),
-    neck=dict(type='PSPNeck', in_channels=1512, channels=512))
+        out_indices=(4,),
+    ),
+    neck=dict(type='PSPNeck', in_channels=1512, channels=512),
+)

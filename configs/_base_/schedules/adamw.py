@@ -9,5 +9,7 @@ optim_wrapper = dict(
             'relative_position_bias_table': dict(decay_mult=0.0),
             'norm': dict(decay_mult=0.0),
             'neck.': dict(lr_mult=10.0),
-            'head.': dict(lr_mult=10.0)
-        }))
+            'head.': dict(lr_mult=10.0),
+        }
+    ),
+)

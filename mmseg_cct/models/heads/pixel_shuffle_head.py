@@ -11,9 +11,8 @@ from mmseg.utils import SampleList
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
-
-from ..losses import BootstrappedCrossEntropy
-from ..subpixel import icnr_, num_levels
+from mmseg_cct.models.layers.subpixel import icnr_, num_levels
+from mmseg_cct.models.losses import BootstrappedCrossEntropy
 
 
 @cache
@@ -25,7 +24,8 @@ def _warn_of_resizing(predicted: tuple[int, int], expected: tuple[int, int], str
             f'inputs of {expected[0]}×{expected[1]}; expected inputs (data_preprocessor.size) '
             f'whose sides are multiples of the stride, {stride}',
             logger='current',
-            level=logging.WARNING)
+            level=logging.WARNING,
+        )
 
 
 class SubPixelConv(nn.Sequential):
@@ -59,24 +59,29 @@ class PixelShuffleHead(BaseDecodeHead):
         **kwargs: Arguments of `BaseDecodeHead`, such as `loss_decode` and `ignore_index`.
     """
 
-    def __init__(self,
-                 in_channels: int,
-                 num_classes: int,
-                 stride: int = 8,
-                 final_activation: bool = False,
-                 kernel_init: str = 'kaiming',
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        num_classes: int,
+        stride: int = 8,
+        final_activation: bool = False,
+        kernel_init: str = 'kaiming',
+        **kwargs: Any,
+    ) -> None:
         kwargs.setdefault('init_cfg', None)  # the layers below bring their own initialisation
         super().__init__(
-            in_channels, channels=in_channels, num_classes=num_classes, dropout_ratio=0, **kwargs)
+            in_channels, channels=in_channels, num_classes=num_classes, dropout_ratio=0, **kwargs
+        )
         self.stride = stride
         levels = num_levels(stride)
         self.conv_seg = nn.Conv2d(in_channels, self.out_channels, kernel_size=1, bias=False)
         nn.init.kaiming_normal_(self.conv_seg.weight, nonlinearity='relu')
-        self.upsample = nn.Sequential(*[
-            SubPixelConv(self.out_channels, final_activation or level < levels - 1, kernel_init)
-            for level in range(levels)
-        ])
+        self.upsample = nn.Sequential(
+            *[
+                SubPixelConv(self.out_channels, final_activation or level < levels - 1, kernel_init)
+                for level in range(levels)
+            ]
+        )
 
     def forward(self, inputs: tuple[Tensor, ...]) -> Tensor:
         """Decodes features.
@@ -92,8 +97,10 @@ class PixelShuffleHead(BaseDecodeHead):
         """
         z = self._transform_inputs(inputs)
         if z.shape[1] != self.in_channels:
-            raise UserError(f'model.decode_head.in_channels={self.in_channels}: expected '
-                            f'{z.shape[1]}, the channels of the features before it')
+            raise UserError(
+                f'model.decode_head.in_channels={self.in_channels}: expected '
+                f'{z.shape[1]}, the channels of the features before it'
+            )
         return self.upsample(self.cls_seg(z))
 
     def loss_by_feat(self, seg_logits: Tensor, batch_data_samples: SampleList) -> dict[str, Tensor]:
@@ -116,7 +123,8 @@ class PixelShuffleHead(BaseDecodeHead):
             raise UserError(
                 f'model.decode_head.stride={self.stride}: predictions of {h}×{w} for inputs of '
                 f'{expected[0]}×{expected[1]}; expected the stride of the features, '
-                f'{self.stride * expected[0] / h:.0f}')
+                f'{self.stride * expected[0] / h:.0f}'
+            )
         _warn_of_resizing(tuple(seg_logits.shape[-2:]), tuple(expected), self.stride)
         losses = super().loss_by_feat(seg_logits, batch_data_samples)
         for loss in self.loss_decode.modules():  # one loss, or a list of them

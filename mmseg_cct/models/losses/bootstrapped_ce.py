@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 
 @torch.no_grad()
-def pixels_below(seg_logits: Tensor, label: Tensor, threshold: float,
-                 ignore_index: int = 255) -> Tensor:
+def pixels_below(
+    seg_logits: Tensor, label: Tensor, threshold: float, ignore_index: int = 255
+) -> Tensor:
     """The pixels that the network does not know well yet.
 
     Args:
@@ -26,11 +27,13 @@ def pixels_below(seg_logits: Tensor, label: Tensor, threshold: float,
     return valid & (probability < threshold)
 
 
-def bootstrapped_cross_entropy(seg_logits: Tensor,
-                               label: Tensor,
-                               threshold: float,
-                               ignore_index: int = 255,
-                               class_weight: Tensor | None = None) -> Tensor:
+def bootstrapped_cross_entropy(
+    seg_logits: Tensor,
+    label: Tensor,
+    threshold: float,
+    ignore_index: int = 255,
+    class_weight: Tensor | None = None,
+) -> Tensor:
     """Cross-entropy over the pixels that the network does not know well yet.
 
     Args:
@@ -61,11 +64,13 @@ class BootstrappedCrossEntropy(nn.Module):
         loss_name: Key in the loss dict; it has to contain "loss".
     """
 
-    def __init__(self,
-                 threshold: float = 0.9,
-                 loss_weight: float = 1.0,
-                 class_weight: list[float] | None = None,
-                 loss_name: str = 'loss_abce') -> None:
+    def __init__(
+        self,
+        threshold: float = 0.9,
+        loss_weight: float = 1.0,
+        class_weight: list[float] | None = None,
+        loss_name: str = 'loss_abce',
+    ) -> None:
         super().__init__()
         self.threshold = threshold
         self.loss_weight = loss_weight
@@ -73,11 +78,13 @@ class BootstrappedCrossEntropy(nn.Module):
         self.loss_name = loss_name
         self.pixels: Tensor | None = None
 
-    def forward(self,
-                cls_score: Tensor,
-                label: Tensor,
-                weight: Tensor | None = None,
-                ignore_index: int = 255) -> Tensor:
+    def forward(
+        self,
+        cls_score: Tensor,
+        label: Tensor,
+        weight: Tensor | None = None,
+        ignore_index: int = 255,
+    ) -> Tensor:
         """Computes the loss; see `bootstrapped_cross_entropy`.
 
         Args:
@@ -93,20 +100,28 @@ class BootstrappedCrossEntropy(nn.Module):
             ValueError: If pixel weights are given: a pixel sampler picks hard pixels too.
         """
         if weight is not None:
-            raise ValueError('BootstrappedCrossEntropy picks the pixels itself: set '
-                             'decode_head.sampler=None')
+            raise ValueError(
+                'BootstrappedCrossEntropy picks the pixels itself: set decode_head.sampler=None'
+            )
         class_weight = None
         if self.class_weight is not None:
             class_weight = cls_score.new_tensor(self.class_weight)
         counts = pixels_below(cls_score, label, self.threshold, ignore_index)
         self.pixels = counts.sum() / (label != ignore_index).sum().clamp(min=1)
-        return self.loss_weight * _mean_cross_entropy(cls_score, label, counts, ignore_index,
-                                                      class_weight)
+        return self.loss_weight * _mean_cross_entropy(
+            cls_score, label, counts, ignore_index, class_weight
+        )
 
 
-def _mean_cross_entropy(seg_logits: Tensor, label: Tensor, counts: Tensor, ignore_index: int,
-                        class_weight: Tensor | None) -> Tensor:
+def _mean_cross_entropy(
+    seg_logits: Tensor,
+    label: Tensor,
+    counts: Tensor,
+    ignore_index: int,
+    class_weight: Tensor | None,
+) -> Tensor:
     """The mean over the pixels that count, given as `(N, H, W)` bool."""
     loss = F.cross_entropy(
-        seg_logits, label, weight=class_weight, ignore_index=ignore_index, reduction='none')
+        seg_logits, label, weight=class_weight, ignore_index=ignore_index, reduction='none'
+    )
     return (loss * counts).sum() / counts.sum().clamp(min=1)

@@ -53,8 +53,9 @@ class ConsistencyLoss(nn.Module):
             counts all pixels.
     """
 
-    def __init__(self, loss_weight: float = 30.0,
-                 confidence_threshold: float | None = None) -> None:
+    def __init__(
+        self, loss_weight: float = 30.0, confidence_threshold: float | None = None
+    ) -> None:
         super().__init__()
         self.loss_weight = loss_weight
         self.confidence_threshold = confidence_threshold
@@ -76,8 +77,9 @@ class ConsistencyLoss(nn.Module):
         """
         # the logarithm of probabilities are logits
         term = self.term(PixelTargets(probabilities.log(), labels=None, num_decoders=1, stride=1))
-        distance = term.distance(seg_logits.float().transpose(0, 1).unsqueeze(0),
-                                 probabilities.transpose(0, 1))
+        distance = term.distance(
+            seg_logits.float().transpose(0, 1).unsqueeze(0), probabilities.transpose(0, 1)
+        )
         return (term.scale * (term.pixel_weight.squeeze(1) * distance).sum()).to(distance.dtype)
 
     def term(self, targets: PixelTargets) -> PixelTerm:
@@ -92,11 +94,14 @@ class ConsistencyLoss(nn.Module):
         pixel_weight = targets.all_pixels
         if self.confidence_threshold is not None:
             # image by image: no second copy of all predictions
-            confidence = [image.to(pixel_weight.dtype).softmax(0).amax(0, keepdim=True)
-                          for image in targets.seg_logits]
+            confidence = [
+                image.to(pixel_weight.dtype).softmax(0).amax(0, keepdim=True)
+                for image in targets.seg_logits
+            ]
             pixel_weight = (torch.stack(confidence) > self.confidence_threshold).to(pixel_weight)
         return targets.term(
-            type(self).distance, pixel_weight, targets.num_decoders, self.loss_weight)
+            type(self).distance, pixel_weight, targets.num_decoders, self.loss_weight
+        )
 
 
 @MODELS.register_module()

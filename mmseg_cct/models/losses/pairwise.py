@@ -50,4 +50,5 @@ class PairwiseVariance(nn.Module):
             targets.all_pixels,
             rows=1,
             loss_weight=self.loss_weight,
-            decoders=order[:self.num_decoders])
+            decoders=order[: self.num_decoders],
+        )

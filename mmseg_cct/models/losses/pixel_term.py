@@ -40,13 +40,15 @@ class PixelTargets:
         dtype = torch.promote_types(self.seg_logits.dtype, torch.float32)
         return torch.ones_like(self.seg_logits[:, :1], dtype=dtype)
 
-    def term(self,
-             distance: Distance,
-             pixel_weight: Tensor,
-             rows: int,
-             loss_weight: float,
-             labels: Tensor | None = None,
-             decoders: Tensor | None = None) -> 'PixelTerm':
+    def term(
+        self,
+        distance: Distance,
+        pixel_weight: Tensor,
+        rows: int,
+        loss_weight: float,
+        labels: Tensor | None = None,
+        decoders: Tensor | None = None,
+    ) -> 'PixelTerm':
         """A mean over the pixels that count, estimated on the chosen positions.
 
         The mean is divided by the number of pixels that count in the whole map, times the share of

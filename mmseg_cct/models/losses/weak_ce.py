@@ -49,12 +49,15 @@ class WeakCrossEntropy(nn.Module):
             UserError: If the unlabelled images carry no pseudo labels.
         """
         if targets.labels is None:
-            raise UserError('model.auxiliary_head.loss_weak: the unlabelled samples carry no '
-                            '`pseudo_sem_seg`; expected pseudo labels, or loss_weak=None')
+            raise UserError(
+                'model.auxiliary_head.loss_weak: the unlabelled samples carry no '
+                '`pseudo_sem_seg`; expected pseudo labels, or loss_weak=None'
+            )
         valid = targets.labels != self.ignore_index
         return targets.term(
             label_cross_entropy,
             valid.to(targets.all_pixels),
             targets.num_decoders,
             self.loss_weight,
-            labels=targets.labels.masked_fill(~valid, 0))
+            labels=targets.labels.masked_fill(~valid, 0),
+        )

@@ -28,14 +28,16 @@ class PSPNeck(BaseModule):
         init_cfg: Initialisation of the weights; by default the layers' own.
     """
 
-    def __init__(self,
-                 in_channels: int,
-                 channels: int = 512,
-                 bins: Sequence[int] = (1, 2, 3, 6),
-                 in_index: int = -1,
-                 norm_cfg: dict | None = None,
-                 align_corners: bool = False,
-                 init_cfg: dict | list | None = None) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        channels: int = 512,
+        bins: Sequence[int] = (1, 2, 3, 6),
+        in_index: int = -1,
+        norm_cfg: dict | None = None,
+        align_corners: bool = False,
+        init_cfg: dict | list | None = None,
+    ) -> None:
         super().__init__(init_cfg)
         norm_cfg = norm_cfg or dict(type='BN', requires_grad=True)
         self.in_channels = in_channels
@@ -48,9 +50,11 @@ class PSPNeck(BaseModule):
             conv_cfg=None,
             norm_cfg=norm_cfg,
             act_cfg=dict(type='ReLU'),
-            align_corners=align_corners)
+            align_corners=align_corners,
+        )
         self.bottleneck = ConvModule(
-            in_channels + len(self.bins) * channels, channels, 3, padding=1, norm_cfg=norm_cfg)
+            in_channels + len(self.bins) * channels, channels, 3, padding=1, norm_cfg=norm_cfg
+        )
 
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
         """Computes z.
@@ -65,14 +69,18 @@ class PSPNeck(BaseModule):
             UserError: If the backbone gives a tensor in place of a tuple, or other channels.
         """
         if isinstance(features, Tensor):
-            raise UserError('model.backbone: gives one tensor; expected a tuple of feature maps '
-                            '(MobileNetV2 gives one if out_indices names two stages or more)')
+            raise UserError(
+                'model.backbone: gives one tensor; expected a tuple of feature maps '
+                '(MobileNetV2 gives one if out_indices names two stages or more)'
+            )
         x = features[self.in_index]
         if x.shape[1] != self.in_channels:
-            raise UserError(f'model.neck.in_channels={self.in_channels}: expected {x.shape[1]}, '
-                            f'the channels of output {self.in_index} of model.backbone')
+            raise UserError(
+                f'model.neck.in_channels={self.in_channels}: expected {x.shape[1]}, '
+                f'the channels of output {self.in_index} of model.backbone'
+            )
         self._check_batch_size(x)
-        return (self.bottleneck(torch.cat([x, *self.pyramid(x)], dim=1)), )
+        return (self.bottleneck(torch.cat([x, *self.pyramid(x)], dim=1)),)
 
     def _check_batch_size(self, x: Tensor) -> None:
         """Names the cause where BatchNorm would have to normalise a single value per channel."""
@@ -83,4 +91,5 @@ class PSPNeck(BaseModule):
             raise UserError(
                 'train_dataloader.batch_size=1 per branch: the PSP neck pools to one position and '
                 'BatchNorm cannot normalise a single value; expected at least 2, or '
-                "model.neck.norm_cfg=dict(type='GN', num_groups=32)")
+                "model.neck.norm_cfg=dict(type='GN', num_groups=32)"
+            )

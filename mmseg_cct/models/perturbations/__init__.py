@@ -1,14 +1,22 @@
 from .base import Perturbation, PerturbationContext, SpatialMask
-from .build import build_perturbations, nearest
-from .dropout import SpatialDropout
+from .build import build_perturbations
 from .feature_drop import FeatureDrop
 from .feature_noise import FeatureNoise
 from .guided_cutout import GuidedCutout
 from .guided_masking import ContextMasking, ObjectMasking
-from .vat import IntermediateVAT
+from .intermediate_vat import IntermediateVAT
+from .spatial_dropout import SpatialDropout
 
 __all__ = [
-    'ContextMasking', 'FeatureDrop', 'FeatureNoise', 'GuidedCutout', 'IntermediateVAT',
-    'ObjectMasking', 'Perturbation', 'PerturbationContext', 'SpatialDropout', 'SpatialMask',
-    'build_perturbations', 'nearest'
+    'ContextMasking',
+    'FeatureDrop',
+    'FeatureNoise',
+    'GuidedCutout',
+    'IntermediateVAT',
+    'ObjectMasking',
+    'Perturbation',
+    'PerturbationContext',
+    'SpatialDropout',
+    'SpatialMask',
+    'build_perturbations',
 ]

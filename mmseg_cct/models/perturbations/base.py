@@ -13,8 +13,8 @@ from mmengine.model import BaseModule
 from torch import Tensor
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
 
-from ..decoders import DecoderGroup
 from .boxes import bounding_boxes
 
 
@@ -31,18 +31,22 @@ class PerturbationContext:
         UserError: If a context class does not exist.
     """
 
-    def __init__(self,
-                 features: Tensor,
-                 seg_logits: Tensor,
-                 context_classes: Sequence[int],
-                 positions: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        features: Tensor,
+        seg_logits: Tensor,
+        context_classes: Sequence[int],
+        positions: Tensor | None = None,
+    ) -> None:
         self.features = features
         self.seg_logits = seg_logits
         self.context_classes = list(context_classes)
         for class_id in self.context_classes:
             if not 0 <= class_id < seg_logits.shape[1]:
-                raise UserError(f'model.auxiliary_head.context_classes: no class id {class_id}; '
-                                f'expected 0 to {seg_logits.shape[1] - 1}')
+                raise UserError(
+                    f'model.auxiliary_head.context_classes: no class id {class_id}; '
+                    f'expected 0 to {seg_logits.shape[1] - 1}'
+                )
         self.positions = positions
 
     def at_positions(self, maps: Tensor) -> Tensor:
@@ -88,13 +92,15 @@ class Perturbation(BaseModule):
     def __init__(self, num_decoders: int) -> None:
         super().__init__()
         if num_decoders < 0:
-            raise UserError(f'{type(self).__name__}.num_decoders={num_decoders}: expected 0 '
-                            'or more')
+            raise UserError(
+                f'{type(self).__name__}.num_decoders={num_decoders}: expected 0 or more'
+            )
         self.num_decoders = num_decoders
 
     @abstractmethod
-    def perturb(self, features: Tensor, decoders: DecoderGroup,
-                context: PerturbationContext) -> Tensor:
+    def perturb(
+        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
+    ) -> Tensor:
         """Draws k perturbed versions of z.
 
         Args:
@@ -106,8 +112,9 @@ class Perturbation(BaseModule):
             z~ `(k, N, D, S)`.
         """
 
-    def project(self, features: Tensor, decoders: DecoderGroup,
-                context: PerturbationContext) -> Tensor:
+    def project(
+        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
+    ) -> Tensor:
         """Perturbs, then applies each decoder's projection.
 
         Args:
@@ -139,13 +146,15 @@ class SpatialMask(Perturbation):
     def _mask_like(self, features: Tensor, context: PerturbationContext) -> Tensor:
         return context.at_positions(self.mask(context)).unsqueeze(2).to(features.dtype)
 
-    def perturb(self, features: Tensor, decoders: DecoderGroup,
-                context: PerturbationContext) -> Tensor:
+    def perturb(
+        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
+    ) -> Tensor:
         """See `Perturbation.perturb`."""
         mask = self._mask_like(features, context).expand(self.num_decoders, -1, -1, -1)
         return features * mask
 
-    def project(self, features: Tensor, decoders: DecoderGroup,
-                context: PerturbationContext) -> Tensor:
+    def project(
+        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
+    ) -> Tensor:
         """See `Perturbation.project`."""
         return decoders.project(features) * self._mask_like(features, context)

@@ -1,25 +1,30 @@
 """From the config of a decoder bank to its perturbations."""
 
-import difflib
-from collections.abc import Sequence
-
 from mmseg.registry import MODELS
 from torch import nn
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.suggest import nearest
 
 from .base import Perturbation
-from .dropout import SpatialDropout
 from .feature_drop import FeatureDrop
 from .feature_noise import FeatureNoise
 from .guided_cutout import GuidedCutout
 from .guided_masking import ContextMasking, ObjectMasking
-from .vat import IntermediateVAT
+from .intermediate_vat import IntermediateVAT
+from .spatial_dropout import SpatialDropout
 
 # The order of the decoders in a bank, and so of the rows of its parameters in a checkpoint. It is
 # not that of the config, for mmengine sorts the keys of the configs that it dumps.
-PAPER_ORDER = (IntermediateVAT, SpatialDropout, GuidedCutout, ContextMasking, ObjectMasking,
-               FeatureDrop, FeatureNoise)
+PAPER_ORDER = (
+    IntermediateVAT,
+    SpatialDropout,
+    GuidedCutout,
+    ContextMasking,
+    ObjectMasking,
+    FeatureDrop,
+    FeatureNoise,
+)
 
 
 def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
@@ -39,24 +44,12 @@ def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
     for name, config in configs.items():
         kind = config.get('type')
         if kind not in known and not isinstance(kind, type):
-            raise UserError(f'model.auxiliary_head.perturbations.{name}: no perturbation '
-                            f'{kind!r}; {nearest(str(kind), known)}')
+            raise UserError(
+                f'model.auxiliary_head.perturbations.{name}: no perturbation '
+                f'{kind!r}; {nearest(str(kind), known)}'
+            )
         built.append((name, MODELS.build(config)))
     return nn.ModuleDict(sorted(built, key=_place))
-
-
-def nearest(name: str, names: Sequence[str]) -> str:
-    """What to say of a name that does not exist.
-
-    Args:
-        name: The name.
-        names: Those that exist.
-
-    Returns:
-        The nearest of them as a question, or all.
-    """
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    return f'did you mean {" or ".join(close)}?' if close else f'expected one of {", ".join(names)}'
 
 
 def _place(named: tuple[str, Perturbation]) -> tuple[int, str]:

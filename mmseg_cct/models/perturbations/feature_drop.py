@@ -21,9 +21,9 @@ class FeatureDrop(SpatialMask):
         UserError: If `threshold_range` is not an increasing pair.
     """
 
-    def __init__(self,
-                 num_decoders: int = 6,
-                 threshold_range: tuple[float, float] = (0.6, 0.9)) -> None:
+    def __init__(
+        self, num_decoders: int = 6, threshold_range: tuple[float, float] = (0.6, 0.9)
+    ) -> None:
         super().__init__(num_decoders)
         if len(threshold_range) != 2 or threshold_range[0] > threshold_range[1]:
             raise UserError(f'FeatureDrop.threshold_range={threshold_range}: expected (low, high)')

@@ -9,12 +9,18 @@ from mmseg.registry import MODELS
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..decoders import DecoderGroup
+from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
+
 from .base import Perturbation, PerturbationContext
 
 
-def uniform(size: tuple[int, ...], low: float, high: float, like: Tensor,
-            generator: torch.Generator | None = None) -> Tensor:
+def uniform(
+    size: tuple[int, ...],
+    low: float,
+    high: float,
+    like: Tensor,
+    generator: torch.Generator | None = None,
+) -> Tensor:
     """Draws U(low, high) in 65536 equal steps.
 
     Each drawn 64-bit number gives four values: a third of the time of `Tensor.uniform_` on a CPU,
@@ -32,7 +38,7 @@ def uniform(size: tuple[int, ...], low: float, high: float, like: Tensor,
     """
     count = math.prod(size)
     bits = torch.empty(-(-count // 4), dtype=torch.int64, device=like.device)
-    bits.random_(-2**63, None, generator=generator)
+    bits.random_(-(2**63), None, generator=generator)
     steps = bits.view(torch.int16)[:count].view(size)
     step = (high - low) / 2**16
     return steps.to(like.dtype).add_(0.5).mul_(step).add_((low + high) / 2)
@@ -45,8 +51,9 @@ class _NoisyProjection(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, weight: Tensor,
-                factors: Callable[[int], Tensor]) -> Tensor:
+    def forward(
+        ctx: Any, features: Tensor, weight: Tensor, factors: Callable[[int], Tensor]
+    ) -> Tensor:
         """`(N, D, S)` and `(k, C, D)` to `(k, N, C, S)`; `factors(k)` is `(1, D, S)`."""
         ctx.save_for_backward(features, weight)
         ctx.factors = factors
@@ -108,13 +115,15 @@ class FeatureNoise(Perturbation):
 
         return factors
 
-    def perturb(self, features: Tensor, decoders: DecoderGroup,
-                context: PerturbationContext) -> Tensor:
+    def perturb(
+        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
+    ) -> Tensor:
         """See `Perturbation.perturb`."""
         factors = self.draw(features)
         return torch.stack([features * factors(k) for k in range(self.num_decoders)])
 
-    def project(self, features: Tensor, decoders: DecoderGroup,
-                context: PerturbationContext) -> Tensor:
+    def project(
+        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
+    ) -> Tensor:
         """One decoder after the other; see `_NoisyProjection`."""
         return _NoisyProjection.apply(features, decoders.projection, self.draw(features))

@@ -3,6 +3,4 @@ from .input_vat import InputVATSegmentor
 from .mean_teacher import MeanTeacherSegmentor
 from .multi_domain_cct import MultiDomainCCTSegmentor
 
-__all__ = [
-    'CCTSegmentor', 'InputVATSegmentor', 'MeanTeacherSegmentor', 'MultiDomainCCTSegmentor'
-]
+__all__ = ['CCTSegmentor', 'InputVATSegmentor', 'MeanTeacherSegmentor', 'MultiDomainCCTSegmentor']

@@ -21,8 +21,9 @@ class CCTSegmentor(EncoderDecoder):
     `EncoderDecoder`. Takes the arguments of `EncoderDecoder`.
     """
 
-    def loss(self, inputs: dict[str, Tensor],
-             data_samples: dict[str, list[SegDataSample]]) -> dict[str, Tensor]:
+    def loss(
+        self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
+    ) -> dict[str, Tensor]:
         """Computes L = L_s + ω_u L_u (+ ω_w L_w + λ_pw L_pw).
 
         Args:
@@ -36,14 +37,17 @@ class CCTSegmentor(EncoderDecoder):
             UserError: If the batch has no labelled and unlabelled branch.
         """
         if not isinstance(inputs, dict):
-            raise UserError('train_dataloader.dataset: CCTSegmentor trains on pairs of a labelled '
-                            'and an unlabelled image; expected a SemiSegDataset with both')
+            raise UserError(
+                'train_dataloader.dataset: CCTSegmentor trains on pairs of a labelled '
+                'and an unlabelled image; expected a SemiSegDataset with both'
+            )
         # 1) labelled, then unlabelled images through the shared encoder
         features = {branch: self.extract_feat(inputs[branch]) for branch in inputs}
         return self.loss_of_decoders(features, data_samples)
 
-    def loss_of_decoders(self, features: dict[str, Sequence[Tensor]],
-                         data_samples: dict[str, list[SegDataSample]]) -> dict[str, Tensor]:
+    def loss_of_decoders(
+        self, features: dict[str, Sequence[Tensor]], data_samples: dict[str, list[SegDataSample]]
+    ) -> dict[str, Tensor]:
         """Computes the loss from the encoder's features on.
 
         Args:
@@ -55,15 +59,17 @@ class CCTSegmentor(EncoderDecoder):
             unweighted for the log.
         """
         # 2) labelled images through the main decoder
-        losses = self._decode_head_forward_train(features['labeled'],
-                                                 data_samples['labeled'])  # L_s
+        losses = self._decode_head_forward_train(
+            features['labeled'], data_samples['labeled']
+        )  # L_s
 
         # 3) the main prediction on unlabelled images, a constant
         with torch.no_grad():
             seg_logits = self.decode_head.forward(features['unlabeled'])
 
         # 4) auxiliary predictions on perturbed features, compared with the main one
-        auxiliary = self.auxiliary_head.loss(features['unlabeled'], seg_logits,
-                                             data_samples['unlabeled'])
+        auxiliary = self.auxiliary_head.loss(
+            features['unlabeled'], seg_logits, data_samples['unlabeled']
+        )
         losses.update(add_prefix(auxiliary, 'aux'))
         return losses

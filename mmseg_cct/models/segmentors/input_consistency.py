@@ -26,8 +26,9 @@ class InputConsistencySegmentor(EncoderDecoder):
         super().__init__(**kwargs)
         self.loss_consistency = MODELS.build(loss_consistency)
 
-    def loss(self, inputs: dict[str, Tensor],
-             data_samples: dict[str, list[SegDataSample]]) -> dict[str, Tensor]:
+    def loss(
+        self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
+    ) -> dict[str, Tensor]:
         """Computes L = L_s + ω_u L_u.
 
         Args:
@@ -41,8 +42,10 @@ class InputConsistencySegmentor(EncoderDecoder):
             UserError: If the batch has no labelled and unlabelled branch.
         """
         if not isinstance(inputs, dict):
-            raise UserError(f'train_dataloader.dataset: {type(self).__name__} trains on pairs of a '
-                            'labelled and an unlabelled image; expected a SemiSegDataset with both')
+            raise UserError(
+                f'train_dataloader.dataset: {type(self).__name__} trains on pairs of a '
+                'labelled and an unlabelled image; expected a SemiSegDataset with both'
+            )
         features = self.extract_feat(inputs['labeled'])
         losses = self._decode_head_forward_train(features, data_samples['labeled'])
         consistency = self.loss_consistency(*self.compare(inputs['unlabeled']))

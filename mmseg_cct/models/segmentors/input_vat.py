@@ -33,12 +33,14 @@ def frozen_running_statistics(model: nn.Module) -> Iterator[None]:
             module.track_running_stats = True
 
 
-def adversarial_noise(predict: Callable[[Tensor], Tensor],
-                      images: Tensor,
-                      probabilities: Tensor,
-                      epsilon: float,
-                      xi: float,
-                      num_iterations: int = 1) -> Tensor:
+def adversarial_noise(
+    predict: Callable[[Tensor], Tensor],
+    images: Tensor,
+    probabilities: Tensor,
+    epsilon: float,
+    xi: float,
+    num_iterations: int = 1,
+) -> Tensor:
     """r_adv, the noise of length ε that changes a prediction the most (Miyato et al., 2018).
 
     d ← g/‖g‖ per image, g the gradient of KL(p ‖ predict(x + ξd)) with respect to d, from a random
@@ -61,7 +63,7 @@ def adversarial_noise(predict: Callable[[Tensor], Tensor],
             direction.requires_grad_()
             log_q = predict(images + xi * direction).log_softmax(1)
             divergence = F.kl_div(log_q, probabilities, reduction='sum')
-            gradient, = torch.autograd.grad(divergence, direction)
+            (gradient,) = torch.autograd.grad(divergence, direction)
             direction = _unit_length(gradient)
     return epsilon * direction
 
@@ -88,12 +90,14 @@ class InputVATSegmentor(InputConsistencySegmentor):
         **kwargs: Arguments of `EncoderDecoder`.
     """
 
-    def __init__(self,
-                 loss_consistency: dict,
-                 epsilon: float = 2.0,
-                 xi: float = 1.0,
-                 num_iterations: int = 1,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        loss_consistency: dict,
+        epsilon: float = 2.0,
+        xi: float = 1.0,
+        num_iterations: int = 1,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(loss_consistency, **kwargs)
         self.epsilon = epsilon
         self.xi = xi
@@ -112,7 +116,8 @@ class InputVATSegmentor(InputConsistencySegmentor):
             with torch.no_grad():
                 probabilities = self._forward(images).softmax(1)
             with frozen_running_statistics(self):
-                noise = adversarial_noise(self._forward, images, probabilities, self.epsilon,
-                                          self.xi, self.num_iterations)
+                noise = adversarial_noise(
+                    self._forward, images, probabilities, self.epsilon, self.xi, self.num_iterations
+                )
         with frozen_running_statistics(self):
             return self._forward(images + noise), probabilities

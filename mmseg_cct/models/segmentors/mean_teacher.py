@@ -33,8 +33,13 @@ class MeanTeacherSegmentor(InputConsistencySegmentor):
         UserError: If `noise_std` is negative or `teacher_norm` unknown.
     """
 
-    def __init__(self, loss_consistency: dict, noise_std: float = 0.0,
-                 teacher_norm: str = 'batch', **kwargs: Any) -> None:
+    def __init__(
+        self,
+        loss_consistency: dict,
+        noise_std: float = 0.0,
+        teacher_norm: str = 'batch',
+        **kwargs: Any,
+    ) -> None:
         super().__init__(loss_consistency, **kwargs)
         if noise_std < 0:
             raise UserError(f'model.noise_std={noise_std}: expected 0 or more')
@@ -56,7 +61,7 @@ class MeanTeacherSegmentor(InputConsistencySegmentor):
                     module.train()
                     module.track_running_stats = False  # the hook averages them
         # In a tuple it is no submodule: not trained, not saved twice, and `train()` passes it by.
-        self._teacher = (teacher, )
+        self._teacher = (teacher,)
 
     def compare(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """See `InputConsistencySegmentor.compare`: the student learns the teacher's prediction.
@@ -71,9 +76,11 @@ class MeanTeacherSegmentor(InputConsistencySegmentor):
             UserError: If there is no teacher.
         """
         if not self._teacher:
-            raise UserError('custom_hooks: MeanTeacherSegmentor has no teacher; expected a '
-                            'MeanTeacherHook among them')
-        teacher, = self._teacher
+            raise UserError(
+                'custom_hooks: MeanTeacherSegmentor has no teacher; expected a '
+                'MeanTeacherHook among them'
+            )
+        (teacher,) = self._teacher
         with torch.no_grad():
             probabilities = teacher(self._with_noise(images)).float().softmax(1)
         return self._forward(self._with_noise(images)), probabilities

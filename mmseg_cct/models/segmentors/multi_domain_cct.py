@@ -1,8 +1,10 @@
 """Cross-consistency training on several domains, section 3.4 and supplement E of the paper."""
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mmengine.config import Config, ConfigDict
 from mmengine.model import ModuleDict
 from mmseg.models import BaseSegmentor, EncoderDecoder
 from mmseg.registry import MODELS
@@ -11,8 +13,8 @@ from mmseg.utils import add_prefix
 from torch import Tensor
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.models.data_preprocessors import MultiDomainPreprocessor, domain_of
 
-from ..domains import MultiDomainPreprocessor, check_domain_names, domain_of, merge_settings
 from .cct import CCTSegmentor
 
 
@@ -50,40 +52,53 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         UserError: If there is no domain, a name does not fit, or a domain sets an unknown key.
     """
 
-    def __init__(self,
-                 backbone: dict,
-                 domains: Mapping[str, dict],
-                 decode_head: dict,
-                 neck: dict | None = None,
-                 auxiliary_head: dict | None = None,
-                 discriminator: dict | None = None,
-                 train_cfg: dict | None = None,
-                 test_cfg: dict | None = None,
-                 data_preprocessor: dict | None = None,
-                 pretrained: None = None,
-                 init_cfg: dict | list | None = None) -> None:
+    def __init__(
+        self,
+        backbone: dict,
+        domains: Mapping[str, dict],
+        decode_head: dict,
+        neck: dict | None = None,
+        auxiliary_head: dict | None = None,
+        discriminator: dict | None = None,
+        train_cfg: dict | None = None,
+        test_cfg: dict | None = None,
+        data_preprocessor: dict | None = None,
+        pretrained: None = None,
+        init_cfg: dict | list | None = None,
+    ) -> None:
         check_domain_names(domains, 'model.domains')
         common: dict[str, Any] = dict(
             data_preprocessor=data_preprocessor or dict(type='BranchPreprocessor'),
-            decode_head=decode_head, auxiliary_head=auxiliary_head, test_cfg=test_cfg or {})
+            decode_head=decode_head,
+            auxiliary_head=auxiliary_head,
+            test_cfg=test_cfg or {},
+        )
         settings: dict[str, dict[str, Any]] = {}
         for name, own in domains.items():
             if unknown := sorted(set(own) - set(common)):
-                raise UserError(f'model.domains.{name}.{unknown[0]}: no setting of a domain; '
-                                f'expected {", ".join(common)}')
+                raise UserError(
+                    f'model.domains.{name}.{unknown[0]}: no setting of a domain; '
+                    f'expected {", ".join(common)}'
+                )
             settings[name] = {key: merge_settings(common[key], own.get(key)) for key in common}
 
         super().__init__(
             MultiDomainPreprocessor(
-                {name: cfg.pop('data_preprocessor') for name, cfg in settings.items()}), init_cfg)
+                {name: cfg.pop('data_preprocessor') for name, cfg in settings.items()}
+            ),
+            init_cfg,
+        )
         self.backbone = MODELS.build(backbone)
         self.neck = MODELS.build(neck) if neck else None
-        self.domains = ModuleDict({
-            name: _DomainSegmentor(self.extract_feat, train_cfg=train_cfg, **cfg)
-            for name, cfg in settings.items()
-        })
-        self.discriminator = MODELS.build(
-            dict(discriminator, num_domains=len(domains))) if discriminator else None
+        self.domains = ModuleDict(
+            {
+                name: _DomainSegmentor(self.extract_feat, train_cfg=train_cfg, **cfg)
+                for name, cfg in settings.items()
+            }
+        )
+        self.discriminator = (
+            MODELS.build(dict(discriminator, num_domains=len(domains))) if discriminator else None
+        )
 
     @property
     def out_channels(self) -> int:
@@ -124,7 +139,8 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
 
         if self.discriminator is not None:
             adversarial = self.discriminator.loss(
-                list(features.values()), list(self.domains).index(name))
+                list(features.values()), list(self.domains).index(name)
+            )
             losses.update(add_prefix(adversarial, 'adversarial'))
         return add_prefix(losses, name)
 
@@ -171,8 +187,14 @@ class _DomainSegmentor(CCTSegmentor):
         test_cfg: As in `EncoderDecoder`.
     """
 
-    def __init__(self, extract_feat: Callable[[Tensor], Sequence[Tensor]], decode_head: dict,
-                 auxiliary_head: dict | None, train_cfg: dict | None, test_cfg: dict) -> None:
+    def __init__(
+        self,
+        extract_feat: Callable[[Tensor], Sequence[Tensor]],
+        decode_head: dict,
+        auxiliary_head: dict | None,
+        train_cfg: dict | None,
+        test_cfg: dict,
+    ) -> None:
         # `EncoderDecoder` itself would build a backbone.
         super(EncoderDecoder, self).__init__()
         self.extract_feat = extract_feat
@@ -181,8 +203,9 @@ class _DomainSegmentor(CCTSegmentor):
         self.train_cfg = train_cfg
         self.test_cfg = test_cfg
 
-    def loss_of_decoders(self, features: dict[str, Sequence[Tensor]],
-                         data_samples: dict[str, list[SegDataSample]]) -> dict[str, Tensor]:
+    def loss_of_decoders(
+        self, features: dict[str, Sequence[Tensor]], data_samples: dict[str, list[SegDataSample]]
+    ) -> dict[str, Tensor]:
         """Computes the loss from the encoder's features on.
 
         Args:
@@ -198,7 +221,48 @@ class _DomainSegmentor(CCTSegmentor):
         if not self.with_auxiliary_head:
             return self._decode_head_forward_train(features['labeled'], data_samples['labeled'])
         if 'unlabeled' not in features:
-            raise UserError('train_dataloader.dataset.domains: the auxiliary decoders need '
-                            'unlabelled images; expected a SemiSegDataset with both, or '
-                            'model.auxiliary_head=None')
+            raise UserError(
+                'train_dataloader.dataset.domains: the auxiliary decoders need '
+                'unlabelled images; expected a SemiSegDataset with both, or '
+                'model.auxiliary_head=None'
+            )
         return super().loss_of_decoders(features, data_samples)
+
+
+def check_domain_names(domains: Mapping[str, Any], key: str) -> None:
+    """Checks that there are domains, and that their names fit those of weights and losses.
+
+    Args:
+        domains: Anything by name of the domain.
+        key: Where they stand in the config.
+
+    Raises:
+        UserError: If there is none, or a name does not fit.
+    """
+    if not domains:
+        raise UserError(f'{key}: empty; expected an entry for each domain')
+    for name in domains:
+        # ModuleDict refuses the names of its own methods; mmengine adds up every value whose name
+        # has "loss" in it.
+        if not name.isidentifier() or hasattr(ModuleDict, name) or 'loss' in name:
+            raise UserError(
+                f'{key}: a domain named {name!r}; expected letters, digits and _, not '
+                'first a digit, and no word like keys, train or loss'
+            )
+
+
+def merge_settings(common: Mapping | None, own: Mapping | None) -> Any:
+    """Merges a domain's own settings into those that all domains share.
+
+    Args:
+        common: Settings of all domains; None switches the component off.
+        own: Settings of one domain, which win; None leaves the common ones as they are.
+
+    Returns:
+        The settings of the domain, a `ConfigDict`, or None.
+    """
+    if common is None:
+        return None
+    merged = Config(copy.deepcopy(dict(common)))
+    merged.merge_from_dict(dict(own or {}))
+    return ConfigDict(merged.to_dict())

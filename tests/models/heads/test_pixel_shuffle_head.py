@@ -30,7 +30,7 @@ def samples(labels):
 
 @pytest.mark.parametrize('stride', [1, 2, 4, 8, 16])
 def test_reaches_the_image_size(stride):
-    seg_logits = make_head(stride=stride)((torch.rand(N, D, H, W), ))
+    seg_logits = make_head(stride=stride)((torch.rand(N, D, H, W),))
     assert seg_logits.shape == (N, C, H * stride, W * stride)
 
 
@@ -45,17 +45,17 @@ def test_is_the_chain_of_convolutions_relu_and_pixel_shuffle(final_activation):
         x = F.conv2d(x, weights[f'{name}.weight'], weights[f'{name}.bias'])
         x = x.relu() if final_activation or level == 0 else x
         x = F.pixel_shuffle(x, 2)
-    torch.testing.assert_close(head((z, )), x)
+    torch.testing.assert_close(head((z,)), x)
 
 
 def test_only_a_final_activation_rules_negative_logits_out():
     z = torch.randn(N, D, H, W)
-    assert make_head()((z, )).min() < 0
-    assert make_head(final_activation=True)((z, )).min() == 0
+    assert make_head()((z,)).min() < 0
+    assert make_head(final_activation=True)((z,)).min() == 0
 
 
 def test_starts_as_nearest_neighbour_upsampling():
-    seg_logits = make_head(stride=8)((torch.randn(N, D, H, W), ))
+    seg_logits = make_head(stride=8)((torch.randn(N, D, H, W),))
     nearest = F.interpolate(seg_logits[..., ::8, ::8], scale_factor=8, mode='nearest')
     assert torch.equal(seg_logits, nearest)
 
@@ -64,7 +64,7 @@ def test_starts_as_nearest_neighbour_upsampling():
 def test_logs_the_share_of_pixels_of_abce_alone(as_list):
     abce = dict(type='BootstrappedCrossEntropy', threshold=0.4)
     head = make_head(loss_decode=[abce] if as_list else abce)
-    z, label = (torch.randn(N, D, H, W), ), torch.randint(0, C, (N, 8 * H, 8 * W))
+    z, label = (torch.randn(N, D, H, W),), torch.randint(0, C, (N, 8 * H, 8 * W))
     losses = head.loss(z, samples(label), None)
     probability = head(z).softmax(1).gather(1, label[:, None])
     torch.testing.assert_close(losses['pixels_abce'], (probability < 0.4).float().mean())
@@ -78,9 +78,9 @@ def test_state_dict_keys():
     assert shapes == {
         'conv_seg.weight': (C, D, 1, 1),
         'upsample.0.0.weight': (4 * C, C, 1, 1),
-        'upsample.0.0.bias': (4 * C, ),
+        'upsample.0.0.bias': (4 * C,),
         'upsample.1.0.weight': (4 * C, C, 1, 1),
-        'upsample.1.0.bias': (4 * C, ),
+        'upsample.1.0.bias': (4 * C,),
     }
 
 
@@ -94,8 +94,8 @@ def test_init_weights_keeps_the_initialisation():
 def test_loss_is_cross_entropy_at_full_resolution():
     head = make_head(stride=2)
     z, labels = torch.randn(N, D, H, W), torch.randint(0, C, (N, 2 * H, 2 * W))
-    losses = head.loss((z, ), samples(labels), dict())
-    expected = F.cross_entropy(head((z, )), labels)
+    losses = head.loss((z,), samples(labels), dict())
+    expected = F.cross_entropy(head((z,)), labels)
     torch.testing.assert_close(losses['loss_ce'], expected)
     losses['loss_ce'].backward()
     assert all(p.grad.abs().max() > 0 for p in head.parameters())
@@ -105,19 +105,19 @@ def test_predict_gives_logits_of_the_image_size():
     head = make_head(stride=2).eval()
     z = torch.randn(N, D, H, W)
     metas = [dict(img_shape=(2 * H, 2 * W), pad_shape=(2 * H, 2 * W))] * N
-    torch.testing.assert_close(head.predict((z, ), metas, dict()), head((z, )))
+    torch.testing.assert_close(head.predict((z,), metas, dict()), head((z,)))
 
 
 def test_picks_its_feature_by_index():
     head = make_head(in_index=0)
     z = torch.rand(N, D, H, W)
-    assert torch.equal(head((z, torch.rand(N, 1, 1, 1))), make_head()((z, )))
+    assert torch.equal(head((z, torch.rand(N, 1, 1, 1))), make_head()((z,)))
 
 
 def test_dropout_is_off():
     head = make_head().train()
     z = torch.rand(N, D, H, W)
-    assert torch.equal(head((z, )), head((z, )))
+    assert torch.equal(head((z,)), head((z,)))
 
 
 def test_rejects_a_stride_that_is_no_power_of_two():
@@ -126,12 +126,16 @@ def test_rejects_a_stride_that_is_no_power_of_two():
 
 
 def test_a_size_that_is_no_multiple_of_the_stride_is_warned_of_once(caplog, monkeypatch):
-    monkeypatch.setattr('mmseg_cct.models.heads.pixel_shuffle_head.print_log',
-                        lambda message, **_: logging.getLogger().warning(message))
+    monkeypatch.setattr(
+        'mmseg_cct.models.heads.pixel_shuffle_head.print_log',
+        lambda message, **_: logging.getLogger().warning(message),
+    )
     head = make_head(stride=8)
     z = torch.rand(1, D, 2, 3)
     for height in (16, 12, 12):
-        head.loss_by_feat(head((z, )), samples(torch.zeros(1, height, 24, dtype=torch.long)))
-    (warning, ) = [record.message for record in caplog.records]
-    assert warning.startswith('model.decode_head: predictions of 16×24 are resized to their inputs '
-                              'of 12×24; expected inputs')
+        head.loss_by_feat(head((z,)), samples(torch.zeros(1, height, 24, dtype=torch.long)))
+    (warning,) = [record.message for record in caplog.records]
+    assert warning.startswith(
+        'model.decode_head: predictions of 16×24 are resized to their inputs '
+        'of 12×24; expected inputs'
+    )

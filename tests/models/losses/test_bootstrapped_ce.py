@@ -16,7 +16,7 @@ def make_inputs():
     return seg_logits, label
 
 
-def naive(seg_logits, label, threshold, class_weight=(1, ) * C):
+def naive(seg_logits, label, threshold, class_weight=(1,) * C):
     values = []
     for n in range(N):
         for y in range(H):
@@ -35,26 +35,30 @@ def test_is_the_mean_over_the_pixels_below_the_threshold(threshold):
     seg_logits, label = make_inputs()
     torch.testing.assert_close(
         bootstrapped_cross_entropy(seg_logits, label, threshold),
-        naive(seg_logits, label, threshold))
+        naive(seg_logits, label, threshold),
+    )
 
 
 def test_threshold_above_1_is_plain_cross_entropy():
     seg_logits, label = make_inputs()
     torch.testing.assert_close(
         bootstrapped_cross_entropy(seg_logits, label, 1.1),
-        F.cross_entropy(seg_logits, label, ignore_index=255))
+        F.cross_entropy(seg_logits, label, ignore_index=255),
+    )
 
 
 def test_module_scales_weighs_and_follows_its_threshold():
     seg_logits, label = make_inputs()
     weights = [1.0, 2.0, 0.5, 3.0]
     loss = MODELS.build(
-        dict(type='BootstrappedCrossEntropy', loss_weight=2.0, class_weight=weights))
+        dict(type='BootstrappedCrossEntropy', loss_weight=2.0, class_weight=weights)
+    )
     assert 'loss' in loss.loss_name
     for threshold in (0.3, 0.8):
         loss.threshold = threshold  # as a ramp does
         torch.testing.assert_close(
-            loss(seg_logits, label), 2 * naive(seg_logits, label, threshold, weights))
+            loss(seg_logits, label), 2 * naive(seg_logits, label, threshold, weights)
+        )
 
 
 def test_module_keeps_the_share_of_labelled_pixels_that_counted():
@@ -102,5 +106,4 @@ def test_pixel_weights_are_an_error():
 def test_gradcheck():
     seg_logits, label = make_inputs()
     seg_logits.requires_grad_()
-    assert torch.autograd.gradcheck(
-        lambda x: bootstrapped_cross_entropy(x, label, 0.5), seg_logits)
+    assert torch.autograd.gradcheck(lambda x: bootstrapped_cross_entropy(x, label, 0.5), seg_logits)

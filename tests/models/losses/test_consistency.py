@@ -12,7 +12,7 @@ K, C, R, Q = 3, 4, 4, 5
 def naive_distance(kind, q, p):
     """One pixel of one decoder: lists of C probabilities."""
     if kind == 'MSEConsistency':
-        return sum((a - b)**2 for a, b in zip(q, p)) / len(p)
+        return sum((a - b) ** 2 for a, b in zip(q, p)) / len(p)
     if kind == 'KLConsistency':
         return sum(b * math.log(b / a) for a, b in zip(q, p) if b > 0) / len(p)
     total = 0
@@ -77,8 +77,9 @@ def test_a_single_prediction_on_whole_maps(kind, threshold):
     seg_logits, target = (2 * torch.randn(3, C, 4, 5) for _ in range(2))
     probabilities = target.softmax(1)
     loss = MODELS.build(dict(type=kind, confidence_threshold=threshold, loss_weight=7.0))
-    expected = naive(kind, seg_logits.transpose(0, 1)[None], probabilities.transpose(0, 1),
-                     threshold)
+    expected = naive(
+        kind, seg_logits.transpose(0, 1)[None], probabilities.transpose(0, 1), threshold
+    )
     assert loss(seg_logits, probabilities).item() == pytest.approx(expected, rel=1e-5)
 
 
@@ -125,22 +126,22 @@ def test_is_shift_invariant_and_positive(distance):
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
 def test_certain_targets_and_underflowing_predictions_stay_finite(kind, dtype):
     # p is 0 in all classes but one; q underflows to 0 in some
-    seg_logits = torch.tensor([[0., 1, 2, 3], [200, 0, 0, -200], [-800, 0, 800, 0]], dtype=dtype)
+    seg_logits = torch.tensor([[0.0, 1, 2, 3], [200, 0, 0, -200], [-800, 0, 800, 0]], dtype=dtype)
     seg_logits = seg_logits.view(3, C, 1, 1).requires_grad_()
     for label in range(C):
         target = torch.eye(C, dtype=dtype)[label].view(C, 1, 1)
         loss = MODELS.build(dict(type=kind))
         distances = type(loss).distance(seg_logits, target)
-        gradient, = torch.autograd.grad(distances.sum(), seg_logits)
+        (gradient,) = torch.autograd.grad(distances.sum(), seg_logits)
         assert distances.isfinite().all() and gradient.isfinite().all()
         if kind == 'JSConsistency':  # bounded by log 2
             assert distances.max() <= math.log(2) / C + 1e-6
     target = torch.eye(C, dtype=dtype)[0].view(C, 1, 1)
     if kind != 'KLConsistency':  # whose naive log q needs q > 0
         for k in range(3):
-            expected = naive(kind, seg_logits[k:k + 1].detach(), target)
+            expected = naive(kind, seg_logits[k : k + 1].detach(), target)
             assert distances.shape == (3, 1, 1)
-            actual = type(loss).distance(seg_logits[k:k + 1], target).item()
+            actual = type(loss).distance(seg_logits[k : k + 1], target).item()
             assert actual == pytest.approx(expected, rel=1e-5, abs=1e-7)
 
 

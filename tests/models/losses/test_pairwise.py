@@ -18,7 +18,7 @@ def naive(seg_logits):
     for pixel in range(q.shape[2]):
         mean = sum(q[k, :, pixel] for k in range(len(q))) / len(q)
         for k in range(len(q)):
-            total += sum((q[k, c, pixel] - mean[c])**2 for c in range(q.shape[1])) / len(q)
+            total += sum((q[k, c, pixel] - mean[c]) ** 2 for c in range(q.shape[1])) / len(q)
     return total / q.shape[2]
 
 
@@ -46,7 +46,7 @@ def test_subset_is_drawn_anew_and_uniformly():
     for _ in range(600):
         counts[loss.term(targets(30)).decoders] += 1
     expected = 600 * 8 / 30
-    assert (counts - expected).abs().max() < 5 * (expected * (1 - 8 / 30))**0.5
+    assert (counts - expected).abs().max() < 5 * (expected * (1 - 8 / 30)) ** 0.5
 
 
 def test_agreement_and_a_single_decoder_give_zero():
@@ -54,7 +54,8 @@ def test_agreement_and_a_single_decoder_give_zero():
     target = torch.zeros(C, R, Q)
     for same in (seg_logits, seg_logits.expand(K, -1, -1, -1)):
         torch.testing.assert_close(
-            variance(same, target), torch.zeros(1, R, Q, dtype=torch.float64))
+            variance(same, target), torch.zeros(1, R, Q, dtype=torch.float64)
+        )
 
 
 def test_gradcheck():

@@ -25,8 +25,7 @@ def evaluate(term, seg_logits):
 @pytest.mark.parametrize('ignore_index', [255, -1, 3])
 def test_is_the_mean_over_decoders_and_labelled_pixels(ignore_index):
     seg_logits, targets = make_inputs(ignore_index=ignore_index)
-    loss = MODELS.build(
-        dict(type='WeakCrossEntropy', ignore_index=ignore_index, loss_weight=0.7))
+    loss = MODELS.build(dict(type='WeakCrossEntropy', ignore_index=ignore_index, loss_weight=0.7))
     values = []
     for k in range(K):
         for r in range(R):

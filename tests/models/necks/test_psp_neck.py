@@ -39,7 +39,7 @@ def normalise(x):
 @pytest.mark.parametrize('bins', [(1, 2, 3, 6), (2, 4)])
 def test_is_pyramid_pooling(bins):
     neck, x = make_neck(bins=bins), torch.randn(3, B, H, W)
-    z, = neck((None, x))
+    (z,) = neck((None, x))
     assert z.shape == (3, D, H, W)
     torch.testing.assert_close(z, naive(neck, x, bins), rtol=1e-4, atol=1e-5)
 
@@ -50,28 +50,31 @@ def test_convolutions_have_no_bias_before_a_norm():
 
 def test_picks_its_feature_by_index():
     neck, x = make_neck(in_index=0), torch.randn(2, B, H, W)
-    torch.testing.assert_close(neck((x, None))[0], make_neck()((x, ))[0])
+    torch.testing.assert_close(neck((x, None))[0], make_neck()((x,))[0])
 
 
 def test_one_image_and_batch_norm_is_an_error_with_both_ways_out():
     with pytest.raises(UserError, match=r'batch_size=1 .* at least 2, or .*GN'):
-        make_neck()((torch.randn(1, B, H, W), ))
+        make_neck()((torch.randn(1, B, H, W),))
 
 
-@pytest.mark.parametrize('kwargs', [
-    dict(norm_cfg=dict(type='GN', num_groups=2)),
-    dict(bins=(2, 3)),
-])
+@pytest.mark.parametrize(
+    'kwargs',
+    [
+        dict(norm_cfg=dict(type='GN', num_groups=2)),
+        dict(bins=(2, 3)),
+    ],
+)
 def test_one_image_is_fine_without_batch_norm_on_one_value(kwargs):
-    z, = make_neck(**kwargs)((torch.randn(1, B, H, W), ))
+    (z,) = make_neck(**kwargs)((torch.randn(1, B, H, W),))
     assert z.isfinite().all()
 
 
 def test_one_image_is_fine_where_batch_norm_does_not_learn():
     x = torch.randn(1, B, H, W)
-    assert make_neck().eval()((x, ))[0].isfinite().all()
+    assert make_neck().eval()((x,))[0].isfinite().all()
     frozen = make_neck()
     for module in frozen.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.eval()
-    assert frozen((x, ))[0].isfinite().all()
+    assert frozen((x,))[0].isfinite().all()

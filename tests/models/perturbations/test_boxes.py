@@ -14,7 +14,7 @@ def masks(*rectangles, num_images=1, size=(40, 50)):
 
 def sorted_boxes(foreground, **kwargs):
     boxes = bounding_boxes(foreground, **kwargs)
-    assert boxes.dtype == torch.int64 and boxes.shape[1:] == (5, )
+    assert boxes.dtype == torch.int64 and boxes.shape[1:] == (5,)
     return sorted(tuple(box) for box in boxes.tolist())
 
 

@@ -17,8 +17,13 @@ from mmseg_cct.models.perturbations import (
 
 K = 3
 PERTURBATIONS = [
-    IntermediateVAT, SpatialDropout, GuidedCutout, ContextMasking, ObjectMasking, FeatureDrop,
-    FeatureNoise
+    IntermediateVAT,
+    SpatialDropout,
+    GuidedCutout,
+    ContextMasking,
+    ObjectMasking,
+    FeatureDrop,
+    FeatureNoise,
 ]
 each_perturbation = pytest.mark.parametrize('cls', PERTURBATIONS)
 RANDOM = [cls for cls in PERTURBATIONS if cls not in (ContextMasking, ObjectMasking)]
@@ -43,9 +48,10 @@ def test_project_is_the_projection_of_perturb(cls, positions):
 @each_perturbation
 def test_gradients_of_project_are_those_of_perturb(cls):
     gradients = []
-    for projected in (lambda p, c, g: project(p, c, g),
-                      lambda p, c, g: torch.einsum('kcd,knds->kncs', g.projection,
-                                                   tiny.perturb(p, c, g))):
+    for projected in (
+        lambda p, c, g: project(p, c, g),
+        lambda p, c, g: torch.einsum('kcd,knds->kncs', g.projection, tiny.perturb(p, c, g)),
+    ):
         context, group = tiny.context(torch.float64), tiny.decoders(K, torch.float64)
         context.features.requires_grad_()
         group.projection.retain_grad()
@@ -60,7 +66,8 @@ def test_gradients_of_project_are_those_of_perturb(cls):
 def test_a_seed_replays_a_draw(cls):
     context, group = tiny.context(), tiny.decoders(K)
     first, second, other = (
-        tiny.perturb(cls(num_decoders=K), context, group, seed=seed) for seed in (5, 5, 6))
+        tiny.perturb(cls(num_decoders=K), context, group, seed=seed) for seed in (5, 5, 6)
+    )
     assert torch.equal(first, second)
     assert torch.equal(first, other) == (cls not in RANDOM)
 

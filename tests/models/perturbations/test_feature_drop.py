@@ -37,7 +37,7 @@ def test_draws_each_threshold_uniformly_for_each_image_and_decoder():
     kept = tiny.perturb(FeatureDrop(k, (0.6, 0.9)), shared) > 0
     gamma = kept.float().mean(-1).flatten()
     assert gamma.min() >= 0.599 and gamma.max() <= 0.901
-    assert gamma.mean() == pytest.approx(0.75, abs=5 * 0.3 / 12**0.5 / (num_images * k)**0.5)
+    assert gamma.mean() == pytest.approx(0.75, abs=5 * 0.3 / 12**0.5 / (num_images * k) ** 0.5)
     assert gamma.std() == pytest.approx(0.3 / 12**0.5, rel=0.05)
     assert len(gamma.unique()) > 200
 
@@ -47,7 +47,7 @@ def test_a_dead_image_stays_finite():
     assert (tiny.perturb(FeatureDrop(2), shared) == 0).all()
 
 
-@pytest.mark.parametrize('threshold_range', [(0.9, 0.6), (0.5, ), (0.1, 0.2, 0.3)])
+@pytest.mark.parametrize('threshold_range', [(0.9, 0.6), (0.5,), (0.1, 0.2, 0.3)])
 def test_rejects_a_range_that_is_none(threshold_range):
     with pytest.raises(UserError, match=r'FeatureDrop.threshold_range=.*: expected'):
         FeatureDrop(threshold_range=threshold_range)

@@ -24,8 +24,8 @@ def kept(shared, k, ratio=0.4):
 
 
 def test_crops_lie_in_their_boxes_and_have_the_share_of_their_side():
-    low = torch.randint(0, 300, (400, ))
-    high = low + torch.randint(8, 400, (400, ))
+    low = torch.randint(0, 300, (400,))
+    high = low + torch.randint(8, 400, (400,))
     for ratio in (0.0, 0.4, 0.5, 1.0):
         start, end = random_crops(low, high, ratio, 50)
         assert start.shape == end.shape == (50, 400)
@@ -52,8 +52,11 @@ def test_horizontal_and_vertical_places_are_independent():
 @pytest.mark.parametrize('stride', [1, 2, 4])
 def test_mask_is_the_nearest_resized_mask_of_the_drawn_crops(stride):
     size, k = (12, 16), 4
-    boxes = [(0, 0, 0, 9 * stride, 12 * stride), (0, 5 * stride, 2, 16 * stride, 10 * stride),
-             (2, stride, stride, 12 * stride, 9 * stride)]
+    boxes = [
+        (0, 0, 0, 9 * stride, 12 * stride),
+        (0, 5 * stride, 2, 16 * stride, 10 * stride),
+        (2, stride, stride, 12 * stride, 9 * stride),
+    ]
     shared = with_boxes(boxes, num_images=3, size=size, stride=stride)
     actual = kept(shared, k)
 
@@ -65,7 +68,7 @@ def test_mask_is_the_nearest_resized_mask_of_the_drawn_crops(stride):
     for decoder in range(k):
         for i, n in enumerate(image.tolist()):
             rows = slice(top[decoder, i], bottom[decoder, i])
-            expected[decoder, n, rows, left[decoder, i]:right[decoder, i]] = 0
+            expected[decoder, n, rows, left[decoder, i] : right[decoder, i]] = 0
     assert torch.equal(actual, F.interpolate(expected, size, mode='nearest'))
     assert (actual[:, 1] == 1).all()  # no object, no cut
 

@@ -18,7 +18,7 @@ def naive_foreground(seg_logits, context_classes):
     return mask
 
 
-@pytest.mark.parametrize('context_classes', [(0, ), (2, ), (0, 3), (3, 1, 2)])
+@pytest.mark.parametrize('context_classes', [(0,), (2,), (0, 3), (3, 1, 2)])
 @pytest.mark.parametrize('stride', [1, 2, 4, 8])
 def test_masks_are_the_nearest_resized_prediction(context_classes, stride):
     shared = tiny.context(num_images=2, stride=stride, context_classes=context_classes)

@@ -38,13 +38,16 @@ def make_sample(field=None):
 def make_batch():
     """As the data loader gives it, before preprocessing."""
     torch.manual_seed(1)
-    images = [[torch.randint(0, 256, (3, *SIZE), dtype=torch.uint8) for _ in range(N)]
-              for _ in range(2)]
+    images = [
+        [torch.randint(0, 256, (3, *SIZE), dtype=torch.uint8) for _ in range(N)] for _ in range(2)
+    ]
     return dict(
         inputs=dict(labeled=images[0], unlabeled=images[1]),
         data_samples=dict(
             labeled=[make_sample('gt_sem_seg') for _ in range(N)],
-            unlabeled=[make_sample('pseudo_sem_seg') for _ in range(N)]))
+            unlabeled=[make_sample('pseudo_sem_seg') for _ in range(N)],
+        ),
+    )
 
 
 def losses_of(model, batch=None, seed=2):
@@ -93,8 +96,11 @@ def test_main_decoder_learns_from_labelled_images_alone():
         torch.testing.assert_close(actual[name], expected[name])
     # the encoder learns from both
     for part in ('backbone.', 'neck.'):
-        assert any(not torch.allclose(actual[name], expected[name])
-                   for name in expected if name.startswith(part))
+        assert any(
+            not torch.allclose(actual[name], expected[name])
+            for name in expected
+            if name.startswith(part)
+        )
 
 
 @pytest.mark.parametrize('weights', [(30.0, None, None), (0.0, 0.4, None), (0.0, None, 1.0)])
@@ -123,15 +129,24 @@ def test_auxiliary_losses_of_weight_0_leave_a_supervised_run():
 def test_total_is_the_weighted_sum_of_the_paper():
     losses = losses_of(make_model((30.0, 0.4, 2.0)))
     total, _ = make_model().parse_losses(losses)
-    expected = losses['decode.loss_ce'] + 30 * losses['aux.consistency'] \
-        + 0.4 * losses['aux.weak_ce'] + 2 * losses['aux.pairwise']
+    expected = (
+        losses['decode.loss_ce']
+        + 30 * losses['aux.consistency']
+        + 0.4 * losses['aux.weak_ce']
+        + 2 * losses['aux.pairwise']
+    )
     torch.testing.assert_close(total, expected.float())
 
 
 def test_a_key_contains_loss_only_if_it_is_optimised():
     losses = losses_of(make_model())
-    assert losses.keys() >= {'decode.loss_ce', 'aux.loss', 'aux.consistency', 'aux.weak_ce',
-                             'aux.pairwise'}
+    assert losses.keys() >= {
+        'decode.loss_ce',
+        'aux.loss',
+        'aux.consistency',
+        'aux.weak_ce',
+        'aux.pairwise',
+    }
     for key, value in losses.items():
         assert ('loss' in key) == value.requires_grad, key
 
@@ -163,7 +178,8 @@ def test_auxiliary_decoders_take_no_part_in_inference(monkeypatch):
                 each.test_cfg.update(mode)
             samples = [make_sample() for _ in range(N)]
             actual, expected = (
-                each(images, copy.deepcopy(samples), mode='predict') for each in (model, twin))
+                each(images, copy.deepcopy(samples), mode='predict') for each in (model, twin)
+            )
             for a, e in zip(actual, expected):
                 assert torch.equal(a.pred_sem_seg.data, e.pred_sem_seg.data)
 
@@ -172,7 +188,8 @@ def test_main_prediction_is_made_without_graph():
     model = make_model()
     calls = []
     model.decode_head.upsample.register_forward_hook(
-        lambda module, inputs, output: calls.append(output.requires_grad))
+        lambda module, inputs, output: calls.append(output.requires_grad)
+    )
     losses_of(model)
     assert calls == [True, False]
 
@@ -198,11 +215,18 @@ def test_train_step_lowers_the_loss():
 def test_trains_under_ddp_without_looking_for_unused_parameters(tmp_path):
     model, alone = make_model(), make_model()
     torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{tmp_path}/rendezvous', rank=0, world_size=1)
+        'gloo', init_method=f'file://{tmp_path}/rendezvous', rank=0, world_size=1
+    )
     try:
         wrapped = MODEL_WRAPPERS.build(
-            dict(type='MMDistributedDataParallel', module=model, device_ids=None,
-                 broadcast_buffers=False, find_unused_parameters=False))
+            dict(
+                type='MMDistributedDataParallel',
+                module=model,
+                device_ids=None,
+                broadcast_buffers=False,
+                find_unused_parameters=False,
+            )
+        )
         for each in (wrapped, alone):
             wrapper = OptimWrapper(torch.optim.SGD(each.parameters(), 0.1))
             for _ in range(2):  # the second one fails if a parameter got no gradient in the first

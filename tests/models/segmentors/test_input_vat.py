@@ -20,8 +20,11 @@ N, SIZE = 3, (32, 32)
 def make_model(**kwargs):
     torch.manual_seed(0)
     config = tiny.model_config(
-        type='InputVATSegmentor', auxiliary_head=None,
-        loss_consistency=dict(type='KLConsistency', loss_weight=30.0), **kwargs)
+        type='InputVATSegmentor',
+        auxiliary_head=None,
+        loss_consistency=dict(type='KLConsistency', loss_weight=30.0),
+        **kwargs,
+    )
     return MODELS.build(config)
 
 
@@ -34,7 +37,8 @@ def make_batch():
     plain = [SegDataSample(metainfo=sample.metainfo) for sample in samples]
     return dict(
         inputs=dict(labeled=torch.randn(N, 3, *SIZE), unlabeled=torch.randn(N, 3, *SIZE)),
-        data_samples=dict(labeled=samples, unlabeled=plain))
+        data_samples=dict(labeled=samples, unlabeled=plain),
+    )
 
 
 def divergence(model, images, noise):
@@ -55,7 +59,7 @@ def test_the_norm_of_every_images_noise_is_epsilon():
     model, images = make_model().eval(), torch.randn(N, 3, *SIZE)
     images[1] *= 1e-3
     norms = noise_for(model, images, epsilon=2.5).flatten(1).norm(dim=1)
-    torch.testing.assert_close(norms, torch.full((N, ), 2.5))
+    torch.testing.assert_close(norms, torch.full((N,), 2.5))
 
 
 def test_it_changes_the_prediction_far_more_than_random_noise():
@@ -132,14 +136,15 @@ def test_frozen_statistics_normalise_by_the_batch_and_are_restored():
     assert [layer.track_running_stats for layer in model] == [True, False]
     norm.eval()
     with frozen_running_statistics(model):
-        torch.testing.assert_close(norm(x), x / (1 + norm.eps)**0.5)
+        torch.testing.assert_close(norm(x), x / (1 + norm.eps) ** 0.5)
 
 
 def test_the_search_is_in_float32_under_mixed_precision():
     model, batch = make_model(), make_batch()
     seen = []
     model.decode_head.upsample.register_forward_hook(
-        lambda module, inputs, output: seen.append(output.dtype))
+        lambda module, inputs, output: seen.append(output.dtype)
+    )
     with torch.autocast('cpu', torch.bfloat16):
         losses = model(**batch, mode='loss')
     # labelled, clean, search, noisy
@@ -161,11 +166,18 @@ def test_every_parameter_gets_a_gradient():
 def test_trains_under_ddp(tmp_path):
     model, alone = make_model(), make_model()
     torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{tmp_path}/rendezvous', rank=0, world_size=1)
+        'gloo', init_method=f'file://{tmp_path}/rendezvous', rank=0, world_size=1
+    )
     try:
         wrapped = MODEL_WRAPPERS.build(
-            dict(type='MMDistributedDataParallel', module=model, device_ids=None,
-                 broadcast_buffers=False, find_unused_parameters=False))
+            dict(
+                type='MMDistributedDataParallel',
+                module=model,
+                device_ids=None,
+                broadcast_buffers=False,
+                find_unused_parameters=False,
+            )
+        )
         for each in (wrapped, alone):
             optimizer = torch.optim.SGD(each.parameters(), 0.1)
             for _ in range(2):  # the second one fails if a parameter got no gradient in the first

@@ -16,8 +16,11 @@ N, SIZE = 2, (32, 32)
 def make_model(seed=0, weight=30.0, **kwargs):
     torch.manual_seed(seed)
     config = tiny.model_config(
-        type='MeanTeacherSegmentor', auxiliary_head=None,
-        loss_consistency=dict(type='MSEConsistency', loss_weight=weight), **kwargs)
+        type='MeanTeacherSegmentor',
+        auxiliary_head=None,
+        loss_consistency=dict(type='MSEConsistency', loss_weight=weight),
+        **kwargs,
+    )
     return MODELS.build(config)
 
 
@@ -36,7 +39,8 @@ def make_batch():
     plain = [SegDataSample(metainfo=sample.metainfo) for sample in samples]
     return dict(
         inputs=dict(labeled=torch.randn(N, 3, *SIZE), unlabeled=torch.randn(N, 3, *SIZE)),
-        data_samples=dict(labeled=samples, unlabeled=plain))
+        data_samples=dict(labeled=samples, unlabeled=plain),
+    )
 
 
 def test_consistency_is_the_squared_distance_of_the_two_softmaxes():

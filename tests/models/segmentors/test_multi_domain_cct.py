@@ -25,7 +25,8 @@ def make_model(**kwargs):
 def make_sample(domain, labelled=False):
     size = SIZES[domain]
     sample = SegDataSample(
-        metainfo=dict(img_path='x.png', img_shape=size, ori_shape=size, domain=domain))
+        metainfo=dict(img_path='x.png', img_shape=size, ori_shape=size, domain=domain)
+    )
     if labelled:
         labels = torch.randint(0, CLASSES[domain], (1, *size))
         sample.gt_sem_seg = PixelData(data=labels)
@@ -45,7 +46,8 @@ def make_batch(domain, seed=1):
         data_samples={
             branch: [make_sample(domain, branch == 'labeled') for _ in range(N)]
             for branch in branches
-        })
+        },
+    )
 
 
 def plain_batch(domain, seed=1):
@@ -66,7 +68,8 @@ def single_domain_twin(model, domain):
     twin = MODELS.build(config)
     own = f'domains.{domain}.'
     state = {
-        name.removeprefix(own): value for name, value in model.state_dict().items()
+        name.removeprefix(own): value
+        for name, value in model.state_dict().items()
         if not name.startswith('domains.') or name.startswith(own)
     }
     twin.load_state_dict(state)
@@ -91,15 +94,19 @@ def test_losses_and_gradients_are_those_of_cct_on_the_domain_alone(domain):
         assert torch.equal(gradient, twin.get_parameter(name.removeprefix(own)).grad)
 
 
-@pytest.mark.parametrize('optimizer', [
-    lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.1),
-    lambda p: torch.optim.AdamW(p, 0.01, weight_decay=0.1),
-])
+@pytest.mark.parametrize(
+    'optimizer',
+    [
+        lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.1),
+        lambda p: torch.optim.AdamW(p, 0.01, weight_decay=0.1),
+    ],
+)
 @pytest.mark.parametrize('kind', ['cct', 'adversarial', 'baseline'])
 def test_the_other_domain_does_not_move(optimizer, kind):
     # After an iteration of each, so that momentum would carry the other one on.
-    kwargs = dict(cct={}, adversarial=dict(discriminator=DISCRIMINATOR),
-                  baseline=dict(auxiliary_head=None))[kind]
+    kwargs = dict(
+        cct={}, adversarial=dict(discriminator=DISCRIMINATOR), baseline=dict(auxiliary_head=None)
+    )[kind]
     model = make_model(**kwargs)
     make = plain_batch if kind == 'baseline' else make_batch
     wrapper = OptimWrapper(optimizer(model.parameters()))
@@ -107,15 +114,17 @@ def test_the_other_domain_does_not_move(optimizer, kind):
         model.train_step(make(domain), wrapper)
     for domain in ('first', 'first', 'second'):
         before = {name: p.detach().clone() for name, p in model.named_parameters()}
-        states = {name: copy.deepcopy(wrapper.optimizer.state[p])
-                  for name, p in model.named_parameters()}
+        states = {
+            name: copy.deepcopy(wrapper.optimizer.state[p]) for name, p in model.named_parameters()
+        }
         model.train_step(make(domain, seed=7), wrapper)
         for name, parameter in model.named_parameters():
             other = name.startswith('domains.') and not name.startswith(f'domains.{domain}.')
             assert torch.equal(parameter, before[name]) == other, name
             for key, value in wrapper.optimizer.state[parameter].items():
-                assert not other or torch.equal(torch.as_tensor(value),
-                                                torch.as_tensor(states[name][key])), name
+                assert not other or torch.equal(
+                    torch.as_tensor(value), torch.as_tensor(states[name][key])
+                ), name
 
 
 def test_the_encoder_is_there_once():
@@ -143,7 +152,8 @@ def test_a_copy_encodes_with_its_own_encoder():
 def test_weights_are_initialised_in_every_domain():
     config = tiny.multi_domain_config()
     config['decode_head']['init_cfg'] = dict(
-        type='Constant', val=0.5, bias=0, layer='Conv2d', override=dict(name='conv_seg'))
+        type='Constant', val=0.5, bias=0, layer='Conv2d', override=dict(name='conv_seg')
+    )
     model = MODELS.build(config)
     model.init_weights()
     for domain in model.domains.values():
@@ -164,7 +174,8 @@ def test_the_adversarial_loss_sees_the_domain_and_both_branches():
         torch.testing.assert_close(named['adversarial.accuracy'], expected['accuracy'])
         total, _ = model.parse_losses(losses)
         torch.testing.assert_close(
-            total, named['decode.loss_ce'] + named['aux.loss'] + named['adversarial.loss'])
+            total, named['decode.loss_ce'] + named['aux.loss'] + named['adversarial.loss']
+        )
 
 
 def test_the_adversarial_gradient_reaches_the_encoder_reversed():
@@ -172,16 +183,18 @@ def test_the_adversarial_gradient_reaches_the_encoder_reversed():
     for scale in (0.0, 1.0, 2.0):
         model = make_model(discriminator=dict(DISCRIMINATOR, scale=scale))
         losses_of(model, make_batch('first'))['first.adversarial.loss'].backward()
-        gradients[scale] = model.neck.get_parameter(next(iter(dict(
-            model.neck.named_parameters())))).grad
+        gradients[scale] = model.neck.get_parameter(
+            next(iter(dict(model.neck.named_parameters())))
+        ).grad
         assert all(p.grad is None for p in model.domains.parameters())
         assert all(p.grad.abs().max() > 0 for p in model.discriminator.parameters())
     assert (gradients[0.0] == 0).all() and (gradients[1.0] != 0).any()
     torch.testing.assert_close(gradients[2.0], 2 * gradients[1.0])
 
 
-@pytest.mark.parametrize('mode', [
-    dict(mode='whole'), dict(mode='slide', crop_size=(24, 24), stride=(8, 8))])
+@pytest.mark.parametrize(
+    'mode', [dict(mode='whole'), dict(mode='slide', crop_size=(24, 24), stride=(8, 8))]
+)
 @pytest.mark.parametrize('domain', SIZES)
 def test_prediction_takes_the_domains_decoder_classes_and_normalisation(domain, mode):
     model = make_model(test_cfg=mode).eval()
@@ -202,12 +215,15 @@ def test_test_time_augmentation_takes_the_domains_decoder():
     image = torch.randint(0, 256, (3, 24, 40), dtype=torch.uint8)
     flipped = make_sample('second')
     flipped.set_metainfo(dict(flip=True, flip_direction='horizontal'))
-    views = dict(inputs=[[image], [image.flip(2)]],
-                 data_samples=[[make_sample('second')], [flipped]])
+    views = dict(
+        inputs=[[image], [image.flip(2)]], data_samples=[[make_sample('second')], [flipped]]
+    )
     (result,) = tta.test_step(views)
     assert result.pred_sem_seg.data.max() < 5
-    logits = [model.test_step(dict(inputs=[view], data_samples=[sample]))[0].seg_logits.data
-              for view, sample in ((image, make_sample('second')), (image.flip(2), flipped))]
+    logits = [
+        model.test_step(dict(inputs=[view], data_samples=[sample]))[0].seg_logits.data
+        for view, sample in ((image, make_sample('second')), (image.flip(2), flipped))
+    ]
     mean = sum(each.softmax(0) for each in logits) / 2
     assert torch.equal(result.pred_sem_seg.data.squeeze(0), mean.argmax(0))
     assert result.domain == 'second'
@@ -235,8 +251,7 @@ def test_the_baseline_trains_on_labelled_images():
     losses = losses_of(model, plain_batch('second'))
     assert losses.keys() == {'second.decode.loss_ce', 'second.decode.acc_seg'}
     expected = losses_of(full, make_batch('second'))
-    torch.testing.assert_close(losses['second.decode.loss_ce'],
-                               expected['second.decode.loss_ce'])
+    torch.testing.assert_close(losses['second.decode.loss_ce'], expected['second.decode.loss_ce'])
 
 
 def test_auxiliary_decoders_without_unlabelled_images_are_an_error():
@@ -246,8 +261,11 @@ def test_auxiliary_decoders_without_unlabelled_images_are_an_error():
 
 def test_an_unknown_setting_of_a_domain_is_an_error():
     domains = dict(first=dict(num_classes=3))
-    with pytest.raises(UserError, match=r'model.domains.first.num_classes: no setting of a domain; '
-                       r'expected data_preprocessor, decode_head'):
+    with pytest.raises(
+        UserError,
+        match=r'model.domains.first.num_classes: no setting of a domain; '
+        r'expected data_preprocessor, decode_head',
+    ):
         make_model(domains=domains)
 
 

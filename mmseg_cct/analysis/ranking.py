@@ -1,0 +1,287 @@
+"""Which images to label next: those on which the auxiliary decoders contradict the main one most.
+
+The auxiliary decoders are trained to agree with the main one under perturbations, so where they
+still do not, the prediction hangs on little. The score is a mean over pixels and decoders, in
+evaluation mode and under the same random draws for every image: it depends on the image alone, not
+on its place in the list. Two measures: `labels`, how often the predicted class is another one, and
+`distance`, that of L_u (Eq. 2). The distance shrinks where predictions are flat, which is where
+they are often wrong, so `labels` is the default.
+"""
+
+import csv
+import heapq
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from mmcv.transforms import Compose
+from mmengine.config import Config
+from mmseg.registry import DATASETS
+from torch import Tensor
+from tqdm import tqdm
+
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.apis.inference import load_model
+from mmseg_cct.datasets.splits import resolve_list
+from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint
+from mmseg_cct.errors import UserError
+from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.utils.files import write_whole
+from mmseg_cct.utils.image_files import find_images
+
+_THUMBNAIL = 320  # longer side, in pixels, of a picture on the contact sheet
+
+
+@dataclass(order=True)
+class RankedImage:
+    """An image and its disagreement.
+
+    Attributes:
+        score: Mean disagreement over decoders and pixels.
+        name: File, or place in the data set.
+        by_perturbation: The mean over the decoders of each perturbation.
+        pictures: Image (RGB), coloured prediction and disagreement map, for the contact sheet.
+    """
+
+    score: float
+    name: str
+    by_perturbation: dict[str, float] = field(compare=False)
+    pictures: tuple[np.ndarray, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass
+class Ranking:
+    """The outcome.
+
+    Attributes:
+        images: From the largest score to the smallest.
+        failed: A line for each image that could not be read.
+    """
+
+    images: list[RankedImage]
+    failed: list[str]
+
+
+def rank_images(
+    config_file: str,
+    checkpoint: str,
+    out: str,
+    *,
+    images: str | None = None,
+    options: dict[str, Any] | None = None,
+    device: str | None = None,
+    seed: int = 0,
+    top: int = 12,
+    measure: str = 'labels',
+) -> Ranking:
+    """Ranks images and writes `ranking.csv` and `contact_sheet.png`.
+
+    Args:
+        config_file: The config of the training.
+        checkpoint: A checkpoint of the training, with its auxiliary decoders.
+        out: Folder for the two files.
+        images: A folder that is searched with its subfolders; None takes the unlabelled set of the
+            config.
+        options: Settings of the config to override, by dotted key.
+        device: Where to compute; by default the first GPU where there is one.
+        seed: Of the perturbations.
+        top: Number of images on the contact sheet.
+        measure: 'labels' or 'distance'.
+
+    Returns:
+        The ranking. A `UserError` says where a file is missing or the model has no auxiliary
+        decoders.
+    """
+    config = load_config(config_file, options or {})
+    require_checkpoint(checkpoint)
+    todo = _files(images) if images is not None else _unlabeled_set(config, config_file)
+    model = load_model(config, checkpoint, device)
+    check_auxiliary_decoders(model, config_file, checkpoint)
+    pipeline = Compose([t for t in config.test_pipeline if t['type'] != 'LoadAnnotations'])
+
+    ranked: list[RankedImage] = []
+    best: list[RankedImage] = []  # a heap of the `top` ones, which alone keep their pictures
+    failed = []
+    for name, info in tqdm(todo, unit='image'):
+        try:
+            data = pipeline(info)
+        except Exception as error:  # decoders raise nearly anything on a corrupt file
+            failed.append(f'{name}: unreadable image ({" ".join(str(error).split())})')
+            continue
+        maps, labels = disagreement(model, data, seed, measure)
+        scored = RankedImage(float(maps.mean()), name, _by_perturbation(model, maps))
+        ranked.append(scored)
+        heapq.heappush(best, scored)
+        scored.pictures = _pictures(data['inputs'], labels, maps, model.dataset_meta['palette'])
+        if len(best) > top:
+            heapq.heappop(best).pictures = ()
+    ranked.sort(reverse=True)  # as the heap: of equal scores the same ones come first
+    write_whole(Path(out) / 'ranking.csv', _csv(ranked))
+    if ranked:
+        write_whole(Path(out) / 'contact_sheet.png', _contact_sheet(ranked[:top]))
+    return Ranking(ranked, failed)
+
+
+@torch.no_grad()
+def disagreement(
+    model: Any, data: dict[str, Any], seed: int = 0, measure: str = 'labels'
+) -> tuple[Tensor, Tensor]:
+    """Compares the auxiliary predictions on an image with the main one.
+
+    Args:
+        model: A `CCTSegmentor` in evaluation mode, with `dataset_meta`.
+        data: What a test pipeline gives: `inputs (3, H, W)` and `data_samples`.
+        seed: Of the perturbations.
+        measure: 'labels' or 'distance'.
+
+    Returns:
+        The disagreement of each auxiliary decoder at every pixel, `(K, H, W)`, and the main
+        prediction, class ids `(H, W)`; both on the CPU.
+    """
+    height, width = data['inputs'].shape[-2:]
+    batch = model.data_preprocessor(
+        dict(inputs=[data['inputs']], data_samples=[data['data_samples']])
+    )
+    for sample in batch['data_samples']:
+        sample.set_metainfo(dict(classes=tuple(model.dataset_meta['classes'])))
+    features = model.extract_feat(batch['inputs'])
+    seg_logits = model.decode_head.forward(features)
+    device = seg_logits.device
+    with torch.random.fork_rng([device] if device.type == 'cuda' else []):
+        torch.manual_seed(seed)
+        distances, flips = model.auxiliary_head.disagreement(
+            features, seg_logits, batch['data_samples']
+        )
+    maps = dict(labels=flips, distance=distances)[measure]
+    # the preprocessor pads right and below
+    return (maps[:, 0, :height, :width].cpu(), seg_logits[0].argmax(0)[:height, :width].cpu())
+
+
+def check_auxiliary_decoders(model: Any, config_file: str, checkpoint: str) -> None:
+    """Checks that a model has auxiliary decoders and the checkpoint their weights.
+
+    Args:
+        model: The model that the config describes.
+        config_file: The config, for the message.
+        checkpoint: The weights.
+
+    Raises:
+        UserError: They are missing or of another shape.
+    """
+    bank = getattr(model, 'auxiliary_head', None)
+    if not isinstance(bank, PerturbedDecoderBank):
+        raise UserError(
+            f'{config_file}: model.auxiliary_head is no PerturbedDecoderBank; expected '
+            'the config of a CCT training'
+        )
+    state = read_checkpoint(checkpoint)['state_dict']
+    found = {name.removeprefix('module.'): tuple(value.shape) for name, value in state.items()}
+    for name, value in bank.state_dict().items():
+        shape = found.get(f'auxiliary_head.{name}')
+        if shape is None:
+            raise UserError(
+                f'{checkpoint}: has no auxiliary decoders, as published checkpoints; '
+                'expected the checkpoint of the training'
+            )
+        if shape != value.shape:
+            raise UserError(
+                f'{checkpoint}: auxiliary_head.{name} is {shape}, expected '
+                f'{tuple(value.shape)} by {config_file}'
+            )
+
+
+def _files(folder: str) -> list[tuple[str, dict]]:
+    return [
+        (str(path), dict(img_path=str(path), seg_fields=[], reduce_zero_label=False))
+        for path in find_images(folder).values()
+    ]
+
+
+def _unlabeled_set(config: Config, config_file: str) -> list[tuple[str, dict]]:
+    """Name and data info of each image of the config's unlabelled set."""
+    settings = config.get('train_dataloader', {}).get('dataset', {}).get('unlabeled')
+    if settings is None:
+        raise UserError(
+            f'{config_file}: no train_dataloader.dataset.unlabeled; expected one, or --images DIR'
+        )
+    settings = {**settings, 'pipeline': []}
+    if settings.get('ann_file'):
+        settings['ann_file'] = resolve_list(settings['ann_file'])
+    try:
+        dataset = DATASETS.build(settings)
+        dataset.full_init()
+    except (AssertionError, OSError, ValueError) as error:
+        raise UserError(f'{config_file}: train_dataloader.dataset.unlabeled: {error}') from error
+    return list(_infos(dataset))
+
+
+def _infos(dataset: Any) -> Iterator[tuple[str, dict]]:
+    for index in range(len(dataset)):
+        info = dataset.get_data_info(index)
+        info.pop('seg_map_path', None)  # a mask is never read
+        yield info.get('img_path') or str(index), info
+
+
+def _by_perturbation(model: Any, maps: Tensor) -> dict[str, float]:
+    perturbations = {
+        name: item.num_decoders
+        for name, item in model.auxiliary_head.perturbations.items()
+        if item.num_decoders
+    }
+    parts = maps.mean((1, 2)).split(list(perturbations.values()))
+    return {name: float(part.mean()) for name, part in zip(perturbations, parts)}
+
+
+def _csv(ranked: list[RankedImage]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator='\n')
+    writer.writerow(['rank', 'file', 'score', *(ranked[0].by_perturbation if ranked else ())])
+    for rank, image in enumerate(ranked, 1):
+        values = (image.score, *image.by_perturbation.values())
+        writer.writerow([rank, image.name, *(f'{value:.6g}' for value in values)])
+    return text.getvalue().encode()
+
+
+def _pictures(inputs: Tensor, labels: Tensor, maps: Tensor, palette: list) -> tuple:
+    """Image, prediction and mean disagreement, at most `_THUMBNAIL` pixels long."""
+    image = inputs.permute(1, 2, 0).numpy()[..., ::-1].astype(np.uint8)  # MMSeg loads BGR
+    height, width = image.shape[:2]
+    scale = min(1.0, _THUMBNAIL / max(height, width))
+    size = max(1, round(width * scale)), max(1, round(height * scale))
+    colours = np.array(palette, dtype=np.uint8)[labels.numpy()]
+    return (
+        cv2.resize(image, size, interpolation=cv2.INTER_AREA),
+        cv2.resize(colours, size, interpolation=cv2.INTER_NEAREST),
+        cv2.resize(maps.mean(0).numpy(), size, interpolation=cv2.INTER_AREA),
+    )
+
+
+def _contact_sheet(ranked: list[RankedImage]) -> bytes:
+    """A row for each image: image, main prediction, disagreement; one scale for all maps."""
+    figure = Figure(figsize=(9, 2.4 * len(ranked) + 0.4), dpi=100, layout='constrained')
+    axes = figure.subplots(len(ranked), 3, squeeze=False)
+    highest = max(float(np.quantile(image.pictures[2], 0.99)) for image in ranked) or 1.0
+    for rank, (row, image) in enumerate(zip(axes, ranked), 1):
+        photo, colours, mean_map = image.pictures
+        row[0].imshow(photo)
+        row[1].imshow(colours)
+        shown = row[2].imshow(mean_map, cmap='magma', vmin=0, vmax=highest)
+        row[0].set_title(f'{rank}. {_tail(image.name)}', fontsize=8, loc='left')
+        row[1].set_title('main prediction', fontsize=8, loc='left')
+        row[2].set_title(f'disagreement, mean {image.score:.3g}', fontsize=8, loc='left')
+        for axis in row:
+            axis.set_axis_off()
+    figure.colorbar(shown, ax=axes[:, 2], shrink=min(1.0, 3 / len(ranked)), anchor=(0, 1))
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format='png')
+    return buffer.getvalue()
+
+
+def _tail(name: str, length: int = 40) -> str:
+    return name if len(name) <= length else f'…{name[-length + 1 :]}'

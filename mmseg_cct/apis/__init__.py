@@ -1,0 +1,1 @@
+"""What the tools call: training, testing, inference."""

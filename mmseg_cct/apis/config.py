@@ -1,0 +1,111 @@
+"""Loads a config, overrides settings in it and checks it."""
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.logging import print_log
+
+from mmseg_cct.errors import UserError
+
+# What a scheduler may call the iteration at which it ends.
+_SCHEDULER_ENDS = ('end', 'T_max', 'total_steps')
+
+
+def load_config(config_file: str, options: dict[str, Any]) -> Config:
+    """Reads a config and overrides settings in it.
+
+    Args:
+        config_file: The config.
+        options: Settings to override, by dotted key.
+
+    Returns:
+        The config.
+
+    Raises:
+        UserError: The file is missing or does not run, or an option does not fit it.
+    """
+    if not os.path.isfile(config_file):
+        raise UserError(f'{config_file}: no such config file')
+    try:
+        config = Config.fromfile(config_file)
+    except Exception as error:
+        # A config is Python, so it can fail in any way, and any way is the config's mistake.
+        # mmengine wraps a failed import in errors that list sys.path; the first says what fails.
+        cause: BaseException = error
+        while isinstance(cause, ImportError) and cause.__context__ is not None:
+            cause = cause.__context__
+        line = ' '.join(f'{type(cause).__name__}: {cause}'.split())
+        raise UserError(f'{config_file}: this config does not load: {line}') from error
+
+    old_max_iters = config.get('train_cfg', {}).get('max_iters')
+    for key in options:
+        if not _has(config, key):
+            message = f'--cfg-options {key}: a new key, the config has none of this name'
+            print_log(message, logger='current', level=logging.WARNING)
+    try:
+        config.merge_from_dict(options)
+    except Exception as error:
+        line = ' '.join(str(error).split())
+        raise UserError(f'--cfg-options: does not fit {config_file}: {line}') from error
+    if not any(key.split('.')[0] == 'param_scheduler' for key in options):
+        _end_schedulers_with_training(config, old_max_iters)
+    _check_domains(config)
+    return config
+
+
+def default_work_dir(config_file: str) -> str:
+    return os.path.join('work_dirs', Path(config_file).stem)
+
+
+def _check_domains(config: Config) -> None:
+    """Checks that model, data and sampler fit: the first validation may be hours away."""
+    known = (config.get('model') or {}).get('domains')
+    if known is None:
+        return
+    for split in ('train', 'val', 'test'):
+        key = f'{split}_dataloader'
+        loader = config.get(key) or {}
+        for name in loader.get('dataset', {}).get('domains', {}):
+            if name not in known:
+                raise UserError(
+                    f'{key}.dataset.domains.{name}: no such domain in the model; expected one of '
+                    f'{", ".join(known)}'
+                )
+        batch_size = loader.get('batch_size')
+        own_size = loader.get('sampler', {}).get('batch_size', batch_size)
+        if own_size != batch_size:
+            raise UserError(
+                f'{key}.sampler.batch_size={own_size}: expected {batch_size}, as in {key}'
+            )
+
+
+def _has(config: Any, key: str) -> bool:
+    for name in key.split('.'):
+        if isinstance(config, (list, tuple)) and name.isdigit() and int(name) < len(config):
+            config = config[int(name)]
+        elif hasattr(config, 'keys') and name in config:
+            config = config[name]
+        else:
+            return False
+    return True
+
+
+def _end_schedulers_with_training(config: Config, old_max_iters: int | None) -> None:
+    """Moves the end of every scheduler that ended with the training to its new end."""
+    new_max_iters = config.get('train_cfg', {}).get('max_iters')
+    schedulers = config.get('param_scheduler') or []
+    for scheduler in schedulers if isinstance(schedulers, list) else [schedulers]:
+        if scheduler.get('by_epoch', True) or old_max_iters is None:
+            continue
+        for key in _SCHEDULER_ENDS:
+            if scheduler.get(key) == old_max_iters:
+                scheduler[key] = new_max_iters
+
+
+def add_hook(config: Config, name: str, **hook: Any) -> None:
+    if config.get('default_hooks') is None:
+        config.default_hooks = {}
+    config.default_hooks.setdefault(name, hook)

@@ -1,0 +1,228 @@
+"""Predictions for a folder of images, written so that a stopped run can go on where it was."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.dataset import BaseDataset
+from mmengine.registry import init_default_scope
+from mmengine.runner.checkpoint import load_state_dict
+from mmseg.apis import inference_model, init_model
+from mmseg.registry import DATASETS
+from PIL import Image
+from tqdm import tqdm
+
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint, require_fit, weights
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils import image_files
+from mmseg_cct.utils.files import write_whole
+from mmseg_cct.utils.image_files import find_images
+from mmseg_cct.utils.palette import voc_colours
+
+# What the predictions in a folder were made with, so that two models never share one.
+RECORD = 'prediction.json'
+
+
+@dataclass
+class Summary:
+    """What became of the images.
+
+    Attributes:
+        written: Number of images predicted.
+        skipped: Number of images that an earlier run had finished.
+        failed: A line for each image that could not be read.
+    """
+
+    written: int = 0
+    skipped: int = 0
+    failed: list[str] = field(default_factory=list)
+
+
+def predict_images(
+    config_file: str,
+    checkpoint: str,
+    images: str,
+    out: str,
+    *,
+    options: dict[str, Any] | None = None,
+    device: str | None = None,
+    opacity: float = 0.5,
+    domain: str | None = None,
+) -> Summary:
+    """Segments images and writes `masks/NAME.png` and `overlays/NAME.png` for each.
+
+    A mask is a palette PNG of class ids, in the order of the classes that the checkpoint names.
+    Both files have the size of the image. An image whose files are there is skipped; one that
+    cannot be read is reported, and the rest goes on.
+
+    Args:
+        config_file: The config of the model.
+        checkpoint: The weights.
+        images: An image, or a folder that is searched with its subfolders.
+        out: Folder for the predictions.
+        options: Settings of the config to override, by dotted key.
+        device: Where to compute; by default the first GPU where there is one.
+        opacity: Weight of the class colours in an overlay, in [0, 1].
+        domain: Which domain the images are from, if the model has several.
+
+    Returns:
+        What became of the images. A `UserError` says where a file is missing, the checkpoint does
+        not fit the config, or the folder holds predictions of another model or domain.
+    """
+    todo = _find_images(images, out)
+    config = load_config(config_file, options or {})
+    require_checkpoint(checkpoint)
+    _check_domain(config, domain)
+    _record_origin(Path(out), config, checkpoint, domain)
+
+    summary = Summary()
+    masks, overlays = Path(out) / 'masks', Path(out) / 'overlays'
+    remaining = {}
+    for name, path in todo.items():
+        # The overlay is written last, so it stands for both.
+        if (overlays / f'{name}.png').exists():
+            summary.skipped += 1
+        else:
+            remaining[name] = path
+    if not remaining:
+        return summary
+
+    model = load_model(config, checkpoint, device, domain)
+    palette = np.array(model.dataset_meta['palette'], dtype=np.uint8)
+    progress = tqdm(remaining.items(), initial=summary.skipped, total=len(todo), unit='image')
+    for name, path in progress:
+        try:
+            image = image_files.read_image(path)
+        except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
+            summary.failed.append(f'{path}: unreadable image ({" ".join(str(error).split())})')
+            continue
+        labels = inference_model(model, image).pred_sem_seg.data[0].cpu().numpy().astype(np.uint8)
+        colours = palette[labels]
+        overlay = image[..., ::-1] * (1.0 - opacity) + colours * opacity
+        image_files.write_png(masks / f'{name}.png', Image.fromarray(labels), palette)
+        blended = Image.fromarray(overlay.round().astype(np.uint8))
+        image_files.write_png(overlays / f'{name}.png', blended)
+        summary.written += 1
+    return summary
+
+
+def load_model(
+    config: Config, checkpoint: str, device: str | None = None, domain: str | None = None
+) -> Any:
+    """Builds a segmentor for `mmseg.apis.inference_model`.
+
+    Args:
+        config: The config.
+        checkpoint: The weights; they may lack the auxiliary decoders.
+        device: Where to compute; by default the first GPU where there is one.
+        domain: Which domain it is for, if the model has several.
+
+    Returns:
+        The model in evaluation mode, with `dataset_meta` (classes and palette) and `cfg`.
+
+    Raises:
+        UserError: The checkpoint is no checkpoint, or lacks weights or has them in other shapes.
+    """
+    device = device or ('cuda:0' if torch.cuda.is_available() else 'cpu')
+    if domain is not None:
+        pipeline = config.test_dataloader.dataset.domains[domain].pipeline
+        config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
+    elif config.get('test_pipeline') is None:
+        config.test_pipeline = config.test_dataloader.dataset.pipeline
+    model = init_model(config, device=device)
+    loaded = read_checkpoint(checkpoint)
+    require_fit(model, loaded, checkpoint, training=False)
+    load_state_dict(model, weights(loaded))
+
+    meta = loaded.get('meta', {}).get('dataset_meta') or {}
+    if domain is not None:
+        meta = meta.get('domains', {}).get(domain, {})
+    meta = {**_config_meta(config, domain), **meta}
+    num_classes = (model if domain is None else model.domains[domain]).num_classes
+    if num_classes > 256:
+        raise UserError(f'{checkpoint}: {num_classes} classes; a palette PNG holds at most 256')
+    if len(meta.get('classes') or ()) != num_classes:
+        meta['classes'] = tuple(f'class {index}' for index in range(num_classes))
+    if len(meta.get('palette') or ()) != num_classes:
+        meta['palette'] = [list(colour) for colour in voc_colours(num_classes)]
+    model.dataset_meta = meta
+    return model
+
+
+def _find_images(images: str, out: str) -> dict[str, Path]:
+    path = Path(images)
+    if path.is_file():
+        return {path.stem: path}
+    if path.is_dir() and path.resolve() in (Path(out).resolve(), *Path(out).resolve().parents):
+        raise UserError(f'--out: {out} lies in the folder of images; expected another place')
+    return find_images(path)
+
+
+def _check_domain(config: Config, domain: str | None) -> None:
+    """Checks that a domain is named where the model has several, and that it has it."""
+    domains = config.model.get('domains')
+    if domains is None and domain is not None:
+        raise UserError(f'--domain {domain}: {config.filename} has no domains; expected none')
+    if domains is not None and domain not in domains:
+        raise UserError(
+            f'--domain {domain or "is missing"}: expected one of {", ".join(domains)}, as in '
+            f'model.domains of {config.filename}'
+        )
+
+
+def _record_origin(out: Path, config: Config, checkpoint: str, domain: str | None) -> None:
+    """Writes what the predictions are made with, or checks that it is what earlier ones were."""
+    origin: dict[str, Any] = {'config': config.filename, 'checkpoint': os.path.abspath(checkpoint)}
+    if domain is not None:
+        origin['domain'] = domain
+    if os.path.isfile(checkpoint):
+        stat = os.stat(checkpoint)
+        origin.update(bytes=stat.st_size, modified=stat.st_mtime)
+    record = out / RECORD
+    if record.exists():
+        earlier = json.loads(record.read_text(encoding='utf-8'))
+        if earlier != origin:
+            raise UserError(
+                f'--out: {out} holds predictions of {earlier.get("checkpoint")} as it was then; '
+                'expected the same config, checkpoint and domain, or another folder'
+            )
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    write_whole(record, (json.dumps(origin, indent=2) + '\n').encode())
+
+
+def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:
+    """Classes and palette of the first data set in a config that names some."""
+    init_default_scope(config.get('default_scope', 'mmseg'))
+    for dataset in _datasets(config, domain):
+        kind = dataset['type']
+        kind = DATASETS.get(kind) if isinstance(kind, str) else kind
+        if isinstance(kind, type) and issubclass(kind, BaseDataset):
+            meta = {**getattr(kind, 'METAINFO', {}), **(dataset.get('metainfo') or {})}
+            if classes := dataset.get('classes'):  # FolderDataset
+                meta.update(classes=tuple(classes), palette=dataset.get('palette'))
+            if meta.get('classes'):
+                return meta
+    return {}
+
+
+def _datasets(config: Config, domain: str | None) -> Iterator[dict[str, Any]]:
+    todo: list[Any] = [
+        config.get(f'{split}_dataloader', {}).get('dataset') for split in ('test', 'val', 'train')
+    ]
+    while todo:
+        dataset = todo.pop(0)
+        if isinstance(dataset, Sequence) and not isinstance(dataset, str):
+            todo[:0] = dataset
+        elif isinstance(dataset, dict) and 'type' in dataset:
+            yield dataset
+            # Inside wrappers: mmengine's, SemiSegDataset, and those of several domains.
+            todo[:0] = [dataset.get(key) for key in ('dataset', 'datasets', 'labeled')]
+            todo[:0] = [dataset.get('domains', {}).get(domain)]

@@ -1,0 +1,110 @@
+"""Prepares and runs a test."""
+
+import os
+from typing import Any
+
+from mmengine.config import Config
+
+from mmseg_cct.engine.checkpoints import read_checkpoint
+from mmseg_cct.errors import UserError
+
+from .config import add_hook, default_work_dir, load_config
+from .device import fit_to_device
+from .runner import run
+
+# MMSeg's metrics that write predictions.
+_PNG_WRITERS = ('IoUMetric', 'CityscapesMetric', 'MultiDomainIoUMetric')
+
+
+def prepare_test(
+    config_file: str,
+    checkpoint: str,
+    *,
+    work_dir: str | None = None,
+    out: str | None = None,
+    show: bool = False,
+    show_dir: str | None = None,
+    wait_time: float = 2.0,
+    tta: bool = False,
+    options: dict[str, Any] | None = None,
+    launcher: str = 'none',
+) -> Config:
+    """Makes the config of a test run.
+
+    Args:
+        config_file: The config.
+        checkpoint: The weights to test.
+        work_dir: Where to write. The runner dumps its config there, so it is never the training's
+            own directory: `test` below that is used instead, which is the default too.
+        out: Folder for the predictions as PNGs of class ids.
+        show: Whether to show each prediction in a window.
+        show_dir: Folder for painted predictions.
+        wait_time: Seconds that a window stays.
+        tta: Whether to average over the config's `tta_pipeline`.
+        options: Settings of the config to override, by dotted key.
+        launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
+
+    Returns:
+        The config for `test`.
+
+    Raises:
+        UserError: A file is missing, or the config lacks what an option needs.
+    """
+    config = load_config(config_file, options or {})
+    read_checkpoint(checkpoint)
+    config.load_from, config.resume = checkpoint, False
+    add_hook(config, 'preflight', type='PreflightHook', checkpoint=checkpoint)
+    trained_in = config.get('work_dir') or default_work_dir(config_file)
+    config.work_dir = work_dir or os.path.join(trained_in, 'test')
+    if os.path.isfile(os.path.join(config.work_dir, 'last_checkpoint')):
+        config.work_dir = os.path.join(config.work_dir, 'test')
+
+    needed = ['test_dataloader', 'test_evaluator', 'test_cfg']
+    needed += ['tta_model', 'tta_pipeline'] if tta else []
+    needed += ['visualizer'] if show or show_dir else []
+    for key in needed:
+        if config.get(key) is None:
+            raise UserError(f'{config_file}: no {key}; expected one for this test')
+    if tta:
+        _set_pipeline(config.test_dataloader.dataset, config.tta_pipeline)
+        config.tta_model.module = config.model
+        config.model = config.tta_model
+    if show or show_dir:
+        hook = config.setdefault('default_hooks', {}).setdefault('visualization', {})
+        hook.setdefault('type', 'SegVisualizationHook')
+        hook.update(draw=True, interval=1, show=show, wait_time=wait_time)
+        if show_dir:
+            config.visualizer.save_dir = show_dir
+    if out is not None:
+        evaluators = config.test_evaluator
+        evaluators = evaluators if isinstance(evaluators, (list, tuple)) else [evaluators]
+        writers = [evaluator for evaluator in evaluators if evaluator.type in _PNG_WRITERS]
+        if not writers:
+            expected = ' or '.join(_PNG_WRITERS)
+            raise UserError(f'{config_file}: --out needs a test_evaluator of type {expected}')
+        for evaluator in writers:
+            evaluator.update(output_dir=out, keep_results=True)
+    return fit_to_device(config, launcher)
+
+
+def test(config: Config) -> dict[str, float]:
+    """Tests.
+
+    Args:
+        config: From `prepare_test`.
+
+    Returns:
+        The metrics by name.
+    """
+    return run(config, 'test')
+
+
+def _set_pipeline(dataset: Any, pipeline: Any) -> None:
+    """Sets the pipeline of a set, or that of each domain by its name."""
+    if 'domains' not in dataset:
+        dataset.pipeline = pipeline
+        return
+    for name, part in dataset.domains.items():
+        if name not in pipeline:
+            raise UserError(f'tta_pipeline: none for the domain {name}; expected one by its name')
+        part.pipeline = pipeline[name]

@@ -1,0 +1,84 @@
+"""Prepares and runs a training."""
+
+import logging
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.logging import print_log
+
+from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint, require_training_state
+from mmseg_cct.errors import UserError
+
+from .config import add_hook, default_work_dir, load_config
+from .config_errors import require_optimizer
+from .device import enable_amp, fit_to_device
+from .pretrained import fetch_pretrained_weights
+from .runner import run
+
+
+def prepare_training(
+    config_file: str,
+    *,
+    work_dir: str | None = None,
+    resume: str | None = None,
+    amp: bool = False,
+    options: dict[str, Any] | None = None,
+    launcher: str = 'none',
+) -> Config:
+    """Makes the config of a training run, its weights fetched and its checkpoint found.
+
+    Args:
+        config_file: The config.
+        work_dir: Where to write; by default the config's own `work_dir` or `work_dirs/<config>`.
+        resume: `'auto'` for the latest checkpoint in the work directory, or a checkpoint file.
+        amp: Whether to train in mixed precision.
+        options: Settings of the config to override, by dotted key. Where they change
+            `train_cfg.max_iters`, schedulers that ended at the old value end at the new one.
+        launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
+
+    Returns:
+        The config for `train`.
+
+    Raises:
+        UserError: A file is missing, or the settings do not fit the device or each other.
+    """
+    options = options or {}
+    config = load_config(config_file, options)
+    config.work_dir = work_dir or config.get('work_dir') or default_work_dir(config_file)
+    for key in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
+        if config.get(key) is None:
+            raise UserError(f'{config_file}: no {key}; expected a config for training')
+    require_optimizer(config)
+    if amp:
+        enable_amp(config)
+    if resume is not None:
+        _resume(config, resume)
+    if config.get('load_from') and not config.get('resume'):
+        read_checkpoint(config.load_from)
+    fetch_pretrained_weights(config.model)
+    add_hook(config, 'preflight', type='PreflightHook')
+    return fit_to_device(config, launcher)
+
+
+def train(config: Config) -> None:
+    """Trains.
+
+    Args:
+        config: From `prepare_training`.
+    """
+    run(config, 'train')
+
+
+def _resume(config: Config, resume: str) -> None:
+    checkpoint = find_resumable(config.work_dir) if resume == 'auto' else resume
+    if checkpoint is None:
+        print_log(
+            f'--resume: no whole checkpoint in {config.work_dir}, training starts at iteration 0',
+            logger='current',
+            level=logging.WARNING,
+        )
+        return
+    require_training_state(read_checkpoint(checkpoint), checkpoint)
+    # mmengine resumes from `load_from` where both are set.
+    config.load_from, config.resume = checkpoint, True
+    add_hook(config, 'resume', type='ResumeHook', checkpoint=checkpoint)

@@ -1,0 +1,141 @@
+"""Pseudo labels of unlabelled images on their way through MMSeg's pipelines."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+from mmcv.transforms import BaseTransform
+from mmengine.structures import PixelData
+from mmseg.datasets.transforms import PackSegInputs
+from mmseg.registry import TRANSFORMS
+from PIL import Image
+from torch import from_numpy
+
+from mmseg_cct.errors import UserError
+
+# The key of a mask: MMSeg's, mmcv's and other transforms move what is there with the image.
+FIELD = 'gt_seg_map'
+
+
+@TRANSFORMS.register_module()
+class LoadPseudoLabels(BaseTransform):
+    """Loads the pseudo labels of an image, which then move with it through every augmentation.
+
+    Inside the pipeline they take the place of the mask that an unlabelled image does not have:
+    every transform resizes (to the nearest), crops, flips, rotates and pads them (with 255) as it
+    would a mask. `PackPseudoLabels` at the end makes them `pseudo_sem_seg` of the sample.
+
+    Args:
+        image_dir: Folder of the images.
+        label_dir: Folder with ``a/b.png`` for the image ``{image_dir}/a/b.jpg``: one channel of
+            label ids, 255 where a pixel has none. ``tools/make_pseudo_labels.py`` writes them.
+    """
+
+    def __init__(self, image_dir: str, label_dir: str) -> None:
+        self.image_dir = image_dir
+        self.label_dir = label_dir
+
+    def path_of(self, img_path: str) -> str:
+        """Names the file with the pseudo labels of an image.
+
+        Args:
+            img_path: The image.
+
+        Returns:
+            Where its pseudo labels are, or should be.
+
+        Raises:
+            UserError: If the image is not below `image_dir`.
+        """
+        name = os.path.relpath(img_path, self.image_dir)
+        if name.startswith(os.pardir):
+            raise UserError(
+                f'LoadPseudoLabels.image_dir: {self.image_dir} does not hold {img_path}; expected '
+                'the folder of the unlabelled images'
+            )
+        return str(Path(self.label_dir, name).with_suffix('.png'))
+
+    def transform(self, results: dict) -> dict:
+        """Adds the labels.
+
+        Args:
+            results: Holds `img_path`, and `ori_shape` where the image is loaded.
+
+        Returns:
+            The same with `gt_seg_map`, `(H, W)` uint8, named in `seg_fields`.
+
+        Raises:
+            UserError: If the file cannot be read, or is of another size than the image.
+        """
+        path = self.path_of(results['img_path'])
+        labels = read_pseudo_labels(path)
+        size = tuple(results.get('ori_shape', labels.shape)[:2])
+        if labels.shape != size:
+            raise UserError(
+                f'{path}: {labels.shape[1]}×{labels.shape[0]} pixels; expected {size[1]}×{size[0]},'
+                f' the size of {results["img_path"]} (LoadPseudoLabels comes before any resize)'
+            )
+        results[FIELD] = labels
+        results.setdefault('seg_fields', []).append(FIELD)
+        return results
+
+
+@TRANSFORMS.register_module()
+class PackPseudoLabels(PackSegInputs):
+    """`PackSegInputs`, and the pseudo labels as the sample's `pseudo_sem_seg`.
+
+    Takes the arguments of `PackSegInputs`.
+    """
+
+    def transform(self, results: dict) -> dict:
+        """Packs an image with its pseudo labels.
+
+        Args:
+            results: From the transforms before; `LoadPseudoLabels` is one of them.
+
+        Returns:
+            `inputs`, `(3, H, W)`, and `data_samples`, whose `pseudo_sem_seg` is `(1, H, W)` int64.
+
+        Raises:
+            UserError: If there are no pseudo labels.
+        """
+        if FIELD not in results:
+            raise UserError(
+                'unlabeled.pipeline: PackPseudoLabels without LoadPseudoLabels; expected both'
+            )
+        labels = from_numpy(results.pop(FIELD).astype(np.int64))
+        packed = super().transform(results)
+        packed['data_samples'].pseudo_sem_seg = PixelData(data=labels[None])
+        return packed
+
+
+def read_pseudo_labels(path: str) -> np.ndarray:
+    """Reads a PNG of label ids.
+
+    Args:
+        path: The file.
+
+    Returns:
+        `(H, W)` uint8.
+
+    Raises:
+        UserError: If it is missing, unreadable, or has not one channel of bytes.
+    """
+    try:
+        with Image.open(path) as image:
+            image.load()
+            labels = np.array(image)
+    except FileNotFoundError:
+        raise UserError(
+            f'{path}: no such file; expected the pseudo labels of an unlabelled image '
+            '(tools/make_pseudo_labels.py writes them)'
+        ) from None
+    except Exception as error:  # Pillow raises nearly anything on a corrupt file
+        short = ' '.join(str(error).split())
+        raise UserError(f'{path}: cannot be read ({short}); expected pseudo labels') from None
+    if labels.ndim != 2 or labels.dtype != np.uint8:
+        raise UserError(
+            f'{path}: an image of Pillow mode {image.mode}; expected one channel of label ids (a '
+            'grey or palette PNG)'
+        )
+    return labels

@@ -1,0 +1,37 @@
+"""Names the domain of a sample."""
+
+from collections.abc import Mapping
+
+from mmcv.transforms import BaseTransform
+from mmseg.registry import TRANSFORMS
+
+
+@TRANSFORMS.register_module()
+class SetDomain(BaseTransform):
+    """Names the domain of packed samples, which picks their preprocessing and decoder.
+
+    Comes after `PackSegInputs`. The sets below do it on their own; a pipeline needs it only where
+    images come from elsewhere, as in MMSeg's inference.
+
+    Args:
+        domain: Name of the domain.
+    """
+
+    def __init__(self, domain: str) -> None:
+        self.domain = domain
+
+    def transform(self, results: dict) -> dict:
+        """Writes `domain` into the meta information of every sample.
+
+        Args:
+            results: With `data_samples`: a sample, a list (of a `TestTimeAug`) or a dict of them.
+
+        Returns:
+            The same.
+        """
+        samples = results['data_samples']
+        if isinstance(samples, Mapping):
+            samples = list(samples.values())
+        for sample in samples if isinstance(samples, list) else [samples]:
+            sample.set_metainfo(dict(domain=self.domain))
+        return results

@@ -1,0 +1,236 @@
+"""Checkpoints that a kill cannot tear, found again after it, and read with a clear word if bad."""
+
+import io
+import logging
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from mmengine.fileio import LocalBackend, register_backend
+from mmengine.logging import print_log
+from mmengine.runner import find_latest_checkpoint
+from mmengine.runner.checkpoint import CheckpointLoader
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_whole
+
+# What a training needs to go on, apart from the weights.
+_TRAINING_STATE = ('meta', 'optimizer', 'message_hub')
+
+
+@register_backend('atomic_local')
+class AtomicLocalBackend(LocalBackend):
+    """mmengine's local files, each written as a whole or not at all.
+
+    A config names it in `backend_args=dict(backend='atomic_local')`.
+    """
+
+    def put(self, obj: bytes, filepath: str | Path) -> None:
+        """Writes to a file beside the path, waits for the disk, and renames it.
+
+        Args:
+            obj: The bytes.
+            filepath: Where to write; its folder is made where it is missing.
+        """
+        write_whole(filepath, obj)
+
+
+def require_checkpoint(checkpoint: str) -> None:
+    """Checks that a checkpoint is there; addresses are left to mmengine.
+
+    Args:
+        checkpoint: File or address.
+
+    Raises:
+        UserError: It is not.
+    """
+    if '://' not in checkpoint and not os.path.isfile(checkpoint):
+        raise UserError(f'{checkpoint}: no such checkpoint file')
+
+
+def read_checkpoint(checkpoint: str) -> dict[str, Any]:
+    """Reads a checkpoint onto the CPU.
+
+    Args:
+        checkpoint: File or address.
+
+    Returns:
+        Its content; the weights are under `state_dict` even if the file holds nothing else.
+
+    Raises:
+        UserError: There is none, it is damaged, or it holds no weights.
+    """
+    require_checkpoint(checkpoint)
+    try:
+        content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
+    except Exception as error:  # torch raises nearly anything on what is no checkpoint
+        line = ' '.join(f'{type(error).__name__}: {error}'.split())
+        line = line if len(line) <= 120 else f'{line[:120]} ...'
+        raise UserError(
+            f'{checkpoint}: cannot be read ({line}); expected a whole file that torch.save or a '
+            'training wrote'
+        ) from error
+    if not isinstance(content, Mapping) or not any(
+        isinstance(value, torch.Tensor) for value in weights(content).values()
+    ):
+        raise UserError(f'{checkpoint}: holds no weights; expected a checkpoint with state_dict')
+    return dict(content) if 'state_dict' in content else dict(state_dict=content)
+
+
+def weights(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The weights in a checkpoint.
+
+    Args:
+        content: What the file holds: weights by name, at the top or under `state_dict`.
+
+    Returns:
+        Weights by name, without the prefix `module.` of parallel wrappers.
+    """
+    state = content.get('state_dict', content)
+    state = state if isinstance(state, Mapping) else {}
+    return {str(name).removeprefix('module.'): value for name, value in state.items()}
+
+
+def is_training_only(name: str) -> bool:
+    """Whether a part of the model runs in training alone; published checkpoints have none of them.
+
+    Args:
+        name: Of a weight or of a part, dotted.
+
+    Returns:
+        True for auxiliary decoders, those of single domains too, and for the discriminator.
+    """
+    return any(part in ('auxiliary_head', 'discriminator') for part in name.split('.'))
+
+
+def require_fit(
+    model: torch.nn.Module, content: Mapping[str, Any], checkpoint: str, training: bool
+) -> None:
+    """Checks that a checkpoint has every weight of a model, in its shape.
+
+    mmengine only logs what does not fit and leaves those weights random.
+
+    Args:
+        model: The model.
+        content: What the checkpoint holds.
+        checkpoint: Its name, for the message.
+        training: Whether what inference does without is needed too.
+
+    Raises:
+        UserError: It does not.
+    """
+    found = {name: getattr(value, 'shape', ()) for name, value in weights(content).items()}
+    expected = {name: value.shape for name, value in model.state_dict().items()}
+    wrong = [
+        f'{name} is {tuple(found[name]) if name in found else "missing"}, expected {tuple(shape)}'
+        for name, shape in expected.items()
+        if found.get(name) != shape
+        and (training or not is_training_only(name))
+        # A counter that checkpoints of other programs lack.
+        and not (name not in found and name.endswith('num_batches_tracked'))
+    ]
+    if wrong:
+        meta = (content.get('meta') or {}).get('dataset_meta') or {}
+        hint = f' (trained on {len(meta["classes"])} classes)' if meta.get('classes') else ''
+        raise UserError(
+            f'{checkpoint}: does not fit the config in {len(wrong)} of {len(expected)} entries, '
+            f'the first: {wrong[0]}{hint}'
+        )
+
+
+def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
+    """Checks that a training can go on from a checkpoint.
+
+    Args:
+        content: What it holds.
+        checkpoint: Its name, for the message.
+
+    Raises:
+        UserError: It holds weights alone.
+    """
+    missing = [key for key in _TRAINING_STATE if key not in content]
+    if missing:
+        raise UserError(
+            f'--resume: {checkpoint} has no {", ".join(missing)}; expected a checkpoint that a '
+            'training wrote to go on from (to start from weights alone: --cfg-options '
+            f'load_from={checkpoint})'
+        )
+
+
+def find_resumable(work_dir: str) -> str | None:
+    """Finds the newest whole checkpoint of a training.
+
+    Args:
+        work_dir: The training's work directory.
+
+    Returns:
+        The file that `last_checkpoint` names or, where that one is damaged or missing, the newest
+        before it, each named in a warning; `None` where there is no whole one.
+    """
+    for checkpoint in _newest_first(work_dir):
+        damage = _damage(checkpoint)
+        if damage is None:
+            return checkpoint
+        print_log(
+            f'{checkpoint}: {damage}; trying the checkpoint before it',
+            logger='current',
+            level=logging.WARNING,
+        )
+    return None
+
+
+def _newest_first(work_dir: str) -> Iterator[str]:
+    last = find_latest_checkpoint(work_dir)
+    # The work directory may have been moved, or been given by another relative path.
+    if last and not os.path.exists(last):
+        moved = os.path.join(work_dir, os.path.basename(last))
+        last = moved if os.path.exists(moved) else last
+    # An earlier training may have left files with higher numbers, so the named one bounds them.
+    below = _number(last) if last else None
+    if last:
+        yield last
+    numbered = sorted(
+        (number, str(path))
+        for path in Path(work_dir).glob('*.pth')
+        if (number := _number(path)) is not None and (below is None or number < below)
+    )
+    yield from (path for _, path in reversed(numbered))
+
+
+def _number(checkpoint: str | Path) -> int | None:
+    match = re.fullmatch(r'(?:iter|epoch)_(\d+)\.pth', os.path.basename(checkpoint))
+    return int(match[1]) if match else None
+
+
+def _damage(checkpoint: str) -> str | None:
+    """What is wrong with a checkpoint file, found without unpacking it."""
+    if '://' in checkpoint:
+        return None
+    if not os.path.isfile(checkpoint):
+        return 'no such file'
+    try:
+        with zipfile.ZipFile(checkpoint) as archive:  # the index is at the end of the file
+            torn = archive.testzip()
+    except zipfile.BadZipFile as error:
+        size = os.path.getsize(checkpoint)
+        return f'not a whole checkpoint, {size} bytes ({error})'
+    return None if torn is None else f'its entry {torn} is damaged'
+
+
+def checkpoint_bytes(checkpoint: dict[str, Any]) -> bytes:
+    """Serialises a checkpoint; the bytes depend on its contents alone.
+
+    Args:
+        checkpoint: What to save.
+
+    Returns:
+        What a file of it holds.
+    """
+    # `torch.save` puts the name of a file into it, not that of a buffer
+    buffer = io.BytesIO()
+    torch.save(checkpoint, buffer)
+    return buffer.getvalue()

@@ -1,0 +1,21 @@
+from .compile_hook import CompileHook
+from .durable_checkpoint_hook import DurableCheckpointHook
+from .iteration_seed_hook import IterationSeedHook
+from .mean_teacher_hook import MeanTeacherHook
+from .non_finite_loss_hook import NonFiniteLossHook
+from .preflight_hook import PreflightHook
+from .ramp_up_hook import RampUpHook
+from .resume_hook import ResumeHook
+from .unlabeled_visualization_hook import UnlabeledVisualizationHook
+
+__all__ = [
+    'CompileHook',
+    'DurableCheckpointHook',
+    'IterationSeedHook',
+    'MeanTeacherHook',
+    'NonFiniteLossHook',
+    'PreflightHook',
+    'RampUpHook',
+    'ResumeHook',
+    'UnlabeledVisualizationHook',
+]

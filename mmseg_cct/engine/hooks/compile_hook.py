@@ -1,0 +1,48 @@
+"""torch.compile for parts of a model."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.registry import HOOKS
+from mmengine.runner import Runner
+from torch import nn
+
+from mmseg_cct.errors import UserError
+
+
+@HOOKS.register_module()
+class CompileHook(Hook):
+    """Compiles modules of the model in place, so that the names in a checkpoint stay.
+
+    mmengine's own option `compile` takes the whole training step, which breaks the graph at every
+    file name and loss dict of a batch. The decoder bank compiles its chunks by itself.
+
+    Args:
+        modules: Names of the modules.
+        **options: Arguments of `torch.compile`, such as `mode` or `dynamic`.
+    """
+
+    def __init__(self, modules: Sequence[str] = ('backbone', 'neck'), **options: Any) -> None:
+        self.modules = modules
+        self.options = options
+
+    def before_train(self, runner: Runner) -> None:
+        """Compiles; the code is generated in the first iteration.
+
+        Args:
+            runner: The runner.
+
+        Raises:
+            UserError: The model has no such module.
+        """
+        model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+        for name in self.modules:
+            module = getattr(model, name, None)
+            if not isinstance(module, nn.Module):
+                raise UserError(
+                    f'CompileHook.modules: the model has no module {name!r}; expected names such '
+                    f'as {", ".join(child for child, _ in model.named_children())}'
+                )
+            module.compile(**self.options)

@@ -1,0 +1,94 @@
+"""mmengine's checkpoints, so written that there is a whole one at every moment."""
+
+from typing import Any
+
+from mmengine.hooks import CheckpointHook
+from mmengine.registry import HOOKS
+from mmengine.runner import Runner
+
+
+@HOOKS.register_module()
+class DurableCheckpointHook(CheckpointHook):
+    """A `CheckpointHook` that a kill at any moment leaves with a checkpoint to go on from.
+
+    mmengine removes the oldest checkpoint, and the best one, before it writes the new one, and
+    writes into the file itself: a kill there costs the checkpoint. Here a file is written as a
+    whole (`AtomicLocalBackend`) and others are removed afterwards.
+
+    Args:
+        *args: Arguments of `CheckpointHook`.
+        **kwargs: Arguments of `CheckpointHook`; `backend_args` names where to write, by default
+            local files, written atomically.
+    """
+
+    file_backend: Any
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if kwargs.get('out_dir') is None and kwargs.get('file_client_args') is None:
+            kwargs['backend_args'] = kwargs.get('backend_args') or dict(backend='atomic_local')
+        super().__init__(*args, **kwargs)
+
+    def before_train(self, runner: Runner) -> None:
+        """Prepares the folder, and puts off removals from it.
+
+        Args:
+            runner: The runner.
+        """
+        super().before_train(runner)
+        self.file_backend = _RemovesLater(self.file_backend)
+
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
+    ) -> None:
+        """Saves where it is due, then removes what is not kept.
+
+        Args:
+            runner: The runner.
+            batch_idx: Index of the batch.
+            data_batch: The batch.
+            outputs: What the iteration logged.
+        """
+        super().after_train_iter(runner, batch_idx, data_batch, outputs)
+        self.file_backend.remove_now()
+
+    def after_train_epoch(self, runner: Runner) -> None:
+        """Saves where it is due, then removes what is not kept.
+
+        Args:
+            runner: The runner.
+        """
+        super().after_train_epoch(runner)
+        self.file_backend.remove_now()
+
+    def after_val_epoch(self, runner: Runner, metrics: dict[str, float]) -> None:
+        """Saves the best checkpoint, then removes the best before it.
+
+        Args:
+            runner: The runner.
+            metrics: The metrics by name.
+        """
+        super().after_val_epoch(runner, metrics)
+        if isinstance(self.file_backend, _RemovesLater):  # not so in a validation on its own
+            self.file_backend.remove_now()
+
+
+class _RemovesLater:
+    """A file backend that notes what to remove until it is told to."""
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+        self._noted: list[tuple[Any, str]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def remove(self, path: str) -> None:
+        self._noted.append((self._backend.remove, path))
+
+    def rmtree(self, path: str) -> None:
+        self._noted.append((self._backend.rmtree, path))
+
+    def remove_now(self) -> None:
+        while self._noted:
+            remove, path = self._noted.pop(0)
+            remove(path)

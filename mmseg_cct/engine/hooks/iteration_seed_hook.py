@@ -1,0 +1,38 @@
+"""Random draws that depend on seed, iteration and rank alone."""
+
+import random
+
+import numpy as np
+import torch
+from mmengine.dist import get_rank
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+from mmengine.runner import Runner
+
+
+@HOOKS.register_module()
+class IterationSeedHook(Hook):
+    """Seeds the random generators of the process before every training iteration.
+
+    A run that is resumed then draws the same perturbations and dropout masks as one that was never
+    interrupted. The seed is the runner's (`randomness.seed`, or the one it has drawn); every rank
+    draws its own. Data augmentation is seeded apart, by `SemiSegDataset`.
+    """
+
+    priority = 'VERY_HIGH'
+
+    def before_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: dict | None = None
+    ) -> None:
+        """Seeds `random`, NumPy and torch.
+
+        Args:
+            runner: The runner.
+            batch_idx: Not used: the seed follows `runner.iter`.
+            data_batch: Not used.
+        """
+        sequence = np.random.SeedSequence([runner.seed, runner.iter, get_rank()])
+        seed = int(sequence.generate_state(1)[0])
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)

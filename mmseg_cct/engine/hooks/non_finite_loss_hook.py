@@ -1,0 +1,209 @@
+"""Stops a training at its first loss that is not a number, before it costs the weights."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.distributed
+from mmengine.dist import all_gather_object, barrier, get_rank, is_distributed
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.optim import OptimWrapperDict
+from mmengine.registry import HOOKS
+from mmengine.runner import Runner
+from torch import Tensor
+
+from mmseg_cct.errors import UserError
+
+
+@HOOKS.register_module()
+class NonFiniteLossHook(Hook):
+    """Stops the training where a loss is NaN or infinite, with what is needed to look into it.
+
+    The message names the iteration, the terms and the image files. Two kinds of file stay in the
+    work directory: `nonfinite_iter_T.pth`, a checkpoint from before the step of iteration T, from
+    which `--resume` runs just this iteration again; and `nonfinite_iter_T_batch_rankR.pth`, the
+    batch (key `batch`) and the loss terms, for each rank R that had such a loss.
+
+    The losses are looked at as they leave the model, so the scaling of float16 gradients, which
+    overflows now and then by design, is no alarm. The verdict is copied to the host while backward
+    runs and is waited for just before the optimizer steps: by then the forward pass is long over,
+    so no GPU stands still. All ranks learn of it through one reduction of a few numbers, and stop
+    together.
+    """
+
+    priority = 'ABOVE_NORMAL'
+
+    def __init__(self) -> None:
+        self._runner: Runner | None = None
+        self._batch: Any = None
+        self._pending: _Verdict | None = None
+        self._handles: list[Any] = []
+
+    def before_train(self, runner: Runner) -> None:
+        """Starts to watch the model's losses and the optimizer's steps.
+
+        Args:
+            runner: The runner.
+        """
+        self._runner = runner
+        model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+        wrapper = runner.optim_wrapper
+        wrappers = wrapper.values() if isinstance(wrapper, OptimWrapperDict) else [wrapper]
+        self._handles = [model.register_forward_hook(self._watch)]
+        self._handles += [w.optimizer.register_step_pre_hook(self._before_step) for w in wrappers]
+
+    def after_train(self, runner: Runner) -> None:
+        """Stops watching.
+
+        Args:
+            runner: Not used.
+        """
+        for handle in self._handles:
+            handle.remove()
+
+    def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
+        """Keeps the batch within reach.
+
+        Args:
+            runner: Not used.
+            batch_idx: Not used.
+            data_batch: The batch.
+        """
+        self._batch = data_batch
+
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
+    ) -> None:
+        """Looks at iterations without a step: of gradient accumulation, or left out by a scaler.
+
+        Args:
+            runner: Not used.
+            batch_idx: Not used.
+            data_batch: Not used.
+            outputs: Not used.
+        """
+        self._judge()
+        self._batch = None
+
+    def _watch(self, model: Any, args: Any, losses: Any) -> None:
+        """Notes what the model returned, if it is losses."""
+        if torch.is_grad_enabled() and isinstance(losses, Mapping):
+            terms = {str(name): _mean(value) for name, value in losses.items()}
+            if any('loss' in name for name in terms):
+                self._pending = _Verdict(terms)
+
+    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self._judge()
+
+    def _judge(self) -> None:
+        """Ends the run if the last losses were not finite.
+
+        Raises:
+            UserError: They were not.
+        """
+        verdict, self._pending = self._pending, None
+        if verdict is None or verdict.is_finite():
+            return
+        assert self._runner is not None
+        runner, iteration = self._runner, self._runner.iter
+        stem = os.path.join(runner.work_dir, f'nonfinite_iter_{iteration}')
+        found = None
+        if verdict.bad_here():
+            found = f'{verdict.describe()} on {_files(self._batch)}'
+            content = dict(iteration=iteration, terms=verdict.values(), batch=self._batch)
+            torch.save(content, f'{stem}_batch_rank{get_rank()}.pth')
+        all_found = all_gather_object(found)
+        # The weights are those of all ranks, and of before the step.
+        _save_state(runner, f'{stem}.pth')
+        barrier()  # or the launcher would end rank 0 while it writes
+        ranks = [rank for rank, line in enumerate(all_found) if line is not None]
+        where = f' (rank {", ".join(map(str, ranks))})' if is_distributed() else ''
+        raise UserError(
+            f'iteration {iteration}{where}: {"; ".join(filter(None, all_found))}; expected finite '
+            f'losses. {stem}.pth holds the training before this step, --resume it to see it again; '
+            f'{stem}_batch_rank{ranks[0]}.pth the batch. Often a lower optim_wrapper.optimizer.lr '
+            'or optim_wrapper.clip_grad=dict(max_norm=...) helps'
+        )
+
+
+class _Verdict:
+    """Whether the losses of an iteration are finite, on its way to the host."""
+
+    def __init__(self, terms: dict[str, Tensor]) -> None:
+        self.terms = terms
+        # The sum as well: finite terms may overflow in it.
+        total = sum(value for name, value in terms.items() if 'loss' in name)
+        assert isinstance(total, Tensor)
+        flags = torch.stack([self._bad(total), self._bad(total)])
+        if is_distributed():
+            torch.distributed.all_reduce(flags[1:], op=torch.distributed.ReduceOp.MAX)
+        self._event = None
+        if flags.is_cuda:
+            flags = flags.to('cpu', non_blocking=True)
+            self._event = torch.cuda.Event()
+            self._event.record()
+        self._flags = flags
+
+    @staticmethod
+    def _bad(value: Tensor) -> Tensor:
+        return (~value.isfinite()).float()
+
+    def is_finite(self) -> bool:
+        """Whether they are on all ranks."""
+        if self._event is not None:
+            self._event.synchronize()
+        return not self._flags[1].item()
+
+    def bad_here(self) -> bool:
+        """Whether they are not on this rank."""
+        return bool(self._flags[0].item())
+
+    def values(self) -> dict[str, float]:
+        """The terms as numbers."""
+        return {name: value.item() for name, value in self.terms.items()}
+
+    def describe(self) -> str:
+        """The terms that are not finite."""
+        bad = [
+            f'{name} is {value.item()}'
+            for name, value in self.terms.items()
+            if not value.isfinite()
+        ]
+        return ', '.join(bad) or f'the sum of {", ".join(self.terms)} is infinite'
+
+
+def _mean(value: Tensor | Sequence[Tensor]) -> Tensor:
+    """A term as mmengine's `parse_losses` counts it."""
+    if isinstance(value, Tensor):
+        return value.detach().float().mean()
+    return sum(_mean(part) for part in value)  # type: ignore[return-value]
+
+
+def _save_state(runner: Runner, path: str) -> None:
+    folder, name = os.path.split(path)
+    runner.save_checkpoint(
+        folder,
+        name,
+        by_epoch=False,
+        meta=dict(epoch=runner.epoch, iter=runner.iter),
+        backend_args=dict(backend='atomic_local'),
+    )
+
+
+def _files(batch: Any) -> str:
+    paths = list(_paths(batch['data_samples'] if isinstance(batch, Mapping) else batch))
+    return ', '.join(paths) if paths else 'images that have no file'
+
+
+def _paths(samples: Any) -> Iterator[str]:
+    if hasattr(samples, 'metainfo'):
+        if path := samples.metainfo.get('img_path'):
+            yield str(path)
+    elif isinstance(samples, Mapping):
+        for part in samples.values():
+            yield from _paths(part)
+    elif isinstance(samples, Sequence) and not isinstance(samples, str):
+        for part in samples:
+            yield from _paths(part)

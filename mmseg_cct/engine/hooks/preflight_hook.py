@@ -1,0 +1,110 @@
+"""Looks at what a run needs only later, before it starts."""
+
+import logging
+from typing import Any
+
+from mmengine.dist import is_main_process
+from mmengine.hooks import Hook
+from mmengine.logging import print_log
+from mmengine.model import BaseTTAModel, is_model_wrapper
+from mmengine.registry import HOOKS
+from mmengine.runner import Runner
+from mmseg.registry import DATASETS
+
+from mmseg_cct.datasets.checks import check_evaluation_data, look_at_evaluation_data
+from mmseg_cct.datasets.semi_supervised import explain_failed_build
+from mmseg_cct.engine.checkpoints import require_fit
+from mmseg_cct.errors import UserError
+
+
+@HOOKS.register_module()
+class PreflightHook(Hook):
+    """Checks the evaluation data, the number of classes and the checkpoint that is tested.
+
+    A mask that is missing in the validation set would otherwise end the run at its first
+    validation, and a checkpoint of another number of classes would be tested with random weights.
+    `tools/train.py` and `tools/test.py` add it.
+
+    Args:
+        checkpoint: The checkpoint that is tested.
+    """
+
+    # After mmengine's own hooks have filled in what the run knows.
+    priority = 'HIGH'
+
+    def __init__(self, checkpoint: str | None = None) -> None:
+        self.checkpoint = checkpoint
+
+    def before_train(self, runner: Runner) -> None:
+        """Checks the validation set and, with a warning only, the test set.
+
+        Args:
+            runner: The runner.
+        """
+        model, trained = _model(runner), runner.train_dataloader.dataset
+        _require_classes(model, trained, 'train_dataloader.dataset')
+        if runner.val_loop is not None:
+            validated = runner.val_dataloader.dataset
+            _require_classes(model, validated, 'val_dataloader.dataset')
+            check_evaluation_data(validated, 'val_dataloader.dataset')
+        if is_main_process():
+            _warn_of_test_set(runner.cfg)
+
+    def before_test(self, runner: Runner) -> None:
+        """Checks the test set.
+
+        Args:
+            runner: The runner.
+        """
+        dataset = runner.test_dataloader.dataset
+        _require_classes(_model(runner), dataset, 'test_dataloader.dataset')
+        check_evaluation_data(dataset, 'test_dataloader.dataset')
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
+        """Checks the checkpoint that is tested.
+
+        Args:
+            runner: The runner.
+            checkpoint: What was read.
+        """
+        if self.checkpoint is not None:
+            # Published checkpoints lack the auxiliary decoders, which testing never runs.
+            require_fit(_model(runner), checkpoint, self.checkpoint, training=False)
+
+
+def _model(runner: Runner) -> Any:
+    model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+    return model.module if isinstance(model, BaseTTAModel) else model
+
+
+def _require_classes(model: Any, dataset: Any, key: str) -> None:
+    num_classes = getattr(getattr(model, 'decode_head', None), 'num_classes', None)
+    names = (getattr(dataset, 'metainfo', None) or {}).get('classes')
+    # A binary head may have one output for both of its classes.
+    if num_classes is None or not names or num_classes in (1, len(names)):
+        return
+    shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
+    raise UserError(
+        f'model.decode_head.num_classes={num_classes}: expected {len(names)}, the classes of {key} '
+        f'({shown})'
+    )
+
+
+def _warn_of_test_set(config: Any) -> None:
+    """Says what tools/test.py will stop at; a training does without a test set."""
+    test = (config.get('test_dataloader') or {}).get('dataset')
+    if not isinstance(test, dict) or test == config.get('val_dataloader', {}).get('dataset'):
+        return
+    try:
+        try:
+            dataset = DATASETS.build(test)
+        except (AssertionError, OSError, ValueError) as error:
+            explain_failed_build(test, 'test_dataloader.dataset')
+            raise UserError(f'test_dataloader.dataset: {error}') from error
+        look_at_evaluation_data(dataset, 'test_dataloader.dataset')
+    except UserError as error:
+        print_log(
+            f'the training goes on, but tools/test.py will stop: {error}',
+            logger='current',
+            level=logging.WARNING,
+        )

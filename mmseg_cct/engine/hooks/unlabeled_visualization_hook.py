@@ -1,0 +1,224 @@
+"""Pictures of what main and auxiliary decoders see in a few unlabelled images during training."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import cv2
+import matplotlib
+import numpy as np
+import torch
+import torch.nn.functional as F
+from mmengine.dataset import pseudo_collate
+from mmengine.dist import is_main_process
+from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
+from mmengine.registry import HOOKS
+from mmengine.runner import Runner
+from torch import nn
+
+from mmseg_cct.datasets.samplers import PairDraw
+from mmseg_cct.datasets.semi_supervised import SemiSegDataset
+from mmseg_cct.errors import UserError
+from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.utils.seed import seeded_random_state
+
+TILE_WIDTH, TILES_PER_ROW, CAPTION_HEIGHT = 240, 5, 18
+
+
+@HOOKS.register_module()
+class UnlabeledVisualizationHook(Hook):
+    """Draws main and auxiliary predictions and their disagreement on fixed unlabelled images.
+
+    A picture shows the image, the main prediction, the share of auxiliary decoders that disagree
+    with it at each pixel (black none, light yellow all), and the prediction of the first decoder of
+    every perturbation. Images, their augmentation and the perturbations are drawn once for all
+    pictures, so only the weights change. The pictures go to the runner's visualizer: as files below
+    `vis_data`, and to TensorBoard where it is set up.
+
+    The training does not notice: the networks run in evaluation mode without gradients, and random
+    states and modes are put back. Only rank 0 draws.
+
+    Args:
+        interval: Iterations between two pictures; the last iteration is drawn too.
+        num_images: Number of images, evenly spaced over the unlabelled set.
+        seed: Seed of the augmentation and the perturbations.
+
+    Raises:
+        UserError: If a number is below 1.
+    """
+
+    priority = 'LOW'
+
+    def __init__(self, interval: int = 500, num_images: int = 2, seed: int = 0) -> None:
+        for name, value in dict(interval=interval, num_images=num_images).items():
+            if value < 1:
+                raise UserError(f'UnlabeledVisualizationHook.{name}={value}: expected 1 or more')
+        self.interval = interval
+        self.num_images = num_images
+        self.seed = seed
+        self.items: list[dict] = []
+        self.palette: Any = None
+
+    def before_train(self, runner: Runner) -> None:
+        """Loads the images.
+
+        Args:
+            runner: The runner.
+
+        Raises:
+            UserError: If the model has no auxiliary decoders or the data no unlabelled images.
+        """
+        if not isinstance(getattr(_model(runner), 'auxiliary_head', None), PerturbedDecoderBank):
+            raise UserError(
+                'UnlabeledVisualizationHook: the model has no auxiliary decoders; '
+                'expected an auxiliary_head of type PerturbedDecoderBank'
+            )
+        dataset = runner.train_dataloader.dataset
+        if not isinstance(dataset, SemiSegDataset) or dataset.unlabeled is None:
+            raise UserError(
+                'UnlabeledVisualizationHook: train_dataloader.dataset has no '
+                'unlabelled images; expected a SemiSegDataset with both'
+            )
+        if not is_main_process():
+            return
+        self.palette = dataset.metainfo['palette']
+        count = len(dataset.unlabeled)
+        chosen = np.linspace(0, count - 1, min(self.num_images, count)).round().astype(int)
+        for index in chosen.tolist():
+            pair = dataset[PairDraw(0, index, labeled_seed=0, unlabeled_seed=self.seed)]
+            self.items.append({key: branches['unlabeled'] for key, branches in pair.items()})
+
+    def after_train_iter(
+        self,
+        runner: Runner,
+        batch_idx: int,
+        data_batch: dict | None = None,
+        outputs: dict | None = None,
+    ) -> None:
+        """Draws the pictures at the interval.
+
+        Args:
+            runner: The runner.
+            batch_idx: Not used: the interval follows `runner.iter`.
+            data_batch: Not used.
+            outputs: Not used.
+        """
+        due = self.every_n_train_iters(runner, self.interval) or self.is_last_train_iter(runner)
+        if not due or not is_main_process():
+            return
+        model = _model(runner)
+        with undisturbed(model, self.seed):
+            for index, item in enumerate(self.items):
+                picture = draw_predictions(*predict(model, item), self.palette)
+                runner.visualizer.add_image(f'unlabeled_{index}', picture, runner.iter + 1)
+
+
+@contextmanager
+def undisturbed(model: nn.Module, seed: int) -> Iterator[None]:
+    """Runs the body in evaluation mode, without gradients and under a seed, and undoes it all.
+
+    Args:
+        model: The model, all on one device.
+        seed: Seed of the body's random draws.
+
+    Yields:
+        Nothing.
+    """
+    device = next(model.parameters()).device
+    on_accelerator = device.type != 'cpu'  # whose generator `seeded_random_state` leaves alone
+    forked = torch.random.fork_rng([device] if on_accelerator else [], device_type=device.type)
+    # module by module: `train()` would also thaw what a model froze after it was called
+    modes = {module: module.training for module in model.modules()}
+    with seeded_random_state(seed), forked, torch.no_grad():
+        if on_accelerator:
+            getattr(torch, device.type).manual_seed(seed)
+        model.eval()
+        try:
+            yield
+        finally:
+            for module, mode in modes.items():
+                module.training = mode
+
+
+def predict(model: Any, item: dict) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Lets the main and all auxiliary decoders segment one image.
+
+    Args:
+        model: A `CCTSegmentor`.
+        item: What the unlabelled pipeline gives.
+
+    Returns:
+        The image `(H, W, 3)` in RGB, the main decoder's class ids `(H, W)`, and by perturbation
+        its decoders' `(k, H, W)`.
+    """
+    data = model.data_preprocessor(pseudo_collate([item]), training=False)
+    features = model.extract_feat(data['inputs'])
+    seg_logits = model.decode_head.forward(features)
+    bank = model.auxiliary_head
+    auxiliary = bank(features, seg_logits, data['data_samples']).argmax(2)[:, 0]
+    main = F.interpolate(seg_logits, auxiliary.shape[-2:], mode='bilinear').argmax(1)[0]
+
+    image = item['inputs'].numpy().transpose(1, 2, 0)[..., ::-1]
+    height, width = image.shape[:2]  # the padding is right and below
+    by_decoder = auxiliary[:, :height, :width].cpu().numpy()
+    sizes = {name: p.num_decoders for name, p in bank.perturbations.items() if p.num_decoders}
+    parts = np.split(by_decoder, np.cumsum(list(sizes.values()))[:-1])
+    return image, main[:height, :width].cpu().numpy(), dict(zip(sizes, parts))
+
+
+def draw_predictions(
+    image: np.ndarray,
+    main: np.ndarray,
+    auxiliary: Mapping[str, np.ndarray],
+    palette: Sequence[Sequence[int]],
+) -> np.ndarray:
+    """Puts image, predictions and disagreement side by side.
+
+    Args:
+        image: `(H, W, 3)` uint8, RGB.
+        main: `(H, W)` class ids.
+        auxiliary: By perturbation, `(k, H, W)` class ids.
+        palette: Colours of the classes, RGB in [0, 255].
+
+    Returns:
+        The picture, `(·, ·, 3)` uint8, RGB.
+    """
+    colours = np.array(palette, np.uint8)
+    differs = np.concatenate([ids != main for ids in auxiliary.values()])
+    shares = {name: (ids != main).mean() for name, ids in auxiliary.items()}
+    heat = matplotlib.colormaps['inferno'](differs.mean(0))[..., :3]
+    tiles = [
+        ('image', image),
+        ('main', colours[main]),
+        (f'disagreement {differs.mean():.0%}', (255 * heat).round().astype(np.uint8)),
+        *((f'{name} {shares[name]:.0%}', colours[ids[0]]) for name, ids in auxiliary.items()),
+    ]
+    drawn = [_tile(caption, pixels) for caption, pixels in tiles]
+    blank = np.zeros_like(drawn[0])
+    drawn += [blank] * (-len(drawn) % TILES_PER_ROW)
+    rows = [
+        np.concatenate(drawn[i : i + TILES_PER_ROW], 1) for i in range(0, len(drawn), TILES_PER_ROW)
+    ]
+    return np.concatenate(rows, 0)
+
+
+def _tile(caption: str, pixels: np.ndarray) -> np.ndarray:
+    """The pixels at the width of a tile, below a caption."""
+    height = round(pixels.shape[0] * TILE_WIDTH / pixels.shape[1])
+    resized = cv2.resize(pixels, (TILE_WIDTH, height), interpolation=cv2.INTER_NEAREST)
+    tile = cv2.copyMakeBorder(resized, CAPTION_HEIGHT, 2, 1, 1, cv2.BORDER_CONSTANT)
+    return cv2.putText(
+        tile,
+        caption,
+        (3, CAPTION_HEIGHT - 5),
+        cv2.FONT_HERSHEY_SIMPLEX,
+        0.42,
+        (255, 255, 255),
+        1,
+        cv2.LINE_AA,
+    )
+
+
+def _model(runner: Runner) -> Any:
+    return runner.model.module if is_model_wrapper(runner.model) else runner.model

@@ -1,0 +1,45 @@
+"""Ramp curves: pure functions of the iteration `t` and the ramp's length `T`, in iterations.
+
+Every curve maps `(t, T)` to [0, 1]. All but `log` are exactly 1 at and after `T`; `log` ends at
+1 - e⁻⁵, as in the paper's equation for η (supplement, "Ramp-up functions").
+"""
+
+import math
+from collections.abc import Callable
+
+Schedule = Callable[[float, float], float]
+
+
+def _phase(t: float, length: float) -> float:
+    """Share of the ramp that has passed, in [0, 1]; a ramp of length 0 is over at once."""
+    return 1.0 if length <= 0 else min(max(t / length, 0.0), 1.0)
+
+
+def gaussian(t: float, length: float) -> float:
+    """exp(-5 (1 - t/T)²), the curve of Temporal Ensembling."""
+    return math.exp(-5 * (1 - _phase(t, length)) ** 2)
+
+
+def exp(t: float, length: float) -> float:
+    """exp(5 (t/T - 1)), the paper's curve for ω_u and ω_w."""
+    return math.exp(5 * (_phase(t, length) - 1))
+
+
+def linear(t: float, length: float) -> float:
+    """t/T."""
+    return _phase(t, length)
+
+
+def cosine(t: float, length: float) -> float:
+    """½ (1 - cos πt/T)."""
+    return 0.5 * (1 - math.cos(math.pi * _phase(t, length)))
+
+
+def log(t: float, length: float) -> float:
+    """1 - exp(-5 t/T), the paper's curve for η."""
+    return 1 - math.exp(-5 * _phase(t, length))
+
+
+SCHEDULES: dict[str, Schedule] = dict(
+    gaussian=gaussian, exp=exp, linear=linear, cosine=cosine, log=log
+)

@@ -1,0 +1,236 @@
+"""The main path as an ONNX or TorchScript file."""
+
+import copy
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from mmengine.utils import digit_version
+from mmseg.structures import SegDataSample
+from torch import Tensor, nn
+
+from mmseg_cct.errors import UserError
+
+INPUT, OUTPUT = 'images', 'seg_logits'
+# Largest difference from PyTorch, as a share of the largest logit, that rounding explains.
+TOLERANCE = 1e-3
+
+
+class InferenceGraph(nn.Module):
+    """Images as they are decoded in, logits out: the network with its normalisation.
+
+    Shapes: `N` images, `C` classes, `H×W` the size that the graph is made for.
+
+    Args:
+        model: A segmentor; a copy of it is kept.
+        size: H, W.
+
+    Raises:
+        UserError: The size is no multiple of the stride of the network.
+    """
+
+    def __init__(self, model: nn.Module, size: tuple[int, int]) -> None:
+        super().__init__()
+        self.size = size
+        self.model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
+        preprocessor = self.model.data_preprocessor
+        divisor = (preprocessor.test_cfg or {}).get('size_divisor') or 1
+        divisor = max(divisor, getattr(self.model.decode_head, 'stride', 1))
+        if any(side < divisor or side % divisor for side in size):
+            raise UserError(
+                f'--size {size[0]} {size[1]}: expected multiples of {divisor}, the '
+                'stride of the network'
+            )
+        weight, bias = _normalisation(preprocessor, size)
+        self.register_buffer('weight', weight)
+        self.register_buffer('bias', bias)
+        self._fix_pooling()
+        self.eval()  # the exporter puts all parts back into the mode that the whole is in
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Segments.
+
+        Args:
+            images: `(N, 3, H, W)` RGB in [0, 255], float32.
+
+        Returns:
+            seg_logits `(N, C, H, W)`.
+        """
+        meta = dict(img_shape=self.size, ori_shape=self.size, pad_shape=self.size)
+        logits = self.model.encode_decode(F.conv2d(images, self.weight, self.bias), [meta])
+        if logits.shape[-2:] != self.size:
+            logits = F.interpolate(logits, self.size, mode='bilinear', align_corners=False)
+        return logits
+
+    @torch.no_grad()
+    def _fix_pooling(self) -> None:
+        """Puts a product with constants in place of adaptive pooling, which ONNX does not have."""
+        sizes: dict[str, tuple[int, int]] = {}
+        pools = {  # with one bin it is a mean, which ONNX has
+            name: module
+            for name, module in self.model.named_modules()
+            if isinstance(module, nn.AdaptiveAvgPool2d) and module.output_size not in (1, (1, 1))
+        }
+        hooks = [
+            module.register_forward_hook(
+                lambda _, inputs, __, name=name: sizes.update({name: inputs[0].shape[-2:]})
+            )
+            for name, module in pools.items()
+        ]
+        self(torch.zeros(1, 3, *self.size))
+        for hook in hooks:
+            hook.remove()
+        for name in sizes:
+            parent, _, child = name.rpartition('.')
+            setattr(
+                self.model.get_submodule(parent),
+                child,
+                FixedAveragePool(sizes[name], pools[name].output_size),
+            )
+
+
+class FixedAveragePool(nn.Module):
+    """`nn.AdaptiveAvgPool2d` for inputs of one size, as a matrix product along each axis.
+
+    Args:
+        input_size: h, w.
+        output_size: One number of bins for both axes, or two.
+    """
+
+    def __init__(self, input_size: tuple[int, int], output_size: int | tuple[int, int]) -> None:
+        super().__init__()
+        bins = output_size if isinstance(output_size, tuple) else (output_size, output_size)
+        self.register_buffer('rows', _bin_averages(input_size[0], bins[0]))
+        self.register_buffer('columns', _bin_averages(input_size[1], bins[1]).T.contiguous())
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Averages `(N, D, h, w)` over the bins."""
+        return self.rows @ features @ self.columns
+
+
+@dataclass
+class Export:
+    """An exported file and what a run of it gave.
+
+    Attributes:
+        file: The file.
+        difference: Largest difference of its logits from PyTorch's, as a share of the largest
+            logit; None where onnxruntime is not installed.
+    """
+
+    file: Path
+    difference: float | None
+
+
+def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Export:
+    """Writes an ONNX file: input `images`, output `seg_logits`, any number of images.
+
+    Args:
+        model: A segmentor.
+        size: H, W of the images.
+        file: Where.
+
+    Returns:
+        The file, compared with the model on two random images.
+
+    Raises:
+        UserError: The package onnx is missing.
+    """
+    graph, example = InferenceGraph(model, size), _random_images(1, size)
+    options: dict[str, Any] = {}
+    if digit_version(torch.__version__) >= digit_version('2.5'):
+        options['dynamo'] = False  # the other exporter needs one more package, onnxscript
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with _quiet():
+            torch.onnx.export(
+                graph,
+                (example,),
+                str(file),
+                input_names=[INPUT],
+                output_names=[OUTPUT],
+                dynamic_axes={INPUT: {0: 'batch'}, OUTPUT: {0: 'batch'}},
+                opset_version=17,
+                **options,
+            )
+    except ImportError as error:
+        raise UserError(f'--onnx: {error}; expected pip install onnx') from error
+    try:
+        import onnxruntime
+    except ImportError:
+        return Export(Path(file), None)
+    session = onnxruntime.InferenceSession(str(file), providers=['CPUExecutionProvider'])
+    images = _random_images(2, size)
+    actual = torch.from_numpy(session.run([OUTPUT], {INPUT: images.numpy()})[0])
+    return Export(Path(file), _difference(graph, images, actual))
+
+
+def export_torchscript(model: nn.Module, size: tuple[int, int], file: str | Path) -> Export:
+    """Writes a TorchScript file for any number of images; arguments as in `export_onnx`.
+
+    Args:
+        model: A segmentor.
+        size: H, W of the images.
+        file: Where.
+
+    Returns:
+        The file, compared with the model on two random images.
+    """
+    graph = InferenceGraph(model, size)
+    with _quiet(), torch.no_grad():
+        traced = torch.jit.trace(graph, _random_images(1, size), check_trace=False)
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        torch.jit.save(traced, str(file))
+        loaded = torch.jit.load(str(file))
+        images = _random_images(2, size)
+        return Export(Path(file), _difference(graph, images, loaded(images)))
+
+
+@torch.no_grad()
+def _normalisation(preprocessor: nn.Module, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """A preprocessor as a 1×1 convolution of RGB images: `(3, 3, 1, 1)` and `(3,)`.
+
+    It maps the pixels of a decoded image, BGR in OpenMMLab, one by one and affinely, so its values
+    on a black, a blue, a green and a red image say all about it.
+    """
+    probes = torch.zeros(4, 3, *size, dtype=torch.uint8)
+    probes[[1, 2, 3], [0, 1, 2]] = 255
+    samples = [SegDataSample(metainfo=dict(img_shape=size, ori_shape=size)) for _ in probes]
+    pixels = preprocessor(dict(inputs=list(probes), data_samples=samples))['inputs'][:, :, 0, 0]
+    from_bgr = (pixels[1:] - pixels[0]).T / 255
+    return from_bgr.flip(1)[..., None, None].contiguous(), pixels[0].clone()
+
+
+def _bin_averages(length: int, bins: int) -> Tensor:
+    """`(bins, length)`: row i averages over [⌊i·length/bins⌋, ⌈(i+1)·length/bins⌉)."""
+    weights = torch.zeros(bins, length)
+    for index in range(bins):
+        start, end = index * length // bins, -(-(index + 1) * length // bins)
+        weights[index, start:end] = 1 / (end - start)
+    return weights
+
+
+@torch.no_grad()
+def _difference(graph: nn.Module, images: Tensor, actual: Tensor) -> float:
+    expected = graph(images)
+    if actual.shape != expected.shape:
+        return float('inf')
+    return float((actual - expected).abs().max() / expected.abs().max().clamp(min=1e-12))
+
+
+def _random_images(count: int, size: tuple[int, int]) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(0, 256, (count, 3, *size), generator=generator).float()
+
+
+class _quiet(warnings.catch_warnings):
+    """Without the tracers' warnings: that sizes become constants is what is wanted here."""
+
+    def __enter__(self) -> Any:
+        log = super().__enter__()
+        for category in (torch.jit.TracerWarning, DeprecationWarning, FutureWarning, UserWarning):
+            warnings.simplefilter('ignore', category)
+        return log

@@ -1,0 +1,6 @@
+"""Normalisation, padding and stacking of batches by branch and by domain."""
+
+from .branch_preprocessor import BranchPreprocessor
+from .multi_domain_preprocessor import MultiDomainPreprocessor, domain_of
+
+__all__ = ['BranchPreprocessor', 'MultiDomainPreprocessor', 'domain_of']

@@ -1,0 +1,79 @@
+"""Normalisation, padding and stacking of batches with a labelled and an unlabelled branch."""
+
+from typing import Any
+
+from mmengine.structures import PixelData
+from mmseg.models import SegDataPreProcessor
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from torch import Tensor
+from torch.nn.functional import pad
+
+from mmseg_cct.errors import UserError
+
+
+@MODELS.register_module()
+class BranchPreprocessor(SegDataPreProcessor):
+    """MMSeg's preprocessor, applied to each branch of a semi-supervised batch.
+
+    A plain batch passes through unchanged, so validation, testing, inference and the supervised
+    baseline use the same object. Pseudo labels are padded as masks are. Takes the arguments of
+    `SegDataPreProcessor`.
+    """
+
+    def forward(self, data: dict, training: bool = False) -> dict[str, Any]:
+        """Prepares a batch for the model.
+
+        Args:
+            data: `inputs` and `data_samples`; each a list, or a dict of lists by branch name.
+            training: Whether to pad to the training size and run the batch augmentations.
+
+        Returns:
+            `inputs`, one tensor `(N, 3, H, W)` or one by branch, and `data_samples` likewise. A
+            `UserError` says where images of a branch have several sizes.
+        """
+        if not isinstance(data['inputs'], dict):
+            return super().forward(data, training)
+        if training:
+            self._require_stackable(data['inputs'])
+        branches = {
+            name: super(BranchPreprocessor, self).forward(
+                dict(inputs=inputs, data_samples=data['data_samples'][name]), training
+            )
+            for name, inputs in data['inputs'].items()
+        }
+        for branch in branches.values():
+            for sample in branch['data_samples']:
+                pad_pseudo_labels(sample, branch['inputs'].shape[-2:], self.seg_pad_val)
+        return {
+            key: {name: branch[key] for name, branch in branches.items()}
+            for key in ('inputs', 'data_samples')
+        }
+
+    def _require_stackable(self, branches: dict[str, list[Tensor]]) -> None:
+        """Names images that no padding brings to one size."""
+        for name, images in branches.items():
+            least = self.size or (0, 0)
+            sizes = {(max(i.shape[-2], least[0]), max(i.shape[-1], least[1])) for i in images}
+            if self.size_divisor is None and len(sizes) > 1:
+                shown = ' and '.join(f'{h}×{w}' for h, w in sorted(sizes)[:3])
+                raise UserError(
+                    f'train_dataloader.dataset.{name}.pipeline: {name} images of {shown} in one '
+                    'batch; expected one size, as RandomCrop gives, or a '
+                    'model.data_preprocessor.size of at least the largest'
+                )
+
+
+def pad_pseudo_labels(sample: SegDataSample, size: tuple[int, int], value: int = 255) -> None:
+    """Pads the pseudo labels of a sample right and below, as its image was in the batch.
+
+    Args:
+        sample: The sample; without pseudo labels it stays as it is.
+        size: Height and width of the batch.
+        value: What the new pixels get.
+    """
+    if 'pseudo_sem_seg' not in sample:
+        return
+    labels = sample.pseudo_sem_seg.data
+    right, below = size[1] - labels.shape[-1], size[0] - labels.shape[-2]
+    sample.pseudo_sem_seg = PixelData(data=pad(labels, (0, right, 0, below), value=value))

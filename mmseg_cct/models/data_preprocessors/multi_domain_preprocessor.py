@@ -1,0 +1,75 @@
+"""The domain of a batch, and its preprocessing."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from mmengine.model import BaseDataPreprocessor, ModuleDict
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.errors import UserError
+
+
+def domain_of(
+    data_samples: Iterable[SegDataSample] | Mapping[str, Iterable[SegDataSample]] | None,
+    known: Collection[str],
+) -> str:
+    """Reads which domain the images of a batch are from.
+
+    Args:
+        data_samples: The samples, or the samples by branch; each names its domain as `domain` in
+            its meta information.
+        known: The domains that there are.
+
+    Returns:
+        The name.
+
+    Raises:
+        UserError: If no domain is named, several are, or an unknown one is.
+    """
+    branches: Iterable[Iterable[SegDataSample]]
+    branches = data_samples.values() if isinstance(data_samples, Mapping) else [data_samples or ()]
+    found = {sample.metainfo.get('domain') for branch in branches for sample in branch}
+    expected = ', '.join(known)
+    if not found or None in found:
+        raise UserError(
+            'a sample names no domain; expected a MultiDomainDataset for training, a '
+            'DomainConcatDataset for validation and test, SetDomain at the end of a '
+            f'pipeline elsewhere (one of {expected})'
+        )
+    if len(found) > 1:
+        raise UserError(
+            f'a batch mixes the domains {" and ".join(sorted(found))}; expected one: '
+            'the same batch_size in train_dataloader and its sampler, and batch_size=1 '
+            'in val_dataloader and test_dataloader'
+        )
+    domain = found.pop()
+    if domain not in known:
+        raise UserError(f'model.domains: no domain {domain!r}; expected one of {expected}')
+    return domain
+
+
+@MODELS.register_module()
+class MultiDomainPreprocessor(BaseDataPreprocessor):
+    """A preprocessor for each domain: its own normalisation and its own size.
+
+    Args:
+        domains: Config of the preprocessor by name of the domain.
+    """
+
+    def __init__(self, domains: Mapping[str, dict]) -> None:
+        super().__init__()
+        self.domains = ModuleDict({name: MODELS.build(cfg) for name, cfg in domains.items()})
+
+    def forward(self, data: dict, training: bool = False) -> dict[str, Any]:
+        """Prepares a batch as its domain wants it.
+
+        Args:
+            data: `inputs` and `data_samples` of images of one domain.
+            training: Whether to pad to the training size.
+
+        Returns:
+            What the domain's preprocessor makes of it.
+        """
+        domain = domain_of(data.get('data_samples'), self.domains)
+        return self.domains[domain](data, training)

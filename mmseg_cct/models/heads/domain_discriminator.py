@@ -1,0 +1,119 @@
+"""Adversarial alignment of the encoder's features between domains, supplement E of the paper."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from mmengine.model import BaseModule
+from mmseg.registry import MODELS
+from torch import Tensor, nn
+
+from mmseg_cct.errors import UserError
+
+
+class _GradientReversal(torch.autograd.Function):
+    """Identity forward, -λ times the gradient backward."""
+
+    @staticmethod
+    def forward(ctx, features: Tensor, scale: float) -> Tensor:
+        ctx.scale = scale
+        return features.view_as(features)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
+        return gradient * -ctx.scale, None
+
+
+def reverse_gradient(features: Tensor, scale: float) -> Tensor:
+    """Passes features on and reverses what comes back (Ganin & Lempitsky, 2015).
+
+    Args:
+        features: Any tensor.
+        scale: λ.
+
+    Returns:
+        The same values; their gradient reaches `features` times -λ.
+    """
+    return _GradientReversal.apply(features, scale)
+
+
+@MODELS.register_module()
+class DomainDiscriminator(BaseModule):
+    """Tells by each position of z which domain an image is from.
+
+    3×3 convolutions with LeakyReLU, then a 1×1 convolution, all at the resolution of z. Its loss is
+    L_adv, the cross-entropy with the true domain, mean over images and positions. It learns to
+    lower it; behind the gradient reversal layer the encoder learns, λ times as fast, to raise it.
+
+    Args:
+        in_channels: D, the channels of z.
+        num_domains: Number of domains; `MultiDomainCCTSegmentor` fills it in.
+        channels: Output channels of the 3×3 convolutions.
+        scale: λ_adv of Eq. 8, applied in the reversal layer, so to the encoder alone.
+        negative_slope: Of the LeakyReLU; 0.2 as in Hung et al. (2018), whose network it follows.
+        in_index: Which of the neck's outputs is z.
+        init_cfg: Initialisation of the weights; by default PyTorch's.
+
+    Raises:
+        UserError: If λ is negative.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_domains: int = 2,
+        channels: Sequence[int] = (64, 128, 256, 512),
+        scale: float = 2e-2,
+        negative_slope: float = 0.2,
+        in_index: int = -1,
+        init_cfg: dict | list | None = None,
+    ) -> None:
+        super().__init__(init_cfg)
+        if scale < 0:
+            raise UserError(
+                f'model.discriminator.scale={scale}: expected 0 or more, for the '
+                'reversal layer brings the sign'
+            )
+        self.scale = scale
+        self.in_index = in_index
+        layers: list[nn.Module] = []
+        for before, after in zip((in_channels, *channels), channels):
+            layers += [
+                nn.Conv2d(before, after, kernel_size=3, padding=1),
+                nn.LeakyReLU(negative_slope, inplace=True),
+            ]
+        self.layers = nn.Sequential(*layers, nn.Conv2d(channels[-1], num_domains, kernel_size=1))
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Scores the domains.
+
+        Args:
+            z: `(N, D, h, w)`.
+
+        Returns:
+            Logits `(N, num_domains, h, w)`.
+        """
+        return self.layers(z)
+
+    def loss(self, features: Sequence[Sequence[Tensor]], domain: int) -> dict[str, Tensor]:
+        """Computes L_adv, Eq. 7, on images of one domain.
+
+        Args:
+            features: The neck's outputs for each branch of the batch; z is `(N, D, h, w)`.
+            domain: The number of their domain.
+
+        Returns:
+            `loss` = L_adv and, for the log, `accuracy`: the share of positions told right, in
+            [0, 100]. Both are means over the positions of all images.
+        """
+        scores = torch.cat(
+            [
+                self(reverse_gradient(outputs[self.in_index], self.scale))
+                .movedim(1, -1)
+                .flatten(0, 2)
+                for outputs in features
+            ]
+        )  # a row for each position
+        labels = scores.new_full((len(scores),), domain, dtype=torch.long)
+        accuracy = 100 * (scores.argmax(1) == labels).float().mean()
+        return dict(loss=F.cross_entropy(scores.float(), labels), accuracy=accuracy)

@@ -1,0 +1,389 @@
+"""The K perturbed auxiliary decoders as one module, and the losses on their predictions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from mmengine.logging import print_log
+from mmengine.model import BaseModule
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from torch import Tensor, nn
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.chunking import Chunking
+from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode
+from mmseg_cct.models.layers.subpixel import (
+    from_subpixel_layout,
+    icnr_,
+    num_levels,
+    to_subpixel_layout,
+)
+from mmseg_cct.models.losses import PixelTargets, PixelTerm, agreement_term
+from mmseg_cct.models.losses.chunked_loss import chunked_loss
+from mmseg_cct.models.perturbations import PerturbationContext, build_perturbations
+from mmseg_cct.utils.suggest import nearest
+
+
+@MODELS.register_module()
+class PerturbedDecoderBank(BaseModule):
+    """K auxiliary decoders, each on its own perturbed version of z.
+
+    Shapes: `N` unlabelled images, `D` channels of z, `h×w` its size, `C` classes, `K` decoders, `s`
+    the stride, `S` the feature positions that the losses look at.
+
+    Args:
+        in_channels: D.
+        num_classes: C.
+        perturbations: By name, the config of each `Perturbation`. Their order does not matter:
+            decoders are in the paper's order of perturbations, then by name.
+        loss_consistency: Config of L_u.
+        stride: s, a power of two.
+        context_classes: Names or ids of the classes that are context, not objects.
+        loss_weak: Config of L_w, or None.
+        loss_pairwise: Config of L_pw, or None.
+        position_fraction: Share of the feature positions that the losses look at, drawn anew in
+            each iteration. Below 1 the losses are unbiased estimates, cheaper in time and memory.
+        memory_budget: Bytes of the largest temporary; None picks by device.
+        compile: 'auto' compiles the decoders where a compiler is found, True always, False never.
+        final_activation: Whether the decoders end in a ReLU, as in the public code.
+        kernel_init: What the sub-pixel convolutions start from, as in `PixelShuffleHead`.
+        log_terms: Whether L_u of each perturbation, the agreement with the main prediction and the
+            share of pixels that count are logged too.
+        in_index: Which of the neck's outputs is z.
+        init_cfg: Initialisation of the weights; by default as in the main decoder.
+
+    Raises:
+        UserError: If a perturbation is unknown, none is left, or a value is out of range.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_classes: int,
+        perturbations: dict[str, dict],
+        loss_consistency: dict,
+        stride: int = 8,
+        context_classes: Sequence[str | int] = ('background',),
+        loss_weak: dict | None = None,
+        loss_pairwise: dict | None = None,
+        position_fraction: float = 1.0,
+        memory_budget: int | None = None,
+        compile: bool | str = 'auto',
+        final_activation: bool = False,
+        kernel_init: str = 'kaiming',
+        log_terms: bool = True,
+        in_index: int = -1,
+        init_cfg: dict | list | None = None,
+    ) -> None:
+        super().__init__(init_cfg)
+        if not 0 < position_fraction <= 1:
+            raise UserError(
+                f'model.auxiliary_head.position_fraction={position_fraction}: expected '
+                'a value in (0, 1]'
+            )
+        self.stride = stride
+        self.num_classes = num_classes
+        self.context_classes = tuple(context_classes)
+        self.position_fraction = position_fraction
+        self.final_activation = final_activation
+        self.log_terms = log_terms
+        self.in_index = in_index
+        self.chunking = Chunking(memory_budget, compile)
+
+        self.perturbations = build_perturbations(perturbations)
+        self.num_decoders = sum(p.num_decoders for p in self.perturbations.values())
+        if not self.num_decoders:
+            raise UserError(
+                'model.auxiliary_head.perturbations: no decoder is left; expected '
+                'num_decoders >= 1 in at least one of them'
+            )
+
+        self.loss_consistency = MODELS.build(loss_consistency)
+        self.loss_weak = MODELS.build(loss_weak) if loss_weak else None
+        self.loss_pairwise = MODELS.build(loss_pairwise) if loss_pairwise else None
+
+        self.proj = nn.Parameter(torch.empty(self.num_decoders, num_classes, in_channels))
+        for projection in self.proj:
+            nn.init.kaiming_normal_(projection, nonlinearity='relu')
+        self.up = nn.ModuleList(
+            _StackedSubPixelConv(self.num_decoders, num_classes, kernel_init)
+            for _ in range(num_levels(stride))
+        )
+        self.register_load_state_dict_post_hook(_excuse_missing)
+
+    @property
+    def chain(self) -> Chain:
+        """The sub-pixel convolutions of all decoders."""
+        return Chain(
+            tuple(level.weight for level in self.up),
+            tuple(level.bias.unsqueeze(-1) for level in self.up),
+            self.final_activation,
+        )
+
+    def group(self, chosen: slice) -> DecoderGroup:
+        """Some of the decoders, as their perturbation sees them.
+
+        Args:
+            chosen: Which.
+
+        Returns:
+            The decoders.
+        """
+        return DecoderGroup(
+            self.proj[chosen], self.chain.select(chosen), self.stride, self.chunking
+        )
+
+    def loss(
+        self, features: Sequence[Tensor], seg_logits: Tensor, data_samples: Sequence[SegDataSample]
+    ) -> dict[str, Tensor]:
+        """Compares the auxiliary predictions with the main one.
+
+        Args:
+            features: The neck's outputs for the unlabelled images; z is `(N, D, h, w)`.
+            seg_logits: `(N, C, H, W)`, the main decoder's prediction on them; a constant.
+            data_samples: N samples; their `classes` resolve class names, and with L_w their
+                `pseudo_sem_seg` holds the pseudo labels.
+
+        Returns:
+            `loss` = ω_u L_u + ω_w L_w + λ_pw L_pw, and for the log each term unweighted and, with
+            `log_terms`, what `_details` gives.
+        """
+        z = features[self.in_index]
+        self._check_fit(z, seg_logits)
+        seg_logits = self._at_decoder_size(seg_logits.detach(), z)
+        positions = self._draw_positions(z)
+        context = PerturbationContext(z, seg_logits, self._context_ids(data_samples), positions)
+
+        projected = self._project_all(context)
+
+        losses = dict(
+            consistency=self.loss_consistency, weak_ce=self.loss_weak, pairwise=self.loss_pairwise
+        )
+        targets = PixelTargets(
+            seg_logits,
+            self._pseudo_labels(seg_logits, data_samples),
+            self.num_decoders,
+            self.stride,
+            positions,
+        )
+        terms = {name: loss.term(targets) for name, loss in losses.items() if loss is not None}
+        if self.log_terms:
+            terms['agreement'] = agreement_term(targets)
+        total, values = chunked_loss(
+            projected, self.chain, list(terms.values()), targets, self.chunking
+        )
+        logged = {name: value.sum() for name, value in zip(terms, values)}
+        if self.log_terms:
+            logged.update(self._details(terms, values[0]))
+        return dict(loss=total, **logged)
+
+    def forward(
+        self,
+        features: Sequence[Tensor],
+        seg_logits: Tensor,
+        data_samples: Sequence[SegDataSample] = (),
+    ) -> Tensor:
+        """Predicts with every auxiliary decoder: for analysis, not for training.
+
+        Args:
+            features: As in `loss`.
+            seg_logits: As in `loss`.
+            data_samples: As in `loss`.
+
+        Returns:
+            `(K, N, C, s·h, s·w)` logits.
+        """
+        z = features[self.in_index]
+        context = PerturbationContext(
+            z, self._at_decoder_size(seg_logits.detach(), z), self._context_ids(data_samples)
+        )
+        decoded = decode(self._project_all(context), self.chain)
+        n, _, h, w = z.shape
+        return torch.stack([from_subpixel_layout(d, (n, h, w), self.stride) for d in decoded])
+
+    @torch.no_grad()
+    def disagreement(
+        self,
+        features: Sequence[Tensor],
+        seg_logits: Tensor,
+        data_samples: Sequence[SegDataSample] = (),
+    ) -> tuple[Tensor, Tensor]:
+        """How far every auxiliary prediction is from the main one: for analysis.
+
+        Args:
+            features: As in `loss`.
+            seg_logits: As in `loss`.
+            data_samples: As in `loss`.
+
+        Returns:
+            Two maps `(K, N, s·h, s·w)`: the distance of L_u at every pixel, confident or not, and
+            whether the predicted class is another one, 0 or 1.
+        """
+        z = features[self.in_index]
+        seg_logits = self._at_decoder_size(seg_logits, z)
+        context = PerturbationContext(z, seg_logits, self._context_ids(data_samples))
+        projected = self._project_all(context)
+        target = to_subpixel_layout(seg_logits.float().softmax(1), self.stride).flatten(2)
+        distances, flips = [], []
+        for k in range(self.num_decoders):  # one after the other: never K predictions in full
+            one = slice(k, k + 1)
+            decoded = decode(projected[one], self.chain.select(one)).float()
+            distances.append(self.loss_consistency.distance(decoded, target))
+            flips.append((decoded.argmax(1) != target.argmax(0)).float())
+        n, _, h, w = z.shape
+        by_pixel = [
+            from_subpixel_layout(torch.cat(maps), (n, h, w), self.stride).transpose(0, 1)
+            for maps in (distances, flips)
+        ]
+        return by_pixel[0], by_pixel[1]
+
+    def _project_all(self, context: PerturbationContext) -> Tensor:
+        """Perturbs z for every decoder and projects it: `(K, C, N·S)`, in the products' type."""
+        features = context.at_positions(context.features)
+        n, _, s = features.shape
+        projected = features.new_empty(
+            (self.num_decoders, self.num_classes, n, s), dtype=_compute_dtype(features)
+        )
+        first = 0
+        for perturbation in self.perturbations.values():
+            chosen = slice(first, first + perturbation.num_decoders)
+            first = chosen.stop
+            if perturbation.num_decoders:
+                part = perturbation.project(features, self.group(chosen), context)
+                projected = _Place.apply(projected, part.transpose(1, 2), chosen)
+        return projected.flatten(2)
+
+    def _details(self, terms: dict[str, PixelTerm], consistency: Tensor) -> dict[str, Tensor]:
+        """L_u of each perturbation, and the share of pixels that count in terms that mask some.
+
+        Args:
+            terms: By name; L_u is `consistency`.
+            consistency: `(K,)`, whose sum over the decoders is L_u.
+
+        Returns:
+            Scalars by name.
+        """
+        counts = {name: p.num_decoders for name, p in self.perturbations.items() if p.num_decoders}
+        by_perturbation = consistency.split(list(counts.values()))
+        details = {
+            f'{name}.consistency': part.mean() * self.num_decoders
+            for name, part in zip(counts, by_perturbation)
+        }
+        masked = {'weak_ce'} & terms.keys()
+        if getattr(self.loss_consistency, 'confidence_threshold', None) is not None:
+            masked.add('consistency')
+        details.update((f'pixels_{name}', terms[name].pixel_weight.mean()) for name in masked)
+        return details
+
+    def _check_fit(self, z: Tensor, seg_logits: Tensor) -> None:
+        for key, value, expected, whose in (
+            ('in_channels', self.proj.shape[-1], z.shape[1], 'the channels of the features'),
+            ('num_classes', self.num_classes, seg_logits.shape[1], "the main decoder's"),
+        ):
+            if value != expected:
+                raise UserError(f'model.auxiliary_head.{key}={value}: expected {expected}, {whose}')
+
+    def _draw_positions(self, z: Tensor) -> Tensor | None:
+        """A random subset of the feature positions, the same in every image; None for all."""
+        total = z.shape[-2] * z.shape[-1]
+        chosen = max(round(self.position_fraction * total), 1)
+        return None if chosen == total else torch.randperm(total, device=z.device)[:chosen]
+
+    def _at_decoder_size(self, seg_logits: Tensor, z: Tensor) -> Tensor:
+        """Resizes the prediction of a main decoder of another stride."""
+        size = (z.shape[-2] * self.stride, z.shape[-1] * self.stride)
+        if seg_logits.shape[-2:] == size:
+            return seg_logits
+        return F.interpolate(seg_logits, size, mode='bilinear', align_corners=False)
+
+    def _pseudo_labels(
+        self, seg_logits: Tensor, data_samples: Sequence[SegDataSample]
+    ) -> Tensor | None:
+        if self.loss_weak is None or not all('pseudo_sem_seg' in s for s in data_samples):
+            return None
+        labels = torch.stack([sample.pseudo_sem_seg.data for sample in data_samples])
+        size = seg_logits.shape[-2:]
+        if labels.shape[-2:] != size:  # nearest in float: ids below 2²⁴ pass unchanged
+            labels = F.interpolate(labels.float(), size, mode='nearest').long()
+        return labels
+
+    def _context_ids(self, data_samples: Sequence[SegDataSample]) -> list[int]:
+        """Ids of the context classes, looked up in the class names that the samples carry."""
+        classes = data_samples[0].metainfo.get('classes') if len(data_samples) else None
+        ids = []
+        for name in self.context_classes:
+            if not isinstance(name, str):
+                if not 0 <= name < self.num_classes:
+                    raise UserError(
+                        f'model.auxiliary_head.context_classes: {name}; expected names '
+                        f'or ids from 0 to {self.num_classes - 1}'
+                    )
+                ids.append(name)
+                continue
+            if classes is None:
+                raise UserError(
+                    f'model.auxiliary_head.context_classes: {name!r} is a name, and '
+                    'the unlabelled samples carry no `classes`; expected a '
+                    'SemiSegDataset, or class ids'
+                )
+            if name not in classes:
+                raise UserError(
+                    f'model.auxiliary_head.context_classes: no class {name!r}; '
+                    f'{nearest(name, classes)}'
+                )
+            ids.append(classes.index(name))
+        return ids
+
+
+class _StackedSubPixelConv(nn.Module):
+    """Parameters of one level of K decoders: `weight (K, 4C, C)`, `bias (K, 4C)`."""
+
+    def __init__(self, num_decoders: int, num_classes: int, kernel_init: str) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(num_decoders, 4 * num_classes, num_classes))
+        self.bias = nn.Parameter(torch.empty(num_decoders, 4 * num_classes))
+        icnr_(self.weight, self.bias, kernel_init)
+
+
+class _Place(torch.autograd.Function):
+    """Assigns the rows of one perturbation to the tensor of all decoders.
+
+    Concatenating would hold every part twice; a plain assignment would copy the gradient of all
+    rows for each part.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, part: Tensor, chosen: slice) -> Tensor:
+        """Writes `part` to `rows[chosen]`, in the type of `rows`."""
+        ctx.chosen, ctx.dtype = chosen, part.dtype
+        ctx.mark_dirty(rows)
+        rows[chosen] = part
+        return rows
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Hands on the gradient of all rows, each part's a view of it."""
+        return grad, grad[ctx.chosen].to(ctx.dtype), None
+
+
+def _compute_dtype(features: Tensor) -> torch.dtype:
+    """The type that a matrix product of the features has: autocast's, or their own."""
+    nothing = features.new_empty(0, 0)
+    return (nothing @ nothing).dtype
+
+
+def _excuse_missing(bank: PerturbedDecoderBank, incompatible_keys: Any) -> None:
+    """Loads a published checkpoint, which has no auxiliary decoders, without a warning."""
+    first, *others = bank.state_dict()
+    missing = incompatible_keys.missing_keys
+    for prefix in [name.removesuffix(first) for name in missing if name.endswith(first)]:
+        names = [prefix + name for name in (first, *others)]
+        if set(names) <= set(missing):
+            missing[:] = [name for name in missing if name not in names]
+            print_log(
+                'The checkpoint has no auxiliary decoders: predictions do not need them, a '
+                'training starts with new ones',
+                logger='current',
+            )

@@ -1,0 +1,1 @@
+"""The decoders as stacked matrices, their initialisation and their chunks."""

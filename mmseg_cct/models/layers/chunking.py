@@ -1,0 +1,155 @@
+"""Evaluating a function of many feature positions a fixed number of positions at a time.
+
+All chunks have one shape, the last one padded, and the shape depends on neither image size nor
+batch size, so a compiled function compiles once.
+"""
+
+import shutil
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from mmengine.logging import print_log
+from torch import Tensor
+
+# Bytes of the largest temporary, one chunk's logits. On a CPU a chunk that nearly stays in the
+# second-level caches is worth more than few chunks; on a GPU few launches are.
+CPU_MEMORY_BUDGET = 8 * 2**20
+GPU_MEMORY_BUDGET = 512 * 2**20
+# Every chunk reads the weights of its decoders. Where many decoders or classes would leave fewer
+# positions than this, a chunk takes a part of the decoders.
+MIN_POSITIONS = 32
+
+
+def split_positions(maps: Tensor, size: int) -> list[Tensor]:
+    """Cuts the last axis into chunks; the last one is filled up with zeros.
+
+    Args:
+        maps: `(..., P)`.
+        size: p, positions per chunk.
+
+    Returns:
+        ceil(P / p) contiguous tensors `(..., p)`.
+    """
+    return [
+        F.pad(chunk, (0, size - chunk.shape[-1])).contiguous() for chunk in maps.split(size, -1)
+    ]
+
+
+class Chunking:
+    """How large a chunk is, and whether chunk functions are compiled.
+
+    Args:
+        memory_budget: Bytes that the largest temporary may take; None picks by device.
+        compile: 'auto' compiles where a compiler is found, True always, False never.
+    """
+
+    def __init__(self, memory_budget: int | None = None, compile: bool | str = 'auto') -> None:
+        self.memory_budget = memory_budget
+        self.compile = compile
+
+    def shape(self, projected: Tensor, stride: int, divisible: bool = False) -> tuple[int, int]:
+        """Decoders and positions per chunk; all chunks have one shape.
+
+        Args:
+            projected: `(K, C, P)`.
+            stride: s.
+            divisible: Whether a chunk may take a part of the decoders.
+
+        Returns:
+            K, or the largest divisor of it that leaves room for `MIN_POSITIONS`; and the power of
+            two of positions whose logits fill the budget, at least one.
+        """
+        num_decoders, num_classes, _ = projected.shape
+        fits = self._num_logits(projected) // (num_classes * stride**2)  # decoders × positions
+        together = num_decoders
+        if divisible:
+            together = max(
+                (
+                    k
+                    for k in range(1, num_decoders + 1)
+                    if num_decoders % k == 0 and k * MIN_POSITIONS <= fits
+                ),
+                default=1,
+            )
+        return together, 1 << max((fits // together).bit_length() - 1, 0)
+
+    def _num_logits(self, projected: Tensor) -> int:
+        """How many float32 logits fill the budget."""
+        default = GPU_MEMORY_BUDGET if projected.is_cuda else CPU_MEMORY_BUDGET
+        return (default if self.memory_budget is None else self.memory_budget) // 4
+
+    def prepare(self, function: Callable, device: torch.device) -> Callable:
+        """The function, compiled if that is asked for and can be done.
+
+        Args:
+            function: A pure, hashable function of tensors.
+            device: Where it is going to run.
+
+        Returns:
+            The function or its compiled twin, the same one at every call.
+        """
+        if self.compile == 'auto':
+            return _compiled_if_possible(function) if _compiler_found(device.type) else function
+        return _compiled(function) if self.compile else function
+
+
+@cache
+def _log_once(message: str) -> None:
+    print_log(message, logger='current')
+
+
+@cache
+def _compiled(function: Callable) -> Callable:
+    _log_once(
+        'PerturbedDecoderBank: the auxiliary decoders are compiled in the first iteration (half a '
+        'minute; later runs find them in the cache)'
+    )
+    return torch.compile(function, dynamic=False, fullgraph=True)
+
+
+@cache
+def _compiled_if_possible(function: Callable) -> Callable:
+    """The compiled function; the plain one for shapes with which compiling fails.
+
+    It fails for all where the compiler does not work, and for new ones where a process has seen
+    more shapes (numbers of classes or decoders) than torch.compile keeps.
+    """
+    failed = set()
+
+    def run(first: Tensor, *args: Any) -> Any:
+        shape = first.shape, first.dtype
+        if shape not in failed:
+            try:
+                return _compiled(function)(first, *args)
+            except Exception as error:  # of any kind; a real error comes again uncompiled
+                failed.add(shape)
+                reason = str(error).strip().splitlines() or [type(error).__name__]
+                _log_once(
+                    'PerturbedDecoderBank: torch.compile failed, the auxiliary decoders run '
+                    f'uncompiled (the same result, about half as fast): {reason[0]}'
+                )
+        return function(first, *args)
+
+    return run
+
+
+@cache
+def _compiler_found(device_type: str) -> bool:
+    """Whether torch.compile has the compiler it needs; says so in the log, once, if it has not."""
+    if device_type == 'cuda':
+        found = torch.cuda.get_device_capability() >= (7, 0)
+        try:
+            import triton  # noqa: F401
+        except ImportError:
+            found = False
+    else:
+        found = any(shutil.which(name) for name in ('g++', 'clang++'))
+    if not found:
+        _log_once(
+            f'PerturbedDecoderBank: no compiler for {device_type} found, the auxiliary decoders '
+            'run uncompiled (the same result, about half as fast)'
+        )
+    return found

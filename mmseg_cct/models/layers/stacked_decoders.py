@@ -1,0 +1,158 @@
+"""K decoders of one shape as stacked parameters, and the pure functions that run them.
+
+A decoder is a bias-free 1×1 convolution `D → C` (its projection) and a chain of sub-pixel
+convolutions. Activations are class-first, `(K, C, P)`, and in sub-pixel layout (see `subpixel.py`):
+a level is one batched matrix product for all decoders, and its PixelShuffle is a view.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .chunking import Chunking
+
+
+class Chain(NamedTuple):
+    """The sub-pixel convolutions of K decoders.
+
+    Attributes:
+        weights: One `(K, 4C, C)` per level.
+        biases: One `(K, 4C, 1)` per level.
+        final_activation: Whether the last level ends in a ReLU.
+    """
+
+    weights: Sequence[Tensor]
+    biases: Sequence[Tensor]
+    final_activation: bool
+
+    def activates(self, level: int) -> bool:
+        """Whether a level ends in a ReLU."""
+        return self.final_activation or level < len(self.weights) - 1
+
+    def select(self, decoders: slice) -> 'Chain':
+        """The chain of some of the decoders."""
+        return Chain(
+            [w[decoders] for w in self.weights],
+            [b[decoders] for b in self.biases],
+            self.final_activation,
+        )
+
+
+def decode(projected: Tensor, chain: Chain) -> Tensor:
+    """Runs the sub-pixel convolutions.
+
+    Args:
+        projected: `(K, C, P)`, projected features.
+        chain: The convolutions.
+
+    Returns:
+        seg_logits `(K, C, R, s²/R · P)`, R = 4 sub-pixels of the last level (1 without levels).
+    """
+    return as_seg_logits(decode_levels(projected, chain)[-1], chain)
+
+
+def decode_levels(projected: Tensor, chain: Chain) -> list[Tensor]:
+    """Runs the sub-pixel convolutions and keeps what each level gives, for `decode_backward`.
+
+    Args:
+        projected: `(K, C, P)`, projected features.
+        chain: The convolutions.
+
+    Returns:
+        What goes into the first level, then what each level gives, `(K, 4C, 4ˡ · P)`.
+    """
+    num_decoders, num_classes, _ = projected.shape
+    outputs = [projected]
+    for level, (weight, bias) in enumerate(zip(chain.weights, chain.biases)):
+        x = outputs[-1].reshape(num_decoders, num_classes, -1)
+        x = torch.bmm(weight.to(x.dtype), x) + bias.to(x.dtype)
+        outputs.append(x.relu() if chain.activates(level) else x)
+    return outputs
+
+
+def decode_backward(
+    outputs: Sequence[Tensor], chain: Chain, grad: Tensor
+) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    """The gradients of what `decode_levels` has computed.
+
+    By hand, for the sake of the products for the weights: as `C × 4C` they are half as fast again
+    on a CPU as the `4C × C` that autograd would take.
+
+    Args:
+        outputs: What `decode_levels` gave.
+        chain: The convolutions.
+        grad: The gradient with respect to the last output, of its shape.
+
+    Returns:
+        The gradients with respect to the projected features, the weights and the biases.
+    """
+    num_decoders, num_classes, _ = outputs[0].shape
+    weights: list[Tensor] = []
+    biases: list[Tensor] = []
+    for level in reversed(range(len(chain.weights))):
+        output, weight = outputs[level + 1], chain.weights[level]
+        grad = grad.reshape(output.shape)
+        if chain.activates(level):
+            grad = grad.where(output > 0, 0)
+        x = outputs[level].reshape(num_decoders, num_classes, -1)
+        biases.insert(0, grad.sum(-1, keepdim=True).to(weight.dtype))
+        weights.insert(0, torch.bmm(x, grad.mT).mT.to(weight.dtype))
+        grad = torch.bmm(weight.to(grad.dtype).mT, grad)
+    return grad.reshape(outputs[0].shape), weights, biases
+
+
+def as_seg_logits(output: Tensor, chain: Chain) -> Tensor:
+    """The last level's output by class and sub-pixel.
+
+    Args:
+        output: Of the last level, or projected features if there is none.
+        chain: The convolutions.
+
+    Returns:
+        As `decode`.
+    """
+    return output.unflatten(1, (-1, 4)) if chain.weights else output.unsqueeze(2)
+
+
+@dataclass
+class DecoderGroup:
+    """The decoders that share one perturbation.
+
+    Attributes:
+        projection: `(k, C, D)`.
+        chain: Their sub-pixel convolutions.
+        stride: s.
+        chunking: Chunk size and compilation.
+    """
+
+    projection: Tensor
+    chain: Chain
+    stride: int
+    chunking: Chunking
+
+    def as_float(self) -> 'DecoderGroup':
+        """The same decoders in at least float32."""
+        if self.projection.dtype not in (torch.float16, torch.bfloat16):
+            return self
+        chain = Chain(
+            [w.float() for w in self.chain.weights],
+            [b.float() for b in self.chain.biases],
+            self.chain.final_activation,
+        )
+        return replace(self, projection=self.projection.float(), chain=chain)
+
+    def project(self, features: Tensor) -> Tensor:
+        """Applies the projections to features that all decoders share.
+
+        Args:
+            features: `(N, D, S)`.
+
+        Returns:
+            `(k, N, C, S)`.
+        """
+        k, c, _ = self.projection.shape
+        weight = self.projection.flatten(0, 1).expand(len(features), -1, -1)
+        return torch.bmm(weight, features).unflatten(1, (k, c)).transpose(0, 1)

@@ -1,0 +1,153 @@
+"""Geometry of sub-pixel convolutions: initialisation, and the order of pixels in a decoder.
+
+A decoder of stride s = 2^L maps each feature position on its own to its s×s pixels, so pixels are
+kept in *sub-pixel layout*, `(C, 4, 4^(L-1), P)`: class, sub-pixel of the last level, sub-pixels of
+the levels before (last but one first), feature position. In that order a PixelShuffle is a view.
+
+Shapes: `N` images, `C` classes, `L` levels, `P = N·h·w` feature positions, `H×W = s·h × s·w`.
+"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmseg_cct.errors import UserError
+
+
+def num_levels(stride: int) -> int:
+    """Number of ×2 sub-pixel convolutions that undo an output stride.
+
+    Args:
+        stride: Output stride of the features, a power of two.
+
+    Returns:
+        log2(stride).
+
+    Raises:
+        UserError: If the stride is not a power of two.
+    """
+    if stride < 1 or stride & (stride - 1):
+        raise UserError(
+            f'stride={stride}: expected a power of two (1, 2, 4, 8, 16, 32); a decoder '
+            'of ×2 sub-pixel convolutions cannot reach another size'
+        )
+    return int(math.log2(stride))
+
+
+# What a sub-pixel convolution starts from, before its rows are repeated.
+KERNEL_INITS = ('kaiming', 'identity')
+
+
+@torch.no_grad()
+def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'kaiming') -> None:
+    """Fills a sub-pixel convolution so that it starts as nearest-neighbour upsampling (ICNR).
+
+    The four rows that make the sub-pixels of one class start out equal, so there is no
+    checkerboard to unlearn. With the paper's random kernel the upsampled classes are a random mix
+    of all classes, behind whose ReLU some are lost; with the identity each is itself.
+
+    Args:
+        weight: `(..., 4C, C)` or `(4C, C, 1, 1)`, filled in place.
+        bias: `(..., 4C)`, filled in place.
+        kernel_init: `'kaiming'`, a normal kernel and uniform biases; or `'identity'`, no biases.
+
+    Raises:
+        UserError: If there is no such initialisation.
+    """
+    if kernel_init not in KERNEL_INITS:
+        raise UserError(f'kernel_init={kernel_init!r}: expected one of {", ".join(KERNEL_INITS)}')
+    rows = weight.view(-1, 4 * weight.shape[1], weight.shape[1]) if weight.dim() == 4 else weight
+    rows = rows.view(-1, *rows.shape[-2:])
+    for row_block, bias_block in zip(rows, bias.view(-1, bias.shape[-1])):
+        num_classes = row_block.shape[1]
+        kernel = torch.eye(num_classes)
+        offset = torch.zeros(num_classes)
+        if kernel_init == 'kaiming':
+            nn.init.kaiming_normal_(kernel)
+            bound = 1 / math.sqrt(num_classes)
+            offset.uniform_(-bound, bound)
+        row_block.copy_(kernel.repeat_interleave(4, dim=0))
+        bias_block.copy_(offset.repeat_interleave(4))
+
+
+def to_subpixel_layout(pixels: Tensor, stride: int) -> Tensor:
+    """Reorders maps from image layout to sub-pixel layout.
+
+    Args:
+        pixels: `(N, C, s·h, s·w)`.
+        stride: s, a power of two.
+
+    Returns:
+        `(C, R, s²/R, N, h·w)`, R = 4 (1 at stride 1); the last two axes together are P.
+    """
+    levels = num_levels(stride)
+    n, c, height, width = pixels.shape
+    h, w = height // stride, width // stride
+    # axes: n, c, y, dy_1 … dy_L, x, dx_1 … dx_L; level 1 is the coarsest
+    split = pixels.reshape(n, c, h, *[2] * levels, w, *[2] * levels)
+    dy, dx = [3 + i for i in range(levels)], [4 + levels + i for i in range(levels)]
+    subpixels = [axis for pair in zip(reversed(dy), reversed(dx)) for axis in pair]
+    ordered = split.permute(1, *subpixels, 0, 2, 3 + levels)
+    return ordered.reshape(c, min(4, stride**2), -1, n, h * w)
+
+
+def subpixel_chunks(
+    pixels: Tensor, stride: int, size: int, positions: Tensor | None = None
+) -> Iterator[Tensor]:
+    """Reorders maps to sub-pixel layout, a chunk of feature positions at a time.
+
+    What is reordered ahead is at most an image, and of the order of a chunk where all positions are
+    asked for.
+
+    Args:
+        pixels: `(N, C, s·h, s·w)`.
+        stride: s, a power of two.
+        size: p, positions per chunk.
+        positions: `(S,)` indices into h·w, taken from every image; None for all.
+
+    Yields:
+        `(C, R, s²/R · p)`; the last chunk is filled up with zeros.
+    """
+    slabs = pixels.split(1)
+    if positions is None:
+        rows = max(size * stride // pixels.shape[-1], 1)
+        slabs = [slab for image in slabs for slab in image.split(rows * stride, 2)]
+    pieces, missing = [], size
+    for slab in slabs:
+        ordered = to_subpixel_layout(slab, stride).squeeze(3)
+        if positions is not None:
+            ordered = ordered[..., positions]
+        while ordered.shape[-1]:
+            pieces.append(ordered[..., :missing])
+            ordered = ordered[..., missing:]
+            missing -= pieces[-1].shape[-1]
+            if not missing:
+                yield torch.cat(pieces, -1).flatten(-2)
+                pieces, missing = [], size
+    if pieces:
+        yield F.pad(torch.cat(pieces, -1), (0, missing)).flatten(-2)
+
+
+def from_subpixel_layout(values: Tensor, size: tuple[int, int, int], stride: int) -> Tensor:
+    """Reorders maps from sub-pixel layout back to image layout.
+
+    Args:
+        values: `(C, ...)` with s²·N·h·w elements per class, in sub-pixel layout.
+        size: N, h, w.
+        stride: s, a power of two.
+
+    Returns:
+        `(N, C, s·h, s·w)`.
+    """
+    levels = num_levels(stride)
+    (n, h, w), c = size, values.shape[0]
+    split = values.reshape(c, *[2] * (2 * levels), n, h, w)
+    # the inverse of the permutation above: axes are c, (dy_L, dx_L), …, (dy_1, dx_1), n, y, x
+    dy = [1 + 2 * (levels - 1 - i) for i in range(levels)]
+    dx = [axis + 1 for axis in dy]
+    last = 2 * levels
+    image = split.permute(last + 1, 0, last + 2, *dy, last + 3, *dx)
+    return image.reshape(n, c, h * stride, w * stride)

@@ -1,0 +1,158 @@
+"""I-VAT: virtual adversarial training on the encoder's output, supplement G of the paper."""
+
+import torch
+from mmseg.registry import MODELS
+from torch import Tensor
+
+from mmseg_cct.models.layers.chunking import split_positions
+from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode
+from mmseg_cct.models.losses.pixel_term import softmax
+
+from .base import Perturbation, PerturbationContext
+
+
+def fisher_product(
+    projected: Tensor, tangent: Tensor, weights: tuple[Tensor, ...], biases: tuple[Tensor, ...]
+) -> Tensor:
+    """Hessian of KL(decode(x) ‖ decode(x + r)) at r = 0, times a tangent.
+
+    To first order in ξ it is the gradient of the divergence at r = ξ · tangent, divided by ξ. The
+    finite difference itself drowns in rounding: at ξ = 1e-6 no float32 activation of order 1
+    changes by as much as its last bit.
+
+    Args:
+        projected: x, `(k, C, p)`.
+        tangent: `(k, C, p)`.
+        weights: Of the decoders' chain, without an activation at the end.
+        biases: Likewise.
+
+    Returns:
+        `(k, C, p)`.
+    """
+    return _fisher_product(projected, tangent, Chain(weights, biases, final_activation=False))
+
+
+def fisher_product_activated(
+    projected: Tensor, tangent: Tensor, weights: tuple[Tensor, ...], biases: tuple[Tensor, ...]
+) -> Tensor:
+    """`fisher_product` of decoders that end in a ReLU."""
+    return _fisher_product(projected, tangent, Chain(weights, biases, final_activation=True))
+
+
+def _fisher_product(projected: Tensor, tangent: Tensor, chain: Chain) -> Tensor:
+
+    def decoded(x: Tensor) -> Tensor:
+        return decode(x, chain)
+
+    _, change = torch.func.jvp(decoded, (projected,), (tangent,))
+    seg_logits, pull_back = torch.func.vjp(decoded, projected)
+    p = softmax(seg_logits)
+    force = p * (change - (p * change).sum(1, keepdim=True))  # (diag p - p pᵀ) · change
+    return pull_back(force)[0]
+
+
+@MODELS.register_module()
+class IntermediateVAT(Perturbation):
+    """z~ = z + r_adv, the change of length ε that alters a decoder's prediction the most.
+
+    r_adv = ε g/‖g‖ per image, g the gradient of the KL divergence between the decoder's clean and
+    noisy output with respect to the noise. Decoders see z through their projection W alone, so
+    g = Wᵀu with u of C channels, and all of the work is done on C channels: W r ~ N(0, W Wᵀ) is
+    drawn directly, ‖g‖² = uᵀ(W Wᵀ)u, and W r_adv = (W Wᵀ)u · ε/‖g‖. Always in float32.
+
+    Args:
+        num_decoders: k.
+        epsilon: ε, the L2 norm of r_adv over one image's z.
+        xi: ξ, the L2 norm of the probing noise. It cancels unless `norm_floor` is set.
+        num_iterations: Power iterations.
+        norm_floor: Added to the norm of g when it is normalised. 0 is exact; the public code's 1e-8
+            makes r_adv much shorter than ε where g is small.
+    """
+
+    def __init__(
+        self,
+        num_decoders: int = 2,
+        epsilon: float = 2.0,
+        xi: float = 1e-6,
+        num_iterations: int = 1,
+        norm_floor: float = 0.0,
+    ) -> None:
+        super().__init__(num_decoders)
+        self.epsilon = epsilon
+        self.xi = xi
+        self.num_iterations = num_iterations
+        self.norm_floor = norm_floor
+
+    def perturb(
+        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
+    ) -> Tensor:
+        """See `Perturbation.perturb`."""
+        with torch.autocast(features.device.type, enabled=False):
+            direction = context.at_positions(self._adversarial(decoders, context))
+            weight = decoders.as_float().projection.detach()
+            return features + weight.transpose(1, 2).unsqueeze(1) @ direction
+
+    def project(
+        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
+    ) -> Tensor:
+        """W(z + r_adv), with r_adv a constant of which only the C channels of W see anything."""
+        with torch.autocast(features.device.type, enabled=False):
+            direction = context.at_positions(self._adversarial(decoders, context))
+            decoders = decoders.as_float()
+            weight = decoders.projection
+            mixing = weight @ weight.detach().transpose(1, 2)
+            clean = decoders.project(features.to(weight.dtype))
+            return clean + mixing.unsqueeze(1) @ direction
+
+    @torch.no_grad()
+    def _adversarial(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
+        """u · ε/‖g‖, so that r_adv = Wᵀ of it; `(k, N, C, h, w)`."""
+        decoders = decoders.as_float()
+        features = context.features.detach().to(decoders.projection.dtype)
+        n, d, h, w = features.shape
+        clean = decoders.project(features.flatten(2))  # (k, N, C, h·w)
+        gram = (decoders.projection @ decoders.projection.transpose(1, 2)).unsqueeze(1)
+        # one probe of unit length: a Gaussian vector of D·h·w values has length √(D·h·w)
+        tangent = _projected_noise(gram, clean) / (d * h * w) ** 0.5
+        for _ in range(self.num_iterations):
+            u = self._fisher_product(clean, tangent, decoders)
+            norm = (u * (gram @ u)).sum((2, 3), keepdim=True).clamp(min=0).sqrt()
+            # at ξ, the batch mean's gradient with respect to the unit direction is ξ²/N times this
+            floor = self.norm_floor * n / self.xi**2
+            u = u / (norm + floor).clamp(min=torch.finfo(u.dtype).tiny)
+            tangent = gram @ u
+        return (self.epsilon * u).unflatten(-1, (h, w))
+
+    def _fisher_product(self, clean: Tensor, tangent: Tensor, decoders: DecoderGroup) -> Tensor:
+        """`fisher_product` on `(k, N, C, h·w)`, chunk by chunk."""
+        n, num_positions = clean.shape[1], clean.shape[3]
+        # class-first, (k, C, N·h·w)
+        clean, tangent = (t.transpose(1, 2).flatten(2) for t in (clean, tangent))
+        _, size = decoders.chunking.shape(clean, decoders.stride)
+        function = fisher_product_activated if decoders.chain.final_activation else fisher_product
+        step = decoders.chunking.prepare(function, clean.device)
+        chain = decoders.chain
+        u = [
+            step(x, v, tuple(chain.weights), tuple(chain.biases))
+            for x, v in zip(split_positions(clean, size), split_positions(tangent, size))
+        ]
+        joined = torch.cat(u, -1)[..., : n * num_positions]
+        return joined.unflatten(2, (n, num_positions)).transpose(1, 2)
+
+
+def _projected_noise(gram: Tensor, like: Tensor) -> Tensor:
+    """W r for Gaussian r, drawn as a Gaussian of covariance W Wᵀ.
+
+    Args:
+        gram: W Wᵀ, `(k, 1, C, C)`.
+        like: `(k, N, C, S)`, gives size and type.
+
+    Returns:
+        `(k, N, C, S)`.
+    """
+    # double precision and a small multiple of the identity keep the factorisation defined where W
+    # has dependent or zero rows
+    gram = gram.double()
+    jitter = 1e-10 * gram.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None] + 1e-30
+    factor, _ = torch.linalg.cholesky_ex(gram + jitter * torch.eye(gram.shape[-1]).to(gram))
+    return factor.to(like.dtype) @ torch.randn_like(like)

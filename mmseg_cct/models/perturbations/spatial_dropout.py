@@ -1,0 +1,56 @@
+"""DropOut: spatial dropout of whole channels."""
+
+import torch
+from mmseg.registry import MODELS
+from torch import Tensor
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
+
+from .base import Perturbation, PerturbationContext
+
+
+@MODELS.register_module()
+class SpatialDropout(Perturbation):
+    """Zeroes each channel of an image with probability p and scales the others by 1/(1 - p).
+
+    Args:
+        num_decoders: k.
+        drop_ratio: p in [0, 1).
+
+    Raises:
+        UserError: If `drop_ratio` is out of range.
+    """
+
+    def __init__(self, num_decoders: int = 6, drop_ratio: float = 0.5) -> None:
+        super().__init__(num_decoders)
+        if not 0 <= drop_ratio < 1:
+            raise UserError(f'SpatialDropout.drop_ratio={drop_ratio}: expected a value in [0, 1)')
+        self.drop_ratio = drop_ratio
+
+    def channel_factors(self, features: Tensor) -> Tensor:
+        """Draws the factor of each channel.
+
+        Args:
+            features: `(N, D, S)`; gives sizes, type and device.
+
+        Returns:
+            `(k, N, D)`, 0 or 1/(1 - p).
+        """
+        keep = torch.rand(self.num_decoders, *features.shape[:2], device=features.device)
+        return (keep >= self.drop_ratio).to(features.dtype) / (1 - self.drop_ratio)
+
+    def perturb(
+        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
+    ) -> Tensor:
+        """See `Perturbation.perturb`."""
+        return features * self.channel_factors(features).unsqueeze(-1)
+
+    def project(
+        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
+    ) -> Tensor:
+        """W(z ⊙ m) = (W ⊙ m)z: the factors fold into one weight per image."""
+        factors = self.channel_factors(features).transpose(0, 1).unsqueeze(2)
+        weight = decoders.projection * factors  # (N, k, C, D)
+        projected = torch.bmm(weight.flatten(1, 2), features)
+        return projected.unflatten(1, weight.shape[1:3]).transpose(0, 1)

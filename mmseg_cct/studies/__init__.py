@@ -1,0 +1,1 @@
+"""Trainings of many models: ablations and learning curves."""

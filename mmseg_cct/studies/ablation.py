@@ -1,0 +1,229 @@
+"""The paper's ablation (its Figures 5 and 6): the grid of methods, the two bar figures."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean, stdev
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from .study import Result, collect, label_order, markdown_table, select, write_csv
+from .validation_curves import plot_validations, read_validations
+from .variants import PERTURBATIONS, VARIANTS, Variant, abce, baseline, both, full, only
+
+# Rows of the per-K figure, by the first part of their methods' names.
+GROUPS = {**PERTURBATIONS, 'full': 'CCT full', 'full_abce': 'CCT full + ab-CE'}
+
+# How the figures call the other methods.
+TITLES = {
+    'baseline': 'supervised',
+    'baseline_abce': 'supervised, ab-CE',
+    'mean_teacher': 'Mean Teacher',
+    'input_vat': 'VAT on images',
+    'cct': 'CCT',
+    'abce': 'CCT + ab-CE',
+    'kl': 'CCT, KL',
+    'js': 'CCT, JS',
+    'confidence': 'CCT, β = 0.5',
+    'pairwise': 'CCT, pairwise',
+    'final_relu': 'CCT, last ReLU',
+    'vat_floor': 'CCT, VAT floor',
+    'positions': 'CCT, ¼ positions',
+}
+
+
+def grid_methods(
+    num_decoders: Sequence[int], perturbations: Sequence[str] = tuple(PERTURBATIONS)
+) -> dict[str, Variant]:
+    """Makes the methods of the paper's grid.
+
+    Args:
+        num_decoders: The values of K.
+        perturbations: Names of the perturbations to look at one by one.
+
+    Returns:
+        By name: `baseline`, and for each K `<perturbation>_k<K>`, `full_k<K>`, `full_abce_k<K>`.
+    """
+    methods: dict[str, Variant] = {'baseline': baseline}
+    for k in num_decoders:
+        methods |= {f'{name}_k{k}': only(name, k) for name in perturbations}
+        methods |= {f'full_k{k}': full(k), f'full_abce_k{k}': both(full(k), abce)}
+    return methods
+
+
+def write_ablation(out: Path) -> Path:
+    """Writes `results.csv`, `ablation.md` and the figures from the runs there are.
+
+    Args:
+        out: Folder of the study.
+
+    Returns:
+        The Markdown file.
+    """
+    results = collect(out)
+    methods = ordered_methods(results)
+    write_csv(results, out / 'results.csv')
+    parts = [
+        '# Ablation',
+        f'mIoU on the test set in %, {_seeds_of(results)}.',
+        markdown_table(results, methods),
+    ]
+    curves = read_validations(out, results)
+    titles = {method: _title(method) for method in methods if _compared(method)}
+    figures = {
+        'perturbations.png': plot_perturbations(results) if _grid(results) else None,
+        'comparison.png': plot_comparison(results) if results else None,
+        'curves.png': plot_validations(curves, titles) if curves else None,
+    }
+    for name, figure in figures.items():
+        if figure is not None:
+            figure.savefig(out / name, dpi=120)
+            parts.append(f'![{name.removesuffix(".png")}]({name})')
+    file = out / 'ablation.md'
+    file.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
+    return file
+
+
+def ordered_methods(results: Sequence[Result]) -> list[str]:
+    """Orders methods as the paper does: baseline, perturbations by K, full, then the variants.
+
+    Args:
+        results: The results.
+
+    Returns:
+        The names of their methods.
+    """
+    groups, variants = list(GROUPS), list(VARIANTS)
+
+    def key(method: str) -> tuple[int, int, int, str]:
+        group, k = _grid_place(method)
+        if method == 'baseline':
+            return (0, 0, 0, method)
+        if group is not None:
+            return (1, groups.index(group), k, method)
+        return (2, variants.index(method) if method in variants else len(variants), 0, method)
+
+    return sorted({result.method for result in results}, key=key)
+
+
+def plot_perturbations(results: Sequence[Result]) -> Figure:
+    """Draws mIoU by perturbation and K, a panel per number of labels, the baseline as a line.
+
+    Args:
+        results: The results.
+
+    Returns:
+        The figure; error bars are standard deviations over the seeds.
+    """
+    grid = _grid(results)
+    groups = [name for name in GROUPS if any(group == name for group, _ in grid)]
+    ks = sorted({k for _, k in grid})
+    panels = sorted({result.labels for result in results}, key=label_order)
+    figure = Figure(figsize=(1.1 * len(groups) + 1.5, 2.6 * len(panels)), layout='constrained')
+    for axes, labels in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels):
+        for index, k in enumerate(ks):
+            bars = [(group, select(results, f'{group}_k{k}', labels)) for group in groups]
+            _bars(axes, [values for _, values in bars], index, len(ks), f'K={k}', f'C{index}')
+        if reference := select(results, 'baseline', labels):
+            axes.axhline(mean(reference), color='0.3', linestyle='--', label='baseline')
+            if len(reference) > 1:
+                low, high = mean(reference) - stdev(reference), mean(reference) + stdev(reference)
+                axes.axhspan(low, high, color='0.3', alpha=0.15)
+        _finish(axes, [GROUPS[group] for group in groups])
+        axes.set_title(f'{labels} labelled images' if labels.isdigit() else '', fontsize=9)
+    figure.legend(
+        *axes.get_legend_handles_labels(),
+        loc='outside lower center',
+        ncols=len(ks) + 1,
+        fontsize=8,
+        frameon=False,
+    )
+    return figure
+
+
+def plot_comparison(results: Sequence[Result]) -> Figure:
+    """Draws whole methods side by side, a bar per number of labels: all but single perturbations.
+
+    Args:
+        results: The results.
+
+    Returns:
+        The figure; error bars are standard deviations over the seeds.
+    """
+    methods = [method for method in ordered_methods(results) if _compared(method)]
+    sets = sorted({result.labels for result in results}, key=label_order)
+    figure = Figure(figsize=(1.0 * len(methods) + 1.8, 3.2), layout='constrained')
+    axes = figure.subplots()
+    for index, labels in enumerate(sets):
+        values = [select(results, method, labels) for method in methods]
+        _bars(axes, values, index, len(sets), f'n={labels}', f'C{index}')
+    _finish(axes, [_title(method) for method in methods])
+    if sets != ['config']:
+        figure.legend(loc='outside lower center', ncols=len(sets), fontsize=8, frameon=False)
+    return figure
+
+
+def _bars(
+    axes: Axes, cells: Sequence[Sequence[float]], index: int, count: int, label: str, color: str
+) -> None:
+    """One bar of each group; `index` of `count` beside each other. An empty cell has none."""
+    width = 0.8 / count
+    places = [place + (index - (count - 1) / 2) * width for place in range(len(cells))]
+    drawn = [(place, values) for place, values in zip(places, cells) if values]
+    axes.bar(
+        [place for place, _ in drawn],
+        [mean(values) for _, values in drawn],
+        width,
+        yerr=[stdev(values) if len(values) > 1 else 0 for _, values in drawn],
+        capsize=2,
+        label=label,
+        color=color,
+    )
+
+
+def _finish(axes: Axes, titles: Sequence[str]) -> None:
+    axes.set_xticks(range(len(titles)), titles, fontsize=8, rotation=20, ha='right')
+    axes.set_ylabel('mIoU, %')
+    axes.tick_params(axis='y', labelsize=8)
+    # methods differ by a few points: the axis starts a little below the lowest bar or line
+    heights = [
+        bar.get_height()
+        for bars in axes.containers
+        for bar in bars.get_children()
+        if isinstance(bar, Rectangle)
+    ]
+    heights += [value for line in axes.lines for value in np.asarray(line.get_ydata()).tolist()]
+    axes.set_ylim(bottom=0.8 * min(heights, default=0.0))
+
+
+def _compared(method: str) -> bool:
+    """Whether a method is a whole one, not CCT with a single perturbation."""
+    return _grid_place(method)[0] not in PERTURBATIONS
+
+
+def _title(method: str) -> str:
+    group, k = _grid_place(method)
+    return f'{GROUPS[group]}, K={k}' if group is not None else TITLES.get(method, method)
+
+
+def _grid_place(method: str) -> tuple[str | None, int]:
+    """A method's row of the grid and its K; None where it is not of the grid."""
+    match = re.fullmatch(r'(\w+)_k(\d+)', method)
+    return (match[1], int(match[2])) if match and match[1] in GROUPS else (None, 0)
+
+
+def _grid(results: Sequence[Result]) -> set[tuple[str, int]]:
+    places = {_grid_place(result.method) for result in results}
+    return {(group, k) for group, k in places if group is not None}
+
+
+def _seeds_of(results: Sequence[Result]) -> str:
+    seeds = sorted({result.seed for result in results})
+    if not seeds:
+        return 'no finished run yet'
+    if len(seeds) == 1:
+        return f'seed {seeds[0]}'
+    return f'mean ± standard deviation over the seeds {", ".join(map(str, seeds))}'

@@ -1,0 +1,251 @@
+"""mIoU against the number of labels, supervised and CCT: does CCT pay, and how much?"""
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.datasets import SemiSegDataset
+from mmseg_cct.errors import UserError
+
+from .study import Labels, Result, collect, markdown_table, select, write_csv
+from .variants import Variant, baseline, unchanged
+
+METHODS: dict[str, Variant] = {'supervised': baseline, 'cct': unchanged}
+TITLES = {'supervised': 'supervised', 'cct': 'CCT'}
+
+
+def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -> dict[str, Labels]:
+    """Draws subsets of a config's labelled images, each among those of the next larger one.
+
+    Every seed draws its own. The unlabelled images stay as they are: images whose labels are left
+    out are not used at all.
+
+    Args:
+        base: Config of CCT.
+        options: Settings of it to override, by dotted key.
+        numbers: Sizes; none means an eighth, a quarter, a half and all of the images.
+
+    Returns:
+        By size, what puts a subset into a config.
+
+    Raises:
+        UserError: If there are not so many labelled images, or the config takes a subset already.
+    """
+    config = load_config(base, options)
+    init_default_scope(config.get('default_scope', 'mmseg'))
+    labeled = config.train_dataloader.dataset.labeled
+    if labeled.get('indices') is not None:
+        raise UserError(
+            f'{base}: train_dataloader.dataset.labeled.indices takes a subset already; '
+            'expected none'
+        )
+    total = len(SemiSegDataset(copy.deepcopy(labeled), check=False).labeled)
+    numbers = sorted(set(numbers or [max(total // part, 1) for part in (8, 4, 2, 1)]))
+    if not 1 <= numbers[0] <= numbers[-1] <= total:
+        raise UserError(
+            f'-n {" ".join(map(str, numbers))}: expected numbers from 1 to {total}, '
+            f'the labelled images of {base}'
+        )
+
+    def use(number: int) -> Labels:
+
+        def set_labels(config: Config, seed: int) -> None:
+            # RandomState is frozen by NumPy's own promise, as in `draw_split`
+            order = np.random.RandomState(seed).permutation(total)
+            chosen = sorted(order[:number].tolist())
+            config.train_dataloader.dataset.labeled.indices = chosen
+
+        return set_labels
+
+    return {str(number): use(number) for number in numbers}
+
+
+def write_learning_curve(out: Path) -> Path:
+    """Writes `results.csv`, `learning_curve.md` and the figure from the runs there are.
+
+    Args:
+        out: Folder of the study.
+
+    Returns:
+        The Markdown file.
+    """
+    results = [r for r in collect(out) if r.method in METHODS and r.labels.isdigit()]
+    write_csv(results, out / 'results.csv')
+    parts = [
+        '# Does CCT pay?',
+        answer(results),
+        'mIoU on the test set in %:',
+        markdown_table(results, list(METHODS)),
+    ]
+    if results:
+        plot_learning_curve(results).savefig(out / 'learning_curve.png', dpi=120)
+        parts.append('![learning curve](learning_curve.png)')
+    file = out / 'learning_curve.md'
+    file.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
+    return file
+
+
+def equivalent_labels(numbers: Sequence[int], miou: Sequence[float], target: float) -> float:
+    """How many labels supervised training needs, by interpolating its curve linearly in log n.
+
+    Args:
+        numbers: Numbers of labels, ascending.
+        miou: mIoU of supervised training with as many.
+        target: The mIoU to reach.
+
+    Returns:
+        The smallest number that reaches it: the first of `numbers` where the curve begins above
+        it, infinity where the curve stays below.
+    """
+    if target <= miou[0]:
+        return float(numbers[0])
+    for (n, low), (m, high) in zip(zip(numbers, miou), zip(numbers[1:], miou[1:])):
+        if low < target <= high:
+            share = (target - low) / (high - low)
+            return n * (m / n) ** share
+    return math.inf
+
+
+def answer(results: Sequence[Result]) -> str:
+    """Says in words what CCT brings at each number of labels.
+
+    Args:
+        results: Of both methods.
+
+    Returns:
+        A list in Markdown, and a verdict before it.
+    """
+    curve = _mean_curve(results, 'supervised')
+    lines: list[str] = []
+    all_gains: dict[int, list[float]] = {}
+    for n in sorted(_mean_curve(results, 'cct').keys() & curve.keys()):
+        gains = _gains(results, n)
+        if not gains:
+            continue
+        all_gains[n] = gains
+        reached = mean(select(results, 'cct', str(n)))
+        lines.append(
+            f'- {n} labels: CCT {reached:.1f}, supervised {curve[n]:.1f} mIoU; '
+            f'{mean(gains):+.1f}, {_verdict(gains)}. {_worth(n, reached, curve)}'
+        )
+    if not lines:
+        return 'No number of labels has a finished run of both methods with the same seed.'
+    return '\n'.join([_summary(all_gains), '', *lines])
+
+
+def plot_learning_curve(results: Sequence[Result]) -> Figure:
+    """Draws both curves, and arrows from CCT to where supervised training is as good.
+
+    Args:
+        results: Of both methods.
+
+    Returns:
+        The figure; error bars are standard deviations over the seeds.
+    """
+    figure = Figure(figsize=(6, 4), layout='constrained')
+    axes = figure.subplots()
+    for index, method in enumerate(METHODS):
+        curve = _mean_curve(results, method)
+        values = [select(results, method, str(n)) for n in curve]
+        spread = [stdev(v) if len(v) > 1 else 0 for v in values]
+        axes.errorbar(
+            list(curve),
+            list(curve.values()),
+            spread,
+            marker='o',
+            capsize=3,
+            color=f'C{index}',
+            label=TITLES[method],
+        )
+    supervised = _mean_curve(results, 'supervised')
+    for n, reached in _mean_curve(results, 'cct').items():
+        if not supervised:
+            break
+        worth = equivalent_labels(list(supervised), list(supervised.values()), reached)
+        if n < worth < math.inf:
+            axes.annotate(
+                '',
+                (worth, reached),
+                (n, reached),
+                arrowprops=dict(arrowstyle='->', color='0.5', linestyle=':'),
+            )
+    numbers = sorted({int(result.labels) for result in results})
+    axes.set_xscale('log')
+    axes.set_xticks(numbers, map(str, numbers))
+    axes.minorticks_off()
+    axes.set_xlabel('labelled images')
+    axes.set_ylabel('mIoU on the test set, %')
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return figure
+
+
+def _mean_curve(results: Sequence[Result], method: str) -> dict[int, float]:
+    numbers = sorted({int(result.labels) for result in results if result.method == method})
+    return {n: mean(select(results, method, str(n))) for n in numbers}
+
+
+def _gains(results: Sequence[Result], n: int) -> list[float]:
+    """CCT minus supervised for each seed that both have."""
+    by_method: dict[str, dict[int, float]] = {
+        method: {r.seed: r.miou for r in results if (r.method, r.labels) == (method, str(n))}
+        for method in METHODS
+    }
+    supervised, cct = by_method['supervised'], by_method['cct']
+    return [cct[seed] - supervised[seed] for seed in sorted(cct.keys() & supervised.keys())]
+
+
+def _verdict(gains: Sequence[float]) -> str:
+    if len(gains) == 1:
+        return 'one seed'
+    return f'ahead with {sum(gain > 0 for gain in gains)} of {len(gains)} seeds'
+
+
+def _summary(gains: Mapping[int, Sequence[float]]) -> str:
+    """The verdict: only what holds with every one of several seeds is called a gain or a loss."""
+    several = {n: values for n, values in gains.items() if len(values) > 1}
+    pays = [n for n, values in several.items() if min(values) > 0]
+    costs = [n for n, values in several.items() if max(values) < 0]
+    open_ = [n for n in gains if n not in pays + costs]
+    sentences = []
+    if pays:
+        sentences.append(f'**CCT pays** with {_listed(pays)} labels: it is ahead with every seed.')
+    if costs:
+        sentences.append(
+            f'**CCT does not pay** with {_listed(costs)} labels: it is behind with every seed.'
+        )
+    if open_:
+        why = (
+            'the seeds disagree'
+            if any(n in several for n in open_)
+            else 'one seed can be ahead by chance; run more'
+        )
+        sentences.append(f'With {_listed(open_)} labels **it cannot be told**: {why}.')
+    return ' '.join(sentences)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    *most, last = map(str, numbers)
+    return f'{", ".join(most)} and {last}' if most else last
+
+
+def _worth(n: int, reached: float, curve: Mapping[int, float]) -> str:
+    """How many labels CCT's mIoU at n labels stands for."""
+    numbers, miou = list(curve), list(curve.values())
+    needed = equivalent_labels(numbers, miou, reached)
+    if needed == math.inf:
+        return f'Supervised training does not reach that with any number up to {numbers[-1]}.'
+    if reached <= miou[0]:
+        return f'Supervised training is as good with {numbers[0]} labels or fewer.'
+    change = round(needed) - n
+    more = f'{abs(change)} labels {"more" if change > 0 else "fewer"}' if change else 'as many'
+    return f'Supervised training needs about {needed:.0f} labels for that, {more}.'

@@ -1,0 +1,230 @@
+"""A study: methods × numbers of labels × seeds as runs, and their results as tables.
+
+The folder of a run is `<study>/<method>/<labels>/seed<seed>`; results are read from there alone.
+"""
+
+import copy
+import csv
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, NamedTuple
+
+from mmengine.config import Config
+
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.apis.pretrained import fetch_pretrained_weights
+from mmseg_cct.errors import UserError
+
+from .runs import StudyRun, prepare_run, read_metrics
+from .variants import Variant
+
+# Changes a config for one number of labels and one seed, in place.
+Labels = Callable[[Config, int], None]
+
+
+class Result(NamedTuple):
+    """What one run achieves.
+
+    Attributes:
+        method: Name of the method.
+        labels: Name of the labelled set: the number of its images, or 'config' for the config's.
+        seed: Seed of the run.
+        miou: mIoU on the test set, in %.
+    """
+
+    method: str
+    labels: str
+    seed: int
+    miou: float
+
+
+def prepare_study(
+    out: Path,
+    base: str,
+    methods: dict[str, Variant],
+    labels: dict[str, Labels],
+    seeds: Sequence[int],
+    options: dict[str, Any],
+) -> list[StudyRun]:
+    """Writes the configs of all runs. A `UserError` says where something does not fit.
+
+    Args:
+        out: Folder of the study.
+        base: Config of CCT.
+        methods: By name, what changes it.
+        labels: By name, what gives it its labelled images.
+        seeds: Seeds of the runs.
+        options: Settings of the base config to override, by dotted key.
+
+    Returns:
+        The runs, a whole seed after the other: an interrupted study has complete ones.
+    """
+    config = load_config(base, options)
+    # each run writes its last checkpoint alone
+    config.merge_from_dict(
+        {
+            'default_hooks.checkpoint.max_keep_ckpts': 1,
+            'default_hooks.checkpoint.save_best': None,
+        }
+    )
+    fetch_pretrained_weights(config.model)  # once, not by many processes at the same time
+    runs = []
+    for seed in seeds:
+        for labels_name, set_labels in labels.items():
+            for method, change in methods.items():
+                run_config = copy.deepcopy(config)
+                set_labels(run_config, seed)
+                change(run_config)
+                run_config.randomness = dict(run_config.get('randomness', {}), seed=seed)
+                folder = out / method / labels_name / f'seed{seed}'
+                name = f'{method}, {labels_name} labels, seed {seed}'
+                runs.append(prepare_run(name, folder, run_config))
+    return runs
+
+
+def lists_of(
+    base: str, options: dict[str, Any], numbers: Sequence[int], folder: str | None = None
+) -> dict[str, Labels]:
+    """Finds the lists of labelled and unlabelled images.
+
+    Args:
+        base: Config of CCT.
+        options: Settings of it to override, by dotted key.
+        numbers: Numbers of labelled images; none leaves the config's own.
+        folder: Holds `{n}_labeled.txt` and `{n}_unlabeled.txt`; None for that of the config's list.
+
+    Returns:
+        By name, what puts the lists into a config.
+
+    Raises:
+        UserError: If a list is missing.
+    """
+    if not numbers:
+        return {'config': lambda config, seed: None}
+    if folder is None:
+        own = load_config(base, options).train_dataloader.dataset.labeled.get('ann_file')
+        if not own:
+            raise UserError(
+                f'{base}: train_dataloader.dataset.labeled has no ann_file; expected '
+                'one, or the folder of the lists (tools/make_splits.py makes them)'
+            )
+        folder = str(Path(own).parent)
+
+    def use(number: int) -> Labels:
+        files = {}
+        for branch in ('labeled', 'unlabeled'):
+            files[branch] = Path(folder) / f'{number}_{branch}.txt'
+            if not files[branch].is_file():
+                raise UserError(
+                    f'{files[branch]}: no such list; expected the {branch} images of '
+                    f'n={number} (tools/make_splits.py makes such lists)'
+                )
+
+        def set_labels(config: Config, seed: int) -> None:
+            for branch, file in files.items():
+                config.train_dataloader.dataset[branch].ann_file = str(file)
+
+        return set_labels
+
+    return {str(number): use(number) for number in numbers}
+
+
+def collect(out: Path) -> list[Result]:
+    """Reads the results of all finished runs of a study.
+
+    Args:
+        out: Its folder.
+
+    Returns:
+        The results, by method in alphabetical order, number of labels and seed.
+
+    Raises:
+        UserError: If a finished run has no mIoU.
+    """
+    results = []
+    for folder in out.glob('*/*/seed*'):
+        seed = re.fullmatch(r'seed(\d+)', folder.name)
+        if seed is None or (metrics := read_metrics(folder)) is None:
+            continue
+        if 'mIoU' not in metrics:
+            raise UserError(f'{folder}: its test gave {", ".join(metrics)}; expected mIoU')
+        method, labels = folder.parts[-3:-1]
+        results.append(Result(method, labels, int(seed[1]), metrics['mIoU']))
+    return sorted(
+        results, key=lambda result: (result.method, *label_order(result.labels), result.seed)
+    )
+
+
+def label_order(labels: str) -> tuple[int, str]:
+    """Sorts names of labelled sets: by number, 'config' first.
+
+    Args:
+        labels: The name.
+
+    Returns:
+        The key.
+    """
+    return (int(labels) if labels.isdigit() else -1, labels)
+
+
+def select(results: Iterable[Result], method: str, labels: str) -> list[float]:
+    """Picks the results of one cell of the table.
+
+    Args:
+        results: All results.
+        method: Name of the method.
+        labels: Name of the labelled set.
+
+    Returns:
+        mIoU of each seed.
+    """
+    return [r.miou for r in results if (r.method, r.labels) == (method, labels)]
+
+
+def write_csv(results: Sequence[Result], file: Path) -> None:
+    """Writes a line per run.
+
+    Args:
+        results: The results.
+        file: The CSV file.
+    """
+    with file.open('w', newline='', encoding='utf-8') as stream:
+        writer = csv.writer(stream)
+        writer.writerow(Result._fields)
+        writer.writerows(results)
+
+
+def markdown_table(results: Sequence[Result], methods: Sequence[str]) -> str:
+    """Writes mean ± standard deviation over the seeds: a method per row, a set per column.
+
+    A cell with fewer seeds than the fullest one names their number.
+
+    Args:
+        results: The results.
+        methods: The rows, in order; those without a result are left out.
+
+    Returns:
+        The table.
+    """
+    columns = sorted({result.labels for result in results}, key=label_order)
+    most = max((len(select(results, m, c)) for m in methods for c in columns), default=0)
+    titles = [f'n={column}' if column.isdigit() else 'mIoU' for column in columns]
+    lines = [['method', *titles], ['---', *['---:'] * len(columns)]]
+    for method in methods:
+        cells = [_cell(select(results, method, column), most) for column in columns]
+        if any(cells):
+            lines.append([method, *cells])
+    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+
+
+def _cell(values: Sequence[float], most: int) -> str:
+    if not values:
+        return ''
+    text = f'{mean(values):.1f}'
+    if len(values) > 1:
+        text += f' ± {stdev(values):.1f}'
+    if len(values) < most:
+        text += f' ({len(values)} seed{"s" if len(values) > 1 else ""})'
+    return text

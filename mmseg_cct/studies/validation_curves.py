@@ -1,0 +1,73 @@
+"""How the runs of a study come along: mIoU on the validation set over the training."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import mean
+
+from matplotlib.figure import Figure
+
+from mmseg_cct.analysis.report import read_scalars
+
+from .study import Result, label_order
+
+# By method and labelled set, for each seed the (iteration, mIoU in %) of its validations.
+Curves = dict[tuple[str, str], list[list[tuple[int, float]]]]
+
+
+def read_validations(out: Path, results: Sequence[Result]) -> Curves:
+    """Reads the validations of finished runs from their logs.
+
+    Args:
+        out: Folder of the study.
+        results: The runs.
+
+    Returns:
+        The curves; runs without a validation are left out.
+    """
+    curves: Curves = {}
+    for run in results:
+        log = read_scalars(out / run.method / run.labels / f'seed{run.seed}' / 'train')
+        validations = [(values['step'], values['mIoU']) for values in log if 'mIoU' in values]
+        if validations:
+            curves.setdefault((run.method, run.labels), []).append(validations)
+    return curves
+
+
+def plot_validations(curves: Curves, titles: dict[str, str]) -> Figure:
+    """Draws a panel per labelled set: every run as a thin line, the mean over the seeds as a thick.
+
+    Args:
+        curves: The curves.
+        titles: What the legend calls the methods, in its order.
+
+    Returns:
+        The figure.
+    """
+    panels = sorted({labels for _, labels in curves}, key=label_order)
+    figure = Figure(figsize=(3.2 * len(panels) + 1.2, 3.4), layout='constrained')
+    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False, sharey=True)[0], panels):
+        for index, (method, title) in enumerate(titles.items()):
+            seeds = curves.get((method, panel), [])
+            for validations in seeds if len(seeds) > 1 else []:
+                axes.plot(*zip(*validations), color=f'C{index}', alpha=0.35, linewidth=0.8)
+            # of the iterations that all seeds have validated at
+            shared = [values for values in zip(*seeds) if len({step for step, _ in values}) == 1]
+            axes.plot(
+                [values[0][0] for values in shared],
+                [mean(miou for _, miou in values) for values in shared],
+                color=f'C{index}',
+                marker='.',
+                label=title,
+            )
+        axes.set_title(f'{panel} labelled images' if panel.isdigit() else '', fontsize=9)
+        axes.set_xlabel('iteration', fontsize=8)
+        axes.tick_params(labelsize=8)
+    figure.supylabel('mIoU on the validation set, %', fontsize=8)
+    figure.legend(
+        *axes.get_legend_handles_labels(),
+        loc='outside lower center',
+        ncols=len(titles),
+        fontsize=8,
+        frameon=False,
+    )
+    return figure

@@ -1,0 +1,222 @@
+"""What an ablation changes in a CCT config: functions from config to config, by name.
+
+The paper's grid is made by `baseline`, `only` and `full`; `VARIANTS` holds the single changes.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from mmengine.config import Config, ConfigDict
+from mmseg.registry import DATASETS
+
+from mmseg_cct.errors import UserError
+
+# Changes a config in place.
+Variant = Callable[[Config], None]
+
+# The paper's Figures 5 and 6: the perturbations' names in the configs, and in the figures.
+PERTURBATIONS = {
+    'feature_drop': 'F-Drop',
+    'feature_noise': 'F-Noise',
+    'dropout': 'DropOut',
+    'guided_cutout': 'G-Cutout',
+    'context_masking': 'Con-Msk',
+    'object_masking': 'Obj-Msk',
+    'vat': 'I-VAT',
+}
+
+
+def unchanged(config: Config) -> None:
+    """The config itself.
+
+    Args:
+        config: Of CCT.
+    """
+
+
+def baseline(config: Config) -> None:
+    """Supervised training: the labelled images alone, for the same iterations.
+
+    Args:
+        config: Of CCT.
+    """
+    config.model.type = 'EncoderDecoder'
+    config.model.auxiliary_head = None
+    config.train_dataloader.dataset.unlabeled = None
+    config.custom_hooks = [
+        hook
+        for hook in config.get('custom_hooks', [])
+        if not hook.get('attribute', '').startswith('auxiliary_head.')
+    ]
+
+
+def mean_teacher(config: Config) -> None:
+    """Mean Teacher, with the ramp and the weight of the consistency loss as they are.
+
+    Args:
+        config: Of CCT.
+    """
+    _traditional(config, 'MeanTeacherSegmentor', 'MSEConsistency')
+    config.custom_hooks = [*config.custom_hooks, ConfigDict(type='MeanTeacherHook', decay=0.99)]
+
+
+def input_vat(config: Config) -> None:
+    """VAT on the images, with the ramp and the weight of the consistency loss as they are.
+
+    Args:
+        config: Of CCT.
+    """
+    _traditional(config, 'InputVATSegmentor', 'KLConsistency')
+    config.model.epsilon = 2.0
+
+
+def only(name: str, num_decoders: int) -> Variant:
+    """Makes a variant with a single perturbation.
+
+    Args:
+        name: Its name in the config.
+        num_decoders: K.
+
+    Returns:
+        The variant. It raises a `UserError` where the config has no such perturbation.
+    """
+
+    def change(config: Config) -> None:
+        perturbations = _bank(config).perturbations
+        if name not in perturbations:
+            raise UserError(
+                f'{config.filename}: no perturbation {name!r}; expected one of '
+                f'{", ".join(perturbations)}'
+            )
+        for key, perturbation in perturbations.items():
+            perturbation.num_decoders = num_decoders if key == name else 0
+
+    return change
+
+
+def full(num_decoders: int) -> Variant:
+    """Makes a variant with all perturbations, the paper's "CCT full".
+
+    Args:
+        num_decoders: K, the decoders of each.
+
+    Returns:
+        The variant.
+    """
+
+    def change(config: Config) -> None:
+        for perturbation in _bank(config).perturbations.values():
+            perturbation.num_decoders = num_decoders
+
+    return change
+
+
+def abce(config: Config) -> None:
+    """ab-CE in place of the main decoder's cross-entropy; η ramps from 1/C to 0.9.
+
+    Args:
+        config: Of CCT or of its baseline.
+    """
+    lowest = 1 / len(_classes(config))
+    config.model.decode_head.loss_decode = [
+        ConfigDict(type='BootstrappedCrossEntropy', threshold=lowest)
+    ]
+    ramp = dict(
+        type='RampUpHook',
+        attribute='decode_head.loss_decode.0.threshold',
+        schedule='log',
+        start=lowest,
+        end=0.9,
+        length=0.4,
+    )
+    config.custom_hooks = [*config.get('custom_hooks', []), ConfigDict(ramp)]
+
+
+def both(*variants: Variant) -> Variant:
+    """Makes a variant of several changes.
+
+    Args:
+        *variants: The changes, in order.
+
+    Returns:
+        The variant.
+    """
+
+    def change(config: Config) -> None:
+        for variant in variants:
+            variant(config)
+
+    return change
+
+
+def setting(**values: Any) -> Variant:
+    """Makes a variant that sets values of the auxiliary decoders.
+
+    Args:
+        **values: By key below `model.auxiliary_head`; dicts are merged.
+
+    Returns:
+        The variant.
+    """
+
+    def change(config: Config) -> None:
+        _bank(config)
+        config.merge_from_dict(dict(model=dict(auxiliary_head=values)))
+
+    return change
+
+
+def _auxiliary_lr(config: Config) -> None:
+    # the mean over K decoders and C classes leaves each of them a small gradient
+    _bank(config)
+    keys = config.optim_wrapper.setdefault('paramwise_cfg', {}).setdefault('custom_keys', {})
+    keys['auxiliary_head.'] = dict(lr_mult=10.0)
+
+
+def _final_relu(config: Config) -> None:
+    setting(final_activation=True)(config)
+    config.model.decode_head.final_activation = True
+
+
+def _traditional(config: Config, segmentor: str, distance: str) -> None:
+    loss = _bank(config).loss_consistency
+    config.model.update(
+        type=segmentor, auxiliary_head=None, loss_consistency=ConfigDict(loss, type=distance)
+    )
+    for hook in config.get('custom_hooks', []):
+        if 'attribute' in hook:
+            hook.attribute = hook.attribute.removeprefix('auxiliary_head.')
+
+
+VARIANTS: dict[str, Variant] = {
+    'baseline': baseline,
+    'baseline_abce': both(baseline, abce),
+    'mean_teacher': mean_teacher,
+    'input_vat': input_vat,
+    'cct': unchanged,
+    'abce': abce,
+    'kl': setting(loss_consistency=dict(type='KLConsistency')),
+    'js': setting(loss_consistency=dict(type='JSConsistency')),
+    'confidence': setting(loss_consistency=dict(confidence_threshold=0.5)),
+    'pairwise': setting(loss_pairwise=dict(type='PairwiseVariance', loss_weight=1.0)),
+    'final_relu': _final_relu,
+    'vat_floor': setting(perturbations=dict(vat=dict(norm_floor=1e-8))),
+    'positions': setting(position_fraction=0.25),
+    'auxiliary_lr': _auxiliary_lr,
+}
+
+
+def _bank(config: Config) -> ConfigDict:
+    bank = config.model.get('auxiliary_head')
+    if not isinstance(bank, dict) or 'perturbations' not in bank:
+        raise UserError(
+            f'{config.filename}: model.auxiliary_head has no perturbations; expected a '
+            'config of CCT'
+        )
+    return bank
+
+
+def _classes(config: Config) -> tuple[str, ...]:
+    dataset = config.train_dataloader.dataset.labeled
+    named = dataset.get('classes') or dataset.get('metainfo', {}).get('classes')
+    return tuple(named or DATASETS.get(dataset.type).METAINFO['classes'])

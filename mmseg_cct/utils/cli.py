@@ -1,0 +1,85 @@
+"""Arguments that tools share, and user errors as one line."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch.distributed
+from mmengine.config import DictAction
+
+from mmseg_cct.errors import UserError
+
+
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that training and testing have in common.
+
+    Args:
+        parser: Where to add them.
+    """
+    add_cfg_options(parser)
+    parser.add_argument(
+        '--launcher',
+        choices=['none', 'pytorch', 'slurm', 'mpi'],
+        default='none',
+        help='what started the processes of a distributed run; dist_*.sh and slurm_*.sh set it',
+    )
+    # torch.distributed.launch passes it, in either spelling; torchrun sets LOCAL_RANK.
+    parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
+
+
+def add_cfg_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the option for settings of the config.
+
+    Args:
+        parser: Where to add it.
+    """
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=DictAction,
+        default={},
+        metavar='KEY=VALUE',
+        help='settings of the config to override, as in train_cfg.max_iters=2000; a list is '
+        'key="[a,b]" or key=a,b, without spaces',
+    )
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Adds the option for the device that a single process uses.
+
+    Args:
+        parser: Where to add it.
+    """
+    parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')
+
+
+@contextmanager
+def user_errors_as_one_line() -> Iterator[None]:
+    """Ends the process with one line on stderr and exit code 2 where the body raises `UserError`.
+
+    In a distributed run the first rank to meet a mistake prints it; others that meet the same one
+    say nothing.
+
+    Yields:
+        Nothing; the body runs inside.
+
+    Raises:
+        SystemExit: With code 2 in place of a `UserError`.
+    """
+    try:
+        yield
+    except UserError as error:
+        if _is_first_to_say(str(error)):
+            print(f'error: {error}', file=sys.stderr, flush=True)
+        raise SystemExit(2) from None
+
+
+def _is_first_to_say(message: str) -> bool:
+    try:
+        # Ranks that wait in a reduction cannot be asked, but the store answers at any time.
+        store = torch.distributed.distributed_c10d._get_default_store()
+        return store.add(f'mmseg_cct/error/{message}', 1) == 1
+    except (RuntimeError, ValueError):  # no process group, or the machine that began it is gone
+        return os.environ.get('RANK', '0') == '0'

@@ -1,0 +1,34 @@
+"""Painting predictions with the classes of their domain."""
+
+from typing import Any
+
+import numpy as np
+from mmseg.registry import VISUALIZERS
+from mmseg.structures import SegDataSample
+from mmseg.visualization import SegLocalVisualizer
+
+
+@VISUALIZERS.register_module()
+class DomainVisualizer(SegLocalVisualizer):
+    """MMSeg's visualizer with the names and colours of the domain that a sample names."""
+
+    dataset_meta: dict
+
+    def add_datasample(
+        self, name: str, image: np.ndarray, data_sample: SegDataSample | None = None, **kwargs: Any
+    ) -> None:
+        """Paints a sample.
+
+        Args:
+            name: Name of the picture.
+            image: `(H, W, 3)` RGB, in [0, 255].
+            data_sample: What to paint; `domain` names its domain.
+            **kwargs: Those of `SegLocalVisualizer.add_datasample`.
+        """
+        domains = self.dataset_meta
+        if data_sample is not None:
+            self.dataset_meta = domains['domains'][data_sample.domain]
+        try:
+            super().add_datasample(name, image, data_sample, **kwargs)
+        finally:
+            self.dataset_meta = domains

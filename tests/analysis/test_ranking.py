@@ -1,0 +1,205 @@
+"""Scores, files and order of the ranking, and whether it finds what a model gets wrong."""
+
+import csv
+import io
+import shutil
+
+import numpy as np
+import pytest
+import tiny
+import torch
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+from mmengine.structures import PixelData
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from PIL import Image
+
+from mmseg_cct.analysis.ranking import disagreement, rank_images
+from mmseg_cct.errors import UserError
+from mmseg_cct.interop.publish import publish_checkpoint
+
+SIZE = 32
+COLOURS = np.array([[110, 110, 110], [60, 60, 220], [220, 60, 60]], np.float64)
+
+
+def rank(tiny_cct, out, **kwargs):
+    return rank_images(tiny_cct.config, tiny_cct.checkpoint, str(out), device='cpu', **kwargs)
+
+
+def rows(out):
+    return list(csv.reader(io.StringIO((out / 'ranking.csv').read_text())))
+
+
+def test_writes_scores_by_perturbation_and_a_contact_sheet(tiny_cct, tmp_path):
+    ranking = rank(tiny_cct, tmp_path, images=tiny_cct.images, top=3)
+    names = list(Config.fromfile(tiny_cct.config).model.auxiliary_head.perturbations)
+    header, *lines = rows(tmp_path)
+    assert header[:3] == ['rank', 'file', 'score'] and sorted(header[3:]) == sorted(names)
+    assert [line[0] for line in lines] == ['1', '2', '3', '4']
+    assert {line[1] for line in lines} == {f'{tiny_cct.images}/{i}.png' for i in range(4)}
+    values = np.array([line[2:] for line in lines], float)
+    assert (np.diff(values[:, 0]) <= 0).all() and (values[:, 0] > 0).all()
+    # one decoder of each kind here: their mean is the score
+    np.testing.assert_allclose(values[:, 1:].mean(1), values[:, 0], rtol=1e-4)
+    assert [bool(image.pictures) for image in ranking.images] == [True] * 3 + [False]
+    width, height = Image.open(tmp_path / 'contact_sheet.png').size
+    assert width == 900 and height == pytest.approx(3 * 240 + 40, abs=2)
+
+
+def test_a_score_is_the_images_own(tiny_cct, tmp_path):
+    """Not of its place in the list or its name."""
+    first = rank(tiny_cct, tmp_path / 'a', images=tiny_cct.images)
+    alone = tmp_path / 'alone'
+    alone.mkdir()
+    shutil.copy(f'{tiny_cct.images}/2.png', alone / 'other_name.png')
+    second = rank(tiny_cct, tmp_path / 'b', images=str(alone))
+    expected = {image.name[-5:]: image for image in first.images}['2.png']
+    assert second.images[0].score == expected.score
+    assert second.images[0].by_perturbation == expected.by_perturbation
+    other_seed = rank(tiny_cct, tmp_path / 'c', images=str(alone), seed=1)
+    assert other_seed.images[0].score != expected.score
+
+
+def test_the_unlabelled_set_of_the_config(tiny_cct, tmp_path):
+    from_folder = rank(tiny_cct, tmp_path / 'a', images=tiny_cct.images)
+    from_config = rank(tiny_cct, tmp_path / 'b')
+    assert [image.name for image in from_config.images] == [
+        image.name for image in from_folder.images
+    ]
+    assert [image.score for image in from_config.images] == [
+        image.score for image in from_folder.images
+    ]
+
+
+def test_corrupt_images_are_reported(tiny_cct, tmp_path):
+    folder = shutil.copytree(tiny_cct.images, tmp_path / 'images')
+    (folder / 'bad.png').write_bytes(b'no image')
+    ranking = rank(tiny_cct, tmp_path / 'out', images=str(folder))
+    assert len(ranking.images) == 4
+    (line,) = ranking.failed
+    assert line.startswith(f'{folder}/bad.png: unreadable image (') and '\n' not in line
+
+
+def test_a_published_checkpoint_cannot_rank(tiny_cct, tmp_path):
+    published = publish_checkpoint(tiny_cct.checkpoint, str(tmp_path / 'small.pth'))
+    with pytest.raises(UserError, match=r'small-.*\.pth: has no auxiliary decoders, as published'):
+        rank_images(tiny_cct.config, str(published), str(tmp_path / 'out'), images=tiny_cct.images)
+    assert not (tmp_path / 'out').exists()
+
+
+@pytest.mark.parametrize(
+    ('options', 'match'),
+    [
+        ({'model.auxiliary_head': None}, r'model\.auxiliary_head is no PerturbedDecoderBank'),
+        (
+            {'model.auxiliary_head.perturbations.FeatureDrop.num_decoders': 5},
+            r'auxiliary_head\.proj is \(7, 3, 6\), expected \(11, 3, 6\)',
+        ),
+        ({'train_dataloader.dataset.unlabeled': None}, r'no train_dataloader\.dataset\.unlabeled'),
+        ({'train_dataloader.dataset.unlabeled.image_dir': 'nowhere'}, r'nowhere: no such folder'),
+    ],
+)
+def test_mistakes_are_named(tiny_cct, tmp_path, options, match):
+    with pytest.raises(UserError, match=match):
+        rank(tiny_cct, tmp_path, options=options)
+
+
+def test_disagreement_is_the_loss_of_the_bank():
+    """The mean of the map is L_u under the same draws; padding is left out."""
+    torch.manual_seed(0)
+    config = tiny.model_config()
+    config.auxiliary_head.loss_consistency.loss_weight = 1.0
+    model = MODELS.build(config).eval()
+    model.dataset_meta = dict(classes=('a', 'b', 'c'))
+    image = torch.randint(0, 256, (3, 32, 40), dtype=torch.uint8)
+    sample = SegDataSample(metainfo=dict(img_shape=(32, 40), ori_shape=(32, 40)))
+    state = torch.get_rng_state()
+    maps, labels = disagreement(
+        model, dict(inputs=image, data_samples=sample), seed=4, measure='distance'
+    )
+    assert torch.equal(torch.get_rng_state(), state)
+    assert maps.shape == (7, 32, 40) and labels.shape == (32, 40)
+
+    batch = model.data_preprocessor(dict(inputs=[image], data_samples=[sample]))
+    with torch.no_grad():
+        features = model.extract_feat(batch['inputs'])
+        seg_logits = model.decode_head.forward(features)
+    torch.manual_seed(4)
+    loss = model.auxiliary_head.loss(features, seg_logits, [sample])
+    torch.testing.assert_close(maps.mean(), loss['consistency'].detach(), rtol=1e-4, atol=1e-8)
+    torch.manual_seed(4)
+    q = model.auxiliary_head(features, seg_logits, [sample]).softmax(2)[:, 0]
+    expected = (q - seg_logits[0].softmax(0)).square().mean(1)
+    torch.testing.assert_close(maps, expected.detach(), rtol=1e-4, atol=1e-7)
+
+    flips, _ = disagreement(model, dict(inputs=image, data_samples=sample), seed=4)
+    assert torch.equal(flips, (q.argmax(1) != seg_logits[0].argmax(0)).float())
+    smaller = dict(inputs=image[:, :27, :35], data_samples=sample)
+    assert disagreement(model, smaller)[0].shape == (7, 27, 35)
+
+
+def draw(rng, ambiguity):
+    """Blocks of two classes on ground; their colours are mixed with the other one's by a share."""
+    labels = rng.choice(3, (4, 4), p=(0.4, 0.3, 0.3)).repeat(8, 0).repeat(8, 1)
+    other = np.array([0, 2, 1])[labels]
+    pixels = (1 - ambiguity) * COLOURS[labels] + ambiguity * COLOURS[other]
+    pixels += rng.normal(0, 25, pixels.shape)
+    return torch.from_numpy(pixels.clip(0, 255).astype(np.uint8)).permute(2, 0, 1), labels
+
+
+def test_chooses_images_with_more_errors_than_chance():
+    """A model that has learnt clear colours; among new images some are nearly ambiguous."""
+    init_default_scope('mmseg')
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+    kinds = ('SpatialDropout', 'FeatureNoise', 'FeatureDrop', 'ObjectMasking')
+    config = tiny.model_config(
+        backbone=dict(
+            type='ResNet',
+            depth=18,
+            num_stages=1,
+            base_channels=8,
+            stem_channels=8,
+            strides=(1,),
+            dilations=(1,),
+            out_indices=(0,),
+        )
+    )
+    config.auxiliary_head.perturbations = {kind: dict(type=kind, num_decoders=2) for kind in kinds}
+    config.neck.in_channels = 8
+    config.decode_head.stride = config.auxiliary_head.stride = 4
+    config.auxiliary_head.loss_consistency.loss_weight = 1.0
+    model = MODELS.build(config)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for _ in range(60):
+        inputs, samples = {}, {}
+        for branch, most in (('labeled', 0.2), ('unlabeled', 0.5)):
+            drawn = [draw(rng, rng.uniform(0, most)) for _ in range(4)]
+            inputs[branch] = [image for image, _ in drawn]
+            samples[branch] = [
+                SegDataSample(
+                    metainfo=dict(img_shape=(SIZE, SIZE), ori_shape=(SIZE, SIZE)),
+                    gt_sem_seg=PixelData(data=torch.from_numpy(labels)[None]),
+                )
+                for _, labels in drawn
+            ]
+        data = model.data_preprocessor(dict(inputs=inputs, data_samples=samples), training=True)
+        loss, _ = model.parse_losses(model(**data, mode='loss'))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    model.eval()
+    model.dataset_meta = dict(classes=('ground', 'red', 'blue'))
+    scores, errors = [], []
+    for _ in range(40):
+        image, labels = draw(rng, rng.uniform(0, 0.5))
+        sample = SegDataSample(metainfo=dict(img_shape=(SIZE, SIZE), ori_shape=(SIZE, SIZE)))
+        maps, predicted = disagreement(model, dict(inputs=image, data_samples=sample))
+        scores.append(float(maps.mean()))
+        errors.append(float((predicted.numpy() != labels).mean()))
+    scores, errors = np.array(scores), np.array(errors)
+    chosen = errors[np.argsort(-scores)[:8]].mean()
+    random = [rng.choice(errors, 8, replace=False).mean() for _ in range(2000)]
+    assert chosen > np.quantile(random, 0.95)

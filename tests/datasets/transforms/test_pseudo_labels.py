@@ -1,0 +1,164 @@
+"""Pseudo labels move with their image, are checked like masks, and are all an image may carry."""
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmengine.structures import PixelData
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.datasets import LoadPseudoLabels, PairDraw, SemiSegDataset
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.data_preprocessors.branch_preprocessor import pad_pseudo_labels
+
+DRAW = PairDraw(labeled=0, unlabeled=1, labeled_seed=3, unlabeled_seed=4)
+
+
+@pytest.fixture
+def labels(tree):
+    """Pseudo labels of the unlabelled images: their blue channel in three classes, some ignored."""
+    folder = tree.root / 'pseudo'
+    folder.mkdir()
+    for name in tree.unlabeled_names:
+        # A pixel's value says which label it has, so that the two can be compared at any time.
+        ids = np.random.default_rng(len(name)).integers(0, 4, (16, 24)).astype(np.uint8)
+        cv2.imwrite(str(folder / f'{name}.png'), np.where(ids == 3, 255, ids).astype(np.uint8))
+        image = np.repeat(ids[..., None] * 60, 3, 2)
+        cv2.imwrite(str(tree.image(name).with_suffix('.png')), image)
+    return folder
+
+
+def pipeline(tree, labels, *steps, load=None):
+    load = load or dict(
+        type='LoadPseudoLabels', image_dir=str(tree.root / 'images'), label_dir=str(labels)
+    )
+    return [dict(type='LoadImageFromFile'), load, *steps, dict(type='PackPseudoLabels')]
+
+
+def build(tree, labels, *steps, **kwargs):
+    config = tree.config(
+        'unlabeled', img_suffix='.png', pipeline=pipeline(tree, labels, *steps, **kwargs)
+    )
+    return SemiSegDataset(tree.config('labeled'), config)
+
+
+def image_and_labels(dataset, seed):
+    item = dataset[DRAW._replace(unlabeled_seed=seed)]
+    sample = item['data_samples']['unlabeled']
+    assert 'gt_sem_seg' not in sample
+    return item['inputs']['unlabeled'], sample.pseudo_sem_seg.data
+
+
+def expected_labels(image):
+    ids = (image[:1].long() + 30) // 60
+    return torch.where(ids == 3, 255, ids)
+
+
+@pytest.mark.parametrize(
+    'steps',
+    [
+        [],
+        [dict(type='RandomFlip', prob=0.5)],
+        [dict(type='RandomFlip', prob=1.0, direction='vertical')],
+        [dict(type='RandomCrop', crop_size=(7, 9))],
+        [dict(type='Resize', scale=(48, 32), interpolation='nearest')],
+        [dict(type='RandomCrop', crop_size=(7, 9)), dict(type='RandomFlip', prob=0.5)],
+        [
+            dict(type='Resize', scale=(72, 48), interpolation='nearest'),
+            dict(type='RandomCrop', crop_size=(30, 30)),
+            dict(type='RandomFlip', prob=0.5, direction=['horizontal', 'vertical']),
+        ],
+        # a pixel of the padding is image 180, label 255
+        [dict(type='Pad', size=(20, 40), pad_val=dict(img=180, seg=255))],
+    ],
+)
+def test_labels_move_with_the_image(tree, labels, steps):
+    dataset = build(tree, labels, *steps)
+    seen = set()
+    for seed in range(12):
+        image, pseudo = image_and_labels(dataset, seed)
+        assert pseudo.dtype == torch.int64
+        assert torch.equal(pseudo, expected_labels(image))
+        seen.add(image.numpy().tobytes())
+    assert len(seen) > 1 or not any('Random' in str(s) and '0.5' in str(s) for s in steps)
+
+
+def test_resize_takes_the_nearest_label(tree, labels):
+    dataset = build(tree, labels, dict(type='Resize', scale=(37, 29)))
+    _, pseudo = image_and_labels(dataset, 0)
+    original = cv2.imread(str(labels / 'u1.png'), cv2.IMREAD_UNCHANGED)
+    expected = cv2.resize(original, (37, 29), interpolation=cv2.INTER_NEAREST)
+    assert np.array_equal(pseudo[0].numpy(), expected)
+
+
+def test_no_mask_travels_with_them(tree, labels):
+    for name in tree.unlabeled_names:
+        tree.mask(name).unlink()
+    _, pseudo = image_and_labels(build(tree, labels), 0)
+    assert pseudo.shape == (1, 16, 24)
+
+
+def test_labels_of_subfolders(tree, labels):
+    load = LoadPseudoLabels(str(tree.root / 'images'), str(labels))
+    path = load.path_of(str(tree.root / 'images/city/a.b.jpg'))
+    assert path == str(labels / 'city/a.b.png')
+    with pytest.raises(UserError, match=r'image_dir: .*images does not hold .*elsewhere/a\.jpg'):
+        load.path_of(str(tree.root / 'elsewhere/a.jpg'))
+
+
+class TestPadding:
+    def test_right_and_below(self):
+        data = torch.arange(6).view(1, 2, 3)
+        sample = SegDataSample(pseudo_sem_seg=PixelData(data=data))
+        pad_pseudo_labels(sample, (4, 5))
+        padded = sample.pseudo_sem_seg.data
+        assert torch.equal(padded[:, :2, :3], data)
+        assert padded.shape == (1, 4, 5)
+        assert (padded[:, 2:] == 255).all()
+        assert (padded[:, :, 3:] == 255).all()
+
+    def test_a_sample_without_labels_stays_as_it_is(self):
+        sample = SegDataSample()
+        pad_pseudo_labels(sample, (4, 5))
+        assert 'pseudo_sem_seg' not in sample
+
+
+class TestErrors:
+    def test_missing_labels_stop_before_training(self, tree, labels):
+        (labels / 'u2.png').unlink()
+        with pytest.raises(UserError, match=r'pseudo/u2\.png: no such file; expected the pseudo'):
+            build(tree, labels)
+
+    def test_labels_of_another_size(self, tree, labels):
+        cv2.imwrite(str(labels / 'u2.png'), np.zeros((24, 16), np.uint8))
+        with pytest.raises(UserError, match=r'u2\.png: 16×24 pixels; expected 24×16, the size of'):
+            build(tree, labels)
+
+    def test_an_unknown_id(self, tree, labels):
+        cv2.imwrite(str(labels / 'u2.png'), np.full((16, 24), 3, np.uint8))
+        with pytest.raises(UserError, match=r'u2\.png: label id 3 outside .*expected 0 to 2, or'):
+            build(tree, labels)
+
+    def test_a_corrupt_file(self, tree, labels):
+        (labels / 'u2.png').write_bytes(b'nothing')
+        with pytest.raises(UserError, match=r'u2\.png: cannot be read \(.*\); expected pseudo'):
+            build(tree, labels)
+
+    def test_a_coloured_file(self, tree, labels):
+        cv2.imwrite(str(labels / 'u2.png'), np.zeros((16, 24, 3), np.uint8))
+        with pytest.raises(UserError, match=r'u2\.png: an image of Pillow mode RGB; expected one'):
+            build(tree, labels)
+
+    def test_packing_them_as_a_mask(self, tree, labels):
+        config = tree.config(
+            'unlabeled',
+            img_suffix='.png',
+            pipeline=[*pipeline(tree, labels)[:-1], dict(type='PackSegInputs')],
+        )
+        dataset = SemiSegDataset(tree.config('labeled'), config)
+        with pytest.raises(UserError, match=r'gives a ground truth; .* PackPseudoLabels after'):
+            dataset[DRAW]
+
+    def test_packing_without_loading(self, tree, labels):
+        with pytest.raises(UserError, match=r'PackPseudoLabels without LoadPseudoLabels'):
+            build(tree, labels, load=dict(type='RandomFlip', prob=0.0))[DRAW]

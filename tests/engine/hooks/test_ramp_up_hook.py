@@ -1,0 +1,153 @@
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from mmengine.registry import HOOKS
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models import MSEConsistency
+
+WEIGHT = 'auxiliary_head.loss_consistency.loss_weight'
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.auxiliary_head = torch.nn.Module()
+        self.auxiliary_head.loss_consistency = MSEConsistency(loss_weight=1.0)
+        self.auxiliary_head.name = 'a string'
+        self.auxiliary_head.flag = True
+        self.auxiliary_head.nothing = None
+
+
+def make_runner(model=None, iteration=0, max_iters=1000):
+    logged = {}
+    return SimpleNamespace(
+        model=model or Model(),
+        iter=iteration,
+        max_iters=max_iters,
+        logged=logged,
+        message_hub=SimpleNamespace(update_scalar=logged.__setitem__),
+    )
+
+
+def make_hook(attribute=WEIGHT, **kwargs):
+    return HOOKS.build(dict(dict(type='RampUpHook', attribute=attribute, end=30.0), **kwargs))
+
+
+def value_after(hook, iteration, max_iters=1000):
+    runner = make_runner(iteration=iteration, max_iters=max_iters)
+    hook.before_train(runner)
+    hook.before_train_iter(runner, batch_idx=0)
+    value = runner.model.auxiliary_head.loss_consistency.loss_weight
+    assert runner.logged == {f'train/{WEIGHT}': value}
+    return value
+
+
+def test_consistency_weight_ramps_over_the_first_tenth():
+    hook = make_hook()
+    expected = [30 * math.exp(-5), 30 * math.exp(-2.5), 30, 30, 30]
+    values = [value_after(hook, t) for t in (0, 50, 100, 101, 999)]
+    assert values == pytest.approx(expected)
+
+
+def test_bootstrapping_threshold_ramps_from_chance():
+    hook = make_hook(start=1 / 21, end=0.9, schedule='log', length=0.4)
+    values = [value_after(hook, t) for t in (0, 200, 400, 800)]
+    span = 0.9 - 1 / 21
+    end = 1 / 21 + span * (1 - math.exp(-5))
+    assert values == pytest.approx([1 / 21, 1 / 21 + span * (1 - math.exp(-2.5)), end, end])
+
+
+def test_a_ramp_may_fall():
+    hook = make_hook(start=2.0, end=0.5, schedule='linear', length=1.0)
+    assert [value_after(hook, t) for t in (0, 500, 1000)] == pytest.approx([2.0, 1.25, 0.5])
+
+
+def test_value_depends_on_the_iteration_alone():
+    # as after a resume: a fresh hook, a fresh model, any batch_idx
+    hook = make_hook()
+    runner = make_runner()
+    for runner.iter in range(61):
+        hook.before_train_iter(runner, batch_idx=runner.iter)
+    assert value_after(make_hook(), 60) == runner.model.auxiliary_head.loss_consistency.loss_weight
+
+
+def test_length_is_a_share_of_training():
+    assert value_after(make_hook(), 5, max_iters=100) == value_after(make_hook(), 50)
+    assert value_after(make_hook(length=0), 0) == 30
+
+
+def test_looks_through_a_model_wrapper():
+    wrapped = torch.nn.DataParallel(Model())
+    runner = make_runner(wrapped, iteration=100)
+    hook = make_hook()
+    hook.before_train(runner)
+    hook.before_train_iter(runner, 0)
+    assert wrapped.module.auxiliary_head.loss_consistency.loss_weight == 30
+
+
+def test_a_star_stands_for_every_child():
+    model = torch.nn.Module()
+    model.domains = torch.nn.ModuleDict(dict(a=Model(), b=Model()))
+    runner = make_runner(model, iteration=50)
+    hook = make_hook(f'domains.*.{WEIGHT}')
+    hook.before_train(runner)
+    hook.before_train_iter(runner, 0)
+    value = 30 * math.exp(-2.5)
+    for child in model.domains.values():
+        assert child.auxiliary_head.loss_consistency.loss_weight == pytest.approx(value)
+    assert runner.logged == {f'train/domains.*.{WEIGHT}': pytest.approx(value)}
+
+
+def test_a_star_without_children_is_an_error():
+    with pytest.raises(UserError, match=r"'\*' stands for modules, and MSEConsistency has none"):
+        make_hook('auxiliary_head.loss_consistency.*.x').before_train(make_runner())
+
+
+@pytest.mark.parametrize(
+    ('attribute', 'missing', 'nearest'),
+    [
+        ('auxilary_head.loss_consistency.loss_weight', 'auxilary_head', 'auxiliary_head'),
+        ('auxiliary_head.loss_consistancy.loss_weight', 'loss_consistancy', 'loss_consistency'),
+        ('auxiliary_head.loss_consistency.loss_wieght', 'loss_wieght', 'loss_weight'),
+    ],
+)
+def test_unknown_attribute_offers_the_nearest_names(attribute, missing, nearest):
+    with pytest.raises(
+        UserError,
+        match=rf"attribute='{attribute}': .* no '{missing}' there; "
+        rf'did you mean .*{nearest}',
+    ):
+        make_hook(attribute).before_train(make_runner())
+
+
+def test_unknown_attribute_without_a_near_name():
+    with pytest.raises(UserError, match=r"has no 'qqqq' there$"):
+        make_hook('qqqq').before_train(make_runner())
+
+
+@pytest.mark.parametrize(
+    ('name', 'kind'),
+    [
+        ('name', 'str'),
+        ('flag', 'bool'),
+        ('nothing', 'NoneType'),
+        ('loss_consistency', 'MSEConsistency'),
+    ],
+)
+def test_an_attribute_that_is_no_number_is_an_error(name, kind):
+    with pytest.raises(UserError, match=rf'{name}.: expected a number, the model has {kind}'):
+        make_hook(f'auxiliary_head.{name}').before_train(make_runner())
+
+
+def test_unknown_schedule_lists_the_schedules():
+    with pytest.raises(UserError, match=r"schedule='expo': expected one of .*exp, linear"):
+        make_hook(schedule='expo')
+
+
+@pytest.mark.parametrize('length', [-0.1, 1.1, 40])
+def test_length_out_of_range_is_an_error(length):
+    with pytest.raises(UserError, match=rf'length={length}: expected a share'):
+        make_hook(length=length)

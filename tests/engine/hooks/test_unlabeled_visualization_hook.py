@@ -1,0 +1,230 @@
+"""The pictures, and that training does not notice that they are drawn."""
+
+import random
+from types import SimpleNamespace
+
+import cv2
+import numpy as np
+import pytest
+import tiny
+import torch
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.engine.hooks import UnlabeledVisualizationHook
+from mmseg_cct.engine.hooks.unlabeled_visualization_hook import (
+    draw_predictions,
+    predict,
+    undisturbed,
+)
+from mmseg_cct.errors import UserError
+
+PALETTE = [[10, 20, 30], [200, 0, 0], [0, 200, 0]]
+MAX_ITERS = 5
+
+
+class Recorder(Hook):
+    """Keeps every logged value, bit by bit, and the modes of the modules."""
+
+    def __init__(self):
+        self.logged, self.modes = [], []
+
+    def before_run(self, runner):
+        runner.model.backbone.layer1.eval()  # frozen by hand: `model.train()` would thaw it
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+        self.logged.append({key: value.item() for key, value in outputs.items()})
+
+    def before_train_iter(self, runner, batch_idx, data_batch=None):
+        runner.model.backbone.layer1.eval()
+
+    def after_train(self, runner):
+        self.modes = [module.training for module in runner.model.modules()]
+
+
+def images(root, count, with_masks):
+    rng = np.random.default_rng(count)
+    for index in range(count):
+        for folder, high, channels in (('images', 256, 3), ('masks', 3, 1))[: 1 + with_masks]:
+            (root / folder).mkdir(parents=True, exist_ok=True)
+            small = rng.integers(0, high, (4, 5, channels), np.uint8)
+            enlarged = cv2.resize(small, (44, 36), interpolation=cv2.INTER_NEAREST)
+            cv2.imwrite(str(root / folder / f'{index}.png'), enlarged)
+
+
+@pytest.fixture(scope='module')
+def data_root(tmp_path_factory):
+    root = tmp_path_factory.mktemp('set')
+    images(root / 'l', 3, True)
+    images(root / 'u', 4, False)
+    return root
+
+
+def train(root, work_dir, hooks, model=None, unlabeled=True, max_iters=MAX_ITERS):
+    """A training whose random draws depend on all that was drawn before."""
+    recorder = Recorder()
+    folder = dict(
+        type='FolderDataset', image_dir='images', classes=('a', 'b', 'c'), palette=PALETTE
+    )
+    crop = [dict(type='RandomCrop', crop_size=(32, 32)), dict(type='PackSegInputs')]
+    load = dict(type='LoadImageFromFile')
+    runner = Runner(
+        model=model or tiny.model_config(),
+        work_dir=str(work_dir),
+        train_dataloader=dict(
+            batch_size=2,
+            num_workers=0,
+            sampler=dict(type='PairSampler'),
+            dataset=dict(
+                type='SemiSegDataset',
+                labeled=dict(
+                    data_root=str(root / 'l'),
+                    mask_dir='masks',
+                    pipeline=[load, dict(type='LoadAnnotations'), *crop],
+                    **folder,
+                ),
+                unlabeled=dict(data_root=str(root / 'u'), pipeline=[load, *crop], **folder)
+                if unlabeled
+                else None,
+            ),
+        ),
+        train_cfg=dict(type='IterBasedTrainLoop', max_iters=max_iters),
+        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.05)),
+        default_hooks=dict(logger=None, checkpoint=None),
+        custom_hooks=[recorder, *hooks],
+        visualizer=dict(
+            type='SegLocalVisualizer',
+            name=work_dir.name,
+            vis_backends=[dict(type='LocalVisBackend')],
+        ),
+        randomness=dict(seed=0),
+        default_scope='mmseg',
+        log_processor=dict(by_epoch=False),
+        log_level='ERROR',
+        experiment_name=work_dir.name,
+    )
+    runner.train()
+    states = torch.get_rng_state(), np.random.get_state()[1], random.getstate()
+    return recorder, runner.model.state_dict(), states
+
+
+HOOK = dict(type='UnlabeledVisualizationHook', interval=2, num_images=2)
+
+
+@pytest.fixture(scope='module')
+def with_hook(data_root, tmp_path_factory):
+    work_dir = tmp_path_factory.mktemp('with')
+    return train(data_root, work_dir, [dict(HOOK)]), work_dir
+
+
+def test_training_does_not_notice_the_hook(data_root, with_hook, tmp_path):
+    (recorder, weights, states), _ = with_hook
+    expected, expected_weights, expected_states = train(data_root, tmp_path / 'without', [])
+    assert recorder.logged == expected.logged and len(recorder.logged) == MAX_ITERS
+    assert recorder.modes == expected.modes and not all(recorder.modes) and any(recorder.modes)
+    assert weights.keys() == expected_weights.keys()  # with BatchNorm's statistics
+    assert all(torch.equal(weights[name], expected_weights[name]) for name in weights)
+    assert torch.equal(states[0], expected_states[0])
+    assert np.array_equal(states[1], expected_states[1]) and states[2] == expected_states[2]
+
+
+def test_pictures_of_the_same_images_at_every_interval(with_hook):
+    _, work_dir = with_hook
+    pictures = {
+        file.name: cv2.imread(str(file)) for file in work_dir.glob('*/vis_data/vis_image/*.png')
+    }
+    # after 2 and 4 iterations, and after the last
+    assert sorted(pictures) == [
+        f'unlabeled_{index}_{step}.png' for index in (0, 1) for step in (2, 4, 5)
+    ]
+    height, width = (240 + 20) * 2, (240 + 2) * 5  # image, main, disagreement and 7 perturbations
+    assert all(picture.shape == (height, width, 3) for picture in pictures.values())
+    first, later, other = (
+        pictures[f'unlabeled_{name}.png'][:260, :242] for name in ('0_2', '0_5', '1_2')
+    )
+    assert np.array_equal(first, later) and not np.array_equal(first, other)
+
+
+def test_other_ranks_draw_nothing(data_root, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        'mmseg_cct.engine.hooks.unlabeled_visualization_hook.is_main_process', lambda: False
+    )
+    train(data_root, tmp_path / 'rank1', [dict(HOOK)], max_iters=1)
+    assert not list(tmp_path.rglob('*.png'))
+
+
+def make_model():
+    torch.manual_seed(0)
+    return MODELS.build(tiny.model_config())
+
+
+def make_item(size=(37, 45)):
+    torch.manual_seed(1)
+    return dict(
+        inputs=torch.randint(0, 256, (3, *size), dtype=torch.uint8),
+        data_samples=SegDataSample(metainfo=dict(img_shape=size)),
+    )
+
+
+def test_predictions_have_the_images_size_whatever_its_padding():
+    model = make_model()
+    with undisturbed(model, 0):
+        image, main, auxiliary = predict(model, make_item())
+        again = predict(model, make_item())[2]
+    assert image.shape == (37, 45, 3) and main.shape == (37, 45)
+    assert np.array_equal(image[..., 0], make_item()['inputs'][2])  # RGB
+    assert list(auxiliary) == list(model.auxiliary_head.perturbations)
+    assert all(ids.shape == (1, 37, 45) for ids in auxiliary.values())
+    assert np.array_equal(auxiliary['ObjectMasking'], again['ObjectMasking'])
+
+
+def test_a_seed_gives_the_same_perturbations_everywhere():
+    model, drawn = make_model(), []
+    for noise in (1, 2):
+        torch.manual_seed(noise)
+        with undisturbed(model, 3):
+            drawn.append(torch.rand(4))
+            assert not torch.is_grad_enabled() and not model.training
+        assert torch.is_grad_enabled() and model.training
+    assert torch.equal(*drawn)
+
+
+def test_colours_and_disagreement():
+    main = np.zeros((240, 240), int)
+    half = np.stack([main, main])
+    half[0, :, :120] = 2  # one of four decoders, on the left
+    picture = draw_predictions(
+        np.full((240, 240, 3), 77, np.uint8), main, dict(x=half, y=np.stack([main, main])), PALETTE
+    )
+    assert picture.shape == (260, 5 * 242, 3) and picture.dtype == np.uint8
+    middle = picture[18 + 120]
+    assert (middle[10] == 77).all()
+    assert middle[242 + 10].tolist() == PALETTE[0]
+    left, right = middle[2 * 242 + 10].astype(int), middle[2 * 242 + 200]
+    assert right.max() <= 4 and left.sum() > 100
+    assert middle[3 * 242 + 10].tolist() == PALETTE[2]
+    assert middle[3 * 242 + 200].tolist() == middle[4 * 242 + 10].tolist() == PALETTE[0]
+
+
+def test_looks_through_a_model_wrapper_at_the_data():
+    hook = UnlabeledVisualizationHook()
+    runner = SimpleNamespace(
+        model=torch.nn.DataParallel(make_model()), train_dataloader=SimpleNamespace(dataset=[])
+    )
+    with pytest.raises(UserError, match='has no unlabelled images; expected a SemiSegDataset'):
+        hook.before_train(runner)
+
+
+def test_a_baseline_has_nothing_to_draw(data_root, tmp_path):
+    model = tiny.model_config(type='EncoderDecoder')
+    del model['auxiliary_head']
+    with pytest.raises(UserError, match='the model has no auxiliary decoders; expected an aux'):
+        train(data_root, tmp_path / 'sup', [dict(HOOK)], model=model, unlabeled=False)
+
+
+@pytest.mark.parametrize('name', ['interval', 'num_images'])
+def test_numbers_below_one_are_errors(name):
+    with pytest.raises(UserError, match=rf'{name}=0: expected 1 or more'):
+        UnlabeledVisualizationHook(**{name: 0})

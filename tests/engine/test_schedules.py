@@ -1,0 +1,56 @@
+import math
+
+import pytest
+
+from mmseg_cct.engine.schedules import SCHEDULES
+
+T = 200
+
+# (at 0, at T/2, at T), from the equations
+VALUES = dict(
+    gaussian=(math.exp(-5), math.exp(-1.25), 1),
+    exp=(math.exp(-5), math.exp(-2.5), 1),
+    linear=(0, 0.5, 1),
+    cosine=(0, 0.5, 1),
+    log=(0, 1 - math.exp(-2.5), 1 - math.exp(-5)),
+)
+each_schedule = pytest.mark.parametrize('name', SCHEDULES)
+
+
+def test_every_schedule_has_its_values_here():
+    assert SCHEDULES.keys() == VALUES.keys()
+
+
+@each_schedule
+def test_values(name):
+    schedule = SCHEDULES[name]
+    assert [schedule(t, T) for t in (0, T / 2, T)] == pytest.approx(VALUES[name], abs=1e-12)
+
+
+@each_schedule
+def test_quarter_by_its_equation(name):
+    x = 0.25
+    expected = dict(
+        gaussian=math.exp(-5 * (1 - x) ** 2),
+        exp=math.exp(5 * (x - 1)),
+        linear=x,
+        cosine=0.5 * (1 - math.cos(math.pi * x)),
+        log=1 - math.exp(-5 * x),
+    )[name]
+    assert SCHEDULES[name](T * x, T) == pytest.approx(expected)
+
+
+@each_schedule
+def test_rises_within_0_and_1_and_stays(name):
+    values = [SCHEDULES[name](t, T) for t in range(T + 1)]
+    assert values == sorted(values) and len(set(values)) == T + 1
+    assert min(values) >= 0 and max(values) <= 1
+    assert SCHEDULES[name](T + 1, T) == SCHEDULES[name](100 * T, T) == values[-1]
+    assert SCHEDULES[name](-1, T) == values[0]
+    if name != 'log':
+        assert values[-1] == 1
+
+
+@each_schedule
+def test_a_ramp_of_length_0_is_over_at_once(name):
+    assert SCHEDULES[name](0, 0) == SCHEDULES[name](T, T)

@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+import tiny
+import torch
+from mmengine.registry import init_default_scope
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from torch import nn
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.interop.export import (
+    TOLERANCE,
+    FixedAveragePool,
+    InferenceGraph,
+    export_onnx,
+    export_torchscript,
+)
+
+SIZE = (40, 64)
+
+
+@pytest.fixture(scope='module')
+def model():
+    torch.manual_seed(0)
+    init_default_scope('mmseg')
+    made = MODELS.build(tiny.model_config()).eval()
+    for module in made.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.uniform_(module.running_mean, -0.3, 0.3)
+            nn.init.uniform_(module.running_var, 0.5, 1.5)
+    return made
+
+
+def images(count=2):
+    return torch.randint(0, 256, (count, 3, *SIZE), generator=torch.Generator().manual_seed(3))
+
+
+def predict(model, rgb):
+    """As MMSeg does: decoded BGR images through preprocessor and `predict`."""
+    with torch.no_grad():
+        results = model.test_step(
+            dict(
+                inputs=[image.flip(0).to(torch.uint8) for image in rgb],
+                data_samples=[sample() for _ in rgb],
+            )
+        )
+    return torch.stack([result.seg_logits.data for result in results])
+
+
+def sample():
+    return SegDataSample(metainfo=dict(ori_shape=SIZE, img_shape=SIZE))
+
+
+@pytest.mark.parametrize(('length', 'bins'), [(40, 6), (7, 3), (5, 2), (6, 6), (3, 6), (12, 4)])
+def test_fixed_pooling_is_adaptive_pooling(length, bins):
+    features = torch.randn(2, 3, length, 13)
+    torch.testing.assert_close(
+        FixedAveragePool((length, 13), bins)(features),
+        nn.AdaptiveAvgPool2d(bins)(features),
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
+def test_the_graph_predicts_what_mmseg_predicts(model):
+    graph = InferenceGraph(model, SIZE)
+    rgb = images()
+    actual = graph(rgb.float())
+    torch.testing.assert_close(actual, predict(model, rgb), rtol=1e-4, atol=1e-5)
+    assert actual.std() > 0.01
+    assert any(isinstance(m, nn.AdaptiveAvgPool2d) for m in model.modules())
+
+
+def test_a_network_that_takes_bgr_gets_it(model):
+    torch.manual_seed(0)
+    config = tiny.model_config()
+    config['data_preprocessor'].update(bgr_to_rgb=False, mean=[1.0, 50.0, 200.0])
+    other = MODELS.build(config).eval()
+    torch.testing.assert_close(
+        InferenceGraph(other, SIZE)(images().float()),
+        predict(other, images()),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
+def test_onnx_gives_the_same_for_any_number_of_images(model, tmp_path):
+    runtime = pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
+    done = export_onnx(model, SIZE, tmp_path / 'new' / 'model.onnx')
+    assert done.difference < 1e-5
+    session = runtime.InferenceSession(str(done.file), providers=['CPUExecutionProvider'])
+    (entry,) = session.get_inputs()
+    assert (entry.name, entry.type, entry.shape) == ('images', 'tensor(float)', ['batch', 3, *SIZE])
+    for count in (1, 3):
+        (logits,) = session.run(None, {'images': images(count).numpy().astype(np.float32)})
+        expected = predict(model, images(count)).numpy()
+        assert logits.shape == expected.shape
+        assert np.abs(logits - expected).max() < 1e-4
+        assert (logits.argmax(1) == expected.argmax(1)).mean() > 0.999
+
+
+def test_torchscript_gives_the_same_for_any_number_of_images(model, tmp_path):
+    done = export_torchscript(model, SIZE, tmp_path / 'model.pt')
+    assert done.difference < 1e-5
+    loaded = torch.jit.load(str(done.file))
+    for count in (1, 3):
+        torch.testing.assert_close(
+            loaded(images(count).float()), predict(model, images(count)), rtol=1e-4, atol=1e-5
+        )
+
+
+def test_export_leaves_the_model_as_it_was(model, tmp_path):
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    kinds = [type(module) for module in model.modules()]
+    export_torchscript(model, SIZE, tmp_path / 'model.pt')
+    assert [type(module) for module in model.modules()] == kinds
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_a_file_that_computes_something_else_is_noticed(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.jit, 'load', lambda _: lambda images: images[:, :1] * 0)
+    assert export_torchscript(model, SIZE, tmp_path / 'model.pt').difference > TOLERANCE
+
+
+@pytest.mark.parametrize('size', [(40, 63), (0, 64), (4, 64)])
+def test_sizes_that_do_not_fit_are_refused(model, size):
+    with pytest.raises(UserError, match=r'--size .*: expected multiples of 8'):
+        InferenceGraph(model, size)

@@ -1,0 +1,152 @@
+import hashlib
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny
+import torch
+from mmengine.config import Config
+from mmengine.logging import MMLogger
+from mmengine.runner import load_checkpoint
+from mmengine.runner.checkpoint import load_state_dict
+from mmseg.apis import MMSegInferencer
+from mmseg.registry import MODELS
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.interop import SHARED_NAMES
+from mmseg_cct.interop.publish import publish_checkpoint
+
+
+@pytest.fixture
+def published(tiny_cct, tmp_path):
+    return publish_checkpoint(tiny_cct.checkpoint, str(tmp_path / 'out' / 'cct.pth'))
+
+
+def test_only_what_inference_needs_is_left(tiny_cct, published):
+    before = torch.load(tiny_cct.checkpoint, weights_only=False)
+    assert {'optimizer', 'param_schedulers', 'message_hub', 'ema_state_dict'} <= before.keys()
+    after = torch.load(published, weights_only=False)
+    assert after.keys() == {'meta', 'state_dict'}
+    expected = {
+        name: value
+        for name, value in before['state_dict'].items()
+        if not name.startswith('auxiliary_head.')
+    }
+    assert after['state_dict'].keys() == expected.keys()
+    assert len(expected) < len(before['state_dict'])
+    for name, value in expected.items():
+        assert torch.equal(after['state_dict'][name], value)
+    assert after['meta']['dataset_meta']['classes'] == ('sky', 'road', 'car')
+    assert published.stat().st_size < Path(tiny_cct.checkpoint).stat().st_size / 2
+
+
+@pytest.mark.parametrize(
+    ('name', 'kept'),
+    [
+        ('decode_head.proj.weight', True),
+        ('domains.sea.decode_head.proj.weight', True),
+        ('domains.sea.auxiliary_head.proj', False),
+        ('discriminator.convs.0.weight', False),
+    ],
+)
+def test_decoders_of_domains_and_the_discriminator_are_stripped(tmp_path, name, kept):
+    weights = {'backbone.conv1.weight': torch.ones(1), name: torch.ones(1)}
+    torch.save(dict(meta={}, state_dict=weights), tmp_path / 'in.pth')
+    published = publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'))
+    assert (name in torch.load(published)['state_dict']) == kept
+
+
+def test_no_folder_of_the_training_machine_is_published(tiny_cct, published):
+    assert str(tiny_cct.folder).encode() in Path(tiny_cct.checkpoint).read_bytes()
+    assert str(tiny_cct.folder).encode() not in published.read_bytes()
+    assert b'experiment' not in published.read_bytes()
+
+
+def test_the_name_holds_the_hash_of_the_file(tiny_cct, published, tmp_path):
+    digest = hashlib.sha256(published.read_bytes()).hexdigest()
+    assert published == tmp_path / 'out' / f'cct-{digest[:8]}.pth'
+    again = publish_checkpoint(tiny_cct.checkpoint, str(tmp_path / 'other'))
+    assert again.name == f'other-{digest[:8]}.pth'
+    assert [file.name for file in published.parent.iterdir()] == [published.name]
+    # what torch.hub looks for in a file's name
+    assert re.search(r'-([a-f0-9]*)\.', published.name)[1] == digest[:8]
+
+
+@pytest.mark.parametrize('with_config', [True, False])
+def test_runs_in_the_inferencer_without_complaint(
+    tiny_cct, published, tmp_path, monkeypatch, capfd, with_config
+):
+    monkeypatch.chdir(tmp_path)
+    image = np.random.default_rng(1).integers(0, 256, (48, 40, 3), np.uint8)
+    model = tiny_cct.config if with_config else None
+    predictions = []
+    capfd.readouterr()
+    for weights in (str(published), tiny_cct.checkpoint):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter('always')
+            inferencer = MMSegInferencer(model, weights, device='cpu', show_progress=False)
+            predictions.append(inferencer(image, return_datasamples=True).seg_logits.data)
+        if weights == str(published):
+            out = ''.join(capfd.readouterr())
+            assert [str(w.message) for w in caught if 'checkpoint' in str(w.message)] == []
+            assert inferencer.model.dataset_meta['classes'] == ('sky', 'road', 'car')
+        if not with_config:
+            break
+    for complaint in ('do not match', 'missing keys', 'unexpected key', 'not safely'):
+        assert complaint not in out
+    if with_config:
+        assert torch.equal(*predictions)
+
+
+def test_a_model_with_auxiliary_decoders_says_that_it_got_none(published, capfd):
+    MMLogger.get_instance('loading', log_level='INFO')  # the current logger
+    model = MODELS.build(tiny.model_config())
+    before = model.auxiliary_head.proj.clone()
+    load_checkpoint(model, str(published))
+    out = ''.join(capfd.readouterr())
+    assert 'has no auxiliary decoders: predictions do not need them' in out
+    assert 'do not match' not in out
+    assert torch.equal(model.auxiliary_head.proj, before)
+
+
+def test_a_part_of_the_auxiliary_decoders_is_still_missed(tiny_cct, capfd):
+    state = torch.load(tiny_cct.checkpoint, weights_only=False)['state_dict']
+    del state['auxiliary_head.proj'], state['decode_head.conv_seg.weight']
+    MMLogger.get_instance('loading_parts', log_level='INFO')
+    load_state_dict(MODELS.build(tiny.model_config()), state)
+    out = ''.join(capfd.readouterr())
+    assert 'missing keys in source state_dict' in out
+    assert 'decode_head.conv_seg.weight' in out and 'auxiliary_head.proj' in out
+
+
+def test_the_config_in_it_is_for_inference(published):
+    text = torch.load(published, weights_only=False)['meta']['cfg']
+    config = Config.fromstring(text, '.py')
+    assert config.model.auxiliary_head is None
+    assert config.keys() == {
+        'default_scope',
+        'custom_imports',
+        'model',
+        'test_pipeline',
+        'test_dataloader',
+        'visualizer',
+    }
+
+
+def test_a_checkpoint_without_meta_is_published(tiny_cct, tmp_path):
+    state = torch.load(tiny_cct.checkpoint, weights_only=False)['state_dict']
+    torch.save({f'module.{name}': value for name, value in state.items()}, tmp_path / 'in.pth')
+    published = torch.load(
+        publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth')), weights_only=False
+    )
+    assert published['meta'] == {}
+    assert 'backbone.conv1.weight' in published['state_dict']
+
+
+def test_a_checkpoint_of_the_public_code_is_to_be_converted_first(tmp_path):
+    torch.save({name: torch.zeros(1) for name in SHARED_NAMES}, tmp_path / 'in.pth')
+    with pytest.raises(UserError, match=r'in\.pth: has the public code.s names; expected'):
+        publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'))
+    assert list(tmp_path.iterdir()) == [tmp_path / 'in.pth']

@@ -1,0 +1,98 @@
+import copy
+
+import torch
+from mmengine.structures import PixelData
+from mmseg.models import SegDataPreProcessor
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+
+SETTINGS = dict(
+    mean=[100.0, 110.0, 120.0],
+    std=[50.0, 60.0, 70.0],
+    bgr_to_rgb=True,
+    size=(10, 12),
+    pad_val=0,
+    seg_pad_val=255,
+    test_cfg=dict(size_divisor=8),
+)
+
+
+def branch(sizes, labelled, seed):
+    generator = torch.Generator().manual_seed(seed)
+    inputs, data_samples = [], []
+    for size in sizes:
+        inputs.append(torch.randint(0, 256, (3, *size), generator=generator, dtype=torch.uint8))
+        sample = SegDataSample(metainfo=dict(img_shape=size))
+        if labelled:
+            label = torch.randint(0, 5, (1, *size), generator=generator)
+            sample.gt_sem_seg = PixelData(data=label)
+        data_samples.append(sample)
+    return inputs, data_samples
+
+
+LABELED = branch([(10, 12), (8, 9)], True, 0)
+UNLABELED = branch([(7, 12), (10, 5), (10, 12)], False, 1)
+
+
+def build():
+    return MODELS.build(dict(type='BranchPreprocessor', **SETTINGS))
+
+
+def run(preprocessor, inputs, data_samples, training):
+    return preprocessor(
+        copy.deepcopy(dict(inputs=inputs, data_samples=data_samples)), training=training
+    )
+
+
+def assert_same(actual, expected):
+    assert torch.equal(actual['inputs'], expected['inputs'])
+    assert len(actual['data_samples']) == len(expected['data_samples'])
+    for a, b in zip(actual['data_samples'], expected['data_samples']):
+        assert a.metainfo == b.metainfo
+        assert a.keys() == b.keys()
+        if 'gt_sem_seg' in a:
+            assert torch.equal(a.gt_sem_seg.data, b.gt_sem_seg.data)
+
+
+def test_each_branch_is_prepared_as_it_would_be_alone():
+    both = run(
+        build(),
+        dict(labeled=LABELED[0], unlabeled=UNLABELED[0]),
+        dict(labeled=LABELED[1], unlabeled=UNLABELED[1]),
+        training=True,
+    )
+    assert both.keys() == {'inputs', 'data_samples'}
+    assert both['inputs'].keys() == both['data_samples'].keys() == {'labeled', 'unlabeled'}
+    for name, alone in (('labeled', LABELED), ('unlabeled', UNLABELED)):
+        expected = run(SegDataPreProcessor(**SETTINGS), *alone, training=True)
+        assert expected['inputs'].shape[-2:] == (10, 12)
+        assert_same({key: both[key][name] for key in both}, expected)
+
+
+def test_a_branch_without_ground_truth_gets_none():
+    out = run(build(), dict(unlabeled=UNLABELED[0]), dict(unlabeled=UNLABELED[1]), training=True)
+    assert all('gt_sem_seg' not in sample for sample in out['data_samples']['unlabeled'])
+
+
+def test_a_plain_batch_is_prepared_as_by_mmseg():
+    one_size = branch([(7, 9), (7, 9)], True, 2)
+    for training, batch in ((True, LABELED), (False, one_size)):
+        assert_same(
+            run(build(), *batch, training=training),
+            run(SegDataPreProcessor(**SETTINGS), *batch, training=training),
+        )
+
+
+def test_pseudo_labels_are_padded_as_masks_are():
+    inputs, samples = branch([(7, 12), (10, 5)], True, 3)
+    pseudo = [SegDataSample(metainfo=s.metainfo, pseudo_sem_seg=s.gt_sem_seg) for s in samples]
+    out = run(
+        build(),
+        dict(labeled=inputs, unlabeled=inputs),
+        dict(labeled=samples, unlabeled=pseudo),
+        training=True,
+    )['data_samples']
+    for mask, labels in zip(out['labeled'], out['unlabeled']):
+        assert torch.equal(labels.pseudo_sem_seg.data, mask.gt_sem_seg.data)
+        assert labels.pseudo_sem_seg.shape == (10, 12)
+        assert 'gt_sem_seg' not in labels

@@ -1,0 +1,92 @@
+import copy
+
+import pytest
+import torch
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.data_preprocessors.multi_domain_preprocessor import domain_of
+from mmseg_cct.models.segmentors.multi_domain_cct import check_domain_names, merge_settings
+
+KNOWN = ('camvid', 'idd')
+
+
+def samples(*domains):
+    metas = [{} if domain is None else dict(domain=domain) for domain in domains]
+    return [SegDataSample(metainfo=dict(meta, ori_shape=(8, 8))) for meta in metas]
+
+
+def test_the_domain_is_what_every_sample_names():
+    assert domain_of(samples('idd', 'idd'), KNOWN) == 'idd'
+    branches = dict(labeled=samples('camvid'), unlabeled=samples('camvid', 'camvid'))
+    assert domain_of(branches, KNOWN) == 'camvid'
+
+
+@pytest.mark.parametrize(
+    ('data_samples', 'match'),
+    [
+        (None, r'a sample names no domain; .*one of camvid, idd'),
+        ([], r'a sample names no domain'),
+        (samples('idd', None), r'a sample names no domain'),
+        (
+            samples('idd', 'camvid'),
+            r'a batch mixes the domains camvid and idd; expected one: .*batch',
+        ),
+        (dict(labeled=samples('idd'), unlabeled=samples('camvid')), r'a batch mixes the domains'),
+        (
+            samples('kitti', 'kitti'),
+            r"model.domains: no domain 'kitti'; expected one of camvid, idd",
+        ),
+    ],
+)
+def test_a_batch_of_no_one_known_domain_is_an_error(data_samples, match):
+    with pytest.raises(UserError, match=match):
+        domain_of(data_samples, KNOWN)
+
+
+@pytest.mark.parametrize('name', ['a.b', 'a/b', '1st', '', 'keys', 'train', 'items', 'glossy'])
+def test_a_name_that_does_not_fit_is_an_error(name):
+    with pytest.raises(UserError, match=r'key: a domain named .*expected letters'):
+        check_domain_names({name: 1}, 'key')
+
+
+def test_no_domain_is_an_error():
+    with pytest.raises(UserError, match='key: empty; expected an entry for each domain'):
+        check_domain_names({}, 'key')
+
+
+def test_own_settings_win_and_leave_the_common_ones_alone():
+    common = dict(type='Head', classes=3, loss=[dict(type='A', weight=1)], sub=dict(a=1, b=2))
+    before = copy.deepcopy(common)
+    merged = merge_settings(common, dict(classes=5, sub=dict(b=3)))
+    assert merged == dict(
+        type='Head', classes=5, loss=[dict(type='A', weight=1)], sub=dict(a=1, b=3)
+    )
+    merged.loss[0].weight = 7
+    assert common == before
+    assert merge_settings(common, None) == common
+    assert merge_settings(None, dict(classes=5)) is None
+
+
+def test_each_domain_has_its_own_normalisation_and_size():
+    settings = dict(type='BranchPreprocessor', std=[2.0] * 3, seg_pad_val=255)
+    domains = dict(
+        camvid=dict(settings, mean=[10.0] * 3, size=(8, 16)),
+        idd=dict(settings, mean=[20.0] * 3, size=(12, 8)),
+    )
+    preprocessor = MODELS.build(dict(type='MultiDomainPreprocessor', domains=domains))
+    image = torch.full((3, 8, 8), 30, dtype=torch.uint8)
+    for name, size, value in (('camvid', (8, 16), 10.0), ('idd', (12, 8), 5.0)):
+        data = dict(
+            inputs=dict(labeled=[image], unlabeled=[image]),
+            data_samples=dict(labeled=samples(name), unlabeled=samples(name)),
+        )
+        inputs = preprocessor(data, training=True)['inputs']
+        for branch in inputs.values():
+            assert branch.shape == (1, 3, *size)
+            assert (branch[..., :8, :8] == value).all()
+        plain = preprocessor(dict(inputs=[image], data_samples=samples(name)))
+        assert plain['inputs'].shape == (1, 3, 8, 8) and (plain['inputs'] == value).all()
+    with pytest.raises(UserError, match='names no domain'):
+        preprocessor(dict(inputs=[image]))

@@ -1,0 +1,96 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from mmseg.registry import MODELS
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.heads.domain_discriminator import DomainDiscriminator, reverse_gradient
+
+N, D, H, W = 2, 6, 4, 5
+
+
+def make(**kwargs):
+    torch.manual_seed(0)
+    return DomainDiscriminator(D, **{'num_domains': 3, 'channels': (8, 4), **kwargs})
+
+
+def make_features(seed=1, size=(H, W)):
+    torch.manual_seed(seed)
+    return (torch.zeros(1), torch.randn(N, D, *size, requires_grad=True))
+
+
+@pytest.mark.parametrize('scale', [0.0, 2e-2, 3.0])
+def test_the_gradient_is_minus_scale_times_the_plain_one(scale):
+    x = torch.randn(3, 4, dtype=torch.double, requires_grad=True)
+    weight = torch.randn(3, 4, dtype=torch.double)
+    (plain,) = torch.autograd.grad((weight * x.sin()).sum(), x)
+    (reversed_,) = torch.autograd.grad((weight * reverse_gradient(x, scale).sin()).sum(), x)
+    assert torch.equal(reverse_gradient(x, scale), x)
+    torch.testing.assert_close(reversed_, -scale * plain)
+
+
+def test_the_encoder_climbs_what_the_discriminator_descends():
+    model, features = make(scale=0.5), [make_features()]
+    loss = model.loss(features, 1)['loss']
+    actual = torch.autograd.grad(loss, [features[0][-1], *model.parameters()])
+    plain = F.cross_entropy(model(features[0][-1]), torch.full((N, H, W), 1))
+    expected = torch.autograd.grad(plain, [features[0][-1], *model.parameters()])
+    torch.testing.assert_close(loss, plain)
+    torch.testing.assert_close(actual[0], -0.5 * expected[0])
+    for mine, other in zip(actual[1:], expected[1:]):
+        torch.testing.assert_close(mine, other)
+
+
+def test_the_papers_network():
+    model = DomainDiscriminator(512)
+    shapes = [tuple(p.shape) for name, p in model.named_parameters() if name.endswith('weight')]
+    assert shapes == [
+        (64, 512, 3, 3),
+        (128, 64, 3, 3),
+        (256, 128, 3, 3),
+        (512, 256, 3, 3),
+        (2, 512, 1, 1),
+    ]
+    assert model(torch.randn(1, 512, 5, 7)).shape == (1, 2, 5, 7)
+    assert model.scale == 2e-2
+
+
+def test_loss_and_accuracy_are_means_over_the_positions_of_all_branches():
+    model, branches = make(), [make_features(1), make_features(2, size=(2, 3))]
+    result = model.loss(branches, 2)
+    scores = torch.cat([model(z).permute(0, 2, 3, 1).reshape(-1, 3) for _, z in branches])
+    assert len(scores) == N * (H * W + 2 * 3)
+    expected = -scores.log_softmax(1)[:, 2].mean()
+    torch.testing.assert_close(result['loss'], expected)
+    right = (scores.argmax(1) == 2).sum().item()
+    assert 0 < right < len(scores)
+    assert result['accuracy'].item() == pytest.approx(100 * right / len(scores))
+
+
+def test_it_learns_to_tell_domains_apart():
+    model = make()
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    domains = [[(torch.randn(N, D, H, W) + shift,)] for shift in (-1.0, 0.0, 1.0)]
+    for step in range(60):
+        optimizer.zero_grad()
+        model.loss(domains[step % 3], step % 3)['loss'].backward()
+        optimizer.step()
+    assert all(model.loss(z, k)['accuracy'] > 90 for k, z in enumerate(domains))
+
+
+def test_only_the_optimised_key_contains_loss():
+    result = make().loss([make_features()], 0)
+    assert {key: value.requires_grad for key, value in result.items()} == dict(
+        loss=True, accuracy=False
+    )
+
+
+def test_is_registered():
+    assert isinstance(
+        MODELS.build(dict(type='DomainDiscriminator', in_channels=D)), DomainDiscriminator
+    )
+
+
+def test_a_negative_scale_is_an_error():
+    with pytest.raises(UserError, match=r'discriminator.scale=-0.02: expected 0 or more'):
+        make(scale=-2e-2)

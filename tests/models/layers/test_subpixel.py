@@ -1,0 +1,119 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.chunking import split_positions
+from mmseg_cct.models.layers.stacked_decoders import Chain, decode
+from mmseg_cct.models.layers.subpixel import (
+    from_subpixel_layout,
+    icnr_,
+    num_levels,
+    subpixel_chunks,
+    to_subpixel_layout,
+)
+
+STRIDES = [1, 2, 4, 8, 16]
+N, C, H, W = 2, 3, 3, 4
+
+
+@pytest.mark.parametrize(('stride', 'levels'), [(1, 0), (2, 1), (4, 2), (8, 3), (16, 4), (32, 5)])
+def test_num_levels_is_the_logarithm(stride, levels):
+    assert num_levels(stride) == levels
+
+
+@pytest.mark.parametrize('stride', [3, 6, 12, 0, -2])
+def test_rejects_a_stride_that_is_no_power_of_two(stride):
+    with pytest.raises(UserError, match=rf'stride={stride}: expected a power of two'):
+        num_levels(stride)
+
+
+@pytest.mark.parametrize('stride', STRIDES)
+def test_layout_round_trip(stride):
+    image = torch.arange(N * C * H * W * stride**2).view(N, C, H * stride, W * stride)
+    layout = to_subpixel_layout(image, stride)
+    assert layout.shape == (C, min(4, stride**2), max(stride**2 // 4, 1), N, H * W)
+    assert torch.equal(from_subpixel_layout(layout, (N, H, W), stride), image)
+    # one feature position holds exactly its s×s pixels
+    n, y, x = 1, 2, 3
+    own = image[n, 1, y * stride : (y + 1) * stride, x * stride : (x + 1) * stride]
+    assert sorted(layout[1, ..., n, y * W + x].flatten()) == sorted(own.flatten())
+
+
+def conv_chain(x, weights, biases, final_activation):
+    """1×1 convolutions, ReLU and F.pixel_shuffle on `(N, C, h, w)`."""
+    for level, (weight, bias) in enumerate(zip(weights, biases)):
+        x = F.conv2d(x, weight[..., None, None], bias)
+        if final_activation or level < len(weights) - 1:
+            x = x.relu()
+        x = F.pixel_shuffle(x, 2)
+    return x
+
+
+@pytest.mark.parametrize('stride', STRIDES)
+@pytest.mark.parametrize('final_activation', [False, True])
+def test_a_decoder_in_subpixel_layout_is_one_with_pixel_shuffle(stride, final_activation):
+    torch.manual_seed(0)
+    k, levels = 2, num_levels(stride)
+    projected = torch.randn(k, C, N * H * W, dtype=torch.float64)
+    weights = [torch.randn(k, 4 * C, C, dtype=torch.float64) for _ in range(levels)]
+    biases = [torch.randn(k, 4 * C, dtype=torch.float64) for _ in range(levels)]
+    decoded = decode(projected, Chain(weights, [b.unsqueeze(-1) for b in biases], final_activation))
+    for d in range(k):
+        actual = from_subpixel_layout(decoded[d], (N, H, W), stride)
+        x = projected[d].view(C, N, H, W).transpose(0, 1)
+        expected = conv_chain(x, [w[d] for w in weights], [b[d] for b in biases], final_activation)
+        torch.testing.assert_close(actual, expected)
+
+
+def test_a_chain_can_be_sliced():
+    chain = Chain([torch.rand(5, 8, 2)], [torch.rand(5, 8, 1)], False)
+    x = torch.rand(5, 2, 7)
+    assert torch.equal(decode(x, chain)[1:3], decode(x[1:3], chain.select(slice(1, 3))))
+
+
+@pytest.mark.parametrize(
+    ('shape', 'bias_shape'), [((12, 3, 1, 1), (12,)), ((12, 3), (12,)), ((5, 12, 3), (5, 12))]
+)
+def test_icnr_starts_as_nearest_neighbour_upsampling(shape, bias_shape):
+    torch.manual_seed(0)
+    weight, bias = torch.zeros(shape), torch.zeros(bias_shape)
+    icnr_(weight, bias)
+    rows, offsets = weight.reshape(-1, 12, 3), bias.reshape(-1, 12)
+    assert len(rows.unique(dim=0)) == len(rows)  # each decoder its own
+    for row, offset in zip(rows, offsets):
+        assert row.abs().min() > 0 and len(row.unique(dim=0)) == 3
+        up = conv_chain(torch.rand(1, 3, 4, 5), [row], [offset], False)
+        nearest = F.interpolate(up[..., ::2, ::2], scale_factor=2, mode='nearest')
+        assert torch.equal(up, nearest)
+
+
+@pytest.mark.parametrize(('shape', 'bias_shape'), [((12, 3, 1, 1), (12,)), ((5, 12, 3), (5, 12))])
+def test_an_identity_kernel_upsamples_each_class_as_itself(shape, bias_shape):
+    weight, bias = torch.full(shape, 9.0), torch.full(bias_shape, 9.0)
+    icnr_(weight, bias, 'identity')
+    scores = torch.randn(1, 3, 4, 5)
+    for row, offset in zip(weight.reshape(-1, 12, 3), bias.reshape(-1, 12)):
+        up = conv_chain(scores, [row], [offset], False)
+        assert torch.equal(up, F.interpolate(scores, scale_factor=2, mode='nearest'))
+
+
+def test_an_unknown_kernel_init_is_named():
+    with pytest.raises(UserError, match="kernel_init='eye': expected one of kaiming, identity"):
+        icnr_(torch.zeros(12, 3), torch.zeros(12), 'eye')
+
+
+@pytest.mark.parametrize('size', [1, 3, 8, 12, 24, 64])
+@pytest.mark.parametrize('some', [False, True])
+@pytest.mark.parametrize('stride', [1, 4])
+def test_chunks_are_cuts_of_the_whole_layout(size, some, stride):
+    pixels = torch.randn(3, 2, 2 * stride, 4 * stride)
+    positions = torch.tensor([6, 1, 3]) if some else None
+    whole = to_subpixel_layout(pixels, stride)
+    if some:
+        whole = whole[..., positions]
+    expected = [part.flatten(-2) for part in split_positions(whole.flatten(-2), size)]
+    chunks = list(subpixel_chunks(pixels, stride, size, positions))
+    assert len(chunks) == len(expected)
+    for chunk, part in zip(chunks, expected):
+        assert torch.equal(chunk, part)

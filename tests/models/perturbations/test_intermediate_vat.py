@@ -1,0 +1,185 @@
+"""I-VAT against finite differences of the divergence in float64, as the equations are written."""
+
+import pytest
+import tiny
+import torch
+from plain import PlainDecoder, adversarial_noise
+
+from mmseg_cct.models.perturbations import IntermediateVAT, intermediate_vat
+
+K = 2
+XI = 1e-4  # of the finite differences: float64 resolves them to 1e-4 or better
+
+
+def plain_decoders(group):
+    """The same decoders, one module each, in float64."""
+    chain = group.chain
+    return [
+        PlainDecoder(
+            group.projection[k],
+            [w[k] for w in chain.weights],
+            [b[k] for b in chain.biases],
+            chain.final_activation,
+        ).double()
+        for k in range(len(group.projection))
+    ]
+
+
+def draw(perturbation, shared, group, seed=5):
+    """r_adv `(k, N, D, h, w)` in float64."""
+    change = tiny.perturb(perturbation, shared, group, seed=seed) - shared.features.flatten(2)
+    return change.double().unflatten(-1, shared.features.shape[-2:])
+
+
+def full_noise(projected, group, seed=0):
+    """Gaussian noise `(k, N, D, h, w)` whose projection is the given one, `(k, N, C, h·w)`."""
+    weight = group.projection.detach().double().unsqueeze(1)
+    generator = torch.Generator().manual_seed(seed)
+    size = (*projected.shape[:2], weight.shape[-1], projected.shape[-1])
+    noise = torch.randn(size, generator=generator, dtype=torch.float64)
+    noise = noise + torch.linalg.pinv(weight) @ (projected.double() - weight @ noise)
+    return noise.unflatten(-1, (tiny.H, tiny.W))
+
+
+@pytest.fixture
+def projected_noise(monkeypatch):
+    """The probing noise of the last draw, W r `(k, N, C, h·w)`."""
+    drawn = {}
+    original = intermediate_vat._projected_noise
+
+    def spy(*args, **kwargs):
+        drawn['noise'] = original(*args, **kwargs)
+        return drawn['noise']
+
+    monkeypatch.setattr(intermediate_vat, '_projected_noise', spy)
+    return drawn
+
+
+def norms(r):
+    return r.flatten(2).norm(dim=2)
+
+
+def divergence(decoder, z, r):
+    """KL(g(z) ‖ g(z + r)) of each image."""
+    clean, noisy = decoder(z).log_softmax(1), decoder(z + r).log_softmax(1)
+    return (clean.exp() * (clean - noisy)).flatten(1).sum(1)
+
+
+@pytest.mark.parametrize('epsilon', [2.0, 0.1])
+@pytest.mark.parametrize('num_iterations', [1, 3])
+def test_every_image_and_decoder_gets_a_change_of_length_epsilon(epsilon, num_iterations):
+    shared, group = tiny.context(), tiny.decoders(K)
+    r = draw(IntermediateVAT(K, epsilon, num_iterations=num_iterations), shared, group)
+    torch.testing.assert_close(norms(r), torch.full_like(norms(r), epsilon), rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize('final_activation', [False, True])
+@pytest.mark.parametrize('num_iterations', [1, 2])
+@pytest.mark.parametrize('memory_budget', [None, 2000])
+def test_direction_is_the_gradient_by_finite_differences(
+    projected_noise, final_activation, num_iterations, memory_budget
+):
+    setting = IntermediateVAT(K, 2.0, XI, num_iterations)
+    shared = tiny.context()
+    group = tiny.decoders(K, final_activation=final_activation, memory_budget=memory_budget)
+    actual = draw(setting, shared, group)
+    noise = full_noise(projected_noise['noise'], group)
+    for k, decoder in enumerate(plain_decoders(group)):
+        expected = adversarial_noise(shared.features.double(), decoder, noise[k], setting)
+        assert (actual[k] - expected).norm() <= 1e-3 * expected.norm()
+
+
+def test_raises_the_divergence_more_than_random_noise():
+    shared, group = tiny.context(), tiny.decoders(K)
+    r = draw(IntermediateVAT(K, epsilon=0.5), shared, group)
+    z = shared.features.double()
+    for k, decoder in enumerate(plain_decoders(group)):
+        adversarial = divergence(decoder, z, r[k])
+        for _ in range(10):
+            noise = torch.randn_like(z)
+            noise *= (0.5 / noise.flatten(1).norm(dim=1)).view(-1, 1, 1, 1)
+            assert (adversarial > 2 * divergence(decoder, z, noise)).all()
+
+
+def test_more_iterations_raise_the_divergence_further():
+    shared, group = tiny.context(), tiny.decoders(K)
+    z = shared.features.double()
+    rise = []
+    for num_iterations in (1, 8):
+        r = draw(IntermediateVAT(K, 0.1, num_iterations=num_iterations), shared, group)
+        rise.append(sum(divergence(d, z, r[k]).sum() for k, d in enumerate(plain_decoders(group))))
+    assert rise[1] > 1.02 * rise[0]
+
+
+@pytest.mark.parametrize('num_images', [1, 4])
+@pytest.mark.parametrize('floor_over_norm', [0.2, 5.0])
+def test_norm_floor_gives_the_strength_of_the_public_rule(
+    projected_noise, num_images, floor_over_norm
+):
+    # d = g / (‖g‖ + floor), g the gradient at ξ with respect to the direction: of the order of ξ²
+    channels = 200  # the length of the probing noise then varies by 1 %
+    shared = tiny.context(num_images=num_images, channels=channels)
+    group = tiny.decoders(K, channels=channels)
+    z, decoder = shared.features.double(), plain_decoders(group)[0]
+    draw(IntermediateVAT(K), shared, group)
+    noise = full_noise(projected_noise['noise'], group)[0]
+
+    direction = noise / noise.flatten(1).norm(dim=1).view(-1, 1, 1, 1)
+    direction.requires_grad_()
+    total = divergence(decoder, z, XI * direction).sum() / num_images
+    (gradient,) = torch.autograd.grad(total, direction)
+    floor = floor_over_norm * gradient.flatten(1).norm(dim=1).mean().item()
+
+    setting = IntermediateVAT(K, 2.0, XI, norm_floor=floor)
+    expected = adversarial_noise(z, decoder, noise, setting)
+    length = expected.flatten(1).norm(dim=1)
+    assert (length < 2.0 / (1 + floor_over_norm / 2)).all()
+    actual = draw(setting, shared, group)[0]
+    torch.testing.assert_close(actual.flatten(1).norm(dim=1), length, rtol=0.05, atol=0)
+
+
+def test_probing_noise_has_the_covariance_of_projected_noise(projected_noise):
+    # r ~ N(0, I), so W r ~ N(0, W Wᵀ), independent between positions
+    shared, group = tiny.context(num_images=50, size=(20, 20)), tiny.decoders(K)
+    draw(IntermediateVAT(K), shared, group)
+    samples = projected_noise['noise'].double().transpose(1, 2).flatten(2)  # (k, C, 20000)
+    actual = samples @ samples.transpose(1, 2) / samples.shape[-1]
+    weight = group.projection.detach().double()
+    expected = weight @ weight.transpose(1, 2)
+    assert (actual - expected).abs().max() < 0.05 * expected.abs().max()
+
+
+@pytest.mark.parametrize('rows', [[1], [0, 2], [0, 1, 2, 3]])
+def test_zero_rows_of_the_projection_give_no_nan(rows):
+    shared, group = tiny.context(), tiny.decoders(K)
+    with torch.no_grad():
+        group.projection[:, rows] = 0
+    r = draw(IntermediateVAT(K), shared, group)
+    assert r.isfinite().all()
+    length = 0.0 if len(rows) == tiny.C else 2.0
+    torch.testing.assert_close(norms(r), torch.full_like(norms(r), length), rtol=1e-4, atol=1e-6)
+
+
+def test_dependent_rows_and_a_dead_z_give_no_nan():
+    shared, group = tiny.context(), tiny.decoders(K)
+    with torch.no_grad():
+        group.projection[:, 1] = group.projection[:, 0]
+    shared.features[0] = 0
+    assert draw(IntermediateVAT(K), shared, group).isfinite().all()
+
+
+def test_a_saturated_prediction_gives_no_nan():
+    shared, group = tiny.context(), tiny.decoders(K)
+    with torch.no_grad():
+        group.projection.mul_(1e4)
+    assert draw(IntermediateVAT(K), shared, group).isfinite().all()
+
+
+def test_is_computed_in_float32_under_autocast():
+    shared, group = tiny.context(), tiny.decoders(K)
+    exact = draw(IntermediateVAT(K), shared, group)
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        under_autocast = tiny.perturb(IntermediateVAT(K), shared, group)
+    assert under_autocast.dtype == torch.float32
+    change = under_autocast - shared.features.flatten(2)
+    torch.testing.assert_close(change.double().flatten(2), exact.flatten(2), rtol=1e-5, atol=1e-6)

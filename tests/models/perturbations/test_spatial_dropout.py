@@ -1,0 +1,51 @@
+import pytest
+import tiny
+import torch
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.perturbations import SpatialDropout
+
+K = 6
+
+
+def factors(drop_ratio, channels=400, seed=5):
+    """What each value of z is multiplied by, `(K, N, D, S)`."""
+    shared = tiny.context(channels=channels)
+    ones = torch.ones(tiny.N, channels, tiny.H * tiny.W)
+    return tiny.perturb(SpatialDropout(K, drop_ratio), shared, features=ones, seed=seed)
+
+
+@pytest.mark.parametrize('drop_ratio', [0.2, 0.5, 0.9])
+def test_drops_its_share_of_whole_channels_and_scales_the_others(drop_ratio):
+    drawn = factors(drop_ratio)
+    assert (drawn == drawn[..., :1]).all()  # a channel as a whole
+    channels = drawn[..., 0]
+    dropped = channels == 0
+    torch.testing.assert_close(channels[~dropped].unique(), torch.tensor([1 / (1 - drop_ratio)]))
+    sigma = (drop_ratio * (1 - drop_ratio) / channels.numel()) ** 0.5
+    assert abs(dropped.float().mean() - drop_ratio) < 5 * sigma
+    # each decoder and each image on its own
+    assert len({tuple(row) for row in dropped.flatten(0, 1).tolist()}) == K * tiny.N
+
+
+def test_multiplies_z_by_the_factors():
+    shared = tiny.context(channels=20)
+    z = shared.features.flatten(2)
+    drawn = factors(0.5, channels=20)
+    torch.testing.assert_close(tiny.perturb(SpatialDropout(K, 0.5), shared), z * drawn)
+
+
+def test_keeps_the_mean_of_z():
+    assert factors(0.5, channels=5000).mean() == pytest.approx(1, abs=0.02)
+
+
+def test_drop_ratio_0_is_the_identity():
+    shared = tiny.context()
+    perturbed = tiny.perturb(SpatialDropout(K, 0.0), shared)
+    assert torch.equal(perturbed, shared.features.flatten(2).expand_as(perturbed))
+
+
+@pytest.mark.parametrize('drop_ratio', [-0.1, 1, 1.5])
+def test_rejects_a_ratio_out_of_range(drop_ratio):
+    with pytest.raises(UserError, match=rf'SpatialDropout.drop_ratio={drop_ratio}: expected'):
+        SpatialDropout(drop_ratio=drop_ratio)

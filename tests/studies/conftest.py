@@ -1,0 +1,75 @@
+"""Stand-ins for tools/train.py and tools/test.py that take a moment, and runs of them."""
+
+import pytest
+from mmengine.config import Config
+
+from mmseg_cct.studies.runs import prepare_run
+
+TRAIN = """
+import os, runpy, sys, time
+from pathlib import Path
+
+config, flag, work_dir, resume = sys.argv[1:]
+assert (flag, resume) == ('--work-dir', '--resume')
+settings, work_dir = runpy.run_path(config), Path(work_dir)
+work_dir.mkdir(exist_ok=True)
+(work_dir / 'pid').write_text(str(os.getpid()))
+start = time.time()
+latest = work_dir / 'last_checkpoint'
+first = int(Path(latest.read_text()).stem[5:]) if latest.is_file() else 0
+for iteration in range(first + 1, settings['train_cfg']['max_iters'] + 1):
+    if settings.get('stall_before') == iteration and 'STALL' in os.environ:
+        time.sleep(60)
+    if settings.get('fail_before') == iteration:
+        raise ValueError('the data is bad')
+    with (work_dir / 'iterations').open('a') as file:
+        file.write(f'{iteration} ')
+    (work_dir / f'iter_{iteration}.pth').touch()
+    latest.write_text(f'{work_dir}/iter_{iteration}.pth')
+time.sleep(settings.get('seconds', 0))
+where = os.environ.get('CUDA_VISIBLE_DEVICES', '')
+(work_dir / 'where').write_text(f'{where} {start} {time.time()}')
+"""
+TEST = """
+import json, runpy, sys
+from pathlib import Path
+
+config, checkpoint, flag, work_dir = sys.argv[1:]
+assert flag == '--work-dir' and Path(checkpoint).is_file()
+folder = Path(work_dir, '20260101_000000')
+folder.mkdir(parents=True)
+miou = runpy.run_path(config).get('miou', 50.0)
+(folder / 'metrics.json').write_text(json.dumps(dict(aAcc=80.0, mIoU=miou)))
+"""
+
+
+@pytest.fixture
+def fake_tools(tmp_path):
+    folder = tmp_path / 'tools'
+    folder.mkdir()
+    (folder / 'train.py').write_text(TRAIN)
+    (folder / 'test.py').write_text(TEST)
+    return folder
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    """Makes a run of three iterations under a name."""
+
+    def make(name, **settings):
+        config = Config(dict(train_cfg=dict(max_iters=3), **settings))
+        return prepare_run(name, tmp_path / 'runs' / name, config)
+
+    return make
+
+
+@pytest.fixture
+def put_result():
+    """Writes what a finished run leaves."""
+
+    def put(out, method, labels, seed, miou):
+        folder = out / method / str(labels) / f'seed{seed}' / 'test' / '20260101_000000'
+        folder.mkdir(parents=True)
+        (folder / '20260101_000000.json').write_text(f'{{"aAcc": 80.0, "mIoU": {miou}}}')
+
+    return put

@@ -1,0 +1,72 @@
+"""The command lines of the studies, on trainings that only pretend."""
+
+import argparse
+import signal
+import sys
+
+import pytest
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.studies.ablation import write_ablation
+from mmseg_cct.studies.cli import add_study_arguments, run_study, slots_of
+
+
+@pytest.fixture
+def study(fake_tools, tmp_path, monkeypatch):
+    """Runs a study whose tool lies beside the pretended train.py; gives the exit code."""
+    monkeypatch.setattr(sys, 'argv', [str(fake_tools / 'ablation.py')])
+    out = tmp_path / 'out'
+
+    def run(prepare, *options):
+        out.mkdir(exist_ok=True)
+        parser = argparse.ArgumentParser()
+        add_study_arguments(parser)
+        args = parser.parse_args(['config.py', '--out', str(out), *options])
+        return run_study(args, prepare, write_ablation)
+
+    run.out = out
+    return run
+
+
+def test_finished(study, make_run, capsys):
+    assert study(lambda: [make_run('a')]) == 0
+    assert capsys.readouterr().out.endswith(f'wrote {study.out / "ablation.md"}\n')
+
+
+def test_failed(study, make_run, capsys):
+    assert study(lambda: [make_run('a'), make_run('b', fail_before=1)], '--jobs', '2') == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == '1 runs are not finished:'
+    assert lines[1].startswith('b: train FAILED (exit code 1), see ')
+
+
+def test_stopped(study, make_run, capsys, monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr('mmseg_cct.studies.cli.execute', stop)
+    assert study(lambda: [make_run('a')]) == 128 + signal.SIGINT
+    assert 'the same command goes on from here' in capsys.readouterr().err
+    assert (study.out / 'ablation.md').is_file()
+
+
+def test_collect_starts_nothing(study):
+    assert study(None, '--collect') == 0
+
+
+def test_slots():
+    assert slots_of('0, 3', 1) == [dict(CUDA_VISIBLE_DEVICES='0'), dict(CUDA_VISIBLE_DEVICES='3')]
+    assert slots_of(None, 2) == [{}, {}]
+
+
+@pytest.mark.parametrize(
+    ('gpus', 'jobs', 'message'),
+    [
+        ('0,', 1, '--gpus 0,: expected different ids'),
+        ('1,1', 1, '--gpus 1,1: expected different ids'),
+        (None, 0, '--jobs 0: expected 1 or more'),
+    ],
+)
+def test_wrong_slots_are_an_error(gpus, jobs, message):
+    with pytest.raises(UserError, match=message):
+        slots_of(gpus, jobs)

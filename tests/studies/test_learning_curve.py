@@ -1,0 +1,152 @@
+"""The learning curve's arithmetic by hand, and the subsets it trains on."""
+
+import math
+
+import pytest
+from mmengine.config import Config
+from mmseg.registry import DATASETS
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.studies.learning_curve import (
+    answer,
+    equivalent_labels,
+    nested_subsets,
+    plot_learning_curve,
+    write_learning_curve,
+)
+from mmseg_cct.studies.study import Result
+
+NUMBERS, MIOU = [10, 20, 80], [30.0, 40.0, 50.0]
+
+
+@pytest.mark.parametrize(
+    ('target', 'expected'),
+    [
+        (40.0, 20.0),
+        (35.0, 10 * 2**0.5),  # half way between 10 and 20 in log n
+        (45.0, 40.0),  # half way between 20 and 80
+        (50.0, 80.0),
+        (50.1, math.inf),
+        (30.0, 10.0),
+        (5.0, 10.0),
+    ],
+)
+def test_equivalent_labels(target, expected):
+    assert equivalent_labels(NUMBERS, MIOU, target) == pytest.approx(expected)
+
+
+def test_a_curve_that_dips_counts_from_where_it_first_gets_there():
+    assert equivalent_labels([10, 20, 40, 80], [30.0, 40.0, 36.0, 44.0], 38.0) == pytest.approx(
+        10 * 2**0.8
+    )
+
+
+def results_of(curves, seeds=(0, 1)):
+    """`curves`: method → number → mIoU of each seed."""
+    return [
+        Result(method, str(n), seed, miou)
+        for method, curve in curves.items()
+        for n, values in curve.items()
+        for seed, miou in zip(seeds, values)
+    ]
+
+
+def test_the_answer_in_words():
+    results = results_of(
+        dict(
+            supervised={10: (29, 31), 20: (40, 40), 80: (50, 50), 160: (52, 52)},
+            cct={10: (34, 36), 20: (45, 39), 80: (49, 48), 160: (55, 56)},
+        )
+    )
+    verdict, _, *lines = answer(results).splitlines()
+    assert verdict == (
+        '**CCT pays** with 10 and 160 labels: it is ahead with every seed. '
+        '**CCT does not pay** with 80 labels: it is behind with every seed. '
+        'With 20 labels **it cannot be told**: the seeds disagree.'
+    )
+    assert lines == [
+        '- 10 labels: CCT 35.0, supervised 30.0 mIoU; +5.0, ahead with 2 of 2 seeds. '
+        'Supervised training needs about 14 labels for that, 4 labels more.',
+        '- 20 labels: CCT 42.0, supervised 40.0 mIoU; +2.0, ahead with 1 of 2 seeds. '
+        'Supervised training needs about 26 labels for that, 6 labels more.',
+        '- 80 labels: CCT 48.5, supervised 50.0 mIoU; -1.5, ahead with 0 of 2 seeds. '
+        'Supervised training needs about 65 labels for that, 15 labels fewer.',
+        '- 160 labels: CCT 55.5, supervised 52.0 mIoU; +3.5, ahead with 2 of 2 seeds. '
+        'Supervised training does not reach that with any number up to 160.',
+    ]
+
+
+def test_one_seed_does_not_decide():
+    text = answer(results_of(dict(supervised={10: [30]}, cct={10: [20]})))
+    assert 'With 10 labels **it cannot be told**: one seed can be ahead by chance' in text
+    assert 'Supervised training is as good with 10 labels or fewer.' in text
+
+
+def test_gains_are_of_the_same_seed():
+    results = [
+        Result('supervised', '10', 0, 30.0),
+        Result('supervised', '10', 1, 40.0),
+        Result('cct', '10', 1, 41.0),
+    ]
+    assert '+1.0, one seed' in answer(results)
+
+
+def test_without_pairs_there_is_no_answer():
+    assert answer([]).startswith('No number of labels has a finished run of both')
+    assert answer([Result('cct', '10', 0, 30.0)]).startswith('No number of labels')
+
+
+def test_the_curves_are_drawn(tmp_path, put_result):
+    for method, offset in (('supervised', 0), ('cct', 4)):
+        for n, miou in zip(NUMBERS, MIOU):
+            put_result(tmp_path, method, n, 0, miou + offset)
+    put_result(tmp_path, 'kl', 10, 0, 99.0)  # of another study
+    text = write_learning_curve(tmp_path).read_text()
+    assert '| cct | 34.0 | 44.0 | 54.0 |' in text and 'kl' not in text
+    assert (tmp_path / 'learning_curve.png').stat().st_size > 0
+
+
+def test_arrows_lead_to_the_supervised_curve():
+    results = results_of(dict(supervised={10: [30], 20: [40]}, cct={10: [35], 20: [45]}))
+    (axes,) = plot_learning_curve(results).axes
+    (arrow,) = axes.texts  # none from 20: the supervised curve ends below
+    assert arrow.xyann == (10, 35)
+    assert arrow.xy == (pytest.approx(10 * 2**0.5), 35)
+
+
+@pytest.fixture
+def demo(project_root):
+    return str(project_root / 'configs' / 'demo' / 'cct_shapes.py')
+
+
+def test_subsets_are_nested_and_the_seeds(demo):
+    chosen = {}
+    for number, set_labels in nested_subsets(demo, {}, [3, 6, 12]).items():
+        for seed in (0, 1):
+            config = Config.fromfile(demo)
+            set_labels(config, seed)
+            chosen[number, seed] = config.train_dataloader.dataset.labeled.indices
+            dataset = DATASETS.build(config.train_dataloader.dataset.labeled)
+            numbers = [info['scene'][1] for info in map(dataset.get_data_info, range(len(dataset)))]
+            assert numbers == chosen[number, seed]
+    assert {key: len(value) for key, value in chosen.items()} == {
+        (n, seed): int(n) for n in ('3', '6', '12') for seed in (0, 1)
+    }
+    for seed in (0, 1):
+        assert set(chosen['3', seed]) < set(chosen['6', seed]) < set(chosen['12', seed])
+    assert chosen['6', 0] != chosen['6', 1]
+
+
+def test_the_default_is_up_to_all_labels(demo):
+    assert list(nested_subsets(demo, {}, [])) == ['1', '3', '6', '12']
+
+
+@pytest.mark.parametrize('numbers', [[0, 3], [13]])
+def test_a_number_out_of_range_is_an_error(demo, numbers):
+    with pytest.raises(UserError, match='expected numbers from 1 to 12, the labelled images'):
+        nested_subsets(demo, {}, numbers)
+
+
+def test_a_config_that_takes_a_subset_already_is_an_error(demo):
+    with pytest.raises(UserError, match='takes a subset already'):
+        nested_subsets(demo, {'train_dataloader.dataset.labeled.indices': 5}, [3])

@@ -1,0 +1,177 @@
+"""Studies: their runs, and their results from made-up folders."""
+
+import csv
+
+import pytest
+from mmengine.config import Config
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.studies.ablation import (
+    ordered_methods,
+    plot_comparison,
+    plot_perturbations,
+    write_ablation,
+)
+from mmseg_cct.studies.study import (
+    Result,
+    collect,
+    lists_of,
+    markdown_table,
+    prepare_study,
+    write_csv,
+)
+from mmseg_cct.studies.variants import VARIANTS
+
+OPTIONS = {'train_cfg.max_iters': 7, 'model.backbone.init_cfg': None}
+
+
+@pytest.fixture
+def base(project_root, monkeypatch):
+    monkeypatch.chdir(project_root)
+    return 'configs/cct/cct_mbv2_camvid_50.py'
+
+
+def prepare(out, base, numbers, seeds=(0, 1), methods=('baseline', 'kl')):
+    methods = {name: VARIANTS[name] for name in methods}
+    return prepare_study(out, base, methods, lists_of(base, OPTIONS, numbers), seeds, OPTIONS)
+
+
+def test_a_study_has_a_run_of_each_combination(tmp_path, base):
+    runs = prepare(tmp_path, base, [20, 100])
+    assert [run.name for run in runs[:4]] == [
+        'baseline, 20 labels, seed 0',
+        'kl, 20 labels, seed 0',
+        'baseline, 100 labels, seed 0',
+        'kl, 100 labels, seed 0',
+    ]
+    assert len(runs) == 8
+    config = Config.fromfile(tmp_path / 'kl' / '100' / 'seed1' / 'config.py')
+    assert config.randomness.seed == 1
+    assert config.model.auxiliary_head.loss_consistency.type == 'KLConsistency'
+    dataset = config.train_dataloader.dataset
+    assert dataset.labeled.ann_file.endswith('camvid/100_labeled.txt')
+    assert dataset.unlabeled.ann_file.endswith('camvid/100_unlabeled.txt')
+    assert (config.train_cfg.max_iters, config.param_scheduler.end) == (7, 7)
+    assert runs[-1].checkpoint.name == 'iter_7.pth'
+    # the other methods and numbers are untouched by it
+    config = Config.fromfile(tmp_path / 'baseline' / '20' / 'seed0' / 'config.py')
+    assert config.model.type == 'EncoderDecoder'
+    assert config.train_dataloader.dataset.labeled.ann_file.endswith('camvid/20_labeled.txt')
+
+
+def test_without_numbers_the_lists_are_the_configs(tmp_path, base):
+    (run,) = prepare(tmp_path, base, [], seeds=[3], methods=['cct'])
+    assert run.folder == tmp_path / 'cct' / 'config' / 'seed3'
+    dataset = Config.fromfile(run.config).train_dataloader.dataset
+    assert dataset.labeled.ann_file.endswith('camvid/50_labeled.txt')
+
+
+def test_another_study_in_the_folder_is_an_error(tmp_path, base):
+    prepare(tmp_path, base, [20])
+    prepare(tmp_path, base, [20, 50])  # more runs are none
+    with pytest.raises(UserError, match='differs from the config of this study'):
+        prepare_study(
+            tmp_path, base, {'kl': VARIANTS['js']}, lists_of(base, {}, [20]), [0], OPTIONS
+        )
+
+
+def test_a_missing_list_is_an_error(base, tmp_path):
+    with pytest.raises(UserError, match=r'77_labeled.txt: no such list; expected the labeled'):
+        lists_of(base, {}, [77])
+    with pytest.raises(UserError, match=f'{tmp_path}/20_labeled.txt: no such list'):
+        lists_of(base, {}, [20], str(tmp_path))
+
+
+def test_a_config_without_lists_is_an_error(project_root, monkeypatch):
+    monkeypatch.chdir(project_root)
+    with pytest.raises(UserError, match='labeled has no ann_file'):
+        lists_of('configs/demo/cct_shapes.py', {}, [3])
+
+
+@pytest.fixture
+def out(tmp_path, put_result):
+    for seed, miou in enumerate((30.0, 31.0, 35.0)):
+        put_result(tmp_path, 'baseline', 20, seed, miou)
+    for seed, miou in enumerate((40.0, 42.0)):
+        put_result(tmp_path, 'full_k2', 20, seed, miou)
+    put_result(tmp_path, 'vat_k10', 20, 0, 39.0)
+    put_result(tmp_path, 'vat_k2', 20, 0, 38.0)
+    put_result(tmp_path, 'vat_k2', 100, 0, 48.06)
+    put_result(tmp_path, 'kl', 100, 0, 50.0)
+    (tmp_path / 'kl' / '20' / 'seed0' / 'train').mkdir(parents=True)  # not finished
+    return tmp_path
+
+
+def test_the_table_of_made_up_folders(out):
+    results = collect(out)
+    assert len(results) == 9
+    # sample standard deviations: (30, 31, 35) → √7, (40, 42) → √2
+    assert markdown_table(results, ordered_methods(results)).splitlines() == [
+        '| method | n=20 | n=100 |',
+        '| --- | ---: | ---: |',
+        '| baseline | 32.0 ± 2.6 |  |',
+        '| vat_k2 | 38.0 (1 seed) | 48.1 (1 seed) |',
+        '| vat_k10 | 39.0 (1 seed) |  |',
+        '| full_k2 | 41.0 ± 1.4 (2 seeds) |  |',
+        '| kl |  | 50.0 (1 seed) |',
+    ]
+
+
+def test_the_csv_reads_back(out, tmp_path):
+    results = collect(out)
+    write_csv(results, tmp_path / 'r.csv')
+    with (tmp_path / 'r.csv').open() as file:
+        rows = list(csv.DictReader(file))
+    assert rows[0] == dict(method='baseline', labels='20', seed='0', miou='30.0')
+    assert [
+        Result(r['method'], r['labels'], int(r['seed']), float(r['miou'])) for r in rows
+    ] == results
+
+
+def test_a_test_without_miou_is_an_error(tmp_path):
+    folder = tmp_path / 'a' / '20' / 'seed0' / 'test' / '1'
+    folder.mkdir(parents=True)
+    (folder / '1.json').write_text('{"mDice": 3}')
+    with pytest.raises(UserError, match='its test gave mDice; expected mIoU'):
+        collect(tmp_path)
+
+
+def heights(axes):
+    return [
+        [bar.get_height() for bar in bars] for bars in axes.containers if hasattr(bars, 'patches')
+    ]
+
+
+def test_the_bars_by_perturbation_and_k(out):
+    first, second = plot_perturbations(collect(out)).axes
+    assert [label.get_text() for label in first.get_xticklabels()] == ['I-VAT', 'CCT full']
+    assert heights(first) == [[38.0, 41.0], [39.0]]  # K=2: both; K=10: I-VAT alone
+    assert heights(second) == [[pytest.approx(48.06)], []]
+    assert [32.0, 32.0] in [list(line.get_ydata()) for line in first.lines]  # the baseline
+    assert [axes.get_title() for axes in (first, second)] == [
+        '20 labelled images',
+        '100 labelled images',
+    ]
+
+
+def test_the_bars_of_whole_methods(out):
+    (axes,) = plot_comparison(collect(out)).axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == [
+        'supervised',
+        'CCT full, K=2',
+        'CCT, KL',
+    ]
+    assert heights(axes) == [[32.0, 41.0], [50.0]]
+    assert axes.get_ylim()[0] < 30
+
+
+def test_all_is_written(out):
+    text = write_ablation(out).read_text()
+    assert 'mean ± standard deviation over the seeds 0, 1, 2' in text
+    for name in ('results.csv', 'perturbations.png', 'comparison.png'):
+        assert (out / name).stat().st_size > 0
+    assert '(comparison.png)' in text
+
+
+def test_an_empty_study_is_written_too(tmp_path):
+    assert 'no finished run' in write_ablation(tmp_path).read_text()

@@ -1,0 +1,35 @@
+import numpy as np
+import torch
+from mmengine.structures import PixelData
+from mmseg.registry import VISUALIZERS
+from mmseg.structures import SegDataSample
+
+RED, GREEN, BLUE = [255, 0, 0], [0, 255, 0], [0, 0, 255]
+META = dict(
+    domains=dict(
+        a=dict(classes=('x', 'y'), palette=[RED, GREEN]),
+        b=dict(classes=('u', 'v', 'w'), palette=[RED, GREEN, BLUE]),
+    )
+)
+
+
+def test_a_sample_is_painted_with_the_colours_of_its_domain(tmp_path):
+    visualizer = VISUALIZERS.build(
+        dict(
+            type='DomainVisualizer',
+            name='domains',
+            save_dir=str(tmp_path),
+            alpha=1.0,
+            vis_backends=[dict(type='LocalVisBackend')],
+        )
+    )
+    visualizer.dataset_meta = META
+    image = np.zeros((40, 40, 3), np.uint8)
+    for domain, label in (('a', 1), ('b', 2)):
+        sample = SegDataSample(metainfo=dict(domain=domain))
+        sample.pred_sem_seg = PixelData(data=torch.full((1, 40, 40), label))
+        visualizer.add_datasample(domain, image, sample, draw_gt=False, with_labels=False)
+        colour = META['domains'][domain]['palette'][label]
+        assert (visualizer.get_image() == colour).all()
+        assert visualizer.dataset_meta is META
+    assert len(list(tmp_path.rglob('*.png'))) == 2
