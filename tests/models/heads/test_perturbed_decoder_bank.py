@@ -791,7 +791,7 @@ def test_weak_loss_needs_pseudo_labels_of_every_image():
 
 COMPILED = """
 import sys
-sys.path[:0] = [{tests!r}, {root!r}]
+sys.path[:0] = [{tests!r} + '/heads', {tests!r}, {root!r}]
 from mmengine.registry import init_default_scope
 init_default_scope('mmseg')
 import torch
