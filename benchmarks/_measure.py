@@ -19,7 +19,7 @@ import platform
 import resource
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -88,21 +88,6 @@ def machine(device: str) -> dict[str, str]:
     if device == 'cuda':
         found['gpu'] = torch.cuda.get_device_name()
     return found
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table.
-
-    Args:
-        columns: Headings.
-        rows: Cells.
-
-    Returns:
-        Its text, numbers to the right.
-    """
-    rule = ['---', *['---:'] * (len(columns) - 1)]
-    lines = [columns, rule, *rows]
-    return '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
 
 
 def seconds(value: float | None) -> str:

@@ -50,7 +50,6 @@ from _measure import (
     seconds,
     set_precision,
     step_peak,
-    table,
 )
 from _public_code import PublicCode, load_public_code
 from mmengine.config import Config
@@ -58,6 +57,7 @@ from mmengine.registry import init_default_scope
 from torch import Tensor, nn
 
 from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.utils.markdown import markdown_table
 
 PROJECT = Path(__file__).resolve().parents[1]
 TABLES = ('main', 'perturbations', 'scaling', 'fraction', 'floor')
@@ -358,7 +358,7 @@ def main_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         f'Bank against plain: {summary["time_ratio"]:.2f}× faster; memory plain over bank '
         f'{ratio(plain["memory"], bank["memory"])}.'
     )
-    return f'{heading}\n\n{table(columns, rows)}\n\n{verdict}', summary
+    return f'{heading}\n\n{markdown_table(columns, rows)}\n\n{verdict}', summary
 
 
 def _quotient(above: float | None, below: float | None) -> float | None:
@@ -467,7 +467,7 @@ def perturbations_table(options: argparse.Namespace) -> tuple[str, dict[str, Any
         f'### One decoder of each kind: z 1×{options.channels}×h×w, C={options.classes}, '
         f'forward + backward, memory of a step, {options.dtype}'
     )
-    return f'{heading}\n\n{table(columns, rows)}', figures
+    return f'{heading}\n\n{markdown_table(columns, rows)}', figures
 
 
 def scaling_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -551,7 +551,7 @@ def _bank_series(
         'over the first',
         'first call',
     ]
-    return f'{heading}: else {base}, {options.dtype}\n\n{table(columns, rows)}', figures
+    return f'{heading}: else {base}, {options.dtype}\n\n{markdown_table(columns, rows)}', figures
 
 
 def chain_flops(case: Case) -> float:
@@ -652,7 +652,7 @@ def floor_table(
         floors=floors,
     )
     heading = f'### Where the floor is: {case}, {options.dtype}'
-    return f'{heading}\n\n{table(["", "amount", "measured rate", "time"], rows)}', figures
+    return f'{heading}\n\n{markdown_table(["", "amount", "measured rate", "time"], rows)}', figures
 
 
 def parse_args() -> argparse.Namespace:
@@ -713,7 +713,7 @@ def main() -> None:
         child(options.child, options)
         return
     about = machine(options.device)
-    say(table(['machine', ''], [[key, value] for key, value in about.items()]))
+    say(markdown_table(['machine', ''], [[key, value] for key, value in about.items()]))
     results: dict[str, Any] = dict(machine=about, dtype=options.dtype, device=options.device)
     makers = dict(
         main=main_table,

@@ -23,6 +23,7 @@ from pathlib import Path
 from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.markdown import markdown_table
 
 TOOL = Path(__file__).parents[1] / 'tools' / 'train.py'
 
@@ -106,7 +107,7 @@ def main() -> None:
 
         work_dir, iterations = out / 'killed', max(expected)
         print(
-            '| kill | at | checkpoints, all whole | resumes from |\n| ---: | --- | ---: | --- |',
+            markdown_table(['kill', 'at', 'checkpoints, all whole', 'resumes from'], align='rlrl'),
             flush=True,
         )
         for kill in range(1, args.kills + 1):

@@ -20,6 +20,7 @@ from mmseg_cct.analysis.ranking import check_auxiliary_decoders, disagreement
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.markdown import markdown_table
 
 DRAWS = 10000
 
@@ -48,9 +49,9 @@ def evaluate(
             scores.append(maps.mean((1, 2)).numpy())
             errors.append((labels != truth)[counted].mean())
     by_decoder = np.stack(scores, axis=1)
-    table = {'all': by_decoder.mean(0)}
-    table.update({name: by_decoder[groups == name].mean(0) for name in dict.fromkeys(groups)})
-    return table, np.array(errors)
+    by_group = {'all': by_decoder.mean(0)}
+    by_group |= {name: by_decoder[groups == name].mean(0) for name in dict.fromkeys(groups)}
+    return by_group, np.array(errors)
 
 
 def main() -> None:
@@ -65,7 +66,7 @@ def main() -> None:
     parser.add_argument('--device')
     args = parser.parse_args()
     with user_errors_as_one_line():
-        table, errors = evaluate(args.config, args.checkpoint, args.device, args.measure)
+        scores, errors = evaluate(args.config, args.checkpoint, args.device, args.measure)
     chosen = max(1, round(args.share * len(errors)))
     rng = np.random.default_rng(0)
     random = [errors[rng.permutation(len(errors))[:chosen]].mean() for _ in range(DRAWS)]
@@ -74,10 +75,12 @@ def main() -> None:
         f'of the best of 20 draws {np.quantile(random, 0.95):.4f}, '
         f'of the worst images {np.sort(errors)[-chosen:].mean():.4f}'
     )
-    print('| score | wrong pixels of the first | correlation |\n| --- | --- | --- |')
-    for name, score in table.items():
+    rows = []
+    for name, score in scores.items():
         first = np.argsort(-score, kind='stable')[:chosen]
-        print(f'| {name} | {errors[first].mean():.4f} | {np.corrcoef(score, errors)[0, 1]:.2f} |')
+        correlation = np.corrcoef(score, errors)[0, 1]
+        rows.append([name, f'{errors[first].mean():.4f}', f'{correlation:.2f}'])
+    print(markdown_table(['score', 'wrong pixels of the first', 'correlation'], rows))
 
 
 if __name__ == '__main__':

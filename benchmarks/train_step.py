@@ -35,7 +35,6 @@ from _measure import (
     seconds,
     set_precision,
     step_peak,
-    table,
 )
 from _public_code import load_public_code
 from mmengine.config import Config
@@ -48,6 +47,7 @@ from mmseg.structures import SegDataSample
 from torch import Tensor
 
 import mmseg_cct  # noqa: F401 (registers the components)
+from mmseg_cct.utils.markdown import markdown_table
 
 PROJECT = Path(__file__).resolve().parents[1]
 CONFIG = PROJECT / 'configs/cct/cct_r50_voc_1464.py'
@@ -210,7 +210,7 @@ def main() -> None:
     init_default_scope('mmseg')
     torch.manual_seed(0)
     about = machine(options.device)
-    say(table(['machine', ''], [[key, value] for key, value in about.items()]))
+    say(markdown_table(['machine', ''], [[key, value] for key, value in about.items()]))
 
     steps = plugin_steps(options)
     if options.reference:
@@ -254,7 +254,7 @@ def main() -> None:
     n, (height, width) = options.images, options.size
     say(
         f'\n### A training step: {Path(options.config).stem}, {n}+{n} images of {height}×{width}, '
-        f'{options.dtype}\n\n{table(columns, rows)}'
+        f'{options.dtype}\n\n{markdown_table(columns, rows)}'
     )
 
     results: dict[str, Any] = dict(

@@ -26,6 +26,7 @@ from mmseg_cct.apis.pretrained import fetch_pretrained_weights
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images
+from mmseg_cct.utils.markdown import markdown_table
 
 from .cluster_assumption import (
     PATCH_SIZE,
@@ -191,15 +192,11 @@ def ratio_table(contrasts: Mapping[str, Mapping[str, BoundaryContrast]]) -> str:
         The table, one row per image.
     """
     names = list(next(iter(contrasts.values())))
-    lines = [
-        'Mean distance to the 8 neighbours on class boundaries over that inside classes:',
-        '',
-        f'| image | {" | ".join(names)} |',
-        f'| --- |{" ---: |" * len(names)}',
+    rows = [
+        [image, *(f'{row[name].ratio:.2f}' for name in names)] for image, row in contrasts.items()
     ]
-    for image, row in contrasts.items():
-        lines.append(f'| {image} | {" | ".join(f"{row[name].ratio:.2f}" for name in names)} |')
-    return '\n'.join(lines) + '\n'
+    heading = 'Mean distance to the 8 neighbours on class boundaries over that inside classes:'
+    return f'{heading}\n\n{markdown_table(["image", *names], rows)}\n'
 
 
 def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:

@@ -20,6 +20,7 @@ from mmseg.registry import DATASETS
 from torch import Tensor
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.markdown import markdown_table
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ def iou_table(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
         cells['difference'] = [f'{value:+.1f}' for value in second - first]
     names = [*classes, '**mean**']
     rows = [[name, *(column[row] for column in cells.values())] for row, name in enumerate(names)]
-    return _markdown_table(['class', *cells], rows)
+    return markdown_table(['class', *cells], rows)
 
 
 def plot_curves(runs: Sequence[Run]) -> Figure:
@@ -271,7 +272,7 @@ def _settings_table(runs: Sequence[Run]) -> str:
         'seed': [run.config.get('randomness', {}).get('seed') for run in runs],
         'median seconds per iteration': [_seconds_per_iteration(run) for run in runs],
     }
-    return _markdown_table(
+    return markdown_table(
         ['', *(run.name for run in runs)],
         [[name, *map(str, values)] for name, values in rows.items()],
     )
@@ -329,8 +330,3 @@ def _values_starting(*prefixes: str) -> Callable[[Run], Curves]:
         }
 
     return curves
-
-
-def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ['---', *['---:'] * (len(header) - 1)], *rows]
-    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)

@@ -16,6 +16,7 @@ from PIL import Image
 
 from mmseg_cct.datasets.checks import leaf_datasets
 from mmseg_cct.utils.image_files import read_image
+from mmseg_cct.utils.markdown import markdown_table
 
 from .settings import PseudoLabelSettings, WeakImage
 from .thresholds import IGNORE_INDEX, strongest
@@ -212,7 +213,7 @@ def summary_table(statistics: dict[str, LabelStatistics]) -> str:
         ]
         rows.append([_title(kind), f'{100 * counts.ignored:.1f}', *means])
     header = ['in %', 'ignored pixels', 'mIoU', 'mIoU, labelled', 'mean precision']
-    return _markdown_table(header, rows)
+    return markdown_table(header, rows)
 
 
 def class_table(counts: LabelStatistics, classes: Sequence[str]) -> str:
@@ -238,7 +239,7 @@ def class_table(counts: LabelStatistics, classes: Sequence[str]) -> str:
         ]
         for index, name in enumerate(classes)
     ]
-    return _markdown_table(header, rows)
+    return markdown_table(header, rows)
 
 
 def plot_pictures(
@@ -311,8 +312,3 @@ def _title(kind: str) -> str:
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
-
-
-def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ['---', *['---:'] * (len(header) - 1)], *rows]
-    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)

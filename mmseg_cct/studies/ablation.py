@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .study import Result, collect, label_order, markdown_table, select, write_csv
+from .study import Result, collect, label_order, results_table, select, write_csv
 from .validation_curves import plot_validations, read_validations
 from .variants import PERTURBATIONS, VARIANTS, Variant, abce, baseline, both, full, only
 
@@ -69,7 +69,7 @@ def write_ablation(out: Path) -> Path:
     parts = [
         '# Ablation',
         f'mIoU on the test set in %, {_seeds_of(results)}.',
-        markdown_table(results, methods),
+        results_table(results, methods),
     ]
     curves = read_validations(out, results)
     titles = {method: _title(method) for method in methods if _compared(method)}

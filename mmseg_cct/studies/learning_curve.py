@@ -16,7 +16,7 @@ from mmseg_cct.apis.config import load_config
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.errors import UserError
 
-from .study import Labels, Result, collect, markdown_table, select, write_csv
+from .study import Labels, Result, collect, results_table, select, write_csv
 from .variants import Variant, baseline, unchanged
 
 METHODS: dict[str, Variant] = {'supervised': baseline, 'cct': unchanged}
@@ -84,7 +84,7 @@ def write_learning_curve(out: Path) -> Path:
         '# Does CCT pay?',
         answer(results),
         'mIoU on the test set in %:',
-        markdown_table(results, list(METHODS)),
+        results_table(results, list(METHODS)),
     ]
     if results:
         plot_learning_curve(results).savefig(out / 'learning_curve.png', dpi=120)

@@ -16,6 +16,7 @@ from mmengine.config import Config
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.markdown import markdown_table
 
 from .runs import StudyRun, prepare_run, read_metrics
 from .variants import Variant
@@ -196,7 +197,7 @@ def write_csv(results: Sequence[Result], file: Path) -> None:
         writer.writerows(results)
 
 
-def markdown_table(results: Sequence[Result], methods: Sequence[str]) -> str:
+def results_table(results: Sequence[Result], methods: Sequence[str]) -> str:
     """Writes mean ± standard deviation over the seeds: a method per row, a set per column.
 
     A cell with fewer seeds than the fullest one names their number.
@@ -211,12 +212,12 @@ def markdown_table(results: Sequence[Result], methods: Sequence[str]) -> str:
     columns = sorted({result.labels for result in results}, key=label_order)
     most = max((len(select(results, m, c)) for m in methods for c in columns), default=0)
     titles = [f'n={column}' if column.isdigit() else 'mIoU' for column in columns]
-    lines = [['method', *titles], ['---', *['---:'] * len(columns)]]
+    rows = []
     for method in methods:
         cells = [_cell(select(results, method, column), most) for column in columns]
         if any(cells):
-            lines.append([method, *cells])
-    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
+            rows.append([method, *cells])
+    return markdown_table(['method', *titles], rows)
 
 
 def _cell(values: Sequence[float], most: int) -> str:

@@ -16,8 +16,8 @@ from mmseg_cct.studies.study import (
     Result,
     collect,
     lists_of,
-    markdown_table,
     prepare_study,
+    results_table,
     write_csv,
 )
 from mmseg_cct.studies.variants import VARIANTS
@@ -106,7 +106,7 @@ def test_the_table_of_made_up_folders(out):
     results = collect(out)
     assert len(results) == 9
     # sample standard deviations: (30, 31, 35) → √7, (40, 42) → √2
-    assert markdown_table(results, ordered_methods(results)).splitlines() == [
+    assert results_table(results, ordered_methods(results)).splitlines() == [
         '| method | n=20 | n=100 |',
         '| --- | ---: | ---: |',
         '| baseline | 32.0 ± 2.6 |  |',

@@ -1,0 +1,23 @@
+"""Markdown tables."""
+
+from collections.abc import Sequence
+
+_RULES = {'l': '---', 'r': '---:'}
+
+
+def markdown_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]] = (), align: str | None = None
+) -> str:
+    """Writes a Markdown table.
+
+    Args:
+        header: Titles of the n columns.
+        rows: n cells each.
+        align: `l` or `r` for each column; by default text left in the first, numbers right in the
+            others.
+
+    Returns:
+        The table, without a line break at its end.
+    """
+    rule = [_RULES[side] for side in align or 'l' + 'r' * (len(header) - 1)]
+    return '\n'.join(f'| {" | ".join(line)} |' for line in [header, rule, *rows])
