@@ -18,8 +18,9 @@ from mmengine.logging import print_log
 
 from mmseg_cct.datasets.transforms.pseudo_labels import FIELD, LoadPseudoLabels
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import read_mask
 
-from .image_checks import image_size, read_mask
+from .image_checks import image_size
 
 # Tasks of a thread pool take 1.7 KiB each, gigabytes for a million files.
 _FILES_AT_ONCE = 4096

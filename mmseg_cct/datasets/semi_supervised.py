@@ -19,7 +19,7 @@ from .checks import (
     check_unlabeled_pipeline,
     leaf_datasets,
 )
-from .image_checks import explain_unreadable
+from .image_checks import explain_failed_load
 from .samplers import PairDraw
 from .splits import read_list, resolve_list
 
@@ -120,7 +120,7 @@ class SemiSegDataset(Dataset):
             raise
         except Exception as error:
             backend_args = getattr(dataset, 'backend_args', None)
-            reason = explain_unreadable(dataset.get_data_info(index), backend_args)
+            reason = explain_failed_load(dataset.get_data_info(index), backend_args)
             if reason is None:
                 raise
             raise UserError(reason) from error

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
 from mmseg_cct.datasets.checks import unknown_ids
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, read_mask
 
 SEPARATOR = ';'
 
@@ -88,14 +87,7 @@ def labels_from_masks(
     found = {}
     for name in names:
         path = Path(masks, f'{name}.png')
-        try:
-            with Image.open(path) as image:
-                ids = np.asarray(image)
-        except Exception as error:
-            reason = ' '.join(str(error).split())
-            raise UserError(f'{path}: no readable mask ({reason}); expected a PNG') from None
-        if ids.ndim != 2 or ids.dtype.kind not in 'uib':
-            raise UserError(f'{path}: {ids.shape} {ids.dtype}; expected one channel of class ids')
+        ids = read_mask(path)
         unknown = unknown_ids(ids, len(mask_classes), label_map)
         if unknown:
             raise UserError(

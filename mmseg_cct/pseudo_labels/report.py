@@ -12,10 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from mmseg.datasets.transforms import LoadAnnotations
 from mmseg.evaluation import IoUMetric
-from PIL import Image
 
 from mmseg_cct.datasets.checks import leaf_datasets
-from mmseg_cct.utils.image_files import read_image
+from mmseg_cct.utils.image_files import read_image, read_mask
 from mmseg_cct.utils.markdown import markdown_table
 
 from .settings import PseudoLabelSettings, WeakImage
@@ -192,8 +191,7 @@ def read_labels(folder: Path, image: WeakImage) -> np.ndarray:
     Returns:
         `(H, W)` uint8 label ids.
     """
-    with Image.open(folder / f'{image.name}.png') as labels:
-        return np.array(labels)
+    return read_mask(folder / f'{image.name}.png')
 
 
 def summary_table(statistics: dict[str, LabelStatistics]) -> str:

@@ -1,4 +1,4 @@
-"""Reading images that may be corrupt, and writing PNGs as a whole or not at all."""
+"""Finds, reads and writes image and mask files, which may be corrupt or on a remote backend."""
 
 import io
 import os
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import mmcv
 import numpy as np
+from mmengine import fileio
 from PIL import Image
 
 from mmseg_cct.errors import UserError
@@ -71,6 +72,64 @@ def read_image(path: str | os.PathLike) -> np.ndarray:
     if decoded is None:
         raise ValueError('not an image format that OpenCV decodes')
     return decoded
+
+
+def read_mask(path: str | os.PathLike, backend_args: dict | None = None) -> np.ndarray:
+    """Reads the class ids of a mask.
+
+    Args:
+        path: The file.
+        backend_args: Arguments of mmengine's file backend.
+
+    Returns:
+        `(H, W)` of integers or bools: the ids as they are in the file.
+
+    Raises:
+        UserError: If it is missing, unreadable, or no image of one channel of integers.
+    """
+    try:
+        with open_image(path, backend_args) as image:
+            image.load()
+            ids, mode = np.array(image), image.mode
+    except Exception as error:  # Pillow raises nearly anything on a corrupt file
+        raise UserError(explain_unreadable(path, 'mask', error)) from None
+    if ids.ndim != 2 or ids.dtype.kind not in 'uib':
+        raise UserError(
+            f'{path}: a mask of Pillow mode {mode}; expected one channel of integer class ids (a '
+            'grey or palette PNG)'
+        )
+    return ids
+
+
+def open_image(path: str | os.PathLike, backend_args: dict | None = None) -> Image.Image:
+    """Opens an image of any file backend with Pillow, which reads the header.
+
+    Args:
+        path: The file, or an address such as ``s3://...``, which names its backend itself.
+        backend_args: Arguments of mmengine's file backend.
+
+    Returns:
+        The image; its pixels are not loaded.
+    """
+    is_local = backend_args is None and '://' not in str(path)
+    return Image.open(path if is_local else io.BytesIO(fileio.get(path, backend_args)))
+
+
+def explain_unreadable(path: str | os.PathLike, kind: str, reason: object) -> str:
+    """Words the one-line error of a file that cannot be read.
+
+    Args:
+        path: The file.
+        kind: What it should be, 'image' or 'mask'.
+        reason: The exception or the words that tell why.
+
+    Returns:
+        The line.
+    """
+    if isinstance(reason, FileNotFoundError):
+        return f'{path}: no such file; expected the {kind} there'
+    short = ' '.join(str(reason).replace(str(path), '').split())
+    return f'{path}: cannot be read ({short}); expected a readable {kind}'
 
 
 def write_png(path: Path, image: Image.Image, palette: np.ndarray | None = None) -> None:

@@ -12,7 +12,6 @@ from mmseg_cct.datasets.splits import (
     write_list,
 )
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import find_images
 
 NAMES = [f'image{index:02}' for index in range(20)]
 
@@ -91,35 +90,6 @@ class TestVoc:
     def test_no_train_list(self, tmp_path):
         with pytest.raises(UserError, match=r'train\.txt: no such file'):
             read_voc_lists(tmp_path)
-
-
-class TestFindImages:
-    def test_every_format_in_depth(self, tmp_path):
-        _touch(tmp_path, 'b.JPG', 'a/c.d.png', 'a/e.tif', 'f.txt', 'g.jpg.md')
-        assert find_images(tmp_path) == {
-            'a/c.d': tmp_path / 'a/c.d.png',
-            'a/e': tmp_path / 'a/e.tif',
-            'b': tmp_path / 'b.JPG',
-        }
-
-    def test_by_suffix(self, tmp_path):
-        _touch(tmp_path, 'x/1_leftImg8bit.png', 'x/1_gtFine.png', '2_leftImg8bit.png')
-        assert list(find_images(tmp_path, '_leftImg8bit.png')) == ['2', 'x/1']
-
-    def test_no_folder(self, tmp_path):
-        with pytest.raises(UserError, match='nowhere: no such folder'):
-            find_images(tmp_path / 'nowhere')
-
-    @pytest.mark.parametrize(('suffix', 'expected'), [(None, r'\.jpg, \.jpeg'), ('.png', r'\.png')])
-    def test_no_image(self, tmp_path, suffix, expected):
-        _touch(tmp_path, 'a.txt')
-        with pytest.raises(UserError, match=f'no image in this folder; expected .*{expected}'):
-            find_images(tmp_path, suffix)
-
-    def test_ambiguous(self, tmp_path):
-        _touch(tmp_path, 'a.jpg', 'a.png')
-        with pytest.raises(UserError, match=r'a\.png: differs from a\.jpg in its extension only'):
-            find_images(tmp_path)
 
 
 class TestReadList:

@@ -74,10 +74,10 @@ class TestMasks:
             labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES)
 
     def test_a_missing_or_coloured_mask_is_refused(self, tmp_path):
-        with pytest.raises(UserError, match=r'a\.png: no readable mask'):
+        with pytest.raises(UserError, match=r'a\.png: no such file; expected the mask'):
             labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES)
         Image.new('RGB', (2, 2)).save(tmp_path / 'a.png')
-        with pytest.raises(UserError, match=r'expected one channel of class ids'):
+        with pytest.raises(UserError, match=r'expected one channel of integer class ids'):
             labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES)
 
 

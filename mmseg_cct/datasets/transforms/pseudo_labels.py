@@ -8,10 +8,10 @@ from mmcv.transforms import BaseTransform
 from mmengine.structures import PixelData
 from mmseg.datasets.transforms import PackSegInputs
 from mmseg.registry import TRANSFORMS
-from PIL import Image
 from torch import from_numpy
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import read_mask
 
 # The key of a mask: MMSeg's, mmcv's and other transforms move what is there with the image.
 FIELD = 'gt_seg_map'
@@ -65,10 +65,17 @@ class LoadPseudoLabels(BaseTransform):
             The same with `gt_seg_map`, `(H, W)` uint8, named in `seg_fields`.
 
         Raises:
-            UserError: If the file cannot be read, or is of another size than the image.
+            UserError: If the file is missing or no mask of bytes, or its size is not the image's.
         """
         path = self.path_of(results['img_path'])
-        labels = read_pseudo_labels(path)
+        if not os.path.isfile(path):
+            raise UserError(
+                f'{path}: no such file; expected the pseudo labels of an unlabelled image '
+                '(tools/make_pseudo_labels.py writes them)'
+            )
+        labels = read_mask(path)
+        if labels.dtype != np.uint8:
+            raise UserError(f'{path}: label ids of type {labels.dtype}; expected bytes (uint8)')
         size = tuple(results.get('ori_shape', labels.shape)[:2])
         if labels.shape != size:
             raise UserError(
@@ -107,35 +114,3 @@ class PackPseudoLabels(PackSegInputs):
         packed = super().transform(results)
         packed['data_samples'].pseudo_sem_seg = PixelData(data=labels[None])
         return packed
-
-
-def read_pseudo_labels(path: str) -> np.ndarray:
-    """Reads a PNG of label ids.
-
-    Args:
-        path: The file.
-
-    Returns:
-        `(H, W)` uint8.
-
-    Raises:
-        UserError: If it is missing, unreadable, or has not one channel of bytes.
-    """
-    try:
-        with Image.open(path) as image:
-            image.load()
-            labels = np.array(image)
-    except FileNotFoundError:
-        raise UserError(
-            f'{path}: no such file; expected the pseudo labels of an unlabelled image '
-            '(tools/make_pseudo_labels.py writes them)'
-        ) from None
-    except Exception as error:  # Pillow raises nearly anything on a corrupt file
-        short = ' '.join(str(error).split())
-        raise UserError(f'{path}: cannot be read ({short}); expected pseudo labels') from None
-    if labels.ndim != 2 or labels.dtype != np.uint8:
-        raise UserError(
-            f'{path}: an image of Pillow mode {image.mode}; expected one channel of label ids (a '
-            'grey or palette PNG)'
-        )
-    return labels

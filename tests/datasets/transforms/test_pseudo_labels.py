@@ -141,12 +141,17 @@ class TestErrors:
 
     def test_a_corrupt_file(self, tree, labels):
         (labels / 'u2.png').write_bytes(b'nothing')
-        with pytest.raises(UserError, match=r'u2\.png: cannot be read \(.*\); expected pseudo'):
+        with pytest.raises(UserError, match=r'u2\.png: cannot be read \(.*\); expected a readable'):
             build(tree, labels)
 
     def test_a_coloured_file(self, tree, labels):
         cv2.imwrite(str(labels / 'u2.png'), np.zeros((16, 24, 3), np.uint8))
-        with pytest.raises(UserError, match=r'u2\.png: an image of Pillow mode RGB; expected one'):
+        with pytest.raises(UserError, match=r'u2\.png: a mask of Pillow mode RGB; expected one'):
+            build(tree, labels)
+
+    def test_ids_of_two_bytes(self, tree, labels):
+        cv2.imwrite(str(labels / 'u2.png'), np.zeros((16, 24), np.uint16))
+        with pytest.raises(UserError, match=r'u2\.png: label ids of type .*; expected bytes'):
             build(tree, labels)
 
     def test_packing_them_as_a_mask(self, tree, labels):

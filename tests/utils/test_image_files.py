@@ -1,0 +1,84 @@
+"""Images are found and read, masks are read as they are in the file, and bad files are named."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import explain_unreadable, find_images, read_mask
+
+
+def _touch(root, *names):
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+
+
+class TestFindImages:
+    def test_every_format_in_depth(self, tmp_path):
+        _touch(tmp_path, 'b.JPG', 'a/c.d.png', 'a/e.tif', 'f.txt', 'g.jpg.md')
+        assert find_images(tmp_path) == {
+            'a/c.d': tmp_path / 'a/c.d.png',
+            'a/e': tmp_path / 'a/e.tif',
+            'b': tmp_path / 'b.JPG',
+        }
+
+    def test_by_suffix(self, tmp_path):
+        _touch(tmp_path, 'x/1_leftImg8bit.png', 'x/1_gtFine.png', '2_leftImg8bit.png')
+        assert list(find_images(tmp_path, '_leftImg8bit.png')) == ['2', 'x/1']
+
+    def test_no_folder(self, tmp_path):
+        with pytest.raises(UserError, match='nowhere: no such folder'):
+            find_images(tmp_path / 'nowhere')
+
+    @pytest.mark.parametrize(('suffix', 'expected'), [(None, r'\.jpg, \.jpeg'), ('.png', r'\.png')])
+    def test_no_image(self, tmp_path, suffix, expected):
+        _touch(tmp_path, 'a.txt')
+        with pytest.raises(UserError, match=f'no image in this folder; expected .*{expected}'):
+            find_images(tmp_path, suffix)
+
+    def test_ambiguous(self, tmp_path):
+        _touch(tmp_path, 'a.jpg', 'a.png')
+        with pytest.raises(UserError, match=r'a\.png: differs from a\.jpg in its extension only'):
+            find_images(tmp_path)
+
+
+class TestReadMask:
+    @pytest.mark.parametrize('backend_args', [None, dict(backend='local')])
+    @pytest.mark.parametrize('dtype', [np.uint8, np.uint16, bool])
+    def test_gives_the_ids_of_the_file(self, tmp_path, dtype, backend_args):
+        ids = np.array([[0, 1, 1], [1, 0, 1]], dtype)
+        Image.fromarray(ids).save(tmp_path / 'a.png')
+        read = read_mask(tmp_path / 'a.png', backend_args)
+        np.testing.assert_array_equal(read, ids)
+        assert read.dtype.itemsize == np.dtype(dtype).itemsize
+        read[0, 0] = 1  # transforms may write into it
+
+    def test_a_palette_image_has_indices_not_colours(self, tmp_path):
+        image = Image.fromarray(np.array([[0, 2], [255, 1]], np.uint8), mode='P')
+        image.putpalette([7, 8, 9] * 256)
+        image.save(tmp_path / 'a.png')
+        assert read_mask(tmp_path / 'a.png').tolist() == [[0, 2], [255, 1]]
+
+    @pytest.mark.parametrize(
+        ('array', 'mode'),
+        [(np.zeros((2, 2, 3), np.uint8), 'RGB'), (np.zeros((2, 2), np.float32), 'F')],
+    )
+    def test_no_channel_of_integers(self, tmp_path, array, mode):
+        Image.fromarray(array).save(tmp_path / 'a.tif')
+        with pytest.raises(UserError, match=rf'a\.tif: a mask of Pillow mode {mode}; expected one'):
+            read_mask(tmp_path / 'a.tif')
+
+    def test_no_file(self, tmp_path):
+        with pytest.raises(UserError, match=r'a\.png: no such file; expected the mask there'):
+            read_mask(tmp_path / 'a.png')
+
+    def test_no_image(self, tmp_path):
+        (tmp_path / 'a.png').write_text('text')
+        with pytest.raises(UserError, match=r'a\.png: cannot be read \(.*\); expected a readable'):
+            read_mask(tmp_path / 'a.png')
+
+
+def test_an_unreadable_file_is_explained_in_one_line_that_names_it_once():
+    line = explain_unreadable('a.jpg', 'image', OSError('a.jpg is\nbroken'))
+    assert line == 'a.jpg: cannot be read (is broken); expected a readable image'
