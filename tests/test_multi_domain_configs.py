@@ -17,12 +17,12 @@ import mmseg_cct  # noqa: F401 (registers the components)
 
 CONFIGS = Path(__file__).parents[1] / 'configs' / 'multi_domain'
 SETTINGS = (
-    'r50_cityscapes_camvid_50',
-    'r50_cityscapes_camvid_100',
-    'r50_cityscapes_sun_1500',
-    'mbv2_camvid_idd_50',
+    'r50_cityscapes-camvid_50',
+    'r50_cityscapes-camvid_100',
+    'r50_cityscapes-sun_1500',
+    'mbv2_camvid-idd_50',
 )
-KINDS = ('cct', 'baseline', 'cct_adv')
+KINDS = ('cct', 'supervised', 'cct-adv')
 ALL = [f'{kind}_{setting}.py' for kind in KINDS for setting in SETTINGS]
 # images to train on, classes, height and width
 DOMAINS = dict(
@@ -48,7 +48,7 @@ def test_the_configs_are_these():
 
 
 # the largest of each setting: mmengine takes seconds to write a config
-@pytest.mark.parametrize('name', [name for name in ALL if name.startswith('cct_adv')])
+@pytest.mark.parametrize('name', [name for name in ALL if name.startswith('cct-adv')])
 def test_a_dumped_config_reads_back_the_same(name, tmp_path):
     config = parse(name)
     config.dump(tmp_path / 'dump.py')
@@ -58,7 +58,7 @@ def test_a_dumped_config_reads_back_the_same(name, tmp_path):
 @pytest.mark.parametrize('name', ALL)
 def test_domains_agree_in_model_and_data(name):
     config = parse(name)
-    model, is_baseline = config.model, name.startswith('baseline')
+    model, is_baseline = config.model, name.startswith('supervised')
     domains = list(model.domains)
     assert model.type == 'MultiDomainCCTSegmentor'
     assert model.auxiliary_head is None if is_baseline else model.auxiliary_head.stride == 8
@@ -134,7 +134,7 @@ def test_lists_schedule_and_settings(name):
             30.0,
             0.1,
         )
-    if name.startswith('cct_adv'):
+    if name.startswith('cct-adv'):
         assert config.model.discriminator == dict(
             type='DomainDiscriminator', in_channels=config.model.decode_head.in_channels, scale=2e-2
         )
@@ -179,16 +179,16 @@ def random_batch(domain, num_classes, classes, is_baseline):
     [
         f'{kind}_{setting}.py'
         for kind, setting in (
-            ('cct_adv', 'r50_cityscapes_camvid_50'),
-            ('cct', 'r50_cityscapes_sun_1500'),
-            ('baseline', 'mbv2_camvid_idd_50'),
-            ('cct_adv', 'mbv2_camvid_idd_50'),
+            ('cct-adv', 'r50_cityscapes-camvid_50'),
+            ('cct', 'r50_cityscapes-sun_1500'),
+            ('supervised', 'mbv2_camvid-idd_50'),
+            ('cct-adv', 'mbv2_camvid-idd_50'),
         )
     ],
 )
 def test_builds_and_makes_a_step_in_every_domain(name):
     torch.manual_seed(0)
-    config, is_baseline = copy.deepcopy(parse(name)), name.startswith('baseline')
+    config, is_baseline = copy.deepcopy(parse(name)), name.startswith('supervised')
     config.model.backbone.pop('init_cfg')
     config.model.data_preprocessor.size = (64, 64)
     if not is_baseline:
@@ -222,7 +222,7 @@ def test_reads_camvid_and_idd_lite(camvid_root, monkeypatch, tmp_path):
         pytest.skip(f'IDD Lite is not at {idd_root} (link it as data/idd_lite, or --data-root DIR)')
     (tmp_path / 'data').symlink_to(camvid_root.parent.absolute())
     monkeypatch.chdir(tmp_path)
-    config = copy.deepcopy(parse('cct_mbv2_camvid_idd_50.py'))
+    config = copy.deepcopy(parse('cct_mbv2_camvid-idd_50.py'))
     for pairs in config.train_dataloader.dataset.domains.values():
         pairs.check = False  # of 1756 images; it takes seconds
     loaders = []

@@ -90,6 +90,6 @@ def test_curves_of_one_attribute_share_a_panel():
 
 
 def test_a_shipped_config(project_root):
-    config = Config.fromfile(project_root / 'configs/cct/cct_r50_camvid_50_abce.py')
+    config = Config.fromfile(project_root / 'configs/cct/cct-abce_r50_camvid_50.py')
     panels = {curve.panel for curve in planned_curves(config)}
     assert panels == {WEIGHT, 'decode_head.loss_decode.0.threshold', 'learning rate'}

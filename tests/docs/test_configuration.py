@@ -46,7 +46,7 @@ def rows(text):
     """The cells of each row of the tables in a text, without the two rows of a head."""
     lines = [line for line in text.splitlines() if line.startswith('|')]
     cells = [[cell.strip() for cell in line.strip('|').split('|')] for line in lines]
-    return [row for row in cells if row[0] not in ('argument', 'symbol', '---')]
+    return [row for row in cells if row[0] not in ('argument', 'method', 'symbol', '---')]
 
 
 @pytest.fixture(scope='module')
@@ -92,7 +92,7 @@ def test_arguments_and_defaults_are_those_of_the_class(documented, name):
 
 
 def test_the_papers_symbols_are_where_the_page_says(page, project_root):
-    config = Config.fromfile(project_root / 'configs' / 'cct' / 'cct_r50_camvid_50_abce.py')
+    config = Config.fromfile(project_root / 'configs' / 'cct' / 'cct-abce_r50_camvid_50.py')
     table = rows(page.partition("## The paper's symbols")[2].partition('\n## ')[0])
     assert len(table) > 15
     for _, _, key, value in table:
@@ -105,3 +105,21 @@ def test_the_papers_symbols_are_where_the_page_says(page, project_root):
             assert found == ast.literal_eval(value.strip('`')), key
     decoders = config.model.auxiliary_head.perturbations.values()
     assert sum(p.num_decoders for p in decoders) == 30
+
+
+def test_configs_are_named_by_the_grammar(page, project_root):
+    section = page.partition('## How configs are named')[2].partition('\n## ')[0]
+    documented = {
+        (folder.strip(' `'), method.strip('`'))
+        for method, _, folders in rows(section)
+        for folder in folders.split(',')
+    }
+    found = set()
+    for path in (project_root / 'configs').glob('*/*.py'):
+        if path.parent.name not in ('_base_', 'ablation'):
+            name = re.fullmatch(
+                r'([a-z-]+)(_[a-z0-9-]+)?_[a-z]+(-[a-z0-9]+)*(_\d+(-weak\w*)?)?', path.stem
+            )
+            assert name, f'{path}: not `method_model_data set_labels`'
+            found.add((path.parent.name, name[1]))
+    assert found == documented

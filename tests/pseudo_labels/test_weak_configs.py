@@ -156,8 +156,8 @@ def test_the_classes_of_voc_are_the_segmentations():
 @pytest.mark.parametrize(
     ('name', 'base'),
     [
-        ('cct_r50_voc_1464_weak9k.py', 'cct_r50_voc_1464.py'),
-        ('cct_mbv2_camvid_50_weak.py', 'cct_mbv2_camvid_50.py'),
+        ('cct_r50_voc_1464-weak9k.py', 'cct_r50_voc_1464.py'),
+        ('cct_mbv2_camvid_50-weak.py', 'cct_mbv2_camvid_50.py'),
     ],
 )
 def test_a_weak_config_adds_the_pseudo_labels_and_nothing_else(name, base):
@@ -184,8 +184,8 @@ def test_a_weak_config_adds_the_pseudo_labels_and_nothing_else(name, base):
 
 
 def test_abce_is_the_one_of_the_cct_configs():
-    weak = parse('weak/cct_mbv2_camvid_50_weak_abce.py')
-    abce = parse('cct/cct_r50_camvid_50_abce.py')
+    weak = parse('weak/cct-abce_mbv2_camvid_50-weak.py')
+    abce = parse('cct/cct-abce_r50_camvid_50.py')
     assert weak.model.decode_head.loss_decode == abce.model.decode_head.loss_decode
     assert weak.custom_hooks[-1] == abce.custom_hooks[-1]
     assert weak.custom_hooks[-2] == WEAK_RAMP
@@ -197,8 +197,8 @@ def test_the_classifiers_weights_go_on_into_the_segmentor():
     from mmseg.registry import MODELS
 
     for classifier, segmentor in (
-        ('cam_mbv2_camvid.py', 'cct_mbv2_camvid_50_weak.py'),
-        ('cam_r50_voc.py', 'cct_r50_voc_1464_weak9k.py'),
+        ('cam_mbv2_camvid.py', 'cct_mbv2_camvid_50-weak.py'),
+        ('cam_r50_voc.py', 'cct_r50_voc_1464-weak9k.py'),
     ):
         shapes = []
         for name, registry in ((classifier, CLASSIFIERS), (segmentor, MODELS)):

@@ -11,8 +11,8 @@ BASE = 'configs/cct/cct_mbv2_camvid_50.py'
 SHIPPED = {
     'baseline': 'baselines/supervised_mbv2_camvid_50.py',
     'baseline_abce': 'ablation/supervised_mbv2_camvid_50_abce.py',
-    'mean_teacher': 'baselines/mean_teacher_mbv2_camvid_50.py',
-    'input_vat': 'baselines/input_vat_mbv2_camvid_50.py',
+    'mean_teacher': 'baselines/mean-teacher_mbv2_camvid_50.py',
+    'input_vat': 'baselines/input-vat_mbv2_camvid_50.py',
     'cct': 'cct/cct_mbv2_camvid_50.py',
     **{name: f'ablation/cct_mbv2_camvid_50_{name}.py' for name in (
         'abce', 'kl', 'js', 'confidence', 'pairwise', 'final_relu', 'vat_floor', 'positions',

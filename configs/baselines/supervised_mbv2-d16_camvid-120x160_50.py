@@ -1,4 +1,4 @@
-_base_ = '../cct/cct_mbv2d16_camvid_50_120x160.py'
+_base_ = '../cct/cct_mbv2-d16_camvid-120x160_50.py'
 model = dict(type='EncoderDecoder', auxiliary_head=None)
 train_dataloader = dict(dataset=dict(unlabeled=None))
 custom_hooks = [dict(type='IterationSeedHook')]

@@ -1,5 +1,5 @@
-# The supervised loss is the annealed bootstrapped cross-entropy, as in cct_r50_camvid_50_abce.py.
-_base_ = './cct_mbv2_camvid_50_weak.py'
+# The supervised loss is the annealed bootstrapped cross-entropy, as in cct-abce_r50_camvid_50.py.
+_base_ = './cct_mbv2_camvid_50-weak.py'
 num_classes = 11
 model = dict(
     decode_head=dict(loss_decode=[dict(type='BootstrappedCrossEntropy', threshold=1 / num_classes)])

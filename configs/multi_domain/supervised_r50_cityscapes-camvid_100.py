@@ -1,4 +1,4 @@
-_base_ = './cct_r50_cityscapes_sun_1500.py'
+_base_ = './cct_r50_cityscapes-camvid_100.py'
 model = dict(auxiliary_head=None)
 train_dataloader = dict(
     dataset=dict(domains={name: dict(unlabeled=None) for name in _base_.split_dirs})

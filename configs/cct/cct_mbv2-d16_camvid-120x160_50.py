@@ -1,6 +1,6 @@
 # The studies' base: stride 16, two and a half times as fast as 8, and decoders that start from the
 # identity, so that minutes on one CPU core are enough for labels to be what is short.
-_base_ = './cct_mbv2_camvid_50_120x160.py'
+_base_ = './cct_mbv2_camvid-120x160_50.py'
 model = dict(
     # padded to a multiple of the stride
     data_preprocessor=dict(size=(128, 160), test_cfg=dict(size_divisor=16)),

@@ -1,4 +1,4 @@
-_base_ = '../cct/cct_r50_camvid_50_abce.py'
+_base_ = '../cct/cct_mbv2_camvid-120x160_50.py'
 model = dict(type='EncoderDecoder', auxiliary_head=None)
 train_dataloader = dict(dataset=dict(unlabeled=None))
-custom_hooks = _base_.custom_hooks[1:]  # without the ramp of ω_u
+custom_hooks = [dict(type='IterationSeedHook')]

@@ -1,4 +1,4 @@
-_base_ = './cct_r50_cityscapes_camvid_50.py'
+_base_ = './cct_r50_cityscapes-camvid_50.py'
 
 n_labeled = 100
 # one pass over the unlabelled images of Cityscapes, and as many iterations of CamVid
