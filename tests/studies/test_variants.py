@@ -1,32 +1,57 @@
-"""What the ablation changes, against the configs that are shipped."""
+"""What the ablation changes: single settings, the shipped configs, and a step of each variant."""
+
+import copy
+from types import SimpleNamespace
 
 import pytest
+import torch
 from mmengine.config import Config
+from mmengine.optim import build_optim_wrapper
+from mmengine.runner import Runner
+from mmseg.registry import HOOKS, MODELS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import grid_methods
 from mmseg_cct.studies.variants import PERTURBATIONS, VARIANTS, full, only
 
-BASE = 'configs/cct/cct_mbv2_camvid_50.py'
+BASE = 'cct/cct_r50_camvid_50.py'
 SHIPPED = {
-    'baseline': 'baselines/supervised_mbv2_camvid_50.py',
-    'baseline_abce': 'ablation/supervised_mbv2_camvid_50_abce.py',
-    'mean_teacher': 'baselines/mean-teacher_mbv2_camvid_50.py',
-    'input_vat': 'baselines/input-vat_mbv2_camvid_50.py',
-    'cct': 'cct/cct_mbv2_camvid_50.py',
-    **{name: f'ablation/cct_mbv2_camvid_50_{name}.py' for name in (
-        'abce', 'kl', 'js', 'confidence', 'pairwise', 'final_relu', 'vat_floor', 'positions',
-        'auxiliary_lr')},
-}  # fmt: skip
+    'baseline': 'baselines/supervised_r50_camvid_50.py',
+    'baseline_abce': 'baselines/supervised-abce_r50_camvid_50.py',
+    'mean_teacher': 'baselines/mean-teacher_r50_camvid_50.py',
+    'input_vat': 'baselines/input-vat_r50_camvid_50.py',
+    'cct': BASE,
+    'abce': 'cct/cct-abce_r50_camvid_50.py',
+}
+BANK = 'model.auxiliary_head.'
+# The others, by the settings that they change.
+CHANGES = {
+    'kl': {BANK + 'loss_consistency.type': 'KLConsistency'},
+    'js': {BANK + 'loss_consistency.type': 'JSConsistency'},
+    'confidence': {BANK + 'loss_consistency.confidence_threshold': 0.5},
+    'pairwise': {
+        BANK + 'loss_pairwise.type': 'PairwiseVariance',
+        BANK + 'loss_pairwise.loss_weight': 1.0,
+    },
+    'final_relu': {BANK + 'final_activation': True, 'model.decode_head.final_activation': True},
+    'vat_floor': {BANK + 'perturbations.vat.norm_floor': 1e-8},
+    'positions': {BANK + 'position_fraction': 0.25},
+    'auxiliary_lr': {'optim_wrapper.paramwise_cfg.custom_keys.auxiliary_head..lr_mult': 10.0},
+}
 
 
 @pytest.fixture
-def base(project_root):
-    return Config.fromfile(project_root / BASE)
+def configs(project_root):
+    return project_root / 'configs'
+
+
+@pytest.fixture
+def base(configs):
+    return Config.fromfile(configs / BASE)
 
 
 def settings(config):
-    """Without the helper names that a leaf may bring."""
+    """Without the helper names that a config file may bring."""
     kept = (
         'model',
         'train_dataloader',
@@ -41,21 +66,43 @@ def settings(config):
     return {key: config.to_dict()[key] for key in kept}
 
 
-def test_every_variant_has_its_config():
-    assert SHIPPED.keys() == VARIANTS.keys()
+def flat(values, prefix=''):
+    """Settings by dotted key."""
+    found = {}
+    for key, value in values.items():
+        name = f'{prefix}{key}'
+        found |= flat(value, f'{name}.') if isinstance(value, dict) else {name: value}
+    return found
 
 
-@pytest.mark.parametrize('name', VARIANTS)
-def test_a_variant_is_the_shipped_config(name, base, project_root):
+def test_every_variant_is_compared():
+    assert VARIANTS.keys() == SHIPPED.keys() | CHANGES.keys()
+
+
+@pytest.mark.parametrize('name', SHIPPED)
+def test_a_variant_is_the_shipped_config(name, base, configs):
     VARIANTS[name](base)
-    assert settings(base) == settings(Config.fromfile(project_root / 'configs' / SHIPPED[name]))
+    assert settings(base) == settings(Config.fromfile(configs / SHIPPED[name]))
+
+
+@pytest.mark.parametrize('name', CHANGES)
+def test_a_variant_changes_nothing_else(name, base):
+    before = flat(settings(base))
+    VARIANTS[name](base)
+    after = flat(settings(base))
+    missing = object()
+    assert before.keys() - after.keys() <= {BANK + 'loss_pairwise'}  # None, now a dict
+    assert {k: v for k, v in after.items() if before.get(k, missing) != v} == CHANGES[name]
 
 
 @pytest.mark.parametrize('name', PERTURBATIONS)
-def test_a_single_perturbation_is_the_shipped_config(name, base, project_root):
-    only(name, 6)(base)
-    leaf = f'configs/ablation/cct_mbv2_camvid_50_only_{name}.py'
-    assert settings(base) == settings(Config.fromfile(project_root / leaf))
+def test_a_single_perturbation_keeps_its_decoders_alone(name, base):
+    before = flat(settings(base))
+    only(name, 5)(base)
+    after = flat(settings(base))
+    key = f'{BANK}perturbations.{{}}.num_decoders'
+    expected = {key.format(each): 5 * (each == name) for each in PERTURBATIONS}
+    assert after == {**before, **expected}
 
 
 def test_full_has_k_decoders_of_each(base):
@@ -75,6 +122,40 @@ def test_full_with_abce(base):
     assert sum(p.num_decoders for p in base.model.auxiliary_head.perturbations.values()) == 14
     (loss,) = base.model.decode_head.loss_decode
     assert (loss.type, loss.threshold) == ('BootstrappedCrossEntropy', 1 / 11)
+
+
+STEPPED = {**VARIANTS, 'vat_k1': only('vat', 1), 'feature_drop_k1': only('feature_drop', 1)}
+
+
+@pytest.mark.parametrize('name', STEPPED)
+def test_a_variant_takes_a_step_that_reaches_every_parameter(name, configs):
+    """On the demo's small model and data; so DDP runs without `find_unused_parameters`."""
+    torch.manual_seed(0)
+    config = Config.fromfile(configs / 'demo' / 'cct_shapes.py')
+    STEPPED[name](config)
+    if config.model.auxiliary_head is not None:
+        config.model.auxiliary_head.compile = False
+    config.train_dataloader.update(batch_size=2, num_workers=0, persistent_workers=False)
+    batch = next(iter(Runner.build_dataloader(config.train_dataloader, seed=0)))
+    model = MODELS.build(config.model)
+    wrapper = build_optim_wrapper(model, config.optim_wrapper)
+    gradients = {}
+    wrapper.optimizer.register_step_pre_hook(
+        lambda *_: gradients.update({key: item.grad for key, item in model.named_parameters()})
+    )
+    if hasattr(model, 'set_teacher'):  # as MeanTeacherHook does
+        model.set_teacher(copy.deepcopy(model).eval())
+    model.train()
+    for hook in config.custom_hooks:
+        if hook.type == 'RampUpHook':
+            messages = SimpleNamespace(update_scalar=lambda *_: None)
+            runner = SimpleNamespace(model=model, iter=100, max_iters=100, message_hub=messages)
+            HOOKS.build(hook).before_train_iter(runner, 100)
+    losses = model.train_step(batch, wrapper)
+    assert torch.isfinite(losses['loss'])
+    assert losses.keys() >= ({'decode.loss_abce'} if 'abce' in name else {'decode.loss_ce'})
+    assert gradients
+    assert [key for key, value in gradients.items() if value is None] == []
 
 
 @pytest.mark.parametrize('variant', [full(2), VARIANTS['kl'], VARIANTS['mean_teacher']])

@@ -1,2 +1,0 @@
-_base_ = '../cct/cct_mbv2_camvid_50.py'
-model = dict(auxiliary_head=dict(loss_consistency=dict(type='KLConsistency')))
