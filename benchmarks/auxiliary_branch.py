@@ -5,8 +5,7 @@ A step is what a training step does in the auxiliary branch: perturb z, decode w
 L_u, and backward to the decoders' parameters and to z. Compared are
   bank        PerturbedDecoderBank
   bank eager  the same, not compiled
-  plain       tests/models/plain.py: one decoder after the other, every prediction alive until
-              backward
+  plain       plain.py: one decoder after the other, every prediction alive until backward
   public      the authors' public code, from your own clone (--reference DIR)
 in one process, by turns, medians. The first call, which compiles, is reported apart.
 
@@ -24,7 +23,6 @@ Examples:
 import argparse
 import copy
 import dataclasses
-import importlib.util
 import json
 import subprocess
 import sys
@@ -54,6 +52,7 @@ from _measure import (
 from _public_code import PublicCode, load_public_code
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
+from plain import PlainBank, consistency_mse
 from torch import Tensor, nn
 
 from mmseg_cct.models import PerturbedDecoderBank
@@ -157,7 +156,7 @@ class Branch:
         if name == 'public':
             return self._public_step()
         bank = self._bank(compile=False)
-        plain = _plain().PlainBank(bank).to(self.device)
+        plain = PlainBank(bank).to(self.device)
         if name == 'main decoder':  # a decoder without a perturbation
             return self._step(plain, lambda: self._plain_loss([plain.decoders[0](self.z)]))
         return self._step(
@@ -185,7 +184,7 @@ class Branch:
     def _plain_loss(self, predictions: list[Tensor]) -> Tensor:
         probabilities = self.seg_logits.softmax(1)
         weight = SETTING.loss_consistency.loss_weight
-        return weight * _plain().consistency_mse([p.float() for p in predictions], probabilities)
+        return weight * consistency_mse([p.float() for p in predictions], probabilities)
 
     def _public_step(self) -> Step:
         public, case = self.public, self.case
@@ -212,16 +211,6 @@ class Branch:
             return value.detach()
 
         return step
-
-
-@cache
-def _plain() -> Any:
-    """The plain implementation that the tests compare with."""
-    spec = importlib.util.spec_from_file_location('plain', PROJECT / 'tests/models/plain.py')
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @cache

@@ -32,6 +32,18 @@ def pytest_addoption(parser):
     )
 
 
+SLOW_FOLDERS = {'trust', 'tools', 'benchmarks', 'docs'}
+SLOW_FIXTURES = {'tiny_cct'}  # trains
+
+
+def pytest_collection_modifyitems(items):
+    """Marks as slow what lies in a slow folder or needs a trained model."""
+    for item in items:
+        folder = item.path.relative_to(PROJECT / 'tests').parts[0]
+        if folder in SLOW_FOLDERS or SLOW_FIXTURES & set(item.fixturenames):
+            item.add_marker('slow')
+
+
 @pytest.fixture(scope='session', autouse=True)
 def _one_thread():
     # With many threads on a busy machine, tiny tensors take ten times as long.

@@ -1,19 +1,35 @@
 #!/usr/bin/env bash
 # Lint, types, docstring check, the documentation site and all tests, on a machine with only Python 3.10-3.12, a C++ compiler and bash.
-# Usage: bash tools/run_tests.sh [pytest arguments]
+#
+# Usage: bash tools/run_tests.sh [--fast] [pytest arguments]
+#   --fast   while you write: no site, and no test that trains, starts processes or steps whole models
+#
 # The active environment is used where there is one, else `.venv` is made; everything the project declares is installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+fast=
+if [ "${1:-}" = --fast ]; then
+    fast=yes
+    shift
+fi
+
 source tools/setup_venv.sh
 setup_venv weak dev
 
-# More threads than free cores slow torch down many times over.
+# One thread a worker: more threads than free cores slow torch down many times over.
 export OMP_NUM_THREADS=1
+cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+workers=$((cores < 4 ? cores : 4))
 
-echo "== ruff";      python -m ruff check .
+echo "== ruff";      python -m ruff check . && python -m ruff format --check .
 echo "== mypy";      python -m mypy
 echo "== pydoclint"; pydoclint --quiet mmseg_cct tools
-# A warning, as a link that leads nowhere, is an error. The variable silences an advertisement.
-echo "== mkdocs";    NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict
-echo "== pytest";    python -m pytest "$@"
+if [ -n "$fast" ]; then
+    set -- -m 'not slow' "$@"
+else
+    # A warning, as a link that leads nowhere, is an error. The variable silences an advertisement.
+    echo "== mkdocs"; NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict
+fi
+# A worker that is done takes tests from the others.
+echo "== pytest";    python -m pytest -n "$workers" --dist worksteal "$@"

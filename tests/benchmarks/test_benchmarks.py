@@ -1,14 +1,17 @@
 """The benchmarks at sizes that take a second, and the counts that their tables rest on."""
 
-import importlib
 import json
 import subprocess
 import sys
 from argparse import Namespace
 from types import ModuleType
 
+import _measure
+import auxiliary_branch as branch
 import pytest
 import torch
+import train_step
+from _public_code import load_public_code
 from torch.utils.flop_counter import FlopCounterMode
 
 TINY = [
@@ -19,26 +22,12 @@ TINY = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def load(monkeypatch, project_root):
-    """Imports a benchmark as it imports itself: with its folder on the path."""
-    monkeypatch.syspath_prepend(str(project_root / 'benchmarks'))
-    return importlib.import_module
-
-
-@pytest.fixture
-def branch(load):
-    return load('auxiliary_branch')
-
-
 def run(module, monkeypatch, *arguments):
     monkeypatch.setattr(sys, 'argv', ['benchmark', *map(str, arguments)])
     module.main()
 
 
-def test_auxiliary_branch_prints_its_tables_and_writes_its_figures(
-    branch, monkeypatch, tmp_path, capsys
-):
+def test_auxiliary_branch_prints_its_tables_and_writes_its_figures(monkeypatch, tmp_path, capsys):
     memory = {'idle': 100, 'bank': 110, 'bank eager': 115, 'plain': 140}
     monkeypatch.setattr(branch, '_child_peak', lambda name, _: memory[name])
     for rate in ('matmul_rate', 'copy_bandwidth', 'exponential_rate'):  # seconds at their sizes
@@ -64,7 +53,7 @@ def test_auxiliary_branch_prints_its_tables_and_writes_its_figures(
     assert {'K=7', 'K=14', 'N=2', 'stride 4'} <= figures['scaling'].keys()
 
 
-def test_a_child_process_tells_its_peak(branch, monkeypatch, capsys):
+def test_a_child_process_tells_its_peak(monkeypatch, capsys):
     run(branch, monkeypatch, *TINY, '--child', 'plain')
     assert int(capsys.readouterr().out) > 2**20
 
@@ -91,7 +80,7 @@ def test_the_peak_of_a_process_is_not_its_parents(project_root):
     assert alone == pytest.approx(int(again.stdout), rel=0.1)
 
 
-def test_bank_and_plain_compute_one_loss(branch):
+def test_bank_and_plain_compute_one_loss():
     options = Namespace(device='cpu', dtype='float32', reference=None, no_compile=True)
     case = branch.Case(2, 8, 6, 6, 3, 4, (('context_masking', 1), ('object_masking', 1)))
     measured = branch.Branch(case, options)  # perturbations without chance
@@ -99,10 +88,10 @@ def test_bank_and_plain_compute_one_loss(branch):
     assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-5)
 
 
-def test_train_step_compares_cct_with_supervised(load, monkeypatch, project_root, tmp_path, capsys):
+def test_train_step_compares_cct_with_supervised(monkeypatch, project_root, tmp_path, capsys):
     config = project_root / 'configs/cct/cct_mbv2_camvid_50.py'
     run(
-        load('train_step'),
+        train_step,
         monkeypatch,
         '--config',
         config,
@@ -126,7 +115,7 @@ def test_train_step_compares_cct_with_supervised(load, monkeypatch, project_root
 
 
 @pytest.mark.parametrize('num_decoders', [7, 30, 45, 120])
-def test_the_mix_keeps_the_papers_shares(branch, num_decoders):
+def test_the_mix_keeps_the_papers_shares(num_decoders):
     mix = dict(branch.paper_mix(num_decoders))
     assert sum(mix.values()) == num_decoders
     paper = dict(
@@ -142,7 +131,7 @@ def test_the_mix_keeps_the_papers_shares(branch, num_decoders):
 
 
 @pytest.mark.parametrize('stride', [2, 8])
-def test_hand_counted_flops_are_those_of_plain_decoders(branch, stride):
+def test_hand_counted_flops_are_those_of_plain_decoders(stride):
     case = branch.Case(2, 8, 3, 4, 5, stride, (('dropout', 3),))
     options = Namespace(device='cpu', dtype='float32', reference=None, no_compile=True)
     step = branch.Branch(case, options).make('plain')
@@ -152,27 +141,27 @@ def test_hand_counted_flops_are_those_of_plain_decoders(branch, stride):
     assert count['projections'] + count['sub-pixel convolutions'] == counter.get_total_flops()
 
 
-def test_steps_take_turns(load):
+def test_steps_take_turns():
     calls = []
     steps = dict(a=lambda: calls.append('a'), b=lambda: calls.append('b'))
-    times = load('_measure').alternate(steps, repeats=2, device='cpu')
+    times = _measure.alternate(steps, repeats=2, device='cpu')
     assert calls == list('ab' + 'ab' + 'abab')
     assert times['a'].keys() == {'first', 'median', 'min', 'max', 'cpu'}
 
 
-def test_peak_memory_of_a_step_is_what_it_allocates(load):
-    peak = load('_measure').step_peak(lambda: torch.ones(2**24), 'cpu')  # 64 MiB
+def test_peak_memory_of_a_step_is_what_it_allocates():
+    peak = _measure.step_peak(lambda: torch.ones(2**24), 'cpu')  # 64 MiB
     if peak is None:
         pytest.skip('this system does not tell')
     assert peak == pytest.approx(2**26, rel=0.1)
 
 
-def test_a_folder_that_is_no_clone_is_named(load, tmp_path):
+def test_a_folder_that_is_no_clone_is_named(tmp_path):
     with pytest.raises(SystemExit, match=r'models/decoders\.py; expected a clone'):
-        load('_public_code').load_public_code(str(tmp_path))
+        load_public_code(str(tmp_path))
 
 
-def test_a_clone_with_mixed_tabs_is_loaded(load, monkeypatch, tmp_path):
+def test_a_clone_with_mixed_tabs_is_loaded(monkeypatch, tmp_path):
     for name in (
         'utils',
         'utils.helpers',
@@ -198,5 +187,5 @@ def test_a_clone_with_mixed_tabs_is_loaded(load, monkeypatch, tmp_path):
         file.write_text(source)
     with pytest.raises(TabError):
         compile(files['utils/losses.py'], 'losses.py', 'exec')
-    public = load('_public_code').load_public_code(str(tmp_path))
+    public = load_public_code(str(tmp_path))
     assert public.losses.one() == public.model.one() == 1

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 import torch
+from _public_code import load_public_code
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmseg.registry import MODELS
@@ -27,34 +28,30 @@ def public_model(request, project_root):
             "needs the authors' public code: --reference DIR, a clone of github.com/yassouali/CCT"
         )
     before = dict(sys.modules)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(project_root / 'benchmarks'))
-        from _public_code import load_public_code
-
-        code = load_public_code(clone)
-        conf = dict(
-            DECODERS,
-            supervised=False,
-            semi=True,
-            un_loss='MSE',
-            supervised_w=1,
-            softmax_temp=1,
-            sup_loss='CE',
-            aux_constraint=False,
-            aux_constraint_w=1,
-            confidence_th=0.5,
-            confidence_masking=False,
-            xi=1e-6,
-            eps=2.0,
-            drop_rate=0.5,
-            spatial=True,
-            erase=0.4,
-            uniform_range=0.3,
-        )
-        torch.manual_seed(0)
-        model = code.model.CCT(21, conf, testing=True, pretrained=None).eval()
+    code = load_public_code(clone)
+    conf = dict(
+        DECODERS,
+        supervised=False,
+        semi=True,
+        un_loss='MSE',
+        supervised_w=1,
+        softmax_temp=1,
+        sup_loss='CE',
+        aux_constraint=False,
+        aux_constraint_w=1,
+        confidence_th=0.5,
+        confidence_masking=False,
+        xi=1e-6,
+        eps=2.0,
+        drop_rate=0.5,
+        spatial=True,
+        erase=0.4,
+        uniform_range=0.3,
+    )
+    torch.manual_seed(0)
+    model = code.model.CCT(21, conf, testing=True, pretrained=None).eval()
     for name in set(sys.modules) - set(before):
-        if name.split('.')[0] in ('models', 'utils', 'base', '_public_code'):
+        if name.split('.')[0] in ('models', 'utils', 'base'):
             sys.modules.pop(name)
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):

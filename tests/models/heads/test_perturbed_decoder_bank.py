@@ -791,7 +791,7 @@ def test_weak_loss_needs_pseudo_labels_of_every_image():
 
 COMPILED = """
 import sys
-sys.path[:0] = [{tests!r} + '/heads', {tests!r}, {root!r}]
+sys.path[:0] = {folders!r}
 from mmengine.registry import init_default_scope
 init_default_scope('mmseg')
 import torch
@@ -808,11 +808,13 @@ print('graphs', frames)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler')
 def test_compiled_results_are_the_eager_ones(project_root):
     # the one test that compiles: in a process of its own, for the others run with dynamo off
     environment = {k: v for k, v in os.environ.items() if k != 'TORCHDYNAMO_DISABLE'}
-    script = COMPILED.format(tests=str(project_root / 'tests/models'), root=str(project_root))
+    folders = ('tests/models/heads', 'tests/shared', 'benchmarks', '.')
+    script = COMPILED.format(folders=[str(project_root / folder) for folder in folders])
     done = subprocess.run(
         [sys.executable, '-c', script], env=environment, capture_output=True, text=True, timeout=300
     )

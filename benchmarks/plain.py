@@ -1,7 +1,7 @@
 """The auxiliary branch written plainly: one decoder after the other, every prediction in full.
 
-The reference that the decoder bank is compared with, in results and in speed. Each perturbation is
-its equation in METHOD's words, without a thought for cost.
+The reference that the decoder bank is compared with: in results by the tests, in speed by the
+benchmarks. Each perturbation is its equation, without a thought for cost.
 """
 
 import cv2

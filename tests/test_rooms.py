@@ -1,0 +1,134 @@
+"""The floor plan: which package may import which; tests and API pages mirror the tree."""
+
+import ast
+import re
+
+import pytest
+
+# What each may import, besides itself; above it stands all that it may use. The modules at the root
+# (errors, stack, version) are for everybody or, `stack` and `version`, for the root alone.
+ROOMS = {
+    'errors': set(),
+    'stack': set(),
+    'version': set(),
+    'utils': {'errors'},
+    'models': {'errors', 'utils'},
+    'datasets': {'errors', 'utils'},
+    'evaluation': {'errors'},
+    'visualization': set(),
+    'engine': {'errors', 'utils', 'models', 'datasets'},
+    'interop': {'errors', 'utils', 'engine'},
+    'apis': {'errors', 'utils', 'datasets', 'engine'},
+    'pseudo_labels': {'errors', 'utils', 'datasets'},
+    'analysis': {'errors', 'utils', 'models', 'datasets', 'engine', 'apis'},
+    'studies': {'errors', 'utils', 'datasets', 'apis', 'analysis'},
+    # Importing the package registers what a config can name; it loads no tool's code.
+    '__init__': {'stack', 'version', 'datasets', 'engine', 'evaluation', 'models', 'visualization'},
+}
+# Folders of tests that belong to none of the rooms.
+OTHER_TESTS = {'benchmarks', 'docs', 'shared', 'tools', 'trust'}
+# Rooms that share a page of the API.
+PAGES = {
+    'evaluation': 'evaluation.md',
+    'visualization': 'evaluation.md',
+    'studies': 'analysis.md',
+    'errors': 'utils.md',
+    'stack': 'utils.md',
+}
+
+
+def imported_modules(path, package):
+    """Absolute names of what a file imports, at its top and inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package[: len(package) - node.level + 1] if node.level else []
+            module = '.'.join([*parents, *([node.module] if node.module else [])])
+            yield from (f'{module}.{alias.name}' for alias in node.names)
+
+
+@pytest.fixture(scope='module')
+def imports(project_root):
+    """(file, room, absolute name imported) of every import of the package."""
+    root = project_root / 'mmseg_cct'
+    found = []
+    for path in sorted(root.rglob('*.py')):
+        parts = path.relative_to(project_root).with_suffix('').parts
+        names = imported_modules(path, list(parts[:-1]))
+        found += [('/'.join(parts), parts[1], name) for name in names]
+    return found
+
+
+def rooms_on_disk(project_root):
+    paths = (project_root / 'mmseg_cct').iterdir()
+    return {
+        path.stem
+        for path in paths
+        if path.suffix == '.py' or (path.is_dir() and any(path.glob('*.py')))
+    }
+
+
+def test_relative_and_late_imports_are_seen(tmp_path):
+    file = tmp_path / 'x.py'
+    file.write_text(
+        'from ..errors import UserError\nfrom . import base\n'
+        'def late():\n    import mmseg_cct.datasets.folder\n'
+    )
+    assert list(imported_modules(file, ['mmseg_cct', 'models'])) == [
+        'mmseg_cct.errors.UserError',
+        'mmseg_cct.models.base',
+        'mmseg_cct.datasets.folder',
+    ]
+
+
+def test_every_room_is_in_the_plan(project_root):
+    assert rooms_on_disk(project_root) == set(ROOMS)
+
+
+def test_a_room_imports_only_what_the_plan_allows(imports):
+    strays = []
+    for file, room, name in imports:
+        target, *inner = name.split('.')
+        if target == 'mmseg_cct' and inner and inner[0] not in {room, *ROOMS[room]}:
+            strays.append(f'{file} imports {name}')
+    assert not strays
+
+
+def test_the_plan_allows_no_more_than_is_used(imports):
+    used = {room: set() for room in ROOMS}
+    for _, room, name in imports:
+        if name.startswith('mmseg_cct.'):
+            used[room].add(name.split('.')[1])
+    unused = {room: ROOMS[room] - used[room] for room in ROOMS if ROOMS[room] - used[room]}
+    assert not unused
+
+
+def test_the_plan_has_no_circle():
+    known = set()
+    for room, allowed in ROOMS.items():  # the table is in order: each after all that it may import
+        assert allowed <= known, room
+        known.add(room)
+
+
+def test_the_package_imports_nothing_beside_it(imports):
+    beside = {'tools', 'tests', 'benchmarks', 'configs', 'plain', 'tiny'}
+    assert not [(file, name) for file, _, name in imports if name.split('.')[0] in beside]
+
+
+def test_tests_mirror_the_tree(project_root):
+    tests, package = project_root / 'tests', project_root / 'mmseg_cct'
+    for folder in tests.rglob('test_*.py'):
+        relative = folder.parent.relative_to(tests)
+        if relative.parts and relative.parts[0] not in OTHER_TESTS:
+            assert (package / relative / '__init__.py').is_file(), relative
+    for room in rooms_on_disk(project_root) - {'__init__', 'version'}:
+        own = tests / room
+        assert (tests / f'test_{room}.py').is_file() or list(own.rglob('test_*.py')), room
+
+
+def test_every_room_has_its_page(project_root):
+    pages = project_root / 'docs' / 'api'
+    for room in set(ROOMS) - {'__init__', 'version'}:
+        text = (pages / PAGES.get(room, f'{room}.md')).read_text(encoding='utf-8')
+        assert re.search(rf'^::: mmseg_cct\.{room}\b', text, re.MULTILINE), room
