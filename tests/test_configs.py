@@ -183,10 +183,10 @@ def test_the_papers_settings(name):
     assert bank.loss_consistency == dict(type='MSEConsistency', loss_weight=30.0)
     ramps = {hook.attribute: hook for hook in config.custom_hooks if hook.type == 'RampUpHook'}
     ramp = ramps['auxiliary_head.loss_consistency.loss_weight']
-    assert (ramp.schedule, ramp.start, ramp.end, ramp.length) == ('exp', 0.0, 30.0, 0.1)
+    assert (ramp.schedule, ramp.start, ramp.end, ramp.fraction) == ('exp', 0.0, 30.0, 0.1)
     if 'abce' in name:
         ramp = ramps['decode_head.loss_decode.0.threshold']
-        assert (ramp.schedule, ramp.start, ramp.end, ramp.length) == ('log', 1 / 11, 0.9, 0.4)
+        assert (ramp.schedule, ramp.start, ramp.end, ramp.fraction) == ('log', 1 / 11, 0.9, 0.4)
     if config.optim_wrapper.optimizer.type == 'SGD':
         optimizer = config.optim_wrapper.optimizer
         assert (optimizer.lr, optimizer.momentum, optimizer.weight_decay) == (1e-2, 0.9, 1e-4)

@@ -107,7 +107,7 @@ def train(root, work_dir, num_workers=0, seed=0, resume=False, kill_after=None):
                 type='RampUpHook',
                 attribute='auxiliary_head.loss_consistency.loss_weight',
                 end=30.0,
-                length=0.8,
+                fraction=0.8,
             ),
             recorder,
         ],

@@ -127,7 +127,7 @@ def test_lists_schedule_and_settings(name):
         assert sum(each.num_decoders for each in bank.perturbations.values()) == 30
         assert bank.loss_consistency == dict(type='MSEConsistency', loss_weight=30.0)
         ramp = config.custom_hooks[0]
-        assert (ramp.attribute, ramp.schedule, ramp.start, ramp.end, ramp.length) == (
+        assert (ramp.attribute, ramp.schedule, ramp.start, ramp.end, ramp.fraction) == (
             RAMP,
             'exp',
             0.0,

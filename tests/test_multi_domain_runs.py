@@ -128,7 +128,7 @@ def train(train_set, work_dir, num_workers=0, resume=False, kill_after=None, **k
             dict(
                 type='RampUpHook',
                 end=30.0,
-                length=0.8,
+                fraction=0.8,
                 attribute='domains.*.auxiliary_head.loss_consistency.loss_weight',
             ),
             recorder,

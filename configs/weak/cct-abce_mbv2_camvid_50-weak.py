@@ -12,6 +12,6 @@ custom_hooks = [
         schedule='log',
         start=1 / num_classes,
         end=0.9,
-        length=0.4,
+        fraction=0.4,
     ),
 ]

@@ -28,6 +28,6 @@ custom_hooks = [
         schedule='exp',
         start=0.0,
         end=0.4,
-        length=0.1,
+        fraction=0.1,
     ),
 ]

@@ -87,7 +87,7 @@ def _ramps(config: Config, max_iters: int) -> list[Curve]:
         values = [hook.value_at(t, max_iters) for t in range(max_iters)]
         label = (
             f'{hook.schedule.__name__}, {hook.start:g} to {hook.end:g} in '
-            f'{round(hook.length * max_iters)} iterations'
+            f'{round(hook.fraction * max_iters)} iterations'
         )
         curves.append(Curve(hook.attribute, label, values))
     return curves

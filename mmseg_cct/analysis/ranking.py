@@ -32,7 +32,7 @@ from mmseg_cct.datasets.splits import resolve_list
 from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
-from mmseg_cct.utils.files import write_whole
+from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
 
 _THUMBNAIL = 320  # longer side, in pixels, of a picture on the contact sheet
@@ -122,9 +122,9 @@ def rank_images(
         if len(best) > top:
             heapq.heappop(best).pictures = ()
     ranked.sort(reverse=True)  # as the heap: of equal scores the same ones come first
-    write_whole(Path(out) / 'ranking.csv', _csv(ranked))
+    write_atomic(Path(out) / 'ranking.csv', _csv(ranked))
     if ranked:
-        write_whole(Path(out) / 'contact_sheet.png', _contact_sheet(ranked[:top]))
+        write_atomic(Path(out) / 'contact_sheet.png', _contact_sheet(ranked[:top]))
     return Ranking(ranked, failed)
 
 

@@ -8,10 +8,9 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.logging import print_log
 
+from mmseg_cct.engine.schedules import SCHEDULER_ENDS
 from mmseg_cct.errors import UserError
-
-# What a scheduler may call the iteration at which it ends.
-_SCHEDULER_ENDS = ('end', 'T_max', 'total_steps')
+from mmseg_cct.utils.text import error_line, one_line
 
 
 def load_config(config_file: str, options: dict[str, Any]) -> Config:
@@ -37,8 +36,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
         cause: BaseException = error
         while isinstance(cause, ImportError) and cause.__context__ is not None:
             cause = cause.__context__
-        line = ' '.join(f'{type(cause).__name__}: {cause}'.split())
-        raise UserError(f'{config_file}: this config does not load: {line}') from error
+        raise UserError(f'{config_file}: this config does not load: {error_line(cause)}') from error
 
     old_max_iters = config.get('train_cfg', {}).get('max_iters')
     for key in options:
@@ -48,8 +46,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     try:
         config.merge_from_dict(options)
     except Exception as error:
-        line = ' '.join(str(error).split())
-        raise UserError(f'--cfg-options: does not fit {config_file}: {line}') from error
+        raise UserError(f'--cfg-options: does not fit {config_file}: {one_line(error)}') from error
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         _end_schedulers_with_training(config, old_max_iters)
     _check_domains(config)
@@ -100,7 +97,7 @@ def _end_schedulers_with_training(config: Config, old_max_iters: int | None) -> 
     for scheduler in schedulers if isinstance(schedulers, list) else [schedulers]:
         if scheduler.get('by_epoch', True) or old_max_iters is None:
             continue
-        for key in _SCHEDULER_ENDS:
+        for key in SCHEDULER_ENDS:
             if scheduler.get(key) == old_max_iters:
                 scheduler[key] = new_max_iters
 

@@ -1,9 +1,7 @@
-"""Predictions for a folder of images, written so that a stopped run can go on where it was."""
+"""Resumable prediction for folders of images."""
 
-import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +16,22 @@ from mmseg.registry import DATASETS
 from PIL import Image
 from tqdm import tqdm
 
-from mmseg_cct.apis.config import load_config
-from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint, require_fit, weights
+from mmseg_cct.engine.checkpoints import (
+    read_checkpoint,
+    require_checkpoint,
+    require_matching_weights,
+    weights,
+)
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import image_files
-from mmseg_cct.utils.files import write_whole
 from mmseg_cct.utils.image_files import find_images
+from mmseg_cct.utils.image_record import ImageCounts, record_origin
 from mmseg_cct.utils.palette import voc_colours
 
-# What the predictions in a folder were made with, so that two models never share one.
+from .config import load_config
+
+# Names the model of the predictions in a folder, so that two models never share one.
 RECORD = 'prediction.json'
-
-
-@dataclass
-class Summary:
-    """What became of the images.
-
-    Attributes:
-        written: Number of images predicted.
-        skipped: Number of images that an earlier run had finished.
-        failed: A line for each image that could not be read.
-    """
-
-    written: int = 0
-    skipped: int = 0
-    failed: list[str] = field(default_factory=list)
 
 
 def predict_images(
@@ -55,7 +44,7 @@ def predict_images(
     device: str | None = None,
     opacity: float = 0.5,
     domain: str | None = None,
-) -> Summary:
+) -> ImageCounts:
     """Segments images and writes `masks/NAME.png` and `overlays/NAME.png` for each.
 
     A mask is a palette PNG of class ids, in the order of the classes that the checkpoint names.
@@ -73,44 +62,32 @@ def predict_images(
         domain: Which domain the images are from, if the model has several.
 
     Returns:
-        What became of the images. A `UserError` says where a file is missing, the checkpoint does
-        not fit the config, or the folder holds predictions of another model or domain.
+        Counts of written, skipped and failed images. A `UserError` says where a file is missing,
+        the checkpoint does not fit the config, or the folder holds predictions of another model or
+        domain.
     """
-    todo = _find_images(images, out)
+    found = _find_images(images, out)
     config = load_config(config_file, options or {})
     require_checkpoint(checkpoint)
     _check_domain(config, domain)
-    _record_origin(Path(out), config, checkpoint, domain)
+    record_origin(Path(out, RECORD), _origin(config, checkpoint, domain), 'predictions')
 
-    summary = Summary()
-    masks, overlays = Path(out) / 'masks', Path(out) / 'overlays'
-    remaining = {}
-    for name, path in todo.items():
-        # The overlay is written last, so it stands for both.
-        if (overlays / f'{name}.png').exists():
-            summary.skipped += 1
-        else:
-            remaining[name] = path
-    if not remaining:
-        return summary
-
+    # The overlay is written last, so it stands for both files.
+    overlays = Path(out, 'overlays')
+    todo = {name: path for name, path in found.items() if not (overlays / f'{name}.png').exists()}
+    counts = ImageCounts(skipped=len(found) - len(todo))
+    if not todo:
+        return counts
     model = load_model(config, checkpoint, device, domain)
-    palette = np.array(model.dataset_meta['palette'], dtype=np.uint8)
-    progress = tqdm(remaining.items(), initial=summary.skipped, total=len(todo), unit='image')
-    for name, path in progress:
+    for name, path in tqdm(todo.items(), initial=counts.skipped, total=len(found), unit='image'):
         try:
             image = image_files.read_image(path)
         except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
-            summary.failed.append(f'{path}: unreadable image ({" ".join(str(error).split())})')
+            counts.add_unreadable(path, error)
             continue
-        labels = inference_model(model, image).pred_sem_seg.data[0].cpu().numpy().astype(np.uint8)
-        colours = palette[labels]
-        overlay = image[..., ::-1] * (1.0 - opacity) + colours * opacity
-        image_files.write_png(masks / f'{name}.png', Image.fromarray(labels), palette)
-        blended = Image.fromarray(overlay.round().astype(np.uint8))
-        image_files.write_png(overlays / f'{name}.png', blended)
-        summary.written += 1
-    return summary
+        _predict(model, image, Path(out), name, opacity)
+        counts.written += 1
+    return counts
 
 
 def load_model(
@@ -138,21 +115,16 @@ def load_model(
         config.test_pipeline = config.test_dataloader.dataset.pipeline
     model = init_model(config, device=device)
     loaded = read_checkpoint(checkpoint)
-    require_fit(model, loaded, checkpoint, training=False)
+    require_matching_weights(model, loaded, checkpoint, training=False)
     load_state_dict(model, weights(loaded))
 
-    meta = loaded.get('meta', {}).get('dataset_meta') or {}
-    if domain is not None:
-        meta = meta.get('domains', {}).get(domain, {})
-    meta = {**_config_meta(config, domain), **meta}
     num_classes = (model if domain is None else model.domains[domain]).num_classes
     if num_classes > 256:
         raise UserError(f'{checkpoint}: {num_classes} classes; a palette PNG holds at most 256')
-    if len(meta.get('classes') or ()) != num_classes:
-        meta['classes'] = tuple(f'class {index}' for index in range(num_classes))
-    if len(meta.get('palette') or ()) != num_classes:
-        meta['palette'] = [list(colour) for colour in voc_colours(num_classes)]
-    model.dataset_meta = meta
+    meta = loaded.get('meta', {}).get('dataset_meta') or {}
+    if domain is not None:
+        meta = meta.get('domains', {}).get(domain, {})
+    model.dataset_meta = _complete_meta({**_config_meta(config, domain), **meta}, num_classes)
     return model
 
 
@@ -177,25 +149,34 @@ def _check_domain(config: Config, domain: str | None) -> None:
         )
 
 
-def _record_origin(out: Path, config: Config, checkpoint: str, domain: str | None) -> None:
-    """Writes what the predictions are made with, or checks that it is what earlier ones were."""
+def _origin(config: Config, checkpoint: str, domain: str | None) -> dict[str, Any]:
+    """What predictions are made with: config, checkpoint file as it is now, and domain."""
     origin: dict[str, Any] = {'config': config.filename, 'checkpoint': os.path.abspath(checkpoint)}
     if domain is not None:
         origin['domain'] = domain
     if os.path.isfile(checkpoint):
         stat = os.stat(checkpoint)
         origin.update(bytes=stat.st_size, modified=stat.st_mtime)
-    record = out / RECORD
-    if record.exists():
-        earlier = json.loads(record.read_text(encoding='utf-8'))
-        if earlier != origin:
-            raise UserError(
-                f'--out: {out} holds predictions of {earlier.get("checkpoint")} as it was then; '
-                'expected the same config, checkpoint and domain, or another folder'
-            )
-        return
-    out.mkdir(parents=True, exist_ok=True)
-    write_whole(record, (json.dumps(origin, indent=2) + '\n').encode())
+    return origin
+
+
+def _predict(model: Any, image: np.ndarray, out: Path, name: str, opacity: float) -> None:
+    """Segments a BGR image and writes its mask, then its overlay."""
+    palette = np.array(model.dataset_meta['palette'], dtype=np.uint8)
+    labels = inference_model(model, image).pred_sem_seg.data[0].cpu().numpy().astype(np.uint8)
+    overlay = image[..., ::-1] * (1.0 - opacity) + palette[labels] * opacity
+    image_files.write_png(out / 'masks' / f'{name}.png', Image.fromarray(labels), palette)
+    blended = Image.fromarray(overlay.round().astype(np.uint8))
+    image_files.write_png(out / 'overlays' / f'{name}.png', blended)
+
+
+def _complete_meta(meta: dict[str, Any], num_classes: int) -> dict[str, Any]:
+    """Fills in names and colours where they are missing or of another number of classes."""
+    if len(meta.get('classes') or ()) != num_classes:
+        meta['classes'] = tuple(f'class {index}' for index in range(num_classes))
+    if len(meta.get('palette') or ()) != num_classes:
+        meta['palette'] = [list(colour) for colour in voc_colours(num_classes)]
+    return meta
 
 
 def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Checkpoints that a kill cannot tear, found again after it, and read with a clear word if bad."""
+"""Atomic, recoverable, validated checkpoints."""
 
 import io
 import logging
@@ -16,7 +16,8 @@ from mmengine.runner import find_latest_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_whole
+from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.text import error_line
 
 # What a training needs to go on, apart from the weights.
 _TRAINING_STATE = ('meta', 'optimizer', 'message_hub')
@@ -36,7 +37,7 @@ class AtomicLocalBackend(LocalBackend):
             obj: The bytes.
             filepath: Where to write; its folder is made where it is missing.
         """
-        write_whole(filepath, obj)
+        write_atomic(filepath, obj)
 
 
 def require_checkpoint(checkpoint: str) -> None:
@@ -68,11 +69,9 @@ def read_checkpoint(checkpoint: str) -> dict[str, Any]:
     try:
         content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
     except Exception as error:  # torch raises nearly anything on what is no checkpoint
-        line = ' '.join(f'{type(error).__name__}: {error}'.split())
-        line = line if len(line) <= 120 else f'{line[:120]} ...'
         raise UserError(
-            f'{checkpoint}: cannot be read ({line}); expected a whole file that torch.save or a '
-            'training wrote'
+            f'{checkpoint}: cannot be read ({error_line(error, 120)}); expected a whole file '
+            'that torch.save or a training wrote'
         ) from error
     if not isinstance(content, Mapping) or not any(
         isinstance(value, torch.Tensor) for value in weights(content).values()
@@ -107,7 +106,7 @@ def is_training_only(name: str) -> bool:
     return any(part in ('auxiliary_head', 'discriminator') for part in name.split('.'))
 
 
-def require_fit(
+def require_matching_weights(
     model: torch.nn.Module, content: Mapping[str, Any], checkpoint: str, training: bool
 ) -> None:
     """Checks that a checkpoint has every weight of a model, in its shape.

@@ -7,7 +7,7 @@ from mmseg.utils import get_classes, get_palette
 
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, read_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_whole
+from mmseg_cct.utils.files import write_atomic
 
 from .public_names import Renamed, is_public, to_project, to_public
 
@@ -73,7 +73,7 @@ def convert_file(source: str, target: str, *, partial: bool = False) -> Conversi
     num_classes = len(renamed.state.get(decoder, ()))
     if partial or not (renamed.missing or renamed.unexpected):
         made = _project_checkpoint if public else _public_checkpoint
-        write_whole(target, checkpoint_bytes(made(checkpoint, renamed, num_classes)))
+        write_atomic(target, checkpoint_bytes(made(checkpoint, renamed, num_classes)))
     return Conversion(
         not public,
         len(renamed.state),

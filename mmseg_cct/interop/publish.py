@@ -11,7 +11,7 @@ from torch import Tensor
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, is_training_only, read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop import is_public, without_module_prefix
-from mmseg_cct.utils.files import write_whole
+from mmseg_cct.utils.files import write_atomic
 
 # What of a config inference needs; the rest names the data and folders of the training machine.
 _CONFIG_KEYS = (
@@ -61,7 +61,7 @@ def publish_checkpoint(source: str, target: str) -> Path:
     path = Path(target)
     stem = path.name.removesuffix('.pth')
     path = path.with_name(f'{stem}-{digest}.pth')
-    write_whole(path, data)
+    write_atomic(path, data)
     return path
 
 

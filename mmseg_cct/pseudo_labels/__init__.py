@@ -1,14 +1,17 @@
 """From image-level labels to pseudo labels: class activation maps, thresholds, dense CRF."""
 
+from pathlib import Path
+
 from mmengine.config import Config
+
+from mmseg_cct.utils.image_record import ImageCounts, record_origin
 
 from .cam import load_classifier
 from .crf import require_pydensecrf
 from .report import write_report
 from .settings import read_settings
 from .writer import (
-    Summary,
-    record_origin,
+    RECORD,
     unfinished,
     write_pseudo_labels,
 )
@@ -24,7 +27,7 @@ def make_pseudo_labels(
     batch_size: int = 8,
     num_pictures: int = 6,
     device: str = 'cpu',
-) -> Summary:
+) -> ImageCounts:
     """Makes the pseudo labels of a config's images, and a report on them.
 
     Images that an earlier run finished are left alone.
@@ -40,12 +43,12 @@ def make_pseudo_labels(
         device: Where the classifier computes.
 
     Returns:
-        What became of the images.
+        Counts of written, skipped and failed images.
     """
     if with_crf:
         require_pydensecrf()
     settings = read_settings(config)
-    record_origin(out, settings.origin(checkpoint, with_crf))
+    record_origin(Path(out, RECORD), settings.origin(checkpoint, with_crf), 'labels')
     todo = unfinished(settings.images, out)
     model = load_classifier(config, checkpoint, device)
     summary = write_pseudo_labels(

@@ -15,6 +15,7 @@ from mmengine.runner import load_checkpoint
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.text import error_line
 
 EPSILON = 1e-5
 
@@ -54,8 +55,9 @@ def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
     try:
         load_checkpoint(model, checkpoint, map_location='cpu', strict=True, logger='silent')
     except Exception as error:  # whatever torch and mmengine raise on a file that is none
-        line = ' '.join(f'{type(error).__name__}: {error}'.split())
-        raise UserError(f'{checkpoint}: does not fit {config.filename}: {line}') from error
+        raise UserError(
+            f'{checkpoint}: does not fit {config.filename}: {error_line(error)}'
+        ) from error
     return model.to(device).eval()
 
 

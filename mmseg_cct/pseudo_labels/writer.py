@@ -7,13 +7,12 @@ Written are, below the output folder, ``labels/NAME.png`` and, where a CRF refin
 ``before_crf/NAME.png``: palette PNGs of label ids, 255 where a pixel has none.
 """
 
-import json
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,8 @@ from PIL import Image
 from tqdm import tqdm
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_whole
 from mmseg_cct.utils.image_files import read_image, write_png
+from mmseg_cct.utils.image_record import ImageCounts
 
 from .cam import class_activation_maps
 from .crf import DenseCRF, refined_labels
@@ -38,21 +37,6 @@ LABELS, BEFORE_CRF = 'labels', 'before_crf'
 QUEUED_PER_WORKER = 3  # pieces of work that wait: enough to never let a worker wait
 WAITING_IMAGES = 64  # images that wait for others of their size
 THREAD_VARIABLES = ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS')
-
-
-@dataclass
-class Summary:
-    """What became of the images.
-
-    Attributes:
-        written: Number of images labelled.
-        skipped: Number of images that an earlier run had finished.
-        failed: A line for each image that could not be read.
-    """
-
-    written: int = 0
-    skipped: int = 0
-    failed: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -110,7 +94,7 @@ def write_pseudo_labels(
     workers: int = 1,
     batch_size: int = 8,
     done: int = 0,
-) -> Summary:
+) -> ImageCounts:
     """Labels images and shows the progress.
 
     Args:
@@ -124,12 +108,12 @@ def write_pseudo_labels(
         done: Images that an earlier run finished, for the progress bar.
 
     Returns:
-        What became of the images.
+        Counts of written, skipped and failed images.
 
     Raises:
         UserError: If a worker process was killed.
     """
-    summary = Summary(skipped=done)
+    counts = ImageCounts(skipped=done)
     label = partial(label_tasks, model, settings, out=out, with_crf=with_crf)
     in_workers = workers > 0 and not next(model.parameters()).is_cuda
     pool = _start_workers(workers, label if in_workers else None)
@@ -142,10 +126,10 @@ def write_pseudo_labels(
                 while len(pending) > limit:
                     finished, pending = wait(pending, return_when=FIRST_COMPLETED)
                     for future in finished:
-                        summary.written += future.result()
+                        counts.written += future.result()
                         bar.update(future.result())
 
-            for batch in batches(images, settings, batch_size, summary.failed):
+            for batch in batches(images, settings, batch_size, counts):
                 work: Iterable[Callable[[], int]] = (
                     [partial(_label_batch, batch)]
                     if in_workers
@@ -162,14 +146,14 @@ def write_pseudo_labels(
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
-    return summary
+    return counts
 
 
 def batches(
     images: Sequence[WeakImage],
     settings: PseudoLabelSettings,
     batch_size: int,
-    failed: list[str],
+    counts: ImageCounts,
 ) -> Iterator[list[tuple[WeakImage, np.ndarray]]]:
     """Reads images and groups them by size.
 
@@ -177,7 +161,7 @@ def batches(
         images: The images.
         settings: Names the size of the classifier's input, if it is always the same.
         batch_size: Of a group, at most.
-        failed: Takes a line for each image that cannot be read.
+        counts: Takes a line for each image that cannot be read.
 
     Yields:
         Images with their pixels, `(H, W, 3)` uint8, BGR.
@@ -187,7 +171,7 @@ def batches(
         try:
             pixels = read_image(image.path)
         except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
-            failed.append(f'{image.path}: unreadable image ({" ".join(str(error).split())})')
+            counts.add_unreadable(image.path, error)
             continue
         group = settings.input_size or pixels.shape
         waiting.setdefault(group, []).append((image, pixels))
@@ -254,30 +238,6 @@ def unfinished(images: Sequence[WeakImage], out: str) -> list[WeakImage]:
         Those without labels.
     """
     return [i for i in images if not Path(out, LABELS, f'{i.name}.png').exists()]
-
-
-def record_origin(out: str, origin: dict[str, Any]) -> None:
-    """Writes what the labels of a folder are made with, so that it never holds two kinds.
-
-    Args:
-        out: The output folder.
-        origin: From `PseudoLabelSettings.origin`.
-
-    Raises:
-        UserError: If the folder holds labels made with something else.
-    """
-    record = Path(out, RECORD)
-    if record.exists():
-        earlier = json.loads(record.read_text(encoding='utf-8'))
-        changed = [key for key in origin if origin[key] != earlier.get(key)]
-        if changed:
-            raise UserError(
-                f'--out: {out} holds labels made with {changed[0]}={earlier.get(changed[0])}, now '
-                f'it is {origin[changed[0]]}; expected the same, or another folder'
-            )
-        return
-    Path(out).mkdir(parents=True, exist_ok=True)
-    write_whole(record, (json.dumps(origin, indent=2) + '\n').encode())
 
 
 Label = Callable[[Sequence[tuple[WeakImage, np.ndarray]]], Iterator[LabelTask]]

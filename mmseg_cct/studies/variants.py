@@ -127,7 +127,7 @@ def abce(config: Config) -> None:
         schedule='log',
         start=lowest,
         end=0.9,
-        length=0.4,
+        fraction=0.4,
     )
     config.custom_hooks = [*config.get('custom_hooks', []), ConfigDict(ramp)]
 

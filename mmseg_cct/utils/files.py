@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 
-def write_whole(file: str | Path, data: bytes) -> None:
+def write_atomic(file: str | Path, data: bytes) -> None:
     """Writes a file so that a kill at any moment leaves the old one or the new one.
 
     Args:

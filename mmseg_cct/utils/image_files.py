@@ -11,7 +11,8 @@ from PIL import Image
 
 from mmseg_cct.errors import UserError
 
-from .files import write_whole
+from .files import write_atomic
+from .text import one_line
 
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 
@@ -128,7 +129,7 @@ def explain_unreadable(path: str | os.PathLike, kind: str, reason: object) -> st
     """
     if isinstance(reason, FileNotFoundError):
         return f'{path}: no such file; expected the {kind} there'
-    short = ' '.join(str(reason).replace(str(path), '').split())
+    short = one_line(str(reason).replace(str(path), ''))
     return f'{path}: cannot be read ({short}); expected a readable {kind}'
 
 
@@ -144,4 +145,4 @@ def write_png(path: Path, image: Image.Image, palette: np.ndarray | None = None)
         image.putpalette(palette.tobytes())
     buffer = io.BytesIO()
     image.save(buffer, format='PNG')
-    write_whole(path, buffer.getvalue())
+    write_atomic(path, buffer.getvalue())

@@ -29,7 +29,7 @@ def make_config(**kwargs):
                 param_scheduler=dict(type='PolyLR', power=0.9, eta_min=0.0, end=T, by_epoch=False),
                 default_hooks=dict(logger=dict(type='LoggerHook'), timer=None),
                 custom_hooks=[
-                    dict(type='RampUpHook', attribute=WEIGHT, end=30.0, length=0.1),
+                    dict(type='RampUpHook', attribute=WEIGHT, end=30.0, fraction=0.1),
                     dict(type='IterationSeedHook'),
                 ],
             ),

@@ -21,7 +21,7 @@ from mmseg_cct.pseudo_labels.settings import read_settings
 CONFIGS = Path(__file__).parents[2] / 'configs'
 WEAK_RAMP = dict(
     type='RampUpHook', attribute='auxiliary_head.loss_weak.loss_weight', schedule='exp', start=0.0,
-    end=0.4, length=0.1,
+    end=0.4, fraction=0.1,
 )  # fmt: skip
 VOC = ('aeroplane', 'bicycle', 'bird', 'boat', 'bottle', 'bus', 'car', 'cat', 'chair', 'cow',
        'diningtable', 'dog', 'horse', 'motorbike', 'person', 'pottedplant', 'sheep', 'sofa',

@@ -10,6 +10,7 @@ from mmseg_cct.pseudo_labels.cam import load_classifier
 from mmseg_cct.pseudo_labels.settings import WeakImage, read_settings
 from mmseg_cct.pseudo_labels.thresholds import labels_from_maps
 from mmseg_cct.utils.image_files import read_image
+from mmseg_cct.utils.image_record import ImageCounts
 
 
 def make(weak, **kwargs):
@@ -108,7 +109,7 @@ def test_batches_are_of_one_size_and_bounded(weak, monkeypatch):
     monkeypatch.setattr(writer, 'read_image', lambda path: np.zeros((*shapes[int(path)], 3)))
 
     def names(batch_size):
-        batches = writer.batches(images, settings, batch_size, [])
+        batches = writer.batches(images, settings, batch_size, ImageCounts())
         return [[image.name for image, _ in batch] for batch in batches]
 
     assert names(2) == [['0', '1'], ['2', '4'], ['3'], ['5']]

@@ -113,7 +113,7 @@ def config_of(root, **model):
                     type='RampUpHook',
                     attribute='auxiliary_head.loss_consistency.loss_weight',
                     end=30.0,
-                    length=0.8,
+                    fraction=0.8,
                 ),
             ],
             randomness=dict(seed=0),

@@ -211,9 +211,9 @@ CONFIGS = {
         lambda i: i.set('custom_hooks.1.attribute', 'auxiliary_head.los'),
         r"RampUpHook\.attribute='auxiliary_head\.los': the model has no 'los'",
     ),
-    'length of a ramp': (
-        lambda i: i.set('custom_hooks.1.length', 2),
-        r'RampUpHook\.length=2: expected a share of training in \[0, 1\]',
+    'fraction of a ramp': (
+        lambda i: i.set('custom_hooks.1.fraction', 2),
+        r'RampUpHook\.fraction=2: expected a share of training in \[0, 1\]',
     ),
     'compiled module': (
         lambda i: i.set('custom_hooks.0', dict(type='CompileHook', modules=['nek'])),

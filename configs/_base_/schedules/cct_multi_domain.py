@@ -7,7 +7,7 @@ custom_hooks = [
         schedule='exp',
         start=0.0,
         end=30.0,
-        length=0.1,
+        fraction=0.1,
     ),
     dict(type='IterationSeedHook'),
 ]

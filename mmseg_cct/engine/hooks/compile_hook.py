@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import nn
 
+from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 
 
@@ -37,7 +37,7 @@ class CompileHook(Hook):
         Raises:
             UserError: The model has no such module.
         """
-        model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+        model = unwrap_model(runner.model)
         for name in self.modules:
             module = getattr(model, name, None)
             if not isinstance(module, nn.Module):

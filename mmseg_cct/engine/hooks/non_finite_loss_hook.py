@@ -8,12 +8,12 @@ import torch
 import torch.distributed
 from mmengine.dist import all_gather_object, barrier, get_rank, is_distributed
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.optim import OptimWrapperDict
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import Tensor
 
+from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 
 
@@ -48,7 +48,7 @@ class NonFiniteLossHook(Hook):
             runner: The runner.
         """
         self._runner = runner
-        model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+        model = unwrap_model(runner.model)
         wrapper = runner.optim_wrapper
         wrappers = wrapper.values() if isinstance(wrapper, OptimWrapperDict) else [wrapper]
         self._handles = [model.register_forward_hook(self._watch)]

@@ -6,14 +6,15 @@ from typing import Any
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
-from mmengine.model import BaseTTAModel, is_model_wrapper
+from mmengine.model import BaseTTAModel
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets.checks import check_evaluation_data, look_at_evaluation_data
 from mmseg_cct.datasets.semi_supervised import explain_failed_build
-from mmseg_cct.engine.checkpoints import require_fit
+from mmseg_cct.engine.checkpoints import require_matching_weights
+from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 
 
@@ -69,11 +70,11 @@ class PreflightHook(Hook):
         """
         if self.checkpoint is not None:
             # Published checkpoints lack the auxiliary decoders, which testing never runs.
-            require_fit(_model(runner), checkpoint, self.checkpoint, training=False)
+            require_matching_weights(_model(runner), checkpoint, self.checkpoint, training=False)
 
 
 def _model(runner: Runner) -> Any:
-    model = runner.model.module if is_model_wrapper(runner.model) else runner.model
+    model = unwrap_model(runner.model)
     return model.module if isinstance(model, BaseTTAModel) else model
 
 

@@ -5,12 +5,13 @@ from numbers import Real
 from typing import Any
 
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
+from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.schedules import SCHEDULES
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.deprecation import renamed_arguments
 
 
 @HOOKS.register_module()
@@ -27,31 +28,34 @@ class RampUpHook(Hook):
         end: Value at the end of the ramp.
         start: Value that the ramp starts from.
         schedule: One of `mmseg_cct.engine.schedules.SCHEDULES`.
-        length: T as a share of all iterations, in [0, 1].
+        fraction: T as a fraction of all iterations, in [0, 1].
 
     Raises:
-        UserError: If the schedule is unknown or the length out of range.
+        UserError: If the schedule is unknown or the fraction out of range.
     """
 
+    @renamed_arguments(length='fraction')
     def __init__(
         self,
         attribute: str,
         end: float,
         start: float = 0.0,
         schedule: str = 'exp',
-        length: float = 0.1,
+        fraction: float = 0.1,
     ) -> None:
         if schedule not in SCHEDULES:
             raise UserError(
                 f'RampUpHook.schedule={schedule!r}: expected one of {", ".join(SCHEDULES)}'
             )
-        if not 0 <= length <= 1:
-            raise UserError(f'RampUpHook.length={length}: expected a share of training in [0, 1]')
+        if not 0 <= fraction <= 1:
+            raise UserError(
+                f'RampUpHook.fraction={fraction}: expected a share of training in [0, 1]'
+            )
         self.attribute = attribute
         self.start = start
         self.end = end
         self.schedule = SCHEDULES[schedule]
-        self.length = length
+        self.fraction = fraction
 
     def value_at(self, iteration: int, max_iters: int) -> float:
         """The attribute's value.
@@ -63,7 +67,7 @@ class RampUpHook(Hook):
         Returns:
             The value at t.
         """
-        share = self.schedule(iteration, self.length * max_iters)
+        share = self.schedule(iteration, self.fraction * max_iters)
         return self.start + (self.end - self.start) * share
 
     def before_train(self, runner: Runner) -> None:
@@ -99,7 +103,7 @@ class RampUpHook(Hook):
 
     def _owners(self, runner: Runner) -> list[tuple[Any, str]]:
         """The objects that hold the attribute, and its name in each."""
-        owners = [runner.model.module if is_model_wrapper(runner.model) else runner.model]
+        owners = [unwrap_model(runner.model)]
         *path, name = self.attribute.split('.')
         for part in path:
             owners = [child for owner in owners for child in self._children(owner, part)]

@@ -6,15 +6,13 @@ from typing import Any
 
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
-from mmengine.model import is_model_wrapper
 from mmengine.optim import OptimWrapper
 from mmengine.registry import HOOKS
 from mmengine.runner import IterBasedTrainLoop, Runner
 
-from mmseg_cct.engine.checkpoints import require_fit
-
-# What schedulers call the iteration at which they end.
-SCHEDULER_ENDS = ('end', 'total_iters', 'T_max', 'total_steps')
+from mmseg_cct.engine.checkpoints import require_matching_weights
+from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.engine.schedules import SCHEDULER_ENDS
 
 
 @HOOKS.register_module()
@@ -46,8 +44,8 @@ class ResumeHook(Hook):
             runner: The runner; its schedulers are at their start.
             checkpoint: What was read; its schedulers' state may be replaced.
         """
-        model = runner.model.module if is_model_wrapper(runner.model) else runner.model
-        require_fit(model, checkpoint, self.checkpoint, training=True)
+        model = unwrap_model(runner.model)
+        require_matching_weights(model, checkpoint, self.checkpoint, training=True)
         _follow_new_ends(runner, checkpoint)
 
     def before_train(self, runner: Runner) -> None:

@@ -12,13 +12,13 @@ import torch.nn.functional as F
 from mmengine.dataset import pseudo_collate
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
-from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import nn
 
 from mmseg_cct.datasets.samplers import PairDraw
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
+from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.seed import seeded_random_state
@@ -69,7 +69,9 @@ class UnlabeledVisualizationHook(Hook):
         Raises:
             UserError: If the model has no auxiliary decoders or the data no unlabelled images.
         """
-        if not isinstance(getattr(_model(runner), 'auxiliary_head', None), PerturbedDecoderBank):
+        if not isinstance(
+            getattr(unwrap_model(runner.model), 'auxiliary_head', None), PerturbedDecoderBank
+        ):
             raise UserError(
                 'UnlabeledVisualizationHook: the model has no auxiliary decoders; '
                 'expected an auxiliary_head of type PerturbedDecoderBank'
@@ -107,7 +109,7 @@ class UnlabeledVisualizationHook(Hook):
         due = self.every_n_train_iters(runner, self.interval) or self.is_last_train_iter(runner)
         if not due or not is_main_process():
             return
-        model = _model(runner)
+        model = unwrap_model(runner.model)
         with undisturbed(model, self.seed):
             for index, item in enumerate(self.items):
                 picture = draw_predictions(*predict(model, item), self.palette)
@@ -218,7 +220,3 @@ def _tile(caption: str, pixels: np.ndarray) -> np.ndarray:
         1,
         cv2.LINE_AA,
     )
-
-
-def _model(runner: Runner) -> Any:
-    return runner.model.module if is_model_wrapper(runner.model) else runner.model

@@ -53,7 +53,7 @@ def test_consistency_weight_ramps_over_the_first_tenth():
 
 
 def test_bootstrapping_threshold_ramps_from_chance():
-    hook = make_hook(start=1 / 21, end=0.9, schedule='log', length=0.4)
+    hook = make_hook(start=1 / 21, end=0.9, schedule='log', fraction=0.4)
     values = [value_after(hook, t) for t in (0, 200, 400, 800)]
     span = 0.9 - 1 / 21
     end = 1 / 21 + span * (1 - math.exp(-5))
@@ -61,7 +61,7 @@ def test_bootstrapping_threshold_ramps_from_chance():
 
 
 def test_a_ramp_may_fall():
-    hook = make_hook(start=2.0, end=0.5, schedule='linear', length=1.0)
+    hook = make_hook(start=2.0, end=0.5, schedule='linear', fraction=1.0)
     assert [value_after(hook, t) for t in (0, 500, 1000)] == pytest.approx([2.0, 1.25, 0.5])
 
 
@@ -76,7 +76,7 @@ def test_value_depends_on_the_iteration_alone():
 
 def test_length_is_a_share_of_training():
     assert value_after(make_hook(), 5, max_iters=100) == value_after(make_hook(), 50)
-    assert value_after(make_hook(length=0), 0) == 30
+    assert value_after(make_hook(fraction=0), 0) == 30
 
 
 def test_looks_through_a_model_wrapper():
@@ -147,7 +147,11 @@ def test_unknown_schedule_lists_the_schedules():
         make_hook(schedule='expo')
 
 
-@pytest.mark.parametrize('length', [-0.1, 1.1, 40])
-def test_length_out_of_range_is_an_error(length):
-    with pytest.raises(UserError, match=rf'length={length}: expected a share'):
-        make_hook(length=length)
+@pytest.mark.parametrize('fraction', [-0.1, 1.1, 40])
+def test_a_fraction_out_of_range_is_an_error(fraction):
+    with pytest.raises(UserError, match=rf'fraction={fraction}: expected a share'):
+        make_hook(fraction=fraction)
+
+
+def test_the_old_name_of_the_fraction_still_works():
+    assert make_hook(length=0.5).fraction == 0.5

@@ -1,0 +1,16 @@
+"""Access to the model inside a parallel wrapper."""
+
+from mmengine.model import is_model_wrapper
+from torch import nn
+
+
+def unwrap_model(model: nn.Module) -> nn.Module:
+    """Takes a model out of its parallel wrapper, such as DDP.
+
+    Args:
+        model: The runner's model.
+
+    Returns:
+        The wrapped model; the model itself where it has no wrapper.
+    """
+    return model.module if is_model_wrapper(model) else model

@@ -1,0 +1,55 @@
+"""Counts of written, skipped and failed images, and the origin of an output folder."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmseg_cct.errors import UserError
+
+from .files import write_atomic
+from .text import one_line
+
+
+@dataclass
+class ImageCounts:
+    """Counts of written, skipped and failed images.
+
+    Attributes:
+        written: Number of images whose files were written.
+        skipped: Number of images that an earlier run had finished.
+        failed: A line for each image that could not be read.
+    """
+
+    written: int = 0
+    skipped: int = 0
+    failed: list[str] = field(default_factory=list)
+
+    def add_unreadable(self, path: str | Path, error: Exception) -> None:
+        """Counts an image that could not be read."""
+        self.failed.append(f'{path}: unreadable image ({one_line(error)})')
+
+
+def record_origin(record: Path, origin: Mapping[str, Any], content: str) -> None:
+    """Writes what the files of a folder are made with, so that it never holds two kinds.
+
+    Args:
+        record: A JSON file in the output folder, written by the first run.
+        origin: Settings by name, as JSON gives them back.
+        content: What the folder holds, for the message.
+
+    Raises:
+        UserError: An earlier run wrote the folder with something else.
+    """
+    if not record.exists():
+        write_atomic(record, (json.dumps(origin, indent=2) + '\n').encode())
+        return
+    earlier = json.loads(record.read_text(encoding='utf-8'))
+    changed = [key for key in {**origin, **earlier} if origin.get(key) != earlier.get(key)]
+    if changed:
+        key = changed[0]
+        raise UserError(
+            f'--out: {record.parent} holds {content} made with {key}={earlier.get(key)}, now it '
+            f'is {origin.get(key)}; expected the same, or another folder'
+        )
