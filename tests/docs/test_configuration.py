@@ -116,7 +116,7 @@ def test_configs_are_named_by_the_grammar(page, project_root):
     }
     found = set()
     for path in (project_root / 'configs').glob('*/*.py'):
-        if path.parent.name not in ('_base_', 'ablation'):
+        if path.parent.name != '_base_':
             name = re.fullmatch(
                 r'([a-z-]+)(_[a-z0-9-]+)?_[a-z]+(-[a-z0-9]+)*(_\d+(-weak\w*)?)?', path.stem
             )
