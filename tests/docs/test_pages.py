@@ -3,7 +3,10 @@
 import re
 
 import pytest
+import yaml
 from mmengine.config import Config
+
+import mmseg_cct
 
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
@@ -76,3 +79,16 @@ def test_configs_of_the_page_on_own_data_load(pages, project_root, tmp_path):
     assert cct.model.auxiliary_head.num_classes == 4
     assert baseline.model.auxiliary_head is None
     assert baseline.train_dataloader.dataset.unlabeled is None
+
+
+def test_the_citation_names_this_version(project_root):
+    citation = yaml.safe_load((project_root / 'CITATION.cff').read_text(encoding='utf-8'))
+    assert citation['version'] == mmseg_cct.__version__
+
+
+def test_the_page_for_contributors_names_what_exists(project_root):
+    text = (project_root / 'CONTRIBUTING.md').read_text(encoding='utf-8')
+    roots = 'mmseg_cct|tests|tools|benchmarks|configs|docs|\\.ci'
+    named = set(re.findall(rf'(?<![\w/])(?:{roots})/[\w/.-]*\w', text))
+    assert len(named) > 15
+    assert not [name for name in named if not (project_root / name).exists()]
