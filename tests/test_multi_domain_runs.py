@@ -85,7 +85,7 @@ def train_set():
 def val_set():
     return DATASETS.build(
         dict(
-            type='DomainConcatDataset',
+            type='MultiDomainConcatDataset',
             domains={
                 name: scenes(name, 100 + 10 * k, k + 1, resized=False)
                 for k, name in enumerate(SIZES)
@@ -100,7 +100,7 @@ def loader_config(dataset, **kwargs):
             batch_size=2,
             num_workers=0,
             dataset=dataset,
-            sampler=dict(type='DomainSampler', batch_size=2),
+            sampler=dict(type='MultiDomainSampler', batch_size=2),
         ),
         **kwargs,
     )

@@ -2,4 +2,4 @@ _base_ = './default_runtime.py'
 # the decoders of the domains that do not have their turn are unused
 find_unused_parameters = True
 default_hooks = dict(checkpoint=dict(save_best='mIoU_avg'))
-visualizer = dict(type='DomainVisualizer')
+visualizer = dict(type='MultiDomainVisualizer')

@@ -1,9 +1,9 @@
-"""Data sets, the pairing of labelled with unlabelled images, and split lists."""
+"""Data sets, samplers and transforms of labelled and unlabelled images."""
 
 from .camvid import CamVidDataset
 from .folder import FolderDataset
-from .multi_domain import DomainConcatDataset, MultiDomainDataset
-from .samplers import DomainDraw, DomainSampler, PairDraw, PairSampler
+from .multi_domain import MultiDomainConcatDataset, MultiDomainDataset
+from .samplers import MultiDomainDraw, MultiDomainSampler, PairDraw, PairSampler
 from .semi_supervised import SemiSegDataset
 from .shapes import DrawShapesScene, ShapesDataset
 from .sun_rgbd import SUNRGBDDataset
@@ -11,13 +11,13 @@ from .transforms import LoadPseudoLabels, PackPseudoLabels, SetDomain
 
 __all__ = [
     'CamVidDataset',
-    'DomainConcatDataset',
-    'DomainDraw',
-    'DomainSampler',
     'DrawShapesScene',
     'FolderDataset',
     'LoadPseudoLabels',
+    'MultiDomainConcatDataset',
     'MultiDomainDataset',
+    'MultiDomainDraw',
+    'MultiDomainSampler',
     'PackPseudoLabels',
     'PairDraw',
     'PairSampler',

@@ -9,14 +9,15 @@ from torch.utils.data import Dataset
 
 from mmseg_cct.datasets.transforms import SetDomain
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.deprecation import register_old_name
 
-from .samplers import DomainDraw
+from .samplers import MultiDomainDraw
 from .semi_supervised import SemiSegDataset
 
 
 @DATASETS.register_module()
 class MultiDomainDataset(Dataset):
-    """A `SemiSegDataset` for each domain, drawn by `DomainSampler`.
+    """A `SemiSegDataset` for each domain, drawn by `MultiDomainSampler`.
 
     Args:
         domains: By name of the domain, its `SemiSegDataset` or the config of it. Without unlabelled
@@ -54,7 +55,7 @@ class MultiDomainDataset(Dataset):
         """
         return sum(map(len, self.domains.values()))
 
-    def __getitem__(self, draw: DomainDraw) -> dict:
+    def __getitem__(self, draw: MultiDomainDraw) -> dict:
         """Loads and augments the images of a draw.
 
         Args:
@@ -64,18 +65,18 @@ class MultiDomainDataset(Dataset):
             As `SemiSegDataset`; the samples name their domain.
 
         Raises:
-            UserError: If the index is no `DomainDraw`, or as `SemiSegDataset`.
+            UserError: If the index is no `MultiDomainDraw`, or as `SemiSegDataset`.
         """
-        if not isinstance(draw, DomainDraw):
+        if not isinstance(draw, MultiDomainDraw):
             raise UserError(
                 f'train_dataloader.sampler: gave {draw!r} as index; expected sampler=dict(type='
-                "'DomainSampler'), whose draws MultiDomainDataset takes"
+                "'MultiDomainSampler'), whose draws MultiDomainDataset takes"
             )
         return self._set_domain[draw.domain](self.domains[draw.domain][draw.pair])
 
 
 @DATASETS.register_module()
-class DomainConcatDataset(ConcatDataset):
+class MultiDomainConcatDataset(ConcatDataset):
     """The validation or test sets of several domains, one after the other.
 
     Args:
@@ -87,7 +88,9 @@ class DomainConcatDataset(ConcatDataset):
 
     def __init__(self, domains: Mapping[str, dict | BaseDataset]) -> None:
         if not domains:
-            raise UserError('DomainConcatDataset.domains: empty; expected a set for each domain')
+            raise UserError(
+                'MultiDomainConcatDataset.domains: empty; expected a set for each domain'
+            )
         sets = [DATASETS.build(c) if isinstance(c, dict) else c for c in domains.values()]
         # Domains differ in their classes and palettes: nothing has to be equal.
         super().__init__(sets, ignore_keys=[key for part in sets for key in part.metainfo])
@@ -110,6 +113,9 @@ class DomainConcatDataset(ConcatDataset):
         """
         number, _ = self._get_ori_dataset_idx(index)
         return self._set_domain[number](super().__getitem__(index))
+
+
+register_old_name(DATASETS, 'DomainConcatDataset', MultiDomainConcatDataset)
 
 
 def _metainfo(domains: Mapping[str, Any]) -> dict:

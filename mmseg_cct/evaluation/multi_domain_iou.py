@@ -52,7 +52,7 @@ class MultiDomainIoUMetric(BaseMetric):
         if not dataset_meta or 'domains' not in dataset_meta:
             raise UserError(
                 'MultiDomainIoUMetric: the data set has one domain; expected a '
-                'DomainConcatDataset in val_dataloader and test_dataloader'
+                'MultiDomainConcatDataset in val_dataloader and test_dataloader'
             )
         self._dataset_meta = dataset_meta
         self.metrics = {}

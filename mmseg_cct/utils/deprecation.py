@@ -46,11 +46,12 @@ def register_old_name(registry: Registry, old: str, component: type) -> None:
         component: The component. Building it by the old name logs one line.
     """
 
-    def build(*args: Any, **kwargs: Any) -> Any:
+    @functools.wraps(component, updated=())
+    def build(**kwargs: Any) -> Any:
         _warn(old, component.__name__)
-        return component(*args, **kwargs)
+        # Not component(): the registry keeps the one instance of a visualizer.
+        return registry.build(dict(kwargs, type=component))
 
-    build.__name__ = old
     registry.register_module(name=old, module=build)
 
 

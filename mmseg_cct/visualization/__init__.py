@@ -1,5 +1,5 @@
 """Pictures of predictions."""
 
-from .multi_domain_visualizer import DomainVisualizer
+from .multi_domain_visualizer import MultiDomainVisualizer
 
-__all__ = ['DomainVisualizer']
+__all__ = ['MultiDomainVisualizer']

@@ -1,4 +1,4 @@
-"""Painting predictions with the classes of their domain."""
+"""Paints predictions with the classes of their domain."""
 
 from typing import Any
 
@@ -7,9 +7,11 @@ from mmseg.registry import VISUALIZERS
 from mmseg.structures import SegDataSample
 from mmseg.visualization import SegLocalVisualizer
 
+from mmseg_cct.utils.deprecation import register_old_name
+
 
 @VISUALIZERS.register_module()
-class DomainVisualizer(SegLocalVisualizer):
+class MultiDomainVisualizer(SegLocalVisualizer):
     """MMSeg's visualizer with the names and colours of the domain that a sample names."""
 
     dataset_meta: dict
@@ -32,3 +34,6 @@ class DomainVisualizer(SegLocalVisualizer):
             super().add_datasample(name, image, data_sample, **kwargs)
         finally:
             self.dataset_meta = domains
+
+
+register_old_name(VISUALIZERS, 'DomainVisualizer', MultiDomainVisualizer)

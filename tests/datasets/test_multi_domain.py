@@ -5,7 +5,14 @@ from mmengine.runner import Runner
 from mmseg.registry import DATASETS
 from mmseg.structures import SegDataSample
 
-from mmseg_cct.datasets import DomainDraw, MultiDomainDataset, PairDraw, SemiSegDataset, SetDomain
+from mmseg_cct.datasets import (
+    MultiDomainConcatDataset,
+    MultiDomainDataset,
+    MultiDomainDraw,
+    PairDraw,
+    SemiSegDataset,
+    SetDomain,
+)
 from mmseg_cct.errors import UserError
 
 DRAW = PairDraw(labeled=1, unlabeled=2, labeled_seed=11, unlabeled_seed=12)
@@ -50,7 +57,7 @@ def dataset():
 
 def test_a_draw_is_that_of_the_domains_own_set_and_names_it(dataset):
     for name, size in (('a', (64, 64)), ('b', (24, 40))):
-        item = dataset[DomainDraw(name, DRAW)]
+        item = dataset[MultiDomainDraw(name, DRAW)]
         expected = dataset.domains[name][DRAW]
         for branch in ('labeled', 'unlabeled'):
             assert torch.equal(item['inputs'][branch], expected['inputs'][branch])
@@ -61,7 +68,7 @@ def test_a_draw_is_that_of_the_domains_own_set_and_names_it(dataset):
 
 def test_without_unlabelled_sets_a_draw_is_mmsegs_own():
     dataset = build(domains(unlabeled=False))
-    item = dataset[DomainDraw('b', DRAW)]
+    item = dataset[MultiDomainDraw('b', DRAW)]
     assert item['inputs'].shape == (3, 24, 40)
     assert item['data_samples'].domain == 'b'
     assert len(dataset) == 6
@@ -80,7 +87,7 @@ def test_loader_gives_batches_of_one_domain_in_turn(dataset, num_workers):
         dict(
             batch_size=2,
             num_workers=num_workers,
-            sampler=dict(type='DomainSampler', batch_size=2, weights=dict(b=2)),
+            sampler=dict(type='MultiDomainSampler', batch_size=2, weights=dict(b=2)),
             dataset=dataset,
         ),
         seed=0,
@@ -94,12 +101,14 @@ def test_loader_gives_batches_of_one_domain_in_turn(dataset, num_workers):
     assert ''.join(seen) == 'babbab'
 
 
-def test_a_test_set_of_all_domains():
+@pytest.mark.parametrize('name', ['MultiDomainConcatDataset', 'DomainConcatDataset'])
+def test_a_test_set_of_all_domains(name):
     parts = dict(
         a=dict(type='ShapesDataset', start=0, count=2, pipeline=LOAD + tail((64, 64))),
         b=dict(type='ShapesDataset', start=5, count=3, pipeline=LOAD + tail((40, 24))),
     )
-    dataset = DATASETS.build(dict(type='DomainConcatDataset', domains=parts))
+    dataset = DATASETS.build(dict(type=name, domains=parts))
+    assert isinstance(dataset, MultiDomainConcatDataset)
     assert len(dataset) == 5
     assert [dataset[k]['data_samples'].domain for k in range(5)] == ['a', 'a', 'b', 'b', 'b']
     assert list(dataset.metainfo['domains']) == ['a', 'b']
@@ -111,7 +120,7 @@ def test_domains_of_a_test_set_may_differ_in_their_classes(tree):
         a=dict(type='ShapesDataset', start=0, count=2, pipeline=LOAD + tail((64, 64))),
         b=tree.config('labeled', metainfo=dict(classes=('x', 'y'), palette=[[1, 1, 1], [2, 2, 2]])),
     )
-    dataset = DATASETS.build(dict(type='DomainConcatDataset', domains=parts))
+    dataset = DATASETS.build(dict(type='MultiDomainConcatDataset', domains=parts))
     assert len(dataset.metainfo['domains']['a']['classes']) == 7
     assert dataset.metainfo['domains']['b']['classes'] == ('x', 'y')
     assert dataset[3]['data_samples'].domain == 'b'
@@ -158,13 +167,15 @@ def test_a_domain_that_does_not_fit_is_an_error(parts, match):
 
 
 def test_an_index_of_another_sampler_is_an_error(dataset):
-    with pytest.raises(UserError, match=r"gave 0 as index; expected sampler=dict\(type='Domain"):
+    with pytest.raises(
+        UserError, match=r"gave 0 as index; expected sampler=dict\(type='MultiDomain"
+    ):
         dataset[0]
 
 
 def test_an_empty_test_set_is_an_error():
-    with pytest.raises(UserError, match=r'DomainConcatDataset.domains: empty'):
-        DATASETS.build(dict(type='DomainConcatDataset', domains={}))
+    with pytest.raises(UserError, match=r'MultiDomainConcatDataset.domains: empty'):
+        DATASETS.build(dict(type='MultiDomainConcatDataset', domains={}))
 
 
 def test_built_sets_are_taken_as_they_are(dataset):

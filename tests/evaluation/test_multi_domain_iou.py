@@ -130,5 +130,5 @@ def test_a_domain_without_images_is_left_out():
 
 @pytest.mark.parametrize('meta', [None, dict(classes=('x', 'y'))])
 def test_a_set_of_one_domain_is_an_error(meta):
-    with pytest.raises(UserError, match=r'the data set has one domain; expected a DomainConcat'):
+    with pytest.raises(UserError, match='one domain; expected a MultiDomainConcat'):
         make().dataset_meta = meta

@@ -24,7 +24,7 @@ model.update(
 sets = dict(
     first=dataset, second=dict(dataset, classes=('a', 'b', 'c', 'd'), palette={PALETTE}))
 train_dataloader.update(
-    sampler=dict(type='DomainSampler', batch_size=2),
+    sampler=dict(type='MultiDomainSampler', batch_size=2),
     dataset=dict(
         type='MultiDomainDataset',
         domains=dict(
@@ -38,13 +38,13 @@ train_dataloader.update(
                         *train_pipeline[:2], dict(type='Resize', scale=(24, 24)),
                         train_pipeline[3]])))))
 val_dataloader['dataset'] = dict(
-    type='DomainConcatDataset',
+    type='MultiDomainConcatDataset',
     domains=dict(
         first=dict(pipeline=test_pipeline, **sets['first']),
         second=dict(pipeline=test_pipeline, **sets['second'])))
 val_evaluator = test_evaluator = dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU'])
 tta_pipeline = dict(first=tta_pipeline, second=tta_pipeline)
-visualizer['type'] = 'DomainVisualizer'
+visualizer['type'] = 'MultiDomainVisualizer'
 find_unused_parameters = True
 """
 

@@ -1,8 +1,11 @@
 import numpy as np
+import pytest
 import torch
 from mmengine.structures import PixelData
 from mmseg.registry import VISUALIZERS
 from mmseg.structures import SegDataSample
+
+from mmseg_cct.visualization import MultiDomainVisualizer
 
 RED, GREEN, BLUE = [255, 0, 0], [0, 255, 0], [0, 0, 255]
 META = dict(
@@ -13,16 +16,18 @@ META = dict(
 )
 
 
-def test_a_sample_is_painted_with_the_colours_of_its_domain(tmp_path):
+@pytest.mark.parametrize('name', ['MultiDomainVisualizer', 'DomainVisualizer'])
+def test_a_sample_is_painted_with_the_colours_of_its_domain(tmp_path, name):
     visualizer = VISUALIZERS.build(
         dict(
-            type='DomainVisualizer',
-            name='domains',
+            type=name,
+            name=f'of {name}',
             save_dir=str(tmp_path),
             alpha=1.0,
             vis_backends=[dict(type='LocalVisBackend')],
         )
     )
+    assert MultiDomainVisualizer.get_instance(f'of {name}') is visualizer
     visualizer.dataset_meta = META
     image = np.zeros((40, 40, 3), np.uint8)
     for domain, label in (('a', 1), ('b', 2)):

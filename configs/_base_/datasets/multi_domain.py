@@ -5,7 +5,7 @@ train_dataloader = dict(
     batch_size=batch_size,
     num_workers=4,
     persistent_workers=True,
-    sampler=dict(type='DomainSampler', batch_size=batch_size, shuffle=True),
+    sampler=dict(type='MultiDomainSampler', batch_size=batch_size, shuffle=True),
     dataset=dict(type='MultiDomainDataset'),
 )
 val_dataloader = dict(
@@ -13,7 +13,7 @@ val_dataloader = dict(
     num_workers=4,
     persistent_workers=True,
     sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(type='DomainConcatDataset'),
+    dataset=dict(type='MultiDomainConcatDataset'),
 )
 test_dataloader = val_dataloader
 

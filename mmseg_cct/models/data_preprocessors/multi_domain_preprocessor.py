@@ -34,7 +34,7 @@ def domain_of(
     if not found or None in found:
         raise UserError(
             'a sample names no domain; expected a MultiDomainDataset for training, a '
-            'DomainConcatDataset for validation and test, SetDomain at the end of a '
+            'MultiDomainConcatDataset for validation and test, SetDomain at the end of a '
             f'pipeline elsewhere (one of {expected})'
         )
     if len(found) > 1:

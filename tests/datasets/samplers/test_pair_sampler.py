@@ -4,7 +4,8 @@ from types import SimpleNamespace
 import pytest
 from mmseg.registry import DATA_SAMPLERS
 
-from mmseg_cct.datasets import PairDraw, PairSampler, samplers
+from mmseg_cct.datasets import PairDraw, PairSampler
+from mmseg_cct.datasets.samplers import endless_sampler
 from mmseg_cct.errors import UserError
 
 
@@ -76,10 +77,10 @@ def test_labeled_stream_does_not_depend_on_the_unlabeled_set(num_unlabeled):
 def test_ranks_share_the_global_stream(monkeypatch, world_size, skip):
     by_rank = []
     for rank in range(world_size):
-        monkeypatch.setattr(samplers, 'get_dist_info', lambda rank=rank: (rank, world_size))
+        monkeypatch.setattr(endless_sampler, 'get_dist_info', lambda rank=rank: (rank, world_size))
         by_rank.append(_draws(10, skip=skip))
     together = [draw for step in zip(*by_rank) for draw in step]
-    monkeypatch.setattr(samplers, 'get_dist_info', lambda: (0, 1))
+    monkeypatch.setattr(endless_sampler, 'get_dist_info', lambda: (0, 1))
     assert together == _draws(10 * world_size, skip=skip * world_size)
 
 

@@ -4,8 +4,9 @@ from types import SimpleNamespace
 import pytest
 from mmseg.registry import DATA_SAMPLERS
 
-from mmseg_cct.datasets import DomainDraw, DomainSampler, PairDraw, samplers
-from mmseg_cct.datasets.samplers import domain_cycle
+from mmseg_cct.datasets import MultiDomainDraw, MultiDomainSampler, PairDraw
+from mmseg_cct.datasets.samplers import endless_sampler
+from mmseg_cct.datasets.samplers.multi_domain_sampler import domain_cycle
 from mmseg_cct.errors import UserError
 
 BATCH = 2
@@ -26,7 +27,7 @@ class Domains:
 
 
 def make(**kwargs):
-    return DomainSampler(Domains(), **{'batch_size': BATCH, 'seed': 3, **kwargs})
+    return MultiDomainSampler(Domains(), **{'batch_size': BATCH, 'seed': 3, **kwargs})
 
 
 def draws(number, skip=0, **kwargs):
@@ -38,9 +39,9 @@ def draws(number, skip=0, **kwargs):
 def test_draws_never_change():
     # Golden: a change here silently gives every published seed another meaning.
     assert draws(3, seed=0, batch_size=1) == [
-        DomainDraw('a', PairDraw(3, 3, 2172014667, 2292755023)),
-        DomainDraw('b', PairDraw(0, 0, 563916050, 3393646296)),
-        DomainDraw('c', PairDraw(4, None, 2979332026, 2837740225)),
+        MultiDomainDraw('a', PairDraw(3, 3, 2172014667, 2292755023)),
+        MultiDomainDraw('b', PairDraw(0, 0, 563916050, 3393646296)),
+        MultiDomainDraw('c', PairDraw(4, None, 2979332026, 2837740225)),
     ]
 
 
@@ -100,11 +101,11 @@ def test_domains_have_streams_of_their_own():
 def test_ranks_are_on_one_domain_and_share_its_stream(monkeypatch, world_size, skip):
     by_rank = []
     for rank in range(world_size):
-        monkeypatch.setattr(samplers, 'get_dist_info', lambda rank=rank: (rank, world_size))
+        monkeypatch.setattr(endless_sampler, 'get_dist_info', lambda rank=rank: (rank, world_size))
         by_rank.append(draws(24, skip=skip, weights=dict(b=2)))
     steps = list(zip(*by_rank))
     assert all(len({draw.domain for draw in step}) == 1 for step in steps)
-    monkeypatch.setattr(samplers, 'get_dist_info', lambda: (0, 1))
+    monkeypatch.setattr(endless_sampler, 'get_dist_info', lambda: (0, 1))
     alone = draws(world_size * (24 + skip), batch_size=world_size * BATCH, weights=dict(b=2))
     for name in 'abc':
         # the same pairs of a domain in the same order as one process draws with the whole batch
@@ -126,7 +127,7 @@ def test_the_labelled_stream_does_not_depend_on_the_unlabelled_sets():
     baseline = Domains()
     for part in baseline.domains.values():
         part.unlabeled = None
-    sampler = DomainSampler(baseline, batch_size=BATCH, seed=3)
+    sampler = MultiDomainSampler(baseline, batch_size=BATCH, seed=3)
     for with_, without in zip(draws(30), sampler):
         assert (with_.domain, with_.pair.labeled, with_.pair.labeled_seed) == (
             without.domain,
@@ -137,7 +138,7 @@ def test_the_labelled_stream_does_not_depend_on_the_unlabelled_sets():
 
 
 def test_is_registered_and_has_what_mmengine_calls():
-    config = dict(type='DomainSampler', batch_size=BATCH)
+    config = dict(type='MultiDomainSampler', batch_size=BATCH)
     sampler = DATA_SAMPLERS.build(config, default_args=dict(dataset=Domains(), seed=3))
     sampler.set_epoch(3)
     assert len(sampler) == 16
@@ -158,8 +159,17 @@ def test_a_weight_that_does_not_fit_is_an_error(weights, match):
         make(weights=weights)
 
 
+def test_the_old_name_still_builds_it():
+    config = dict(type='DomainSampler', batch_size=BATCH)
+    sampler = DATA_SAMPLERS.build(config, default_args=dict(dataset=Domains(), seed=3))
+    assert isinstance(sampler, MultiDomainSampler)
+    assert list(islice(sampler, 9)) == draws(9)
+
+
 def test_negative_skip_and_another_dataset_are_refused():
     with pytest.raises(ValueError, match='num_samples must be 0 or more, got -1'):
         make().skip(-1)
-    with pytest.raises(UserError, match='DomainSampler draws from a MultiDomainDataset, got list'):
-        DomainSampler([1, 2], batch_size=2)
+    with pytest.raises(
+        UserError, match='MultiDomainSampler draws from a MultiDomainDataset, got list'
+    ):
+        MultiDomainSampler([1, 2], batch_size=2)

@@ -1,0 +1,72 @@
+"""Base class of samplers without an end."""
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sized
+from typing import Any
+
+from mmengine.dist import get_dist_info, sync_random_seed
+from torch.utils.data import Sampler
+
+
+class EndlessSampler(Sampler, ABC):
+    """An endless global stream of draws, dealt out to the ranks in turn.
+
+    Rank ``r`` of ``w`` takes the positions ``r, r + w, r + 2w, ...``, so the draws of one iteration
+    are the same however many processes share them. Subclasses define `draw`, a function of the
+    seed and the position alone.
+
+    Args:
+        dataset: The data set to draw from.
+        seed: Seed of the stream, the same on all ranks. `None` draws one and shares it.
+    """
+
+    def __init__(self, dataset: Sized, seed: int | None = None) -> None:
+        self.dataset: Any = dataset
+        self.seed = sync_random_seed() if seed is None else seed
+        self.rank, self.world_size = get_dist_info()
+        self._num_skipped = 0
+
+    @abstractmethod
+    def draw(self, position: int) -> Any:
+        """Returns the draw at one position of the global stream, which all ranks share.
+
+        Args:
+            position: Position in the stream, from 0.
+
+        Returns:
+            What the data set takes as index.
+        """
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yields this rank's draws without end.
+
+        Yields:
+            The draws at every ``world_size``-th position.
+        """
+        first = self.rank + self._num_skipped * self.world_size
+        yield from map(self.draw, itertools.count(first, self.world_size))
+
+    def __len__(self) -> int:
+        """Returns the length of one pass over the data set.
+
+        Returns:
+            Number of draws of all ranks together.
+        """
+        return len(self.dataset)
+
+    def skip(self, num_samples: int) -> None:
+        """Moves the start of the stream, as a resumed training needs it.
+
+        Args:
+            num_samples: Draws of this rank to leave out, counted from the start of the stream.
+
+        Raises:
+            ValueError: If the number is negative.
+        """
+        if num_samples < 0:
+            raise ValueError(f'num_samples must be 0 or more, got {num_samples}')
+        self._num_skipped = num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Ignores the epoch that mmengine sets on every sampler: an endless stream has none."""

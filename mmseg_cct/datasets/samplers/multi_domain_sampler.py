@@ -1,0 +1,123 @@
+"""Draws pairs from several domains in turn."""
+
+from collections.abc import Mapping, Sequence, Sized
+from typing import NamedTuple
+
+from mmseg.registry import DATA_SAMPLERS
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.deprecation import register_old_name
+
+from .endless_sampler import EndlessSampler
+from .pair_sampler import PairDraw, PairSampler
+from .streams import stream_seed
+
+_DOMAIN = 2  # number of the stream; a `PairSampler` has 0 and 1
+
+
+class MultiDomainDraw(NamedTuple):
+    """One draw of a pair from one of several domains.
+
+    Attributes:
+        domain: Name of the domain.
+        pair: The draw from its set.
+    """
+
+    domain: str
+    pair: PairDraw
+
+
+@DATA_SAMPLERS.register_module()
+class MultiDomainSampler(EndlessSampler):
+    """Endless pairs for `MultiDomainDataset`: every batch is of one domain, and domains alternate.
+
+    The domain of a batch is a function of its number alone, so all ranks are on the same domain,
+    at any number of workers and after a resume. Each domain has the two streams of a `PairSampler`
+    of its own, which stand still while other domains have their turn.
+
+    Args:
+        dataset: The `MultiDomainDataset` to draw from.
+        batch_size: Pairs of a batch on one rank, the dataloader's `batch_size`.
+        weights: Batches of each domain in a cycle, by name; 1 where a domain is not named.
+        shuffle: Whether every pass over a set is a fresh permutation; else every pass is in order.
+        seed: Seed of all streams, the same on all ranks. `None` draws one and shares it.
+
+    Raises:
+        UserError: If the dataset is no `MultiDomainDataset`, or a weight is of no domain or not a
+            positive whole number.
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        batch_size: int,
+        weights: Mapping[str, int] | None = None,
+        shuffle: bool = True,
+        seed: int | None = None,
+    ) -> None:
+        if not hasattr(dataset, 'domains'):
+            raise UserError(
+                f'train_dataloader: MultiDomainSampler draws from a MultiDomainDataset, got '
+                f'{type(dataset).__name__}'
+            )
+        super().__init__(dataset, seed)
+        self.batch_size = batch_size
+        self.cycle = domain_cycle(tuple(dataset.domains), weights or {})
+        self.samplers = {
+            name: PairSampler(part, shuffle, stream_seed(self.seed, _DOMAIN, number))
+            for number, (name, part) in enumerate(dataset.domains.items())
+        }
+
+    def draw(self, position: int) -> MultiDomainDraw:
+        """Returns the pair at one position of the global stream, which all ranks share.
+
+        Args:
+            position: Position in the stream, from 0.
+
+        Returns:
+            The draw.
+        """
+        pairs_per_turn = self.batch_size * self.world_size
+        turns, place = divmod(position, pairs_per_turn)
+        cycles, turn = divmod(turns, len(self.cycle))
+        domain = self.cycle[turn]
+        turns_before = cycles * self.cycle.count(domain) + self.cycle[:turn].count(domain)
+        pair = self.samplers[domain].draw(turns_before * pairs_per_turn + place)
+        return MultiDomainDraw(domain, pair)
+
+
+register_old_name(DATA_SAMPLERS, 'DomainSampler', MultiDomainSampler)
+
+
+def domain_cycle(domains: Sequence[str], weights: Mapping[str, int]) -> tuple[str, ...]:
+    """Orders the batches of a cycle, each domain's spread evenly over it.
+
+    Args:
+        domains: Names of the domains.
+        weights: Batches of a domain in a cycle, by name; 1 where a domain is not named.
+
+    Returns:
+        The domain of each batch of the cycle.
+
+    Raises:
+        UserError: If a weight is of no domain or not a positive whole number.
+    """
+    for name, weight in weights.items():
+        if name not in domains:
+            raise UserError(
+                f'train_dataloader.sampler.weights: no domain {name!r}; expected one of '
+                f'{", ".join(domains)}'
+            )
+        if not isinstance(weight, int) or weight < 1:
+            raise UserError(
+                f'train_dataloader.sampler.weights.{name}={weight}: expected 1, 2, 3, ... batches '
+                'in a cycle'
+            )
+    # The k-th of n batches is due at (2k + 1)/2n of the cycle; ties go by the domains' order.
+    due = sorted(
+        ((2 * k + 1) / (2 * count), number, name)
+        for number, name in enumerate(domains)
+        for count in (weights.get(name, 1),)
+        for k in range(count)
+    )
+    return tuple(name for _, _, name in due)

@@ -1,0 +1,75 @@
+"""Draws pairs of a labelled and an unlabelled image."""
+
+from collections.abc import Sized
+from typing import NamedTuple
+
+from mmseg.registry import DATA_SAMPLERS
+
+from mmseg_cct.errors import UserError
+
+from .endless_sampler import EndlessSampler
+from .streams import stream_index, stream_seed
+
+_LABELED, _UNLABELED = 0, 1  # numbers of the streams
+
+
+class PairDraw(NamedTuple):
+    """One draw of a pair: two images and the seeds of their augmentation.
+
+    Attributes:
+        labeled: Index into the labelled set.
+        unlabeled: Index into the unlabelled set, or `None` where there is none.
+        labeled_seed: Seed of the labelled image's augmentation, in [0, 2³²).
+        unlabeled_seed: Seed of the unlabelled image's augmentation, in [0, 2³²).
+    """
+
+    labeled: int
+    unlabeled: int | None
+    labeled_seed: int
+    unlabeled_seed: int
+
+
+@DATA_SAMPLERS.register_module()
+class PairSampler(EndlessSampler):
+    """Endless pairs of a labelled and an unlabelled image for `SemiSegDataset`.
+
+    Two streams run side by side, each an endless chain of fresh permutations of its set. The
+    labelled stream is the same with and without an unlabelled set: a supervised baseline trains on
+    the same labelled batches.
+
+    Args:
+        dataset: The `SemiSegDataset` to draw from.
+        shuffle: Whether every pass over a set is a fresh permutation; else every pass is in order.
+        seed: Seed of both streams, the same on all ranks. `None` draws one and shares it.
+
+    Raises:
+        UserError: If the dataset is not a `SemiSegDataset`.
+    """
+
+    def __init__(self, dataset: Sized, shuffle: bool = True, seed: int | None = None) -> None:
+        if not (hasattr(dataset, 'labeled') and hasattr(dataset, 'unlabeled')):
+            raise UserError(
+                f'train_dataloader: PairSampler draws from a SemiSegDataset, got '
+                f'{type(dataset).__name__}'
+            )
+        super().__init__(dataset, seed)
+        self.shuffle = shuffle
+
+    def draw(self, position: int) -> PairDraw:
+        """Returns the pair at one position of the global stream, which all ranks share.
+
+        Args:
+            position: Position in the stream, from 0.
+
+        Returns:
+            The draw.
+        """
+        labeled, unlabeled = self.dataset.labeled, self.dataset.unlabeled
+        return PairDraw(
+            labeled=stream_index(len(labeled), self.seed, _LABELED, position, self.shuffle),
+            unlabeled=None
+            if unlabeled is None
+            else stream_index(len(unlabeled), self.seed, _UNLABELED, position, self.shuffle),
+            labeled_seed=stream_seed(self.seed, _LABELED, position),
+            unlabeled_seed=stream_seed(self.seed, _UNLABELED, position),
+        )
