@@ -73,7 +73,8 @@ def main() -> None:
     """Runs the ablation."""
     args = parse_args()
     with user_errors_as_one_line():
-        raise SystemExit(run_study(args, lambda: prepare(args), write_ablation))
+        tools = Path(__file__).parent
+        raise SystemExit(run_study(args, lambda: prepare(args), write_ablation, tools))
 
 
 if __name__ == '__main__':

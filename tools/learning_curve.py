@@ -47,7 +47,8 @@ def main() -> None:
     """Runs the study."""
     args = parse_args()
     with user_errors_as_one_line():
-        raise SystemExit(run_study(args, lambda: prepare(args), write_learning_curve))
+        tools = Path(__file__).parent
+        raise SystemExit(run_study(args, lambda: prepare(args), write_learning_curve, tools))
 
 
 if __name__ == '__main__':

@@ -60,6 +60,7 @@ def run_study(
     args: argparse.Namespace,
     prepare: Callable[[], Sequence[StudyRun]],
     write: Callable[[Path], Path],
+    tools: Path,
 ) -> int:
     """Does what is left of a study and writes what it gives, also when it is stopped.
 
@@ -67,6 +68,7 @@ def run_study(
         args: The command line, with the options of `add_study_arguments`.
         prepare: Makes the runs.
         write: Writes the results of a folder and gives the file to read.
+        tools: Folder with `train.py` and `test.py`.
 
     Returns:
         The exit code: 0, 1 where a run failed, 130 after Ctrl-C.
@@ -81,7 +83,7 @@ def run_study(
     else:
         slots = slots_of(args.gpus, args.jobs)
         try:
-            failures = execute(prepare(), Path(sys.argv[0]).parent, slots)
+            failures = execute(prepare(), tools, slots)
         except KeyboardInterrupt:
             failures, code = [], 130
             print('stopped; the same command goes on from here', file=sys.stderr)

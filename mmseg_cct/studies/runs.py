@@ -9,22 +9,23 @@ goes on from its latest checkpoint otherwise.
 import fcntl
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from mmengine.config import Config
 
 from mmseg_cct.errors import UserError
 
-# Seconds between two looks at the running processes, and those they have to end when told to.
-_INTERVAL = 0.2
-_GRACE = 10.0
+_GRACE = 10.0  # seconds that processes have to end when told to
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def read_metrics(folder: Path) -> dict[str, float] | None:
 
 
 def execute(runs: Sequence[StudyRun], tools: Path, slots: Sequence[Mapping[str, str]]) -> list[str]:
-    """Does what is left of each run: one at a time on each slot, in the order given.
+    """Trains and tests what is left, one run at a time on each slot, in the order given.
 
     A run that fails is reported with its log and does not stop the others. However this ends, by
     Ctrl-C too, no process is left behind.
@@ -132,126 +133,114 @@ def execute(runs: Sequence[StudyRun], tools: Path, slots: Sequence[Mapping[str, 
     """
     waiting = [run for run in runs if run.next_step() is not None]
     if len(waiting) < len(runs):
-        print(f'{len(runs) - len(waiting)} of {len(runs)} runs are finished, skipped', flush=True)
-    free = list(slots)
-    active: list[_Process] = []
-    failures: list[str] = []
-    done, total = 0, len(waiting)
+        _say(f'{len(runs) - len(waiting)} of {len(runs)} runs are finished, skipped')
+    free: queue.SimpleQueue[Mapping[str, str]] = queue.SimpleQueue()
+    for slot in slots:
+        free.put(slot)
+    processes, failures = _Processes(), []
+    futures: dict[Future[str], StudyRun] = {}
+    pool = ThreadPoolExecutor(len(slots))
     with _termination_as_interrupt():
         try:
-            while waiting or active:
-                while waiting and free:
-                    try:
-                        active.append(_Process(waiting.pop(0), tools, free.pop(0)))
-                    except _Busy as busy:
-                        free.insert(0, busy.slot)
-                        failures.append(str(busy))
-                        done += 1
-                        print(f'[{done}/{total}] {busy}', flush=True)
-                for process in [process for process in active if process.ended()]:
-                    outcome = process.go_on()
-                    if outcome is None:
-                        continue
-                    active.remove(process)
-                    free.append(process.slot)
-                    done += 1
-                    if process.run.next_step() is not None:
-                        failures.append(outcome)
-                    print(f'[{done}/{total}] {outcome}', flush=True)
-                time.sleep(_INTERVAL)
+            futures = {pool.submit(_finish, run, tools, free, processes): run for run in waiting}
+            for done, future in enumerate(as_completed(futures), 1):
+                if futures[future].next_step() is not None:
+                    failures.append(future.result())
+                _say(f'[{done}/{len(waiting)}] {future.result()}')
         finally:
-            _end(active)
+            pool.shutdown(wait=False, cancel_futures=True)
+            processes.end(signal.SIGTERM)
+            wait([future for future in futures if not future.cancelled()], _GRACE)
+            processes.end(signal.SIGKILL)
+            pool.shutdown()
     return failures
 
 
-class _Busy(Exception):
-    """Another process is at work in the run's folder."""
+def _finish(
+    run: StudyRun,
+    tools: Path,
+    free: 'queue.SimpleQueue[Mapping[str, str]]',
+    processes: '_Processes',
+) -> str:
+    """Does what is left of a run, on a free slot; gives a line that says how it went."""
+    slot = free.get()
+    try:
+        with run.log.open('a', encoding='utf-8') as log:
+            # The processes inherit the file and with it the lock: it holds as long as one of them
+            # lives, be it an orphan of a killed study.
+            try:
+                fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return f'{run.name}: left alone, another process is at work in {run.folder}'
+            return _train_and_test(run, tools, slot, log, processes)
+    finally:
+        free.put(slot)
 
-    def __init__(self, run: StudyRun, slot: Mapping[str, str]) -> None:
-        super().__init__(f'{run.name}: left alone, another process is at work in {run.folder}')
-        self.slot = slot
+
+def _train_and_test(
+    run: StudyRun, tools: Path, slot: Mapping[str, str], log: IO[str], processes: '_Processes'
+) -> str:
+    commands: dict[str, list[Path | str]] = {
+        'train': [tools / 'train.py', run.config, '--work-dir', run.folder / 'train', '--resume'],
+        'test': [tools / 'test.py', run.config, run.checkpoint, '--work-dir', run.folder / 'test'],
+    }
+    where = ' '.join(f'{key}={value}' for key, value in slot.items())
+    for step, command in commands.items():
+        if run.next_step() != step:  # as far as an earlier study got
+            continue
+        _say(f'{run.name}: {step}{where and f" on {where}"}, log in {run.log}')
+        code = processes.run([sys.executable, *command], log, slot)
+        if code or run.next_step() == step:
+            reason = f'exit code {code}' if code else 'ended without its result'
+            return f'{run.name}: {step} FAILED ({reason}), see {run.log}: {_last_line(run.log)}'
+    metrics = read_metrics(run.folder) or {}
+    return f'{run.name}: mIoU {metrics["mIoU"]:.2f}' if 'mIoU' in metrics else run.name
 
 
-class _Process:
-    """A run at work: its training, then its test."""
+class _Processes:
+    """Processes of several threads, to be ended together."""
 
-    def __init__(self, run: StudyRun, tools: Path, slot: Mapping[str, str]) -> None:
-        self.run, self.tools, self.slot = run, tools, slot
-        # The processes inherit the file and with it the lock: it holds as long as one of them
-        # lives, be it an orphan of a killed study.
-        self.log = run.log.open('a', encoding='utf-8')
-        try:
-            fcntl.flock(self.log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.log.close()
-            raise _Busy(run, slot) from None
-        self._start()
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen] = set()
+        self._lock = threading.Lock()
+        self._ended = False
 
-    def _start(self) -> None:
-        run = self.run
-        self.step = run.next_step()
-        if self.step == 'train':
-            command: list[Path | str] = [
-                self.tools / 'train.py',
-                run.config,
-                '--work-dir',
-                run.folder / 'train',
-                '--resume',
-            ]
-        else:
-            command = [
-                self.tools / 'test.py',
-                run.config,
-                run.checkpoint,
-                '--work-dir',
-                run.folder / 'test',
-            ]
-        where = ' '.join(f'{key}={value}' for key, value in self.slot.items())
-        print(f'{run.name}: {self.step}{where and f" on {where}"}, log in {run.log}', flush=True)
-        # a session of its own, so that its data loaders end with it
-        self.process = subprocess.Popen(
-            [sys.executable, *map(str, command)],
-            stdin=subprocess.DEVNULL,
-            stdout=self.log,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **self.slot},
-            start_new_session=True,
-        )
+    def run(self, command: Sequence[Path | str], log: IO[str], variables: Mapping[str, str]) -> int:
+        """Runs a command to its end; gives the exit code."""
+        with self._lock:
+            if self._ended:
+                raise CancelledError
+            # a session of its own, so that its data loaders end with it
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **variables},
+                start_new_session=True,
+            )
+            self._running.add(process)
+        code = process.wait()
+        with self._lock:
+            self._running.remove(process)
+        return code
 
-    def ended(self) -> bool:
-        return self.process.poll() is not None
+    def end(self, sent: signal.Signals) -> None:
+        """Sends a signal to each process and all that it has started; none starts any more."""
+        with self._lock:
+            self._ended = True
+            for process in self._running:
+                with suppress(ProcessLookupError):  # gone, its thread is about to notice
+                    os.killpg(process.pid, sent)
 
-    def go_on(self) -> str | None:
-        """Starts the test after the training; at the end gives a line that says how it went."""
-        run, code = self.run, self.process.returncode
-        step = run.next_step()
-        if code == 0 and step == 'test' and self.step == 'train':
-            self._start()
-            return None
-        self.log.close()
-        if code == 0 and step is None:
-            metrics = read_metrics(run.folder) or {}
-            return f'{run.name}: mIoU {metrics["mIoU"]:.2f}' if 'mIoU' in metrics else run.name
-        reason = f'exit code {code}' if code else 'ended without its result'
-        return f'{run.name}: {self.step} FAILED ({reason}), see {run.log}: {_last_line(run.log)}'
+
+def _say(line: str) -> None:
+    print(f'{line}\n', end='', flush=True)  # in one write: several threads have their say
 
 
 def _last_line(file: Path) -> str:
     lines = [line for line in file.read_text(errors='replace').splitlines() if line.strip()]
     return lines[-1].strip() if lines else 'it is empty'
-
-
-def _end(processes: Sequence[_Process]) -> None:
-    """Ends processes and all that they have started."""
-    for sent in (signal.SIGTERM, signal.SIGKILL):
-        for process in processes:
-            if not process.ended():
-                os.killpg(process.process.pid, sent)
-        deadline = time.monotonic() + _GRACE
-        while any(not process.ended() for process in processes) and time.monotonic() < deadline:
-            time.sleep(_INTERVAL)
-    for process in processes:
-        process.log.close()
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import argparse
 import signal
-import sys
 
 import pytest
 
@@ -12,9 +11,8 @@ from mmseg_cct.studies.cli import add_study_arguments, run_study, slots_of
 
 
 @pytest.fixture
-def study(fake_tools, tmp_path, monkeypatch):
-    """Runs a study whose tool lies beside the pretended train.py; gives the exit code."""
-    monkeypatch.setattr(sys, 'argv', [str(fake_tools / 'ablation.py')])
+def study(fake_tools, tmp_path):
+    """Runs a study with the pretended train.py; gives the exit code."""
     out = tmp_path / 'out'
 
     def run(prepare, *options):
@@ -22,7 +20,7 @@ def study(fake_tools, tmp_path, monkeypatch):
         parser = argparse.ArgumentParser()
         add_study_arguments(parser)
         args = parser.parse_args(['config.py', '--out', str(out), *options])
-        return run_study(args, prepare, write_ablation)
+        return run_study(args, prepare, write_ablation, fake_tools)
 
     run.out = out
     return run

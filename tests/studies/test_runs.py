@@ -10,6 +10,7 @@ import pytest
 from mmengine.config import Config
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.studies import runs
 from mmseg_cct.studies.runs import execute, prepare_run, read_metrics
 
 
@@ -68,6 +69,36 @@ def test_a_stopped_study_goes_on_where_it_was(fake_tools, make_run, monkeypatch,
         assert len(list(run.folder.glob('test/*'))) == 1
 
 
+@pytest.mark.usefixtures('interruptible')
+def test_a_process_that_does_not_end_is_killed(fake_tools, make_run, monkeypatch):
+    monkeypatch.setattr(runs, '_GRACE', 0.1)
+    (fake_tools / 'train.py').write_text(
+        'import os, signal, sys, time\n'
+        'signal.signal(signal.SIGTERM, signal.SIG_IGN)\n'
+        'os.mkdir(sys.argv[3])\n'
+        'open(sys.argv[3] + "/pid", "w").write(str(os.getpid()))\n'
+        'os.kill(os.getppid(), signal.SIGINT)\n'
+        'time.sleep(60)\n'
+    )
+    run = make_run('a')
+    with pytest.raises(KeyboardInterrupt):
+        execute([run], fake_tools, [{}])
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((run.folder / 'train' / 'pid').read_text()), 0)
+
+
+def test_a_run_that_another_study_has_finished_meanwhile_is_left_alone(fake_tools, make_run):
+    first, second = make_run('a'), make_run('b')
+    metrics = second.folder / 'test' / '1' / '1.json'
+    (fake_tools / 'train.py').write_text(
+        f'from pathlib import Path\nfile = Path({str(metrics)!r})\n'
+        'file.parent.mkdir(parents=True)\nfile.write_text(\'{"mIoU": 1}\')\nraise SystemExit(3)\n'
+    )
+    (failure,) = execute([first, second], fake_tools, [{}])
+    assert failure.startswith('a: train FAILED (exit code 3)')
+    assert len(list(second.folder.glob('test/*'))) == 1
+
+
 def test_after_the_training_only_the_test_is_left(fake_tools, make_run):
     run = make_run('a')
     (run.folder / 'train').mkdir()
@@ -98,11 +129,11 @@ def test_a_training_that_ends_early_is_no_success(fake_tools, make_run):
 
 
 def test_runs_share_the_slots_one_at_a_time(fake_tools, make_run):
-    runs = [make_run(name, seconds=0.3) for name in 'abcd']
+    four = [make_run(name, seconds=0.3) for name in 'abcd']
     slots = [dict(CUDA_VISIBLE_DEVICES='0'), dict(CUDA_VISIBLE_DEVICES='3')]
-    assert execute(runs, fake_tools, slots) == []
+    assert execute(four, fake_tools, slots) == []
     spans = {'0': [], '3': []}
-    for run in runs:
+    for run in four:
         gpu, start, end = (run.folder / 'train' / 'where').read_text().split()
         spans[gpu].append((float(start), float(end)))
     for times in spans.values():
