@@ -46,11 +46,10 @@ def context(
     return PerturbationContext(z, seg_logits.to(dtype), context_classes, positions)
 
 
-def perturb(perturbation, shared, group=None, features=None, seed=5):
+def perturb(perturbation, shared, group=None, seed=5):
     """z~ `(k, N, D, S)` drawn under a seed."""
     torch.manual_seed(seed)
-    features = shared.at_positions(shared.features) if features is None else features
-    return perturbation.perturb(features, group, shared)
+    return perturbation.perturb(group, shared)
 
 
 def model_config(**kwargs):

@@ -241,7 +241,7 @@ class PerturbedDecoderBank(BaseModule):
 
     def _project_all(self, context: PerturbationContext) -> Tensor:
         """Perturbs z for every decoder and projects it: `(K, C, N·S)`, in the products' type."""
-        features = context.at_positions(context.features)
+        features = context.chosen_features
         n, _, s = features.shape
         projected = features.new_empty(
             (self.num_decoders, self.num_classes, n, s), dtype=_compute_dtype(features)
@@ -251,7 +251,7 @@ class PerturbedDecoderBank(BaseModule):
             chosen = slice(first, first + perturbation.num_decoders)
             first = chosen.stop
             if perturbation.num_decoders:
-                part = perturbation.project(features, self.group(chosen), context)
+                part = perturbation.project(self.group(chosen), context)
                 projected = _Place.apply(projected, part.transpose(1, 2), chosen)
         return projected.flatten(2)
 

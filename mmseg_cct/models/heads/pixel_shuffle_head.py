@@ -1,4 +1,4 @@
-"""The main decoder: 1×1 and sub-pixel convolutions up to the image's resolution."""
+"""Main decoder g: a 1×1 convolution and sub-pixel convolutions up to the image's resolution."""
 
 import logging
 from functools import cache
@@ -6,6 +6,7 @@ from typing import Any
 
 from mmengine.logging import print_log
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
+from mmseg.models.utils import resize
 from mmseg.registry import MODELS
 from mmseg.utils import SampleList
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from mmseg_cct.models.losses import BootstrappedCrossEntropy
 
 @cache
 def _warn_of_resizing(predicted: tuple[int, int], expected: tuple[int, int], stride: int) -> None:
-    """Says, once for each size, that pixels of the prediction are not those of the input."""
+    """Warns, once per size, that predictions are resized to their inputs."""
     if predicted != expected:
         print_log(
             f'model.decode_head: predictions of {predicted[0]}×{predicted[1]} are resized to their '
@@ -29,11 +30,11 @@ def _warn_of_resizing(predicted: tuple[int, int], expected: tuple[int, int], str
 
 
 class SubPixelConv(nn.Sequential):
-    """1×1 convolution `C → 4C`, ReLU, PixelShuffle(2), initialised by ICNR.
+    """1×1 convolution `C → 4C`, ReLU and PixelShuffle(2), ICNR-initialised: doubles the resolution.
 
     Args:
         num_classes: C.
-        activation: Whether the ReLU is there.
+        activation: Whether the convolution is followed by a ReLU.
         kernel_init: See `icnr_`.
     """
 
@@ -45,7 +46,7 @@ class SubPixelConv(nn.Sequential):
 
 @MODELS.register_module()
 class PixelShuffleHead(BaseDecodeHead):
-    """The paper's decoder g: each feature position is mapped on its own to its s×s pixels.
+    """The paper's decoder g, which maps each feature position on its own to its s×s pixels.
 
     Args:
         in_channels: D, the channels of z.
@@ -53,9 +54,9 @@ class PixelShuffleHead(BaseDecodeHead):
         stride: s, the output stride of z; a power of two.
         final_activation: Whether the last sub-pixel convolution ends in a ReLU, as in the public
             code. It makes logits non-negative and a class whose channel dies gets no gradient
-            again, so it is off unless a converted checkpoint needs it.
+            again: off unless a converted checkpoint needs it.
         kernel_init: What the sub-pixel convolutions start from: `'kaiming'`, as in the paper, or
-            `'identity'`, with which each class starts from its own score. See `icnr_`.
+            `'identity'`, each class from its own score. See `icnr_`.
         **kwargs: Arguments of `BaseDecodeHead`, such as `loss_decode` and `ignore_index`.
     """
 
@@ -84,16 +85,16 @@ class PixelShuffleHead(BaseDecodeHead):
         )
 
     def forward(self, inputs: tuple[Tensor, ...]) -> Tensor:
-        """Decodes features.
+        """Predicts logits at the image's resolution.
 
         Args:
-            inputs: Features; the one at `in_index` is z `(N, D, h, w)`.
+            inputs: The neck's outputs; the one at `in_index` is z `(N, D, h, w)`.
 
         Returns:
             seg_logits `(N, C, s·h, s·w)`.
 
         Raises:
-            UserError: If z has other channels.
+            UserError: If z does not have D channels.
         """
         z = self._transform_inputs(inputs)
         if z.shape[1] != self.in_channels:
@@ -104,30 +105,45 @@ class PixelShuffleHead(BaseDecodeHead):
         return self.upsample(self.cls_seg(z))
 
     def loss_by_feat(self, seg_logits: Tensor, batch_data_samples: SampleList) -> dict[str, Tensor]:
-        """Computes the losses and, for the log, the share of pixels that a loss let count.
+        """Computes MMSeg's losses and, with ab-CE, the share of pixels that it counts.
 
         Args:
             seg_logits: `(N, C, s·h, s·w)`.
-            batch_data_samples: N samples with a ground truth of the size of the input.
+            batch_data_samples: N samples with a ground truth `(1, H, W)`.
 
         Returns:
-            MMSeg's losses and accuracy; with ab-CE also `pixels_abce`, in [0, 1].
+            MMSeg's losses and accuracy; with ab-CE also `pixels_abce` in [0, 1], for the log.
+        """
+        label = self._stack_batch_gt(batch_data_samples)
+        self._check_size(seg_logits, label)
+        if seg_logits.shape[2:] != label.shape[2:]:
+            seg_logits = resize(
+                seg_logits, label.shape[2:], mode='bilinear', align_corners=self.align_corners
+            )
+        losses = super().loss_by_feat(seg_logits, batch_data_samples)
+        for loss in self.loss_decode.modules():  # one loss, or a list of them
+            if isinstance(loss, BootstrappedCrossEntropy):
+                losses['pixels_abce'] = loss.share_of_hard_pixels(
+                    seg_logits, label.squeeze(1), self.ignore_index
+                )
+        return losses
+
+    def _check_size(self, seg_logits: Tensor, label: Tensor) -> None:
+        """Compares the size of the prediction with that of the input.
+
+        Args:
+            seg_logits: `(N, C, s·h, s·w)`.
+            label: `(N, 1, H, W)`.
 
         Raises:
-            UserError: If the stride does not bring z back to the size of the input.
+            UserError: If they differ by a feature position or more.
         """
-        expected = batch_data_samples[0].gt_sem_seg.shape
+        (h, w), expected = seg_logits.shape[2:], label.shape[2:]
         # A backbone may round the size of its output up or down, by less than a position.
-        if any(abs(a - b) >= self.stride for a, b in zip(seg_logits.shape[-2:], expected)):
-            h, w = seg_logits.shape[-2:]
+        if any(abs(a - b) >= self.stride for a, b in zip((h, w), expected)):
             raise UserError(
                 f'model.decode_head.stride={self.stride}: predictions of {h}×{w} for inputs of '
                 f'{expected[0]}×{expected[1]}; expected the stride of the features, '
                 f'{self.stride * expected[0] / h:.0f}'
             )
-        _warn_of_resizing(tuple(seg_logits.shape[-2:]), tuple(expected), self.stride)
-        losses = super().loss_by_feat(seg_logits, batch_data_samples)
-        for loss in self.loss_decode.modules():  # one loss, or a list of them
-            if isinstance(loss, BootstrappedCrossEntropy):
-                losses['pixels_abce'] = loss.pixels
-        return losses
+        _warn_of_resizing((h, w), tuple(expected), self.stride)

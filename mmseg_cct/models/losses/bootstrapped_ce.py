@@ -1,4 +1,4 @@
-"""Annealed bootstrapped cross-entropy (ab-CE), equation 4 of the paper."""
+"""Annealed bootstrapped cross-entropy (ab-CE), Eq. 4 of the paper."""
 
 import torch
 import torch.nn.functional as F
@@ -7,19 +7,19 @@ from torch import Tensor, nn
 
 
 @torch.no_grad()
-def pixels_below(
+def hard_pixels(
     seg_logits: Tensor, label: Tensor, threshold: float, ignore_index: int = 255
 ) -> Tensor:
-    """The pixels that the network does not know well yet.
+    """Labelled pixels whose true class has a probability below η.
 
     Args:
         seg_logits: `(N, C, H, W)`.
         label: `(N, H, W)`, class ids or `ignore_index`.
         threshold: η.
-        ignore_index: Label of the pixels without truth.
+        ignore_index: Label of the pixels without ground truth.
 
     Returns:
-        `(N, H, W)` bool: where the true class has a probability below η.
+        `(N, H, W)` bool.
     """
     valid = label != ignore_index
     true_class = label.masked_fill(~valid, 0).unsqueeze(1)
@@ -34,33 +34,33 @@ def bootstrapped_cross_entropy(
     ignore_index: int = 255,
     class_weight: Tensor | None = None,
 ) -> Tensor:
-    """Cross-entropy over the pixels that the network does not know well yet.
+    """Mean cross-entropy over the hard pixels, Eq. 4.
 
     Args:
         seg_logits: `(N, C, H, W)`.
         label: `(N, H, W)`, class ids or `ignore_index`.
-        threshold: η; pixels whose true-class probability is below it count.
-        ignore_index: Label of the pixels without truth.
-        class_weight: `(C,)`, or None for equal weights.
+        threshold: η; a pixel counts if its true class has a probability below it.
+        ignore_index: Label of the pixels without ground truth.
+        class_weight: `(C,)`; None for equal weights.
 
     Returns:
-        The mean over the pixels that count; 0 if none does.
+        0-dimensional; 0 if no pixel counts.
     """
-    counts = pixels_below(seg_logits, label, threshold, ignore_index)
-    return _mean_cross_entropy(seg_logits, label, counts, ignore_index, class_weight)
+    hard = hard_pixels(seg_logits, label, threshold, ignore_index)
+    loss = F.cross_entropy(
+        seg_logits, label, weight=class_weight, ignore_index=ignore_index, reduction='none'
+    )
+    return (loss * hard).sum() / hard.sum().clamp(min=1)
 
 
 @MODELS.register_module()
 class BootstrappedCrossEntropy(nn.Module):
     """ab-CE as a `loss_decode`; a `RampUpHook` on `threshold` anneals it.
 
-    After a call `pixels` holds the share of the labelled pixels that counted, which
-    `PixelShuffleHead` logs.
-
     Args:
         threshold: η in [0, 1]. Above 1 it is plain cross-entropy.
         loss_weight: Factor of the loss.
-        class_weight: One weight per class, or None.
+        class_weight: One weight per class; None for equal weights.
         loss_name: Key in the loss dict; it has to contain "loss".
     """
 
@@ -76,7 +76,6 @@ class BootstrappedCrossEntropy(nn.Module):
         self.loss_weight = loss_weight
         self.class_weight = class_weight
         self.loss_name = loss_name
-        self.pixels: Tensor | None = None
 
     def forward(
         self,
@@ -85,16 +84,16 @@ class BootstrappedCrossEntropy(nn.Module):
         weight: Tensor | None = None,
         ignore_index: int = 255,
     ) -> Tensor:
-        """Computes the loss; see `bootstrapped_cross_entropy`.
+        """Computes the weighted loss; see `bootstrapped_cross_entropy`.
 
         Args:
             cls_score: `(N, C, H, W)` logits.
-            label: `(N, H, W)`.
-            weight: MMSeg's pixel weights; they do not go together with bootstrapping.
-            ignore_index: Label of the pixels without truth.
+            label: `(N, H, W)`, class ids or `ignore_index`.
+            weight: None; MMSeg's pixel weights do not go together with bootstrapping.
+            ignore_index: Label of the pixels without ground truth.
 
         Returns:
-            The weighted loss, a scalar.
+            0-dimensional.
 
         Raises:
             ValueError: If pixel weights are given: a pixel sampler picks hard pixels too.
@@ -106,22 +105,22 @@ class BootstrappedCrossEntropy(nn.Module):
         class_weight = None
         if self.class_weight is not None:
             class_weight = cls_score.new_tensor(self.class_weight)
-        counts = pixels_below(cls_score, label, self.threshold, ignore_index)
-        self.pixels = counts.sum() / (label != ignore_index).sum().clamp(min=1)
-        return self.loss_weight * _mean_cross_entropy(
-            cls_score, label, counts, ignore_index, class_weight
+        return self.loss_weight * bootstrapped_cross_entropy(
+            cls_score, label, self.threshold, ignore_index, class_weight
         )
 
+    def share_of_hard_pixels(
+        self, cls_score: Tensor, label: Tensor, ignore_index: int = 255
+    ) -> Tensor:
+        """Share of the labelled pixels that the loss counts: a figure for the log.
 
-def _mean_cross_entropy(
-    seg_logits: Tensor,
-    label: Tensor,
-    counts: Tensor,
-    ignore_index: int,
-    class_weight: Tensor | None,
-) -> Tensor:
-    """The mean over the pixels that count, given as `(N, H, W)` bool."""
-    loss = F.cross_entropy(
-        seg_logits, label, weight=class_weight, ignore_index=ignore_index, reduction='none'
-    )
-    return (loss * counts).sum() / counts.sum().clamp(min=1)
+        Args:
+            cls_score: `(N, C, H, W)` logits.
+            label: `(N, H, W)`, class ids or `ignore_index`.
+            ignore_index: Label of the pixels without ground truth.
+
+        Returns:
+            0-dimensional, in [0, 1].
+        """
+        hard = hard_pixels(cls_score, label, self.threshold, ignore_index)
+        return hard.sum() / (label != ignore_index).sum().clamp(min=1)

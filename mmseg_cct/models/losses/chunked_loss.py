@@ -1,9 +1,9 @@
-"""Losses on K auxiliary predictions, with gradients computed chunk by chunk in the forward pass.
+"""Losses on K auxiliary predictions, differentiated chunk by chunk in the forward pass.
 
-A decoder maps every feature position on its own and every loss is a sum over positions, so the
-predictions of one chunk of positions, their loss and its gradients can be computed and forgotten
-before the next chunk: nothing of size K×N×C×H×W ever exists. What is kept are the gradients with
-respect to the projected features and the decoders' parameters.
+A decoder maps each feature position on its own and every loss is a sum over positions. So the
+predictions at a chunk of positions, their losses and the gradients are computed and freed before
+the next chunk: no tensor of size K×N×C×H×W ever exists. What stays are the gradients with respect
+to the projected features and to the decoders' parameters.
 
 Shapes: `K` decoders, `C` classes, `P` feature positions, `p` positions of a chunk, `R` and `Q`
 sub-pixels (see `subpixel.py`).
@@ -12,7 +12,7 @@ sub-pixels (see `subpixel.py`).
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -26,17 +26,31 @@ from mmseg_cct.models.layers.stacked_decoders import (
     decode_levels,
 )
 from mmseg_cct.models.layers.subpixel import subpixel_chunks
-from mmseg_cct.models.losses import PixelTargets, PixelTerm
 
-from .pixel_term import Distance
+from .pixel_term import Distance, PixelTargets, PixelTerm
 
-# per term: labels (1, R, Q) or None, pixel_weight (1, R, Q), factor (), decoders (k,) or None
-TermTensors = tuple[Tensor | None, Tensor, Tensor, Tensor | None]
+
+class TermTensors(NamedTuple):
+    """The tensors of one `PixelTerm` at one chunk of positions.
+
+    Attributes:
+        labels: `(1, R, Q)` class ids, or None for the main decoder's probabilities.
+        pixel_weight: `(1, R, Q)` in [0, 1].
+        factor: 0-dimensional, ω · scale of the term over the scale of the first term.
+        decoders: `(k,)` indices of the decoders the term looks at; None for all.
+    """
+
+    labels: Tensor | None
+    pixel_weight: Tensor
+    factor: Tensor
+    decoders: Tensor | None
 
 
 @dataclass(frozen=True)
-class ChunkLoss:
-    """The losses of one chunk; hashable by value, so that it is compiled once per kind of loss.
+class ChunkStep:
+    """Gradients and values of all terms at one chunk of positions.
+
+    Hashable by value, so that it is compiled once per combination of distances.
 
     Attributes:
         distances: One per term.
@@ -54,7 +68,7 @@ class ChunkLoss:
         main_logits: Tensor,
         terms: Sequence[TermTensors],
     ) -> tuple[tuple, tuple[Tensor, ...]]:
-        """Computes gradients and values.
+        """Decodes a chunk and differentiates Σ factor · Σ_k Σ_pixel pixel_weight · distance.
 
         Args:
             projected: `(K, C, p)`.
@@ -64,19 +78,18 @@ class ChunkLoss:
             terms: The tensors of each term.
 
         Returns:
-            The gradients of Σ factor · Σ pixel_weight · distance with respect to the first three
-            arguments, and for each term Σ_pixel pixel_weight · distance by decoder, `(K,)`.
+            The gradients with respect to the first three arguments; and for each term
+            Σ_pixel pixel_weight · distance by decoder, `(K,)`.
         """
-
         probabilities = _at_least_float32(main_logits).softmax(0)
 
-        def total(seg_logits):
+        def total(seg_logits: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
             values = []
-            for distance, (labels, pixel_weight, _, decoders) in zip(self.distances, terms):
-                rows = seg_logits if decoders is None else seg_logits[decoders]
-                target = probabilities if labels is None else labels
-                values.append((distance(rows, target) * pixel_weight).sum((1, 2)))
-            weighted = [factor * value.sum() for value, (_, _, factor, _) in zip(values, terms)]
+            for distance, term in zip(self.distances, terms):
+                chosen = seg_logits if term.decoders is None else seg_logits[term.decoders]
+                target = probabilities if term.labels is None else term.labels
+                values.append((distance(chosen, target) * term.pixel_weight).sum((1, 2)))
+            weighted = [term.factor * value.sum() for value, term in zip(values, terms)]
             return sum(weighted), tuple(values)
 
         chain = Chain(weights, biases, self.final_activation)
@@ -90,71 +103,79 @@ def _at_least_float32(seg_logits: Tensor) -> Tensor:
     return seg_logits.float() if seg_logits.dtype in (torch.float16, torch.bfloat16) else seg_logits
 
 
-class _ChunkedLoss(torch.autograd.Function):
-    """Σ over chunks of `ChunkLoss`, with the gradients at hand when backward comes."""
+class _ChunkPlan(NamedTuple):
+    """How K decoders and P positions are worked off.
+
+    Attributes:
+        step: A `ChunkStep`, compiled or not.
+        targets: For each chunk of positions the main decoder's logits `(C, R, Q)` and the tensors
+            of every term.
+        scale: 0-dimensional factor of the loss, taken out of the terms' factors: in the chunks
+            gradients are of order 1, which float16 can hold.
+        num_decoders: Decoders of a step, a divisor of K.
+        num_positions: p, positions of a step.
+    """
+
+    step: Callable
+    targets: Iterable[tuple[Tensor, list[TermTensors]]]
+    scale: Tensor
+    num_decoders: int
+    num_positions: int
+
+
+class _LossFromChunks(torch.autograd.Function):
+    """The loss summed over chunks; the forward pass computes the gradients too."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        step: Callable,
-        targets: Iterable[tuple[Tensor, list[TermTensors]]],
-        scale: Tensor,
-        together: int,
-        size: int,
-        num_levels: int,
-        projected: Tensor,
-        *parameters: Tensor,
-    ) -> tuple:
+    def forward(ctx: Any, plan: _ChunkPlan, projected: Tensor, *parameters: Tensor) -> tuple:
         """Runs all chunks.
 
         Args:
             ctx: Autograd's context.
-            step: A `ChunkLoss`, maybe compiled.
-            targets: For each chunk the main decoder's logits and the tensors of every term.
-            scale: 0-dimensional factor, taken out of the terms' factors: in the chunks gradients
-                are of the order of 1, which float16 can hold.
-            together: Decoders that a step takes, a divisor of K.
-            size: p, positions that a step takes.
-            num_levels: L.
-            projected: `(K, C, P)`; its memory then holds its gradient.
+            plan: The steps to take.
+            projected: `(K, C, P)`; overwritten by its gradient, chunk by chunk.
             *parameters: L weights, then L biases.
 
         Returns:
             The total loss and, for each term, its sums by decoder (not differentiable).
         """
+        levels = len(parameters) // 2
+        grad_projected = projected  # a chunk's gradient takes the place of its features
         grads = [torch.zeros_like(parameter) for parameter in parameters]
         # by group of decoders: parameters, their gradients, and the terms' sums
+        together = plan.num_decoders
         starts = range(0, len(projected), together)
         groups = [[tensor[i : i + together] for tensor in parameters] for i in starts]
         group_grads = [[grad[i : i + together] for grad in grads] for i in starts]
         sums: list = [None] * len(groups)
+        size = plan.num_positions
         with torch.autocast(projected.device.type, enabled=False):
-            for chunk, (main_logits, terms) in zip(projected.split(size, -1), targets):
-                rest = size - chunk.shape[-1]  # of the last chunk; its pixels have weight 0
-                for i, part in enumerate(chunk.split(together)):
-                    (grad, *part_grads), values = step(
-                        F.pad(part, (0, rest)).contiguous(),
-                        groups[i][:num_levels],
-                        groups[i][num_levels:],
+            chunks = zip(projected.split(size, -1), grad_projected.split(size, -1), plan.targets)
+            for chunk, grad_chunk, (main_logits, terms) in chunks:
+                valid = chunk.shape[-1]  # the rest of the last chunk has pixel weight 0
+                parts = zip(chunk.split(together), grad_chunk.split(together))
+                for i, (part, grad_part) in enumerate(parts):
+                    (grad, *part_grads), values = plan.step(
+                        F.pad(part, (0, size - valid)).contiguous(),
+                        groups[i][:levels],
+                        groups[i][levels:],
                         main_logits,
                         terms,
                     )
-                    # the features are done with: their gradient takes their place
-                    part.copy_(grad[..., : size - rest])
+                    grad_part.copy_(grad[..., :valid])
                     for total, part_grad in zip(group_grads[i], itertools.chain(*part_grads)):
                         total += part_grad
                     sums[i] = values if sums[i] is None else tuple(map(torch.add, sums[i], values))
         by_term = [torch.cat(parts) for parts in zip(*sums)]
-        factors = [factor for _, _, factor, _ in terms]
-        loss = scale * sum(factor * value.sum() for factor, value in zip(factors, by_term))
-        ctx.gradients = (projected, *grads)
-        ctx.scale = scale
+        loss = plan.scale * sum(term.factor * value.sum() for term, value in zip(terms, by_term))
+        ctx.gradients = (grad_projected, *grads)
+        ctx.scale = plan.scale
         ctx.mark_non_differentiable(*by_term)
         return loss, *by_term
 
     @staticmethod
-    def backward(ctx, grad_total, *_):
-        """Scales the gradients that the forward pass has computed, in place."""
+    def backward(ctx: Any, grad_total: Tensor, *_: Tensor) -> tuple:
+        """Scales the gradients of the forward pass in place."""
         if torch.is_grad_enabled():
             raise RuntimeError(
                 'the loss of the auxiliary decoders cannot be differentiated twice: its gradients '
@@ -168,7 +189,7 @@ class _ChunkedLoss(torch.autograd.Function):
         factor = grad_total * ctx.scale
         gradients = [gradient.mul_(factor) for gradient in ctx.gradients]
         ctx.gradients = None
-        return None, None, None, None, None, None, *gradients
+        return None, *gradients
 
 
 def chunked_loss(
@@ -178,15 +199,15 @@ def chunked_loss(
     targets: PixelTargets,
     chunking: Chunking,
 ) -> tuple[Tensor, list[Tensor]]:
-    """The weighted sum of loss terms on the predictions of K decoders.
+    """Weighted sum of loss terms on the predictions of K decoders.
 
     Args:
         projected: `(K, C, P)`, projected perturbed features; the decoders compute in its type. Its
-            memory is used up: it holds its gradient afterwards.
+            memory is used up: its gradient overwrites it.
         chain: The decoders' sub-pixel convolutions.
         terms: The losses.
-        targets: What they compare with.
-        chunking: How large a chunk is, and whether to compile.
+        targets: The main prediction and labels.
+        chunking: Chunk size and compilation.
 
     Returns:
         The total loss, Σ ω · term, differentiable with respect to `projected` and the chain; and
@@ -196,27 +217,22 @@ def chunked_loss(
     scale = terms[0].scale
     divisible = all(term.decoders is None for term in terms)
     together, size = chunking.shape(projected, targets.stride, divisible)
-    step = chunking.prepare(
-        ChunkLoss(tuple(term.distance for term in terms), chain.final_activation), projected.device
-    )
-    loss, *sums = _ChunkedLoss.apply(
-        step,
+    step = ChunkStep(tuple(term.distance for term in terms), chain.final_activation)
+    plan = _ChunkPlan(
+        chunking.prepare(step, projected.device),
         _cut_targets(targets, terms, scale, size),
         scale.float(),
         together,
         size,
-        len(chain.weights),
-        projected,
-        *chain.weights,
-        *chain.biases,
     )
+    loss, *sums = _LossFromChunks.apply(plan, projected, *chain.weights, *chain.biases)
     return loss, [value * term.scale.to(value) for value, term in zip(sums, terms)]
 
 
 def _cut_targets(
     targets: PixelTargets, terms: Sequence[PixelTerm], scale: Tensor, size: int
 ) -> Iterator[tuple[Tensor, list[TermTensors]]]:
-    """The main decoder's logits and the tensors of every term, for one chunk after the other."""
+    """Cuts the main decoder's logits and the tensors of every term into chunks of positions."""
 
     def cut(pixels: Tensor | None) -> Iterator[Tensor | None]:
         if pixels is None:
@@ -231,7 +247,7 @@ def _cut_targets(
         yield (
             main_logits,
             [
-                (labels, weight, factor, term.decoders)
+                TermTensors(labels, weight, factor, term.decoders)
                 for (labels, weight), factor, term in zip(of_terms, factors, terms)
             ],
         )

@@ -11,7 +11,9 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from .pixel_term import PixelTargets, PixelTerm, softmax
+from mmseg_cct.models.layers.softmax import softmax
+
+from .pixel_term import PixelTargets, PixelTerm
 
 
 def mse_distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:

@@ -4,7 +4,9 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from .pixel_term import PixelTargets, PixelTerm, softmax
+from mmseg_cct.models.layers.softmax import softmax
+
+from .pixel_term import PixelTargets, PixelTerm
 
 
 def variance(seg_logits: Tensor, target: Tensor) -> Tensor:
@@ -48,7 +50,7 @@ class PairwiseVariance(nn.Module):
         return targets.term(
             variance,
             targets.all_pixels,
-            rows=1,
+            values_per_pixel=1,
             loss_weight=self.loss_weight,
             decoders=order[: self.num_decoders],
         )

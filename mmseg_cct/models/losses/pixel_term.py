@@ -44,7 +44,7 @@ class PixelTargets:
         self,
         distance: Distance,
         pixel_weight: Tensor,
-        rows: int,
+        values_per_pixel: int,
         loss_weight: float,
         labels: Tensor | None = None,
         decoders: Tensor | None = None,
@@ -57,7 +57,8 @@ class PixelTargets:
         Args:
             distance: Pure function of seg_logits and target.
             pixel_weight: `(N, 1, H, W)` in [0, 1].
-            rows: Values that the distance gives per pixel.
+            values_per_pixel: Values that the distance gives at each pixel: K, or 1 if it reduces
+                the decoders.
             loss_weight: ω.
             labels: `(N, 1, H, W)`, the target; None for the main decoder's probabilities.
             decoders: Indices of the decoders the term looks at; None for all.
@@ -69,7 +70,8 @@ class PixelTargets:
         if self.positions is not None:
             num_positions = pixel_weight[0].numel() // self.stride**2
             count = count * (len(self.positions) / num_positions)
-        return PixelTerm(distance, labels, pixel_weight, 1 / (count * rows), loss_weight, decoders)
+        scale = 1 / (count * values_per_pixel)
+        return PixelTerm(distance, labels, pixel_weight, scale, loss_weight, decoders)
 
 
 @dataclass
@@ -91,22 +93,3 @@ class PixelTerm:
     scale: Tensor
     loss_weight: float
     decoders: Tensor | None
-
-
-def softmax(seg_logits: Tensor) -> Tensor:
-    """Probabilities over the classes.
-
-    Written out, and with a product in place of the division, where it is compiled: the kernels then
-    take each exponential once, forward and backward, and are a third faster. Uncompiled, each step
-    would be a pass over the predictions of its own.
-
-    Args:
-        seg_logits: `(K, C, ...)`.
-
-    Returns:
-        `(K, C, ...)` in [0, 1].
-    """
-    if not torch.compiler.is_compiling():
-        return seg_logits.softmax(1)
-    exponentials = (seg_logits - seg_logits.detach().amax(1, keepdim=True)).exp()
-    return exponentials * exponentials.sum(1, keepdim=True).reciprocal()

@@ -10,6 +10,7 @@ from mmseg.registry import MODELS
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.deprecation import renamed_arguments
 
 
 @MODELS.register_module()
@@ -21,18 +22,19 @@ class PSPNeck(BaseModule):
     Args:
         in_channels: B.
         channels: D, also the channels of each pooled branch; the paper's B/4.
-        bins: Sides of the pooled grids.
+        pool_scales: Sides of the pooled grids; once called `bins`.
         in_index: Which of the backbone's outputs to take.
         norm_cfg: Normalisation layer.
         align_corners: How the pooled grids are resized.
         init_cfg: Initialisation of the weights; by default the layers' own.
     """
 
+    @renamed_arguments(bins='pool_scales')
     def __init__(
         self,
         in_channels: int,
         channels: int = 512,
-        bins: Sequence[int] = (1, 2, 3, 6),
+        pool_scales: Sequence[int] = (1, 2, 3, 6),
         in_index: int = -1,
         norm_cfg: dict | None = None,
         align_corners: bool = False,
@@ -42,9 +44,9 @@ class PSPNeck(BaseModule):
         norm_cfg = norm_cfg or dict(type='BN', requires_grad=True)
         self.in_channels = in_channels
         self.in_index = in_index
-        self.bins = tuple(bins)
+        self.pool_scales = tuple(pool_scales)
         self.pyramid = PPM(
-            self.bins,
+            self.pool_scales,
             in_channels,
             channels,
             conv_cfg=None,
@@ -53,7 +55,11 @@ class PSPNeck(BaseModule):
             align_corners=align_corners,
         )
         self.bottleneck = ConvModule(
-            in_channels + len(self.bins) * channels, channels, 3, padding=1, norm_cfg=norm_cfg
+            in_channels + len(self.pool_scales) * channels,
+            channels,
+            3,
+            padding=1,
+            norm_cfg=norm_cfg,
         )
 
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
@@ -84,7 +90,7 @@ class PSPNeck(BaseModule):
 
     def _check_batch_size(self, x: Tensor) -> None:
         """Names the cause where BatchNorm would have to normalise a single value per channel."""
-        if x.shape[0] > 1 or 1 not in self.bins or not self.training:
+        if x.shape[0] > 1 or 1 not in self.pool_scales or not self.training:
             return
         # `SyncBatchNorm` sees the other processes' images too and is no subclass of BatchNorm2d
         if any(isinstance(m, nn.BatchNorm2d) and m.training for m in self.pyramid.modules()):

@@ -55,6 +55,11 @@ class PerturbationContext:
         return flat if self.positions is None else flat[..., self.positions]
 
     @cached_property
+    def chosen_features(self) -> Tensor:
+        """`(N, D, S)`: z at the positions that the losses look at."""
+        return self.at_positions(self.features)
+
+    @cached_property
     def foreground(self) -> Tensor:
         """`(N, H, W)` bool: the detected objects. On a tie the pixel is context."""
         if not self.context_classes:
@@ -98,13 +103,10 @@ class Perturbation(BaseModule):
         self.num_decoders = num_decoders
 
     @abstractmethod
-    def perturb(
-        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
-    ) -> Tensor:
+    def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         """Draws k perturbed versions of z.
 
         Args:
-            features: z at the chosen positions, `(N, D, S)`.
             decoders: The k decoders; adversarial perturbations look at them.
             context: What the perturbations of this iteration share.
 
@@ -112,20 +114,17 @@ class Perturbation(BaseModule):
             z~ `(k, N, D, S)`.
         """
 
-    def project(
-        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
-    ) -> Tensor:
+    def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         """Perturbs, then applies each decoder's projection.
 
         Args:
-            features: z at the chosen positions, `(N, D, S)`.
             decoders: The k decoders.
             context: What the perturbations of this iteration share.
 
         Returns:
             `(k, N, C, S)`.
         """
-        perturbed = self.perturb(features, decoders, context)
+        perturbed = self.perturb(decoders, context)
         return torch.matmul(decoders.projection.unsqueeze(1), perturbed)
 
 
@@ -143,18 +142,15 @@ class SpatialMask(Perturbation):
             `(k or 1, N, h, w)` bool, True where z is kept.
         """
 
-    def _mask_like(self, features: Tensor, context: PerturbationContext) -> Tensor:
-        return context.at_positions(self.mask(context)).unsqueeze(2).to(features.dtype)
+    def _chosen_mask(self, context: PerturbationContext) -> Tensor:
+        """`(k or 1, N, 1, S)` in {0, 1}: the mask at the positions that the losses look at."""
+        return context.at_positions(self.mask(context)).unsqueeze(2).to(context.features.dtype)
 
-    def perturb(
-        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
-    ) -> Tensor:
+    def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         """See `Perturbation.perturb`."""
-        mask = self._mask_like(features, context).expand(self.num_decoders, -1, -1, -1)
-        return features * mask
+        mask = self._chosen_mask(context).expand(self.num_decoders, -1, -1, -1)
+        return context.chosen_features * mask
 
-    def project(
-        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
-    ) -> Tensor:
+    def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         """See `Perturbation.project`."""
-        return decoders.project(features) * self._mask_like(features, context)
+        return decoders.project(context.chosen_features) * self._chosen_mask(context)

@@ -115,15 +115,13 @@ class FeatureNoise(Perturbation):
 
         return factors
 
-    def perturb(
-        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
-    ) -> Tensor:
+    def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         """See `Perturbation.perturb`."""
+        features = context.chosen_features
         factors = self.draw(features)
         return torch.stack([features * factors(k) for k in range(self.num_decoders)])
 
-    def project(
-        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
-    ) -> Tensor:
+    def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         """One decoder after the other; see `_NoisyProjection`."""
+        features = context.chosen_features
         return _NoisyProjection.apply(features, decoders.projection, self.draw(features))

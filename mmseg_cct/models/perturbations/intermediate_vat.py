@@ -5,8 +5,8 @@ from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.models.layers.chunking import split_positions
+from mmseg_cct.models.layers.softmax import softmax
 from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode
-from mmseg_cct.models.losses.pixel_term import softmax
 
 from .base import Perturbation, PerturbationContext
 
@@ -83,19 +83,17 @@ class IntermediateVAT(Perturbation):
         self.num_iterations = num_iterations
         self.norm_floor = norm_floor
 
-    def perturb(
-        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
-    ) -> Tensor:
+    def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         """See `Perturbation.perturb`."""
+        features = context.chosen_features
         with torch.autocast(features.device.type, enabled=False):
             direction = context.at_positions(self._adversarial(decoders, context))
             weight = decoders.as_float().projection.detach()
             return features + weight.transpose(1, 2).unsqueeze(1) @ direction
 
-    def project(
-        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
-    ) -> Tensor:
+    def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         """W(z + r_adv), with r_adv a constant of which only the C channels of W see anything."""
+        features = context.chosen_features
         with torch.autocast(features.device.type, enabled=False):
             direction = context.at_positions(self._adversarial(decoders, context))
             decoders = decoders.as_float()

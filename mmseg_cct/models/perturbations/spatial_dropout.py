@@ -40,16 +40,14 @@ class SpatialDropout(Perturbation):
         keep = torch.rand(self.num_decoders, *features.shape[:2], device=features.device)
         return (keep >= self.drop_ratio).to(features.dtype) / (1 - self.drop_ratio)
 
-    def perturb(
-        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
-    ) -> Tensor:
+    def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         """See `Perturbation.perturb`."""
+        features = context.chosen_features
         return features * self.channel_factors(features).unsqueeze(-1)
 
-    def project(
-        self, features: Tensor, decoders: DecoderGroup, context: PerturbationContext
-    ) -> Tensor:
+    def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
         """W(z ⊙ m) = (W ⊙ m)z: the factors fold into one weight per image."""
+        features = context.chosen_features
         factors = self.channel_factors(features).transpose(0, 1).unsqueeze(2)
         weight = decoders.projection * factors  # (N, k, C, D)
         projected = torch.bmm(weight.flatten(1, 2), features)

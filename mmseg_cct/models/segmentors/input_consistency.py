@@ -1,4 +1,4 @@
-"""What the traditional consistency methods have in common, supplement A of the paper."""
+"""Base class of the baselines with consistency on images, supplement A of the paper."""
 
 from abc import abstractmethod
 from typing import Any
@@ -8,17 +8,17 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
-from mmseg_cct.errors import UserError
+from .pairs import require_pairs
 
 
 class InputConsistencySegmentor(EncoderDecoder):
-    """An `EncoderDecoder` whose predictions on unlabelled images shall resist a perturbation.
+    """Penalises the distance between two predictions on an unlabelled image.
 
-    Unlike CCT, it perturbs what comes before the encoder's output, and has one decoder. A subclass
-    says what is compared. At inference it is a plain `EncoderDecoder`.
+    Unlike CCT, it has one decoder and perturbs the image or the weights, not z. A subclass defines
+    the pair of predictions. Inference is that of `EncoderDecoder`.
 
     Args:
-        loss_consistency: Config of the distance, one of `losses/consistency.py`.
+        loss_consistency: Config of the distance, a `ConsistencyLoss`.
         **kwargs: Arguments of `EncoderDecoder`.
     """
 
@@ -37,30 +37,23 @@ class InputConsistencySegmentor(EncoderDecoder):
 
         Returns:
             L_s under `decode.*`, ω_u L_u under `aux.loss`, and L_u for the log.
-
-        Raises:
-            UserError: If the batch has no labelled and unlabelled branch.
         """
-        if not isinstance(inputs, dict):
-            raise UserError(
-                f'train_dataloader.dataset: {type(self).__name__} trains on pairs of a '
-                'labelled and an unlabelled image; expected a SemiSegDataset with both'
-            )
+        require_pairs(inputs, type(self).__name__)
         features = self.extract_feat(inputs['labeled'])
         losses = self._decode_head_forward_train(features, data_samples['labeled'])
-        consistency = self.loss_consistency(*self.compare(inputs['unlabeled']))
+        consistency = self.loss_consistency(*self.predict_pair(inputs['unlabeled']))
         losses['aux.loss'] = self.loss_consistency.loss_weight * consistency
         losses['aux.consistency'] = consistency.detach()
         return losses
 
     @abstractmethod
-    def compare(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Predicts twice.
+    def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns student logits and target probabilities.
 
         Args:
             images: Unlabelled, normalised, `(N, 3, H, W)`.
 
         Returns:
-            Logits `(N, C, h, w)` that learn, and the probabilities `(N, C, h, w)` they shall have,
-            a constant.
+            Logits `(N, C, s·h, s·w)`, which carry the gradient, and probabilities of the same
+            shape, without one.
         """

@@ -1,4 +1,4 @@
-"""Virtual adversarial training on the images, a baseline of the paper's supplement A."""
+"""Virtual adversarial training on images (Miyato et al., 2018), a baseline of supplement A."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,13 +15,14 @@ from .input_consistency import InputConsistencySegmentor
 
 @contextmanager
 def frozen_running_statistics(model: nn.Module) -> Iterator[None]:
-    """Lets BatchNorm normalise by the batch without adding it to the running statistics.
+    """Keeps BatchNorm in train mode from updating its running statistics.
 
     Args:
-        model: Its BatchNorm layers, of any kind; those in eval mode keep using what they have.
+        model: Its BatchNorm layers of any kind normalise by the batch; those in eval mode go on
+            using their running statistics.
 
     Yields:
-        Nothing; the body runs so.
+        None.
     """
     tracking = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     for module in tracking:
@@ -41,15 +42,15 @@ def adversarial_noise(
     xi: float,
     num_iterations: int = 1,
 ) -> Tensor:
-    """r_adv, the noise of length ε that changes a prediction the most (Miyato et al., 2018).
+    """Adversarial noise r_adv of length ε, by power iteration (Miyato et al., 2018).
 
-    d ← g/‖g‖ per image, g the gradient of KL(p ‖ predict(x + ξd)) with respect to d, from a random
-    d; r_adv = εd. No parameter gets a gradient.
+    d ← g/‖g‖ per image, where g is the gradient of KL(p ‖ predict(x + ξd)) with respect to d and d
+    starts at random; r_adv = εd. No parameter gets a gradient.
 
     Args:
-        predict: Gives logits `(N, C, h, w)` for images.
+        predict: Maps images to logits `(N, C, s·h, s·w)`.
         images: x, normalised, `(N, 3, H, W)`.
-        probabilities: p, `predict`'s own at x, `(N, C, h, w)`.
+        probabilities: p, the softmax of `predict(x)`, `(N, C, s·h, s·w)`.
         epsilon: ε, L2 norm of one image's r_adv.
         xi: ξ, L2 norm of one image's probing noise.
         num_iterations: Power iterations.
@@ -74,17 +75,17 @@ def _unit_length(noise: Tensor) -> Tensor:
 
 @MODELS.register_module()
 class InputVATSegmentor(InputConsistencySegmentor):
-    """Predictions on unlabelled images shall resist the worst small change of the pixels.
+    """Penalises the change of the prediction under adversarial noise on the image.
 
-    The clean prediction and the search for the noise run in float32 under mixed precision too: the
-    differences they live on are smaller than a half's rounding. Only the clean pass adds to the
+    The clean prediction and the search for the noise run in float32 even under mixed precision:
+    their differences are smaller than the rounding of float16. Only the clean pass updates the
     running statistics of BatchNorm.
 
     Args:
         loss_consistency: Config of the distance; the paper's is `KLConsistency`.
-        epsilon: ε, the L2 norm of one image's noise, in units of the normalised pixels. The
-            paper's value for I-VAT; it gives none for images.
-        xi: ξ, the L2 norm of one image's probing noise. The 1e-6 of I-VAT would be of the size of
+        epsilon: ε, the L2 norm of one image's noise, in units of the normalised pixels; the
+            paper's value for I-VAT, as it gives none for images.
+        xi: ξ, the L2 norm of one image's probing noise. The 1e-6 of I-VAT would be as small as
             float32's rounding errors.
         num_iterations: Power iterations.
         **kwargs: Arguments of `EncoderDecoder`.
@@ -103,14 +104,14 @@ class InputVATSegmentor(InputConsistencySegmentor):
         self.xi = xi
         self.num_iterations = num_iterations
 
-    def compare(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """See `InputConsistencySegmentor.compare`: the noisy image's prediction learns the clean's.
+    def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the noisy image's logits and the clean image's probabilities.
 
         Args:
             images: Unlabelled, normalised, `(N, 3, H, W)`.
 
         Returns:
-            The noisy image's logits and the clean one's probabilities, `(N, C, h, w)`.
+            Logits and probabilities, `(N, C, s·h, s·w)` each.
         """
         with torch.autocast(images.device.type, enabled=False):
             with torch.no_grad():

@@ -15,17 +15,17 @@ from .input_consistency import InputConsistencySegmentor
 
 @MODELS.register_module()
 class MeanTeacherSegmentor(InputConsistencySegmentor):
-    """Predictions on unlabelled images shall agree with those of an average of past weights.
+    """Penalises disagreement with an EMA teacher.
 
-    The teacher comes from `MeanTeacherHook` and predicts in eval mode, but for BatchNorm, which
-    normalises by the batch, as the student's does. By running statistics the two would disagree
-    whatever their weights are, the student would learn that, and no label would hold it back.
+    The teacher comes from `MeanTeacherHook` and predicts in eval mode, except that its BatchNorm
+    uses the statistics of the batch, as the student's does. With running statistics the two would
+    disagree even with equal weights, and the student would learn that difference.
 
     Args:
         loss_consistency: Config of the distance; the paper's is `MSEConsistency`.
         noise_std: Standard deviation of the Gaussian noise added to the normalised images, drawn
-            anew for student and teacher. 0, as in the paper's comparison, leaves the noise of SGD
-            in the student's weights as the only difference between the two.
+            independently for student and teacher. With 0, as in the paper's comparison, the two
+            differ by their weights alone.
         teacher_norm: Statistics of the teacher's BatchNorm: `'batch'`, or the averaged `'running'`.
         **kwargs: Arguments of `EncoderDecoder`.
 
@@ -50,30 +50,31 @@ class MeanTeacherSegmentor(InputConsistencySegmentor):
         self._teacher: tuple[EncoderDecoder, ...] = ()
 
     def set_teacher(self, teacher: EncoderDecoder) -> None:
-        """Takes the network that gives the targets.
+        """Sets the network whose predictions are the targets.
 
         Args:
-            teacher: In eval mode; its BatchNorm layers may be set to another.
+            teacher: In eval mode; with `teacher_norm='batch'` its BatchNorm layers are switched
+                to train mode.
         """
         if self.teacher_norm == 'batch':
             for module in teacher.modules():
                 if isinstance(module, _BatchNorm):
                     module.train()
-                    module.track_running_stats = False  # the hook averages them
-        # In a tuple it is no submodule: not trained, not saved twice, and `train()` passes it by.
+                    module.track_running_stats = False  # the hook averages those statistics
+        # A tuple registers no submodule: the teacher is not trained, not saved, not set to train.
         self._teacher = (teacher,)
 
-    def compare(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """See `InputConsistencySegmentor.compare`: the student learns the teacher's prediction.
+    def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns student logits and teacher probabilities.
 
         Args:
             images: Unlabelled, normalised, `(N, 3, H, W)`.
 
         Returns:
-            The student's logits and the teacher's probabilities, `(N, C, h, w)`.
+            Logits and probabilities, `(N, C, s·h, s·w)` each.
 
         Raises:
-            UserError: If there is no teacher.
+            UserError: If no teacher has been set.
         """
         if not self._teacher:
             raise UserError(

@@ -1,16 +1,16 @@
 """Cross-consistency training on several domains, section 3.4 and supplement E of the paper."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmengine.config import Config, ConfigDict
 from mmengine.model import ModuleDict
-from mmseg.models import BaseSegmentor, EncoderDecoder
+from mmseg.models import BaseSegmentor
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from mmseg.utils import add_prefix
-from torch import Tensor
+from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.data_preprocessors import MultiDomainPreprocessor, domain_of
@@ -22,11 +22,11 @@ from .cct import CCTSegmentor
 class MultiDomainCCTSegmentor(BaseSegmentor):
     """One encoder for several domains, each with its own decoders, classes and preprocessing.
 
-    A batch is of one domain, which its samples name; its loss trains the encoder and the decoders
-    of that domain. Without `auxiliary_head` it is the baseline: labelled images alone.
+    All images of a batch are of one domain, named in their samples; the loss trains the encoder
+    and that domain's decoders. Without `auxiliary_head` it is the supervised baseline.
 
-    `data_preprocessor`, `decode_head`, `auxiliary_head` and `test_cfg` are what the domains share;
-    an entry of `domains` adds what is its own, under the same keys::
+    `data_preprocessor`, `decode_head`, `auxiliary_head` and `test_cfg` hold the settings common to
+    all domains; an entry of `domains` overrides them for one, under the same keys::
 
         domains=dict(
             camvid=dict(
@@ -37,19 +37,19 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
 
     Args:
         backbone: Config of the backbone.
-        domains: Each domain's own settings by its name.
-        decode_head: Config of the main decoders.
+        domains: Own settings of each domain, by its name.
+        decode_head: Common config of the main decoders.
         neck: Config of the neck.
-        auxiliary_head: Config of the auxiliary decoders; None for the baseline.
+        auxiliary_head: Common config of the auxiliary decoders; None for the baseline.
         discriminator: Config of a `DomainDiscriminator`, which adds L_adv.
         train_cfg: As in `EncoderDecoder`.
         test_cfg: As in `EncoderDecoder`.
-        data_preprocessor: Config of the preprocessors.
-        pretrained: Not used; MMSeg's `init_model` sets it to None.
+        data_preprocessor: Common config of the preprocessors.
+        pretrained: None; MMSeg's `init_model` passes it.
         init_cfg: Initialisation of the weights.
 
     Raises:
-        UserError: If there is no domain, a name does not fit, or a domain sets an unknown key.
+        UserError: If there is no domain, a name is invalid, or a domain sets an unknown key.
     """
 
     def __init__(
@@ -90,9 +90,11 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         )
         self.backbone = MODELS.build(backbone)
         self.neck = MODELS.build(neck) if neck else None
+        stages = (self.backbone,) if self.neck is None else (self.backbone, self.neck)
+        encoder = dict(type=_SharedEncoder, stages=stages)
         self.domains = ModuleDict(
             {
-                name: _DomainSegmentor(self.extract_feat, train_cfg=train_cfg, **cfg)
+                name: _DomainSegmentor(encoder, train_cfg=train_cfg, **cfg)
                 for name, cfg in settings.items()
             }
         )
@@ -102,11 +104,11 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
 
     @property
     def out_channels(self) -> int:
-        """The most channels that a domain predicts; `SegTTAModel` asks whether it is above 1."""
+        """Largest number of channels of a domain; `SegTTAModel` asks whether it is above 1."""
         return max(domain.out_channels for domain in self.domains.values())
 
     def extract_feat(self, inputs: Tensor) -> Sequence[Tensor]:
-        """Encodes images of any domain.
+        """Encodes images of any domain into z.
 
         Args:
             inputs: `(N, 3, H, W)`.
@@ -133,9 +135,9 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
             inputs, data_samples = dict(labeled=inputs), dict(labeled=data_samples)
         name = domain_of(data_samples, self.domains)
 
-        # the shared encoder, then Algorithm 1 with the decoders of this domain
+        # the shared encoder, then Algorithm 1 with this domain's decoders
         features = {branch: self.extract_feat(inputs[branch]) for branch in inputs}
-        losses = self.domains[name].loss_of_decoders(features, data_samples)
+        losses = self.domains[name].loss_by_feat(features, data_samples)
 
         if self.discriminator is not None:
             adversarial = self.discriminator.loss(
@@ -145,7 +147,7 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         return add_prefix(losses, name)
 
     def predict(self, inputs: Tensor, data_samples: list[SegDataSample]) -> list[SegDataSample]:
-        """Predicts with the main decoder of the domain that the samples name.
+        """Predicts with the main decoder of the samples' domain.
 
         Args:
             inputs: `(N, 3, H, W)`.
@@ -176,44 +178,42 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         return self.domains[domain_of(data_samples, self.domains)]
 
 
-class _DomainSegmentor(CCTSegmentor):
-    """The decoders of one domain: a `CCTSegmentor` whose encoder is the one of all domains.
+class _SharedEncoder(nn.Module):
+    """Encoder of all domains in the place of one domain's backbone.
+
+    It does not own the encoder's modules: weights have one name in a checkpoint, and the optimiser
+    sees them once.
 
     Args:
-        extract_feat: The encoder, which is a part of the whole model and not of this one.
-        decode_head: Config of the main decoder.
-        auxiliary_head: Config of the auxiliary decoders; None for the baseline.
-        train_cfg: As in `EncoderDecoder`.
-        test_cfg: As in `EncoderDecoder`.
+        stages: Backbone and neck of the whole model.
     """
 
-    def __init__(
-        self,
-        extract_feat: Callable[[Tensor], Sequence[Tensor]],
-        decode_head: dict,
-        auxiliary_head: dict | None,
-        train_cfg: dict | None,
-        test_cfg: dict,
-    ) -> None:
-        # `EncoderDecoder` itself would build a backbone.
-        super(EncoderDecoder, self).__init__()
-        self.extract_feat = extract_feat
-        self._init_decode_head(decode_head)
-        self._init_auxiliary_head(auxiliary_head)
-        self.train_cfg = train_cfg
-        self.test_cfg = test_cfg
+    def __init__(self, stages: tuple[nn.Module, ...]) -> None:
+        super().__init__()
+        self._stages = stages  # a tuple registers no submodule
 
-    def loss_of_decoders(
+    def forward(self, images: Tensor) -> Sequence[Tensor]:
+        """Maps images `(N, 3, H, W)` to the neck's outputs."""
+        features = images
+        for stage in self._stages:
+            features = stage(features)
+        return features
+
+
+class _DomainSegmentor(CCTSegmentor):
+    """Decoders of one domain on the encoder of all domains."""
+
+    def loss_by_feat(
         self, features: dict[str, Sequence[Tensor]], data_samples: dict[str, list[SegDataSample]]
     ) -> dict[str, Tensor]:
-        """Computes the loss from the encoder's features on.
+        """Computes L from the encoder's output; without auxiliary decoders L_s alone.
 
         Args:
             features: As in `CCTSegmentor`; the baseline needs no 'unlabeled'.
             data_samples: Likewise.
 
         Returns:
-            As `CCTSegmentor`; of the baseline L_s alone.
+            As `CCTSegmentor`, or L_s alone.
 
         Raises:
             UserError: If there are auxiliary decoders and no unlabelled images for them.
@@ -226,24 +226,24 @@ class _DomainSegmentor(CCTSegmentor):
                 'unlabelled images; expected a SemiSegDataset with both, or '
                 'model.auxiliary_head=None'
             )
-        return super().loss_of_decoders(features, data_samples)
+        return super().loss_by_feat(features, data_samples)
 
 
 def check_domain_names(domains: Mapping[str, Any], key: str) -> None:
-    """Checks that there are domains, and that their names fit those of weights and losses.
+    """Checks that there are domains whose names can be keys of weights and losses.
 
     Args:
-        domains: Anything by name of the domain.
-        key: Where they stand in the config.
+        domains: Any values by name of the domain.
+        key: Their place in the config, for the message.
 
     Raises:
-        UserError: If there is none, or a name does not fit.
+        UserError: If there is no domain or a name is invalid.
     """
     if not domains:
         raise UserError(f'{key}: empty; expected an entry for each domain')
     for name in domains:
-        # ModuleDict refuses the names of its own methods; mmengine adds up every value whose name
-        # has "loss" in it.
+        # ModuleDict refuses the names of its own methods, and mmengine sums every logged value
+        # whose name contains "loss".
         if not name.isidentifier() or hasattr(ModuleDict, name) or 'loss' in name:
             raise UserError(
                 f'{key}: a domain named {name!r}; expected letters, digits and _, not '
@@ -256,10 +256,10 @@ def merge_settings(common: Mapping | None, own: Mapping | None) -> Any:
 
     Args:
         common: Settings of all domains; None switches the component off.
-        own: Settings of one domain, which win; None leaves the common ones as they are.
+        own: Settings of one domain, which take precedence; None changes nothing.
 
     Returns:
-        The settings of the domain, a `ConfigDict`, or None.
+        The merged settings, a `ConfigDict`, or None.
     """
     if common is None:
         return None

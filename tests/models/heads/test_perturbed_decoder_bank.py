@@ -64,7 +64,7 @@ def perturbed_features(bank, z, seg_logits):
     for perturbation in bank.perturbations.values():
         group = bank.group(slice(first, first + perturbation.num_decoders))
         first += perturbation.num_decoders
-        perturbed.append(perturbation.perturb(z.flatten(2), group, context))
+        perturbed.append(perturbation.perturb(group, context))
     return torch.cat(perturbed).unflatten(-1, z.shape[-2:])
 
 

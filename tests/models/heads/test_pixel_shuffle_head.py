@@ -72,6 +72,15 @@ def test_logs_the_share_of_pixels_of_abce_alone(as_list):
     assert plain.keys() == {'loss_ce', 'acc_seg'}
 
 
+def test_the_share_of_abce_is_that_of_the_prediction_resized_to_its_labels():
+    head = make_head(loss_decode=dict(type='BootstrappedCrossEntropy', threshold=0.4))
+    z, label = (torch.randn(N, D, H, W),), torch.randint(0, C, (N, 8 * H - 3, 8 * W - 1))
+    resized = F.interpolate(head(z), label.shape[1:], mode='bilinear', align_corners=False)
+    probability = resized.softmax(1).gather(1, label[:, None])
+    losses = head.loss(z, samples(label), None)
+    torch.testing.assert_close(losses['pixels_abce'], (probability < 0.4).float().mean())
+
+
 def test_state_dict_keys():
     # Golden: published checkpoints depend on them.
     shapes = {name: tuple(value.shape) for name, value in make_head(stride=4).state_dict().items()}

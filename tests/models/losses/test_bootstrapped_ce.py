@@ -61,16 +61,17 @@ def test_module_scales_weighs_and_follows_its_threshold():
         )
 
 
-def test_module_keeps_the_share_of_labelled_pixels_that_counted():
+def test_share_of_the_labelled_pixels_that_count():
     seg_logits, label = make_inputs()
     loss = MODELS.build(dict(type='BootstrappedCrossEntropy', threshold=0.5))
-    loss(seg_logits.requires_grad_(), label)
+    share = loss.share_of_hard_pixels(seg_logits.requires_grad_(), label)
     valid = label != 255
     probability = seg_logits.softmax(1).gather(1, label.masked_fill(~valid, 0)[:, None])[:, 0]
     expected = (probability[valid] < 0.5).float().mean()
-    assert 0 < expected < 1 and loss.pixels == expected and not loss.pixels.requires_grad
-    loss(seg_logits, torch.full_like(label, 255))
-    assert loss.pixels == 0
+    assert 0 < expected < 1 and share == expected and not share.requires_grad
+    assert loss.share_of_hard_pixels(seg_logits, torch.full_like(label, 255)) == 0
+    label[label == 255] = 77
+    assert loss.share_of_hard_pixels(seg_logits, label, ignore_index=77) == expected
 
 
 def test_other_ignore_index():

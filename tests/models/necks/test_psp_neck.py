@@ -14,11 +14,11 @@ def make_neck(**kwargs):
     return MODELS.build(dict(dict(type='PSPNeck', in_channels=B, channels=D), **kwargs))
 
 
-def naive(neck, x, bins):
+def naive(neck, x, pool_scales):
     """Pyramid pooling in training mode, from the neck's own weights."""
     convs = [m for m in neck.modules() if isinstance(m, torch.nn.Conv2d)]
     branches = [x]
-    for side, conv in zip(bins, convs):
+    for side, conv in zip(pool_scales, convs):
         pooled = torch.zeros(*x.shape[:2], side, side)
         for i in range(side):
             for j in range(side):
@@ -36,12 +36,16 @@ def normalise(x):
     return (x - mean) / (x.var((0, 2, 3), keepdim=True, unbiased=False) + EPS).sqrt()
 
 
-@pytest.mark.parametrize('bins', [(1, 2, 3, 6), (2, 4)])
-def test_is_pyramid_pooling(bins):
-    neck, x = make_neck(bins=bins), torch.randn(3, B, H, W)
+@pytest.mark.parametrize('pool_scales', [(1, 2, 3, 6), (2, 4)])
+def test_is_pyramid_pooling(pool_scales):
+    neck, x = make_neck(pool_scales=pool_scales), torch.randn(3, B, H, W)
     (z,) = neck((None, x))
     assert z.shape == (3, D, H, W)
-    torch.testing.assert_close(z, naive(neck, x, bins), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(z, naive(neck, x, pool_scales), rtol=1e-4, atol=1e-5)
+
+
+def test_takes_its_old_argument():
+    assert make_neck(bins=(2, 4)).pool_scales == (2, 4)
 
 
 def test_convolutions_have_no_bias_before_a_norm():
@@ -62,7 +66,7 @@ def test_one_image_and_batch_norm_is_an_error_with_both_ways_out():
     'kwargs',
     [
         dict(norm_cfg=dict(type='GN', num_groups=2)),
-        dict(bins=(2, 3)),
+        dict(pool_scales=(2, 3)),
     ],
 )
 def test_one_image_is_fine_without_batch_norm_on_one_value(kwargs):

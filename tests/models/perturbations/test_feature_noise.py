@@ -9,9 +9,9 @@ K = 3
 
 def noise(noise_range=0.3, channels=200, seed=5):
     """n `(K, N, D, S)`, read off a z of ones."""
-    ones = torch.ones(tiny.N, channels, tiny.H * tiny.W)
     shared = tiny.context(channels=channels)
-    return tiny.perturb(FeatureNoise(K, noise_range), shared, features=ones, seed=seed) - 1
+    shared.features.fill_(1)
+    return tiny.perturb(FeatureNoise(K, noise_range), shared, seed=seed) - 1
 
 
 @pytest.mark.parametrize('noise_range', [0.3, 0.05])

@@ -70,7 +70,7 @@ def test_the_student_learns_and_the_teacher_does_not():
 def test_the_target_is_a_constant_even_of_a_teacher_that_could_learn():
     model, teacher = with_teacher()
     teacher.requires_grad_()
-    _, probabilities = model.compare(torch.randn(N, 3, *SIZE))
+    _, probabilities = model.predict_pair(torch.randn(N, 3, *SIZE))
     assert not probabilities.requires_grad
 
 
@@ -90,7 +90,7 @@ def batch_norms(model):
 
 def test_the_teachers_batch_norm_takes_the_statistics_of_the_batch():
     (model, teacher), images = with_teacher(), torch.randn(N, 3, *SIZE)
-    _, probabilities = model.compare(images)
+    _, probabilities = model.predict_pair(images)
     with torch.no_grad():
         expected = make_model(seed=9).train()(images).softmax(1)
         running = make_model(seed=9).eval()(images).softmax(1)
@@ -101,7 +101,7 @@ def test_the_teachers_batch_norm_takes_the_statistics_of_the_batch():
 
 def test_or_its_running_statistics():
     (model, teacher), images = with_teacher(teacher_norm='running'), torch.randn(N, 3, *SIZE)
-    _, probabilities = model.compare(images)
+    _, probabilities = model.predict_pair(images)
     with torch.no_grad():
         expected = make_model(seed=9).eval()(images).softmax(1)
     torch.testing.assert_close(probabilities, expected)
@@ -119,7 +119,7 @@ def test_noise_differs_between_student_and_teacher():
     for each in (model, teacher):
         each.backbone.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     images = torch.randn(N, 3, 256, 256)
-    model.compare(images)
+    model.predict_pair(images)
     noise = [image - images for image in seen]
     assert [n.std().item() for n in noise] == pytest.approx([0.5, 0.5], rel=0.01)
     correlation = torch.corrcoef(torch.stack(noise).flatten(1))[0, 1]
@@ -132,7 +132,7 @@ def test_without_noise_both_see_the_image_itself():
     for each in (model, teacher):
         each.backbone.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     images = torch.randn(N, 3, *SIZE)
-    model.compare(images)
+    model.predict_pair(images)
     assert [torch.equal(image, images) for image in seen] == [True, True]
 
 
