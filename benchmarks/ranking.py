@@ -16,9 +16,8 @@ from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 from tqdm import tqdm
 
-from mmseg_cct.analysis.ranking import check_auxiliary_decoders, disagreement
+from mmseg_cct.analysis.ranking import disagreement, load_training_model
 from mmseg_cct.apis.config import load_config
-from mmseg_cct.apis.inference import load_model
 from mmseg_cct.utils.cli import user_errors_as_one_line
 from mmseg_cct.utils.markdown import markdown_table
 
@@ -32,8 +31,7 @@ def evaluate(
     config = load_config(config_file, {})
     init_default_scope(config.get('default_scope', 'mmseg'))
     dataset = DATASETS.build(config.test_dataloader.dataset)
-    model = load_model(config, checkpoint, device)
-    check_auxiliary_decoders(model, config_file, checkpoint)
+    model = load_training_model(config, checkpoint, device)
     counts = [item.num_decoders for item in model.auxiliary_head.perturbations.values()]
     groups = np.repeat(list(model.auxiliary_head.perturbations), counts)
     ignored = model.decode_head.ignore_index

@@ -29,7 +29,7 @@ from tqdm import tqdm
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.datasets.splits import resolve_list
-from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint
+from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.files import write_atomic
@@ -101,8 +101,7 @@ def rank_images(
     config = load_config(config_file, options or {})
     require_checkpoint(checkpoint)
     todo = _files(images) if images is not None else _unlabeled_set(config, config_file)
-    model = load_model(config, checkpoint, device)
-    check_auxiliary_decoders(model, config_file, checkpoint)
+    model = load_training_model(config, checkpoint, device)
     pipeline = Compose([t for t in config.test_pipeline if t['type'] != 'LoadAnnotations'])
 
     ranked: list[RankedImage] = []
@@ -163,25 +162,29 @@ def disagreement(
     return (maps[:, 0, :height, :width].cpu(), seg_logits[0].argmax(0)[:height, :width].cpu())
 
 
-def check_auxiliary_decoders(model: Any, config_file: str, checkpoint: str) -> None:
-    """Checks that a model has auxiliary decoders and the checkpoint their weights.
+def load_training_model(config: Config, checkpoint: str, device: str | None = None) -> Any:
+    """Builds a model with its auxiliary decoders.
 
     Args:
-        model: The model that the config describes.
-        config_file: The config, for the message.
-        checkpoint: The weights.
+        config: The config of a CCT training.
+        checkpoint: A checkpoint of that training.
+        device: Where to compute; by default the first GPU where there is one.
+
+    Returns:
+        The model in evaluation mode, as `load_model` gives it.
 
     Raises:
-        UserError: They are missing or of another shape.
+        UserError: The config or the checkpoint has no auxiliary decoders, or they do not fit.
     """
+    content = read_checkpoint(checkpoint)
+    model = load_model(config, checkpoint, device, content=content)
     bank = getattr(model, 'auxiliary_head', None)
     if not isinstance(bank, PerturbedDecoderBank):
         raise UserError(
-            f'{config_file}: model.auxiliary_head is no PerturbedDecoderBank; expected '
+            f'{config.filename}: model.auxiliary_head is no PerturbedDecoderBank; expected '
             'the config of a CCT training'
         )
-    state = read_checkpoint(checkpoint)['state_dict']
-    found = {name.removeprefix('module.'): tuple(value.shape) for name, value in state.items()}
+    found = {name: tuple(value.shape) for name, value in weights(content).items()}
     for name, value in bank.state_dict().items():
         shape = found.get(f'auxiliary_head.{name}')
         if shape is None:
@@ -192,8 +195,9 @@ def check_auxiliary_decoders(model: Any, config_file: str, checkpoint: str) -> N
         if shape != value.shape:
             raise UserError(
                 f'{checkpoint}: auxiliary_head.{name} is {shape}, expected '
-                f'{tuple(value.shape)} by {config_file}'
+                f'{tuple(value.shape)} by {config.filename}'
             )
+    return model
 
 
 def _files(folder: str) -> list[tuple[str, dict]]:

@@ -1,7 +1,7 @@
 """Resumable prediction for folders of images."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,11 @@ def predict_images(
 
 
 def load_model(
-    config: Config, checkpoint: str, device: str | None = None, domain: str | None = None
+    config: Config,
+    checkpoint: str,
+    device: str | None = None,
+    domain: str | None = None,
+    content: Mapping[str, Any] | None = None,
 ) -> Any:
     """Builds a segmentor for `mmseg.apis.inference_model`.
 
@@ -100,6 +104,7 @@ def load_model(
         checkpoint: The weights; they may lack the auxiliary decoders.
         device: Where to compute; by default the first GPU where there is one.
         domain: Which domain it is for, if the model has several.
+        content: What the checkpoint holds, where it has been read already.
 
     Returns:
         The model in evaluation mode, with `dataset_meta` (classes and palette) and `cfg`.
@@ -114,7 +119,7 @@ def load_model(
     elif config.get('test_pipeline') is None:
         config.test_pipeline = config.test_dataloader.dataset.pipeline
     model = init_model(config, device=device)
-    loaded = read_checkpoint(checkpoint)
+    loaded = read_checkpoint(checkpoint) if content is None else content
     require_matching_weights(model, loaded, checkpoint, training=False)
     load_state_dict(model, weights(loaded))
 

@@ -10,6 +10,7 @@ import tiny
 import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
+from mmengine.runner.checkpoint import CheckpointLoader
 from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
@@ -79,6 +80,18 @@ def test_corrupt_images_are_reported(tiny_cct, tmp_path):
     assert len(ranking.images) == 4
     (line,) = ranking.failed
     assert line.startswith(f'{folder}/bad.png: unreadable image (') and '\n' not in line
+
+
+def test_the_checkpoint_is_read_once(tiny_cct, tmp_path, monkeypatch):
+    read = []
+    load = CheckpointLoader.load_checkpoint
+    monkeypatch.setattr(
+        CheckpointLoader,
+        'load_checkpoint',
+        lambda name, *args, **kwargs: read.append(name) or load(name, *args, **kwargs),
+    )
+    rank(tiny_cct, tmp_path, images=tiny_cct.images)
+    assert read == [tiny_cct.checkpoint]
 
 
 def test_a_published_checkpoint_cannot_rank(tiny_cct, tmp_path):
