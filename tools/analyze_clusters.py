@@ -16,14 +16,7 @@ Examples:
 import argparse
 
 from mmseg_cct.analysis.cluster_report import write_cluster_report
-from mmseg_cct.utils.cli import add_cfg_options, add_device, user_errors_as_one_line
-
-
-def _positive(value: str) -> int:
-    number = int(value)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f'{value}; expected 1 or more')
-    return number
+from mmseg_cct.utils.cli import add_cfg_options, add_device, at_least, user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:
@@ -48,14 +41,14 @@ def parse_args() -> argparse.Namespace:
         help="which of the config's data sets (default: test)",
     )  # fmt: skip
     parser.add_argument(
-        '--num-images', type=_positive, default=8,
+        '--num-images', type=at_least(1), default=8,
         help='images to analyse, evenly spaced over the set (default: 8)',
     )  # fmt: skip
     parser.add_argument(
-        '--pictures', type=_positive, default=4, help='how many of them to draw (default: 4)'
+        '--pictures', type=at_least(1), default=4, help='how many of them to draw (default: 4)'
     )
     parser.add_argument(
-        '--boundary-width', type=_positive, default=5, metavar='PIXELS',
+        '--boundary-width', type=at_least(1), default=5, metavar='PIXELS',
         help='a location is on a boundary if two classes lie within so many pixels (default: 5)',
     )  # fmt: skip
     parser.add_argument(

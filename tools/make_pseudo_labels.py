@@ -19,16 +19,7 @@ import torch
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.pseudo_labels import make_pseudo_labels
-from mmseg_cct.utils.cli import add_cfg_options, add_device, user_errors_as_one_line
-
-
-def _at_least(minimum: int):  # type: ignore[no-untyped-def]
-    def parse(value: str) -> int:
-        if (number := int(value)) < minimum:
-            raise argparse.ArgumentTypeError(f'{value}; expected at least {minimum}')
-        return number
-
-    return parse
+from mmseg_cct.utils.cli import add_cfg_options, add_device, at_least, user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:
@@ -42,16 +33,16 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--no-crf', action='store_true', help='leave out the dense CRF')
     parser.add_argument(
         '--workers',
-        type=_at_least(0),
+        type=at_least(0),
         default=os.cpu_count(),
         help='processes that run the CRF, and without a GPU the classifier too; 0: none but this '
         'one (default: one for each core, here %(default)s)',
     )
     parser.add_argument(
-        '--batch-size', type=_at_least(1), default=8, help='images in the classifier (default: 8)'
+        '--batch-size', type=at_least(1), default=8, help='images in the classifier (default: 8)'
     )
     parser.add_argument(
-        '--pictures', type=_at_least(0), default=6, help='images in the grid (default: 6)'
+        '--pictures', type=at_least(0), default=6, help='images in the grid (default: 6)'
     )
     add_device(parser)
     add_cfg_options(parser)

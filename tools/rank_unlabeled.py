@@ -16,14 +16,7 @@ import argparse
 import sys
 
 from mmseg_cct.analysis.ranking import rank_images
-from mmseg_cct.utils.cli import add_cfg_options, add_device, user_errors_as_one_line
-
-
-def _positive(value: str) -> int:
-    number = int(value)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f'{value}; expected 1 or more')
-    return number
+from mmseg_cct.utils.cli import add_cfg_options, add_device, at_least, user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:
@@ -40,7 +33,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the two files')
     parser.add_argument(
-        '--top', type=_positive, default=12, help='images on the contact sheet (default: 12)'
+        '--top', type=at_least(1), default=12, help='images on the contact sheet (default: 12)'
     )
     parser.add_argument(
         '--measure',

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch.distributed
@@ -53,6 +53,24 @@ def add_device(parser: argparse.ArgumentParser) -> None:
         parser: Where to add it.
     """
     parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')
+
+
+def at_least(minimum: int) -> Callable[[str], int]:
+    """Makes a type for options: whole numbers from a minimum.
+
+    Args:
+        minimum: The smallest.
+
+    Returns:
+        For `add_argument(type=...)`.
+    """
+
+    def parse(value: str) -> int:
+        if not value.isdecimal() or int(value) < minimum:
+            raise argparse.ArgumentTypeError(f'{value}; expected {minimum} or more')
+        return int(value)
+
+    return parse
 
 
 @contextmanager
