@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.splits import read_list
+from mmseg_cct.datasets.image_lists import read_list
 from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels.image_labels import (
     labels_from_masks,

@@ -13,15 +13,9 @@ Examples:
 import argparse
 from pathlib import Path
 
-from mmseg_cct.datasets.splits import (
-    Split,
-    draw_split,
-    draw_voc_split,
-    read_list,
-    read_public_splits,
-    read_voc_lists,
-    write_list,
-)
+from mmseg_cct.datasets.image_lists import read_list, write_list
+from mmseg_cct.datasets.splits import Split, draw_split
+from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.cli import user_errors_as_one_line
 from mmseg_cct.utils.image_files import find_images

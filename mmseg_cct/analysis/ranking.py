@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.inference import load_model
-from mmseg_cct.datasets.splits import resolve_list
+from mmseg_cct.datasets.image_lists import resolve_list
 from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank

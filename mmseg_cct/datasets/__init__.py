@@ -5,9 +5,9 @@ from .folder import FolderDataset
 from .multi_domain import MultiDomainConcatDataset, MultiDomainDataset
 from .samplers import MultiDomainDraw, MultiDomainSampler, PairDraw, PairSampler
 from .semi_supervised import SemiSegDataset
-from .shapes import DrawShapesScene, ShapesDataset
+from .shapes import ShapesDataset
 from .sun_rgbd import SUNRGBDDataset
-from .transforms import LoadPseudoLabels, PackPseudoLabels, SetDomain
+from .transforms import DrawShapesScene, LoadPseudoLabels, PackPseudoLabels, SetDomain
 
 __all__ = [
     'CamVidDataset',

@@ -13,7 +13,7 @@ from mmseg.registry import DATASETS
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images
 
-from .splits import read_list, resolve_list
+from .image_lists import read_list, resolve_list
 
 SUBSETS = ('labeled', 'unlabeled', 'all')
 

@@ -20,8 +20,8 @@ from .checks import (
     leaf_datasets,
 )
 from .image_checks import explain_failed_load
+from .image_lists import read_list, resolve_list
 from .samplers import PairDraw
-from .splits import read_list, resolve_list
 
 
 @DATASETS.register_module()

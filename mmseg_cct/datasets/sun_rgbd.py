@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from mmseg_cct.errors import UserError
 
-from .splits import resolve_list
+from .image_lists import resolve_list
 
 CLASSES = (
     'Bed', 'Books', 'Ceiling', 'Chair', 'Floor', 'Furniture', 'Objects', 'Picture', 'Sofa', 'Table',

@@ -3,7 +3,6 @@ import torch
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from mmseg.registry import DATASETS
-from mmseg.structures import SegDataSample
 
 from mmseg_cct.datasets import (
     MultiDomainConcatDataset,
@@ -11,7 +10,6 @@ from mmseg_cct.datasets import (
     MultiDomainDraw,
     PairDraw,
     SemiSegDataset,
-    SetDomain,
 )
 from mmseg_cct.errors import UserError
 
@@ -124,18 +122,6 @@ def test_domains_of_a_test_set_may_differ_in_their_classes(tree):
     assert len(dataset.metainfo['domains']['a']['classes']) == 7
     assert dataset.metainfo['domains']['b']['classes'] == ('x', 'y')
     assert dataset[3]['data_samples'].domain == 'b'
-
-
-def test_set_domain_marks_samples_in_every_shape():
-    one, views, branches = (
-        SegDataSample(),
-        [SegDataSample(), SegDataSample()],
-        dict(labeled=SegDataSample(), unlabeled=SegDataSample()),
-    )
-    transform = SetDomain('x')
-    for samples in (one, views, branches):
-        assert transform(dict(data_samples=samples))['data_samples'] is samples
-    assert {each.domain for each in (one, *views, *branches.values())} == {'x'}
 
 
 @pytest.mark.parametrize(

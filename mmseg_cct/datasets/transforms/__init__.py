@@ -1,6 +1,7 @@
-"""Transforms of MMSeg's pipelines: pseudo labels and domains."""
+"""Transforms of MMSeg's pipelines."""
 
+from .draw_shapes_scene import DrawShapesScene
 from .pseudo_labels import LoadPseudoLabels, PackPseudoLabels
 from .set_domain import SetDomain
 
-__all__ = ['LoadPseudoLabels', 'PackPseudoLabels', 'SetDomain']
+__all__ = ['DrawShapesScene', 'LoadPseudoLabels', 'PackPseudoLabels', 'SetDomain']

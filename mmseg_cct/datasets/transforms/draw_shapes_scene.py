@@ -1,0 +1,48 @@
+"""Draws scenes in place of loading images."""
+
+from typing import Any
+
+from mmcv.transforms import BaseTransform
+from mmseg.registry import TRANSFORMS
+
+from mmseg_cct.datasets.shapes_scene import draw_scene
+
+
+@TRANSFORMS.register_module()
+class DrawShapesScene(BaseTransform):
+    """Draws the scene of a data info of `ShapesDataset`, in place of loading files.
+
+    Adds ``img`` (BGR, as MMSeg loads images), ``img_shape`` and ``ori_shape``, and with the mask
+    ``gt_seg_map``.
+
+    Args:
+        with_seg_map: Whether to give the class ids too; an unlabelled image has none.
+    """
+
+    def __init__(self, with_seg_map: bool = True) -> None:
+        self.with_seg_map = with_seg_map
+
+    def transform(self, results: dict[str, Any]) -> dict[str, Any]:
+        """Draws.
+
+        Args:
+            results: Data info, changed in place.
+
+        Returns:
+            The data info with the image.
+        """
+        image, seg_map = draw_scene(*results['scene'])
+        results['img'] = image.copy()
+        results['img_shape'] = results['ori_shape'] = image.shape[:2]
+        if self.with_seg_map:
+            results['gt_seg_map'] = seg_map.copy()
+            results['seg_fields'].append('gt_seg_map')
+        return results
+
+    def __repr__(self) -> str:
+        """Describes the transform.
+
+        Returns:
+            Its name and arguments.
+        """
+        return f'{type(self).__name__}(with_seg_map={self.with_seg_map})'

@@ -1,0 +1,109 @@
+"""Splits of PASCAL VOC 2012: drawn from its lists, or read from the public CCT code."""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import find_images
+
+from .image_lists import read_list
+from .splits import Split, draw_split
+
+
+def draw_voc_split(
+    train: Sequence[str], trainaug: Sequence[str], num_labeled: int, seed: int = 0
+) -> Split:
+    """Draws the labelled images of PASCAL VOC from its original train list.
+
+    Args:
+        train: Names of the original train list (1464 images).
+        trainaug: Names of the augmented train list (10582 images).
+        num_labeled: Number of labelled images; all of `train` makes the paper's main setting.
+        seed: Seed of the draw.
+
+    Returns:
+        The drawn images, in the order of `train`, and the rest of `train` and `trainaug` together.
+
+    Raises:
+        UserError: If the train list has not so many images.
+    """
+    if num_labeled > len(train):
+        raise UserError(
+            f'number of labelled images: {num_labeled}; expected at most {len(train)}, the '
+            'original train list of VOC: the masks of the other trainaug images are not its own'
+        )
+    labeled, _ = draw_split(train, num_labeled, seed)
+    drawn = set(labeled)
+    everything = dict.fromkeys([*train, *trainaug])
+    return Split(labeled, [name for name in everything if name not in drawn])
+
+
+def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:
+    """Reads the train and trainaug lists of PASCAL VOC 2012.
+
+    The trainaug list is ``trainaug.txt`` or ``aug.txt`` as MMSeg's ``voc_aug.py`` writes them;
+    where neither is there, the masks in ``SegmentationClassAug`` tell. Validation images never
+    count.
+
+    Args:
+        voc_root: The folder ``VOC2012``, or ``VOCdevkit`` around it.
+
+    Returns:
+        The original train list and the augmented one.
+
+    Raises:
+        UserError: If a list is missing.
+    """
+    root = Path(voc_root)
+    if (root / 'VOC2012').is_dir():
+        root = root / 'VOC2012'
+    lists = root / 'ImageSets' / 'Segmentation'
+    train = read_list(lists / 'train.txt')
+    val = set(read_list(lists / 'val.txt'))
+    masks = root / 'SegmentationClassAug'
+    for name in ('trainaug.txt', 'aug.txt'):
+        if (lists / name).is_file():
+            trainaug = read_list(lists / name)
+            break
+    else:
+        if not masks.is_dir():
+            raise UserError(
+                f'{lists}: no trainaug.txt or aug.txt, and no folder {masks}; expected one of the '
+                'three, as tools/dataset_converters/voc_aug.py of MMSegmentation writes them'
+            )
+        trainaug = list(find_images(masks, '.png'))
+    return train, [name for name in dict.fromkeys([*train, *trainaug]) if name not in val]
+
+
+def read_public_splits(folder: str | os.PathLike) -> dict[int, Split]:
+    """Reads the lists of the public CCT code (its folder ``dataloaders/voc_splits``).
+
+    Args:
+        folder: Holds ``{n}_train_supervised.txt`` and ``{n}_train_unsupervised.txt``.
+
+    Returns:
+        The splits by their number of labelled images ``n``, ascending.
+
+    Raises:
+        UserError: If there is no such list, or one of a pair is missing.
+    """
+    root = Path(folder)
+    numbers = sorted(
+        int(match[1])
+        for path in root.glob('*_train_supervised.txt')
+        if (match := re.fullmatch(r'(\d+)_train_supervised\.txt', path.name))
+    )
+    if not numbers:
+        raise UserError(
+            f'{folder}: no list of the public code; expected {{n}}_train_supervised.txt and '
+            '{n}_train_unsupervised.txt'
+        )
+    return {
+        number: Split(
+            labeled=read_list(root / f'{number}_train_supervised.txt'),
+            unlabeled=read_list(root / f'{number}_train_unsupervised.txt'),
+        )
+        for number in numbers
+    }

@@ -1,0 +1,15 @@
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.datasets import SetDomain
+
+
+def test_set_domain_marks_samples_in_every_shape():
+    one, views, branches = (
+        SegDataSample(),
+        [SegDataSample(), SegDataSample()],
+        dict(labeled=SegDataSample(), unlabeled=SegDataSample()),
+    )
+    transform = SetDomain('x')
+    for samples in (one, views, branches):
+        assert transform(dict(data_samples=samples))['data_samples'] is samples
+    assert {each.domain for each in (one, *views, *branches.values())} == {'x'}
