@@ -15,7 +15,7 @@ ROOMS = {
     'models': {'errors', 'utils'},
     'datasets': {'errors', 'utils'},
     'evaluation': {'errors'},
-    'visualization': set(),
+    'visualization': {'utils'},
     'engine': {'errors', 'utils', 'models', 'datasets'},
     'interop': {'errors', 'utils', 'engine'},
     'apis': {'errors', 'utils', 'datasets', 'engine'},
