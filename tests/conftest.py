@@ -50,6 +50,14 @@ def _one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(scope='session', autouse=True)
+def _configs_are_not_beautified():
+    # yapf takes a second for each config that a runner or a checkpoint writes.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr('yapf.yapflib.yapf_api.FormatCode', lambda text, **_: (text, True))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _mmseg_scope():
     init_default_scope('mmseg')

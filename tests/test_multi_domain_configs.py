@@ -174,6 +174,7 @@ def random_batch(domain, num_classes, classes, is_baseline):
     return batch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'name',
     [

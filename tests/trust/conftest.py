@@ -198,14 +198,6 @@ def make_run(folder, project_root):
     )
 
 
-@pytest.fixture(scope='session', autouse=True)
-def _configs_are_not_beautified():
-    # yapf takes a second for each config that a runner or a checkpoint writes.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr('yapf.yapflib.yapf_api.FormatCode', lambda text, **_: (text, True))
-        yield
-
-
 @pytest.fixture
 def cct(tmp_path, project_root, monkeypatch):
     """A fresh config and data in a folder of its own, which is the working directory."""
