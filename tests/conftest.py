@@ -1,5 +1,6 @@
 """What all tests share: MMSeg's registry scope, one thread, the root of real data."""
 
+import gc
 import os
 
 os.environ['TORCHDYNAMO_DISABLE'] = '1'  # before torch is imported: no test compiles
@@ -48,6 +49,12 @@ def pytest_collection_modifyitems(items):
 def _one_thread():
     # With many threads on a busy machine, tiny tensors take ten times as long.
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope='session', autouse=True)
+def _imports_are_not_collected():
+    # Data sets collect garbage when they pack their lists: half a second each over all imports.
+    gc.freeze()
 
 
 @pytest.fixture(scope='session', autouse=True)

@@ -12,6 +12,8 @@ import torch
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+pytestmark = pytest.mark.slow
+
 CLASSES = ('ground', 'thing', 'other')
 MAX_ITERS = 6
 NUM_LABELED, NUM_UNLABELED = 3, 5

@@ -14,6 +14,8 @@ from mmengine.registry import MODEL_WRAPPERS, init_default_scope
 from mmengine.runner import Runner
 from mmseg.registry import DATASETS, MODELS
 
+pytestmark = pytest.mark.slow
+
 MAX_ITERS = 6
 SIZES = dict(first=(32, 32), second=(24, 40))
 OPTIMIZER = dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=0.1)
