@@ -1,4 +1,4 @@
-"""Normalisation, padding and stacking of batches by branch and by domain."""
+"""Preprocessing of batches by branch and by domain."""
 
 from .branch_preprocessor import BranchPreprocessor
 from .multi_domain_preprocessor import MultiDomainPreprocessor, domain_of

@@ -1,4 +1,4 @@
-"""Normalisation, padding and stacking of batches with a labelled and an unlabelled branch."""
+"""Normalisation, padding and stacking of labelled and unlabelled branches."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ from mmseg_cct.errors import UserError
 
 @MODELS.register_module()
 class BranchPreprocessor(SegDataPreProcessor):
-    """MMSeg's preprocessor, applied to each branch of a semi-supervised batch.
+    """`SegDataPreProcessor` applied to each branch of a semi-supervised batch.
 
-    A plain batch passes through unchanged, so validation, testing, inference and the supervised
-    baseline use the same object. Pseudo labels are padded as masks are. Takes the arguments of
+    A plain batch is processed as in MMSeg, so validation, testing, inference and the supervised
+    baseline use the same object. Pseudo labels are padded like masks. Takes the arguments of
     `SegDataPreProcessor`.
     """
 
@@ -29,8 +29,7 @@ class BranchPreprocessor(SegDataPreProcessor):
             training: Whether to pad to the training size and run the batch augmentations.
 
         Returns:
-            `inputs`, one tensor `(N, 3, H, W)` or one by branch, and `data_samples` likewise. A
-            `UserError` says where images of a branch have several sizes.
+            `inputs`, one tensor `(N, 3, H, W)` or one by branch, and `data_samples` likewise.
         """
         if not isinstance(data['inputs'], dict):
             return super().forward(data, training)
@@ -51,7 +50,14 @@ class BranchPreprocessor(SegDataPreProcessor):
         }
 
     def _require_stackable(self, branches: dict[str, list[Tensor]]) -> None:
-        """Names images that no padding brings to one size."""
+        """Checks that padding brings the images of each branch to one size.
+
+        Args:
+            branches: Images `(3, H, W)` by branch.
+
+        Raises:
+            UserError: If a branch has images of several sizes.
+        """
         for name, images in branches.items():
             least = self.size or (0, 0)
             sizes = {(max(i.shape[-2], least[0]), max(i.shape[-1], least[1])) for i in images}
@@ -65,12 +71,12 @@ class BranchPreprocessor(SegDataPreProcessor):
 
 
 def pad_pseudo_labels(sample: SegDataSample, size: tuple[int, int], value: int = 255) -> None:
-    """Pads the pseudo labels of a sample right and below, as its image was in the batch.
+    """Pads a sample's pseudo labels at the right and bottom to the size of its batch.
 
     Args:
-        sample: The sample; without pseudo labels it stays as it is.
-        size: Height and width of the batch.
-        value: What the new pixels get.
+        sample: Changed in place; ignored without `pseudo_sem_seg`.
+        size: Height and width of the batch in pixels.
+        value: Label of the added pixels.
     """
     if 'pseudo_sem_seg' not in sample:
         return

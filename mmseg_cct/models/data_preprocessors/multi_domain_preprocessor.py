@@ -1,4 +1,4 @@
-"""The domain of a batch, and its preprocessing."""
+"""Preprocessing of a batch by its domain."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -14,18 +14,17 @@ def domain_of(
     data_samples: Iterable[SegDataSample] | Mapping[str, Iterable[SegDataSample]] | None,
     known: Collection[str],
 ) -> str:
-    """Reads which domain the images of a batch are from.
+    """Name of the one domain of a batch.
 
     Args:
-        data_samples: The samples, or the samples by branch; each names its domain as `domain` in
-            its meta information.
-        known: The domains that there are.
+        data_samples: Samples, or samples by branch, with `domain` in their metainfo.
+        known: Names of all domains.
 
     Returns:
         The name.
 
     Raises:
-        UserError: If no domain is named, several are, or an unknown one is.
+        UserError: If the samples name no domain, several, or an unknown one.
     """
     branches: Iterable[Iterable[SegDataSample]]
     branches = data_samples.values() if isinstance(data_samples, Mapping) else [data_samples or ()]
@@ -51,10 +50,10 @@ def domain_of(
 
 @MODELS.register_module()
 class MultiDomainPreprocessor(BaseDataPreprocessor):
-    """A preprocessor for each domain: its own normalisation and its own size.
+    """One preprocessor per domain, each with its own normalisation and size.
 
     Args:
-        domains: Config of the preprocessor by name of the domain.
+        domains: Config of each preprocessor, by name of the domain.
     """
 
     def __init__(self, domains: Mapping[str, dict]) -> None:
@@ -62,14 +61,14 @@ class MultiDomainPreprocessor(BaseDataPreprocessor):
         self.domains = ModuleDict({name: MODELS.build(cfg) for name, cfg in domains.items()})
 
     def forward(self, data: dict, training: bool = False) -> dict[str, Any]:
-        """Prepares a batch as its domain wants it.
+        """Applies the preprocessor of the batch's domain.
 
         Args:
             data: `inputs` and `data_samples` of images of one domain.
-            training: Whether to pad to the training size.
+            training: Whether to pad to the training size and run the batch augmentations.
 
         Returns:
-            What the domain's preprocessor makes of it.
+            As the preprocessor of the domain.
         """
         domain = domain_of(data.get('data_samples'), self.domains)
         return self.domains[domain](data, training)

@@ -1,4 +1,4 @@
-"""Adversarial alignment of the encoder's features between domains, supplement E of the paper."""
+"""Adversarial alignment of features between domains, supplement E of the paper."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from mmseg_cct.errors import UserError
 
 
 class _GradientReversal(torch.autograd.Function):
-    """Identity forward, -λ times the gradient backward."""
+    """Identity in the forward pass, factor -λ in the backward pass."""
 
     @staticmethod
     def forward(ctx, features: Tensor, scale: float) -> Tensor:
@@ -25,32 +25,33 @@ class _GradientReversal(torch.autograd.Function):
 
 
 def reverse_gradient(features: Tensor, scale: float) -> Tensor:
-    """Passes features on and reverses what comes back (Ganin & Lempitsky, 2015).
+    """Gradient reversal layer (Ganin & Lempitsky, 2015).
 
     Args:
-        features: Any tensor.
+        features: Of any shape.
         scale: λ.
 
     Returns:
-        The same values; their gradient reaches `features` times -λ.
+        The same values; their gradient reaches `features` multiplied by -λ.
     """
     return _GradientReversal.apply(features, scale)
 
 
 @MODELS.register_module()
 class DomainDiscriminator(BaseModule):
-    """Tells by each position of z which domain an image is from.
+    """Classifies the domain of an image at each position of z.
 
-    3×3 convolutions with LeakyReLU, then a 1×1 convolution, all at the resolution of z. Its loss is
-    L_adv, the cross-entropy with the true domain, mean over images and positions. It learns to
-    lower it; behind the gradient reversal layer the encoder learns, λ times as fast, to raise it.
+    3×3 convolutions with LeakyReLU, then a 1×1 convolution, all at the resolution of z. L_adv is
+    the cross-entropy with the true domain, mean over images and positions. The discriminator
+    minimises it; through the gradient reversal layer the encoder maximises it with weight λ.
 
     Args:
         in_channels: D, the channels of z.
-        num_domains: Number of domains; `MultiDomainCCTSegmentor` fills it in.
+        num_domains: Number of domains; set by `MultiDomainCCTSegmentor`.
         channels: Output channels of the 3×3 convolutions.
-        scale: λ_adv of Eq. 8, applied in the reversal layer, so to the encoder alone.
-        negative_slope: Of the LeakyReLU; 0.2 as in Hung et al. (2018), whose network it follows.
+        scale: λ_adv of Eq. 8; the reversal layer applies it, so it weighs the encoder's gradient
+            alone.
+        negative_slope: Slope of the LeakyReLU; 0.2 as in Hung et al. (2018), whose network this is.
         in_index: Which of the neck's outputs is z.
         init_cfg: Initialisation of the weights; by default PyTorch's.
 
@@ -85,7 +86,7 @@ class DomainDiscriminator(BaseModule):
         self.layers = nn.Sequential(*layers, nn.Conv2d(channels[-1], num_domains, kernel_size=1))
 
     def forward(self, z: Tensor) -> Tensor:
-        """Scores the domains.
+        """Computes the logits of the domains.
 
         Args:
             z: `(N, D, h, w)`.
@@ -100,11 +101,11 @@ class DomainDiscriminator(BaseModule):
 
         Args:
             features: The neck's outputs for each branch of the batch; z is `(N, D, h, w)`.
-            domain: The number of their domain.
+            domain: Index of their domain.
 
         Returns:
-            `loss` = L_adv and, for the log, `accuracy`: the share of positions told right, in
-            [0, 100]. Both are means over the positions of all images.
+            `loss` = L_adv and, for the log, `accuracy` in percent; both are means over the
+            positions of all images.
         """
         scores = torch.cat(
             [
@@ -113,7 +114,7 @@ class DomainDiscriminator(BaseModule):
                 .flatten(0, 2)
                 for outputs in features
             ]
-        )  # a row for each position
+        )  # (positions, num_domains)
         labels = scores.new_full((len(scores),), domain, dtype=torch.long)
         accuracy = 100 * (scores.argmax(1) == labels).float().mean()
         return dict(loss=F.cross_entropy(scores.float(), labels), accuracy=accuracy)

@@ -1,4 +1,4 @@
-"""The K perturbed auxiliary decoders as one module, and the losses on their predictions."""
+"""K perturbed auxiliary decoders as one module, and the losses on their predictions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +28,7 @@ from mmseg_cct.utils.suggest import nearest
 
 @MODELS.register_module()
 class PerturbedDecoderBank(BaseModule):
-    """K auxiliary decoders, each on its own perturbed version of z.
+    """K auxiliary decoders, each on its own perturbation of z.
 
     Shapes: `N` unlabelled images, `D` channels of z, `h×w` its size, `C` classes, `K` decoders, `s`
     the stride, `S` the feature positions that the losses look at.
@@ -36,21 +36,22 @@ class PerturbedDecoderBank(BaseModule):
     Args:
         in_channels: D.
         num_classes: C.
-        perturbations: By name, the config of each `Perturbation`. Their order does not matter:
-            decoders are in the paper's order of perturbations, then by name.
+        perturbations: Config of each `Perturbation`, by name. Decoders are sorted by the paper's
+            order of perturbations, then by name, whatever the order here.
         loss_consistency: Config of L_u.
         stride: s, a power of two.
         context_classes: Names or ids of the classes that are context, not objects.
-        loss_weak: Config of L_w, or None.
-        loss_pairwise: Config of L_pw, or None.
-        position_fraction: Share of the feature positions that the losses look at, drawn anew in
-            each iteration. Below 1 the losses are unbiased estimates, cheaper in time and memory.
+        loss_weak: Config of L_w; None leaves it out.
+        loss_pairwise: Config of L_pw; None leaves it out.
+        position_fraction: Share in (0, 1] of the feature positions that the losses look at, drawn
+            in each iteration. Below 1 the losses are unbiased estimates, cheaper in time and
+            memory.
         memory_budget: Bytes of the largest temporary; None picks by device.
         compile: 'auto' compiles the decoders where a compiler is found, True always, False never.
         final_activation: Whether the decoders end in a ReLU, as in the public code.
-        kernel_init: What the sub-pixel convolutions start from, as in `PixelShuffleHead`.
-        log_terms: Whether L_u of each perturbation, the agreement with the main prediction and the
-            share of pixels that count are logged too.
+        kernel_init: Initialisation of the sub-pixel convolutions, as in `PixelShuffleHead`.
+        log_terms: Whether to log L_u of each perturbation, the agreement with the main prediction
+            and the share of pixels that count.
         in_index: Which of the neck's outputs is z.
         init_cfg: Initialisation of the weights; by default as in the main decoder.
 
@@ -115,7 +116,7 @@ class PerturbedDecoderBank(BaseModule):
 
     @property
     def chain(self) -> Chain:
-        """The sub-pixel convolutions of all decoders."""
+        """Sub-pixel convolutions of all decoders."""
         return Chain(
             tuple(level.weight for level in self.up),
             tuple(level.bias.unsqueeze(-1) for level in self.up),
@@ -123,14 +124,7 @@ class PerturbedDecoderBank(BaseModule):
         )
 
     def group(self, chosen: slice) -> DecoderGroup:
-        """Some of the decoders, as their perturbation sees them.
-
-        Args:
-            chosen: Which.
-
-        Returns:
-            The decoders.
-        """
+        """Selects the decoders of one perturbation."""
         return DecoderGroup(
             self.proj[chosen], self.chain.select(chosen), self.stride, self.chunking
         )
@@ -138,17 +132,17 @@ class PerturbedDecoderBank(BaseModule):
     def loss(
         self, features: Sequence[Tensor], seg_logits: Tensor, data_samples: Sequence[SegDataSample]
     ) -> dict[str, Tensor]:
-        """Compares the auxiliary predictions with the main one.
+        """Computes the losses of the auxiliary predictions against the main one.
 
         Args:
             features: The neck's outputs for the unlabelled images; z is `(N, D, h, w)`.
-            seg_logits: `(N, C, H, W)`, the main decoder's prediction on them; a constant.
-            data_samples: N samples; their `classes` resolve class names, and with L_w their
-                `pseudo_sem_seg` holds the pseudo labels.
+            seg_logits: `(N, C, H, W)`, the main decoder's prediction; gets no gradient.
+            data_samples: N samples; `classes` in their metainfo resolves names of classes, and
+                `pseudo_sem_seg` holds the pseudo labels of L_w.
 
         Returns:
-            `loss` = ω_u L_u + ω_w L_w + λ_pw L_pw, and for the log each term unweighted and, with
-            `log_terms`, what `_details` gives.
+            `loss` = ω_u L_u + ω_w L_w + λ_pw L_pw; for the log each term unweighted and the figures
+            of `log_terms`.
         """
         z = features[self.in_index]
         self._check_fit(z, seg_logits)
@@ -185,7 +179,7 @@ class PerturbedDecoderBank(BaseModule):
         seg_logits: Tensor,
         data_samples: Sequence[SegDataSample] = (),
     ) -> Tensor:
-        """Predicts with every auxiliary decoder: for analysis, not for training.
+        """Predicts with every auxiliary decoder, for analysis.
 
         Args:
             features: As in `loss`.
@@ -210,7 +204,7 @@ class PerturbedDecoderBank(BaseModule):
         seg_logits: Tensor,
         data_samples: Sequence[SegDataSample] = (),
     ) -> tuple[Tensor, Tensor]:
-        """How far every auxiliary prediction is from the main one: for analysis.
+        """Maps of the distance between each auxiliary and the main prediction, for analysis.
 
         Args:
             features: As in `loss`.
@@ -218,8 +212,8 @@ class PerturbedDecoderBank(BaseModule):
             data_samples: As in `loss`.
 
         Returns:
-            Two maps `(K, N, s·h, s·w)`: the distance of L_u at every pixel, confident or not, and
-            whether the predicted class is another one, 0 or 1.
+            Two maps `(K, N, s·h, s·w)`: the distance of L_u at every pixel, confident or not; and 1
+            where the predicted class differs, else 0.
         """
         z = features[self.in_index]
         seg_logits = self._at_decoder_size(seg_logits, z)
@@ -227,7 +221,7 @@ class PerturbedDecoderBank(BaseModule):
         projected = self._project_all(context)
         target = to_subpixel_layout(seg_logits.float().softmax(1), self.stride).flatten(2)
         distances, flips = [], []
-        for k in range(self.num_decoders):  # one after the other: never K predictions in full
+        for k in range(self.num_decoders):  # one at a time, so that K full predictions never exist
             one = slice(k, k + 1)
             decoded = decode(projected[one], self.chain.select(one)).float()
             distances.append(self.loss_consistency.distance(decoded, target))
@@ -240,7 +234,7 @@ class PerturbedDecoderBank(BaseModule):
         return by_pixel[0], by_pixel[1]
 
     def _project_all(self, context: PerturbationContext) -> Tensor:
-        """Perturbs z for every decoder and projects it: `(K, C, N·S)`, in the products' type."""
+        """Perturbs z for every decoder and projects it: `(K, C, N·S)` of the compute type."""
         features = context.chosen_features
         n, _, s = features.shape
         projected = features.new_empty(
@@ -256,14 +250,14 @@ class PerturbedDecoderBank(BaseModule):
         return projected.flatten(2)
 
     def _details(self, terms: dict[str, PixelTerm], consistency: Tensor) -> dict[str, Tensor]:
-        """L_u of each perturbation, and the share of pixels that count in terms that mask some.
+        """Figures for the log: L_u of each perturbation, and the share of pixels that count.
 
         Args:
-            terms: By name; L_u is `consistency`.
-            consistency: `(K,)`, whose sum over the decoders is L_u.
+            terms: Terms of the loss, by name.
+            consistency: `(K,)`, which sums to L_u.
 
         Returns:
-            Scalars by name.
+            0-dimensional values by name; shares only of terms that mask pixels.
         """
         counts = {name: p.num_decoders for name, p in self.perturbations.items() if p.num_decoders}
         by_perturbation = consistency.split(list(counts.values()))
@@ -286,13 +280,13 @@ class PerturbedDecoderBank(BaseModule):
                 raise UserError(f'model.auxiliary_head.{key}={value}: expected {expected}, {whose}')
 
     def _draw_positions(self, z: Tensor) -> Tensor | None:
-        """A random subset of the feature positions, the same in every image; None for all."""
+        """Draws `(S,)` feature positions, the same in every image; None for all."""
         total = z.shape[-2] * z.shape[-1]
         chosen = max(round(self.position_fraction * total), 1)
         return None if chosen == total else torch.randperm(total, device=z.device)[:chosen]
 
     def _at_decoder_size(self, seg_logits: Tensor, z: Tensor) -> Tensor:
-        """Resizes the prediction of a main decoder of another stride."""
+        """Resizes the prediction of a main decoder with another stride, `(N, C, s·h, s·w)`."""
         size = (z.shape[-2] * self.stride, z.shape[-1] * self.stride)
         if seg_logits.shape[-2:] == size:
             return seg_logits
@@ -310,7 +304,7 @@ class PerturbedDecoderBank(BaseModule):
         return labels
 
     def _context_ids(self, data_samples: Sequence[SegDataSample]) -> list[int]:
-        """Ids of the context classes, looked up in the class names that the samples carry."""
+        """Resolves the context classes to ids by the class names in the samples."""
         classes = data_samples[0].metainfo.get('classes') if len(data_samples) else None
         ids = []
         for name in self.context_classes:
@@ -348,10 +342,10 @@ class _StackedSubPixelConv(nn.Module):
 
 
 class _Place(torch.autograd.Function):
-    """Assigns the rows of one perturbation to the tensor of all decoders.
+    """Writes the decoders of one perturbation into the tensor of all decoders.
 
-    Concatenating would hold every part twice; a plain assignment would copy the gradient of all
-    rows for each part.
+    Concatenation would hold every part twice; a plain assignment would copy the gradient of all
+    decoders for each part.
     """
 
     @staticmethod
@@ -364,18 +358,18 @@ class _Place(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Hands on the gradient of all rows, each part's a view of it."""
+        """Passes on the gradient of all rows; that of the part is a view of it."""
         return grad, grad[ctx.chosen].to(ctx.dtype), None
 
 
 def _compute_dtype(features: Tensor) -> torch.dtype:
-    """The type that a matrix product of the features has: autocast's, or their own."""
+    """Type of a matrix product of the features: autocast's, or their own."""
     nothing = features.new_empty(0, 0)
     return (nothing @ nothing).dtype
 
 
 def _excuse_missing(bank: PerturbedDecoderBank, incompatible_keys: Any) -> None:
-    """Loads a published checkpoint, which has no auxiliary decoders, without a warning."""
+    """Accepts a checkpoint without auxiliary decoders, such as a published one."""
     first, *others = bank.state_dict()
     missing = incompatible_keys.missing_keys
     for prefix in [name.removesuffix(first) for name in missing if name.endswith(first)]:

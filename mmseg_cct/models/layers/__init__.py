@@ -1,1 +1,1 @@
-"""The decoders as stacked matrices, their initialisation and their chunks."""
+"""Stacked decoders, their initialisation, and their evaluation in chunks."""

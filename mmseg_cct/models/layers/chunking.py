@@ -1,7 +1,7 @@
-"""Evaluating a function of many feature positions a fixed number of positions at a time.
+"""Chunks of feature positions: their size, and the compilation of what runs on them.
 
-All chunks have one shape, the last one padded, and the shape depends on neither image size nor
-batch size, so a compiled function compiles once.
+All chunks have one shape, the last one padded. The shape depends on neither image size nor batch
+size, so a function compiles once.
 """
 
 import shutil
@@ -14,17 +14,17 @@ import torch.nn.functional as F
 from mmengine.logging import print_log
 from torch import Tensor
 
-# Bytes of the largest temporary, one chunk's logits. On a CPU a chunk that nearly stays in the
-# second-level caches is worth more than few chunks; on a GPU few launches are.
+# Bytes of the largest temporary, one chunk's logits. A CPU gains most from chunks that nearly fit
+# into its second-level caches, a GPU from few kernel launches.
 CPU_MEMORY_BUDGET = 8 * 2**20
 GPU_MEMORY_BUDGET = 512 * 2**20
-# Every chunk reads the weights of its decoders. Where many decoders or classes would leave fewer
-# positions than this, a chunk takes a part of the decoders.
+# Every chunk reads the weights of its decoders. Where many decoders or classes leave room for fewer
+# positions than this, a chunk takes only some of the decoders.
 MIN_POSITIONS = 32
 
 
 def split_positions(maps: Tensor, size: int) -> list[Tensor]:
-    """Cuts the last axis into chunks; the last one is filled up with zeros.
+    """Cuts the last axis into chunks and pads the last one with zeros.
 
     Args:
         maps: `(..., P)`.
@@ -39,10 +39,10 @@ def split_positions(maps: Tensor, size: int) -> list[Tensor]:
 
 
 class Chunking:
-    """How large a chunk is, and whether chunk functions are compiled.
+    """Chunk size and compilation.
 
     Args:
-        memory_budget: Bytes that the largest temporary may take; None picks by device.
+        memory_budget: Bytes of the largest temporary; None picks by device.
         compile: 'auto' compiles where a compiler is found, True always, False never.
     """
 
@@ -59,8 +59,8 @@ class Chunking:
             divisible: Whether a chunk may take a part of the decoders.
 
         Returns:
-            K, or the largest divisor of it that leaves room for `MIN_POSITIONS`; and the power of
-            two of positions whose logits fill the budget, at least one.
+            Decoders: K or, if divisible, its largest divisor that leaves room for `MIN_POSITIONS`.
+            Positions: the largest power of two whose logits fit into the budget, at least one.
         """
         num_decoders, num_classes, _ = projected.shape
         fits = self._num_logits(projected) // (num_classes * stride**2)  # decoders × positions
@@ -77,19 +77,19 @@ class Chunking:
         return together, 1 << max((fits // together).bit_length() - 1, 0)
 
     def _num_logits(self, projected: Tensor) -> int:
-        """How many float32 logits fill the budget."""
+        """Number of float32 logits that fill the budget."""
         default = GPU_MEMORY_BUDGET if projected.is_cuda else CPU_MEMORY_BUDGET
         return (default if self.memory_budget is None else self.memory_budget) // 4
 
     def prepare(self, function: Callable, device: torch.device) -> Callable:
-        """The function, compiled if that is asked for and can be done.
+        """Compiles a function as `compile` says.
 
         Args:
             function: A pure, hashable function of tensors.
-            device: Where it is going to run.
+            device: Where it runs.
 
         Returns:
-            The function or its compiled twin, the same one at every call.
+            The function, or its compiled twin; the same object at every call.
         """
         if self.compile == 'auto':
             return _compiled_if_possible(function) if _compiler_found(device.type) else function
@@ -112,10 +112,10 @@ def _compiled(function: Callable) -> Callable:
 
 @cache
 def _compiled_if_possible(function: Callable) -> Callable:
-    """The compiled function; the plain one for shapes with which compiling fails.
+    """Compiles a function and falls back to the plain one, shape by shape.
 
-    It fails for all where the compiler does not work, and for new ones where a process has seen
-    more shapes (numbers of classes or decoders) than torch.compile keeps.
+    Compilation fails for every shape where the compiler is broken, and for new shapes (numbers of
+    classes or decoders) once a process has seen more of them than torch.compile keeps.
     """
     failed = set()
 
@@ -124,7 +124,9 @@ def _compiled_if_possible(function: Callable) -> Callable:
         if shape not in failed:
             try:
                 return _compiled(function)(first, *args)
-            except Exception as error:  # of any kind; a real error comes again uncompiled
+            except (
+                Exception
+            ) as error:  # of any kind: an error of the function itself recurs uncompiled
                 failed.add(shape)
                 reason = str(error).strip().splitlines() or [type(error).__name__]
                 _log_once(
@@ -138,7 +140,7 @@ def _compiled_if_possible(function: Callable) -> Callable:
 
 @cache
 def _compiler_found(device_type: str) -> bool:
-    """Whether torch.compile has the compiler it needs; says so in the log, once, if it has not."""
+    """Whether torch.compile has the compiler it needs; logs one line if it has not."""
     if device_type == 'cuda':
         found = torch.cuda.get_device_capability() >= (7, 0)
         try:

@@ -1,8 +1,9 @@
-"""Geometry of sub-pixel convolutions: initialisation, and the order of pixels in a decoder.
+"""Sub-pixel convolutions: their ICNR initialisation and their order of pixels.
 
-A decoder of stride s = 2^L maps each feature position on its own to its s×s pixels, so pixels are
-kept in *sub-pixel layout*, `(C, 4, 4^(L-1), P)`: class, sub-pixel of the last level, sub-pixels of
-the levels before (last but one first), feature position. In that order a PixelShuffle is a view.
+A decoder of stride s = 2^L maps each feature position on its own to its s×s pixels. Pixels are
+therefore kept in *sub-pixel layout*, `(C, 4, 4^(L-1), P)`: class, sub-pixel of the last level,
+sub-pixels of the levels before (last but one first), feature position. In that order a PixelShuffle
+is a view.
 
 Shapes: `N` images, `C` classes, `L` levels, `P = N·h·w` feature positions, `H×W = s·h × s·w`.
 """
@@ -18,7 +19,7 @@ from mmseg_cct.errors import UserError
 
 
 def num_levels(stride: int) -> int:
-    """Number of ×2 sub-pixel convolutions that undo an output stride.
+    """Number of ×2 sub-pixel convolutions of a decoder.
 
     Args:
         stride: Output stride of the features, a power of two.
@@ -37,17 +38,17 @@ def num_levels(stride: int) -> int:
     return int(math.log2(stride))
 
 
-# What a sub-pixel convolution starts from, before its rows are repeated.
+# Initial C×C kernels of a sub-pixel convolution, before their rows are repeated.
 KERNEL_INITS = ('kaiming', 'identity')
 
 
 @torch.no_grad()
 def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'kaiming') -> None:
-    """Fills a sub-pixel convolution so that it starts as nearest-neighbour upsampling (ICNR).
+    """Initialises a sub-pixel convolution as nearest-neighbour upsampling (ICNR).
 
-    The four rows that make the sub-pixels of one class start out equal, so there is no
-    checkerboard to unlearn. With the paper's random kernel the upsampled classes are a random mix
-    of all classes, behind whose ReLU some are lost; with the identity each is itself.
+    The four rows of the sub-pixels of a class start equal, which avoids checkerboard artefacts.
+    With the paper's random kernel each upsampled class is a random mix of all classes, some of
+    which the ReLU cuts off; with the identity each class keeps its own score.
 
     Args:
         weight: `(..., 4C, C)` or `(4C, C, 1, 1)`, filled in place.
@@ -55,7 +56,7 @@ def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'kaiming') -> None:
         kernel_init: `'kaiming'`, a normal kernel and uniform biases; or `'identity'`, no biases.
 
     Raises:
-        UserError: If there is no such initialisation.
+        UserError: If `kernel_init` is unknown.
     """
     if kernel_init not in KERNEL_INITS:
         raise UserError(f'kernel_init={kernel_init!r}: expected one of {", ".join(KERNEL_INITS)}')
@@ -99,8 +100,7 @@ def subpixel_chunks(
 ) -> Iterator[Tensor]:
     """Reorders maps to sub-pixel layout, a chunk of feature positions at a time.
 
-    What is reordered ahead is at most an image, and of the order of a chunk where all positions are
-    asked for.
+    The buffer holds about one chunk or, with `positions`, one image.
 
     Args:
         pixels: `(N, C, s·h, s·w)`.
@@ -109,7 +109,7 @@ def subpixel_chunks(
         positions: `(S,)` indices into h·w, taken from every image; None for all.
 
     Yields:
-        `(C, R, s²/R · p)`; the last chunk is filled up with zeros.
+        `(C, R, s²/R · p)`; the last chunk is padded with zeros.
     """
     slabs = pixels.split(1)
     if positions is None:

@@ -1,4 +1,4 @@
-"""How often auxiliary decoders choose the main decoder's class: a figure for the log, no loss."""
+"""Agreement of auxiliary and main predictions: a figure for the log, not a loss."""
 
 from torch import Tensor
 
@@ -6,10 +6,10 @@ from .pixel_term import PixelTargets, PixelTerm
 
 
 def agreement(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
-    """1 where the largest logit is that of the most probable class, else 0.
+    """1 where the auxiliary prediction is the main decoder's class, else 0.
 
-    The maximum, which a compiled chunk takes for its softmax anyway, is compared with the logit of
-    that class: an argmax over all auxiliary logits would cost a loop of its own.
+    Compares the maximum, which a compiled chunk computes for its softmax anyway, with the logit of
+    the main class: an argmax over all auxiliary logits would need a loop of its own.
 
     Args:
         seg_logits: `(K, C, R, Q)`, auxiliary.
@@ -25,12 +25,5 @@ def agreement(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
 
 
 def agreement_term(targets: PixelTargets) -> PixelTerm:
-    """The share of pixels and decoders that agree, as a term of weight 0.
-
-    Args:
-        targets: What the auxiliary predictions are compared with.
-
-    Returns:
-        The term.
-    """
+    """Share of pixels and decoders that agree, in [0, 1], as a term of weight 0."""
     return targets.term(agreement, targets.all_pixels, targets.num_decoders, loss_weight=0.0)

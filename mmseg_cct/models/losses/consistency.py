@@ -1,8 +1,8 @@
-"""Consistency losses L_u: the distance between auxiliary and main predictions.
+"""Consistency losses L_u, Eq. 2: distances between auxiliary and main predictions.
 
-Equation 2 of the paper, with the distances of its supplement B.1 and the confidence masking of B.2.
+The distances are those of supplement B.1, the confidence masking is that of B.2.
 `p` is the main decoder's distribution at a pixel, `q` an auxiliary decoder's; every distance is a
-mean over the classes.
+mean over the C classes.
 """
 
 from abc import abstractmethod
@@ -47,12 +47,11 @@ def js_distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
 
 
 class ConsistencyLoss(nn.Module):
-    """L_u with a distance: the mean over auxiliary decoders, pixels and classes.
+    """L_u, the mean of a distance over auxiliary decoders, pixels and classes.
 
     Args:
         loss_weight: ω_u; a `RampUpHook` raises it during training.
-        confidence_threshold: β; only pixels whose largest main probability is above it count. None
-            counts all pixels.
+        confidence_threshold: β in [0, 1]; only pixels with max_c p > β count. None counts all.
     """
 
     def __init__(
@@ -65,19 +64,19 @@ class ConsistencyLoss(nn.Module):
     @staticmethod
     @abstractmethod
     def distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
-        """The distance at each pixel; see `mse_distance`."""
+        """Distance at each pixel; arguments and result as in `mse_distance`."""
 
     def forward(self, seg_logits: Tensor, probabilities: Tensor) -> Tensor:
-        """The loss of a single prediction, without ω_u.
+        """Computes L_u of a single prediction, without ω_u.
 
         Args:
             seg_logits: `(N, C, H, W)`.
-            probabilities: `(N, C, H, W)`, a constant.
+            probabilities: `(N, C, H, W)`, without gradient.
 
         Returns:
             0-dimensional.
         """
-        # the logarithm of probabilities are logits
+        # log-probabilities are logits
         term = self.term(PixelTargets(probabilities.log(), labels=None, num_decoders=1, stride=1))
         distance = term.distance(
             seg_logits.float().transpose(0, 1).unsqueeze(0), probabilities.transpose(0, 1)
@@ -85,14 +84,7 @@ class ConsistencyLoss(nn.Module):
         return (term.scale * (term.pixel_weight.squeeze(1) * distance).sum()).to(distance.dtype)
 
     def term(self, targets: PixelTargets) -> PixelTerm:
-        """The loss of one iteration as a sum over decoders and pixels.
-
-        Args:
-            targets: What the auxiliary predictions are compared with.
-
-        Returns:
-            The term.
-        """
+        """States L_u of one iteration as a sum over decoders and pixels."""
         pixel_weight = targets.all_pixels
         if self.confidence_threshold is not None:
             # image by image: no second copy of all predictions
@@ -108,20 +100,20 @@ class ConsistencyLoss(nn.Module):
 
 @MODELS.register_module()
 class MSEConsistency(ConsistencyLoss):
-    """Mean squared error, the paper's default."""
+    """L_u with the squared error ‖p - q‖²/C, the paper's default."""
 
     distance = staticmethod(mse_distance)
 
 
 @MODELS.register_module()
 class KLConsistency(ConsistencyLoss):
-    """Kullback-Leibler divergence from the auxiliary to the main distribution."""
+    """L_u with the Kullback-Leibler divergence KL(p ‖ q)/C."""
 
     distance = staticmethod(kl_distance)
 
 
 @MODELS.register_module()
 class JSConsistency(ConsistencyLoss):
-    """Jensen-Shannon divergence."""
+    """L_u with the Jensen-Shannon divergence JS(p, q)/C."""
 
     distance = staticmethod(js_distance)

@@ -1,4 +1,4 @@
-"""Pairwise loss L_pw, supplement B.2: the variance of auxiliary predictions around their mean."""
+"""Pairwise loss L_pw, supplement B.2: variance of the auxiliary predictions."""
 
 import torch
 from mmseg.registry import MODELS
@@ -14,7 +14,7 @@ def variance(seg_logits: Tensor, target: Tensor) -> Tensor:
 
     Args:
         seg_logits: `(K, C, ...)`, auxiliary.
-        target: Not used: the predictions are compared among themselves.
+        target: Ignored; the predictions are compared with each other.
 
     Returns:
         `(1, ...)`.
@@ -25,11 +25,11 @@ def variance(seg_logits: Tensor, target: Tensor) -> Tensor:
 
 @MODELS.register_module()
 class PairwiseVariance(nn.Module):
-    """L_pw over a random subset of the decoders, drawn anew in each iteration.
+    """L_pw of a random subset of the decoders, drawn in each iteration.
 
     Args:
         loss_weight: λ_pw.
-        num_decoders: Size of the subset; all decoders if there are fewer.
+        num_decoders: Size of the subset; a smaller bank takes part as a whole.
     """
 
     def __init__(self, loss_weight: float = 1.0, num_decoders: int = 8) -> None:
@@ -38,14 +38,7 @@ class PairwiseVariance(nn.Module):
         self.num_decoders = num_decoders
 
     def term(self, targets: PixelTargets) -> PixelTerm:
-        """The loss of one iteration; see `ConsistencyLoss.term`.
-
-        Args:
-            targets: What the auxiliary predictions are compared with; only its sizes are used.
-
-        Returns:
-            The term.
-        """
+        """Draws the subset and states L_pw of one iteration as a sum over pixels."""
         order = torch.randperm(targets.num_decoders, device=targets.seg_logits.device)
         return targets.term(
             variance,

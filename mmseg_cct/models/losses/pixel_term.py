@@ -1,8 +1,8 @@
-"""What a loss on auxiliary predictions is: a sum over decoders and pixels of a distance.
+"""Losses on auxiliary predictions as sums of a distance over decoders and pixels.
 
-Shapes: `N` images of `H×W` pixels, `K` decoders (or the subset a term looks at), `C` classes. A
-distance sees pixels in sub-pixel layout, `R` sub-pixels of the last level, `Q` all that comes
-before (see `subpixel.py`).
+Shapes: `N` images of `H×W` pixels, `K` decoders (or the subset of a term), `C` classes. A distance
+sees pixels in sub-pixel layout: `R` sub-pixels of the last level, `Q` all other axes (see
+`subpixel.py`).
 """
 
 from collections.abc import Callable
@@ -18,14 +18,14 @@ Distance = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass
 class PixelTargets:
-    """What the auxiliary predictions of one iteration are compared with.
+    """Main prediction and labels that the auxiliary predictions of an iteration are compared with.
 
     Attributes:
-        seg_logits: `(N, C, H, W)`, the main decoder's, detached.
+        seg_logits: `(N, C, H, W)` of the main decoder, detached.
         labels: `(N, 1, H, W)` pseudo labels, or None.
         num_decoders: K.
         stride: s; a feature position has s×s pixels.
-        positions: `(S,)` indices into h·w that the losses look at; None for all.
+        positions: `(S,)` indices into h·w of the positions that count; None for all.
     """
 
     seg_logits: Tensor
@@ -36,7 +36,7 @@ class PixelTargets:
 
     @property
     def all_pixels(self) -> Tensor:
-        """`(N, 1, H, W)` of ones, the weight with which every pixel counts."""
+        """Pixel weight of 1 everywhere, `(N, 1, H, W)`."""
         dtype = torch.promote_types(self.seg_logits.dtype, torch.float32)
         return torch.ones_like(self.seg_logits[:, :1], dtype=dtype)
 
@@ -49,10 +49,10 @@ class PixelTargets:
         labels: Tensor | None = None,
         decoders: Tensor | None = None,
     ) -> 'PixelTerm':
-        """A mean over the pixels that count, estimated on the chosen positions.
+        """States a mean over the pixels that count, estimated at the chosen positions.
 
-        The mean is divided by the number of pixels that count in the whole map, times the share of
-        positions chosen: so the estimate is unbiased.
+        The sum is divided by the number of counting pixels of the whole map times the share of
+        chosen positions, which makes the estimate unbiased.
 
         Args:
             distance: Pure function of seg_logits and target.
@@ -64,7 +64,7 @@ class PixelTargets:
             decoders: Indices of the decoders the term looks at; None for all.
 
         Returns:
-            The term.
+            The mean as a scaled sum.
         """
         count = pixel_weight.sum(dtype=torch.float64).clamp(min=1)
         if self.positions is not None:
@@ -76,7 +76,7 @@ class PixelTargets:
 
 @dataclass
 class PixelTerm:
-    """scale · Σ_k Σ_pixel pixel_weight · distance(seg_logits, target).
+    """Loss of the form scale · Σ_k Σ_pixel pixel_weight · distance(seg_logits, target).
 
     Attributes:
         distance: Pure function of seg_logits and target.

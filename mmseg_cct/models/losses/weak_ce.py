@@ -1,4 +1,4 @@
-"""Weakly supervised loss L_w, section 3.3: auxiliary predictions against pseudo labels."""
+"""Weakly supervised loss L_w, section 3.3: cross-entropy with pseudo labels."""
 
 from mmseg.registry import MODELS
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from .pixel_term import PixelTargets, PixelTerm
 
 
 def label_cross_entropy(seg_logits: Tensor, labels: Tensor) -> Tensor:
-    """-log q at the label.
+    """-log q of the labelled class.
 
     Args:
         seg_logits: `(K, C, R, Q)`, auxiliary.
@@ -24,7 +24,7 @@ def label_cross_entropy(seg_logits: Tensor, labels: Tensor) -> Tensor:
 
 @MODELS.register_module()
 class WeakCrossEntropy(nn.Module):
-    """L_w: the mean over auxiliary decoders and labelled pixels.
+    """L_w, the mean cross-entropy over auxiliary decoders and pseudo-labelled pixels.
 
     Args:
         loss_weight: ω_w; a `RampUpHook` raises it during training.
@@ -37,13 +37,13 @@ class WeakCrossEntropy(nn.Module):
         self.ignore_index = ignore_index
 
     def term(self, targets: PixelTargets) -> PixelTerm:
-        """The loss of one iteration; see `ConsistencyLoss.term`.
+        """States L_w of one iteration as a sum over decoders and pixels.
 
         Args:
-            targets: What the auxiliary predictions are compared with.
+            targets: Main prediction and pseudo labels.
 
         Returns:
-            The term.
+            L_w, without ω_w.
 
         Raises:
             UserError: If the unlabelled images carry no pseudo labels.

@@ -1,4 +1,4 @@
-"""Pyramid pooling as a neck: the last part of the paper's encoder."""
+"""Pyramid pooling neck, the last stage of the paper's encoder."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from mmseg_cct.utils.deprecation import renamed_arguments
 
 @MODELS.register_module()
 class PSPNeck(BaseModule):
-    """Pools the backbone's features at several bins and fuses them into z.
+    """Pools the backbone's features at several scales and fuses them into z.
 
     Shapes: `N` images, `B` backbone channels, `D` channels of z, `h×w` the feature map.
 
@@ -25,7 +25,7 @@ class PSPNeck(BaseModule):
         pool_scales: Sides of the pooled grids; once called `bins`.
         in_index: Which of the backbone's outputs to take.
         norm_cfg: Normalisation layer.
-        align_corners: How the pooled grids are resized.
+        align_corners: As in `F.interpolate`, which resizes the pooled grids.
         init_cfg: Initialisation of the weights; by default the layers' own.
     """
 
@@ -72,7 +72,7 @@ class PSPNeck(BaseModule):
             One tensor, z `(N, D, h, w)`.
 
         Raises:
-            UserError: If the backbone gives a tensor in place of a tuple, or other channels.
+            UserError: If the backbone gives a tensor in place of a tuple, or not B channels.
         """
         if isinstance(features, Tensor):
             raise UserError(
@@ -89,10 +89,10 @@ class PSPNeck(BaseModule):
         return (self.bottleneck(torch.cat([x, *self.pyramid(x)], dim=1)),)
 
     def _check_batch_size(self, x: Tensor) -> None:
-        """Names the cause where BatchNorm would have to normalise a single value per channel."""
+        """Rejects a batch in which BatchNorm would see a single value per channel."""
         if x.shape[0] > 1 or 1 not in self.pool_scales or not self.training:
             return
-        # `SyncBatchNorm` sees the other processes' images too and is no subclass of BatchNorm2d
+        # SyncBatchNorm, no subclass of BatchNorm2d, also sees the images of the other processes
         if any(isinstance(m, nn.BatchNorm2d) and m.training for m in self.pyramid.modules()):
             raise UserError(
                 'train_dataloader.batch_size=1 per branch: the PSP neck pools to one position and '

@@ -1,4 +1,4 @@
-"""What a perturbation is, and what the perturbations of one iteration share.
+"""Base classes of the perturbations, and the context that they share in an iteration.
 
 Shapes: `N` unlabelled images, `D` channels of z, `h×w` its size, `H×W` the image, `C` classes, `k`
 decoders of one perturbation, `S` feature positions (all h·w of them, or a random subset).
@@ -19,12 +19,12 @@ from .boxes import bounding_boxes
 
 
 class PerturbationContext:
-    """What the perturbations of one iteration see beside z, each thing computed once.
+    """Inputs of the perturbations of one iteration, each computed once.
 
     Args:
         features: z, `(N, D, h, w)`.
-        seg_logits: `(N, C, H, W)`, the main decoder's prediction, detached.
-        context_classes: Ids of the classes that are context; all others are objects.
+        seg_logits: `(N, C, H, W)` of the main decoder, detached.
+        context_classes: Ids of the context classes; all others are objects.
         positions: `(S,)` indices into h·w that the losses look at; None for all.
 
     Raises:
@@ -61,17 +61,17 @@ class PerturbationContext:
 
     @cached_property
     def foreground(self) -> Tensor:
-        """`(N, H, W)` bool: the detected objects. On a tie the pixel is context."""
+        """`(N, H, W)` bool: the detected objects; ties are context."""
         if not self.context_classes:
             return torch.ones_like(self.seg_logits[:, 0], dtype=torch.bool)
-        # the largest of all is above the largest context class only where an object has it; so the
-        # logits of the objects, nearly all, are not copied
+        # The overall maximum exceeds that of the context classes only where an object has it. This
+        # avoids a copy of the objects' logits, which are nearly all.
         best_context = self.seg_logits[:, self.context_classes].amax(1)
         return self.seg_logits.amax(1) > best_context
 
     @cached_property
     def foreground_at_features(self) -> Tensor:
-        """`(N, h, w)` bool: `foreground` at each feature's first pixel (nearest resizing)."""
+        """`(N, h, w)` bool: `foreground` at the first pixel of each position (nearest resizing)."""
         stride = self.seg_logits.shape[-1] // self.features.shape[-1]
         return self.foreground[:, ::stride, ::stride]
 
@@ -82,13 +82,13 @@ class PerturbationContext:
 
 
 class Perturbation(BaseModule):
-    """A stochastic change p of z, and how k decoders see it.
+    """Perturbation p of z and its projection by k decoders.
 
-    A subclass implements `perturb`. One that can reach the same result without holding k perturbed
-    copies of z overrides `project` too.
+    A subclass implements `perturb`. It also overrides `project` if it can reach the same result
+    without k perturbed copies of z.
 
     Args:
-        num_decoders: k; 0 leaves the perturbation out.
+        num_decoders: k; 0 switches the perturbation off.
 
     Raises:
         UserError: If `num_decoders` is negative.
@@ -107,19 +107,19 @@ class Perturbation(BaseModule):
         """Draws k perturbed versions of z.
 
         Args:
-            decoders: The k decoders; adversarial perturbations look at them.
-            context: What the perturbations of this iteration share.
+            decoders: The k decoders, for adversarial perturbations.
+            context: z, `context.chosen_features`, and the main prediction.
 
         Returns:
-            z~ `(k, N, D, S)`.
+            z~, `(k, N, D, S)`.
         """
 
     def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """Perturbs, then applies each decoder's projection.
+        """Perturbs z and applies each decoder's projection.
 
         Args:
             decoders: The k decoders.
-            context: What the perturbations of this iteration share.
+            context: As in `perturb`.
 
         Returns:
             `(k, N, C, S)`.
@@ -129,14 +129,17 @@ class Perturbation(BaseModule):
 
 
 class SpatialMask(Perturbation):
-    """A perturbation that zeroes positions: W(z ⊙ m) = (Wz) ⊙ m, so z is projected as it is."""
+    """Perturbation that zeroes positions of z.
+
+    A mask m commutes with the projection, W(z ⊙ m) = (Wz) ⊙ m: z is projected once, then masked.
+    """
 
     @abstractmethod
     def mask(self, context: PerturbationContext) -> Tensor:
         """Draws the masks.
 
         Args:
-            context: What the perturbations of this iteration share.
+            context: z, `context.features`, and the main prediction.
 
         Returns:
             `(k or 1, N, h, w)` bool, True where z is kept.

@@ -7,17 +7,17 @@ from torch import Tensor
 
 
 def bounding_boxes(foreground: Tensor, min_side: int = 8) -> Tensor:
-    """Boxes around the 8-connected components of masks.
+    """Bounding boxes of the 8-connected components of masks.
 
-    The masks go to the host once, all images together.
+    The masks of all images are copied to the host at once.
 
     Args:
         foreground: `(N, H, W)` bool.
-        min_side: Components narrower or lower than this, in pixels, are left out: specks of an
-            unsure prediction, smaller than one feature.
+        min_side: Smallest width and height in pixels of a component that gets a box; smaller ones
+            are specks of an uncertain prediction.
 
     Returns:
-        `(B, 5)` int64 on the masks' device: image, left, top, right, bottom, in pixels, right and
+        `(B, 5)` int64 on the masks' device: image, left, top, right, bottom; in pixels, right and
         bottom exclusive.
     """
     boxes = [np.empty((0, 5), dtype=np.int64)]

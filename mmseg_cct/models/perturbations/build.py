@@ -1,4 +1,4 @@
-"""From the config of a decoder bank to its perturbations."""
+"""Construction of a bank's perturbations from their configs."""
 
 from mmseg.registry import MODELS
 from torch import nn
@@ -14,8 +14,8 @@ from .guided_masking import ContextMasking, ObjectMasking
 from .intermediate_vat import IntermediateVAT
 from .spatial_dropout import SpatialDropout
 
-# The order of the decoders in a bank, and so of the rows of its parameters in a checkpoint. It is
-# not that of the config, for mmengine sorts the keys of the configs that it dumps.
+# Order of the decoders in a bank and so of the rows of its parameters in a checkpoint. The order in
+# a config does not last: mmengine sorts the keys of the configs that it dumps.
 PAPER_ORDER = (
     IntermediateVAT,
     SpatialDropout,
@@ -31,10 +31,10 @@ def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
     """Builds the perturbations of a bank.
 
     Args:
-        configs: By name, the config of each.
+        configs: Config of each perturbation, by name.
 
     Returns:
-        Them by name, in the paper's order, then new kinds; of one kind by name.
+        The perturbations by name, sorted: types in the paper's order, new types last; then names.
 
     Raises:
         UserError: If a type is unknown.

@@ -1,4 +1,4 @@
-"""F-Drop: zeroes the most active positions."""
+"""F-Drop: zeroes the most active positions of z."""
 
 import torch
 from mmseg.registry import MODELS
@@ -11,11 +11,11 @@ from .base import PerturbationContext, SpatialMask
 
 @MODELS.register_module()
 class FeatureDrop(SpatialMask):
-    """Keeps the positions whose mean activation is below γ times the image's largest.
+    """Zeroes the positions whose channel mean is at least γ times the image's largest.
 
     Args:
         num_decoders: k.
-        threshold_range: γ is drawn uniformly from this range, for each decoder and image.
+        threshold_range: Range of γ, drawn uniformly for each decoder and image.
 
     Raises:
         UserError: If `threshold_range` is not an increasing pair.

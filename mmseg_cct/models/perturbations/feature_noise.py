@@ -1,4 +1,4 @@
-"""F-Noise: multiplicative uniform noise."""
+"""F-Noise: multiplicative uniform noise on z."""
 
 import math
 from collections.abc import Callable
@@ -23,18 +23,18 @@ def uniform(
 ) -> Tensor:
     """Draws U(low, high) in 65536 equal steps.
 
-    Each drawn 64-bit number gives four values: a third of the time of `Tensor.uniform_` on a CPU,
-    and the noise is what this perturbation costs.
+    Each 64-bit draw gives four values, which takes a third of the time of `Tensor.uniform_` on a
+    CPU; the noise dominates the cost of this perturbation.
 
     Args:
         size: Size of the result.
         low: Lower end.
         high: Upper end.
-        like: Gives type and device.
-        generator: Source of the draws; None for the default one.
+        like: Tensor of the result's type and device.
+        generator: Source of the draws; None for torch's default.
 
     Returns:
-        A tensor of that size, strictly inside the range.
+        A tensor of that size, with values strictly inside the range.
     """
     count = math.prod(size)
     bits = torch.empty(-(-count // 4), dtype=torch.int64, device=like.device)
@@ -45,16 +45,16 @@ def uniform(
 
 
 class _NoisyProjection(torch.autograd.Function):
-    """W_k (z ⊙ f_k) for every decoder; the factors f_k are drawn again in the backward pass.
+    """W_k (z ⊙ f_k) for each decoder; the backward pass draws the factors f_k again.
 
-    Kept factors and perturbed features, K of them, would be most of what a step needs.
+    Keeping K factors and perturbed features would take most of a step's memory.
     """
 
     @staticmethod
     def forward(
         ctx: Any, features: Tensor, weight: Tensor, factors: Callable[[int], Tensor]
     ) -> Tensor:
-        """`(N, D, S)` and `(k, C, D)` to `(k, N, C, S)`; `factors(k)` is `(1, D, S)`."""
+        """Maps `(N, D, S)` and `(k, C, D)` to `(k, N, C, S)`; `factors(i)` is `(1, D, S)`."""
         ctx.save_for_backward(features, weight)
         ctx.factors = factors
         weights = weight.unsqueeze(1).expand(-1, len(features), -1, -1)  # bmm transposes nothing
@@ -83,7 +83,7 @@ class _NoisyProjection(torch.autograd.Function):
 
 @MODELS.register_module()
 class FeatureNoise(Perturbation):
-    """z~ = z + z ⊙ n with n ~ U(-a, a); one noise tensor serves all images of the batch.
+    """z~ = z + z ⊙ n with n ~ U(-a, a), one noise tensor for all images of the batch.
 
     Args:
         num_decoders: k.
@@ -95,14 +95,14 @@ class FeatureNoise(Perturbation):
         self.noise_range = noise_range
 
     def draw(self, features: Tensor) -> Callable[[int], Tensor]:
-        """Draws the noise of all decoders, as a seed.
+        """Draws the noise of all decoders in the form of a seed.
 
         Args:
-            features: `(N, D, S)`; gives sizes, type and device.
+            features: `(N, D, S)`, for size, type and device.
 
         Returns:
-            A function from a decoder to its 1 + n, `(1, D, S)` in [1 - a, 1 + a], the same at every
-            call.
+            A function from a decoder's index to its factors 1 + n, `(1, D, S)` in [1 - a, 1 + a];
+            replayable.
         """
         seed = int(torch.randint(2**48, ()))
         generator = torch.Generator(features.device)
@@ -122,6 +122,6 @@ class FeatureNoise(Perturbation):
         return torch.stack([features * factors(k) for k in range(self.num_decoders)])
 
     def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """One decoder after the other; see `_NoisyProjection`."""
+        """See `Perturbation.project`; one decoder at a time, see `_NoisyProjection`."""
         features = context.chosen_features
         return _NoisyProjection.apply(features, decoders.projection, self.draw(features))

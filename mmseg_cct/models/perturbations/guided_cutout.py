@@ -1,4 +1,4 @@
-"""G-Cutout: a random crop of every detected object is zeroed."""
+"""G-Cutout: zeroes a random crop of every detected object."""
 
 import torch
 from mmseg.registry import MODELS
@@ -10,16 +10,16 @@ from .base import PerturbationContext, SpatialMask
 
 
 def random_crops(low: Tensor, high: Tensor, ratio: float, num_draws: int) -> tuple[Tensor, Tensor]:
-    """Draws intervals of a fixed share of the given ones, uniformly inside them.
+    """Draws sub-intervals of a fixed relative length, uniformly placed.
 
     Args:
         low: `(B,)` int64, first pixels.
-        high: `(B,)` int64, one past the last pixels.
-        ratio: Length of the drawn interval over that of the given one.
+        high: `(B,)` int64, last pixels plus one.
+        ratio: Length of the sub-interval over that of the interval, in [0, 1].
         num_draws: k.
 
     Returns:
-        Start and end (exclusive) of the drawn intervals, `(k, B)` int64 each.
+        Starts and (exclusive) ends, `(k, B)` int64 each.
     """
     side = high - low
     crop = (side * ratio).long()
@@ -30,11 +30,11 @@ def random_crops(low: Tensor, high: Tensor, ratio: float, num_draws: int) -> tup
 
 @MODELS.register_module()
 class GuidedCutout(SpatialMask):
-    """Zeroes, in the bounding box of every detected object, a crop at a random place.
+    """Zeroes a randomly placed crop of every detected object's bounding box.
 
     Args:
-        num_decoders: k; each draws its own places.
-        side_ratio: Side of the crop over that of the box.
+        num_decoders: k; each draws its own crops.
+        side_ratio: Side of the crop over that of the box, in [0, 1].
 
     Raises:
         UserError: If `side_ratio` is out of range.
@@ -59,7 +59,7 @@ class GuidedCutout(SpatialMask):
         return cut == 0
 
     def _covered(self, low: Tensor, high: Tensor, size: int, stride: int) -> Tensor:
-        """Which features' first pixels lie in a random crop of each box, `(k, B, size)` bool."""
+        """`(k, B, size)` bool: positions whose first pixel lies in a random crop of each box."""
         start, end = random_crops(low, high, self.side_ratio, self.num_decoders)
         pixel = torch.arange(size, device=low.device) * stride
         return (pixel >= start.unsqueeze(2)) & (pixel < end.unsqueeze(2))

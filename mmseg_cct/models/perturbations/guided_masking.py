@@ -1,4 +1,4 @@
-"""Con-Msk and Obj-Msk: masking guided by the main prediction."""
+"""Con-Msk and Obj-Msk: masks guided by the main prediction."""
 
 from mmseg.registry import MODELS
 from torch import Tensor
@@ -8,7 +8,7 @@ from .base import PerturbationContext, SpatialMask
 
 @MODELS.register_module()
 class ContextMasking(SpatialMask):
-    """Con-Msk: keeps the detected objects and zeroes the context.
+    """Con-Msk: zeroes the context and keeps the detected objects.
 
     Args:
         num_decoders: k; all see the same mask.
@@ -24,7 +24,7 @@ class ContextMasking(SpatialMask):
 
 @MODELS.register_module()
 class ObjectMasking(SpatialMask):
-    """Obj-Msk: keeps the context and zeroes the detected objects.
+    """Obj-Msk: zeroes the detected objects and keeps the context.
 
     Args:
         num_decoders: k; all see the same mask.

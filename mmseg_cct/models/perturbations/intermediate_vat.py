@@ -1,4 +1,4 @@
-"""I-VAT: virtual adversarial training on the encoder's output, supplement G of the paper."""
+"""I-VAT: virtual adversarial perturbation of z, supplement G of the paper."""
 
 import torch
 from mmseg.registry import MODELS
@@ -16,15 +16,15 @@ def fisher_product(
 ) -> Tensor:
     """Hessian of KL(decode(x) ‖ decode(x + r)) at r = 0, times a tangent.
 
-    To first order in ξ it is the gradient of the divergence at r = ξ · tangent, divided by ξ. The
-    finite difference itself drowns in rounding: at ξ = 1e-6 no float32 activation of order 1
-    changes by as much as its last bit.
+    To first order in ξ it equals the divergence's gradient at r = ξ · tangent, divided by ξ. That
+    finite difference is lost in rounding: at ξ = 1e-6 a float32 activation of order 1 changes by
+    less than its last bit.
 
     Args:
         projected: x, `(k, C, p)`.
         tangent: `(k, C, p)`.
-        weights: Of the decoders' chain, without an activation at the end.
-        biases: Likewise.
+        weights: `(k, 4C, C)` per level, of decoders without a final ReLU.
+        biases: `(k, 4C, 1)` per level.
 
     Returns:
         `(k, C, p)`.
@@ -53,11 +53,11 @@ def _fisher_product(projected: Tensor, tangent: Tensor, chain: Chain) -> Tensor:
 
 @MODELS.register_module()
 class IntermediateVAT(Perturbation):
-    """z~ = z + r_adv, the change of length ε that alters a decoder's prediction the most.
+    """z~ = z + r_adv, the perturbation of length ε that changes the prediction the most.
 
-    r_adv = ε g/‖g‖ per image, g the gradient of the KL divergence between the decoder's clean and
-    noisy output with respect to the noise. Decoders see z through their projection W alone, so
-    g = Wᵀu with u of C channels, and all of the work is done on C channels: W r ~ N(0, W Wᵀ) is
+    r_adv = ε g/‖g‖ per image, where g is the gradient of the KL divergence between the decoder's
+    clean and noisy output with respect to the noise. A decoder sees z only through its projection
+    W, so g = Wᵀu with u of C channels, and C channels are all it computes on: W r ~ N(0, W Wᵀ) is
     drawn directly, ‖g‖² = uᵀ(W Wᵀ)u, and W r_adv = (W Wᵀ)u · ε/‖g‖. Always in float32.
 
     Args:
@@ -65,8 +65,8 @@ class IntermediateVAT(Perturbation):
         epsilon: ε, the L2 norm of r_adv over one image's z.
         xi: ξ, the L2 norm of the probing noise. It cancels unless `norm_floor` is set.
         num_iterations: Power iterations.
-        norm_floor: Added to the norm of g when it is normalised. 0 is exact; the public code's 1e-8
-            makes r_adv much shorter than ε where g is small.
+        norm_floor: Added to ‖g‖ in the normalisation. 0 is exact; the public code's 1e-8 makes
+            r_adv much shorter than ε where g is small.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class IntermediateVAT(Perturbation):
             return features + weight.transpose(1, 2).unsqueeze(1) @ direction
 
     def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """W(z + r_adv), with r_adv a constant of which only the C channels of W see anything."""
+        """See `Perturbation.project`: W(z + r_adv) = Wz + W r_adv, with r_adv a constant."""
         features = context.chosen_features
         with torch.autocast(features.device.type, enabled=False):
             direction = context.at_positions(self._adversarial(decoders, context))
@@ -104,13 +104,13 @@ class IntermediateVAT(Perturbation):
 
     @torch.no_grad()
     def _adversarial(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """u · ε/‖g‖, so that r_adv = Wᵀ of it; `(k, N, C, h, w)`."""
+        """Computes ε u/‖g‖, `(k, N, C, h, w)`; Wᵀ maps it to r_adv."""
         decoders = decoders.as_float()
         features = context.features.detach().to(decoders.projection.dtype)
         n, d, h, w = features.shape
         clean = decoders.project(features.flatten(2))  # (k, N, C, h·w)
         gram = (decoders.projection @ decoders.projection.transpose(1, 2)).unsqueeze(1)
-        # one probe of unit length: a Gaussian vector of D·h·w values has length √(D·h·w)
+        # a probe of unit length: a Gaussian vector of D·h·w values has a length of about √(D·h·w)
         tangent = _projected_noise(gram, clean) / (d * h * w) ** 0.5
         for _ in range(self.num_iterations):
             u = self._fisher_product(clean, tangent, decoders)
@@ -122,7 +122,7 @@ class IntermediateVAT(Perturbation):
         return (self.epsilon * u).unflatten(-1, (h, w))
 
     def _fisher_product(self, clean: Tensor, tangent: Tensor, decoders: DecoderGroup) -> Tensor:
-        """`fisher_product` on `(k, N, C, h·w)`, chunk by chunk."""
+        """Computes `fisher_product` on `(k, N, C, h·w)`, chunk by chunk."""
         n, num_positions = clean.shape[1], clean.shape[3]
         # class-first, (k, C, N·h·w)
         clean, tangent = (t.transpose(1, 2).flatten(2) for t in (clean, tangent))
@@ -139,17 +139,17 @@ class IntermediateVAT(Perturbation):
 
 
 def _projected_noise(gram: Tensor, like: Tensor) -> Tensor:
-    """W r for Gaussian r, drawn as a Gaussian of covariance W Wᵀ.
+    """Draws W r for Gaussian r, a Gaussian of covariance W Wᵀ.
 
     Args:
         gram: W Wᵀ, `(k, 1, C, C)`.
-        like: `(k, N, C, S)`, gives size and type.
+        like: `(k, N, C, S)`, for size and type.
 
     Returns:
         `(k, N, C, S)`.
     """
-    # double precision and a small multiple of the identity keep the factorisation defined where W
-    # has dependent or zero rows
+    # Double precision and a small multiple of the identity keep the factorisation defined where
+    # the rows of W are zero or linearly dependent.
     gram = gram.double()
     jitter = 1e-10 * gram.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None] + 1e-30
     factor, _ = torch.linalg.cholesky_ex(gram + jitter * torch.eye(gram.shape[-1]).to(gram))

@@ -1,4 +1,4 @@
-"""DropOut: spatial dropout of whole channels."""
+"""DropOut: spatial dropout, which zeroes whole channels of z."""
 
 import torch
 from mmseg.registry import MODELS
@@ -12,7 +12,7 @@ from .base import Perturbation, PerturbationContext
 
 @MODELS.register_module()
 class SpatialDropout(Perturbation):
-    """Zeroes each channel of an image with probability p and scales the others by 1/(1 - p).
+    """Zeroes each channel of an image with probability p and scales the rest by 1/(1 - p).
 
     Args:
         num_decoders: k.
@@ -32,7 +32,7 @@ class SpatialDropout(Perturbation):
         """Draws the factor of each channel.
 
         Args:
-            features: `(N, D, S)`; gives sizes, type and device.
+            features: `(N, D, S)`, for size, type and device.
 
         Returns:
             `(k, N, D)`, 0 or 1/(1 - p).
@@ -46,7 +46,7 @@ class SpatialDropout(Perturbation):
         return features * self.channel_factors(features).unsqueeze(-1)
 
     def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """W(z ⊙ m) = (W ⊙ m)z: the factors fold into one weight per image."""
+        """See `Perturbation.project`: W(z ⊙ m) = (W ⊙ m)z, so the factors fold into W."""
         features = context.chosen_features
         factors = self.channel_factors(features).transpose(0, 1).unsqueeze(2)
         weight = decoders.projection * factors  # (N, k, C, D)
