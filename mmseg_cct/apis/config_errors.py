@@ -1,137 +1,304 @@
-"""What a config got wrong, told from the error that it made mmengine's builders raise."""
+"""Turns builder errors into one-line config errors.
 
-import difflib
+`check_config` looks at a config before anything is built. What only a constructor can judge, such
+as the depth of a ResNet, is found afterwards: the component that gives the same error when it is
+built again, alone, is the one that refuses its arguments.
+"""
+
+import copy
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from mmengine.dataset import BaseDataset
-from mmengine.registry import OPTIMIZERS
+from mmengine.registry import (
+    DATA_SAMPLERS,
+    DATASETS,
+    EVALUATOR,
+    HOOKS,
+    LOG_PROCESSORS,
+    LOOPS,
+    METRICS,
+    MODEL_WRAPPERS,
+    MODELS,
+    OPTIM_WRAPPERS,
+    OPTIMIZERS,
+    PARAM_SCHEDULERS,
+    TRANSFORMS,
+    VISBACKENDS,
+    VISUALIZERS,
+    WEIGHT_INITIALIZERS,
+    DefaultScope,
+    Registry,
+)
+from mmengine.utils import ManagerMixin
 
 from mmseg_cct.datasets.semi_supervised import explain_failed_build
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.deprecation import old_argument_names
+from mmseg_cct.utils.suggest import close_names
+from mmseg_cct.utils.text import one_line
 
-_BUILDER = 'build_from_cfg'
-# What components raise on a bad value, and builders on a bad type.
-_MISTAKES = (KeyError, TypeError, ValueError, AssertionError, OSError)
+# What constructors raise on a bad value, and builders on a bad type.
+BUILD_ERRORS = (KeyError, TypeError, ValueError, AssertionError, OSError)
+
+_SPLITS = ('train', 'val', 'test')
+_LOADER_PARTS = dict(dataset=DATASETS, sampler=DATA_SAMPLERS, batch_sampler=DATA_SAMPLERS)
+# The registry of each component by the key that holds it, alone or in a list or dict.
+_COMPONENTS: dict[str, Registry] = {
+    'model': MODELS,
+    'tta_model': MODELS,
+    'model_wrapper_cfg': MODEL_WRAPPERS,
+    **{
+        f'{split}_dataloader.{key}': part
+        for split in _SPLITS
+        for key, part in _LOADER_PARTS.items()
+    },
+    **{f'{split}_evaluator': METRICS for split in _SPLITS},
+    **{f'{split}_cfg': LOOPS for split in _SPLITS},
+    'optim_wrapper': OPTIM_WRAPPERS,
+    'optim_wrapper.optimizer': OPTIMIZERS,
+    'param_scheduler': PARAM_SCHEDULERS,
+    'default_hooks': HOOKS,
+    'custom_hooks': HOOKS,
+    'visualizer': VISUALIZERS,
+    'log_processor': LOG_PROCESSORS,
+    'tta_pipeline': TRANSFORMS,
+}
+# The same for components within a component, by the name of the outer one's registry.
+_INNER: dict[str, dict[str, Registry]] = {
+    'dataset': {
+        **dict.fromkeys(('dataset', 'datasets', 'labeled', 'unlabeled', 'domains'), DATASETS),
+        'pipeline': TRANSFORMS,
+    },
+    'transform': {'transforms': TRANSFORMS},
+    'model': {
+        **dict.fromkeys(
+            ('backbone', 'neck', 'decode_head', 'auxiliary_head', 'head', 'discriminator'), MODELS
+        ),
+        **dict.fromkeys(
+            ('loss', 'loss_decode', 'loss_consistency', 'loss_weak', 'loss_pairwise'), MODELS
+        ),
+        **dict.fromkeys(('data_preprocessor', 'domains', 'module'), MODELS),
+        'init_cfg': WEIGHT_INITIALIZERS,
+    },
+    'visualizer': {'vis_backends': VISBACKENDS},
+    'evaluator': {'metrics': METRICS},
+}
+# Keys that builders take out of a component's settings, or arguments that they add to them.
+_BUILDER_ARGUMENTS: dict[str, set[str]] = {
+    'data sampler': {'dataset', 'seed', 'sampler', 'batch_size'},
+    'hook': {'priority'},
+    'loop': {'runner', 'dataloader', 'evaluator', 'by_epoch'},
+    'model_wrapper': {'module', 'device_ids', 'broadcast_buffers', 'find_unused_parameters'},
+    'optim_wrapper': {'optimizer', 'constructor', 'paramwise_cfg'},
+    'optimizer': {'params'},
+    'parameter scheduler': {'optimizer', 'convert_to_iter_based', 'epoch_length'},
+    'vis_backend': {'save_dir'},
+    'visualizer': {'name', 'save_dir', 'vis_backends'},
+    'weight initializer': {'override'},
+}
+# Registries whose components a config may also list by name.
+_COLLECTIONS = {'dataset', 'hook', 'parameter scheduler', 'transform'}
+# Parts that are useless without a type.
+_TYPED = ('model', *(f'{split}_dataloader.dataset' for split in _SPLITS), 'optim_wrapper.optimizer')
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-@contextmanager
-def config_mistakes_as_user_errors(config: Mapping[str, Any]) -> Iterator[None]:
-    """Turns an error in building a component from its config into one line with the config's key.
+class Component(NamedTuple):
+    """A part of a config that a registry builds.
 
-    An unknown type, an argument that the type does not take, a value that its constructor refuses
-    and a data set without its files are the config's mistakes. All other errors pass unchanged.
-
-    Args:
-        config: The whole config, to find the key in.
-
-    Yields:
-        Nothing; the body builds and runs. In place of such an error a `UserError` leaves it.
+    Attributes:
+        key: Dotted key in the config.
+        settings: Its type and arguments.
+        registry: mmengine's registry for it; the config's scope may have a child of that.
     """
-    with _translated(config):
-        yield
+
+    key: str
+    settings: Mapping[str, Any]
+    registry: Registry
 
 
-@contextmanager
-def _translated(config: Mapping[str, Any]) -> Iterator[None]:
-    try:
-        yield
-    except _MISTAKES as error:
-        mistake = _mistake(error, config)
-        if mistake is None:
-            raise
-        raise UserError(mistake) from error
-
-
-def _mistake(error: Exception, config: Mapping[str, Any]) -> str | None:
-    """The config's mistake behind an error, if it is one that is not explained already."""
-    builder, in_constructor = _innermost_builder(error.__traceback__)
-    if builder is None or isinstance(error, UserError):
-        return None
-    key = _key_of(builder.f_locals.get('cfg'), config)
-    component = builder.f_locals.get('obj_cls')
-    if inspect.isclass(component) and issubclass(component, BaseDataset):
-        try:
-            explain_failed_build(builder.f_locals['cfg'], key)
-        except UserError as explained:
-            return str(explained)
-    return f'{key}{_explain(error, component, builder)}' if in_constructor else None
-
-
-def require_optimizer(config: Mapping[str, Any]) -> None:
-    """Checks the type of the optimizer, which mmengine inspects before it builds it.
+def check_config(config: Mapping[str, Any]) -> None:
+    """Checks the types and arguments of all components, before anything is built.
 
     Args:
         config: The whole config.
 
     Raises:
-        UserError: There is no such optimizer.
+        UserError: A type is not registered, or takes no such argument or needs another.
     """
-    name = (config['optim_wrapper'].get('optimizer') or {}).get('type')
-    if isinstance(name, str) and OPTIMIZERS.get(name) is None:
-        raise UserError(f'optim_wrapper.optimizer{_unknown(name, OPTIMIZERS)}')
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        for key in _TYPED:
+            part = _part(config, key)
+            if isinstance(part, Mapping) and 'type' not in part:
+                raise UserError(f'{key}: no type; expected type=..., the name of a component')
+        for component in find_components(config):
+            _check_component(component)
 
 
-def _innermost_builder(traceback: TracebackType | None) -> tuple[FrameType | None, bool]:
-    """The last frame that built a component, and whether only constructors run below it."""
-    builder: FrameType | None = None
-    names: list[str] = []
-    while traceback is not None:
-        frame = traceback.tb_frame
-        if frame.f_code.co_name == _BUILDER:
-            builder, names = frame, []
-        elif builder is not None:
-            names.append(frame.f_code.co_name)
-        traceback = traceback.tb_next
-    return builder, all(name == '__init__' or name.startswith('get') for name in names)
+def raise_config_error(config: Mapping[str, Any], error: Exception) -> None:
+    """Raises a one-line error in place of one that building a component gave.
+
+    Returns where no component gives the error when it is built alone: that is a bug, whose
+    traceback matters.
+
+    Args:
+        config: The whole config.
+        error: One of `BUILD_ERRORS`.
+
+    Raises:
+        UserError: A component refuses its arguments, or a data set has no files.
+    """
+    if isinstance(error, UserError):
+        return
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        # Inner components first: the outer ones give the error of an inner one too.
+        for component in reversed(list(find_components(config))):
+            again = build_alone(component)
+            if type(again) is type(error) and str(again) == str(error):
+                if component.registry is DATASETS:
+                    explain_failed_build(dict(component.settings), component.key)
+                raise UserError(_refusal(component, error)) from error
 
 
-def _explain(error: Exception, component: Any, builder: FrameType) -> str:
-    line = ' '.join(str(error.args[0] if error.args else error).split())
-    if component is None and isinstance(error, KeyError):
-        registry, name = builder.f_locals['registry'], builder.f_locals.get('obj_type')
-        if not isinstance(name, str):
-            return ': no type; expected type=..., the name of a component'
-        return _unknown(name, registry)
-    name = getattr(component, '__name__', '')
-    if isinstance(error, TypeError) and 'argument' in line and name:
-        taken = ', '.join(p for p in inspect.signature(component).parameters if p != 'self')
-        return f': {line}; {name} takes {taken}'
-    return f': {name} refuses its arguments: {line or type(error).__name__}'
+def find_components(config: Mapping[str, Any]) -> Iterator[Component]:
+    """Finds what a run builds from its config by registries.
+
+    Args:
+        config: The whole config.
+
+    Yields:
+        The components, each before those within it.
+    """
+    for key, registry in _COMPONENTS.items():
+        yield from _find_within(_part(config, key), key, registry)
 
 
-def _unknown(name: str, registry: Any) -> str:
-    near = difflib.get_close_matches(name, _names(registry), n=3)
-    hint = f'did you mean {" or ".join(near)}?' if near else 'expected a registered component'
-    return f".type: no '{name}' in {registry.scope}'s registry of {registry.name}s; {hint}"
+def _part(config: Any, key: str) -> Any:
+    for name in key.split('.'):
+        config = config.get(name) if hasattr(config, 'get') else None
+    return config
 
 
-def _names(registry: Any) -> list[str]:
-    parent = getattr(registry, 'parent', None)
-    return [*registry.module_dict, *(_names(parent) if parent is not None else [])]
-
-
-def _key_of(part: Any, config: Any, key: str = '') -> str:
-    """The dotted key of a part of a config, or the part's type where it is not found."""
+def _find_within(part: Any, key: str, registry: Registry) -> Iterator[Component]:
+    is_collection = registry.name in _COLLECTIONS or key.endswith('.domains')
+    if isinstance(part, Sequence) and not isinstance(part, str):
+        part, is_collection = dict(enumerate(part)), True
     if not isinstance(part, Mapping):
-        return 'config'
-    for path, found in _parts(config, ''):
-        # Builders add arguments to a part, as the parameters for an optimizer.
-        if 'type' in found and all(part.get(name) == value for name, value in found.items()):
-            return path
-    return str(part.get('type', 'config'))
+        return
+    if registry is METRICS and 'metrics' in part:
+        part, registry = {'type': 'Evaluator', **part}, EVALUATOR
+    inner = _INNER.get(registry.name, {})
+    if 'type' in part:
+        yield Component(key, part, registry)
+    elif is_collection and not inner.keys() & part.keys():
+        inner = dict.fromkeys(part, registry)
+    for name, value in part.items():
+        if name in inner:
+            yield from _find_within(value, f'{key}.{name}', inner[name])
 
 
-def _parts(config: Any, path: str) -> Iterator[tuple[str, Any]]:
-    items: Any = ()
-    if isinstance(config, Mapping) or hasattr(config, 'items'):
-        items = config.items()
-        if path:
-            yield path, config
-    elif isinstance(config, Sequence) and not isinstance(config, str):
-        items = enumerate(config)
-    for name, value in items:
-        yield from _parts(value, f'{path}.{name}' if path else str(name))
+def _check_component(component: Component) -> None:
+    key, settings, registry = component
+    built = _resolve(component)
+    parameters = _parameters(built)
+    by_builder = _BUILDER_ARGUMENTS.get(registry.name, set())
+    given = settings.keys() - {'type', '_scope_'} - by_builder
+    kinds = {parameter.kind for parameter in parameters.values()}
+    known = {*parameters, *old_argument_names(built)}
+    # With **kwargs only the constructor knows what it takes.
+    if inspect.Parameter.VAR_KEYWORD not in kinds and (unknown := sorted(given - known)):
+        raise UserError(
+            f'{key}: unexpected keyword argument {unknown[0]!r}; {_signature(built, parameters)}'
+        )
+    if registry is MODELS:  # models complete the settings of their parts
+        return
+    named = {new for old, new in old_argument_names(built).items() if old in given}
+    for name, parameter in parameters.items():
+        is_required = parameter.default is parameter.empty and parameter.kind in _NAMED
+        if is_required and name not in given | by_builder | named:
+            raise UserError(f'{key}: no {name}; {_signature(built, parameters)}')
+
+
+def _resolve(component: Component) -> Any:
+    """The class or function that a component's type names."""
+    key, settings, registry = component
+    kind = settings['type']
+    if not isinstance(kind, str):
+        return kind
+    with registry.switch_scope_and_registry(settings.get('_scope_')) as scoped:
+        built = scoped.get(kind)
+        if built is None:
+            near = close_names(kind, _registered_names(scoped))
+            hint = (
+                f'did you mean {" or ".join(near)}?' if near else 'expected a registered component'
+            )
+            raise UserError(
+                f"{key}.type: no '{kind}' in {scoped.scope}'s registry of {scoped.name}s; {hint}"
+            )
+    return built
+
+
+def _registered_names(registry: Registry) -> list[str]:
+    outer = registry.parent
+    return [*registry.module_dict, *(_registered_names(outer) if outer is not None else [])]
+
+
+def _parameters(built: Any) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(built).parameters
+    except (TypeError, ValueError):  # written in C
+        return {'kwargs': inspect.Parameter('kwargs', inspect.Parameter.VAR_KEYWORD)}
+
+
+def _signature(built: Any, parameters: Mapping[str, inspect.Parameter]) -> str:
+    return f'{getattr(built, "__name__", built)} takes {", ".join(parameters)}'
+
+
+def build_alone(component: Component) -> Exception | None:
+    """Builds a component outside its run.
+
+    Args:
+        component: The component.
+
+    Returns:
+        The error that this gives, if any.
+    """
+    registry = component.registry
+    try:
+        built = _resolve(component)
+        is_class = inspect.isclass(built)
+        if is_class and issubclass(built, ManagerMixin):  # there is one for the whole process
+            return None
+        if registry is DATASETS and not (is_class and issubclass(built, BaseDataset)):
+            return None  # a wrapper may talk to other processes
+        by_builder = _BUILDER_ARGUMENTS.get(registry.name, set())
+        arguments = {
+            name: value for name, value in component.settings.items() if name not in by_builder
+        }
+        registry.build({**copy.deepcopy(arguments), **_stand_ins(registry)})
+    except Exception as error:  # a stand-in may not do; the caller compares the errors
+        return error
+    return None
+
+
+def _stand_ins(registry: Registry) -> dict[str, Any]:
+    """Small objects in place of those that a runner passes on."""
+    if registry is OPTIMIZERS:
+        return dict(params=[torch.zeros(1, requires_grad=True)])
+    if registry in (OPTIM_WRAPPERS, PARAM_SCHEDULERS):
+        return dict(optimizer=torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0))
+    if registry is LOOPS:
+        return dict(runner=None, dataloader=())
+    return {}
+
+
+def _refusal(component: Component, error: Exception) -> str:
+    built = _resolve(component)
+    line = one_line(error.args[0] if error.args else error)
+    if isinstance(error, TypeError) and 'argument' in line:
+        return f'{component.key}: {line}; {_signature(built, _parameters(built))}'
+    name = getattr(built, '__name__', built)
+    return f'{component.key}: {name} refuses its arguments: {line or type(error).__name__}'

@@ -9,6 +9,7 @@ from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 
 from .config import add_hook, default_work_dir, load_config
+from .config_errors import check_config
 from .device import fit_to_device
 from .runner import run
 
@@ -45,45 +46,20 @@ def prepare_test(
         launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
 
     Returns:
-        The config for `test`.
-
-    Raises:
-        UserError: A file is missing, or the config lacks what an option needs.
+        The config for `test`. A `UserError` says where a file is missing, a setting cannot be, or
+        the config lacks what an option needs.
     """
     config = load_config(config_file, options or {})
-    read_checkpoint(checkpoint)
-    config.load_from, config.resume = checkpoint, False
-    add_hook(config, 'preflight', type='PreflightHook', checkpoint=checkpoint)
-    trained_in = config.get('work_dir') or default_work_dir(config_file)
-    config.work_dir = work_dir or os.path.join(trained_in, 'test')
-    if os.path.isfile(os.path.join(config.work_dir, 'last_checkpoint')):
-        config.work_dir = os.path.join(config.work_dir, 'test')
-
-    needed = ['test_dataloader', 'test_evaluator', 'test_cfg']
-    needed += ['tta_model', 'tta_pipeline'] if tta else []
-    needed += ['visualizer'] if show or show_dir else []
-    for key in needed:
-        if config.get(key) is None:
-            raise UserError(f'{config_file}: no {key}; expected one for this test')
+    _require_keys(config, config_file, tta=tta, drawn=show or show_dir is not None)
+    _set_checkpoint(config, checkpoint)
+    config.work_dir = _work_dir(config, config_file, work_dir)
     if tta:
-        _set_pipeline(config.test_dataloader.dataset, config.tta_pipeline)
-        config.tta_model.module = config.model
-        config.model = config.tta_model
-    if show or show_dir:
-        hook = config.setdefault('default_hooks', {}).setdefault('visualization', {})
-        hook.setdefault('type', 'SegVisualizationHook')
-        hook.update(draw=True, interval=1, show=show, wait_time=wait_time)
-        if show_dir:
-            config.visualizer.save_dir = show_dir
+        _average_over_augmentations(config)
+    if show or show_dir is not None:
+        _draw_predictions(config, show, show_dir, wait_time)
     if out is not None:
-        evaluators = config.test_evaluator
-        evaluators = evaluators if isinstance(evaluators, (list, tuple)) else [evaluators]
-        writers = [evaluator for evaluator in evaluators if evaluator.type in _PNG_WRITERS]
-        if not writers:
-            expected = ' or '.join(_PNG_WRITERS)
-            raise UserError(f'{config_file}: --out needs a test_evaluator of type {expected}')
-        for evaluator in writers:
-            evaluator.update(output_dir=out, keep_results=True)
+        _write_predictions(config, config_file, out)
+    check_config(config)
     return fit_to_device(config, launcher)
 
 
@@ -97,6 +73,54 @@ def test(config: Config) -> dict[str, float]:
         The metrics by name.
     """
     return run(config, 'test')
+
+
+def _require_keys(config: Config, config_file: str, *, tta: bool, drawn: bool) -> None:
+    needed = ['test_dataloader', 'test_evaluator', 'test_cfg']
+    needed += ['tta_model', 'tta_pipeline'] if tta else []
+    needed += ['visualizer'] if drawn else []
+    for key in needed:
+        if config.get(key) is None:
+            raise UserError(f'{config_file}: no {key}; expected one for this test')
+
+
+def _set_checkpoint(config: Config, checkpoint: str) -> None:
+    read_checkpoint(checkpoint)
+    config.load_from, config.resume = checkpoint, False
+    add_hook(config, 'preflight', type='PreflightHook', checkpoint=checkpoint)
+
+
+def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:
+    """The chosen directory, or `test` below the training's, which is never used itself."""
+    trained_in = config.get('work_dir') or default_work_dir(config_file)
+    work_dir = chosen or os.path.join(trained_in, 'test')
+    is_training = os.path.isfile(os.path.join(work_dir, 'last_checkpoint'))
+    return os.path.join(work_dir, 'test') if is_training else work_dir
+
+
+def _average_over_augmentations(config: Config) -> None:
+    _set_pipeline(config.test_dataloader.dataset, config.tta_pipeline)
+    config.tta_model.module = config.model
+    config.model = config.tta_model
+
+
+def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_time: float) -> None:
+    hook = config.setdefault('default_hooks', {}).setdefault('visualization', {})
+    hook.setdefault('type', 'SegVisualizationHook')
+    hook.update(draw=True, interval=1, show=show, wait_time=wait_time)
+    if show_dir is not None:
+        config.visualizer.save_dir = show_dir
+
+
+def _write_predictions(config: Config, config_file: str, out: str) -> None:
+    evaluators = config.test_evaluator
+    evaluators = evaluators if isinstance(evaluators, (list, tuple)) else [evaluators]
+    writers = [evaluator for evaluator in evaluators if evaluator.type in _PNG_WRITERS]
+    if not writers:
+        expected = ' or '.join(_PNG_WRITERS)
+        raise UserError(f'{config_file}: --out needs a test_evaluator of type {expected}')
+    for evaluator in writers:
+        evaluator.update(output_dir=out, keep_results=True)
 
 
 def _set_pipeline(dataset: Any, pipeline: Any) -> None:

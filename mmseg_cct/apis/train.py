@@ -10,7 +10,7 @@ from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint, requir
 from mmseg_cct.errors import UserError
 
 from .config import add_hook, default_work_dir, load_config
-from .config_errors import require_optimizer
+from .config_errors import check_config
 from .device import enable_amp, fit_to_device
 from .pretrained import fetch_pretrained_weights
 from .runner import run
@@ -40,7 +40,7 @@ def prepare_training(
         The config for `train`.
 
     Raises:
-        UserError: A file is missing, or the settings do not fit the device or each other.
+        UserError: A file is missing, a setting cannot be, or the settings do not fit the device.
     """
     options = options or {}
     config = load_config(config_file, options)
@@ -48,7 +48,7 @@ def prepare_training(
     for key in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if config.get(key) is None:
             raise UserError(f'{config_file}: no {key}; expected a config for training')
-    require_optimizer(config)
+    check_config(config)
     if amp:
         enable_amp(config)
     if resume is not None:

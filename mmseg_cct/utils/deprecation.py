@@ -32,9 +32,22 @@ def renamed_arguments(**new_names: str) -> Callable[[Init], Init]:
                     kwargs[new] = kwargs.pop(old)
             init(self, *args, **kwargs)
 
+        with_old_names.renamed = new_names  # type: ignore[attr-defined]
         return with_old_names  # type: ignore[return-value]
 
     return decorate
+
+
+def old_argument_names(component: Any) -> dict[str, str]:
+    """Gives the arguments that a class also takes by an old name.
+
+    Args:
+        component: A class whose `__init__` may be decorated, or anything else.
+
+    Returns:
+        The new name of each argument by its old one.
+    """
+    return getattr(getattr(component, '__init__', None), 'renamed', {})
 
 
 def register_old_name(registry: Registry, old: str, component: type) -> None:

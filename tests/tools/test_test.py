@@ -47,11 +47,13 @@ def test_the_default_work_dir_is_below_the_trainings(trained):
 def test_out_reaches_the_evaluators_that_write(trained):
     text = trained.config.read_text()
     path = trained.folder / 'evaluators.py'
-    path.write_text(text + "test_evaluator = [dict(type='DumpResults'), test_evaluator]")
+    path.write_text(
+        text + "test_evaluator = [dict(type='DumpResults', out_file_path='a.pkl'), test_evaluator]"
+    )
     config = prepare_test(str(path), str(trained.checkpoint), out='png')
     assert config.test_evaluator[1].output_dir == 'png'
     assert 'output_dir' not in config.test_evaluator[0]
-    path.write_text(text + "test_evaluator = dict(type='DumpResults')")
+    path.write_text(text + "test_evaluator = dict(type='DumpResults', out_file_path='a.pkl')")
     with pytest.raises(UserError, match='--out needs a test_evaluator of type IoUMetric'):
         prepare_test(str(path), str(trained.checkpoint), out='png')
 

@@ -1,6 +1,5 @@
 """Ramps of loss weights and thresholds."""
 
-import difflib
 from numbers import Real
 from typing import Any
 
@@ -12,6 +11,7 @@ from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.schedules import SCHEDULES
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.deprecation import renamed_arguments
+from mmseg_cct.utils.suggest import close_names
 
 
 @HOOKS.register_module()
@@ -122,7 +122,7 @@ class RampUpHook(Hook):
     def _existing(self, owner: object, part: str) -> str:
         """The name itself, if the object has such an attribute."""
         if not hasattr(owner, part):
-            near = difflib.get_close_matches(part, dir(owner), n=3)
+            near = close_names(part, dir(owner))
             hint = f'; did you mean {" or ".join(near)}?' if near else ''
             raise UserError(
                 f'RampUpHook.attribute={self.attribute!r}: the model has no {part!r} there{hint}'

@@ -1,0 +1,106 @@
+import copy
+
+import pytest
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+from mmseg_cct.apis.config_errors import (
+    build_alone,
+    check_config,
+    find_components,
+    raise_config_error,
+)
+from mmseg_cct.errors import UserError
+
+CONFIG = Config(
+    dict(
+        default_scope='mmseg',
+        model=dict(
+            type='EncoderDecoder',
+            backbone=dict(type='ResNet', depth=18, norm_cfg=dict(type='BN', requires_grad=True)),
+            neck=dict(type='PSPNeck', in_channels=8, channels=6),
+            decode_head=dict(type='FCNHead', in_channels=6, channels=6, num_classes=3),
+        ),
+        train_dataloader=dict(
+            sampler=dict(type='PairSampler'),
+            dataset=dict(type='BaseSegDataset', pipeline=[dict(type='LoadImageFromFile')]),
+        ),
+        test_evaluator=[dict(type='IoUMetric')],
+        train_cfg=dict(type='IterBasedTrainLoop', max_iters=6),
+        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1), clip_grad=None),
+        param_scheduler=dict(type='PolyLR', power=0.9, by_epoch=False, begin=0, end=6),
+        default_hooks=dict(timer=dict(type='IterTimerHook', priority='LOW'), logger=None),
+        custom_hooks=[
+            dict(type='RampUpHook', attribute='decode_head.weight', end=1.0, length=0.5),
+        ],
+        visualizer=dict(type='SegLocalVisualizer', vis_backends=[dict(type='LocalVisBackend')]),
+    )
+)
+
+
+def spoilt(key, value):
+    config = copy.deepcopy(CONFIG)
+    config.merge_from_dict({key: value})
+    return config
+
+
+def test_a_good_config_passes_old_argument_names_too():
+    check_config(CONFIG)
+
+
+def test_components_are_found_from_the_outside_in():
+    keys = [component.key for component in find_components(CONFIG)]
+    assert keys == [
+        'model', 'model.backbone', 'model.neck', 'model.decode_head',
+        'train_dataloader.dataset', 'train_dataloader.dataset.pipeline.0',
+        'train_dataloader.sampler', 'test_evaluator.0', 'train_cfg',
+        'optim_wrapper.optimizer', 'param_scheduler', 'default_hooks.timer', 'custom_hooks.0',
+        'visualizer', 'visualizer.vis_backends.0',
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('key', 'value', 'message'),
+    [
+        ('model.neck.type', 'PSPNek', r"^model\.neck\.type: no 'PSPNek' in mmseg.* mean PSPNeck"),
+        ('train_cfg.type', 'Zzz', r"^train_cfg\.type: no 'Zzz' .*; expected a registered compo"),
+        ('train_dataloader.dataset.pipeline.0.type', 'LoadImage', r'pipeline\.0\.type: no'),
+        ('test_evaluator.0.type', 'mIoU', r"^test_evaluator\.0\.type: no 'mIoU'"),
+        ('default_hooks.timer.type', 'TimerHook', r'^default_hooks\.timer\.type: .* IterTimerHook'),
+        ('model.neck.bin', 2, r"^model\.neck: unexpected keyword argument 'bin'; PSPNeck takes"),
+        ('optim_wrapper.optimizer.rl', 1, r"^optim_wrapper\.optimizer: unexp.* 'rl'; SGD takes p"),
+        ('custom_hooks', [dict(type='RampUpHook', end=1.0)], r'^custom_hooks\.0: no attribute; Ra'),
+        ('optim_wrapper.optimizer', dict(_delete_=True, lr=1), r'^optim_wrapper\.optimizer: no t'),
+    ],
+)  # fmt: skip
+def test_a_wrong_type_or_argument_is_one_line(key, value, message):
+    with pytest.raises(UserError, match=message):
+        check_config(spoilt(key, value))
+
+
+@pytest.mark.parametrize(
+    ('key', 'value', 'message'),
+    [
+        ('model.backbone.depth', 7, r'^model\.backbone: ResNet refuses its arguments: invalid dep'),
+        ('model.decode_head.loss_decod', {}, r"^model\.decode_head: .* argument 'loss_decod'; FCN"),
+        ('optim_wrapper.optimizer.lr', -1, r'^optim_wrapper\.optimizer: SGD refuses .* rate: -1$'),
+        ('param_scheduler.begin', 6, r'^param_scheduler: PolyLR refuses .*begin=6, end=6'),
+        ('train_cfg.max_iters', 'many', r"^train_cfg: IterBasedTrainLoop refuses .*'many'$"),
+    ],
+)  # fmt: skip
+def test_a_refused_value_is_traced_to_its_component(key, value, message):
+    config = spoilt(key, value)
+    component = [c for c in find_components(config) if key.startswith(c.key)][-1]
+    with pytest.raises(UserError, match=message):
+        raise_config_error(config, build_alone(component))
+
+
+def test_a_bug_is_no_config_error():
+    raise_config_error(CONFIG, KeyError('a bug'))
+    raise_config_error(CONFIG, UserError('explained already'))
+
+
+def test_the_scope_is_left_as_it_was():
+    with DefaultScope.overwrite_default_scope('mmengine'):
+        check_config(CONFIG)
+        assert DefaultScope.get_current_instance().scope_name == 'mmengine'
