@@ -1,1 +1,1 @@
-"""Trainings of many models: ablations and learning curves."""
+"""Ablations and learning curves over many trainings."""

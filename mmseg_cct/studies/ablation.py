@@ -1,4 +1,4 @@
-"""The paper's ablation (its Figures 5 and 6): the grid of methods, the two bar figures."""
+"""Ablation over methods and numbers of labels, as in Figures 5 and 6 of the paper."""
 
 import re
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from .study import Result, collect, label_order, results_table, select, write_cs
 from .validation_curves import plot_validations, read_validations
 from .variants import PERTURBATIONS, VARIANTS, Variant, abce, baseline, both, full, only
 
-# Rows of the per-K figure, by the first part of their methods' names.
+# Bars of the figure by perturbation, keyed by the prefix of the method's name.
 GROUPS = {**PERTURBATIONS, 'full': 'CCT full', 'full_abce': 'CCT full + ab-CE'}
 
-# How the figures call the other methods.
+# Titles of the other methods.
 TITLES = {
     'baseline': 'supervised',
     'baseline_abce': 'supervised, ab-CE',
@@ -38,14 +38,14 @@ TITLES = {
 def grid_methods(
     num_decoders: Sequence[int], perturbations: Sequence[str] = tuple(PERTURBATIONS)
 ) -> dict[str, Variant]:
-    """Makes the methods of the paper's grid.
+    """Builds the paper's grid of methods.
 
     Args:
-        num_decoders: The values of K.
-        perturbations: Names of the perturbations to look at one by one.
+        num_decoders: Values of K, the decoders of each perturbation.
+        perturbations: Perturbations to train one at a time.
 
     Returns:
-        By name: `baseline`, and for each K `<perturbation>_k<K>`, `full_k<K>`, `full_abce_k<K>`.
+        `baseline`, and for each K `<perturbation>_k<K>`, `full_k<K>` and `full_abce_k<K>`.
     """
     methods: dict[str, Variant] = {'baseline': baseline}
     for k in num_decoders:
@@ -55,13 +55,13 @@ def grid_methods(
 
 
 def write_ablation(out: Path) -> Path:
-    """Writes `results.csv`, `ablation.md` and the figures from the runs there are.
+    """Writes `results.csv`, `ablation.md` and the figures of all finished runs.
 
     Args:
-        out: Folder of the study.
+        out: Root folder of the study.
 
     Returns:
-        The Markdown file.
+        Path of the Markdown file.
     """
     results = collect(out)
     methods = ordered_methods(results)
@@ -88,14 +88,7 @@ def write_ablation(out: Path) -> Path:
 
 
 def ordered_methods(results: Sequence[Result]) -> list[str]:
-    """Orders methods as the paper does: baseline, perturbations by K, full, then the variants.
-
-    Args:
-        results: The results.
-
-    Returns:
-        The names of their methods.
-    """
+    """Lists methods in the paper's order: baseline, perturbations by K, full, then variants."""
     groups, variants = list(GROUPS), list(VARIANTS)
 
     def key(method: str) -> tuple[int, int, int, str]:
@@ -110,13 +103,9 @@ def ordered_methods(results: Sequence[Result]) -> list[str]:
 
 
 def plot_perturbations(results: Sequence[Result]) -> Figure:
-    """Draws mIoU by perturbation and K, a panel per number of labels, the baseline as a line.
+    """Plots mIoU by perturbation and K, one panel per number of labels, as in Figure 5.
 
-    Args:
-        results: The results.
-
-    Returns:
-        The figure; error bars are standard deviations over the seeds.
+    Error bars are standard deviations over seeds. The baseline is a line, its deviation a band.
     """
     grid = _grid(results)
     groups = [name for name in GROUPS if any(group == name for group, _ in grid)]
@@ -145,13 +134,9 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
 
 
 def plot_comparison(results: Sequence[Result]) -> Figure:
-    """Draws whole methods side by side, a bar per number of labels: all but single perturbations.
+    """Plots mIoU of complete methods, one bar per number of labels, as in Figure 6.
 
-    Args:
-        results: The results.
-
-    Returns:
-        The figure; error bars are standard deviations over the seeds.
+    Error bars are standard deviations over seeds. Single perturbations are left out.
     """
     methods = [method for method in ordered_methods(results) if _compared(method)]
     sets = sorted({result.labels for result in results}, key=label_order)
@@ -169,7 +154,7 @@ def plot_comparison(results: Sequence[Result]) -> Figure:
 def _bars(
     axes: Axes, cells: Sequence[Sequence[float]], index: int, count: int, label: str, color: str
 ) -> None:
-    """One bar of each group; `index` of `count` beside each other. An empty cell has none."""
+    """Draws series `index` of `count` grouped bars; an empty cell has no bar."""
     width = 0.8 / count
     places = [place + (index - (count - 1) / 2) * width for place in range(len(cells))]
     drawn = [(place, values) for place, values in zip(places, cells) if values]
@@ -188,7 +173,7 @@ def _finish(axes: Axes, titles: Sequence[str]) -> None:
     axes.set_xticks(range(len(titles)), titles, fontsize=8, rotation=20, ha='right')
     axes.set_ylabel('mIoU, %')
     axes.tick_params(axis='y', labelsize=8)
-    # methods differ by a few points: the axis starts a little below the lowest bar or line
+    # Methods differ by a few points, so the axis starts a little below the lowest bar or line.
     heights = [
         bar.get_height()
         for bars in axes.containers
@@ -200,7 +185,7 @@ def _finish(axes: Axes, titles: Sequence[str]) -> None:
 
 
 def _compared(method: str) -> bool:
-    """Whether a method is a whole one, not CCT with a single perturbation."""
+    """Tells complete methods from CCT with a single perturbation."""
     return _grid_place(method)[0] not in PERTURBATIONS
 
 
@@ -210,7 +195,7 @@ def _title(method: str) -> str:
 
 
 def _grid_place(method: str) -> tuple[str | None, int]:
-    """A method's row of the grid and its K; None where it is not of the grid."""
+    """Parses a name of the grid into group and K; (None, 0) for other methods."""
     match = re.fullmatch(r'(\w+)_k(\d+)', method)
     return (match[1], int(match[2])) if match and match[1] in GROUPS else (None, 0)
 

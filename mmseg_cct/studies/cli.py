@@ -1,4 +1,4 @@
-"""What the command lines of the studies share."""
+"""Command-line options and main routine of studies."""
 
 import argparse
 import sys
@@ -12,11 +12,7 @@ from .runs import StudyRun, execute
 
 
 def add_study_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that all studies have.
-
-    Args:
-        parser: Where to add them.
-    """
+    """Adds the options that all studies share."""
     parser.add_argument('config', help='a config of CCT: what all runs have in common')
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the study')
     parser.add_argument(
@@ -34,17 +30,17 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def slots_of(gpus: str | None, jobs: int) -> list[dict[str, str]]:
-    """Reads where runs may be.
+    """Parses `--gpus` and `--jobs` into slots, each of which holds one run at a time.
 
     Args:
-        gpus: Ids with commas between them; None for CPUs.
-        jobs: Runs at a time without `gpus`.
+        gpus: Comma-separated ids; None for CPUs.
+        jobs: Number of slots without GPUs.
 
     Returns:
-        The environment variables of each place.
+        Environment variables of each slot.
 
     Raises:
-        UserError: If there is none.
+        UserError: An id is empty or given twice, or `jobs` is below 1.
     """
     if gpus is not None:
         ids = [name.strip() for name in gpus.split(',')]
@@ -62,19 +58,19 @@ def run_study(
     write: Callable[[Path], Path],
     tools: Path,
 ) -> int:
-    """Does what is left of a study and writes what it gives, also when it is stopped.
+    """Runs what is left of a study and writes its report, also after Ctrl-C.
 
     Args:
-        args: The command line, with the options of `add_study_arguments`.
-        prepare: Makes the runs.
-        write: Writes the results of a folder and gives the file to read.
+        args: Parsed options of `add_study_arguments`.
+        prepare: Returns the runs.
+        write: Writes the report of a study's folder and returns its path.
         tools: Folder with `train.py` and `test.py`.
 
     Returns:
-        The exit code: 0, 1 where a run failed, 130 after Ctrl-C.
+        Exit code: 0, 1 if a run failed, 130 after Ctrl-C.
 
     Raises:
-        UserError: If there is nothing to collect.
+        UserError: `--collect` names no folder.
     """
     out, code = Path(args.out), 0
     if args.collect:

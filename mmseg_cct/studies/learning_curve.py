@@ -1,4 +1,4 @@
-"""mIoU against the number of labels, supervised and CCT: does CCT pay, and how much?"""
+"""Learning curves of supervised training and CCT: what unlabelled images are worth."""
 
 import copy
 import math
@@ -24,21 +24,20 @@ TITLES = {'supervised': 'supervised', 'cct': 'CCT'}
 
 
 def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -> dict[str, Labels]:
-    """Draws subsets of a config's labelled images, each among those of the next larger one.
+    """Draws nested subsets of a config's labelled images, for each seed its own.
 
-    Every seed draws its own. The unlabelled images stay as they are: images whose labels are left
-    out are not used at all.
+    The unlabelled set stays as it is: images that lose their labels are not used at all.
 
     Args:
-        base: Config of CCT.
-        options: Settings of it to override, by dotted key.
-        numbers: Sizes; none means an eighth, a quarter, a half and all of the images.
+        base: Path of a CCT config.
+        options: Settings to override, by dotted key.
+        numbers: Sizes; by default an eighth, a quarter, a half and all of the images.
 
     Returns:
-        By size, what puts a subset into a config.
+        By size, a function that sets the subset in a config.
 
     Raises:
-        UserError: If there are not so many labelled images, or the config takes a subset already.
+        UserError: A size is out of range, or the config takes a subset already.
     """
     config = load_config(base, options)
     init_default_scope(config.get('default_scope', 'mmseg'))
@@ -59,7 +58,7 @@ def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -
     def use(number: int) -> Labels:
 
         def set_labels(config: Config, seed: int) -> None:
-            # RandomState is frozen by NumPy's own promise, as in `draw_split`
+            # NumPy guarantees the stream of RandomState, as `draw_split` needs it too.
             order = np.random.RandomState(seed).permutation(total)
             chosen = sorted(order[:number].tolist())
             config.train_dataloader.dataset.labeled.indices = chosen
@@ -70,13 +69,13 @@ def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -
 
 
 def write_learning_curve(out: Path) -> Path:
-    """Writes `results.csv`, `learning_curve.md` and the figure from the runs there are.
+    """Writes `results.csv`, `learning_curve.md` and the figure of all finished runs.
 
     Args:
-        out: Folder of the study.
+        out: Root folder of the study.
 
     Returns:
-        The Markdown file.
+        Path of the Markdown file.
     """
     results = [r for r in collect(out) if r.method in METHODS and r.labels.isdigit()]
     write_csv(results, out / 'results.csv')
@@ -95,16 +94,18 @@ def write_learning_curve(out: Path) -> Path:
 
 
 def equivalent_labels(numbers: Sequence[int], miou: Sequence[float], target: float) -> float:
-    """How many labels supervised training needs, by interpolating its curve linearly in log n.
+    """Estimates how many labels supervised training needs to reach an mIoU.
+
+    The curve is interpolated linearly in log n.
 
     Args:
         numbers: Numbers of labels, ascending.
-        miou: mIoU of supervised training with as many.
-        target: The mIoU to reach.
+        miou: mIoU of supervised training at each of them, in %.
+        target: mIoU to reach, in %.
 
     Returns:
-        The smallest number that reaches it: the first of `numbers` where the curve begins above
-        it, infinity where the curve stays below.
+        The smallest sufficient number; `numbers[0]` if the curve starts above the target, infinity
+        if it stays below.
     """
     if target <= miou[0]:
         return float(numbers[0])
@@ -116,14 +117,7 @@ def equivalent_labels(numbers: Sequence[int], miou: Sequence[float], target: flo
 
 
 def answer(results: Sequence[Result]) -> str:
-    """Says in words what CCT brings at each number of labels.
-
-    Args:
-        results: Of both methods.
-
-    Returns:
-        A list in Markdown, and a verdict before it.
-    """
+    """Summarises CCT's gain at each number of labels: a verdict and a list, in Markdown."""
     curve = _mean_curve(results, 'supervised')
     lines: list[str] = []
     all_gains: dict[int, list[float]] = {}
@@ -143,13 +137,9 @@ def answer(results: Sequence[Result]) -> str:
 
 
 def plot_learning_curve(results: Sequence[Result]) -> Figure:
-    """Draws both curves, and arrows from CCT to where supervised training is as good.
+    """Plots both curves, with arrows from CCT to the equivalent number of supervised labels.
 
-    Args:
-        results: Of both methods.
-
-    Returns:
-        The figure; error bars are standard deviations over the seeds.
+    Error bars are standard deviations over seeds.
     """
     figure = Figure(figsize=(6, 4), layout='constrained')
     axes = figure.subplots()
@@ -195,7 +185,7 @@ def _mean_curve(results: Sequence[Result], method: str) -> dict[int, float]:
 
 
 def _gains(results: Sequence[Result], n: int) -> list[float]:
-    """CCT minus supervised for each seed that both have."""
+    """CCT minus supervised, for each seed that both have."""
     by_method: dict[str, dict[int, float]] = {
         method: {r.seed: r.miou for r in results if (r.method, r.labels) == (method, str(n))}
         for method in METHODS
@@ -211,7 +201,7 @@ def _verdict(gains: Sequence[float]) -> str:
 
 
 def _summary(gains: Mapping[int, Sequence[float]]) -> str:
-    """The verdict: only what holds with every one of several seeds is called a gain or a loss."""
+    """The verdict: a gain or a loss has to hold with every one of several seeds."""
     several = {n: values for n, values in gains.items() if len(values) > 1}
     pays = [n for n, values in several.items() if min(values) > 0]
     costs = [n for n, values in several.items() if max(values) < 0]
@@ -239,7 +229,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def _worth(n: int, reached: float, curve: Mapping[int, float]) -> str:
-    """How many labels CCT's mIoU at n labels stands for."""
+    """Compares n labels with CCT to the equivalent number without."""
     numbers, miou = list(curve), list(curve.values())
     needed = equivalent_labels(numbers, miou, reached)
     if needed == math.inf:

@@ -1,9 +1,8 @@
-"""Trains and tests many configs as separate processes; what is on disk says how far each is.
+"""Resumable execution of many trainings and their tests, as processes.
 
-A run's folder holds `config.py`, what it trains; `train/`, the training's work directory with its
-checkpoints; `test/`, the test's, with the metrics; and `log.txt`, the output of both. There is no
-other record: a run is finished if its metrics are there, trained if its last checkpoint is, and
-goes on from its latest checkpoint otherwise.
+A run's folder holds its `config.py`, the work directories `train/` and `test/`, and the output of
+both in `log.txt`. There is no other record: a run with metrics is finished, one with its last
+checkpoint is trained, and any other resumes from its latest checkpoint.
 """
 
 import fcntl
@@ -33,8 +32,8 @@ class StudyRun:
     """A training and its test.
 
     Attributes:
-        name: What messages call it.
-        folder: Its folder.
+        name: Name in messages.
+        folder: Folder of all its files.
         max_iters: Iterations of the training.
     """
 
@@ -44,46 +43,42 @@ class StudyRun:
 
     @property
     def config(self) -> Path:
-        """The config that it trains."""
+        """Path of the config."""
         return self.folder / 'config.py'
 
     @property
     def checkpoint(self) -> Path:
-        """The checkpoint that is tested, the training's last."""
+        """Path of the last checkpoint, which is tested."""
         return self.folder / 'train' / f'iter_{self.max_iters}.pth'
 
     @property
     def log(self) -> Path:
-        """What both processes print."""
+        """Path of the output of training and test."""
         return self.folder / 'log.txt'
 
     def next_step(self) -> str | None:
-        """Looks at the folder.
-
-        Returns:
-            'train', 'test', or None where the run is finished.
-        """
+        """Finds the next step, 'train' or 'test'; None for a finished run."""
         if read_metrics(self.folder) is not None:
             return None
-        # written after the checkpoint: a file that a kill has cut short is not named there
+        # It is written after the checkpoint, so it never names one that a kill has cut short.
         latest = self.folder / 'train' / 'last_checkpoint'
         trained = latest.is_file() and Path(latest.read_text().strip()).name == self.checkpoint.name
         return 'test' if trained else 'train'
 
 
 def prepare_run(name: str, folder: Path, config: Config) -> StudyRun:
-    """Writes a run's config, or checks that the one in its folder is the same.
+    """Writes a run's config, or checks it against the one in the folder.
 
     Args:
-        name: What messages call the run.
-        folder: Its folder.
-        config: What it trains.
+        name: Name in messages.
+        folder: Folder of the run.
+        config: Config to train.
 
     Returns:
         The run.
 
     Raises:
-        UserError: If the folder holds a run of another config.
+        UserError: The folder holds a run of another config.
     """
     run = StudyRun(name, folder, config.train_cfg.max_iters)
     if run.config.is_file():
@@ -101,15 +96,10 @@ def prepare_run(name: str, folder: Path, config: Config) -> StudyRun:
 
 
 def read_metrics(folder: Path) -> dict[str, float] | None:
-    """Reads what a run achieves on its test set.
-
-    Args:
-        folder: The run's.
-
-    Returns:
-        The metrics by name, those of the latest test; None where there is none yet.
-    """
-    for file in sorted(folder.glob('test/*/*.json'), reverse=True):  # folders are named by time
+    """Reads the metrics of the latest test in a run's folder, by name; None before any."""
+    for file in sorted(
+        folder.glob('test/*/*.json'), reverse=True
+    ):  # folders are named by date and time
         try:
             return {key: float(value) for key, value in json.loads(file.read_text()).items()}
         except json.JSONDecodeError:  # cut short by a kill
@@ -118,18 +108,18 @@ def read_metrics(folder: Path) -> dict[str, float] | None:
 
 
 def execute(runs: Sequence[StudyRun], tools: Path, slots: Sequence[Mapping[str, str]]) -> list[str]:
-    """Trains and tests what is left, one run at a time on each slot, in the order given.
+    """Trains and tests unfinished runs in the given order, one at a time on each slot.
 
-    A run that fails is reported with its log and does not stop the others. However this ends, by
-    Ctrl-C too, no process is left behind.
+    A failed run is reported with its log and does not stop the others. No process outlives the
+    call, whether it returns, fails or is interrupted by Ctrl-C.
 
     Args:
-        runs: The runs.
+        runs: Runs of the study; finished ones are skipped.
         tools: Folder with `train.py` and `test.py`.
-        slots: Environment variables of each place a run can be on, as CUDA_VISIBLE_DEVICES.
+        slots: Environment variables of each slot, such as CUDA_VISIBLE_DEVICES.
 
     Returns:
-        Of each run that is not finished, a line that says why.
+        A line for each run that is still unfinished, with the reason.
     """
     waiting = [run for run in runs if run.next_step() is not None]
     if len(waiting) < len(runs):
@@ -162,12 +152,12 @@ def _finish(
     free: 'queue.SimpleQueue[Mapping[str, str]]',
     processes: '_Processes',
 ) -> str:
-    """Does what is left of a run, on a free slot; gives a line that says how it went."""
+    """Trains and tests a run on a free slot; returns its outcome in one line."""
     slot = free.get()
     try:
         with run.log.open('a', encoding='utf-8') as log:
-            # The processes inherit the file and with it the lock: it holds as long as one of them
-            # lives, be it an orphan of a killed study.
+            # The processes inherit the file and with it the lock, which so outlives a killed study
+            # as long as one of them runs.
             try:
                 fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -186,7 +176,7 @@ def _train_and_test(
     }
     where = ' '.join(f'{key}={value}' for key, value in slot.items())
     for step, command in commands.items():
-        if run.next_step() != step:  # as far as an earlier study got
+        if run.next_step() != step:  # done by an earlier or another study
             continue
         _say(f'{run.name}: {step}{where and f" on {where}"}, log in {run.log}')
         code = processes.run([sys.executable, *command], log, slot)
@@ -198,7 +188,7 @@ def _train_and_test(
 
 
 class _Processes:
-    """Processes of several threads, to be ended together."""
+    """Processes that several threads start and one ends."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen] = set()
@@ -206,11 +196,11 @@ class _Processes:
         self._ended = False
 
     def run(self, command: Sequence[Path | str], log: IO[str], variables: Mapping[str, str]) -> int:
-        """Runs a command to its end; gives the exit code."""
+        """Runs a command and returns its exit code."""
         with self._lock:
             if self._ended:
                 raise CancelledError
-            # a session of its own, so that its data loaders end with it
+            # In a session of its own, a process ends together with its data loaders.
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -226,16 +216,18 @@ class _Processes:
         return code
 
     def end(self, sent: signal.Signals) -> None:
-        """Sends a signal to each process and all that it has started; none starts any more."""
+        """Signals every process with its children, and refuses new ones."""
         with self._lock:
             self._ended = True
             for process in self._running:
-                with suppress(ProcessLookupError):  # gone, its thread is about to notice
+                with suppress(
+                    ProcessLookupError
+                ):  # it has ended, and its thread is about to notice
                     os.killpg(process.pid, sent)
 
 
 def _say(line: str) -> None:
-    print(f'{line}\n', end='', flush=True)  # in one write: several threads have their say
+    print(f'{line}\n', end='', flush=True)  # one write: threads do not mix lines
 
 
 def _last_line(file: Path) -> str:
@@ -245,7 +237,7 @@ def _last_line(file: Path) -> str:
 
 @contextmanager
 def _termination_as_interrupt() -> Iterator[None]:
-    """Lets a `kill` of this process end its children as Ctrl-C does."""
+    """Treats SIGTERM as Ctrl-C, so that `kill` ends the children too."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -1,4 +1,4 @@
-"""A study: methods × numbers of labels × seeds as runs, and their results as tables.
+"""Studies: runs over methods, numbers of labels and seeds, and tables of their results.
 
 The folder of a run is `<study>/<method>/<labels>/seed<seed>`; results are read from there alone.
 """
@@ -21,16 +21,16 @@ from mmseg_cct.utils.markdown import markdown_table
 from .runs import StudyRun, prepare_run, read_metrics
 from .variants import Variant
 
-# Changes a config for one number of labels and one seed, in place.
+# Sets the labelled images of a config for a seed, in place.
 Labels = Callable[[Config, int], None]
 
 
 class Result(NamedTuple):
-    """What one run achieves.
+    """Result of one run.
 
     Attributes:
         method: Name of the method.
-        labels: Name of the labelled set: the number of its images, or 'config' for the config's.
+        labels: Labelled set: the number of its images, or 'config' for the config's own.
         seed: Seed of the run.
         miou: mIoU on the test set, in %.
     """
@@ -49,28 +49,28 @@ def prepare_study(
     seeds: Sequence[int],
     options: dict[str, Any],
 ) -> list[StudyRun]:
-    """Writes the configs of all runs. A `UserError` says where something does not fit.
+    """Writes the configs of all runs.
 
     Args:
-        out: Folder of the study.
-        base: Config of CCT.
-        methods: By name, what changes it.
-        labels: By name, what gives it its labelled images.
+        out: Root folder of the study.
+        base: Path of a CCT config.
+        methods: Changes to the config, by method.
+        labels: Setters of the labelled images, by labelled set.
         seeds: Seeds of the runs.
         options: Settings of the base config to override, by dotted key.
 
     Returns:
-        The runs, a whole seed after the other: an interrupted study has complete ones.
+        The runs, seed by seed, so that an interrupted study has complete seeds.
     """
     config = load_config(base, options)
-    # each run writes its last checkpoint alone
+    # Only the last checkpoint is tested.
     config.merge_from_dict(
         {
             'default_hooks.checkpoint.max_keep_ckpts': 1,
             'default_hooks.checkpoint.save_best': None,
         }
     )
-    fetch_pretrained_weights(config.model)  # once, not by many processes at the same time
+    fetch_pretrained_weights(config.model)  # once, before many processes need them
     runs = []
     for seed in seeds:
         for labels_name, set_labels in labels.items():
@@ -91,16 +91,17 @@ def lists_of(
     """Finds the lists of labelled and unlabelled images.
 
     Args:
-        base: Config of CCT.
-        options: Settings of it to override, by dotted key.
-        numbers: Numbers of labelled images; none leaves the config's own.
-        folder: Holds `{n}_labeled.txt` and `{n}_unlabeled.txt`; None for that of the config's list.
+        base: Path of a CCT config.
+        options: Settings to override, by dotted key.
+        numbers: Numbers of labelled images; none keeps the config's own lists.
+        folder: Folder of `{n}_labeled.txt` and `{n}_unlabeled.txt`; by default that of the
+            config's own list.
 
     Returns:
-        By name, what puts the lists into a config.
+        By labelled set, a function that sets its lists in a config.
 
     Raises:
-        UserError: If a list is missing.
+        UserError: A list is missing.
     """
     if not numbers:
         return {'config': lambda config, seed: None}
@@ -133,16 +134,16 @@ def lists_of(
 
 
 def collect(out: Path) -> list[Result]:
-    """Reads the results of all finished runs of a study.
+    """Reads the results of all finished runs.
 
     Args:
-        out: Its folder.
+        out: Root folder of the study.
 
     Returns:
-        The results, by method in alphabetical order, number of labels and seed.
+        Results sorted by method, number of labels and seed.
 
     Raises:
-        UserError: If a finished run has no mIoU.
+        UserError: A finished run has no mIoU.
     """
     results = []
     for folder in out.glob('*/*/seed*'):
@@ -159,38 +160,17 @@ def collect(out: Path) -> list[Result]:
 
 
 def label_order(labels: str) -> tuple[int, str]:
-    """Sorts names of labelled sets: by number, 'config' first.
-
-    Args:
-        labels: The name.
-
-    Returns:
-        The key.
-    """
+    """Sort key of labelled sets: 'config', then ascending numbers."""
     return (int(labels) if labels.isdigit() else -1, labels)
 
 
 def select(results: Iterable[Result], method: str, labels: str) -> list[float]:
-    """Picks the results of one cell of the table.
-
-    Args:
-        results: All results.
-        method: Name of the method.
-        labels: Name of the labelled set.
-
-    Returns:
-        mIoU of each seed.
-    """
+    """Selects the mIoU of every seed for one method and labelled set."""
     return [r.miou for r in results if (r.method, r.labels) == (method, labels)]
 
 
 def write_csv(results: Sequence[Result], file: Path) -> None:
-    """Writes a line per run.
-
-    Args:
-        results: The results.
-        file: The CSV file.
-    """
+    """Writes a CSV file with a line per run."""
     with file.open('w', newline='', encoding='utf-8') as stream:
         writer = csv.writer(stream)
         writer.writerow(Result._fields)
@@ -198,16 +178,16 @@ def write_csv(results: Sequence[Result], file: Path) -> None:
 
 
 def results_table(results: Sequence[Result], methods: Sequence[str]) -> str:
-    """Writes mean ± standard deviation over the seeds: a method per row, a set per column.
+    """Formats mean ± standard deviation over seeds, a row per method and a column per set.
 
-    A cell with fewer seeds than the fullest one names their number.
+    A cell with fewer seeds than the fullest one gives their number.
 
     Args:
-        results: The results.
-        methods: The rows, in order; those without a result are left out.
+        results: Results of the study.
+        methods: Rows in their order; a method without a result is left out.
 
     Returns:
-        The table.
+        Markdown table of mIoU in %.
     """
     columns = sorted({result.labels for result in results}, key=label_order)
     most = max((len(select(results, m, c)) for m in methods for c in columns), default=0)

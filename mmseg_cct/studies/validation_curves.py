@@ -1,4 +1,4 @@
-"""How the runs of a study come along: mIoU on the validation set over the training."""
+"""Validation curves: mIoU on the validation set during training."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,19 +10,19 @@ from mmseg_cct.analysis.report import read_scalars
 
 from .study import Result, label_order
 
-# By method and labelled set, for each seed the (iteration, mIoU in %) of its validations.
+# (iteration, mIoU in %) of each validation, for each seed, by method and labelled set.
 Curves = dict[tuple[str, str], list[list[tuple[int, float]]]]
 
 
 def read_validations(out: Path, results: Sequence[Result]) -> Curves:
-    """Reads the validations of finished runs from their logs.
+    """Reads validation curves from the logs of finished runs.
 
     Args:
-        out: Folder of the study.
-        results: The runs.
+        out: Root folder of the study.
+        results: Results that name the runs.
 
     Returns:
-        The curves; runs without a validation are left out.
+        Curves of the runs that validated at least once.
     """
     curves: Curves = {}
     for run in results:
@@ -34,11 +34,11 @@ def read_validations(out: Path, results: Sequence[Result]) -> Curves:
 
 
 def plot_validations(curves: Curves, titles: dict[str, str]) -> Figure:
-    """Draws a panel per labelled set: every run as a thin line, the mean over the seeds as a thick.
+    """Plots runs as thin lines and their means over seeds as thick ones, a panel per labelled set.
 
     Args:
-        curves: The curves.
-        titles: What the legend calls the methods, in its order.
+        curves: Curves of `read_validations`.
+        titles: Titles by method, in the order of the legend.
 
     Returns:
         The figure.
@@ -50,7 +50,7 @@ def plot_validations(curves: Curves, titles: dict[str, str]) -> Figure:
             seeds = curves.get((method, panel), [])
             for validations in seeds if len(seeds) > 1 else []:
                 axes.plot(*zip(*validations), color=f'C{index}', alpha=0.35, linewidth=0.8)
-            # of the iterations that all seeds have validated at
+            # the mean covers the iterations at which all seeds validated
             shared = [values for values in zip(*seeds) if len({step for step, _ in values}) == 1]
             axes.plot(
                 [values[0][0] for values in shared],

@@ -1,6 +1,6 @@
-"""What an ablation changes in a CCT config: functions from config to config, by name.
+"""Variants of a CCT config for ablations.
 
-The paper's grid is made by `baseline`, `only` and `full`; `VARIANTS` holds the single changes.
+`baseline`, `only` and `full` make the paper's grid; `VARIANTS` holds single changes by name.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from mmseg_cct.errors import UserError
 # Changes a config in place.
 Variant = Callable[[Config], None]
 
-# The paper's Figures 5 and 6: the perturbations' names in the configs, and in the figures.
+# Labels of Figures 5 and 6, by the perturbation's name in configs.
 PERTURBATIONS = {
     'feature_drop': 'F-Drop',
     'feature_noise': 'F-Noise',
@@ -27,19 +27,11 @@ PERTURBATIONS = {
 
 
 def unchanged(config: Config) -> None:
-    """The config itself.
-
-    Args:
-        config: Of CCT.
-    """
+    """Leaves a CCT config as it is."""
 
 
 def baseline(config: Config) -> None:
-    """Supervised training: the labelled images alone, for the same iterations.
-
-    Args:
-        config: Of CCT.
-    """
+    """Makes a CCT config train supervised: labelled images only, for as many iterations."""
     config.model.type = 'EncoderDecoder'
     config.model.auxiliary_head = None
     config.train_dataloader.dataset.unlabeled = None
@@ -51,21 +43,13 @@ def baseline(config: Config) -> None:
 
 
 def mean_teacher(config: Config) -> None:
-    """Mean Teacher, with the ramp and the weight of the consistency loss as they are.
-
-    Args:
-        config: Of CCT.
-    """
+    """Replaces CCT by Mean Teacher, with the same weight and ramp of the consistency loss."""
     _traditional(config, 'MeanTeacherSegmentor', 'MSEConsistency')
     config.custom_hooks = [*config.custom_hooks, ConfigDict(type='MeanTeacherHook', decay=0.99)]
 
 
 def input_vat(config: Config) -> None:
-    """VAT on the images, with the ramp and the weight of the consistency loss as they are.
-
-    Args:
-        config: Of CCT.
-    """
+    """Replaces CCT by VAT on images, with the same weight and ramp of the consistency loss."""
     _traditional(config, 'InputVATSegmentor', 'KLConsistency')
     config.model.epsilon = 2.0
 
@@ -74,11 +58,11 @@ def only(name: str, num_decoders: int) -> Variant:
     """Makes a variant with a single perturbation.
 
     Args:
-        name: Its name in the config.
-        num_decoders: K.
+        name: Name of the perturbation in the config.
+        num_decoders: K, the number of its decoders.
 
     Returns:
-        The variant. It raises a `UserError` where the config has no such perturbation.
+        A variant, which raises a `UserError` if the config has no such perturbation.
     """
 
     def change(config: Config) -> None:
@@ -95,14 +79,7 @@ def only(name: str, num_decoders: int) -> Variant:
 
 
 def full(num_decoders: int) -> Variant:
-    """Makes a variant with all perturbations, the paper's "CCT full".
-
-    Args:
-        num_decoders: K, the decoders of each.
-
-    Returns:
-        The variant.
-    """
+    """Makes a variant with K decoders of every perturbation, the paper's "CCT full"."""
 
     def change(config: Config) -> None:
         for perturbation in _bank(config).perturbations.values():
@@ -112,11 +89,7 @@ def full(num_decoders: int) -> Variant:
 
 
 def abce(config: Config) -> None:
-    """ab-CE in place of the main decoder's cross-entropy; η ramps from 1/C to 0.9.
-
-    Args:
-        config: Of CCT or of its baseline.
-    """
+    """Replaces the main decoder's cross-entropy by ab-CE; η ramps from 1/C to 0.9 (Eq. 4)."""
     lowest = 1 / len(_classes(config))
     config.model.decode_head.loss_decode = [
         ConfigDict(type='BootstrappedCrossEntropy', threshold=lowest)
@@ -133,14 +106,7 @@ def abce(config: Config) -> None:
 
 
 def both(*variants: Variant) -> Variant:
-    """Makes a variant of several changes.
-
-    Args:
-        *variants: The changes, in order.
-
-    Returns:
-        The variant.
-    """
+    """Applies several variants in order."""
 
     def change(config: Config) -> None:
         for variant in variants:
@@ -150,14 +116,7 @@ def both(*variants: Variant) -> Variant:
 
 
 def setting(**values: Any) -> Variant:
-    """Makes a variant that sets values of the auxiliary decoders.
-
-    Args:
-        **values: By key below `model.auxiliary_head`; dicts are merged.
-
-    Returns:
-        The variant.
-    """
+    """Makes a variant that merges settings into `model.auxiliary_head`."""
 
     def change(config: Config) -> None:
         _bank(config)
@@ -167,7 +126,7 @@ def setting(**values: Any) -> Variant:
 
 
 def _auxiliary_lr(config: Config) -> None:
-    # the mean over K decoders and C classes leaves each of them a small gradient
+    # The loss is a mean over K decoders and C classes, so each one's gradient is small.
     _bank(config)
     keys = config.optim_wrapper.setdefault('paramwise_cfg', {}).setdefault('custom_keys', {})
     keys['auxiliary_head.'] = dict(lr_mult=10.0)
