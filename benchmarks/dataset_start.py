@@ -1,10 +1,10 @@
-"""What a long list of unlabelled images costs before the first iteration: seconds and memory.
+"""Measures the start-up time and memory of a long list of unlabelled images.
 
-Two measurements, each in a process of its own (fork), so that one's memory is not the other's:
+Each measurement runs in a forked process, so that it sees its own memory only:
 
-- `list`: a `SemiSegDataset` with N unlabelled names and the checks off. No image is there or read.
-- `check`: the same with the checks on and M files, links to real images, so that each is opened.
-  The header of every unlabelled image is read; a second call finds the files in the page cache.
+- `list`: a `SemiSegDataset` with N unlabelled names and the checks off; there are no images.
+- `check`: the same with the checks on and M files, links to real images. The checks read the header
+  of every unlabelled image, the second time from the page cache.
 
 Example:
     python benchmarks/dataset_start.py --images data/camvid/images/train --files 50000
@@ -29,15 +29,15 @@ from mmseg_cct.datasets import PairSampler, SemiSegDataset
 
 
 def make_dataset(root: Path, count: int, check: bool) -> SemiSegDataset:
-    """Builds the set: one labelled image, a list of unlabelled ones.
+    """Builds a set of one labelled image and a list of unlabelled ones.
 
     Args:
         root: Folder with `images/`, `masks/`, `labeled.txt` and `unlabeled.txt`.
-        count: Length of the unlabelled list, written here.
-        check: Whether to look at all files.
+        count: Length of the unlabelled list, which is written here.
+        check: Whether to validate all files.
 
     Returns:
-        The set.
+        The data set.
     """
     (root / 'unlabeled.txt').write_text(
         ''.join(f'part{i // 1000:05d}/{i:09d}\n' for i in range(count))
@@ -63,14 +63,14 @@ def measure(root: Path, count: int, check: bool) -> dict[str, float]:
     """Builds the set and draws once from it.
 
     Args:
-        root: See `make_dataset`.
-        count: See `make_dataset`.
-        check: See `make_dataset`.
+        root: As in `make_dataset`.
+        count: As in `make_dataset`.
+        check: As in `make_dataset`.
 
     Returns:
-        Seconds to build, by the clock and of the CPU (all threads); MiB of the serialised list, and
-        of the process above its start, at its highest and afterwards; seconds of the first draw,
-        which makes a permutation of the whole set.
+        Wall and CPU seconds (all threads) to build; MiB of the serialised list; MiB of the process
+        above its start, at its peak and afterwards; seconds of the first draw, which permutes the
+        whole set.
     """
     before = _resident()
     start, cpu_start = time.perf_counter(), time.process_time()
@@ -96,7 +96,7 @@ def _resident() -> int:
 
 
 def _prepare(root: Path, images: list[Path]) -> None:
-    """One labelled pair, and a link for every unlabelled name, round the given images."""
+    """Writes one labelled pair, and a link to one of the images for every unlabelled name."""
     for folder in ('images', 'masks'):
         (root / folder).mkdir()
     Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(root / 'images' / 'labeled.jpg')
@@ -109,15 +109,7 @@ def _prepare(root: Path, images: list[Path]) -> None:
 
 
 def in_a_process(function: Callable[..., dict[str, float]], *args: object) -> dict[str, float]:
-    """Runs a function in a forked process, whose memory counts from the fork.
-
-    Args:
-        function: What to run.
-        *args: Its arguments.
-
-    Returns:
-        Its result.
-    """
+    """Calls a function in a forked process, whose memory counts from the fork."""
     with get_context('fork').Pool(1) as pool:
         return pool.apply(function, args)
 

@@ -15,7 +15,7 @@ from mmseg_cct.utils.cli import user_errors_as_one_line
 
 
 def main() -> None:
-    """Converts as the command line says."""
+    """Runs the tool."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

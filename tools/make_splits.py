@@ -106,22 +106,22 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
 
 
 def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) -> None:
-    """Writes splits and says so, one line each.
+    """Writes splits and prints a line for each.
 
     Args:
         splits: The splits by their number of labelled images.
-        folder: Where to write the lists.
-        force: Whether a list that is there already and differs is replaced.
+        folder: Folder for the lists.
+        force: Whether to replace lists that differ.
 
     Raises:
-        UserError: If a list is there already, differs, and `force` is not set.
+        UserError: If a list is there and differs, unless `force` is set.
     """
     lists = {
         folder / f'{number}_{part}.txt': getattr(split, part)
         for number, split in splits.items()
         for part in Split._fields
     }
-    # All are looked at before any is written: experiments may rest on the lists that are there.
+    # Compare all before writing any: experiments may rest on the lists that are there.
     for path, names in lists.items():
         if not force and path.exists() and path.read_text('utf-8').splitlines() != names:
             raise UserError(f'{path}: exists and differs; expected a new folder or --force')

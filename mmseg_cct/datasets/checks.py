@@ -1,4 +1,4 @@
-"""Looks at the data before a training starts, so that bad input costs a second and not a night."""
+"""Validates data sets before a run starts."""
 
 import functools
 import itertools
@@ -22,17 +22,17 @@ from mmseg_cct.utils.image_files import read_mask
 
 from .image_checks import image_size
 
-# Tasks of a thread pool take 1.7 KiB each, gigabytes for a million files.
+# A waiting task of a thread pool takes 1.7 KiB: gigabytes for a million files.
 _FILES_AT_ONCE = 4096
 
 
 def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -> None:
-    """Checks all data of a training.
+    """Validates the data of a training.
 
-    Labelled images, masks and pseudo labels are decoded in full, of unlabelled images the header
-    and the last bytes are read, their masks never. A `UserError` says what is missing, unreadable,
-    of the wrong size, or has an unknown label id. In a distributed run rank 0 looks and every rank
-    raises what it found.
+    Decodes labelled images, masks and pseudo labels in full. Of unlabelled images it reads the
+    header and the last bytes; their masks it never opens. A `UserError` names the first file that
+    is missing, unreadable, of the wrong size, or has an unknown label id. In a distributed run only
+    rank 0 reads files; every rank raises its error.
 
     Args:
         labeled: The labelled set.
@@ -47,7 +47,7 @@ def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -
 
 
 def check_evaluation_data(dataset: Any, key: str) -> None:
-    """Checks all data of a validation or test on rank 0; every rank raises what it found.
+    """Validates evaluation data on rank 0 and re-raises its error on every rank.
 
     Args:
         dataset: The set, wrapped or not.
@@ -59,7 +59,9 @@ def check_evaluation_data(dataset: Any, key: str) -> None:
 
 
 def look_at_evaluation_data(dataset: Any, key: str) -> None:
-    """Reads of images the header and the end; masks, where the pipeline loads them, in full.
+    """Validates evaluation data on this rank.
+
+    Reads the header and the end of every image, and in full the masks that the pipeline loads.
 
     Args:
         dataset: The set, wrapped or not.
@@ -80,13 +82,13 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
 
 @contextmanager
 def _on_rank_0() -> Iterator[bool]:
-    """Raises on every rank what rank 0 has found.
+    """Re-raises rank 0's error on every rank.
 
     Yields:
         Whether this is rank 0.
 
     Raises:
-        UserError: The one that the body raised on rank 0.
+        UserError: If the body raised one on rank 0.
     """
     message: list[str | None] = [None]
     is_first = is_main_process()
@@ -100,13 +102,13 @@ def _on_rank_0() -> Iterator[bool]:
 
 
 def check_unlabeled_pipeline(dataset: Any) -> None:
-    """Checks that the pipeline of the unlabelled set does without masks.
+    """Checks that no transform of the unlabelled set needs a mask.
 
     Args:
         dataset: The unlabelled set.
 
     Raises:
-        UserError: If one of its transforms needs a mask.
+        UserError: If one does.
     """
     for leaf in leaf_datasets(dataset):
         for transform in _flatten(leaf.pipeline):
@@ -124,13 +126,13 @@ def check_unlabeled_pipeline(dataset: Any) -> None:
 
 
 def leaf_datasets(dataset: Any) -> list[BaseDataset]:
-    """Gives the sets inside mmengine's wrappers (``ConcatDataset``, ``RepeatDataset``).
+    """Unwraps mmengine's `ConcatDataset`, `RepeatDataset` and their like.
 
     Args:
         dataset: A data set, wrapped or not.
 
     Returns:
-        The sets themselves.
+        The sets inside, in order.
     """
     if hasattr(dataset, 'datasets'):
         return [leaf for part in dataset.datasets for leaf in leaf_datasets(part)]
@@ -146,10 +148,10 @@ def unknown_ids(
     reduce_zero_label: bool = False,
     ignore_index: int = 255,
 ) -> list[int]:
-    """Finds the ids in a mask that are neither a class nor ignored, after MMSeg's mappings.
+    """Finds the ids of a mask that are neither a class nor ignored, after MMSeg's mappings.
 
     Args:
-        ids: ``(H, W)`` ids as they are in the file, any integer type.
+        ids: ``(H, W)`` of integers or bools, as they are in the file.
         num_classes: Number of classes ``C``.
         label_map: Class id by id in the file; ids that are missing stay as they are.
         reduce_zero_label: Whether 0 is ignored and all other ids move down by 1.

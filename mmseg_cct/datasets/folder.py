@@ -1,4 +1,4 @@
-"""A user's own data: a folder of images, a folder of masks for some of them, class names."""
+"""Data set of a folder of images and a folder of masks."""
 
 import logging
 import os
@@ -20,11 +20,11 @@ SUBSETS = ('labeled', 'unlabeled', 'all')
 
 @DATASETS.register_module()
 class FolderDataset(BaseSegDataset):
-    """Images of a folder and the masks that another folder has for some of them.
+    """Images of one folder, and masks of another for some or all of them.
 
     An image ``{image_dir}/a/b.jpg`` has its mask at ``{mask_dir}/a/b{mask_suffix}``: one channel of
-    class ids from 0 in the order of `classes`, and 255 where it is to be ignored. Every image
-    format, in subfolders too, is found. Looking for masks reads names only, never a file.
+    class ids from 0 in the order of `classes`, and 255 where it is to be ignored. Images of every
+    format count, in subfolders too. Masks are found by their names; no file is opened.
 
     Args:
         image_dir: Folder of the images.
@@ -36,7 +36,7 @@ class FolderDataset(BaseSegDataset):
             itself relative to the working directory or to `data_root`. It names the images of the
             set: `subset` then only says whether each must have a mask (``'labeled'``) or masks are
             not looked at (``'unlabeled'``).
-        palette: Colour of each class, RGB in [0, 255]; by default drawn at random, always the same.
+        palette: Colour of each class, RGB in [0, 255]; by default random, the same in every run.
         data_root: Folder that the three paths are relative to.
         mask_suffix: End of a mask's name.
         **kwargs: Further arguments of `BaseSegDataset`.
@@ -96,7 +96,8 @@ class FolderDataset(BaseSegDataset):
             A data info for each, with ``seg_map_path`` where a mask belongs to it.
 
         Raises:
-            UserError: See the class.
+            UserError: If a folder or the list is missing or empty, no image belongs to the subset,
+                or an image on the list is missing.
         """
         images = self._find_images()
         masks = self._find_masks(images)

@@ -18,7 +18,7 @@ _ORIENTATION = 0x0112  # the EXIF tag; its values 5 to 8 swap width and height
 
 
 def explain_failed_load(info: Mapping[str, Any], backend_args: dict | None = None) -> str | None:
-    """Finds the file because of which a sample did not load.
+    """Finds the file that kept a sample from loading.
 
     Args:
         info: Data info of the sample.

@@ -1,4 +1,4 @@
-"""Reads, writes and locates text files that list images."""
+"""Text files that list images."""
 
 import os
 import re
@@ -11,9 +11,9 @@ from mmseg_cct.errors import UserError
 def read_list(path: str | os.PathLike) -> list[str]:
     """Reads a list of images.
 
-    Two formats are understood: a name per line, and the public CCT code's two columns, image and
-    mask (``/JPEGImages/2007_000032.jpg /SegmentationClassAug/2007_000032.png``), of which the stem
-    of the image is kept. Empty lines are skipped.
+    Lines hold a name, or the two columns of the public CCT code, image and mask
+    (``/JPEGImages/2007_000032.jpg /SegmentationClassAug/2007_000032.png``), which give the stem of
+    the image. Empty lines are skipped.
 
     Args:
         path: The text file.
@@ -56,17 +56,16 @@ def write_list(path: str | os.PathLike, names: Iterable[str]) -> None:
 
 
 def resolve_list(ann_file: str) -> str:
-    """Finds a list file that a config names.
+    """Resolves the path of a list that a config names.
 
-    Lists kept in the project are named relative to the working directory, lists of a data set
-    relative to its root; the first that exists counts.
+    A list in the working directory comes before one of the same name in the data set's root.
 
     Args:
         ann_file: Path as the config gives it; may be empty.
 
     Returns:
-        The absolute path where the file is in the working directory, else `ann_file` unchanged,
-        which the data set joins to its root.
+        The absolute path if the working directory has the file, else `ann_file` unchanged, which
+        the data set joins to its root.
     """
     if ann_file and not os.path.isabs(ann_file) and os.path.isfile(ann_file):
         return os.path.abspath(ann_file)

@@ -1,4 +1,4 @@
-"""Sets of several domains as one: pairs to train on, single images to evaluate on."""
+"""Data sets of several domains: pairs to train on, single images to evaluate on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ class MultiDomainDataset(Dataset):
 
     Args:
         domains: By name of the domain, its `SemiSegDataset` or the config of it. Without unlabelled
-            sets it is the data of the labelled-only baseline.
+            sets it gives the data of the supervised baseline.
 
     Raises:
         UserError: If there is no domain, an entry is no `SemiSegDataset`, some domains have
@@ -44,15 +44,11 @@ class MultiDomainDataset(Dataset):
 
     @property
     def metainfo(self) -> dict:
-        """Under `domains` the meta information (classes, palette) of each."""
+        """Meta information (classes, palette) of each domain, under `domains`."""
         return _metainfo(self.domains)
 
     def __len__(self) -> int:
-        """Gives the number of draws in one pass.
-
-        Returns:
-            The sum over the domains.
-        """
+        """Returns the number of draws in one pass over all domains."""
         return sum(map(len, self.domains.values()))
 
     def __getitem__(self, draw: MultiDomainDraw) -> dict:
@@ -77,7 +73,7 @@ class MultiDomainDataset(Dataset):
 
 @DATASETS.register_module()
 class MultiDomainConcatDataset(ConcatDataset):
-    """The validation or test sets of several domains, one after the other.
+    """Validation or test sets of several domains, one after the other.
 
     Args:
         domains: By name of the domain, its set or the config of it.
@@ -99,7 +95,7 @@ class MultiDomainConcatDataset(ConcatDataset):
 
     @property
     def metainfo(self) -> dict:
-        """Under `domains` the meta information (classes, palette) of each."""
+        """Meta information (classes, palette) of each domain, under `domains`."""
         return _metainfo(self.domains)
 
     def __getitem__(self, index: int) -> dict:

@@ -1,4 +1,4 @@
-"""A labelled and an unlabelled set as one data set of pairs."""
+"""Data set of pairs of a labelled and an unlabelled image."""
 
 import copy
 import os
@@ -35,14 +35,14 @@ class SemiSegDataset(Dataset):
 
     Augmentation runs under the seeds of the draw: the same draw gives the same tensors in every
     worker, at any number of workers, and after a resume. The masks of unlabelled images are never
-    read: their paths are dropped as soon as the set is built. What they may carry are pseudo
+    read: their paths are dropped as soon as the set is built. Unlabelled images may carry pseudo
     labels (`LoadPseudoLabels`, `PackPseudoLabels`).
 
     Args:
         labeled: The labelled set, a `BaseSegDataset` or its config. In a config, ``ann_file`` is
             looked for in the working directory first, then under ``data_root``.
         unlabeled: The unlabelled set likewise; its pipeline loads no annotations.
-        check: Whether to look at all files before the training (see `check_datasets`).
+        check: Whether to validate all files before the training (see `check_datasets`).
 
     Raises:
         UserError: If a set cannot be built or is empty, the labelled one has no class names, the
@@ -76,11 +76,7 @@ class SemiSegDataset(Dataset):
         return self.labeled.metainfo
 
     def __len__(self) -> int:
-        """Gives the number of draws in one pass.
-
-        Returns:
-            Size of the unlabelled set; of the labelled one where there is no other.
-        """
+        """Returns the size of the unlabelled set; of the labelled one where there is no other."""
         return len(self.labeled if self.unlabeled is None else self.unlabeled)
 
     def __getitem__(self, draw: PairDraw) -> dict:
@@ -90,7 +86,7 @@ class SemiSegDataset(Dataset):
             draw: Which images, and the seeds of their augmentation.
 
         Returns:
-            Inputs and data samples, see the class.
+            ``inputs`` and ``data_samples`` as in the class docstring.
 
         Raises:
             UserError: If the index is no `PairDraw`, a file cannot be read, or a pipeline does not
@@ -166,14 +162,14 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
 
 
 def explain_failed_build(config: dict | BaseDataset, branch: str) -> None:
-    """Tells a failed build from a missing or empty list or folder, if that is the cause.
+    """Raises a one-line error where a missing or empty list or folder made a build fail.
 
     Args:
         config: The config of the set.
         branch: What to call the set.
 
     Raises:
-        UserError: A list or folder is missing or empty.
+        UserError: If a list or folder is missing or empty.
     """
     if not isinstance(config, dict):
         return

@@ -10,7 +10,7 @@ from mmseg_cct.errors import UserError
 
 @DATASETS.register_module()
 class ShapesDataset(BaseSegDataset):
-    """Scenes drawn by number: no file is read or written.
+    """Scenes drawn by number, without any file.
 
     A scene is a pure function of seed, number and size, so sets of disjoint numbers are disjoint.
     The pipeline begins with `DrawShapesScene`.
@@ -21,9 +21,9 @@ class ShapesDataset(BaseSegDataset):
         seed: Seed of all scenes.
         size: Side of the scenes in pixels.
         pipeline: Transforms, the first one `DrawShapesScene`.
-        indices: Which of the scenes to take: the first so many, or these; None takes all.
+        indices: Which scenes to take: the first n, or those listed; `None` takes all.
         test_mode: Whether the set serves evaluation.
-        lazy_init: Whether to leave the list of scenes for later.
+        lazy_init: Whether to list the scenes on first use only.
 
     Raises:
         UserError: If there is no scene, or scenes are too small to show shapes.

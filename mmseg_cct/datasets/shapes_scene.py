@@ -1,10 +1,10 @@
-"""Procedurally drawn scenes: a data set that needs no download.
+"""Procedurally drawn scenes with their masks.
 
 A scene shows a few objects on a cluttered ground. An object's class shows in three ways, each of
 them noisy: its outline (turned, stretched, overlapped, cut by the border), its texture (now and
 then that of another class) and its hue (spread around the class's own, under coloured light). A few
-labelled scenes hold a few of the combinations; many unlabelled ones hold them all, and tie the cues
-together, for an object carries all of them at once.
+labelled scenes hold a few of the combinations; many unlabelled ones hold them all and tie the cues
+together, because an object carries all of them at once.
 """
 
 import functools
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import cv2
 import numpy as np
 
-# An object wears the texture of a random class with this probability.
+# Probability that an object wears the texture of a random class.
 TEXTURE_SWAP = 0.15
 # Standard deviation, in degrees, of an object's hue around that of its class; the hues of the
 # classes are 60 degrees apart.
@@ -34,8 +34,8 @@ def draw_scene(seed: int, number: int, size: int) -> tuple[np.ndarray, np.ndarra
         size: Side of the scene in pixels.
 
     Returns:
-        Image ``(size, size, 3)`` uint8 in BGR and class ids ``(size, size)`` uint8; read-only, for
-        all calls share them.
+        Image ``(size, size, 3)`` uint8 in BGR and class ids ``(size, size)`` uint8; read-only,
+        because all calls share them.
     """
     rng = np.random.default_rng((seed, number))
     image = _draw_ground(rng, size)

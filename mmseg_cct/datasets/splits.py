@@ -1,4 +1,4 @@
-"""Draws labelled images by a seed."""
+"""Seeded splits into labelled and unlabelled images."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class Split(NamedTuple):
 def draw_split(names: Sequence[str], num_labeled: int, seed: int = 0) -> Split:
     """Draws the labelled images of a set; all others are unlabelled.
 
-    The splits of one seed are nested: the images of a smaller one are among those of a larger one.
+    Splits of one seed are nested: a larger one labels all images of a smaller one.
 
     Args:
         names: Names of all images of the set.
@@ -34,14 +34,14 @@ def draw_split(names: Sequence[str], num_labeled: int, seed: int = 0) -> Split:
         The two lists, each in the order of `names`.
 
     Raises:
-        UserError: If there are not so many images, or none would be drawn.
+        UserError: If `num_labeled` is not in [1, number of images].
     """
     if not 1 <= num_labeled <= len(names):
         raise UserError(
             f'number of labelled images: {num_labeled}; expected 1 to {len(names)}, '
             'the images there are'
         )
-    # RandomState is frozen by NumPy's own promise: a seed means the same list in every version.
+    # NumPy promises not to change RandomState, so a seed means the same list in every version.
     order = np.random.RandomState(seed).permutation(len(names))
     drawn = set(order[:num_labeled].tolist())
     return Split(

@@ -1,4 +1,4 @@
-"""SUN RGB-D with the 13 classes of Eigen et al. and SceneNet, and the conversion to them."""
+"""SUN RGB-D with the 13 classes of Eigen et al. and SceneNet, and its conversion to them."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,9 @@ from PIL import Image
 from tqdm import tqdm
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import read_mask
 
+from .image_checks import image_size
 from .image_lists import resolve_list
 
 CLASSES = (
@@ -60,7 +62,7 @@ class SUNRGBDDataset(BaseSegDataset):
 
 
 def to_13_classes(ids: np.ndarray) -> np.ndarray:
-    """Turns ids of the 37 classes into ids of the 13.
+    """Maps ids of the 37 classes to ids of the 13.
 
     Args:
         ids: ``(H, W)`` of integers: 0 void, 1 to 37 a class.
@@ -90,7 +92,7 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
         root: Holds the images, ``images/test/NAME.jpg`` and ``images/train/NAME.jpg``.
 
     Returns:
-        How many there were.
+        The number of masks.
 
     Raises:
         UserError: If labels and images do not belong together, or a file is no label image.
@@ -114,13 +116,14 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
 
 
 def _convert(path: Path, image_path: Path) -> np.ndarray:
+    ids = read_mask(path)
+    width, height = image_size(str(image_path), None, decode=False)
+    if ids.shape != (height, width):
+        raise UserError(
+            f'{path}: {ids.shape[1]}×{ids.shape[0]} pixels; expected {width}×{height}, the size of '
+            f'its image {image_path}'
+        )
     try:
-        with Image.open(path) as label, Image.open(image_path) as image:
-            ids, mode = np.asarray(label), label.mode
-            if label.size != image.size:
-                raise UserError(f'{label.size} pixels; expected {image.size}, as {image_path} has')
-        if ids.ndim != 2 or ids.dtype.kind not in 'ui':
-            raise UserError(f'Pillow mode {mode}; expected one channel of label ids')
         return to_13_classes(ids)
-    except (OSError, SyntaxError, UserError) as error:  # Pillow raises SyntaxError on a bad PNG
-        raise UserError(f'{path}: {" ".join(str(error).split())}') from None
+    except UserError as error:
+        raise UserError(f'{path}: {error}') from None

@@ -1,4 +1,4 @@
-"""Splits of PASCAL VOC 2012: drawn from its lists, or read from the public CCT code."""
+"""Splits of PASCAL VOC 2012, drawn from its lists or read from the public CCT code."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def draw_voc_split(
         The drawn images, in the order of `train`, and the rest of `train` and `trainaug` together.
 
     Raises:
-        UserError: If the train list has not so many images.
+        UserError: If the train list has fewer images.
     """
     if num_labeled > len(train):
         raise UserError(
@@ -43,9 +43,9 @@ def draw_voc_split(
 def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:
     """Reads the train and trainaug lists of PASCAL VOC 2012.
 
-    The trainaug list is ``trainaug.txt`` or ``aug.txt`` as MMSeg's ``voc_aug.py`` writes them;
-    where neither is there, the masks in ``SegmentationClassAug`` tell. Validation images never
-    count.
+    The trainaug list is ``trainaug.txt`` or ``aug.txt`` as MMSeg's ``voc_aug.py`` writes them, or,
+    where neither is there, the names of the masks in ``SegmentationClassAug``. Validation images
+    are left out.
 
     Args:
         voc_root: The folder ``VOC2012``, or ``VOCdevkit`` around it.

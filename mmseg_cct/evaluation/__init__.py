@@ -1,4 +1,4 @@
-"""Evaluation of several domains."""
+"""Metrics of several domains."""
 
 from .multi_domain_iou import MultiDomainIoUMetric
 

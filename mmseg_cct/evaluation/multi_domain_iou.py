@@ -1,4 +1,4 @@
-"""MMSeg's IoU metrics for several domains in one evaluation."""
+"""IoU metrics of several domains in one evaluation."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from mmseg_cct.errors import UserError
 class MultiDomainIoUMetric(BaseMetric):
     """An `IoUMetric` for each domain, and the averages over domains.
 
-    The metrics are `DOMAIN/mIoU`, `DOMAIN/aAcc` and so on, and `mIoU_avg`, `aAcc_avg`, the mean of
-    the domains, each counted once however many images it has.
+    Metrics are `DOMAIN/mIoU`, `DOMAIN/aAcc` and so on, and `mIoU_avg`, `aAcc_avg` and so on, the
+    means over domains, whatever their numbers of images.
 
     Args:
         collect_device: 'cpu' or 'gpu', where the results of several processes are gathered.
-        prefix: Put before all names, as in `prefix/camvid/mIoU`.
+        prefix: Precedes all names, as in `prefix/camvid/mIoU`.
         collect_dir: Folder for gathering on the CPU; by default a temporary one.
-        output_dir: Folder for the predictions, one below it for each domain.
+        output_dir: Folder for the predictions, with a subfolder for each domain.
         **kwargs: Arguments of `IoUMetric`.
     """
 
@@ -44,7 +44,7 @@ class MultiDomainIoUMetric(BaseMetric):
 
     @property
     def dataset_meta(self) -> dict | None:
-        """Meta information of the sets: that of each domain under `domains`."""
+        """Meta information (classes, palette) of each domain, under `domains`."""
         return self._dataset_meta
 
     @dataset_meta.setter
@@ -63,12 +63,7 @@ class MultiDomainIoUMetric(BaseMetric):
             self.metrics[name] = metric
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
-        """Counts the pixels of each sample with the classes of its domain.
-
-        Args:
-            data_batch: Not used.
-            data_samples: Predictions and ground truth; `domain` names the domain.
-        """
+        """Counts the pixels of each sample by the classes of the domain that it names."""
         for sample in data_samples:
             metric = self.metrics[sample['domain']]
             metric.process(data_batch, [sample])

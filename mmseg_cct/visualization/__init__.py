@@ -1,4 +1,4 @@
-"""Pictures of predictions."""
+"""Visualizers of predictions."""
 
 from .multi_domain_visualizer import MultiDomainVisualizer
 

@@ -1,4 +1,4 @@
-"""Paints predictions with the classes of their domain."""
+"""Visualizer of several domains."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from mmseg_cct.utils.deprecation import register_old_name
 
 @VISUALIZERS.register_module()
 class MultiDomainVisualizer(SegLocalVisualizer):
-    """MMSeg's visualizer with the names and colours of the domain that a sample names."""
+    """`SegLocalVisualizer` with the classes and colours of the domain that a sample names."""
 
     dataset_meta: dict
 
@@ -23,8 +23,8 @@ class MultiDomainVisualizer(SegLocalVisualizer):
 
         Args:
             name: Name of the picture.
-            image: `(H, W, 3)` RGB, in [0, 255].
-            data_sample: What to paint; `domain` names its domain.
+            image: `(H, W, 3)` uint8, RGB.
+            data_sample: Prediction, ground truth or both; `domain` names its domain.
             **kwargs: Those of `SegLocalVisualizer.add_datasample`.
         """
         domains = self.dataset_meta

@@ -1,4 +1,4 @@
-"""Draws scenes in place of loading images."""
+"""Draws a scene in place of loading an image."""
 
 from typing import Any
 
@@ -16,20 +16,20 @@ class DrawShapesScene(BaseTransform):
     ``gt_seg_map``.
 
     Args:
-        with_seg_map: Whether to give the class ids too; an unlabelled image has none.
+        with_seg_map: Whether to add the class ids; an unlabelled image has none.
     """
 
     def __init__(self, with_seg_map: bool = True) -> None:
         self.with_seg_map = with_seg_map
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        """Draws.
+        """Adds the image, and the mask where it is asked for.
 
         Args:
             results: Data info, changed in place.
 
         Returns:
-            The data info with the image.
+            The same data info.
         """
         image, seg_map = draw_scene(*results['scene'])
         results['img'] = image.copy()
@@ -40,9 +40,5 @@ class DrawShapesScene(BaseTransform):
         return results
 
     def __repr__(self) -> str:
-        """Describes the transform.
-
-        Returns:
-            Its name and arguments.
-        """
+        """Returns the transform's name and arguments."""
         return f'{type(self).__name__}(with_seg_map={self.with_seg_map})'

@@ -1,4 +1,4 @@
-"""Pseudo labels of unlabelled images on their way through MMSeg's pipelines."""
+"""Loads and packs the pseudo labels of unlabelled images."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from torch import from_numpy
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_mask
 
-# The key of a mask: MMSeg's, mmcv's and other transforms move what is there with the image.
+# MMSeg's key of a mask: every transform moves what is there with the image.
 FIELD = 'gt_seg_map'
 
 
@@ -21,9 +21,9 @@ FIELD = 'gt_seg_map'
 class LoadPseudoLabels(BaseTransform):
     """Loads the pseudo labels of an image, which then move with it through every augmentation.
 
-    Inside the pipeline they take the place of the mask that an unlabelled image does not have:
-    every transform resizes (to the nearest), crops, flips, rotates and pads them (with 255) as it
-    would a mask. `PackPseudoLabels` at the end makes them `pseudo_sem_seg` of the sample.
+    In the pipeline they stand in for the mask that an unlabelled image lacks: every transform
+    resizes (nearest neighbour), crops, flips, rotates and pads them (with 255) like a mask.
+    `PackPseudoLabels` at the end makes them the sample's `pseudo_sem_seg`.
 
     Args:
         image_dir: Folder of the images.
@@ -36,13 +36,13 @@ class LoadPseudoLabels(BaseTransform):
         self.label_dir = label_dir
 
     def path_of(self, img_path: str) -> str:
-        """Names the file with the pseudo labels of an image.
+        """Returns the path of an image's pseudo labels, whether or not the file is there.
 
         Args:
-            img_path: The image.
+            img_path: Path of the image.
 
         Returns:
-            Where its pseudo labels are, or should be.
+            ``{label_dir}/a/b.png`` for ``{image_dir}/a/b.jpg``.
 
         Raises:
             UserError: If the image is not below `image_dir`.
@@ -56,7 +56,7 @@ class LoadPseudoLabels(BaseTransform):
         return str(Path(self.label_dir, name).with_suffix('.png'))
 
     def transform(self, results: dict) -> dict:
-        """Adds the labels.
+        """Adds the labels as `gt_seg_map`.
 
         Args:
             results: Holds `img_path`, and `ori_shape` where the image is loaded.
@@ -89,7 +89,7 @@ class LoadPseudoLabels(BaseTransform):
 
 @TRANSFORMS.register_module()
 class PackPseudoLabels(PackSegInputs):
-    """`PackSegInputs`, and the pseudo labels as the sample's `pseudo_sem_seg`.
+    """`PackSegInputs` that also packs pseudo labels, as the sample's `pseudo_sem_seg`.
 
     Takes the arguments of `PackSegInputs`.
     """

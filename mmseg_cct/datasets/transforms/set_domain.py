@@ -1,4 +1,4 @@
-"""Names the domain of a sample."""
+"""Marks samples with the name of their domain."""
 
 from collections.abc import Mapping
 
@@ -8,10 +8,10 @@ from mmseg.registry import TRANSFORMS
 
 @TRANSFORMS.register_module()
 class SetDomain(BaseTransform):
-    """Names the domain of packed samples, which picks their preprocessing and decoder.
+    """Marks packed samples with their domain, which picks their preprocessing and decoder.
 
-    Comes after `PackSegInputs`. The sets below do it on their own; a pipeline needs it only where
-    images come from elsewhere, as in MMSeg's inference.
+    Comes after `PackSegInputs`. `MultiDomainDataset` and `MultiDomainConcatDataset` apply it
+    themselves; a pipeline needs it only where images come from elsewhere, as in MMSeg's inference.
 
     Args:
         domain: Name of the domain.
