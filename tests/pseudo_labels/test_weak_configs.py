@@ -82,6 +82,7 @@ def write_camvid(tmp_path):
     return dict(labels=[(0, 8), (0, 8)], background=None, first='a')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('name', 'write'), [('cam_r50_voc.py', write_voc), ('cam_mbv2_camvid.py', write_camvid)]
 )
