@@ -34,7 +34,7 @@ def pytest_addoption(parser):
 
 
 SLOW_FOLDERS = {'trust', 'tools', 'benchmarks', 'docs'}
-SLOW_FIXTURES = {'tiny_cct', 'trained', 'whole'}  # they train
+SLOW_FIXTURES = {'tiny_cct', 'trained', 'whole', 'with_hook'}  # they train
 
 
 def pytest_collection_modifyitems(items):

@@ -113,7 +113,6 @@ def train(root, work_dir, hooks, model=None, unlabeled=True, max_iters=MAX_ITERS
 HOOK = dict(type='UnlabeledVisualizationHook', interval=2, num_images=2)
 
 
-@pytest.mark.slow
 @pytest.fixture(scope='module')
 def with_hook(data_root, tmp_path_factory):
     work_dir = tmp_path_factory.mktemp('with')
