@@ -124,9 +124,7 @@ def _compiled_if_possible(function: Callable) -> Callable:
         if shape not in failed:
             try:
                 return _compiled(function)(first, *args)
-            except (
-                Exception
-            ) as error:  # of any kind: an error of the function itself recurs uncompiled
+            except Exception as error:  # of any kind; the function's own errors recur uncompiled
                 failed.add(shape)
                 reason = str(error).strip().splitlines() or [type(error).__name__]
                 _log_once(

@@ -61,7 +61,7 @@ class PixelTargets:
                 the decoders.
             loss_weight: ω.
             labels: `(N, 1, H, W)`, the target; None for the main decoder's probabilities.
-            decoders: Indices of the decoders the term looks at; None for all.
+            decoders: `(k,)` indices of the decoders the term looks at; None for all.
 
         Returns:
             The mean as a scaled sum.
@@ -84,7 +84,7 @@ class PixelTerm:
         pixel_weight: `(N, 1, H, W)` in [0, 1]; 0 leaves a pixel out.
         scale: 0-dimensional factor that makes the sum a mean.
         loss_weight: ω, the factor of the term in the total loss.
-        decoders: Indices of the decoders the term looks at; None for all.
+        decoders: `(k,)` indices of the decoders the term looks at; None for all.
     """
 
     distance: Distance
