@@ -4,11 +4,11 @@ That no unsupervised loss reaches the main decoder, and that a key contains "los
 optimised, is in `models/segmentors/test_cct.py`.
 """
 
-import cv2
 import numpy as np
 import pytest
 import tiny
 import torch
+import world
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
@@ -55,16 +55,8 @@ def data_root(tmp_path_factory):
     """Images for all, masks for the labelled ones alone."""
     root = tmp_path_factory.mktemp('set')
     rng = np.random.default_rng(0)
-    for folder in ('images', 'masks'):
-        (root / folder).mkdir()
     for index in range(NUM_LABELED + NUM_UNLABELED):
-        image = cv2.resize(rng.integers(0, 256, (6, 8, 3), np.uint8), (40, 32))
-        cv2.imwrite(str(root / f'images/{index}.png'), image)
-        if index < NUM_LABELED:
-            mask = cv2.resize(
-                rng.integers(0, 3, (4, 5), np.uint8), (40, 32), interpolation=cv2.INTER_NEAREST
-            )
-            cv2.imwrite(str(root / f'masks/{index}.png'), mask)
+        world.write_scene(root, index, rng, with_mask=index < NUM_LABELED)
     return root
 
 

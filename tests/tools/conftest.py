@@ -1,7 +1,5 @@
 """A config small enough to train in a second, its data, and the tools run in this process."""
 
-import importlib.util
-import itertools
 import os
 import signal
 import socket
@@ -11,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import world
 from PIL import Image
 
 CLASSES = ('sky', 'road', 'car')
@@ -73,8 +72,6 @@ visualizer = dict(
 sync_bn = 'torch'
 """
 
-_runs = itertools.count()
-
 
 def _free_port():
     """A port for a distributed run; torch takes no 0 here."""
@@ -98,22 +95,6 @@ def make_run(folder, project_root):
     config = folder / 'tiny.py'
     config.write_text(text)
 
-    def run(tool, *args):
-        """Runs a tool's main() as on the command line and returns what it returns."""
-        path = project_root / 'tools' / f'{tool}.py'
-        spec = importlib.util.spec_from_file_location(f'tool_{tool}', path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        args = [str(arg) for arg in args]
-        if tool in ('train', 'test'):
-            # mmengine keeps one logger and message hub per name and second.
-            args += ['--cfg-options', f'experiment_name=run{next(_runs)}']
-        argv, sys.argv = sys.argv, [str(path), *args]
-        try:
-            return module.main()
-        finally:
-            sys.argv = argv
-
     def shell(*command):
         """Runs a command in a process of its own, in the folder."""
         env = {
@@ -135,7 +116,8 @@ def make_run(folder, project_root):
         return SimpleNamespace(returncode=process.returncode, stdout=out, stderr=err)
 
     return SimpleNamespace(
-        folder=folder, config=config, images=folder / 'data' / 'images', run=run, shell=shell,
+        folder=folder, config=config, images=folder / 'data' / 'images',
+        run=world.run_tool, shell=shell,
         tools=project_root / 'tools', palette=PALETTE,
     )  # fmt: skip
 

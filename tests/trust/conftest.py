@@ -1,18 +1,13 @@
 """A CCT config small enough to train in a second, its data on disk, and the tools run on it."""
 
 import copy
-import importlib.util
-import itertools
-import json
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
-import cv2
 import numpy as np
 import pytest
 import tiny
 import torch
+import world
 from mmengine.config import Config
 from mmengine.runner import checkpoint as mmengine_checkpoint
 
@@ -20,7 +15,6 @@ from mmseg_cct.apis.train import prepare_training, train
 
 CLASSES = ('ground', 'thing', 'other')
 MAX_ITERS = 6
-_runs = itertools.count()
 
 LOAD_IMAGE = dict(type='LoadImageFromFile')
 LOAD_MASK = dict(type='LoadAnnotations')
@@ -35,20 +29,13 @@ AUGMENT = [
 def write_images(root, num_labeled=3, num_unlabeled=5, num_val=3):
     """Smooth pictures and masks of 40×32, in images, masks, val_images and val_masks."""
     rng = np.random.default_rng(0)
-    names = [(f'l{i}', '') for i in range(num_labeled)] + [
-        (f'u{i}', '') for i in range(num_unlabeled)
-    ]
-    names += [(f'v{i}', 'val_') for i in range(num_val)]
-    for name, prefix in names:
-        for kind in ('images', 'masks'):
-            (root / f'{prefix}{kind}').mkdir(parents=True, exist_ok=True)
-        image = cv2.resize(rng.integers(0, 256, (6, 8, 3), np.uint8), (40, 32))
-        cv2.imwrite(str(root / f'{prefix}images/{name}.png'), image)
-        mask = cv2.resize(
-            rng.integers(0, 3, (4, 5), np.uint8), (40, 32), interpolation=cv2.INTER_NEAREST
-        )
-        if name[0] != 'u':
-            cv2.imwrite(str(root / f'{prefix}masks/{name}.png'), mask)
+    for letter, count, prefix in (
+        ('l', num_labeled, ''),
+        ('u', num_unlabeled, ''),
+        ('v', num_val, 'val_'),
+    ):
+        for index in range(count):
+            world.write_scene(root, f'{letter}{index}', rng, prefix, with_mask=letter != 'u')
 
 
 def config_of(root, **model):
@@ -125,17 +112,6 @@ def config_of(root, **model):
     )
 
 
-def scalars(work_dir):
-    """What all runs in a work directory logged: the lines of each iteration, in time's order."""
-    logged = {}
-    for path in sorted(Path(work_dir).glob('*/vis_data/scalars.json')):
-        for line in path.read_text().splitlines():
-            line = json.loads(line)
-            if 'loss' in line:
-                logged.setdefault(line['iter'], []).append(line)
-    return logged
-
-
 def load_safely(path):
     """A checkpoint by `weights_only=True`, with the types that mmengine's own loader allows."""
     allowed = getattr(mmengine_checkpoint, 'get_torch_safe_globals', list)()
@@ -154,7 +130,7 @@ def make_run(folder, project_root):
 
     def run_train(work_dir='work', options=None, **kwargs):
         """Trains as tools/train.py does."""
-        options = {'experiment_name': f'trust{next(_runs)}', **(options or {})}
+        options = {'experiment_name': world.experiment(), **(options or {})}
         prepared = prepare_training(
             str(file), work_dir=str(folder / work_dir), options=options, **kwargs
         )
@@ -163,22 +139,10 @@ def make_run(folder, project_root):
 
     def tool(name, *args):
         """Runs a tool's main() as on the command line and returns its exit code."""
-        path = project_root / 'tools' / f'{name}.py'
-        spec = importlib.util.spec_from_file_location(f'trust_{name}', path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        args = [str(arg) for arg in args]
-        if name in ('train', 'test'):
-            if '--cfg-options' not in args:
-                args.append('--cfg-options')
-            args.append(f'experiment_name=trust{next(_runs)}')
-        argv, sys.argv = sys.argv, [str(path), *args]
         try:
-            return module.main() or 0
+            return world.run_tool(name, *args) or 0
         except SystemExit as end:
             return end.code or 0
-        finally:
-            sys.argv = argv
 
     def write():
         config.dump(file)
@@ -193,7 +157,7 @@ def make_run(folder, project_root):
         tool=tool,
         write=write,
         tools=project_root / 'tools',
-        scalars=scalars,
+        scalars=world.scalars,
         load=load_safely,
     )
 
@@ -212,5 +176,5 @@ def trained(tmp_path_factory, project_root):
     run.train()
     run.work_dir = run.folder / 'work'
     run.checkpoint = run.work_dir / f'iter_{MAX_ITERS}.pth'
-    run.logged = scalars(run.work_dir)
+    run.logged = world.scalars(run.work_dir)
     return run
