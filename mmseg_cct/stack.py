@@ -1,4 +1,4 @@
-"""Which distributions this package runs on, and what to do where they do not fit.
+"""Supported versions of the dependencies, and a remedy where they do not fit.
 
 setup.py runs this file for `MAINTAINED` before anything is installed: only the standard library is
 imported at module level.

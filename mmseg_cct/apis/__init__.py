@@ -1,1 +1,1 @@
-"""What the tools call: training, testing, inference."""
+"""Entry points: training, testing and prediction."""

@@ -1,4 +1,4 @@
-"""Loads a config, overrides settings in it and checks it."""
+"""Loads configs and applies overrides."""
 
 import logging
 import os

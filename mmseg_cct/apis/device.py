@@ -1,4 +1,4 @@
-"""The settings of a run that depend on the device: DDP, SyncBN and mixed precision."""
+"""Device-dependent settings: DDP, SyncBN and mixed precision."""
 
 from mmengine.config import Config
 from mmengine.device import get_device
@@ -7,13 +7,13 @@ from mmseg_cct.errors import UserError
 
 
 def enable_amp(config: Config) -> None:
-    """Turns mixed precision on.
+    """Enables mixed precision.
 
     Args:
         config: The whole config, changed in place.
 
     Raises:
-        UserError: It has an optimizer wrapper of its own.
+        UserError: The config has another optimizer wrapper.
     """
     kind = config.optim_wrapper.setdefault('type', 'OptimWrapper')
     if kind == 'OptimWrapper':
@@ -23,7 +23,7 @@ def enable_amp(config: Config) -> None:
 
 
 def fit_to_device(config: Config, launcher: str) -> Config:
-    """Sets what depends on the device; a config is written for GPUs.
+    """Fits a config, which is written for GPUs, to the device at hand.
 
     Args:
         config: The whole config, changed in place.

@@ -1,4 +1,4 @@
-"""Finds the pretrained weights that a model config names, before anything is built."""
+"""Fetches pretrained weights before anything is built."""
 
 import os
 from collections.abc import Iterator
@@ -21,10 +21,11 @@ CONNECT_TIMEOUT = 20  # seconds; torch's own download waits for ever
 
 
 def fetch_pretrained_weights(model: dict[str, Any]) -> None:
-    """Makes sure that every checkpoint of a model's `init_cfg` is a local file or in torch's cache.
+    """Fetches every checkpoint that a model's `init_cfg` names into torch's cache.
 
-    mmengine downloads them too, but late (after the data set is checked and the model built),
-    without a timeout, and with an error that does not say what a machine without network should do.
+    mmengine would download them late (after the data set is checked and the model built), without
+    a timeout, and with an error that does not help on a machine without network. Local files are
+    checked to exist.
 
     Args:
         model: The config of the model.

@@ -41,13 +41,13 @@ class AtomicLocalBackend(LocalBackend):
 
 
 def require_checkpoint(checkpoint: str) -> None:
-    """Checks that a checkpoint is there; addresses are left to mmengine.
+    """Checks that a checkpoint file exists; addresses are left to mmengine.
 
     Args:
         checkpoint: File or address.
 
     Raises:
-        UserError: It is not.
+        UserError: There is no such file.
     """
     if '://' not in checkpoint and not os.path.isfile(checkpoint):
         raise UserError(f'{checkpoint}: no such checkpoint file')
@@ -109,7 +109,7 @@ def is_training_only(name: str) -> bool:
 def require_matching_weights(
     model: torch.nn.Module, content: Mapping[str, Any], checkpoint: str, training: bool
 ) -> None:
-    """Checks that a checkpoint has every weight of a model, in its shape.
+    """Checks that a checkpoint has every weight of a model, in the same shape.
 
     mmengine only logs what does not fit and leaves those weights random.
 
@@ -117,10 +117,10 @@ def require_matching_weights(
         model: The model.
         content: What the checkpoint holds.
         checkpoint: Its name, for the message.
-        training: Whether what inference does without is needed too.
+        training: Whether the parts that only training runs must match too.
 
     Raises:
-        UserError: It does not.
+        UserError: A weight is missing or has another shape.
     """
     found = {name: getattr(value, 'shape', ()) for name, value in weights(content).items()}
     expected = {name: value.shape for name, value in model.state_dict().items()}
@@ -142,14 +142,14 @@ def require_matching_weights(
 
 
 def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
-    """Checks that a training can go on from a checkpoint.
+    """Checks that a checkpoint holds the state that a resume needs.
 
     Args:
-        content: What it holds.
+        content: What the checkpoint holds.
         checkpoint: Its name, for the message.
 
     Raises:
-        UserError: It holds weights alone.
+        UserError: It holds weights only.
     """
     missing = [key for key in _TRAINING_STATE if key not in content]
     if missing:
@@ -161,14 +161,14 @@ def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
 
 
 def find_resumable(work_dir: str) -> str | None:
-    """Finds the newest whole checkpoint of a training.
+    """Finds the newest intact checkpoint of a training.
 
     Args:
         work_dir: The training's work directory.
 
     Returns:
         The file that `last_checkpoint` names or, where that one is damaged or missing, the newest
-        before it, each named in a warning; `None` where there is no whole one.
+        before it, each named in a warning; `None` where none is intact.
     """
     for checkpoint in _newest_first(work_dir):
         damage = _damage(checkpoint)
@@ -224,10 +224,10 @@ def checkpoint_bytes(checkpoint: dict[str, Any]) -> bytes:
     """Serialises a checkpoint; the bytes depend on its contents alone.
 
     Args:
-        checkpoint: What to save.
+        checkpoint: The content.
 
     Returns:
-        What a file of it holds.
+        The bytes of its file.
     """
     # `torch.save` puts the name of a file into it, not that of a buffer
     buffer = io.BytesIO()

@@ -1,1 +1,1 @@
-"""Helpers without a room of their own."""
+"""Shared helpers: files, images, text, names, seeds and the command line."""

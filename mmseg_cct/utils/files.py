@@ -1,14 +1,14 @@
-"""Writing files as a whole or not at all."""
+"""Atomic file writes."""
 
 import os
 from pathlib import Path
 
 
 def write_atomic(file: str | Path, data: bytes) -> None:
-    """Writes a file so that a kill at any moment leaves the old one or the new one.
+    """Writes a file atomically: a kill at any moment leaves the old one or the new one.
 
     Args:
-        file: Where; folders are made.
+        file: Its path; missing folders are made.
         data: Its content.
     """
     path = Path(file)

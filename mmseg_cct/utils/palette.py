@@ -1,8 +1,8 @@
-"""Colours for classes that have none."""
+"""The PASCAL VOC colour map."""
 
 
 def voc_colours(count: int) -> list[tuple[int, int, int]]:
-    """The PASCAL VOC colour map, for classes that have no colours of their own.
+    """Gives colours to classes that have none of their own.
 
     Args:
         count: Number of colours, at most 256.

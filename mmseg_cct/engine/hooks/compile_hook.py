@@ -31,11 +31,7 @@ class CompileHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Compiles; the code is generated in the first iteration.
 
-        Args:
-            runner: The runner.
-
-        Raises:
-            UserError: The model has no such module.
+        Raises `UserError` if the model has no such module.
         """
         model = unwrap_model(runner.model)
         for name in self.modules:

@@ -1,4 +1,4 @@
-"""mmengine's checkpoints, so written that there is a whole one at every moment."""
+"""Checkpointing that survives a kill at any moment."""
 
 from typing import Any
 
@@ -29,44 +29,24 @@ class DurableCheckpointHook(CheckpointHook):
         super().__init__(*args, **kwargs)
 
     def before_train(self, runner: Runner) -> None:
-        """Prepares the folder, and puts off removals from it.
-
-        Args:
-            runner: The runner.
-        """
+        """Prepares the folder, and puts off removals from it."""
         super().before_train(runner)
         self.file_backend = _RemovesLater(self.file_backend)
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
-        """Saves where it is due, then removes what is not kept.
-
-        Args:
-            runner: The runner.
-            batch_idx: Index of the batch.
-            data_batch: The batch.
-            outputs: What the iteration logged.
-        """
+        """Saves where it is due, then removes what is not kept."""
         super().after_train_iter(runner, batch_idx, data_batch, outputs)
         self.file_backend.remove_now()
 
     def after_train_epoch(self, runner: Runner) -> None:
-        """Saves where it is due, then removes what is not kept.
-
-        Args:
-            runner: The runner.
-        """
+        """Saves where it is due, then removes what is not kept."""
         super().after_train_epoch(runner)
         self.file_backend.remove_now()
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float]) -> None:
-        """Saves the best checkpoint, then removes the best before it.
-
-        Args:
-            runner: The runner.
-            metrics: The metrics by name.
-        """
+        """Saves the best checkpoint, then removes the best before it."""
         super().after_val_epoch(runner, metrics)
         if isinstance(self.file_backend, _RemovesLater):  # not so in a validation on its own
             self.file_backend.remove_now()

@@ -1,4 +1,4 @@
-"""Random draws that depend on seed, iteration and rank alone."""
+"""Seeds each iteration from the run's seed, the iteration and the rank."""
 
 import random
 
@@ -24,13 +24,7 @@ class IterationSeedHook(Hook):
     def before_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: dict | None = None
     ) -> None:
-        """Seeds `random`, NumPy and torch.
-
-        Args:
-            runner: The runner.
-            batch_idx: Not used: the seed follows `runner.iter`.
-            data_batch: Not used.
-        """
+        """Seeds `random`, NumPy and torch."""
         sequence = np.random.SeedSequence([runner.seed, runner.iter, get_rank()])
         seed = int(sequence.generate_state(1)[0])
         random.seed(seed)

@@ -32,11 +32,7 @@ class MeanTeacherHook(EMAHook):
     def before_train(self, runner: Runner) -> None:
         """Hands the teacher over; at the first iteration it is the student.
 
-        Args:
-            runner: The runner.
-
-        Raises:
-            UserError: If the model takes no teacher.
+        Raises `UserError` if the model takes no teacher.
         """
         super().before_train(runner)
         if not hasattr(self.src_model, 'set_teacher'):

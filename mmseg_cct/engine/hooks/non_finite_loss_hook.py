@@ -1,4 +1,4 @@
-"""Stops a training at its first loss that is not a number, before it costs the weights."""
+"""Stops training at the first non-finite loss."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,11 +42,7 @@ class NonFiniteLossHook(Hook):
         self._handles: list[Any] = []
 
     def before_train(self, runner: Runner) -> None:
-        """Starts to watch the model's losses and the optimizer's steps.
-
-        Args:
-            runner: The runner.
-        """
+        """Starts to watch the model's losses and the optimizer's steps."""
         self._runner = runner
         model = unwrap_model(runner.model)
         wrapper = runner.optim_wrapper
@@ -55,35 +51,18 @@ class NonFiniteLossHook(Hook):
         self._handles += [w.optimizer.register_step_pre_hook(self._before_step) for w in wrappers]
 
     def after_train(self, runner: Runner) -> None:
-        """Stops watching.
-
-        Args:
-            runner: Not used.
-        """
+        """Stops watching."""
         for handle in self._handles:
             handle.remove()
 
     def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
-        """Keeps the batch within reach.
-
-        Args:
-            runner: Not used.
-            batch_idx: Not used.
-            data_batch: The batch.
-        """
+        """Keeps the batch within reach."""
         self._batch = data_batch
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
-        """Looks at iterations without a step: of gradient accumulation, or left out by a scaler.
-
-        Args:
-            runner: Not used.
-            batch_idx: Not used.
-            data_batch: Not used.
-            outputs: Not used.
-        """
+        """Looks at iterations without a step: of gradient accumulation, or left out by a scaler."""
         self._judge()
         self._batch = None
 

@@ -1,4 +1,4 @@
-"""Looks at what a run needs only later, before it starts."""
+"""Validates evaluation data, classes and checkpoint before a run."""
 
 import logging
 from typing import Any
@@ -37,11 +37,7 @@ class PreflightHook(Hook):
         self.checkpoint = checkpoint
 
     def before_train(self, runner: Runner) -> None:
-        """Checks the validation set and, with a warning only, the test set.
-
-        Args:
-            runner: The runner.
-        """
+        """Checks the validation set and, with a warning only, the test set."""
         model, trained = _model(runner), runner.train_dataloader.dataset
         _require_classes(model, trained, 'train_dataloader.dataset')
         if runner.val_loop is not None:
@@ -52,22 +48,13 @@ class PreflightHook(Hook):
             _warn_of_test_set(runner.cfg)
 
     def before_test(self, runner: Runner) -> None:
-        """Checks the test set.
-
-        Args:
-            runner: The runner.
-        """
+        """Checks the test set."""
         dataset = runner.test_dataloader.dataset
         _require_classes(_model(runner), dataset, 'test_dataloader.dataset')
         check_evaluation_data(dataset, 'test_dataloader.dataset')
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Checks the checkpoint that is tested.
-
-        Args:
-            runner: The runner.
-            checkpoint: What was read.
-        """
+        """Checks the checkpoint that is tested."""
         if self.checkpoint is not None:
             # Published checkpoints lack the auxiliary decoders, which testing never runs.
             require_matching_weights(_model(runner), checkpoint, self.checkpoint, training=False)

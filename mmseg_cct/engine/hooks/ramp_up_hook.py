@@ -73,11 +73,7 @@ class RampUpHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Checks the path, so that a typo ends the run before training starts.
 
-        Args:
-            runner: The runner.
-
-        Raises:
-            UserError: If the model has no such numeric attribute.
+        Raises `UserError` if the model has no such numeric attribute.
         """
         for owner, name in self._owners(runner):
             if isinstance(value := getattr(owner, name), bool) or not isinstance(value, Real):
@@ -89,13 +85,7 @@ class RampUpHook(Hook):
     def before_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: dict | None = None
     ) -> None:
-        """Sets and logs the value.
-
-        Args:
-            runner: The runner.
-            batch_idx: Not used: the curve follows `runner.iter`.
-            data_batch: Not used.
-        """
+        """Sets and logs the value."""
         value = self.value_at(runner.iter, runner.max_iters)
         for owner, name in self._owners(runner):
             setattr(owner, name, value)

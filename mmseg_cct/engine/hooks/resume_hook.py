@@ -1,4 +1,4 @@
-"""What a resumed training needs beyond what mmengine restores."""
+"""Restores what mmengine leaves out of a resumed training."""
 
 import logging
 import warnings
@@ -38,22 +38,13 @@ class ResumeHook(Hook):
         self.checkpoint = checkpoint
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Checks what was read and moves the end of the schedules in it.
-
-        Args:
-            runner: The runner; its schedulers are at their start.
-            checkpoint: What was read; its schedulers' state may be replaced.
-        """
+        """Checks the checkpoint, and moves the ends of the schedules in it where they changed."""
         model = unwrap_model(runner.model)
         require_matching_weights(model, checkpoint, self.checkpoint, training=True)
         _follow_new_ends(runner, checkpoint)
 
     def before_train(self, runner: Runner) -> None:
-        """Runs the validation that was due at the resumed iteration.
-
-        Args:
-            runner: The runner.
-        """
+        """Runs the validation that was due at the resumed iteration."""
         loop = runner.train_loop
         if not isinstance(loop, IterBasedTrainLoop) or runner.val_loop is None:
             return

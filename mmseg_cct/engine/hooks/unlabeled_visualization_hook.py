@@ -1,4 +1,4 @@
-"""Pictures of what main and auxiliary decoders see in a few unlabelled images during training."""
+"""Visualizes main and auxiliary predictions on unlabelled images."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -63,11 +63,7 @@ class UnlabeledVisualizationHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Loads the images.
 
-        Args:
-            runner: The runner.
-
-        Raises:
-            UserError: If the model has no auxiliary decoders or the data no unlabelled images.
+        Raises `UserError` if the model has no auxiliary decoders or the data no unlabelled images.
         """
         if not isinstance(
             getattr(unwrap_model(runner.model), 'auxiliary_head', None), PerturbedDecoderBank
@@ -98,14 +94,7 @@ class UnlabeledVisualizationHook(Hook):
         data_batch: dict | None = None,
         outputs: dict | None = None,
     ) -> None:
-        """Draws the pictures at the interval.
-
-        Args:
-            runner: The runner.
-            batch_idx: Not used: the interval follows `runner.iter`.
-            data_batch: Not used.
-            outputs: Not used.
-        """
+        """Draws the pictures at the interval."""
         due = self.every_n_train_iters(runner, self.interval) or self.is_last_train_iter(runner)
         if not due or not is_main_process():
             return
