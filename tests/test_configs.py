@@ -19,6 +19,7 @@ from mmseg.structures import SegDataSample
 from PIL import Image
 
 import mmseg_cct  # noqa: F401 (registers the components)
+from mmseg_cct.apis.config_errors import check_config
 
 CONFIGS = Path(__file__).parents[1] / 'configs'
 ALL = sorted(
@@ -104,6 +105,11 @@ def random_batch(classes, seed=0):
             samples.append(sample)
         batch['inputs'][branch], batch['data_samples'][branch] = images, samples
     return batch
+
+
+@pytest.mark.parametrize('name', ALL)
+def test_types_and_arguments_are_known(name):
+    check_config(parse(name))
 
 
 @pytest.mark.parametrize('name', ALL)
