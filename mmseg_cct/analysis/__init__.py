@@ -1,1 +1,1 @@
-"""Looking at finished trainings."""
+"""Analysis of trained models."""

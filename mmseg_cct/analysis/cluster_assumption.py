@@ -1,8 +1,8 @@
-"""The cluster assumption, section 3.1 of the paper: do low-density regions lie on class boundaries?
+"""Local smoothness of images and features, the cluster assumption of section 3.1.
 
-Density is judged by local smoothness: the mean Euclidean distance between a location and its 8
-neighbours, on patches of the input image and on hidden features upsampled to its size. Where the
-assumption holds, the distance is large on class boundaries and small inside.
+Smoothness is the mean Euclidean distance between a location and its 8 neighbours, on patches of the
+input image and on hidden features upsampled to its size. Where the cluster assumption holds, the
+distance is large on class boundaries and small inside.
 
 Shapes: `D` channels, `H×W` the image.
 """
@@ -15,25 +15,25 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# The distance is symmetric, so these four of the 8 neighbours serve both ends of each pair.
+# The distance is symmetric, so four of the 8 neighbours give all pairs.
 HALF_OF_THE_NEIGHBOURS = ((0, 1), (1, -1), (1, 0), (1, 1))
 PATCH_SIZE = 20
 
 
 def mean_neighbour_distance(channels: Iterable[Tensor], patch_size: int = 1) -> Tensor:
-    """Mean Euclidean distance between each location and its 8 neighbours.
+    """Mean Euclidean distance between the patch at each location and those at its 8 neighbours.
 
-    What is compared are the patches centred there. Between two patches it is the root of the sum of
-    squared differences over the patch, so one box filter replaces all patches. A patch that reaches
-    over the border of the image is compared as far as it lies in it, and its distance scaled up.
+    A squared distance of patches is a sum of squared differences over the patch, so one box filter
+    replaces all patches. A patch that crosses the border is compared on its part inside, and its
+    distance is scaled up.
 
     Args:
-        channels: Parts `(d, H, W)` of a map, which together are its channels; only one of them has
-            to be in memory at a time.
-        patch_size: Side of a patch; 1 compares single locations.
+        channels: Parts `(d, H, W)` that make up the `D` channels of a map; one is in memory at a
+            time.
+        patch_size: Side of a patch in pixels; 1 compares single locations.
 
     Returns:
-        `(H, W)`; on the border the mean over the neighbours that exist.
+        `(H, W)`; on the border the mean over existing neighbours.
     """
     squares: dict[tuple[int, int], Tensor] = {}
     for part in channels:
@@ -54,12 +54,12 @@ def mean_neighbour_distance(channels: Iterable[Tensor], patch_size: int = 1) -> 
 
 
 def upsampled(features: Tensor, size: tuple[int, int], channels: int = 32) -> Iterator[Tensor]:
-    """Resizes a feature map bilinearly, a few channels at a time.
+    """Upsamples a feature map bilinearly, a few channels at a time.
 
     Args:
         features: `(D, h, w)`.
         size: H, W.
-        channels: Number of channels in memory at the new size.
+        channels: Maximum number of channels in memory at the new size.
 
     Yields:
         `(d, H, W)`, d at most `channels`.
@@ -69,17 +69,16 @@ def upsampled(features: Tensor, size: tuple[int, int], channels: int = 32) -> It
 
 
 def class_regions(labels: Tensor, width: int = 5, ignore_index: int = 255) -> tuple[Tensor, Tensor]:
-    """Which locations lie on a class boundary, and which inside a class.
+    """Masks of class boundaries and of the inside of classes.
 
-    A location is on a boundary if the window of ±`width` pixels around it shows two classes, and
-    inside if it shows one class and nothing else. Ignored pixels are no class: near them a location
-    that sees one class only is neither; and the ignored contour of two objects, as PASCAL VOC draws
-    it, is a boundary.
+    A location is on a boundary if the window of ±`width` pixels around it has two classes, and
+    inside if it has one class and no ignored pixel. So an ignored contour between two objects, as
+    PASCAL VOC draws it, is a boundary; near other ignored pixels a location is neither.
 
     Args:
         labels: `(H, W)` class ids or `ignore_index`.
         width: Half the width of a boundary, in pixels.
-        ignore_index: Label of the pixels without truth.
+        ignore_index: Label of pixels without ground truth.
 
     Returns:
         Boundary and inside, each `(H, W)` bool.
@@ -95,13 +94,13 @@ def class_regions(labels: Tensor, width: int = 5, ignore_index: int = 255) -> tu
 
 @dataclass(frozen=True)
 class BoundaryContrast:
-    """Distances summed over class boundaries and over the inside of classes; images add up.
+    """Distances on class boundaries against those inside classes; images add up.
 
     Attributes:
-        boundary_sum: Sum of the distances on boundaries.
-        boundary_count: Number of locations there.
-        inside_sum: Sum of the distances inside.
-        inside_count: Number of locations there.
+        boundary_sum: Sum of distances on boundaries.
+        boundary_count: Number of locations on boundaries.
+        inside_sum: Sum of distances inside classes.
+        inside_count: Number of locations inside classes.
     """
 
     boundary_sum: float = 0.0
@@ -111,16 +110,7 @@ class BoundaryContrast:
 
     @classmethod
     def of(cls, distances: Tensor, boundary: Tensor, inside: Tensor) -> 'BoundaryContrast':
-        """The contrast of one map.
-
-        Args:
-            distances: `(H, W)`.
-            boundary: `(H, W)` bool.
-            inside: `(H, W)` bool.
-
-        Returns:
-            The contrast.
-        """
+        """Sums a map `(H, W)` of distances over two masks `(H, W)`."""
         on, within = distances[boundary].double(), distances[inside].double()
         return cls(on.sum().item(), on.numel(), within.sum().item(), within.numel())
 
@@ -134,19 +124,19 @@ class BoundaryContrast:
 
     @property
     def boundary_mean(self) -> float:
-        """Mean distance on boundaries; nan without any."""
+        """Mean distance on boundaries; nan if there are none."""
         return _mean(self.boundary_sum, self.boundary_count)
 
     @property
     def inside_mean(self) -> float:
-        """Mean distance inside; nan if nothing is."""
+        """Mean distance inside classes; nan if there is no inside."""
         return _mean(self.inside_sum, self.inside_count)
 
     @property
     def ratio(self) -> float:
-        """Mean distance on boundaries over that inside: the larger, the more the assumption holds.
+        """Mean distance on boundaries over that inside; large where the assumption holds.
 
-        inf if nothing differs inside, nan without boundaries or without an inside.
+        It is inf if the inside is constant, and nan without boundaries or without an inside.
         """
         if self.inside_mean == 0:
             return math.inf * self.boundary_mean
@@ -158,7 +148,7 @@ def _mean(total: float, count: int) -> float:
 
 
 def _pair(height: int, width: int, shift: tuple[int, int]) -> tuple[tuple[slice, slice], ...]:
-    """The locations that have a neighbour at (dy, dx), dy ≥ 0, and these neighbours."""
+    """Slices of all locations with a neighbour at (dy, dx), dy ≥ 0, and of these neighbours."""
     dy, dx = shift
     here = slice(0, height - dy), slice(max(-dx, 0), width - max(dx, 0))
     there = slice(dy, height), slice(max(dx, 0), width + min(dx, 0))
@@ -166,13 +156,13 @@ def _pair(height: int, width: int, shift: tuple[int, int]) -> tuple[tuple[slice,
 
 
 def _sum_over_patches(values: Tensor, patch_size: int) -> Tensor:
-    """Sum over the patch around each location, taken from the part of it inside the map."""
+    """Sums over the patch around each location, extrapolated from its part inside the map."""
     if patch_size == 1:
         return values
     mean = F.avg_pool2d(
         values[None], patch_size, stride=1, padding=patch_size // 2, count_include_pad=False
     )[0]
-    # a patch of even side has no centre: it reaches one pixel further up and left
+    # A patch of even side has no centre and reaches one pixel further up and left.
     return mean[: values.shape[0], : values.shape[1]] * patch_size**2
 
 

@@ -1,4 +1,4 @@
-"""Where in a network the cluster assumption holds: maps beside image and labels, and ratios."""
+"""Report on the cluster assumption: smoothness maps, and ratios of boundary to inside."""
 
 import copy
 import csv
@@ -42,14 +42,14 @@ ALL = 'all images'
 
 @dataclass(frozen=True)
 class Analysis:
-    """One image.
+    """Smoothness maps of one image.
 
     Attributes:
-        name: Stem of its file.
-        image: `(H, W, 3)` uint8, RGB, as large as the network sees it.
-        labels: `(H, W)` class ids, 255 where there is none; None without a mask.
-        distances: By what is compared (patches, or a layer), `(H, W)` mean distances.
-        contrasts: Likewise, boundary against inside; empty without a mask.
+        name: Stem of the file name.
+        image: `(H, W, 3)` uint8, RGB, at the size of the network's input.
+        labels: `(H, W)` class ids, 255 where ignored; None without a mask.
+        distances: `(H, W)` mean distances, for the patches and for each layer.
+        contrasts: Boundary against inside for the same keys; empty without a mask.
     """
 
     name: str
@@ -74,26 +74,26 @@ def write_cluster_report(
     options: dict[str, Any] | None = None,
     device: str | None = None,
 ) -> list[Path]:
-    """Analyses images and writes `clusters.png` and, where there are masks, the ratios.
+    """Analyses images and writes `clusters.png` and, with masks, the ratios.
 
     Args:
-        config_file: The config of the model.
-        checkpoint: Its weights; None takes the pretrained ones that the config names.
-        out: Folder for the results.
-        layers: Modules of the model, by dotted name; by default backbone and, with a checkpoint,
-            the neck, whose last output is z.
-        images: Folder of images without masks, or an image; None takes the config's data set.
-        split: Which: 'test' or 'val'.
+        config_file: Path of the model's config.
+        checkpoint: Weights; by default the pretrained ones that the config names.
+        out: Output folder.
+        layers: Dotted names of modules; by default the backbone and, with a checkpoint, the neck,
+            whose last output is z.
+        images: An image or a folder of images without masks; None takes the config's data set.
+        split: Data set of the config, 'test' or 'val'.
         num_images: Number of images, evenly spaced over the set.
-        num_pictures: Number of them in the figure.
-        boundary_width: See `class_regions`.
-        margin: Pixels along the border of the image that the ratios leave out: where feature maps
-            are small, the zero padding of convolutions is what features show there.
-        options: Settings of the config to override, by dotted key.
-        device: Where to compute; by default the first GPU where there is one.
+        num_pictures: Number of images in the figure.
+        boundary_width: Half the width of a boundary in pixels, as in `class_regions`.
+        margin: Width in pixels of the image border that ratios leave out. In small feature maps the
+            zero padding of convolutions dominates there.
+        options: Settings to override, by dotted key.
+        device: Device of the model; by default the first GPU, else the CPU.
 
     Returns:
-        The files: the figure; with masks also `clusters.csv` and `clusters.md`.
+        Paths of the figure and, with masks, of `clusters.csv` and `clusters.md`.
     """
     config = load_config(config_file, options or {})
     init_default_scope(config.get('default_scope', 'mmseg'))
@@ -137,17 +137,17 @@ def analyze(
     boundary_width: int = 5,
     margin: int = 0,
 ) -> Analysis:
-    """Computes the distances of one image.
+    """Computes the smoothness maps of one image.
 
     Args:
         model: A segmentor in evaluation mode.
-        item: What the test pipeline gives.
-        modules: By name, the modules whose output to look at.
-        boundary_width: See `class_regions`.
-        margin: See `write_cluster_report`.
+        item: Output of the test pipeline.
+        modules: Modules whose outputs are analysed, by name.
+        boundary_width: Half the width of a boundary in pixels, as in `class_regions`.
+        margin: Width in pixels of the image border that ratios leave out.
 
     Returns:
-        The analysis.
+        Maps of the patches and of each module.
     """
     image, sample = item['inputs'], item['data_samples']
     data = model.data_preprocessor(pseudo_collate([item]), training=False)
@@ -155,7 +155,7 @@ def analyze(
         model(data['inputs'], data['data_samples'], mode='tensor')
 
     height, width = image.shape[-2:]
-    padded = data['inputs'].shape[-2:]  # right and below
+    padded = data['inputs'].shape[-2:]  # padded right and below
     pixels = image.to(data['inputs'].device, torch.float32) / 255
     distances = {PATCHES: mean_neighbour_distance([pixels], PATCH_SIZE)}
     for name in modules:
@@ -183,14 +183,7 @@ def analyze(
 
 
 def ratio_table(contrasts: Mapping[str, Mapping[str, BoundaryContrast]]) -> str:
-    """Writes the ratios as a Markdown table.
-
-    Args:
-        contrasts: By image and by what is compared.
-
-    Returns:
-        The table, one row per image.
-    """
+    """Formats the ratios of boundary to inside in Markdown, one row per image."""
     names = list(next(iter(contrasts.values())))
     rows = [
         [image, *(f'{row[name].ratio:.2f}' for name in names)] for image, row in contrasts.items()
@@ -200,14 +193,14 @@ def ratio_table(contrasts: Mapping[str, Mapping[str, BoundaryContrast]]) -> str:
 
 
 def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:
-    """Shows each image, its labels and its maps, dark where the distance is large.
+    """Plots images, labels and maps, dark where the distance is large.
 
     Args:
-        analyses: The images, one row each.
-        palette: `(256, 3)` colours of the class ids, RGB uint8.
+        analyses: Images, one row each.
+        palette: `(256, 3)` uint8, RGB colours of class ids.
 
     Returns:
-        The figure, under each map its ratio.
+        The figure, with the ratio under each map.
     """
     rows = []
     for analysis in analyses:
@@ -227,7 +220,7 @@ def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:
             axes.set_xticks([])
             axes.set_yticks([])
             if name in analysis.distances:
-                low, high = np.percentile(row[name], [1, 99])  # a few pixels outshine the rest
+                low, high = np.percentile(row[name], [1, 99])  # without outliers
                 axes.imshow(row[name], cmap='gray_r', vmin=low, vmax=high)
             elif name in row:
                 axes.imshow(row[name], interpolation='nearest')
@@ -241,7 +234,7 @@ def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:
 def _find_items(
     config: Config, config_file: str, images: str | None, split: str, num_images: int
 ) -> tuple['_Items', np.ndarray]:
-    """The items of the test pipeline, and the colours of the class ids."""
+    """Evenly spaced items of the test pipeline, and the colours of class ids."""
     key = f'{split}_dataloader'
     settings = (config.get(key) or {}).get('dataset')
     if settings is None:
@@ -268,7 +261,7 @@ def _find_items(
 
 
 class _Items:
-    """Some of a set, evenly spaced (neighbours in a set are often frames of one video)."""
+    """Evenly spaced subset; neighbours in a set are often frames of one video."""
 
     def __init__(self, keys: Sequence, load: Any, count: int) -> None:
         chosen = np.linspace(0, len(keys) - 1, min(count, len(keys))).round().astype(int)
@@ -287,7 +280,7 @@ def _build_model(config: Config, checkpoint: str | None, device: str | None) -> 
         require_checkpoint(checkpoint)
         return load_model(config, checkpoint, device)
     fetch_pretrained_weights(config.model)
-    # `init_weights` reports on every parameter otherwise
+    # Otherwise `init_weights` logs every parameter.
     MMLogger.get_instance('analyze_clusters', log_level='WARNING')
     model = MODELS.build(config.model)
     model.init_weights()
@@ -307,7 +300,7 @@ def _find_module(model: nn.Module, name: str) -> nn.Module:
 
 @contextmanager
 def _outputs_of(modules: Mapping[str, nn.Module]) -> Iterator[dict[str, Any]]:
-    """Collects what modules give while the body runs."""
+    """Collects the outputs of modules while the body runs."""
     outputs: dict[str, Any] = {}
 
     def collect(name: str) -> Any:
@@ -322,7 +315,7 @@ def _outputs_of(modules: Mapping[str, nn.Module]) -> Iterator[dict[str, Any]]:
 
 
 def _feature_map(name: str, outputs: Mapping[str, Any]) -> Tensor:
-    """The last map of what a module gave, `(D, h, w)`."""
+    """Returns the last feature map of a module's output, `(D, h, w)`."""
     if name not in outputs:
         raise UserError(
             f'--layers {name}: does not run when the model predicts; expected a module '
@@ -348,6 +341,6 @@ def _write_csv(file: Path, contrasts: Mapping[str, Mapping[str, BoundaryContrast
 
 
 def _resize_labels(labels: Tensor, size: tuple[int, int]) -> Tensor:
-    """Nearest resizing; pipelines load masks after the resize, at their own size."""
+    """Resizes by nearest neighbour: test pipelines load masks after the resize, at full size."""
     resized = nn.functional.interpolate(labels[None, None].float(), size, mode='nearest-exact')
     return resized[0, 0].long()

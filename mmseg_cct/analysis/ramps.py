@@ -1,4 +1,4 @@
-"""The ramps and the learning rate that a config will train with, before it trains."""
+"""Ramps and learning rates of a config, evaluated without training."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from mmseg_cct.errors import UserError
 
 @dataclass(frozen=True)
 class Curve:
-    """A value over the training.
+    """A scheduled value.
 
     Attributes:
-        panel: What it is: an attribute of the model, or the learning rate.
-        label: Which of several in the panel.
-        values: One per iteration.
+        panel: Title of its panel: the model's attribute, or 'learning rate'.
+        label: Label in the legend of the panel.
+        values: One value per iteration.
     """
 
     panel: str
@@ -28,16 +28,16 @@ class Curve:
 
 
 def planned_curves(config: Config) -> list[Curve]:
-    """Evaluates everything that changes with the iteration.
+    """Evaluates every ramp and learning rate of a config.
 
     Args:
-        config: A config for training by iterations.
+        config: Config of a training by iterations.
 
     Returns:
-        The curve of every `RampUpHook`, then the learning rate of each group of parameters.
+        The curve of every `RampUpHook`, then the learning rate of each parameter group.
 
     Raises:
-        UserError: If the config names no number of iterations.
+        UserError: The config has no number of iterations or no learning rate.
     """
     init_default_scope(config.get('default_scope', 'mmseg'))
     max_iters = (config.get('train_cfg') or {}).get('max_iters')
@@ -50,14 +50,7 @@ def planned_curves(config: Config) -> list[Curve]:
 
 
 def plot_curves(curves: Sequence[Curve]) -> Figure:
-    """Draws the curves, one panel per attribute.
-
-    Args:
-        curves: The curves, all of one length.
-
-    Returns:
-        The figure.
-    """
+    """Plots curves of one length, one panel per attribute."""
     panels = list(dict.fromkeys(curve.panel for curve in curves))
     figure = Figure(figsize=(8, 2.2 * len(panels)), layout='constrained')
     grid = figure.subplots(len(panels), sharex=True, squeeze=False)[:, 0]
@@ -94,7 +87,7 @@ def _ramps(config: Config, max_iters: int) -> list[Curve]:
 
 
 def _learning_rates(config: Config, max_iters: int) -> list[Curve]:
-    """Steps the config's schedulers on an optimiser with a parameter for each rate."""
+    """Steps the config's schedulers on an optimiser with one parameter for each rate."""
     wrapper = config.get('optim_wrapper') or {}
     rate = (wrapper.get('optimizer') or {}).get('lr')
     if rate is None:
@@ -121,7 +114,7 @@ def _learning_rates(config: Config, max_iters: int) -> list[Curve]:
             default_args=dict(optimizer=optimizer),
         )
         for settings in schedulers
-        # by epochs nothing changes in a training by iterations
+        # A scheduler by epochs does nothing in a training by iterations.
         if not settings.get('by_epoch', True)
     ]
     values: list[list[float]] = [[] for _ in labels]

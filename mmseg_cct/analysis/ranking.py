@@ -1,11 +1,11 @@
-"""Which images to label next: those on which the auxiliary decoders contradict the main one most.
+"""Ranks unlabelled images for annotation by the disagreement of the decoders.
 
-The auxiliary decoders are trained to agree with the main one under perturbations, so where they
-still do not, the prediction hangs on little. The score is a mean over pixels and decoders, in
-evaluation mode and under the same random draws for every image: it depends on the image alone, not
-on its place in the list. Two measures: `labels`, how often the predicted class is another one, and
-`distance`, that of L_u (Eq. 2). The distance shrinks where predictions are flat, which is where
-they are often wrong, so `labels` is the default.
+The auxiliary decoders learn to agree with the main one under perturbations, so where they still
+disagree the prediction is fragile. The score is a mean over pixels and decoders, in evaluation mode
+and with the same random draws for every image, so it does not depend on the order of images. There
+are two measures: `labels`, the share of pixels with another predicted class, and `distance`, that
+of L_u (Eq. 2). The distance shrinks where predictions are flat, which is where they are often
+wrong, so `labels` is the default.
 """
 
 import csv
@@ -35,18 +35,18 @@ from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
 
-_THUMBNAIL = 320  # longer side, in pixels, of a picture on the contact sheet
+_THUMBNAIL = 320  # longer side of a picture on the contact sheet, in pixels
 
 
 @dataclass(order=True)
 class RankedImage:
-    """An image and its disagreement.
+    """An image with the disagreement of its predictions.
 
     Attributes:
         score: Mean disagreement over decoders and pixels.
-        name: File, or place in the data set.
-        by_perturbation: The mean over the decoders of each perturbation.
-        pictures: Image (RGB), coloured prediction and disagreement map, for the contact sheet.
+        name: Path, or index in the data set.
+        by_perturbation: Mean disagreement of each perturbation's decoders.
+        pictures: Image (RGB), coloured prediction and disagreement map for the contact sheet.
     """
 
     score: float
@@ -57,11 +57,11 @@ class RankedImage:
 
 @dataclass
 class Ranking:
-    """The outcome.
+    """Ranked images.
 
     Attributes:
-        images: From the largest score to the smallest.
-        failed: A line for each image that could not be read.
+        images: Images by descending score.
+        failed: A line for each unreadable image.
     """
 
     images: list[RankedImage]
@@ -83,20 +83,18 @@ def rank_images(
     """Ranks images and writes `ranking.csv` and `contact_sheet.png`.
 
     Args:
-        config_file: The config of the training.
-        checkpoint: A checkpoint of the training, with its auxiliary decoders.
-        out: Folder for the two files.
-        images: A folder that is searched with its subfolders; None takes the unlabelled set of the
-            config.
-        options: Settings of the config to override, by dotted key.
-        device: Where to compute; by default the first GPU where there is one.
-        seed: Of the perturbations.
+        config_file: Path of the training's config.
+        checkpoint: Checkpoint of the training, with its auxiliary decoders.
+        out: Output folder.
+        images: Folder to search with its subfolders; None takes the config's unlabelled set.
+        options: Settings to override, by dotted key.
+        device: Device of the model; by default the first GPU, else the CPU.
+        seed: Seed of the perturbations.
         top: Number of images on the contact sheet.
         measure: 'labels' or 'distance'.
 
     Returns:
-        The ranking. A `UserError` says where a file is missing or the model has no auxiliary
-        decoders.
+        The ranking. A `UserError` names a missing file or a model without auxiliary decoders.
     """
     config = load_config(config_file, options or {})
     require_checkpoint(checkpoint)
@@ -105,7 +103,7 @@ def rank_images(
     pipeline = Compose([t for t in config.test_pipeline if t['type'] != 'LoadAnnotations'])
 
     ranked: list[RankedImage] = []
-    best: list[RankedImage] = []  # a heap of the `top` ones, which alone keep their pictures
+    best: list[RankedImage] = []  # heap of the `top` images, which alone keep their pictures
     failed = []
     for name, info in tqdm(todo, unit='image'):
         try:
@@ -120,7 +118,7 @@ def rank_images(
         scored.pictures = _pictures(data['inputs'], labels, maps, model.dataset_meta['palette'])
         if len(best) > top:
             heapq.heappop(best).pictures = ()
-    ranked.sort(reverse=True)  # as the heap: of equal scores the same ones come first
+    ranked.sort(reverse=True)  # breaks ties as the heap does
     write_atomic(Path(out) / 'ranking.csv', _csv(ranked))
     if ranked:
         write_atomic(Path(out) / 'contact_sheet.png', _contact_sheet(ranked[:top]))
@@ -131,17 +129,17 @@ def rank_images(
 def disagreement(
     model: Any, data: dict[str, Any], seed: int = 0, measure: str = 'labels'
 ) -> tuple[Tensor, Tensor]:
-    """Compares the auxiliary predictions on an image with the main one.
+    """Compares the auxiliary predictions for an image with the main one.
 
     Args:
         model: A `CCTSegmentor` in evaluation mode, with `dataset_meta`.
-        data: What a test pipeline gives: `inputs (3, H, W)` and `data_samples`.
-        seed: Of the perturbations.
+        data: Output of the test pipeline: `inputs (3, H, W)` and `data_samples`.
+        seed: Seed of the perturbations.
         measure: 'labels' or 'distance'.
 
     Returns:
-        The disagreement of each auxiliary decoder at every pixel, `(K, H, W)`, and the main
-        prediction, class ids `(H, W)`; both on the CPU.
+        Disagreement of each auxiliary decoder `(K, H, W)`, and class ids of the main prediction
+        `(H, W)`; both on the CPU.
     """
     height, width = data['inputs'].shape[-2:]
     batch = model.data_preprocessor(
@@ -158,7 +156,7 @@ def disagreement(
             features, seg_logits, batch['data_samples']
         )
     maps = dict(labels=flips, distance=distances)[measure]
-    # the preprocessor pads right and below
+    # The preprocessor pads right and below.
     return (maps[:, 0, :height, :width].cpu(), seg_logits[0].argmax(0)[:height, :width].cpu())
 
 
@@ -166,9 +164,9 @@ def load_training_model(config: Config, checkpoint: str, device: str | None = No
     """Builds a model with its auxiliary decoders.
 
     Args:
-        config: The config of a CCT training.
-        checkpoint: A checkpoint of that training.
-        device: Where to compute; by default the first GPU where there is one.
+        config: Config of a CCT training.
+        checkpoint: Checkpoint of that training.
+        device: Device of the model; by default the first GPU, else the CPU.
 
     Returns:
         The model in evaluation mode, as `load_model` gives it.
@@ -208,7 +206,7 @@ def _files(folder: str) -> list[tuple[str, dict]]:
 
 
 def _unlabeled_set(config: Config, config_file: str) -> list[tuple[str, dict]]:
-    """Name and data info of each image of the config's unlabelled set."""
+    """Lists name and data info of each image in the config's unlabelled set."""
     settings = config.get('train_dataloader', {}).get('dataset', {}).get('unlabeled')
     if settings is None:
         raise UserError(
@@ -228,7 +226,7 @@ def _unlabeled_set(config: Config, config_file: str) -> list[tuple[str, dict]]:
 def _infos(dataset: Any) -> Iterator[tuple[str, dict]]:
     for index in range(len(dataset)):
         info = dataset.get_data_info(index)
-        info.pop('seg_map_path', None)  # a mask is never read
+        info.pop('seg_map_path', None)  # images alone are read
         yield info.get('img_path') or str(index), info
 
 
@@ -253,7 +251,7 @@ def _csv(ranked: list[RankedImage]) -> bytes:
 
 
 def _pictures(inputs: Tensor, labels: Tensor, maps: Tensor, palette: list) -> tuple:
-    """Image, prediction and mean disagreement, at most `_THUMBNAIL` pixels long."""
+    """Shrinks image, prediction and mean disagreement to thumbnails."""
     image = inputs.permute(1, 2, 0).numpy()[..., ::-1].astype(np.uint8)  # MMSeg loads BGR
     height, width = image.shape[:2]
     scale = min(1.0, _THUMBNAIL / max(height, width))
@@ -267,7 +265,7 @@ def _pictures(inputs: Tensor, labels: Tensor, maps: Tensor, palette: list) -> tu
 
 
 def _contact_sheet(ranked: list[RankedImage]) -> bytes:
-    """A row for each image: image, main prediction, disagreement; one scale for all maps."""
+    """Plots image, main prediction and disagreement in a row each, with one scale of all maps."""
     figure = Figure(figsize=(9, 2.4 * len(ranked) + 0.4), dpi=100, layout='constrained')
     axes = figure.subplots(len(ranked), 3, squeeze=False)
     highest = max(float(np.quantile(image.pictures[2], 0.99)) for image in ranked) or 1.0

@@ -1,4 +1,4 @@
-"""A report that sets runs side by side: IoU by class, curves of the training, and pictures."""
+"""Comparison report of trainings: IoU by class, training curves and predictions."""
 
 import copy
 import json
@@ -28,10 +28,10 @@ class Run:
     """A finished training.
 
     Attributes:
-        name: What the report calls it.
-        config: Its config.
-        checkpoint: Its last checkpoint.
-        scalars: Its log: one dict of values per logged iteration, each with its `step`.
+        name: Name in the report.
+        config: Config of the training.
+        checkpoint: Path of the last checkpoint.
+        scalars: Logged values, one dict with its `step` per logged iteration.
     """
 
     name: str
@@ -42,13 +42,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a run achieves on its test set.
+    """IoU and first predictions of a run on its test set.
 
     Attributes:
         iou: `(C,)` IoU by class in [0, 1]; nan where a class neither occurs nor is predicted.
-        images: The first images, `(H, W, 3)` uint8 in RGB.
-        truths: Their class ids, `(H, W)`.
-        predictions: The predicted class ids, `(H, W)`.
+        images: First images, `(H, W, 3)` uint8, RGB.
+        truths: Their ground truth, `(H, W)` class ids.
+        predictions: Their predictions, `(H, W)` class ids.
     """
 
     iou: np.ndarray
@@ -63,12 +63,12 @@ def write_report(
     """Evaluates runs on their common test set and writes `report.md` with its pictures.
 
     Args:
-        work_dirs: By name, the directories that the runs were trained in.
-        out: Directory of the report.
-        num_pictures: Number of test images in the picture grid: the first ones.
+        work_dirs: Work directories of the trainings, by name.
+        out: Output folder.
+        num_pictures: Number of test images in the picture grid, from the first on.
 
     Returns:
-        The report's file. A `UserError` says where a run is incomplete or does not fit the others.
+        Path of the report. A `UserError` names a run that is incomplete or has another test set.
     """
     runs = [find_run(name, Path(work_dir)) for name, work_dir in work_dirs.items()]
     _check_same_test_set(runs)
@@ -100,17 +100,17 @@ def write_report(
 
 
 def find_run(name: str, work_dir: Path) -> Run:
-    """Collects what a training has left in its directory.
+    """Reads a training's config, checkpoint and log from its work directory.
 
     Args:
-        name: What the report calls the run.
-        work_dir: The directory.
+        name: Name in the report.
+        work_dir: Work directory of the training.
 
     Returns:
         The run.
 
     Raises:
-        UserError: If the config or the checkpoint is missing.
+        UserError: The config or the checkpoint is missing.
     """
     configs = sorted(work_dir.glob('*.py'), key=lambda file: file.stat().st_mtime)
     if not configs:
@@ -125,35 +125,29 @@ def find_run(name: str, work_dir: Path) -> Run:
 
 
 def read_scalars(work_dir: Path) -> list[dict]:
-    """Reads the log of a training, over all its resumes.
+    """Reads the log of a training across resumes.
 
     Args:
-        work_dir: Its directory.
+        work_dir: Work directory of the training.
 
     Returns:
-        The logged values of training and validation, sorted by `step`.
+        Logged values of training and validation, sorted by `step`.
     """
     by_step: dict[tuple[int, bool], dict] = {}
-    for file in sorted(work_dir.glob('*/vis_data/scalars.json')):  # one folder per start, by time
+    for file in sorted(
+        work_dir.glob('*/vis_data/scalars.json')
+    ):  # one folder per start, named by time
         for line in file.read_text(encoding='utf-8').splitlines():
             values = json.loads(line)
             if 'step' in values:
-                # a resumed run logs again what it repeats
+                # A resumed run logs repeated iterations again; the last one counts.
                 by_step[values['step'], 'mIoU' in values] = values
     return [by_step[key] for key in sorted(by_step)]
 
 
 @torch.no_grad()
 def evaluate(run: Run, num_pictures: int) -> Evaluation:
-    """Predicts the run's test set.
-
-    Args:
-        run: The run.
-        num_pictures: Number of images to keep with their predictions.
-
-    Returns:
-        The evaluation.
-    """
+    """Evaluates a run on its test set and keeps the first `num_pictures` predictions."""
     model = init_model(run.config, run.checkpoint, device=get_device())
     loader = Runner.build_dataloader(run.config.test_dataloader)
     num_classes = len(loader.dataset.metainfo['classes'])
@@ -173,14 +167,14 @@ def evaluate(run: Run, num_pictures: int) -> Evaluation:
 
 
 def iou_table(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
-    """Writes the IoU by class as a Markdown table, the mean in the last row.
+    """Formats IoU by class in Markdown, with the mean in the last row.
 
     Args:
-        iou: By run, `(C,)` in [0, 1].
+        iou: `(C,)` IoU in [0, 1], by run.
         classes: C names.
 
     Returns:
-        The table. With two runs a further column gives the second minus the first.
+        Table in %. With two runs, a further column is the second minus the first.
     """
     columns = {name: np.append(values, np.nanmean(values)) * 100 for name, values in iou.items()}
     cells = {name: [f'{value:.1f}' for value in column] for name, column in columns.items()}
@@ -193,13 +187,9 @@ def iou_table(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
 
 
 def plot_curves(runs: Sequence[Run]) -> Figure:
-    """Plots what the runs have logged: L_s, L_u, the ramps of its weight, mIoU on `val`.
+    """Plots logged curves: L_s, L_u, ramps, and mIoU on the validation set.
 
-    Args:
-        runs: The runs.
-
-    Returns:
-        The figure. Runs without one of the values are left out of its panel.
+    A panel leaves out runs that did not log its value.
     """
     panels = {
         'supervised loss L_s': _values_starting('decode.loss'),
@@ -225,15 +215,15 @@ def plot_curves(runs: Sequence[Run]) -> Figure:
 def plot_grid(
     evaluations: Mapping[str, Evaluation], classes: Sequence[str], palette: Sequence[Sequence[int]]
 ) -> Figure:
-    """Shows images, truths and the predictions of each run, one image per column.
+    """Plots images, ground truth and predictions of each run, one image per column.
 
     Args:
-        evaluations: By run, its evaluation; all of the same images.
+        evaluations: Evaluations on the same images, by run.
         classes: C names.
         palette: C colours, RGB in [0, 255].
 
     Returns:
-        The figure, with the colours of the classes below.
+        The figure, with a legend of the classes below.
     """
     first = next(iter(evaluations.values()))
     colours = np.full((256, 3), 255, np.uint8)
@@ -264,7 +254,7 @@ def plot_grid(
 
 
 def _settings_table(runs: Sequence[Run]) -> str:
-    """What the runs have in common and what not, so that a reader can judge the comparison."""
+    """Settings of the runs, which show whether the comparison is fair."""
     rows = {
         'labelled images': [_labelled(run) for run in runs],
         'unlabelled images': [_unlabelled(run) for run in runs],
@@ -316,7 +306,7 @@ Curves = dict[str, tuple[list[int], list[float]]]
 
 
 def _values_starting(*prefixes: str) -> Callable[[Run], Curves]:
-    """Makes a function that collects a run's logged values whose names start so."""
+    """Makes a function that collects a run's curves by the prefixes of their names."""
 
     def curves(run: Run) -> Curves:
         names = {key for values in run.scalars for key in values if key.startswith(prefixes)}

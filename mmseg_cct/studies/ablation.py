@@ -134,7 +134,7 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
 
 
 def plot_comparison(results: Sequence[Result]) -> Figure:
-    """Plots mIoU of complete methods, one bar per number of labels, as in Figure 6.
+    """Plots mIoU of complete methods, one bar per number of labels.
 
     Error bars are standard deviations over seeds. Single perturbations are left out.
     """
