@@ -126,7 +126,7 @@ def _rgb(hue: float, saturation: float, value: float) -> np.ndarray:
 
 
 def _polygon(corners: int, radius: float | Sequence[float] = 1.0, turn: float = 0.0) -> np.ndarray:
-    """Gives the corners of a polygon around the origin; its radii repeat around it."""
+    """Returns the corners of a polygon around the origin, whose radii repeat around it."""
     angle = 2.0 * np.pi * np.arange(corners) / corners + turn
     radii = np.resize(radius, corners)
     return np.stack([radii * np.cos(angle), radii * np.sin(angle)], axis=1)
