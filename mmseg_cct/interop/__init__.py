@@ -1,4 +1,4 @@
-"""Exchange with the authors' public code."""
+"""Conversion, publication and export of checkpoints."""
 
 from .convert import Conversion, convert_file
 from .public_names import SHARED_NAMES, is_public, to_project, to_public, without_module_prefix

@@ -1,4 +1,4 @@
-"""Checkpoint files of the public code as this project's, and back."""
+"""Conversion of checkpoints between the authors' public code and this project."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from mmseg_cct.utils.files import write_atomic
 
 from .public_names import Renamed, is_public, to_project, to_public
 
-# The public code's auxiliary decoders, as its config calls them, in the order of its module list.
+# Auxiliary decoders in the public code's config, in the order of its module list.
 _DECODER_KINDS = (
     'vat',
     'drop',
@@ -26,17 +26,17 @@ _VOC_CLASSES = 21
 
 @dataclass
 class Conversion:
-    """What became of a checkpoint.
+    """Outcome of a conversion.
 
     Attributes:
-        to_public: The direction.
-        num_weights: Number of entries written.
-        num_classes: C.
+        to_public: Whether the target is of the public code.
+        num_weights: Number of converted entries.
+        num_classes: C, the number of classes.
         num_decoders: K, 0 for a model without auxiliary decoders.
-        decoder_counts: Decoders by perturbation, in the public code's names and order; None where
-            the file does not say.
+        decoder_counts: Decoders by perturbation, in the public code's names and order; None if the
+            source does not tell.
         missing: Names that the source lacks.
-        unexpected: Names of the source that were left out.
+        unexpected: Names of the source that are left out.
     """
 
     to_public: bool
@@ -49,19 +49,18 @@ class Conversion:
 
 
 def convert_file(source: str, target: str, *, partial: bool = False) -> Conversion:
-    """Converts a checkpoint into the format of the other code; its names say which one it has.
+    """Converts a checkpoint to the other code's format; the names of its weights tell which.
 
     Args:
         source: Checkpoint of the public code or of this project.
         target: File to write.
-        partial: Whether to write it even if weights are missing or left over.
+        partial: Whether to write the file even if names are missing or unexpected.
 
     Returns:
-        What became of it; without `partial` the file is written only if nothing is missing or
-        unexpected.
+        Counts and names of the conversion.
 
     Raises:
-        UserError: The source is no such checkpoint.
+        UserError: The source is a checkpoint of neither code.
     """
     checkpoint = read_checkpoint(source)
     try:
@@ -88,11 +87,11 @@ def convert_file(source: str, target: str, *, partial: bool = False) -> Conversi
 def _project_checkpoint(
     checkpoint: dict[str, Any], renamed: Renamed, num_classes: int
 ) -> dict[str, Any]:
-    # what the public code wrote beside the weights is kept for the way back
+    # The public code's other entries are kept for the way back.
     meta: dict[str, Any] = dict(
         public={key: value for key, value in checkpoint.items() if key != 'state_dict'}
     )
-    if num_classes == _VOC_CLASSES:  # the public code knows VOC alone
+    if num_classes == _VOC_CLASSES:  # the public code supports VOC only
         meta['dataset_meta'] = dict(classes=tuple(get_classes('voc')), palette=get_palette('voc'))
     return dict(meta=meta, state_dict=renamed.state)
 
@@ -101,7 +100,7 @@ def _public_checkpoint(
     checkpoint: dict[str, Any], renamed: Renamed, num_classes: int
 ) -> dict[str, Any]:
     meta = checkpoint.get('meta') or {}
-    # the entries that the public code reads when it resumes
+    # The public code reads these entries on resume.
     extra = dict(arch='DataParallel', epoch=meta.get('epoch', 0), monitor_best=0.0, config=None)
     return {**extra, **meta.get('public', {}), 'state_dict': renamed.state}
 

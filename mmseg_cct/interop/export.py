@@ -1,4 +1,4 @@
-"""The main path as an ONNX or TorchScript file."""
+"""Export of the main path to ONNX and TorchScript."""
 
 import copy
 import warnings
@@ -15,21 +15,21 @@ from torch import Tensor, nn
 from mmseg_cct.errors import UserError
 
 INPUT, OUTPUT = 'images', 'seg_logits'
-# Largest difference from PyTorch, as a share of the largest logit, that rounding explains.
+# Maximum difference from PyTorch by rounding, as a share of the largest logit.
 TOLERANCE = 1e-3
 
 
 class InferenceGraph(nn.Module):
-    """Images as they are decoded in, logits out: the network with its normalisation.
+    """Network with its normalisation, from decoded images to logits.
 
-    Shapes: `N` images, `C` classes, `H×W` the size that the graph is made for.
+    Shapes: `N` images, `C` classes, `H×W` the fixed size of the graph.
 
     Args:
-        model: A segmentor; a copy of it is kept.
+        model: A segmentor, which is copied.
         size: H, W.
 
     Raises:
-        UserError: The size is no multiple of the stride of the network.
+        UserError: The size is no multiple of the network's stride.
     """
 
     def __init__(self, model: nn.Module, size: tuple[int, int]) -> None:
@@ -48,10 +48,10 @@ class InferenceGraph(nn.Module):
         self.register_buffer('weight', weight)
         self.register_buffer('bias', bias)
         self._fix_pooling()
-        self.eval()  # the exporter puts all parts back into the mode that the whole is in
+        self.eval()  # the exporter restores this mode in all submodules
 
     def forward(self, images: Tensor) -> Tensor:
-        """Segments.
+        """Predicts logits.
 
         Args:
             images: `(N, 3, H, W)` RGB in [0, 255], float32.
@@ -67,9 +67,9 @@ class InferenceGraph(nn.Module):
 
     @torch.no_grad()
     def _fix_pooling(self) -> None:
-        """Puts a product with constants in place of adaptive pooling, which ONNX does not have."""
+        """Replaces adaptive pooling, which ONNX lacks, by products with constants."""
         sizes: dict[str, tuple[int, int]] = {}
-        pools = {  # with one bin it is a mean, which ONNX has
+        pools = {  # pooling to one bin is a mean, which ONNX has
             name: module
             for name, module in self.model.named_modules()
             if isinstance(module, nn.AdaptiveAvgPool2d) and module.output_size not in (1, (1, 1))
@@ -113,12 +113,12 @@ class FixedAveragePool(nn.Module):
 
 @dataclass
 class Export:
-    """An exported file and what a run of it gave.
+    """Exported file, compared with PyTorch.
 
     Attributes:
-        file: The file.
+        file: Path of the file.
         difference: Largest difference of its logits from PyTorch's, as a share of the largest
-            logit; None where onnxruntime is not installed.
+            logit; None without onnxruntime.
     """
 
     file: Path
@@ -126,12 +126,12 @@ class Export:
 
 
 def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Export:
-    """Writes an ONNX file: input `images`, output `seg_logits`, any number of images.
+    """Exports to ONNX: input `images`, output `seg_logits`, dynamic batch size.
 
     Args:
         model: A segmentor.
         size: H, W of the images.
-        file: Where.
+        file: Path of the file.
 
     Returns:
         The file, compared with the model on two random images.
@@ -142,7 +142,7 @@ def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Ex
     graph, example = InferenceGraph(model, size), _random_images(1, size)
     options: dict[str, Any] = {}
     if digit_version(torch.__version__) >= digit_version('2.5'):
-        options['dynamo'] = False  # the other exporter needs one more package, onnxscript
+        options['dynamo'] = False  # the new exporter needs the package onnxscript
     Path(file).parent.mkdir(parents=True, exist_ok=True)
     try:
         with _quiet():
@@ -169,12 +169,12 @@ def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Ex
 
 
 def export_torchscript(model: nn.Module, size: tuple[int, int], file: str | Path) -> Export:
-    """Writes a TorchScript file for any number of images; arguments as in `export_onnx`.
+    """Exports to TorchScript, with a dynamic batch size.
 
     Args:
         model: A segmentor.
         size: H, W of the images.
-        file: Where.
+        file: Path of the file.
 
     Returns:
         The file, compared with the model on two random images.
@@ -191,10 +191,10 @@ def export_torchscript(model: nn.Module, size: tuple[int, int], file: str | Path
 
 @torch.no_grad()
 def _normalisation(preprocessor: nn.Module, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """A preprocessor as a 1×1 convolution of RGB images: `(3, 3, 1, 1)` and `(3,)`.
+    """Normalisation as a 1×1 convolution of RGB images: weight `(3, 3, 1, 1)` and bias `(3,)`.
 
-    It maps the pixels of a decoded image, BGR in OpenMMLab, one by one and affinely, so its values
-    on a black, a blue, a green and a red image say all about it.
+    A preprocessor is affine in each pixel of a decoded image (BGR in OpenMMLab), so its outputs for
+    a black, a blue, a green and a red image determine it.
     """
     probes = torch.zeros(4, 3, *size, dtype=torch.uint8)
     probes[[1, 2, 3], [0, 1, 2]] = 255
@@ -227,7 +227,7 @@ def _random_images(count: int, size: tuple[int, int]) -> Tensor:
 
 
 class _quiet(warnings.catch_warnings):
-    """Without the tracers' warnings: that sizes become constants is what is wanted here."""
+    """Silences warnings of the tracers: sizes are meant to become constants."""
 
     def __enter__(self) -> Any:
         log = super().__enter__()

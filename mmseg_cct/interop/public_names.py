@@ -1,9 +1,9 @@
-"""The weights of the authors' public code under this project's names, and back.
+"""Names of weights in the authors' public code and in this project.
 
-Both are the same network: a ResNet-50 with a 3×3 stem at output stride 8, pyramid pooling at four
-bins, decoders of sub-pixel convolutions. Main path: one name for one name. The K auxiliary decoders
-are modules of their own there and slices of stacked parameters here, in the same order; rows in
-the order of PixelShuffle on both sides, so no weight changes its place within a decoder.
+Both have the same network: a ResNet-50 with a 3×3 stem at output stride 8, pyramid pooling at four
+bins, decoders of sub-pixel convolutions. Names of the main path correspond one to one. The K
+auxiliary decoders are separate modules in the public code and slices of stacked parameters here, in
+the same order. Rows follow PixelShuffle in both, so no weight moves within a decoder.
 """
 
 import re
@@ -24,7 +24,7 @@ _CONV_BIAS = ('weight', 'bias')
 
 
 def _shared_names() -> dict[str, str]:
-    """Public name → project name of everything but the auxiliary decoders."""
+    """Project name by public name, without auxiliary decoders."""
     layers: list[tuple[str, str, tuple[str, ...]]] = []
     for i in range(3):  # stem: convolution, norm and ReLU in turn
         layers.append((f'encoder.base.0.0.conv{i + 1}', f'backbone.stem.{3 * i}', _CONV))
@@ -62,13 +62,13 @@ SHARED_NAMES = _shared_names()
 
 @dataclass
 class Renamed:
-    """A state dict under the other code's names.
+    """State dict in the other code's names.
 
     Attributes:
-        state: The weights.
+        state: Renamed weights.
         num_decoders: K, 0 for a model without auxiliary decoders.
-        missing: Names, as in the source, that the network needs and the source lacks.
-        unexpected: Names in the source that the network has no place for; they are left out.
+        missing: Names that the network needs and the source lacks, as the source would name them.
+        unexpected: Names of the source that the network lacks; their weights are left out.
     """
 
     state: dict[str, Tensor]
@@ -135,16 +135,16 @@ def to_public(state: Mapping[str, Tensor]) -> Renamed:
 
 
 def is_public(state: Mapping[str, Tensor]) -> bool:
-    """Whether names are those of the public code.
+    """Tells weights of the public code from those of this project.
 
     Args:
         state: A state dict.
 
     Returns:
-        True for the public code's, False for this project's.
+        True for the public code, False for this project.
 
     Raises:
-        UserError: They are neither, or both.
+        UserError: The names are of neither or of both.
     """
     roots = {name.split('.')[0] for name in without_module_prefix(state)}
     public, ours = roots & {'encoder', 'main_decoder'}, roots & {'backbone', 'decode_head'}
@@ -158,14 +158,7 @@ def is_public(state: Mapping[str, Tensor]) -> bool:
 
 
 def without_module_prefix(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Takes off what DataParallel and DDP put before each name.
-
-    Args:
-        state: A state dict.
-
-    Returns:
-        The same weights.
-    """
+    """Removes the prefix `module.` of DataParallel and DDP from all names."""
     return {name.removeprefix('module.'): value for name, value in state.items()}
 
 
@@ -186,7 +179,7 @@ def _rename(
     source: Mapping[str, Tensor], names: Mapping[str, str]
 ) -> tuple[dict[str, Tensor], list[str]]:
     renamed = {new: source[old] for old, new in names.items() if old in source}
-    # old versions of torch did not count batches, and nothing depends on the count
+    # Old versions of PyTorch did not count batches, and nothing depends on the count.
     missing = [
         old for old in names if old not in source and not old.endswith('num_batches_tracked')
     ]

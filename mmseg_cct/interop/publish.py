@@ -1,4 +1,4 @@
-"""Publishes a checkpoint: the weights of inference and the config that goes with them."""
+"""Publication of checkpoints: weights and config for inference."""
 
 import copy
 import hashlib
@@ -13,7 +13,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.interop import is_public, without_module_prefix
 from mmseg_cct.utils.files import write_atomic
 
-# What of a config inference needs; the rest names the data and folders of the training machine.
+# Keys of a config for inference; the others name data and folders of the training machine.
 _CONFIG_KEYS = (
     'default_scope',
     'custom_imports',
@@ -26,19 +26,18 @@ _META_KEYS = ('dataset_meta', 'epoch', 'iter', 'mmengine_version')
 
 
 def publish_checkpoint(source: str, target: str) -> Path:
-    """Writes a checkpoint without what only training needs.
+    """Writes a checkpoint for inference only.
 
-    Auxiliary decoders, optimizer, schedulers, logs and the weights that `EMAHook` keeps aside are
-    left out (the average itself is what it saves as the model's weights). Equal contents give
-    equal bytes.
+    It lacks auxiliary decoders, optimizer, schedulers, logs and the unaveraged weights that
+    `EMAHook` keeps beside the averaged ones. Equal contents give equal bytes.
 
     Args:
-        source: A checkpoint of a training, or a converted one.
-        target: File to write; the first eight digits of the SHA-256 of its bytes are added to the
-            name, as torch.hub checks them.
+        source: Checkpoint of a training, or a converted one.
+        target: File to write; its name gets the first eight digits of the SHA-256 of its bytes, as
+            torch.hub checks them.
 
     Returns:
-        The file written.
+        Path of the written file.
 
     Raises:
         UserError: The source is no checkpoint, or one of the public code.
@@ -66,15 +65,8 @@ def publish_checkpoint(source: str, target: str) -> Path:
 
 
 def inference_weights(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Leaves out the modules that do not run at inference.
-
-    Args:
-        state: Weights of a model.
-
-    Returns:
-        Those of encoder and main decoder, without a wrapper's `module.` before the names.
-    """
-    # `clone`: a tensor that is part of a larger storage would be saved with all of it
+    """Selects the weights of encoder and main decoder, without a wrapper's prefix `module.`."""
+    # A view would be saved with its whole storage, so weights are cloned.
     return {
         name: value.detach().clone()
         for name, value in without_module_prefix(state).items()
@@ -83,13 +75,13 @@ def inference_weights(state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def inference_meta(meta: dict[str, Any]) -> dict[str, Any]:
-    """Leaves out what describes the training and its machine.
+    """Removes the description of the training and its machine from a checkpoint's meta.
 
     Args:
-        meta: Of the checkpoint of a training.
+        meta: Meta of a checkpoint.
 
     Returns:
-        Classes and palette, versions, and `cfg`, a config for inference, where there was one.
+        Classes, palette, versions and, if there was a config, `cfg` for inference.
     """
     kept = {key: meta[key] for key in _META_KEYS if key in meta}
     if isinstance(meta.get('cfg'), str):
@@ -98,13 +90,13 @@ def inference_meta(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def inference_config(config: Config) -> Config:
-    """The part of a config that inference needs; with it `MMSegInferencer` needs no other.
+    """Reduces a config to inference; `MMSegInferencer` runs with it.
 
     Args:
-        config: The config of a training.
+        config: Config of a training.
 
     Returns:
-        A config without data sets, schedules and auxiliary decoders.
+        Config without data sets, schedules and auxiliary decoders.
     """
     kept = {key: copy.deepcopy(config[key]) for key in _CONFIG_KEYS if config.get(key) is not None}
     for key in list(kept['model']):

@@ -1,4 +1,4 @@
-"""From image-level labels to pseudo labels: class activation maps, thresholds, dense CRF."""
+"""Pseudo labels from image-level labels: class activation maps, thresholds, dense CRF."""
 
 from pathlib import Path
 
@@ -28,19 +28,19 @@ def make_pseudo_labels(
     num_pictures: int = 6,
     device: str = 'cpu',
 ) -> ImageCounts:
-    """Makes the pseudo labels of a config's images, and a report on them.
+    """Generates pseudo labels for a config's images, and a report on them.
 
-    Images that an earlier run finished are left alone.
+    Images that an earlier run finished are skipped.
 
     Args:
-        config: The config of the classifier, with its section `pseudo_labels`.
-        checkpoint: The classifier's weights.
-        out: The output folder.
+        config: Config of the classifier, with its section `pseudo_labels`.
+        checkpoint: Weights of the classifier.
+        out: Output folder.
         with_crf: Whether a dense CRF refines the labels.
-        workers: Number of processes beside this one; 0 does all the work in this one.
-        batch_size: Images that go through the classifier together.
-        num_pictures: Images in the report's grid.
-        device: Where the classifier computes.
+        workers: Number of worker processes; 0 works in this process.
+        batch_size: Batch size of the classifier.
+        num_pictures: Number of images in the report's grid.
+        device: Device of the classifier.
 
     Returns:
         Counts of written, skipped and failed images.

@@ -21,19 +21,18 @@ EPSILON = 1e-5
 
 
 def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
-    """Builds the classifier of a config with trained weights.
+    """Builds a classifier with trained weights.
 
     Args:
-        config: The config; its model is an `ImageClassifier` with global average pooling and a
-            linear head.
-        checkpoint: The weights.
-        device: Where to compute.
+        config: Config of an `ImageClassifier` with global average pooling and a linear head.
+        checkpoint: Trained weights.
+        device: Device of the model.
 
     Returns:
         The model in evaluation mode.
 
     Raises:
-        UserError: If mmpretrain is missing, the model has no such head, or the weights do not fit.
+        UserError: mmpretrain is missing, the model has no such head, or the weights do not fit.
     """
     try:
         from mmpretrain.registry import MODELS
@@ -45,7 +44,7 @@ def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
     init_default_scope(config.get('default_scope', 'mmpretrain'))
     model_config = config.model.copy()
     if 'backbone' in model_config:
-        model_config.backbone.pop('init_cfg', None)  # the checkpoint has those weights too
+        model_config.backbone.pop('init_cfg', None)  # the checkpoint replaces them
     model = MODELS.build(model_config)
     if not isinstance(getattr(getattr(model, 'head', None), 'fc', None), nn.Linear):
         raise UserError(
@@ -69,21 +68,21 @@ def class_activation_maps(
     sizes: Sequence[tuple[int, int]],
     scales: Sequence[float] = (1.0,),
 ) -> list[Tensor]:
-    """Computes the maps of the classes that are in each image, over scales and flips.
+    """Class activation maps of the classes in each image, over scales and flips.
 
-    A map is ReLU(wᵀ f), with f a feature and w the linear layer's row of the class: the layer's
-    answer before the pooling. Maps of all scales, each with its mirror image, are summed at the
-    image's own size and divided by their maximum.
+    A map is ReLU(wᵀ f), with f a feature and w the linear layer's row of the class. Maps of all
+    scales and of their mirror images are summed at the size of the image and divided by their
+    maximum.
 
     Args:
-        model: The classifier.
-        images: `(N, 3, h_in, w_in)` as `model.data_preprocessor` gives them.
-        class_ids: N lists of class ids; only these classes get a map.
-        sizes: N sizes H, W of the maps.
-        scales: Factors of the input's size.
+        model: A classifier of `load_classifier`.
+        images: `(N, 3, h_in, w_in)` output of `model.data_preprocessor`.
+        class_ids: Ids of the classes in each of N images.
+        sizes: Size H, W of the maps of each image.
+        scales: Scale factors of the input.
 
     Returns:
-        N maps `(C_i, H, W)` in [0, 1].
+        N tensors `(C_i, H, W)` in [0, 1].
     """
     weight = model.head.fc.weight[:, :, None, None]
     totals = [images.new_zeros(len(ids), *size) for ids, size in zip(class_ids, sizes)]
@@ -98,27 +97,12 @@ def class_activation_maps(
 
 
 def resize(images: Tensor, size: Sequence[int]) -> Tensor:
-    """Resizes bilinearly.
-
-    Args:
-        images: `(N, C, H, W)`.
-        size: New height and width.
-
-    Returns:
-        `(N, C, *size)`.
-    """
+    """Resizes `(N, C, H, W)` bilinearly to a height and width."""
     if tuple(images.shape[-2:]) == tuple(size):
         return images
     return F.interpolate(images, tuple(size), mode='bilinear', align_corners=False)
 
 
 def normalize(maps: Tensor) -> Tensor:
-    """Divides each map by its maximum; one without any activation stays 0.
-
-    Args:
-        maps: `(C, H, W)`, not negative.
-
-    Returns:
-        `(C, H, W)` in [0, 1].
-    """
+    """Scales maps `(C, H, W)` ≥ 0 to a maximum of 1 each; a map of zeros stays as it is."""
     return maps / maps.amax((-2, -1), keepdim=True).clamp_min(EPSILON)

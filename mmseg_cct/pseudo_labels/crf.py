@@ -1,4 +1,4 @@
-"""Refinement of pseudo labels by a dense CRF (Krähenbühl and Koltun, 2011), with pydensecrf."""
+"""Dense CRF (Krähenbühl and Koltun, 2011) that refines pseudo labels, with pydensecrf."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from .thresholds import IGNORE_INDEX, Thresholds, strongest
 
 @dataclass(frozen=True)
 class DenseCRF:
-    """A dense CRF on a map of labels.
+    """Dense CRF on a label map.
 
     Attributes:
-        gaussian_sxy: Width in pixels of the kernel that smooths by position alone.
-        gaussian_compat: Its weight.
-        bilateral_sxy: Width in pixels of the kernel that looks at position and colour.
-        bilateral_srgb: Its width in colour, of [0, 255].
-        bilateral_compat: Its weight.
-        iterations: Of mean-field inference.
-        gt_prob: Probability, in (0, 1), that the given label is right.
+        gaussian_sxy: Width of the smoothness kernel, in pixels.
+        gaussian_compat: Weight of the smoothness kernel.
+        bilateral_sxy: Width of the appearance kernel in position, in pixels.
+        bilateral_srgb: Width of the appearance kernel in colour, in [0, 255].
+        bilateral_compat: Weight of the appearance kernel.
+        iterations: Iterations of mean-field inference.
+        gt_prob: Probability in (0, 1) that a given label is right.
     """
 
     gaussian_sxy: float = 3
@@ -39,10 +39,10 @@ class DenseCRF:
         Args:
             image: `(H, W, 3)` uint8, RGB.
             labels: `(H, W)` integers in [0, num_labels).
-            num_labels: How many labels there can be.
+            num_labels: Number of labels.
 
         Returns:
-            `(H, W)` the refined labels.
+            Refined labels `(H, W)`.
         """
         if num_labels < 2:
             return labels
@@ -71,23 +71,23 @@ def refined_labels(
     thresholds: Thresholds,
     crf: DenseCRF,
 ) -> np.ndarray:
-    """Labels the pixels on which the CRF confirms a class or the background.
+    """Pseudo labels where the CRF confirms a class or the background, as in IRNet.
 
-    As in IRNet: at each threshold the image is cut into its classes and a rest, the pixels without
-    a score above it, and the CRF refines both cuts. Where the strict cut (θ_fg) has a class, the
-    pixel has it; where even the lenient one (θ_bg) has none, it is background; else it is ignored.
-    Without a background class only the strict cut counts, and its rest is ignored.
+    Each threshold splits the image into its classes and a rest without a score above it, and the
+    CRF refines both splits. A pixel gets its class in the strict split (θ_fg), else the background
+    if it is in the rest of the lenient split (θ_bg), else it is ignored. Without a background class
+    only the strict split counts.
 
     Args:
         image: `(H, W, 3)` uint8, RGB.
-        maps: `(C_i, H, W)` in [0, 1], one map for each class in the image.
+        maps: `(C_i, H, W)` in [0, 1], one map per class in the image.
         class_ids: C_i label ids of these classes.
         background: Label id of the background, or None.
         thresholds: θ_bg and θ_fg.
-        crf: The CRF.
+        crf: CRF to refine the splits with.
 
     Returns:
-        `(H, W)` uint8 label ids, 255 where there is none.
+        `(H, W)` uint8 label ids, 255 where ignored.
     """
     first, score = strongest(maps)
 
@@ -102,10 +102,10 @@ def refined_labels(
 
 
 def require_pydensecrf() -> None:
-    """Checks that the CRF can run.
+    """Checks that pydensecrf is installed.
 
     Raises:
-        UserError: If pydensecrf is not installed.
+        UserError: It is not.
     """
     if importlib.util.find_spec('pydensecrf') is None:
         raise UserError(

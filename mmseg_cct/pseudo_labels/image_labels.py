@@ -1,4 +1,4 @@
-"""Image-level labels, from a table or from masks, as an annotation file of mmpretrain."""
+"""Image-level labels from a table or from masks, and their annotation file."""
 
 import csv
 import json
@@ -22,19 +22,19 @@ def labels_from_table(
 ) -> ImageLabels:
     """Reads image-level labels from a CSV file.
 
-    Its first line is ``image,labels``; below, ``a/b.jpg,person;dog`` a line: an image with or
-    without its extension, and its classes. No class means that none is in the image.
+    The header is ``image,labels``; a line such as ``a/b.jpg,person;dog`` has an image, with or
+    without its extension, and its classes. No class means that the image has none.
 
     Args:
-        table: The file.
-        images: The images by their name without extension.
-        classes: The classes an image can have, in the order of the classifier's outputs.
+        table: Path of the CSV file.
+        images: Image paths by name without extension.
+        classes: Class names, in the order of the classifier's outputs.
 
     Returns:
-        By image name, the ids of its classes, ascending.
+        Ascending class ids by image name.
 
     Raises:
-        UserError: If the file is missing or has other columns, or names an unknown image or class.
+        UserError: The file is missing, has other columns, or names an unknown image or class.
     """
     if not os.path.isfile(table):
         raise UserError(f'{table}: no such file; expected a CSV file with the image-level labels')
@@ -67,22 +67,22 @@ def labels_from_masks(
     label_map: Mapping[int, int] | None = None,
     min_pixels: int = 1,
 ) -> ImageLabels:
-    """Turns masks into image-level labels: the classes that occur in each.
+    """Reduces masks to image-level labels, the classes that occur in each.
 
     Args:
-        masks: Folder of the masks, ``NAME.png``, one channel of class ids.
+        masks: Folder of masks ``NAME.png``, one channel of class ids.
         names: Names of the images.
-        mask_classes: Names of the ids in the masks, in their order; 255 is ignored.
-        classes: The classes an image can have, in the order of the classifier's outputs: those of
-            the masks without the background.
+        mask_classes: Names of the ids in masks, in their order; 255 is ignored.
+        classes: Class names, in the order of the classifier's outputs: those of the masks without
+            the background.
         label_map: Class id, or 255, by id in the file; missing ids stay as they are.
-        min_pixels: How many pixels make a class count.
+        min_pixels: Minimum number of pixels of a class in an image.
 
     Returns:
-        By image name, the ids of its classes, ascending.
+        Ascending class ids by image name.
 
     Raises:
-        UserError: If a mask is missing or unreadable, or has an unknown id.
+        UserError: A mask is missing or unreadable, or has an unknown id.
     """
     found = {}
     for name in names:
@@ -111,15 +111,14 @@ def write_annotations(
     image_dir: str | os.PathLike,
     classes: Sequence[str],
 ) -> None:
-    """Writes labels as mmpretrain's `MultiLabelDataset` reads them.
+    """Writes the annotation file of mmpretrain's `MultiLabelDataset`.
 
     Args:
-        path: The JSON file.
-        labels: By image name, the ids of its classes.
-        images: The images by name.
-        image_dir: Folder that the image paths are written relative to, the data set's
-            ``data_prefix``.
-        classes: Names of the ids.
+        path: Path of the JSON file.
+        labels: Class ids by image name.
+        images: Image paths by name.
+        image_dir: Folder that image paths are relative to, the ``data_prefix`` of the data set.
+        classes: Class names in the order of their ids.
     """
     annotations = dict(
         metainfo=dict(classes=list(classes)),

@@ -1,4 +1,4 @@
-"""What pseudo labels are like: coverage by class, agreement with masks, pictures."""
+"""Report on pseudo labels: coverage by class, agreement with ground truth, pictures."""
 
 import os
 from collections.abc import Sequence
@@ -24,17 +24,17 @@ from .writer import BEFORE_CRF, LABELS, label_tasks
 
 @dataclass
 class LabelStatistics:
-    """Counts over the labels of all images.
+    """Pixel counts over all images.
 
     Attributes:
-        pixels: `(C,)` pixels of each class.
-        images: `(C,)` images in which each class has pixels.
-        total: All pixels, the ignored ones too.
-        intersection: `(C,)` pixels that have the class in labels and truth.
-        predicted: `(C,)` pixels of the class where there is truth.
-        true: `(C,)` pixels whose truth is the class.
-        true_labeled: `(C,)` those of them that have any label.
-        compared: Images with truth.
+        pixels: `(C,)` labelled pixels by class.
+        images: `(C,)` images with pixels of the class.
+        total: All pixels, ignored ones included.
+        intersection: `(C,)` pixels with the class in labels and ground truth.
+        predicted: `(C,)` labelled pixels of the class that have ground truth.
+        true: `(C,)` ground-truth pixels of the class.
+        true_labeled: `(C,)` ground-truth pixels of the class that have any label.
+        compared: Number of images with ground truth.
     """
 
     pixels: np.ndarray
@@ -48,38 +48,38 @@ class LabelStatistics:
 
     @property
     def ignored(self) -> float:
-        """Share of the pixels without a label."""
+        """Share of pixels without a label, in [0, 1]."""
         return 1 - self.pixels.sum() / max(self.total, 1)
 
     @property
     def iou(self) -> np.ndarray:
-        """`(C,)` IoU where there is truth; a pixel without a label counts as missed."""
+        """`(C,)` IoU in [0, 1]; a pixel without a label counts as missed."""
         return _ratio(self.intersection, self.predicted + self.true - self.intersection)
 
     @property
     def iou_labeled(self) -> np.ndarray:
-        """`(C,)` IoU over the pixels that have a label."""
+        """`(C,)` IoU in [0, 1] over labelled pixels only."""
         return _ratio(self.intersection, self.predicted + self.true_labeled - self.intersection)
 
     @property
     def precision(self) -> np.ndarray:
-        """`(C,)` share of a class's labelled pixels that are right."""
+        """`(C,)` share of correct pixels among those labelled with the class."""
         return _ratio(self.intersection, self.predicted)
 
 
 def write_report(
     model: Any, settings: PseudoLabelSettings, out: str, num_pictures: int = 6
 ) -> Path:
-    """Writes ``report.md`` and ``pictures.png`` into the folder of the labels.
+    """Writes ``report.md`` and ``pictures.png`` into the output folder of the labels.
 
     Args:
-        model: The classifier; draws the maps of the pictures.
-        settings: How the labels were made.
-        out: The output folder of `write_pseudo_labels`.
-        num_pictures: Images in the grid.
+        model: Classifier that draws the maps of the pictures.
+        settings: Settings of the labels.
+        out: Output folder of `write_pseudo_labels`.
+        num_pictures: Number of images in the grid.
 
     Returns:
-        The report.
+        Path of the report.
     """
     truths = find_truths(settings.segmentation)
     images = [i for i in settings.images if Path(out, LABELS, f'{i.name}.png').exists()]
@@ -105,13 +105,13 @@ def write_report(
 
 
 def find_truths(segmentation: Any) -> dict[str, dict]:
-    """Finds the masks of a segmentation set that exist.
+    """Finds the existing masks of a segmentation set.
 
     Args:
-        segmentation: The set.
+        segmentation: A data set of MMSegmentation.
 
     Returns:
-        By the image's absolute path, what `read_truth` needs.
+        Data info for `read_truth`, by absolute path of the image.
     """
     infos = [
         leaf.get_data_info(index)
@@ -126,14 +126,7 @@ def find_truths(segmentation: Any) -> dict[str, dict]:
 
 
 def read_truth(info: dict) -> np.ndarray:
-    """Reads a mask with MMSeg's mappings of its ids.
-
-    Args:
-        info: From `find_truths`.
-
-    Returns:
-        `(H, W)` label ids, 255 where ignored.
-    """
+    """Loads a mask by its data info, `(H, W)` label ids with 255 where ignored."""
     return LoadAnnotations()(dict(info, seg_fields=[]))['gt_seg_map']
 
 
@@ -143,16 +136,16 @@ def count(
     settings: PseudoLabelSettings,
     truths: dict[str, dict],
 ) -> LabelStatistics:
-    """Counts pixels of labels and their agreement with the truth.
+    """Counts labelled pixels and their agreement with the ground truth.
 
     Args:
-        images: The images.
-        folder: Their labels.
-        settings: Names the classes.
-        truths: From `find_truths`.
+        images: Labelled images.
+        folder: Folder of their labels.
+        settings: Settings of the labels, for their classes.
+        truths: Data infos of `find_truths`.
 
     Returns:
-        The counts.
+        Sums over all images.
     """
     num_classes = len(settings.classes)
     sums = {
@@ -182,27 +175,12 @@ def count(
 
 
 def read_labels(folder: Path, image: WeakImage) -> np.ndarray:
-    """Reads the labels of an image.
-
-    Args:
-        folder: Where the labels are.
-        image: The image.
-
-    Returns:
-        `(H, W)` uint8 label ids.
-    """
+    """Reads the pseudo labels of an image, `(H, W)` uint8 label ids."""
     return read_mask(folder / f'{image.name}.png')
 
 
 def summary_table(statistics: dict[str, LabelStatistics]) -> str:
-    """Writes the shares and means of each kind of labels as a Markdown table.
-
-    Args:
-        statistics: By folder, the counts.
-
-    Returns:
-        The table.
-    """
+    """Formats coverage and mean quality in Markdown, a row per folder of labels."""
     rows = []
     for kind, counts in statistics.items():
         means = [
@@ -215,15 +193,7 @@ def summary_table(statistics: dict[str, LabelStatistics]) -> str:
 
 
 def class_table(counts: LabelStatistics, classes: Sequence[str]) -> str:
-    """Writes coverage and quality by class as a Markdown table.
-
-    Args:
-        counts: The counts.
-        classes: C names.
-
-    Returns:
-        The table.
-    """
+    """Formats coverage and quality in Markdown, a row per class."""
     header = ['class', 'images', 'pixels, %', 'IoU, %', 'IoU, labelled, %', 'precision, %']
     rows = [
         [
@@ -247,18 +217,19 @@ def plot_pictures(
     out: str,
     truths: dict[str, dict],
 ) -> Figure:
-    """Shows images with their maps, labels and truth, one image per column.
+    """Plots images, maps, labels and ground truth, one image per column.
+
+    Ignored pixels are white; in the maps, the brightness of a pixel is its highest score.
 
     Args:
-        model: The classifier.
-        settings: How the labels were made.
-        images: The images.
-        out: The output folder.
-        truths: From `find_truths`.
+        model: Classifier that draws the maps.
+        settings: Settings of the labels.
+        images: Images to plot.
+        out: Output folder of `write_pseudo_labels`.
+        truths: Data infos of `find_truths`.
 
     Returns:
-        The figure, with the colours of the classes below; ignored pixels are white, in the maps a
-        pixel is as bright as its highest score.
+        The figure, with a legend of the classes below.
     """
     colours = settings.colours
     rows: dict[str, list[np.ndarray | None]] = {}

@@ -1,4 +1,4 @@
-"""What the section `pseudo_labels` of a config says."""
+"""Settings of pseudo labels, read from the section `pseudo_labels` of a config."""
 
 import copy
 import json
@@ -28,9 +28,9 @@ class WeakImage:
     """An image with its image-level labels.
 
     Attributes:
-        name: Its path below the folder of images, without extension.
-        path: The file.
-        class_ids: The classifier's ids of the classes in it.
+        name: Path below the folder of images, without extension.
+        path: Absolute path.
+        class_ids: Classes in the image, as ids of the classifier.
     """
 
     name: str
@@ -40,19 +40,19 @@ class WeakImage:
 
 @dataclass(frozen=True)
 class PseudoLabelSettings:
-    """How pseudo labels are made, and of what.
+    """Settings of pseudo labels.
 
     Attributes:
-        images: The images to label.
+        images: Images to label.
         classes: Names of the label ids, those of the segmentation set.
-        palette: `(C, 3)` uint8, RGB, their colours.
-        label_ids: Label id by the classifier's class id.
-        background: Label id of the background; None where the label space has none.
+        palette: `(C, 3)` uint8, RGB, colours of the label ids.
+        label_ids: Label id of each class id of the classifier.
+        background: Label id of the background; None if there is no such class.
         input_size: Width and height of the classifier's input at scale 1; None for the image's own.
-        scales: Of the input.
+        scales: Scale factors of the input.
         thresholds: θ_bg and θ_fg.
-        crf: The dense CRF.
-        segmentation: The segmentation set; its masks, where there are any, are the report's truth.
+        crf: Dense CRF.
+        segmentation: Segmentation set; its existing masks are the ground truth of the report.
     """
 
     images: tuple[WeakImage, ...]
@@ -68,23 +68,23 @@ class PseudoLabelSettings:
 
     @property
     def colours(self) -> np.ndarray:
-        """`(256, 3)` uint8, RGB: the colour of every byte, white where it is no label.
+        """`(256, 3)` uint8, RGB: the palette of a PNG, white beyond the label ids.
 
-        A PNG with a shorter palette has fewer bits a pixel, and 255 would not be 255 in it.
+        A shorter palette would give a PNG of fewer bits per pixel, which cannot hold 255.
         """
         colours = np.full((256, 3), 255, np.uint8)
         colours[: len(self.palette)] = self.palette
         return colours
 
     def origin(self, checkpoint: str, with_crf: bool) -> dict[str, Any]:
-        """Describes what the labels of a folder are made with.
+        """Describes the origin of labels, so that a folder never holds two kinds.
 
         Args:
-            checkpoint: The classifier's weights.
-            with_crf: Whether the CRF refines them.
+            checkpoint: Weights of the classifier.
+            with_crf: Whether the CRF refines the labels.
 
         Returns:
-            Values that JSON can hold.
+            Values by name, as JSON gives them back.
         """
         origin: dict[str, Any] = dict(checkpoint=os.path.abspath(checkpoint))
         if os.path.isfile(checkpoint):
@@ -102,16 +102,16 @@ class PseudoLabelSettings:
 
 
 def read_settings(config: Config) -> PseudoLabelSettings:
-    """Reads the section `pseudo_labels` of a config, and the sets that it names.
+    """Reads the section `pseudo_labels` of a classifier's config, and the data sets in it.
 
     Args:
-        config: The config of the classifier.
+        config: Config of the classifier.
 
     Returns:
         The settings.
 
     Raises:
-        UserError: If a key is missing, unknown or has a value that does not fit.
+        UserError: A key is missing or unknown, or a value does not fit.
     """
     section = config.get('pseudo_labels')
     if section is None:
@@ -152,7 +152,7 @@ def read_settings(config: Config) -> PseudoLabelSettings:
 
 
 def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage, ...], list[str]]:
-    """The images to label, and the classifier's class names."""
+    """Reads the images to label and the class names of the classifier."""
     try:
         from mmpretrain.registry import DATASETS as CLASSIFICATION_DATASETS
     except ImportError:

@@ -1,4 +1,4 @@
-"""From class activation maps to labels, by two thresholds (section 3.3)."""
+"""Pseudo labels from class activation maps by two thresholds (section 3.3)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,24 +11,24 @@ IGNORE_INDEX = 255
 
 
 class Thresholds(NamedTuple):
-    """Between which scores a pixel stays without a label.
+    """Thresholds of scores; a pixel between the two is ignored.
 
     Attributes:
-        background: θ_bg; a pixel whose every score is below is background.
-        foreground: θ_fg; a pixel with a score above has the class of the highest one.
+        background: θ_bg; a pixel with all scores below it is background.
+        foreground: θ_fg; a pixel with a score above it gets the class of its highest score.
     """
 
     background: float = 0.05
     foreground: float = 0.30
 
     def check(self) -> 'Thresholds':
-        """Checks the order of the two.
+        """Checks range and order, and returns the thresholds.
 
         Returns:
-            The thresholds.
+            The thresholds themselves.
 
         Raises:
-            UserError: If they are out of range or in the wrong order.
+            UserError: They are out of [0, 1] or in the wrong order.
         """
         if not 0 <= self.background <= self.foreground <= 1:
             raise UserError(
@@ -44,17 +44,16 @@ def labels_from_maps(
     background: int | None,
     thresholds: Thresholds,
 ) -> np.ndarray:
-    """Labels the pixels whose scores are high or low enough.
+    """Labels pixels with a score above θ_fg, and those with all scores below θ_bg.
 
     Args:
-        maps: `(C_i, H, W)` in [0, 1], one map for each class in the image.
+        maps: `(C_i, H, W)` in [0, 1], one map per class in the image.
         class_ids: C_i label ids of these classes.
-        background: Label id of the background; None where the label space has none, then low
-            scores are ignored too.
+        background: Label id of the background; None ignores low scores too.
         thresholds: θ_bg and θ_fg.
 
     Returns:
-        `(H, W)` uint8 label ids, 255 where there is none.
+        `(H, W)` uint8 label ids, 255 where ignored.
     """
     ids = np.array([IGNORE_INDEX if background is None else background, *class_ids], np.uint8)
     first, score = strongest(maps)
@@ -63,13 +62,13 @@ def labels_from_maps(
 
 
 def strongest(maps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the highest map at each pixel.
+    """Finds the highest of maps `(C_i, H, W)` at each pixel.
 
     Args:
-        maps: `(C_i, H, W)`.
+        maps: `(C_i, H, W)` in [0, 1].
 
     Returns:
-        `(H, W)` index of the highest map, from 1, and its score; 0 and 0 where there are no maps.
+        Index of the highest map, from 1 on, and its score, both `(H, W)`; zeros without maps.
     """
     if not len(maps):
         return np.zeros(maps.shape[1:], np.intp), np.zeros(maps.shape[1:], np.float32)

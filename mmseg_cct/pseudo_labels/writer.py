@@ -1,10 +1,10 @@
-"""Writes the pseudo labels of a set of images with several processes.
+"""Parallel generation of pseudo labels.
 
-With the classifier on a GPU this process computes the maps, and the workers run the CRF meanwhile.
-On a CPU the maps cost as much as the CRF, so every worker does both for the images it gets.
+With the classifier on a GPU, this process computes the maps while the workers run the CRF. On a CPU
+the maps cost as much as the CRF, so every worker does both for its images.
 
-Written are, below the output folder, ``labels/NAME.png`` and, where a CRF refines them,
-``before_crf/NAME.png``: palette PNGs of label ids, 255 where a pixel has none.
+The output folder gets ``labels/NAME.png`` and, with a CRF, ``before_crf/NAME.png``: palette PNGs of
+label ids, 255 where ignored.
 """
 
 import multiprocessing
@@ -34,25 +34,25 @@ from .thresholds import Thresholds, labels_from_maps
 
 RECORD = 'pseudo_labels.json'
 LABELS, BEFORE_CRF = 'labels', 'before_crf'
-QUEUED_PER_WORKER = 3  # pieces of work that wait: enough to never let a worker wait
-WAITING_IMAGES = 64  # images that wait for others of their size
+QUEUED_PER_WORKER = 3  # tasks in the queue, so that no worker has to wait
+WAITING_IMAGES = 64  # maximum number of images in incomplete batches
 THREAD_VARIABLES = ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS')
 
 
 @dataclass(frozen=True)
 class LabelTask:
-    """All that a worker needs to label an image.
+    """Input of a worker for one image.
 
     Attributes:
         name: Name of the image.
         image: `(H, W, 3)` uint8, RGB.
         maps: `(C_i, H, W)` in [0, 1].
-        label_ids: C_i label ids.
+        label_ids: C_i label ids of the maps.
         background: Label id of the background, or None.
         thresholds: θ_bg and θ_fg.
-        crf: The CRF, or None.
-        colours: `(256, 3)` uint8, RGB.
-        out: The output folder.
+        crf: Dense CRF, or None.
+        colours: `(256, 3)` uint8, RGB, palette of the PNGs.
+        out: Output folder.
     """
 
     name: str
@@ -66,10 +66,10 @@ class LabelTask:
     out: str
 
     def write(self) -> int:
-        """Labels the image and writes its files; the one that stands for both is the last.
+        """Labels the image and writes its files, `labels` last, since it marks a finished image.
 
         Returns:
-            How many images are labelled: 1.
+            Number of labelled images, 1.
         """
         rest = (self.maps, self.label_ids, self.background, self.thresholds)
         labels = labels_from_maps(*rest)
@@ -95,23 +95,23 @@ def write_pseudo_labels(
     batch_size: int = 8,
     done: int = 0,
 ) -> ImageCounts:
-    """Labels images and shows the progress.
+    """Labels images with a progress bar.
 
     Args:
-        model: The classifier.
-        settings: How to label.
-        images: The images.
-        out: The output folder.
+        model: A classifier of `load_classifier`.
+        settings: Settings of the labels.
+        images: Images to label.
+        out: Output folder.
         with_crf: Whether a CRF refines the labels.
-        workers: Number of processes beside this one; 0 does all the work in this one.
-        batch_size: Images that go through the classifier together, where they are of one size.
-        done: Images that an earlier run finished, for the progress bar.
+        workers: Number of worker processes; 0 works in this process.
+        batch_size: Maximum number of images of one size in a batch of the classifier.
+        done: Number of images that an earlier run finished.
 
     Returns:
         Counts of written, skipped and failed images.
 
     Raises:
-        UserError: If a worker process was killed.
+        UserError: A worker process was killed.
     """
     counts = ImageCounts(skipped=done)
     label = partial(label_tasks, model, settings, out=out, with_crf=with_crf)
@@ -158,10 +158,10 @@ def batches(
     """Reads images and groups them by size.
 
     Args:
-        images: The images.
-        settings: Names the size of the classifier's input, if it is always the same.
-        batch_size: Of a group, at most.
-        counts: Takes a line for each image that cannot be read.
+        images: Images to read.
+        settings: Settings of the labels, for a fixed input size of the classifier.
+        batch_size: Maximum number of images in a group.
+        counts: Collects unreadable images.
 
     Yields:
         Images with their pixels, `(H, W, 3)` uint8, BGR.
@@ -192,14 +192,14 @@ def label_tasks(
     """Computes the maps of a batch.
 
     Args:
-        model: The classifier.
-        settings: How to label.
-        batch: Images with their pixels, BGR.
-        out: The output folder.
+        model: A classifier of `load_classifier`.
+        settings: Settings of the labels.
+        batch: Images with their pixels, `(H, W, 3)` uint8, BGR.
+        out: Output folder.
         with_crf: Whether a CRF refines the labels.
 
     Yields:
-        What is left to do for each image.
+        A task for each image.
     """
     inputs = [
         pixels if settings.input_size is None else cv2.resize(pixels, settings.input_size)
@@ -228,28 +228,20 @@ def label_tasks(
 
 
 def unfinished(images: Sequence[WeakImage], out: str) -> list[WeakImage]:
-    """Finds the images that an earlier run has not labelled.
-
-    Args:
-        images: The images.
-        out: The output folder.
-
-    Returns:
-        Those without labels.
-    """
+    """Selects the images that have no labels in the output folder yet."""
     return [i for i in images if not Path(out, LABELS, f'{i.name}.png').exists()]
 
 
 Label = Callable[[Sequence[tuple[WeakImage, np.ndarray]]], Iterator[LabelTask]]
-_label: Label | None = None  # of a worker that computes maps; sent once, for it holds the model
+_label: Label | None = None  # set in workers that compute maps, once, since it holds the model
 
 
 def _start_workers(workers: int, label: Label | None) -> Executor:
     if workers == 0:
         return _ThisProcess()
-    # A worker's BLAS reads them when it starts; this process has read them long ago.
+    # BLAS reads them at the start of a process, so they affect the workers only.
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, '1'))
-    # Not fork: this process has threads, and may have a CUDA context.
+    # `fork` is unsafe with threads and a CUDA context.
     context = multiprocessing.get_context('spawn')
     return ProcessPoolExecutor(workers, context, _prepare_worker, (label,))
 
@@ -261,12 +253,12 @@ def _prepare_worker(label: Label | None) -> None:
 
 
 def _label_batch(batch: Sequence[tuple[WeakImage, np.ndarray]]) -> int:
-    assert _label is not None  # of every worker that gets a batch
+    assert _label is not None  # `_prepare_worker` sets it
     return sum(task.write() for task in _label(batch))
 
 
 class _ThisProcess(Executor):
-    """Runs what is submitted at once."""
+    """Executor that runs tasks at once, in this process."""
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future:
         future: Future = Future()
