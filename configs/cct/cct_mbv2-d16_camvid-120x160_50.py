@@ -1,5 +1,5 @@
 # The studies' base: stride 16, two and a half times as fast as 8, and decoders that start from the
-# identity, so that minutes on one CPU core are enough for labels to be what is short.
+# identity, so that after minutes on one CPU core labels are the bottleneck.
 _base_ = './cct_mbv2_camvid-120x160_50.py'
 model = dict(
     # padded to a multiple of the stride

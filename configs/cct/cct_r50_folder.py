@@ -8,7 +8,7 @@ _base_ = [
 ]
 
 classes = ('background', 'crack', 'rust')
-context_classes = ('background',)  # what is no object
+context_classes = ('background',)  # what is not an object
 max_iters = 20000
 
 model = dict(

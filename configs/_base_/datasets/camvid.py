@@ -6,7 +6,7 @@ data_root = 'data/camvid'
 # absolute, so that a config in another project can build on this one
 split_dir = osp.normpath('{{ fileDirname }}/../splits/camvid')
 
-# images of another size than 360×480 are brought to it
+# images of other sizes are resized to 360×480
 resize = dict(type='Resize', scale=(480, 360), keep_ratio=False)
 train_pipeline = [
     dict(type='LoadImageFromFile'),

@@ -1,5 +1,5 @@
 # CamVid and IDD Lite at small sizes: for two CPU cores.
-# (import_module, for mmengine takes a config with "import mmengine" for one of its other style)
+# (import_module, because mmengine takes `import mmengine` for its lazy-import style)
 from importlib import import_module
 
 _base_ = './multi_domain.py'
@@ -9,7 +9,7 @@ __domains = dict(
     camvid=__load('{{ fileDirname }}/../domains/camvid_120x160.py'),
     idd=__load('{{ fileDirname }}/../domains/idd_lite_112x160.py'),
 )
-# for the config on top of this one: each domain's own part of the model, and where its lists are
+# for the config on top of this one: each domain's part of the model, and the folder of its lists
 domain_models = {name: domain.model for name, domain in __domains.items()}
 split_dirs = {name: domain.split_dir for name, domain in __domains.items()}
 

@@ -1,5 +1,5 @@
 # Cityscapes and SUN RGB-D: no common class.
-# (import_module, for mmengine takes a config with "import mmengine" for one of its other style)
+# (import_module, because mmengine takes `import mmengine` for its lazy-import style)
 from importlib import import_module
 
 _base_ = './multi_domain.py'
@@ -9,7 +9,7 @@ __domains = dict(
     cityscapes=__load('{{ fileDirname }}/../domains/cityscapes.py'),
     sun=__load('{{ fileDirname }}/../domains/sun_rgbd.py'),
 )
-# for the config on top of this one: each domain's own part of the model, and where its lists are
+# for the config on top of this one: each domain's part of the model, and the folder of its lists
 domain_models = {name: domain.model for name, domain in __domains.items()}
 split_dirs = {name: domain.split_dir for name, domain in __domains.items()}
 

@@ -3,7 +3,7 @@
 # evaluates on the 5050 test images.
 __height, __width = 480, 640
 __load, __load_masks = [dict(type='LoadImageFromFile')], [dict(type='LoadAnnotations')]
-# cameras differ in their sizes
+# cameras differ in resolution
 __resize = [dict(type='Resize', scale=(__width, __height), keep_ratio=False)]
 __pack = [dict(type='PackSegInputs')]
 __set = dict(type='SUNRGBDDataset', data_root='data/sun_rgbd')
