@@ -58,7 +58,7 @@ def main() -> int:
     args = parse_args()
     with user_errors_as_one_line():
         require_checkpoint(args.checkpoint)
-        summary = make_pseudo_labels(
+        counts = make_pseudo_labels(
             load_config(args.config, args.cfg_options),
             args.checkpoint,
             args.out,
@@ -68,13 +68,10 @@ def main() -> int:
             num_pictures=args.pictures,
             device=args.device or ('cuda:0' if torch.cuda.is_available() else 'cpu'),
         )
-    for line in summary.failed:
+    for line in counts.failed:
         print(f'error: {line}', file=sys.stderr)
-    print(
-        f'{summary.written} written to {args.out}, {summary.skipped} there already, '
-        f'{len(summary.failed)} unreadable; see {os.path.join(args.out, "report.md")}'
-    )
-    return 1 if summary.failed else 0
+    print(f'{counts.describe(args.out)}; see {os.path.join(args.out, "report.md")}')
+    return 1 if counts.failed else 0
 
 
 if __name__ == '__main__':

@@ -52,7 +52,7 @@ def main() -> int:
     """
     args = parse_args()
     with user_errors_as_one_line():
-        summary = predict_images(
+        counts = predict_images(
             args.config,
             args.checkpoint,
             args.input,
@@ -62,13 +62,10 @@ def main() -> int:
             opacity=args.opacity,
             domain=args.domain,
         )
-    for line in summary.failed:
+    for line in counts.failed:
         print(f'error: {line}', file=sys.stderr)
-    print(
-        f'{summary.written} written to {args.out}, {summary.skipped} there already, '
-        f'{len(summary.failed)} unreadable'
-    )
-    return 1 if summary.failed else 0
+    print(counts.describe(args.out))
+    return 1 if counts.failed else 0
 
 
 if __name__ == '__main__':

@@ -30,6 +30,13 @@ class ImageCounts:
         """Counts an image that could not be read."""
         self.failed.append(f'{path}: unreadable image ({one_line(error)})')
 
+    def describe(self, out: str) -> str:
+        """Gives the counts in one line; `out` is the output folder."""
+        return (
+            f'{self.written} written to {out}, {self.skipped} there already, '
+            f'{len(self.failed)} unreadable'
+        )
+
 
 def record_origin(record: Path, origin: Mapping[str, Any], content: str) -> None:
     """Writes what the files of a folder are made with, so that it never holds two kinds.

@@ -44,6 +44,12 @@ def test_the_default_work_dir_is_below_the_trainings(trained):
     assert config.work_dir == 'work_dirs/tiny/test'
 
 
+def test_the_trainings_own_work_dir_is_never_used(trained, tmp_path):
+    (tmp_path / 'last_checkpoint').touch()
+    config = prepare_test(str(trained.config), str(trained.checkpoint), work_dir=str(tmp_path))
+    assert config.work_dir == str(tmp_path / 'test')
+
+
 def test_out_reaches_the_evaluators_that_write(trained):
     text = trained.config.read_text()
     path = trained.folder / 'evaluators.py'

@@ -11,6 +11,7 @@ def test_an_unreadable_image_is_one_line():
     counts.add_unreadable('a.png', ValueError('cut\noff'))
     assert (counts.written, counts.skipped) == (0, 2)
     assert counts.failed == ['a.png: unreadable image (cut off)']
+    assert counts.describe('out') == '0 written to out, 2 there already, 1 unreadable'
 
 
 def test_the_same_origin_may_come_again(tmp_path):
