@@ -1,7 +1,7 @@
 #!/usr/bin/env python
-"""Runs the paper's ablation on any CCT config: trains, tests, and writes tables and figures.
+"""Runs the paper's ablation on any CCT config: trains, tests, writes tables and figures.
 
-What is finished is skipped, and what was stopped goes on where it was: call it again.
+Call it again to resume: finished runs are skipped, stopped ones go on from their checkpoints.
 
 Examples:
     python tools/ablation.py configs/cct/cct_r50_camvid_50.py --grid -n 20 50 100 \
@@ -59,7 +59,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def prepare(args: argparse.Namespace) -> list[StudyRun]:
-    """Makes the runs that the command line asks for."""
+    """Writes the configs of all runs."""
     methods = grid_methods(args.num_decoders, args.perturbations) if args.grid else {}
     methods |= {name: VARIANTS[name] for name in args.methods}
     if not methods:

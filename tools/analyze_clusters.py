@@ -1,11 +1,10 @@
 #!/usr/bin/env python
-"""Shows where in a network the cluster assumption holds, as in section 3.1 of the paper.
+"""Tests the cluster assumption on images and features, as in section 3.1 of the paper.
 
-For 20×20 patches of the input and for hidden features upsampled to the image's size it draws the
-mean distance to the 8 neighbours beside image and labels (DIR/clusters.png), and measures the ratio
-of the distance on class boundaries to that inside classes, per image and over all (DIR/clusters.csv
-and clusters.md). The larger it is, the better do low-density regions lie on class boundaries.
-Without masks (--images) there are maps alone.
+Plots the mean distance to the 8 neighbours, for 20×20 patches of the input and for hidden features
+upsampled to the image (DIR/clusters.png). Measures the ratio of this distance on class boundaries
+to that inside classes, per image and over all (DIR/clusters.csv and clusters.md): the larger it is,
+the better low-density regions match class boundaries. Without masks (--images), plots maps only.
 
 Examples:
     python tools/analyze_clusters.py CONFIG CHECKPOINT --out work_dirs/clusters
@@ -27,13 +26,13 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('config', help='config of the model')
     parser.add_argument(
         'checkpoint', nargs='?',
-        help='its weights; by default the pretrained ones that the config names',
+        help='weights (default: the pretrained ones that the config names)',
     )  # fmt: skip
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the results')
     parser.add_argument(
         '--layers', nargs='+', default=[], metavar='NAME',
-        help='modules of the model, by dotted name; of several outputs the last is taken (default: '
-        'backbone and, with a checkpoint, neck, which gives z)',
+        help='modules by dotted name, of which the last output counts (default: backbone and, with '
+        'a checkpoint, neck, whose output is z)',
     )  # fmt: skip
     parser.add_argument('--images', metavar='PATH', help='an image or a folder, without masks')
     parser.add_argument(
@@ -45,16 +44,16 @@ def parse_args() -> argparse.Namespace:
         help='images to analyse, evenly spaced over the set (default: 8)',
     )  # fmt: skip
     parser.add_argument(
-        '--pictures', type=at_least(1), default=4, help='how many of them to draw (default: 4)'
+        '--pictures', type=at_least(1), default=4, help='images in the figure (default: 4)'
     )
     parser.add_argument(
         '--boundary-width', type=at_least(1), default=5, metavar='PIXELS',
-        help='a location is on a boundary if two classes lie within so many pixels (default: 5)',
+        help='a location is on a boundary if it has two classes within this distance (default: 5)',
     )  # fmt: skip
     parser.add_argument(
         '--margin', type=int, default=0, metavar='PIXELS',
-        help='border of the image that the ratios leave out, for maps in which the zero padding of '
-        'convolutions shows (default: 0)',
+        help='image border that ratios leave out, where zero padding dominates small maps '
+        '(default: 0)',
     )  # fmt: skip
     add_device(parser)
     add_cfg_options(parser)
@@ -62,7 +61,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Analyses what the command line asks for."""
+    """Writes maps and ratios."""
     args = parse_args()
     with user_errors_as_one_line():
         files = write_cluster_report(

@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Converts a checkpoint of the authors' public code into this project's format, or back.
 
-The names of the weights say which of the two it is. Names that are missing or unexpected are
-listed; nothing is written then, unless --partial is given.
+The names of the weights tell the direction. Missing and unexpected names are listed, and then
+nothing is written without --partial.
 
 Examples:
     python tools/convert_checkpoint.py best_model.pth cct_voc_1464.pth
@@ -21,16 +21,20 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('source', metavar='IN', help='checkpoint of either code')
+    parser.add_argument(
+        'source', metavar='IN', help='checkpoint of the public code or of this project'
+    )
     parser.add_argument('target', metavar='OUT', help='file to write')
     parser.add_argument(
-        '--partial', action='store_true', help='write what fits where names do not match'
+        '--partial',
+        action='store_true',
+        help='write the weights that fit even if names do not match',
     )
     return parser.parse_args()
 
 
 def describe(done: Conversion) -> str:
-    """Says in words what a checkpoint holds, and which settings it needs."""
+    """Describes a converted checkpoint and the configs that it is for."""
     decoders = f'{done.num_decoders} auxiliary decoders' if done.num_decoders else 'main path alone'
     if counts := done.decoder_counts if done.num_decoders else None:
         decoders += f' ({", ".join(f"{kind} {count}" for kind, count in counts.items())})'
@@ -41,10 +45,10 @@ def describe(done: Conversion) -> str:
 
 
 def main() -> int:
-    """Converts as the command line says.
+    """Converts the checkpoint.
 
     Returns:
-        The exit code: 1 where names did not match.
+        Exit code: 1 if names did not match.
     """
     args = parse_args()
     with user_errors_as_one_line():

@@ -1,8 +1,9 @@
 #!/usr/bin/env python
-"""Does CCT pay on your data, and how many labels is it worth?
+"""Measures whether CCT pays on your data, and how many labels it is worth.
 
-Trains supervised and with CCT on growing parts of your labelled images, draws both curves and
-answers in words. What is finished is skipped, and what was stopped goes on where it was.
+Trains supervised and with CCT on growing subsets of your labelled images, plots both curves and
+states the gain in words. Call it again to resume: finished runs are skipped, stopped ones go on
+from their checkpoints.
 
 Examples:
     python tools/learning_curve.py configs/cct/cct_r50_folder.py --seeds 0 1 2 --gpus 0,1 \
@@ -25,8 +26,8 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog='A seed draws the labelled images too: give at least two, three are better. '
-        'Images whose labels are\nleft out are not used, the unlabelled ones stay as they are.',
+        epilog='Each seed draws its own labelled images: give at least two seeds, better three. '
+        'Images that lose\ntheir labels are not used; the unlabelled set stays as it is.',
     )
     add_study_arguments(parser)
     parser.add_argument(
@@ -37,7 +38,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def prepare(args: argparse.Namespace) -> list[StudyRun]:
-    """Makes the runs that the command line asks for."""
+    """Writes the configs of all runs."""
     labels = nested_subsets(args.config, args.cfg_options, args.n)
     out, base = Path(args.out), args.config
     return prepare_study(out, base, METHODS, labels, args.seeds, args.cfg_options)

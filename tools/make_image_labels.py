@@ -1,8 +1,8 @@
 #!/usr/bin/env python
-"""Writes the image-level labels of a set of images, from a CSV file or from masks.
+"""Writes image-level labels from a CSV file or from masks.
 
-The result is an annotation file of mmpretrain's MultiLabelDataset: what the classifier of
-configs/weak trains on, and what tools/make_pseudo_labels.py takes the classes of an image from.
+The annotation file is that of mmpretrain's MultiLabelDataset, which the classifiers of configs/weak
+and tools/make_pseudo_labels.py read.
 
 Examples:
     python tools/make_image_labels.py --csv labels.csv --images data/mine/images \
@@ -47,24 +47,24 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--background', nargs='+', default=[], metavar='NAME', help='classes that are no labels'
     )
-    parser.add_argument('--list', metavar='FILE', help='names of the images (default: all)')
+    parser.add_argument('--list', metavar='FILE', help='list of image names (default: all images)')
     parser.add_argument(
-        '--min-pixels', type=int, default=1, help='of a class in a mask to count (default: 1)'
+        '--min-pixels', type=int, default=1, help='minimum pixels of a class in a mask (default: 1)'
     )
     return parser.parse_args()
 
 
 def make_image_labels(args: argparse.Namespace) -> str:
-    """Makes the file that the command line asks for.
+    """Writes the annotation file.
 
     Args:
-        args: The parsed command line.
+        args: Parsed command line.
 
     Returns:
-        What was written, in one line.
+        Summary of the file in one line.
 
     Raises:
-        UserError: If a class, an image or the type of the data set is unknown.
+        UserError: A class, an image or the type of the data set is unknown.
     """
     names, label_map = args.classes, None
     if args.dataset:
@@ -98,7 +98,7 @@ def _listed(name: str, images: dict[str, Path], args: argparse.Namespace) -> Pat
 
 
 def main() -> None:
-    """Writes the labels that the command line asks for."""
+    """Writes the labels and prints their summary."""
     args = parse_args()
     with user_errors_as_one_line():
         print(make_image_labels(args))

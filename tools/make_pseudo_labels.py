@@ -1,10 +1,9 @@
 #!/usr/bin/env python
-"""Makes pseudo labels from image-level labels: class activation maps, thresholds, dense CRF.
+"""Generates pseudo labels from image-level labels: class activation maps, thresholds, dense CRF.
 
-What to label and how is the section `pseudo_labels` of the classifier's config (configs/weak).
-Written are DIR/labels/NAME.png, DIR/before_crf/NAME.png, DIR/report.md and DIR/pictures.png. A run
-that was stopped goes on where it was. Images that cannot be read are reported and skipped, and the
-exit code is 1 then.
+The section `pseudo_labels` of the classifier's config (configs/weak) has images and settings.
+Writes DIR/labels/NAME.png, DIR/before_crf/NAME.png, DIR/report.md and DIR/pictures.png. Call it
+again to resume a stopped run. Unreadable images are reported and skipped, with exit code 1.
 
 Example:
     python tools/make_pseudo_labels.py configs/weak/cam_r50_voc.py CHECKPOINT --out work_dirs/pseudo
@@ -35,11 +34,14 @@ def parse_args() -> argparse.Namespace:
         '--workers',
         type=at_least(0),
         default=os.cpu_count(),
-        help='processes that run the CRF, and without a GPU the classifier too; 0: none but this '
-        'one (default: one for each core, here %(default)s)',
+        help='worker processes for the CRF and, without a GPU, for the classifier; 0 works in this '
+        'process (default: the number of cores, here %(default)s)',
     )
     parser.add_argument(
-        '--batch-size', type=at_least(1), default=8, help='images in the classifier (default: 8)'
+        '--batch-size',
+        type=at_least(1),
+        default=8,
+        help='batch size of the classifier (default: 8)',
     )
     parser.add_argument(
         '--pictures', type=at_least(0), default=6, help='images in the grid (default: 6)'
@@ -50,10 +52,10 @@ def parse_args() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Makes the labels that the command line asks for.
+    """Generates the labels.
 
     Returns:
-        The exit code: 1 where an image could not be read.
+        Exit code: 1 if an image could not be read.
     """
     args = parse_args()
     with user_errors_as_one_line():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Draws every ramp and the learning rate of a config over its training, without training.
+"""Plots all ramps and learning rates of a config, without training.
 
 Example:
     python tools/plot_ramps.py configs/cct/cct_r50_voc_1464.py --out ramps.png
@@ -19,13 +19,13 @@ def parse_args() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('config', help='config of a training')
-    parser.add_argument('--out', required=True, metavar='FILE', help='the picture, a PNG')
+    parser.add_argument('--out', required=True, metavar='FILE', help='PNG file of the plot')
     add_cfg_options(parser)
     return parser.parse_args()
 
 
 def main() -> None:
-    """Draws the picture that the command line asks for."""
+    """Writes the plot."""
     args = parse_args()
     with user_errors_as_one_line():
         config = load_config(args.config, args.cfg_options)

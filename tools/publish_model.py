@@ -1,11 +1,11 @@
 #!/usr/bin/env python
-"""Makes a checkpoint for others: main path alone, a hash in the name; on demand ONNX, TorchScript.
+"""Publishes a checkpoint for inference, and exports it to ONNX and TorchScript on demand.
 
-Writes OUT-XXXXXXXX.pth without auxiliary decoders, optimizer and schedulers. It carries a config
-for inference, so MMSegInferencer(weights=FILE) runs it, as does any config it was trained with.
+Writes OUT-XXXXXXXX.pth, with a hash in its name, without auxiliary decoders, optimizer and
+schedulers. The file carries a config for inference: MMSegInferencer(weights=FILE) runs it.
 
-An exported graph takes float32 images (N, 3, H, W) as they are decoded, RGB in [0, 255], N free, H
-and W fixed by --size; normalisation is inside. It gives logits (N, classes, H, W).
+An exported graph maps decoded float32 images (N, 3, H, W), RGB in [0, 255], to logits
+(N, classes, H, W). It includes the normalisation; N is free, H and W are fixed by --size.
 
 Example:
     python tools/publish_model.py work_dirs/cct_r50_voc_1464/iter_45550.pth cct_r50_voc_1464.pth \\
@@ -31,7 +31,9 @@ def parse_args() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('source', metavar='IN', help='checkpoint of a training')
-    parser.add_argument('target', metavar='OUT', help='name of the published file, without hash')
+    parser.add_argument(
+        'target', metavar='OUT', help='path of the published file, without the hash'
+    )
     parser.add_argument('--onnx', action='store_true', help='write OUT-XXXXXXXX.onnx too')
     parser.add_argument('--torchscript', action='store_true', help='write OUT-XXXXXXXX.pt too')
     parser.add_argument(
@@ -39,16 +41,16 @@ def parse_args() -> argparse.Namespace:
         nargs=2,
         type=int,
         metavar=('H', 'W'),
-        help='of the exported graph (default: that of the training images)',
+        help='size of the exported graph (default: that of the training images)',
     )
     parser.add_argument(
-        '--config', help='for the export (default: the config that the checkpoint carries)'
+        '--config', help='config for the export (default: the one in the checkpoint)'
     )
     return parser.parse_args()
 
 
 def main() -> None:
-    """Publishes as the command line says."""
+    """Publishes and exports the model."""
     args = parse_args()
     with user_errors_as_one_line():
         file = publish_checkpoint(args.source, args.target)

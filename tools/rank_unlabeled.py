@@ -1,11 +1,10 @@
 #!/usr/bin/env python
-"""Ranks unlabelled images: which ones to label next.
+"""Ranks unlabelled images for annotation.
 
 The score of an image is the disagreement of the auxiliary decoders with the main one: the share of
-pixels at which they predict another class, or the mean consistency distance. Writes DIR/ranking.csv
-(file, score, score by perturbation; highest first) and DIR/contact_sheet.png (image, prediction and
-disagreement map of the first ones). Images that cannot be read are reported and skipped, and the
-exit code is 1 then.
+pixels with another predicted class, or the mean consistency distance. Writes DIR/ranking.csv (file,
+score, score by perturbation; highest first) and DIR/contact_sheet.png (image, prediction and
+disagreement map of the first images). Unreadable images are reported and skipped, with exit code 1.
 
 Examples:
     python tools/rank_unlabeled.py CONFIG CHECKPOINT --from-config --out ranking
@@ -41,17 +40,19 @@ def parse_args() -> argparse.Namespace:
         default='labels',
         help='another class, or the distance of the consistency loss (default: labels)',
     )
-    parser.add_argument('--seed', type=int, default=0, help='of the perturbations (default: 0)')
+    parser.add_argument(
+        '--seed', type=int, default=0, help='seed of the perturbations (default: 0)'
+    )
     add_device(parser)
     add_cfg_options(parser)
     return parser.parse_args()
 
 
 def main() -> int:
-    """Ranks as the command line says.
+    """Ranks the images.
 
     Returns:
-        The exit code: 1 where an image could not be read.
+        Exit code: 1 if an image could not be read.
     """
     args = parse_args()
     with user_errors_as_one_line():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Sets finished trainings side by side: IoU by class, curves and pictures, in report.md.
+"""Compares finished trainings in report.md: IoU by class, curves and predictions.
 
 Examples:
     python tools/report.py supervised=work_dirs/supervised_mbv2_camvid_50 \
@@ -19,7 +19,7 @@ def parse_args() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        'runs', nargs='+', metavar='NAME=WORK_DIR', help='what to call a run, and where it is'
+        'runs', nargs='+', metavar='NAME=WORK_DIR', help='name and work directory of each run'
     )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the report')
     parser.add_argument(
@@ -29,7 +29,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Writes the report that the command line asks for."""
+    """Writes the report."""
     args = parse_args()
     with user_errors_as_one_line():
         work_dirs = {}
