@@ -1,4 +1,4 @@
-"""Stand-ins for tools/train.py and tools/test.py that take a moment, and runs of them."""
+"""Fake train.py and test.py that take a moment, and runs of them."""
 
 import pytest
 from mmengine.config import Config

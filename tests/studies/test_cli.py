@@ -1,4 +1,4 @@
-"""The command lines of the studies, on trainings that only pretend."""
+"""Options and exit codes of studies, with fake trainings."""
 
 import argparse
 import signal

@@ -1,4 +1,4 @@
-"""The execution of runs, on trainings that only pretend."""
+"""Order, resume, failure and interruption of runs, with fake trainings."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""The studies with the real train.py and test.py, which run as processes of their own."""
+"""Studies end to end, with the real train.py and test.py as processes."""
 
 import runpy
 import sys
