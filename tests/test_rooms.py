@@ -27,14 +27,8 @@ ROOMS = {
 }
 # Folders of tests that belong to none of the rooms.
 OTHER_TESTS = {'benchmarks', 'docs', 'shared', 'tools', 'trust'}
-# Rooms that share a page of the API.
-PAGES = {
-    'evaluation': 'evaluation.md',
-    'visualization': 'evaluation.md',
-    'studies': 'analysis.md',
-    'errors': 'utils.md',
-    'stack': 'utils.md',
-}
+# Modules at the root share a page of the API.
+PAGES = {'errors': 'utils.md', 'stack': 'utils.md'}
 
 
 def imported_modules(path, package):
