@@ -110,9 +110,11 @@ def to_public(state: Mapping[str, Tensor]) -> Renamed:
             `module.`.
 
     Returns:
-        The weights of the public `CCT`, with the prefix `module.` that its loaders expect.
+        The weights of the public `CCT`, with the prefix `module.` that its loaders expect. A
+        `UserError` refuses decoders with a hidden width, which the public code does not know.
     """
     source = without_module_prefix(state)
+    _check_no_hidden_width(source)
     names = {ours: public for public, ours in SHARED_NAMES.items()}
     renamed, missing = _rename(source, names)
     stacked = [(ours, kind, public) for ours, kind, public in _AUXILIARY if ours in source]
@@ -184,6 +186,23 @@ def _rename(
         old for old in names if old not in source and not old.endswith('num_batches_tracked')
     ]
     return renamed, missing
+
+
+def _check_no_hidden_width(source: Mapping[str, Tensor]) -> None:
+    last = _LEVELS - 1
+    for weight, axis in (
+        (f'decode_head.upsample.{last}.0.weight', 0),
+        (f'auxiliary_head.up.{last}.weight', 1),
+    ):
+        if weight not in source:
+            continue
+        num_classes, channels = source[weight].shape[axis] // 4, source[weight].shape[axis + 1]
+        if channels != num_classes:
+            head = weight.partition('.')[0]
+            raise UserError(
+                f"model.{head}.channels={channels}: the public code's decoders have no hidden "
+                f'width; expected None, the {num_classes} classes'
+            )
 
 
 def _decoder_indices(source: Mapping[str, Tensor]) -> list[str]:

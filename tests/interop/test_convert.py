@@ -206,6 +206,20 @@ def test_decoders_of_different_shapes_are_refused():
         to_project(state)
 
 
+@pytest.mark.parametrize(
+    ('head', 'weight', 'shape'),
+    [
+        ('decode_head', 'upsample.2.0.weight', (4 * C, 8, 1, 1)),
+        ('auxiliary_head', 'up.2.weight', (K, 4 * C, 8)),
+    ],
+)
+def test_decoders_with_a_hidden_width_have_no_public_counterpart(head, weight, shape):
+    ours = to_project(public_state()).state
+    ours[f'{head}.{weight}'] = torch.zeros(shape)
+    with pytest.raises(UserError, match=rf'model\.{head}\.channels=8: .* expected None, the 3'):
+        to_public(ours)
+
+
 def public_file(path, **kwargs):
     counts = dict(
         vat=1,

@@ -17,7 +17,7 @@ from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode
 from mmseg_cct.models.layers.subpixel import (
     from_subpixel_layout,
     icnr_,
-    num_levels,
+    level_channels,
     to_subpixel_layout,
 )
 from mmseg_cct.models.losses import PixelTargets, PixelTerm, agreement_term
@@ -30,8 +30,9 @@ from mmseg_cct.utils.suggest import nearest
 class PerturbedDecoderBank(BaseModule):
     """K auxiliary decoders, each on its own perturbation of z.
 
-    Shapes: `N` unlabelled images, `D` channels of z, `h×w` its size, `C` classes, `K` decoders, `s`
-    the stride, `S` the feature positions that the losses look at.
+    Shapes: `N` unlabelled images, `D` channels of z, `h×w` its size, `C` classes, `K` decoders, `B`
+    channels of their activations, `s` the stride, `S` the feature positions that the losses look
+    at.
 
     Args:
         in_channels: D.
@@ -40,6 +41,7 @@ class PerturbedDecoderBank(BaseModule):
             order of perturbations, then by name, whatever the order here.
         loss_consistency: Config of L_u.
         stride: s, a power of two.
+        channels: B, as in `PixelShuffleHead`; None for C.
         context_classes: Names or ids of the classes that are context, not objects.
         loss_weak: Config of L_w; None leaves it out.
         loss_pairwise: Config of L_pw; None leaves it out.
@@ -66,6 +68,7 @@ class PerturbedDecoderBank(BaseModule):
         perturbations: dict[str, dict],
         loss_consistency: dict,
         stride: int = 8,
+        channels: int | None = None,
         context_classes: Sequence[str | int] = ('background',),
         loss_weak: dict | None = None,
         loss_pairwise: dict | None = None,
@@ -84,6 +87,7 @@ class PerturbedDecoderBank(BaseModule):
                 f'model.auxiliary_head.position_fraction={position_fraction}: expected '
                 'a value in (0, 1]'
             )
+        widths = level_channels(stride, num_classes, channels)
         self.stride = stride
         self.num_classes = num_classes
         self.context_classes = tuple(context_classes)
@@ -105,12 +109,12 @@ class PerturbedDecoderBank(BaseModule):
         self.loss_weak = MODELS.build(loss_weak) if loss_weak else None
         self.loss_pairwise = MODELS.build(loss_pairwise) if loss_pairwise else None
 
-        self.proj = nn.Parameter(torch.empty(self.num_decoders, num_classes, in_channels))
+        width = widths[0][0] if widths else num_classes
+        self.proj = nn.Parameter(torch.empty(self.num_decoders, width, in_channels))
         for projection in self.proj:
             nn.init.kaiming_normal_(projection, nonlinearity='relu')
         self.up = nn.ModuleList(
-            _StackedSubPixelConv(self.num_decoders, num_classes, kernel_init)
-            for _ in range(num_levels(stride))
+            _StackedSubPixelConv(self.num_decoders, *level, kernel_init) for level in widths
         )
         self.register_load_state_dict_post_hook(_excuse_missing)
 
@@ -125,9 +129,7 @@ class PerturbedDecoderBank(BaseModule):
 
     def group(self, chosen: slice) -> DecoderGroup:
         """Selects the decoders of one perturbation."""
-        return DecoderGroup(
-            self.proj[chosen], self.chain.select(chosen), self.stride, self.chunking
-        )
+        return DecoderGroup(self.proj[chosen], self.chain.select(chosen), self.chunking)
 
     def loss(
         self, features: Sequence[Tensor], seg_logits: Tensor, data_samples: Sequence[SegDataSample]
@@ -234,12 +236,10 @@ class PerturbedDecoderBank(BaseModule):
         return by_pixel[0], by_pixel[1]
 
     def _project_all(self, context: PerturbationContext) -> Tensor:
-        """Perturbs z for every decoder and projects it: `(K, C, N·S)` of the compute type."""
+        """Perturbs z for every decoder and projects it: `(K, B, N·S)` of the compute type."""
         features = context.chosen_features
         n, _, s = features.shape
-        projected = features.new_empty(
-            (self.num_decoders, self.num_classes, n, s), dtype=_compute_dtype(features)
-        )
+        projected = features.new_empty((*self.proj.shape[:2], n, s), dtype=_compute_dtype(features))
         first = 0
         for perturbation in self.perturbations.values():
             chosen = slice(first, first + perturbation.num_decoders)
@@ -332,12 +332,14 @@ class PerturbedDecoderBank(BaseModule):
 
 
 class _StackedSubPixelConv(nn.Module):
-    """Parameters of one level of K decoders: `weight (K, 4C, C)`, `bias (K, 4C)`."""
+    """Parameters of one level `B → C` of K decoders: `weight (K, 4C, B)`, `bias (K, 4C)`."""
 
-    def __init__(self, num_decoders: int, num_classes: int, kernel_init: str) -> None:
+    def __init__(
+        self, num_decoders: int, in_channels: int, out_channels: int, kernel_init: str
+    ) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(num_decoders, 4 * num_classes, num_classes))
-        self.bias = nn.Parameter(torch.empty(num_decoders, 4 * num_classes))
+        self.weight = nn.Parameter(torch.empty(num_decoders, 4 * out_channels, in_channels))
+        self.bias = nn.Parameter(torch.empty(num_decoders, 4 * out_channels))
         icnr_(self.weight, self.bias, kernel_init)
 
 

@@ -12,7 +12,7 @@ from mmseg.utils import SampleList
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.layers.subpixel import icnr_, num_levels
+from mmseg_cct.models.layers.subpixel import icnr_, level_channels
 from mmseg_cct.models.losses import BootstrappedCrossEntropy
 
 
@@ -30,16 +30,19 @@ def _warn_of_resizing(predicted: tuple[int, int], expected: tuple[int, int], str
 
 
 class SubPixelConv(nn.Sequential):
-    """1×1 convolution `C → 4C`, ReLU and PixelShuffle(2), ICNR-initialised: doubles the resolution.
+    """1×1 convolution `B → 4C`, ReLU and PixelShuffle(2), ICNR-initialised: doubles the resolution.
 
     Args:
-        num_classes: C.
+        in_channels: B.
+        out_channels: C.
         activation: Whether the convolution is followed by a ReLU.
         kernel_init: See `icnr_`.
     """
 
-    def __init__(self, num_classes: int, activation: bool, kernel_init: str) -> None:
-        conv = nn.Conv2d(num_classes, 4 * num_classes, kernel_size=1)
+    def __init__(
+        self, in_channels: int, out_channels: int, activation: bool, kernel_init: str
+    ) -> None:
+        conv = nn.Conv2d(in_channels, 4 * out_channels, kernel_size=1)
         icnr_(conv.weight, conv.bias, kernel_init)
         super().__init__(conv, *[nn.ReLU(inplace=True)] * activation, nn.PixelShuffle(2))
 
@@ -52,6 +55,9 @@ class PixelShuffleHead(BaseDecodeHead):
         in_channels: D, the channels of z.
         num_classes: C.
         stride: s, the output stride of z; a power of two.
+        channels: B, the channels between the projection of z and the last sub-pixel convolution;
+            None for C, as in the paper. With few classes C non-negative numbers are little for a
+            position's s×s pixels: 32 fit better.
         final_activation: Whether the last sub-pixel convolution ends in a ReLU, as in the public
             code. It makes logits non-negative and a class whose channel dies gets no gradient
             again: off unless a converted checkpoint needs it.
@@ -65,6 +71,7 @@ class PixelShuffleHead(BaseDecodeHead):
         in_channels: int,
         num_classes: int,
         stride: int = 8,
+        channels: int | None = None,
         final_activation: bool = False,
         kernel_init: str = 'kaiming',
         **kwargs: Any,
@@ -74,13 +81,14 @@ class PixelShuffleHead(BaseDecodeHead):
             in_channels, channels=in_channels, num_classes=num_classes, dropout_ratio=0, **kwargs
         )
         self.stride = stride
-        levels = num_levels(stride)
-        self.conv_seg = nn.Conv2d(in_channels, self.out_channels, kernel_size=1, bias=False)
+        widths = level_channels(stride, self.out_channels, channels)
+        self.channels = widths[0][0] if widths else self.out_channels
+        self.conv_seg = nn.Conv2d(in_channels, self.channels, kernel_size=1, bias=False)
         nn.init.kaiming_normal_(self.conv_seg.weight, nonlinearity='relu')
         self.upsample = nn.Sequential(
             *[
-                SubPixelConv(self.out_channels, final_activation or level < levels - 1, kernel_init)
-                for level in range(levels)
+                SubPixelConv(*level, final_activation or i < len(widths) - 1, kernel_init)
+                for i, level in enumerate(widths)
             ]
         )
 

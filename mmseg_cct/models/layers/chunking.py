@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from mmengine.logging import print_log
 from torch import Tensor
 
-# Bytes of the largest temporary, one chunk's logits. A CPU gains most from chunks that nearly fit
-# into its second-level caches, a GPU from few kernel launches.
+# Bytes of the largest temporary, in general one chunk's logits. A CPU gains most from chunks that
+# nearly fit into its second-level caches, a GPU from few kernel launches.
 CPU_MEMORY_BUDGET = 8 * 2**20
 GPU_MEMORY_BUDGET = 512 * 2**20
 # Every chunk reads the weights of its decoders. Where many decoders or classes leave room for fewer
@@ -50,20 +50,24 @@ class Chunking:
         self.memory_budget = memory_budget
         self.compile = compile
 
-    def shape(self, projected: Tensor, stride: int, divisible: bool = False) -> tuple[int, int]:
+    def shape(
+        self, projected: Tensor, values_per_position: int, divisible: bool = False
+    ) -> tuple[int, int]:
         """Decoders and positions per chunk; all chunks have one shape.
 
         Args:
-            projected: `(K, C, P)`.
-            stride: s.
+            projected: `(K, B, P)`.
+            values_per_position: Size of the largest activation of a decoder at a position: its s²C
+                logits, or the level before, s²B/4, if that is larger.
             divisible: Whether a chunk may take a part of the decoders.
 
         Returns:
             Decoders: K or, if divisible, its largest divisor that leaves room for `MIN_POSITIONS`.
-            Positions: the largest power of two whose logits fit into the budget, at least one.
+            Positions: the largest power of two whose activations fit into the budget, at least one.
         """
-        num_decoders, num_classes, _ = projected.shape
-        fits = self._num_logits(projected) // (num_classes * stride**2)  # decoders × positions
+        num_decoders = len(projected)
+        largest = max(values_per_position, projected.shape[1])
+        fits = self._num_values(projected) // largest  # decoders × positions
         together = num_decoders
         if divisible:
             together = max(
@@ -76,8 +80,8 @@ class Chunking:
             )
         return together, 1 << max((fits // together).bit_length() - 1, 0)
 
-    def _num_logits(self, projected: Tensor) -> int:
-        """Number of float32 logits that fill the budget."""
+    def _num_values(self, projected: Tensor) -> int:
+        """Number of float32 values that fill the budget."""
         default = GPU_MEMORY_BUDGET if projected.is_cuda else CPU_MEMORY_BUDGET
         return (default if self.memory_budget is None else self.memory_budget) // 4
 

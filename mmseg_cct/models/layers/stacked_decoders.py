@@ -1,8 +1,9 @@
 """Pure functions that run K decoders of one shape, given as stacked parameters.
 
-A decoder is a bias-free 1×1 convolution `D → C`, its projection, and a chain of sub-pixel
-convolutions. Activations are class-first, `(K, C, P)`, and in sub-pixel layout (see `subpixel.py`):
-a level is one batched matrix product for all decoders, and its PixelShuffle is a view.
+A decoder is a bias-free 1×1 convolution `D → B`, its projection, and a chain of sub-pixel
+convolutions `B → B`, the last one `B → C`; in the paper B = C. Activations are channel-first,
+`(K, B, P)`, and in sub-pixel layout (see `subpixel.py`): a level is one batched matrix product for
+all decoders, and its PixelShuffle is a view.
 """
 
 from collections.abc import Sequence
@@ -19,8 +20,8 @@ class Chain(NamedTuple):
     """Sub-pixel convolutions of K decoders.
 
     Attributes:
-        weights: One `(K, 4C, C)` per level.
-        biases: One `(K, 4C, 1)` per level.
+        weights: One `(K, 4B, B)` per level, `(K, 4C, B)` for the last.
+        biases: One `(K, 4B, 1)` per level, `(K, 4C, 1)` for the last.
         final_activation: Whether the last level ends in a ReLU.
     """
 
@@ -31,6 +32,12 @@ class Chain(NamedTuple):
     def activates(self, level: int) -> bool:
         """Whether a level ends in a ReLU."""
         return self.final_activation or level < len(self.weights) - 1
+
+    @property
+    def values_per_position(self) -> int:
+        """Size of the largest activation of a decoder at one feature position, at least 1."""
+        outputs = (weight.shape[1] * 4**level for level, weight in enumerate(self.weights))
+        return max(outputs, default=1)
 
     def select(self, decoders: slice) -> 'Chain':
         """Selects some of the decoders."""
@@ -45,7 +52,7 @@ def decode(projected: Tensor, chain: Chain) -> Tensor:
     """Runs the sub-pixel convolutions.
 
     Args:
-        projected: `(K, C, P)`, projected features.
+        projected: `(K, B, P)`, projected features.
         chain: The convolutions.
 
     Returns:
@@ -58,16 +65,16 @@ def decode_levels(projected: Tensor, chain: Chain) -> list[Tensor]:
     """Runs the sub-pixel convolutions and keeps each level's output for `decode_backward`.
 
     Args:
-        projected: `(K, C, P)`, projected features.
+        projected: `(K, B, P)`, projected features.
         chain: The convolutions.
 
     Returns:
-        The input `(K, C, P)`, then the output `(K, 4C, 4ˡ · P)` of each level l = 0 … L-1.
+        The input `(K, B, P)`, then the output `(K, 4B, 4ˡ · P)` of each level l = 0 … L-1, with 4C
+        channels for the last.
     """
-    num_decoders, num_classes, _ = projected.shape
     outputs = [projected]
     for level, (weight, bias) in enumerate(zip(chain.weights, chain.biases)):
-        x = outputs[-1].reshape(num_decoders, num_classes, -1)
+        x = outputs[-1].reshape(len(weight), weight.shape[-1], -1)
         x = torch.bmm(weight.to(x.dtype), x) + bias.to(x.dtype)
         outputs.append(x.relu() if chain.activates(level) else x)
     return outputs
@@ -78,8 +85,8 @@ def decode_backward(
 ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
     """Backward pass of `decode_levels`.
 
-    Written by hand for the products of the weights' gradients: computed as `C × 4C`, they take a
-    third less time on a CPU than the `4C × C` of autograd.
+    Written by hand for the products of the weights' gradients: computed as `B × 4B`, they take a
+    third less time on a CPU than the `4B × B` of autograd.
 
     Args:
         outputs: Result of `decode_levels`.
@@ -89,7 +96,6 @@ def decode_backward(
     Returns:
         Gradients with respect to the projected features, the weights and the biases.
     """
-    num_decoders, num_classes, _ = outputs[0].shape
     weights: list[Tensor] = []
     biases: list[Tensor] = []
     for level in reversed(range(len(chain.weights))):
@@ -97,7 +103,7 @@ def decode_backward(
         grad = grad.reshape(output.shape)
         if chain.activates(level):
             grad = grad.where(output > 0, 0)
-        x = outputs[level].reshape(num_decoders, num_classes, -1)
+        x = outputs[level].reshape(len(weight), weight.shape[-1], -1)
         biases.insert(0, grad.sum(-1, keepdim=True).to(weight.dtype))
         weights.insert(0, torch.bmm(x, grad.mT).mT.to(weight.dtype))
         grad = torch.bmm(weight.to(grad.dtype).mT, grad)
@@ -108,7 +114,7 @@ def as_seg_logits(output: Tensor, chain: Chain) -> Tensor:
     """Splits the last level's output by class and sub-pixel.
 
     Args:
-        output: `(K, 4C, s²/4 · P)`, or the projected features `(K, C, P)` without levels.
+        output: `(K, 4C, s²/4 · P)`, or the projected features `(K, C, P)` where there is no level.
         chain: The convolutions.
 
     Returns:
@@ -122,15 +128,13 @@ class DecoderGroup:
     """k decoders that share one perturbation.
 
     Attributes:
-        projection: `(k, C, D)`.
+        projection: `(k, B, D)`.
         chain: Their sub-pixel convolutions.
-        stride: s.
         chunking: Chunk size and compilation.
     """
 
     projection: Tensor
     chain: Chain
-    stride: int
     chunking: Chunking
 
     def as_float(self) -> 'DecoderGroup':
@@ -151,8 +155,8 @@ class DecoderGroup:
             features: `(N, D, S)`.
 
         Returns:
-            `(k, N, C, S)`.
+            `(k, N, B, S)`.
         """
-        k, c, _ = self.projection.shape
+        k, b, _ = self.projection.shape
         weight = self.projection.flatten(0, 1).expand(len(features), -1, -1)
-        return torch.bmm(weight, features).unflatten(1, (k, c)).transpose(0, 1)
+        return torch.bmm(weight, features).unflatten(1, (k, b)).transpose(0, 1)

@@ -38,7 +38,7 @@ def num_levels(stride: int) -> int:
     return int(math.log2(stride))
 
 
-# Initial C×C kernels of a sub-pixel convolution, before their rows are repeated.
+# Initial kernels of a sub-pixel convolution, before their rows are repeated.
 KERNEL_INITS = ('kaiming', 'identity')
 
 
@@ -46,12 +46,14 @@ KERNEL_INITS = ('kaiming', 'identity')
 def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'kaiming') -> None:
     """Initialises a sub-pixel convolution as nearest-neighbour upsampling (ICNR).
 
-    The four rows of the sub-pixels of a class start equal, which avoids checkerboard artefacts.
-    With the paper's random kernel each upsampled class is a random mix of all classes, some of
-    which the ReLU cuts off; with the identity each class keeps its own score.
+    The four rows of the sub-pixels of an output channel start equal, which avoids checkerboard
+    artefacts. With the paper's random kernel each upsampled class is a random mix of all classes,
+    some of which the ReLU cuts off; with the identity each class keeps its own score. Where a level
+    changes the number of channels, `B` to `C`, the identity gives way to a normal kernel that keeps
+    the variance.
 
     Args:
-        weight: `(..., 4C, C)` or `(4C, C, 1, 1)`, filled in place.
+        weight: `(..., 4C, B)` or `(4C, B, 1, 1)`, filled in place.
         bias: `(..., 4C)`, filled in place.
         kernel_init: `'kaiming'`, a normal kernel and uniform biases; or `'identity'`, no biases.
 
@@ -60,18 +62,46 @@ def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'kaiming') -> None:
     """
     if kernel_init not in KERNEL_INITS:
         raise UserError(f'kernel_init={kernel_init!r}: expected one of {", ".join(KERNEL_INITS)}')
-    rows = weight.view(-1, 4 * weight.shape[1], weight.shape[1]) if weight.dim() == 4 else weight
+    rows = weight.flatten(1) if weight.dim() == 4 else weight
     rows = rows.view(-1, *rows.shape[-2:])
     for row_block, bias_block in zip(rows, bias.view(-1, bias.shape[-1])):
-        num_classes = row_block.shape[1]
-        kernel = torch.eye(num_classes)
-        offset = torch.zeros(num_classes)
+        out_channels, in_channels = len(row_block) // 4, row_block.shape[1]
+        kernel = torch.eye(out_channels, in_channels)
+        offset = torch.zeros(out_channels)
         if kernel_init == 'kaiming':
             nn.init.kaiming_normal_(kernel)
-            bound = 1 / math.sqrt(num_classes)
+            bound = 1 / math.sqrt(in_channels)
             offset.uniform_(-bound, bound)
+        elif out_channels != in_channels:
+            nn.init.kaiming_normal_(kernel, nonlinearity='linear')
         row_block.copy_(kernel.repeat_interleave(4, dim=0))
         bias_block.copy_(offset.repeat_interleave(4))
+
+
+def level_channels(stride: int, num_classes: int, channels: int | None) -> list[tuple[int, int]]:
+    """Input and output channels of each sub-pixel convolution of a decoder.
+
+    Args:
+        stride: s, a power of two.
+        num_classes: C, the output channels of the last level.
+        channels: B, the channels before the last level; None for C.
+
+    Returns:
+        log2(s) pairs, `(B, B), …, (B, C)`.
+
+    Raises:
+        UserError: If B is below 1, or s = 1 has no level that leads from B to C.
+    """
+    levels = num_levels(stride)
+    width = num_classes if channels is None else channels
+    if width < 1:
+        raise UserError(f'channels={channels}: expected 1 or more, or None for num_classes')
+    if not levels and width != num_classes:
+        raise UserError(
+            f'channels={channels}: expected None at stride=1, where a decoder is its projection '
+            'alone'
+        )
+    return [(width, width)] * (levels - 1) + [(width, num_classes)] * min(levels, 1)
 
 
 def to_subpixel_layout(pixels: Tensor, stride: int) -> Tensor:

@@ -5,8 +5,8 @@ predictions at a chunk of positions, their losses and the gradients are computed
 the next chunk: no tensor of size K×N×C×H×W ever exists. What stays are the gradients with respect
 to the projected features and to the decoders' parameters.
 
-Shapes: `K` decoders, `C` classes, `P` feature positions, `p` positions of a chunk, `R` and `Q`
-sub-pixels (see `subpixel.py`).
+Shapes: `K` decoders, `C` classes, `B` channels of their activations (C in the paper), `P` feature
+positions, `p` positions of a chunk, `R` and `Q` sub-pixels (see `subpixel.py`).
 """
 
 import itertools
@@ -71,9 +71,9 @@ class ChunkStep:
         """Decodes a chunk and differentiates Σ factor · Σ_k Σ_pixel pixel_weight · distance.
 
         Args:
-            projected: `(K, C, p)`.
-            weights: `(K, 4C, C)` per level.
-            biases: `(K, 4C, 1)` per level.
+            projected: `(K, B, p)`.
+            weights: `(K, 4B, B)` per level, `(K, 4C, B)` for the last.
+            biases: `(K, 4B, 1)` per level, `(K, 4C, 1)` for the last.
             main_logits: `(C, R, Q)`, the main decoder's.
             terms: The tensors of each term.
 
@@ -133,7 +133,7 @@ class _LossFromChunks(torch.autograd.Function):
         Args:
             ctx: Autograd's context.
             plan: The steps to take.
-            projected: `(K, C, P)`; overwritten by its gradient, chunk by chunk.
+            projected: `(K, B, P)`; overwritten by its gradient, chunk by chunk.
             *parameters: L weights, then L biases.
 
         Returns:
@@ -202,7 +202,7 @@ def chunked_loss(
     """Weighted sum of loss terms on the predictions of K decoders.
 
     Args:
-        projected: `(K, C, P)`, projected perturbed features; the decoders compute in its type. Its
+        projected: `(K, B, P)`, projected perturbed features; the decoders compute in its type. Its
             memory is used up: its gradient overwrites it.
         chain: The decoders' sub-pixel convolutions.
         terms: The losses.
@@ -216,7 +216,7 @@ def chunked_loss(
     # Σ over decoders and pixels of gradients of order 1, so this brings the mean back
     scale = terms[0].scale
     divisible = all(term.decoders is None for term in terms)
-    together, size = chunking.shape(projected, targets.stride, divisible)
+    together, size = chunking.shape(projected, chain.values_per_position, divisible)
     step = ChunkStep(tuple(term.distance for term in terms), chain.final_activation)
     plan = _ChunkPlan(
         chunking.prepare(step, projected.device),

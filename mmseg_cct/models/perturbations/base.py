@@ -1,7 +1,8 @@
 """Base classes of the perturbations, and the context that they share in an iteration.
 
-Shapes: `N` unlabelled images, `D` channels of z, `h×w` its size, `H×W` the image, `C` classes, `k`
-decoders of one perturbation, `S` feature positions (all h·w of them, or a random subset).
+Shapes: `N` unlabelled images, `D` channels of z, `h×w` its size, `H×W` the image, `C` classes, `B`
+channels of a decoder's projection, `k` decoders of one perturbation, `S` feature positions (all h·w
+of them, or a random subset).
 """
 
 from abc import abstractmethod
@@ -122,7 +123,7 @@ class Perturbation(BaseModule):
             context: As in `perturb`.
 
         Returns:
-            `(k, N, C, S)`.
+            `(k, N, B, S)`.
         """
         perturbed = self.perturb(decoders, context)
         return torch.matmul(decoders.projection.unsqueeze(1), perturbed)

@@ -54,7 +54,7 @@ class _NoisyProjection(torch.autograd.Function):
     def forward(
         ctx: Any, features: Tensor, weight: Tensor, factors: Callable[[int], Tensor]
     ) -> Tensor:
-        """Maps `(N, D, S)` and `(k, C, D)` to `(k, N, C, S)`; `factors(i)` is `(1, D, S)`."""
+        """Maps `(N, D, S)` and `(k, B, D)` to `(k, N, B, S)`; `factors(i)` is `(1, D, S)`."""
         ctx.save_for_backward(features, weight)
         ctx.factors = factors
         weights = weight.unsqueeze(1).expand(-1, len(features), -1, -1)  # bmm transposes nothing

@@ -21,13 +21,14 @@ def fisher_product(
     less than its last bit.
 
     Args:
-        projected: x, `(k, C, p)`.
-        tangent: `(k, C, p)`.
-        weights: `(k, 4C, C)` per level, of decoders without a final ReLU.
-        biases: `(k, 4C, 1)` per level.
+        projected: x, `(k, B, p)`.
+        tangent: `(k, B, p)`.
+        weights: One `(k, 4B, B)` per level, `(k, 4C, B)` for the last, of decoders without a final
+            ReLU.
+        biases: One `(k, 4B, 1)` per level, `(k, 4C, 1)` for the last.
 
     Returns:
-        `(k, C, p)`.
+        `(k, B, p)`.
     """
     return _fisher_product(projected, tangent, Chain(weights, biases, final_activation=False))
 
@@ -57,7 +58,7 @@ class IntermediateVAT(Perturbation):
 
     r_adv = ε g/‖g‖ per image, where g is the gradient of the KL divergence between the decoder's
     clean and noisy output with respect to the noise. A decoder sees z only through its projection
-    W, so g = Wᵀu with u of C channels, and C channels are all it computes on: W r ~ N(0, W Wᵀ) is
+    W, so g = Wᵀu with u of B channels, and B channels are all it computes on: W r ~ N(0, W Wᵀ) is
     drawn directly, ‖g‖² = uᵀ(W Wᵀ)u, and W r_adv = (W Wᵀ)u · ε/‖g‖. Always in float32.
 
     Args:
@@ -104,11 +105,11 @@ class IntermediateVAT(Perturbation):
 
     @torch.no_grad()
     def _adversarial(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """Computes ε u/‖g‖, `(k, N, C, h, w)`; Wᵀ maps it to r_adv."""
+        """Computes ε u/‖g‖, `(k, N, B, h, w)`; Wᵀ maps it to r_adv."""
         decoders = decoders.as_float()
         features = context.features.detach().to(decoders.projection.dtype)
         n, d, h, w = features.shape
-        clean = decoders.project(features.flatten(2))  # (k, N, C, h·w)
+        clean = decoders.project(features.flatten(2))  # (k, N, B, h·w)
         gram = (decoders.projection @ decoders.projection.transpose(1, 2)).unsqueeze(1)
         # a probe of unit length: a Gaussian vector of D·h·w values has a length of about √(D·h·w)
         tangent = _projected_noise(gram, clean) / (d * h * w) ** 0.5
@@ -122,11 +123,11 @@ class IntermediateVAT(Perturbation):
         return (self.epsilon * u).unflatten(-1, (h, w))
 
     def _fisher_product(self, clean: Tensor, tangent: Tensor, decoders: DecoderGroup) -> Tensor:
-        """Computes `fisher_product` on `(k, N, C, h·w)`, chunk by chunk."""
+        """Computes `fisher_product` on `(k, N, B, h·w)`, chunk by chunk."""
         n, num_positions = clean.shape[1], clean.shape[3]
-        # class-first, (k, C, N·h·w)
+        # channel-first, (k, B, N·h·w)
         clean, tangent = (t.transpose(1, 2).flatten(2) for t in (clean, tangent))
-        _, size = decoders.chunking.shape(clean, decoders.stride)
+        _, size = decoders.chunking.shape(clean, decoders.chain.values_per_position)
         function = fisher_product_activated if decoders.chain.final_activation else fisher_product
         step = decoders.chunking.prepare(function, clean.device)
         chain = decoders.chain
@@ -142,11 +143,11 @@ def _projected_noise(gram: Tensor, like: Tensor) -> Tensor:
     """Draws W r for Gaussian r, a Gaussian of covariance W Wᵀ.
 
     Args:
-        gram: W Wᵀ, `(k, 1, C, C)`.
-        like: `(k, N, C, S)`, for size and type.
+        gram: W Wᵀ, `(k, 1, B, B)`.
+        like: `(k, N, B, S)`, for size and type.
 
     Returns:
-        `(k, N, C, S)`.
+        `(k, N, B, S)`.
     """
     # Double precision and a small multiple of the identity keep the factorisation defined where
     # the rows of W are zero or linearly dependent.

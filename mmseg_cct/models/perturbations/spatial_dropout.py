@@ -49,6 +49,6 @@ class SpatialDropout(Perturbation):
         """See `Perturbation.project`: W(z ⊙ m) = (W ⊙ m)z, so the factors fold into W."""
         features = context.chosen_features
         factors = self.channel_factors(features).transpose(0, 1).unsqueeze(2)
-        weight = decoders.projection * factors  # (N, k, C, D)
+        weight = decoders.projection * factors  # (N, k, B, D)
         projected = torch.bmm(weight.flatten(1, 2), features)
         return projected.unflatten(1, weight.shape[1:3]).transpose(0, 1)

@@ -114,15 +114,21 @@ def compare_with_plain(bank, plain_loss, tolerance=1e-5):
         assert_close_relative(actual[name], expected[name], tolerance)
 
 
+each_width = pytest.mark.parametrize('channels', [None, 4, 9])
+
+
+@each_width
 @pytest.mark.parametrize('name', PERTURBATIONS)
-def test_each_perturbation_gives_the_plain_gradients(name):
-    bank = make_bank({name: PERTURBATIONS[name]})
+def test_each_perturbation_gives_the_plain_gradients(name, channels):
+    bank = make_bank({name: PERTURBATIONS[name]}, channels=channels)
     compare_with_plain(bank, lambda q, p, _: consistency_mse(q, p))
 
 
-@pytest.mark.parametrize('stride', [1, 2, 4, 16])
-def test_every_stride_gives_the_plain_gradients(stride):
-    bank = make_bank(stride=stride)
+@pytest.mark.parametrize(
+    ('stride', 'channels'), [(1, None), (2, None), (2, 9), (4, None), (4, 9), (16, None), (16, 9)]
+)
+def test_every_stride_gives_the_plain_gradients(stride, channels):
+    bank = make_bank(stride=stride, channels=channels)
     compare_with_plain(bank, lambda q, p, _: consistency_mse(q, p))
 
 
@@ -135,9 +141,14 @@ def test_every_stride_gives_the_plain_gradients(stride):
     ],
 )
 @pytest.mark.parametrize('threshold', [None, 0.5])
-@pytest.mark.parametrize('final_activation', [False, True])
-def test_each_consistency_loss_gives_the_plain_gradients(kind, plain, threshold, final_activation):
+@pytest.mark.parametrize(
+    ('final_activation', 'channels'), [(False, None), (True, None), (False, 9), (True, 9)]
+)
+def test_each_consistency_loss_gives_the_plain_gradients(
+    kind, plain, threshold, final_activation, channels
+):
     bank = make_bank(
+        channels=channels,
         loss_consistency=dict(type=kind, loss_weight=3.0, confidence_threshold=threshold),
         final_activation=final_activation,
     )
@@ -149,8 +160,10 @@ def test_each_consistency_loss_gives_the_plain_gradients(kind, plain, threshold,
     compare_with_plain(bank, expected)
 
 
-def test_all_terms_together_give_the_plain_gradients():
+@each_width
+def test_all_terms_together_give_the_plain_gradients(channels):
     bank = make_bank(
+        channels=channels,
         loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4),
         loss_pairwise=dict(type='PairwiseVariance', loss_weight=2.0, num_decoders=99),
     )
@@ -290,8 +303,9 @@ def test_features_in_bfloat16_give_nearly_the_same():
     assert_close_in_bfloat16(actual, expected)
 
 
-def test_every_decoder_gets_a_gradient_in_every_iteration():
-    bank = make_bank()
+@pytest.mark.parametrize('channels', [None, 32])
+def test_every_decoder_gets_a_gradient_in_every_iteration(channels):
+    bank = make_bank(channels=channels)
     for seed in range(3):
         bank.zero_grad()
         run_loss(bank, seed=seed)['loss'].backward()
@@ -346,17 +360,19 @@ def test_each_perturbation_logs_the_loss_of_its_plain_decoders(kind, plain):
     assert losses['pixels_consistency'] == (p.amax(1) > 0.5).float().mean()
 
 
+@each_width
 @pytest.mark.parametrize('memory_budget', [30_000, 2_000_000])  # 1 decoder at a time, all
-def test_agreement_is_the_share_of_equal_classes(memory_budget):
+def test_agreement_is_the_share_of_equal_classes(memory_budget, channels):
     # of all pixels, also of those that a masked loss leaves out
     bank = make_bank(
         loss_consistency=dict(type='MSEConsistency', confidence_threshold=0.9),
         memory_budget=memory_budget,
+        channels=channels,
     )
     batch = make_batch()
     main = batch[1].argmax(1)
     equal = [(q.argmax(1) == main).float().mean() for q in plain_predictions(bank, batch)]
-    assert 0.05 < min(equal) < 0.95
+    assert 0.001 < min(equal) < 0.95
     torch.testing.assert_close(
         run_loss(bank, batch)['agreement'].float(), torch.stack(equal).mean()
     )
@@ -438,7 +454,10 @@ def test_results_do_not_depend_on_the_memory_budget(memory_budget, chunk_size):
     # of 48 positions, so the last two sizes leave a chunk that is filled up
     bank = make_bank(memory_budget=memory_budget, **ALL_TERMS)
     # L_pw compares decoders, so a chunk has all of them
-    assert bank.chunking.shape(bank.proj, bank.stride) == (bank.num_decoders, chunk_size)
+    assert bank.chunking.shape(bank.proj, bank.chain.values_per_position) == (
+        bank.num_decoders,
+        chunk_size,
+    )
     assert_same_results(loss_and_gradients(bank), loss_and_gradients(make_bank(**ALL_TERMS)))
 
 
@@ -446,7 +465,7 @@ def test_results_do_not_depend_on_the_memory_budget(memory_budget, chunk_size):
 def test_results_do_not_depend_on_how_many_decoders_a_chunk_takes(memory_budget):
     terms = {**ALL_TERMS, 'loss_pairwise': None}
     bank = make_bank(memory_budget=memory_budget, **terms)
-    together, _ = bank.chunking.shape(bank.proj, bank.stride, divisible=True)
+    together, _ = bank.chunking.shape(bank.proj, bank.chain.values_per_position, divisible=True)
     assert together < bank.num_decoders and bank.num_decoders % together == 0
     assert_same_results(loss_and_gradients(bank), loss_and_gradients(make_bank(**terms)))
 
@@ -537,8 +556,28 @@ def test_state_dict_round_trip():
     }
 
 
-def test_decoders_start_apart_and_as_nearest_neighbour_upsampling():
-    bank = make_bank()
+def test_state_dict_of_wide_decoders():
+    shapes = {n: tuple(v.shape) for n, v in make_bank(stride=4, channels=9).state_dict().items()}
+    k = make_bank().num_decoders
+    assert shapes == {
+        'proj': (k, 9, D),
+        'up.0.weight': (k, 4 * 9, 9),
+        'up.0.bias': (k, 4 * 9),
+        'up.1.weight': (k, 4 * C, 9),
+        'up.1.bias': (k, 4 * C),
+    }
+
+
+def test_channels_as_many_as_classes_are_the_decoders_of_the_paper():
+    assert_same_results(
+        loss_and_gradients(make_bank(channels=C)), loss_and_gradients(make_bank()), 1e-7
+    )
+
+
+@pytest.mark.parametrize('kernel_init', ['kaiming', 'identity'])
+@each_width
+def test_decoders_start_apart_and_as_nearest_neighbour_upsampling(channels, kernel_init):
+    bank = make_bank(channels=channels, kernel_init=kernel_init)
     assert len(bank.proj.detach().unique(dim=0)) == bank.num_decoders
     z, seg_logits, samples = make_batch()
     predictions = bank((z,), seg_logits, samples).flatten(0, 1)
@@ -692,16 +731,19 @@ def test_number_of_matrix_products_does_not_grow_with_the_decoders():
     assert many - few <= 4 * (4 - 1)
 
 
-def test_no_tensor_grows_with_decoders_times_pixels():
+@pytest.mark.parametrize('channels', [None, 8 * C])
+def test_no_tensor_grows_with_decoders_times_pixels(channels):
     num_images, decoders_each = 6, 4
     num_decoders = decoders_each * len(PERTURBATIONS)
-    counter, budget = count(decoders_each, 32, num_images=num_images)
+    counter, budget = count(decoders_each, 32, num_images=num_images, channels=channels)
     main_prediction = num_images * C * 64 * H * W
-    projected = num_decoders * num_images * C * H * W
+    projected = num_decoders * num_images * (channels or C) * H * W
     perturbed = decoders_each * num_images * D * H * W  # the copies of z of one perturbation
+    parameters = num_decoders * 4 * (channels or C) ** 2
     # a view of the main prediction counts as well
-    assert counter.largest <= max(main_prediction, budget, projected, perturbed)
-    assert counter.largest < num_decoders * main_prediction / 20
+    assert counter.largest <= max(main_prediction, budget, projected, perturbed, parameters)
+    width = (channels or C) / C
+    assert counter.largest < num_decoders * main_prediction * width / 20
 
 
 def test_position_fraction_saves_work():
@@ -751,6 +793,18 @@ def test_no_decoder_is_an_error(perturbations):
 def test_position_fraction_out_of_range_is_an_error(fraction):
     with pytest.raises(UserError, match=rf'position_fraction={fraction}: expected a value in \(0'):
         make_bank(position_fraction=fraction)
+
+
+@pytest.mark.parametrize(
+    ('channels', 'stride', 'message'),
+    [
+        (0, 8, 'channels=0: expected 1 or more, or None for num_classes'),
+        (32, 1, 'channels=32: expected None at stride=1'),
+    ],
+)
+def test_a_width_that_no_decoder_can_have_is_an_error(channels, stride, message):
+    with pytest.raises(UserError, match=message):
+        make_bank(channels=channels, stride=stride)
 
 
 def test_a_stride_that_is_no_power_of_two_is_an_error():

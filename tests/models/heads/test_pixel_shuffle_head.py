@@ -28,15 +28,35 @@ def samples(labels):
     return made
 
 
-@pytest.mark.parametrize('stride', [1, 2, 4, 8, 16])
-def test_reaches_the_image_size(stride):
-    seg_logits = make_head(stride=stride)((torch.rand(N, D, H, W),))
+@pytest.mark.parametrize('channels', [None, 2, 8])
+@pytest.mark.parametrize('stride', [2, 4, 8, 16])
+def test_reaches_the_image_size(stride, channels):
+    seg_logits = make_head(stride=stride, channels=channels)((torch.rand(N, D, H, W),))
     assert seg_logits.shape == (N, C, H * stride, W * stride)
 
 
+def test_is_its_projection_at_stride_1():
+    head = make_head(stride=1)
+    z = torch.rand(N, D, H, W)
+    torch.testing.assert_close(head((z,)), F.conv2d(z, head.conv_seg.weight))
+
+
+@pytest.mark.parametrize(
+    ('channels', 'stride', 'message'),
+    [
+        (0, 8, 'channels=0: expected 1 or more, or None for num_classes'),
+        (8, 1, 'channels=8: expected None at stride=1'),
+    ],
+)
+def test_a_width_that_no_decoder_can_have_is_an_error(channels, stride, message):
+    with pytest.raises(UserError, match=message):
+        make_head(channels=channels, stride=stride)
+
+
+@pytest.mark.parametrize('channels', [None, 8])
 @pytest.mark.parametrize('final_activation', [False, True])
-def test_is_the_chain_of_convolutions_relu_and_pixel_shuffle(final_activation):
-    head = make_head(stride=4, final_activation=final_activation)
+def test_is_the_chain_of_convolutions_relu_and_pixel_shuffle(final_activation, channels):
+    head = make_head(stride=4, final_activation=final_activation, channels=channels)
     z = torch.randn(N, D, H, W)
     weights = head.state_dict()
     x = F.conv2d(z, weights['conv_seg.weight'])
@@ -54,8 +74,11 @@ def test_only_a_final_activation_rules_negative_logits_out():
     assert make_head(final_activation=True)((z,)).min() == 0
 
 
-def test_starts_as_nearest_neighbour_upsampling():
-    seg_logits = make_head(stride=8)((torch.randn(N, D, H, W),))
+@pytest.mark.parametrize('kernel_init', ['kaiming', 'identity'])
+@pytest.mark.parametrize('channels', [None, 8])
+def test_starts_as_nearest_neighbour_upsampling(channels, kernel_init):
+    head = make_head(stride=8, channels=channels, kernel_init=kernel_init)
+    seg_logits = head((torch.randn(N, D, H, W),))
     nearest = F.interpolate(seg_logits[..., ::8, ::8], scale_factor=8, mode='nearest')
     assert torch.equal(seg_logits, nearest)
 
@@ -91,6 +114,22 @@ def test_state_dict_keys():
         'upsample.1.0.weight': (4 * C, C, 1, 1),
         'upsample.1.0.bias': (4 * C,),
     }
+
+
+def test_state_dict_of_a_wide_head():
+    head = make_head(stride=4, channels=8)
+    assert {name: tuple(value.shape) for name, value in head.state_dict().items()} == {
+        'conv_seg.weight': (8, D, 1, 1),
+        'upsample.0.0.weight': (4 * 8, 8, 1, 1),
+        'upsample.0.0.bias': (4 * 8,),
+        'upsample.1.0.weight': (4 * C, 8, 1, 1),
+        'upsample.1.0.bias': (4 * C,),
+    }
+
+
+def test_channels_as_many_as_classes_are_the_decoder_of_the_paper():
+    same, paper = make_head(channels=C).state_dict(), make_head().state_dict()
+    assert all(torch.equal(same[name], paper[name]) for name in paper)
 
 
 def test_init_weights_keeps_the_initialisation():

@@ -35,7 +35,7 @@ each_size = pytest.mark.parametrize(
 def test_shape_does_not_depend_on_the_number_of_positions(decoders, classes, stride):
     chunks = Chunking(memory_budget=10**6)
     shapes = {
-        chunks.shape(projected(decoders, classes, num_positions), stride, divisible)
+        chunks.shape(projected(decoders, classes, num_positions), classes * stride**2, divisible)
         for num_positions in (1, 10, 100_000)
         for divisible in (False, True)
     }
@@ -46,11 +46,12 @@ def test_shape_does_not_depend_on_the_number_of_positions(decoders, classes, str
 @pytest.mark.parametrize('divisible', [False, True])
 @pytest.mark.parametrize('budget', [10**6, 10**7])
 def test_shape_fills_the_budget(decoders, classes, stride, divisible, budget):
-    together, size = Chunking(budget).shape(projected(decoders, classes), stride, divisible)
+    logits = classes * stride**2
+    together, size = Chunking(budget).shape(projected(decoders, classes), logits, divisible)
     assert size & (size - 1) == 0
     assert decoders % together == 0
-    logits = size * together * classes * stride**2 * 4
-    assert logits <= budget < 2 * logits or size == 1
+    used = size * together * logits * 4
+    assert used <= budget < 2 * used or size == 1
     if not divisible:
         assert together == decoders
     elif 1 < together < decoders:  # only to leave room for positions
@@ -58,12 +59,15 @@ def test_shape_fills_the_budget(decoders, classes, stride, divisible, budget):
 
 
 def test_shape_is_at_least_one_decoder_and_position():
-    assert Chunking(memory_budget=1).shape(projected(30, 150), 32) == (30, 1)
-    assert Chunking(memory_budget=1).shape(projected(30, 150), 32, divisible=True) == (1, 1)
+    assert Chunking(memory_budget=1).shape(projected(30, 150), 150 * 32**2) == (30, 1)
+    assert Chunking(memory_budget=1).shape(projected(30, 150), 150 * 32**2, divisible=True) == (
+        1,
+        1,
+    )
 
 
 def test_default_budget_is_finite():
-    assert 1 <= Chunking().shape(projected(30, 21), 8)[1] < 10**5
+    assert 1 <= Chunking().shape(projected(30, 21), 21 * 8**2)[1] < 10**5
 
 
 @pytest.fixture

@@ -98,6 +98,21 @@ def test_an_identity_kernel_upsamples_each_class_as_itself(shape, bias_shape):
         assert torch.equal(up, F.interpolate(scores, scale_factor=2, mode='nearest'))
 
 
+@pytest.mark.parametrize(
+    ('shape', 'bias_shape'), [((12, 500, 1, 1), (12,)), ((5, 12, 500), (5, 12))]
+)
+def test_where_the_identity_does_not_fit_a_random_kernel_keeps_the_variance(shape, bias_shape):
+    torch.manual_seed(0)
+    weight, bias = torch.zeros(shape), torch.ones(bias_shape)
+    icnr_(weight, bias, 'identity')
+    rows = weight.reshape(-1, 12, 500)
+    assert (bias == 0).all()
+    assert torch.equal(rows[:, ::4], rows[:, 3::4])  # the sub-pixels of a channel agree
+    assert len(rows[:, ::4].flatten(0, 1).unique(dim=0)) == len(rows) * 3
+    scores = rows @ torch.randn(500, 1000)
+    assert scores.var().item() == pytest.approx(1, rel=0.15)
+
+
 def test_an_unknown_kernel_init_is_named():
     with pytest.raises(UserError, match="kernel_init='eye': expected one of kaiming, identity"):
         icnr_(torch.zeros(12, 3), torch.zeros(12), 'eye')
