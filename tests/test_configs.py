@@ -19,6 +19,7 @@ from mmseg.structures import SegDataSample
 from PIL import Image
 
 import mmseg_cct  # noqa: F401 (registers the components)
+from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.config_errors import check_config
 
 CONFIGS = Path(__file__).parents[1] / 'configs'
@@ -36,7 +37,7 @@ TRAIN_SETS = {'voc': 10582, 'cityscapes': 2975, 'camvid': 367}
 
 @cache
 def parse(name):
-    return Config.fromfile(CONFIGS / name)
+    return load_config(str(CONFIGS / name), {})
 
 
 def load(name):

@@ -1,4 +1,5 @@
-# Your own data: put the folders where _base_/datasets/folder.py says, and name the classes here.
+# Your own data: put the folders where _base_/datasets/folder.py says, and name the classes here,
+# or in a config on top of this one: data sets, heads and metrics take them from the top level.
 _base_ = [
     '../_base_/models/cct_r50-d8.py',
     '../_base_/datasets/folder.py',
@@ -11,15 +12,6 @@ classes = ('background', 'crack', 'rust')
 context_classes = ('background',)  # what is not an object
 max_iters = 20000
 
-model = dict(
-    decode_head=dict(num_classes=len(classes)),
-    auxiliary_head=dict(num_classes=len(classes), context_classes=context_classes),
-)
-train_dataloader = dict(
-    dataset=dict(labeled=dict(classes=classes), unlabeled=dict(classes=classes))
-)
-val_dataloader = dict(dataset=dict(classes=classes))
-test_dataloader = val_dataloader
 train_cfg = dict(max_iters=max_iters, val_interval=2000)
 param_scheduler = dict(end=max_iters)
 default_hooks = dict(checkpoint=dict(interval=2000))

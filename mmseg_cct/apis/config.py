@@ -12,9 +12,11 @@ from mmseg_cct.engine.schedules import SCHEDULER_ENDS
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line, one_line
 
+from .class_names import apply_class_names
+
 
 def load_config(config_file: str, options: dict[str, Any]) -> Config:
-    """Reads a config and overrides settings in it.
+    """Reads a config, overrides settings in it and passes on its class names.
 
     Args:
         config_file: The config.
@@ -50,6 +52,10 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         _end_schedulers_with_training(config, old_max_iters)
     _check_domains(config)
+    try:
+        apply_class_names(config)
+    except UserError as error:
+        raise UserError(f'{config_file}: {error}') from None
     return config
 
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 import yaml
-from mmengine.config import Config
 
 import mmseg_cct
+from mmseg_cct.apis.config import load_config
 
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
@@ -68,7 +68,7 @@ def test_configs_of_the_page_on_own_data_load(pages, project_root, tmp_path):
     }
     for title, code in files.items():
         (tmp_path / title).write_text(code)
-    cct, baseline = (Config.fromfile(tmp_path / title) for title in files)
+    cct, baseline = (load_config(str(tmp_path / title), {}) for title in files)
 
     classes = ('background', 'crack', 'rust', 'bolt')
     for config in (cct, baseline):

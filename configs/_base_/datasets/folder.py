@@ -1,6 +1,6 @@
 # Your own images: data/mine/images, and masks of some of them in data/mine/masks (one channel of
 # class ids, 255 = ignore); images and masks to validate on in data/mine/val. Augmented as VOC is.
-# A config names the classes in both halves and in the validation set.
+# A config names the `classes` at its top level.
 mine = 'data/mine'
 crop_size = (320, 320)
 

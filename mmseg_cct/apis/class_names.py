@@ -1,0 +1,121 @@
+"""Class names of a config, given once at its top level."""
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from mmseg.datasets import BaseSegDataset
+from mmseg.registry import DATASETS
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.suggest import nearest
+
+_SPLITS = ('train', 'val', 'test')
+# Where a wrapper keeps the sets inside it: mmengine's, and SemiSegDataset.
+_INNER_SETS = ('dataset', 'datasets', 'labeled', 'unlabeled')
+
+
+def apply_class_names(config: Config) -> None:
+    """Passes `classes` and `context_classes` of the top level on to data sets and heads.
+
+    The metrics read the class names from the data set. A model of several domains names its classes
+    by domain and is left alone.
+
+    Args:
+        config: The whole config, changed in place.
+
+    Raises:
+        UserError: The names are no names, a data set has others, or a context class is none of
+            them.
+    """
+    model = config.get('model') or {}
+    if model.get('domains'):
+        return
+    classes = config.get('classes')
+    if classes is not None:
+        _check_names(classes)
+        classes = tuple(classes)
+        if _name_in_data_sets(config, classes):
+            for head in _heads(model):
+                # A binary head may have one output for both of its classes.
+                if head.get('num_classes') != 1:
+                    head['num_classes'] = len(classes)
+    context = config.get('context_classes')
+    if context is not None:
+        for name in context:
+            if classes is not None and isinstance(name, str) and name not in classes:
+                raise UserError(f'context_classes: no class {name!r}; {nearest(name, classes)}')
+        for head in _heads(model):
+            if head.get('type') == 'PerturbedDecoderBank':
+                head['context_classes'] = tuple(context)
+
+
+def _check_names(classes: Any) -> None:
+    is_list = isinstance(classes, Sequence) and not isinstance(classes, str)
+    if not is_list or not classes or not all(isinstance(name, str) for name in classes):
+        raise UserError(f'classes={classes!r}: expected the class names in the order of their ids')
+    if len(set(classes)) < len(classes):
+        raise UserError(f'classes={tuple(classes)}: expected every name once')
+
+
+def _name_in_data_sets(config: Config, classes: tuple[str, ...]) -> bool:
+    """Names the classes in all segmentation sets that name none; tells whether there is a set."""
+    found = False
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        for split in _SPLITS:
+            key = f'{split}_dataloader.dataset'
+            dataset = (config.get(f'{split}_dataloader') or {}).get('dataset')
+            for leaf_key, leaf in _leaf_sets(dataset, key):
+                kind = leaf.get('type')
+                kind = DATASETS.get(kind) if isinstance(kind, str) else kind
+                if not (inspect.isclass(kind) and issubclass(kind, BaseSegDataset)):
+                    continue
+                found = True
+                _name_in_data_set(leaf, kind, classes, leaf_key)
+    return found
+
+
+def _name_in_data_set(
+    dataset: Any, kind: type[BaseSegDataset], classes: tuple[str, ...], key: str
+) -> None:
+    takes_names = 'classes' in inspect.signature(kind).parameters  # FolderDataset
+    own = dataset.get('classes') or (dataset.get('metainfo') or {}).get('classes')
+    own = own or kind.METAINFO.get('classes')
+    if own and tuple(own) != classes:
+        raise UserError(
+            f'classes={_shown(classes)}: {key} ({kind.__name__}) has {_shown(own)}; expected the '
+            'same names in the same order'
+        )
+    if own:
+        return
+    if takes_names:
+        dataset['classes'] = classes
+    else:
+        dataset['metainfo'] = {**(dataset.get('metainfo') or {}), 'classes': classes}
+
+
+def _leaf_sets(dataset: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """Yields the dotted key and the settings of each set that wraps no other."""
+    if isinstance(dataset, Sequence) and not isinstance(dataset, str):
+        for index, part in enumerate(dataset):
+            yield from _leaf_sets(part, f'{key}.{index}')
+    elif isinstance(dataset, Mapping):
+        inner = [name for name in _INNER_SETS if name in dataset]
+        if not inner:
+            yield key, dataset
+        for name in inner:
+            yield from _leaf_sets(dataset[name], f'{key}.{name}')
+
+
+def _heads(model: Any) -> list[Any]:
+    heads: list[Any] = []
+    for name in ('decode_head', 'auxiliary_head'):
+        head = model.get(name)
+        heads += head if isinstance(head, (list, tuple)) else [head]
+    return [head for head in heads if isinstance(head, Mapping)]
+
+
+def _shown(names: Sequence[str]) -> str:
+    return f'({", ".join(names[:4])}{", ..." if len(names) > 4 else ""})'

@@ -1,0 +1,114 @@
+"""Classes named once at the top level of a config."""
+
+import pytest
+from mmengine.config import Config
+
+from mmseg_cct.apis.class_names import apply_class_names
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.errors import UserError
+
+CLASSES = ('background', 'crack', 'rust', 'bolt')
+
+
+@pytest.fixture
+def own(project_root, tmp_path):
+    """Loads a config of one's own on top of a shipped one, as the README prints it."""
+
+    def load(text, base='cct/cct_r50_folder.py', **options):
+        path = tmp_path / 'own.py'
+        path.write_text(f'_base_ = {str(project_root / "configs" / base)!r}\n{text}\n')
+        return load_config(str(path), options)
+
+    return load
+
+
+def test_names_reach_data_sets_and_heads(own):
+    config = own(f"classes = {CLASSES}\ncontext_classes = ('background', 'bolt')")
+    train = config.train_dataloader.dataset
+    sets = (
+        train.labeled,
+        train.unlabeled,
+        config.val_dataloader.dataset,
+        config.test_dataloader.dataset,
+    )
+    assert [dataset.classes for dataset in sets] == [CLASSES] * 4
+    assert config.model.decode_head.num_classes == 4
+    assert config.model.auxiliary_head.num_classes == 4
+    assert config.model.auxiliary_head.context_classes == ('background', 'bolt')
+
+
+def test_the_baseline_takes_them_too(own):
+    config = own(f'classes = {CLASSES}', 'baselines/supervised_r50_folder.py')
+    assert config.model.decode_head.num_classes == 4
+    assert config.train_dataloader.dataset.labeled.classes == CLASSES
+
+
+def test_they_may_come_from_the_command_line(own):
+    config = own('', classes=['a', 'b'], context_classes=['a'])
+    assert config.model.decode_head.num_classes == 2
+    assert config.val_dataloader.dataset.classes == ('a', 'b')
+
+
+def test_a_set_without_names_of_its_own_gets_them_as_meta_information():
+    leaf = dict(type='BaseSegDataset')
+    config = Config(
+        dict(
+            classes=('a', 'b'),
+            model=dict(decode_head=[dict(num_classes=19), dict(num_classes=19)]),
+            train_dataloader=dict(
+                dataset=dict(type='ConcatDataset', datasets=[leaf, dict(leaf, metainfo={})])
+            ),
+        )
+    )
+    apply_class_names(config)
+    named = [each.metainfo.classes for each in config.train_dataloader.dataset.datasets]
+    assert named == [('a', 'b')] * 2
+    assert [head.num_classes for head in config.model.decode_head] == [2, 2]
+
+
+def test_a_binary_head_keeps_its_one_output():
+    config = Config(
+        dict(
+            classes=('a', 'b'),
+            model=dict(decode_head=dict(num_classes=1)),
+            val_dataloader=dict(dataset=dict(type='FolderDataset')),
+        )
+    )
+    apply_class_names(config)
+    assert config.model.decode_head.num_classes == 1
+
+
+def test_a_config_that_names_no_classes_stays_as_it_is(project_root):
+    path = project_root / 'configs/cct/cct_mbv2_camvid_50.py'
+    config = Config.fromfile(path)
+    apply_class_names(config)
+    assert config.to_dict() == Config.fromfile(path).to_dict()
+
+
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        (
+            "classes = ('a', 'b')\nval_dataloader = dict(dataset=dict(classes=('b', 'a')))",
+            r'own\.py: classes=\(a, b\): val_dataloader\.dataset \(FolderDataset\) has \(b, a\); '
+            'expected the same names in the same order',
+        ),
+        ("classes = ('a', 'a')\ncontext_classes = ()", 'expected every name once'),
+        ("classes = 'background'", "classes='background': expected the class names"),
+        ('classes = ()', 'expected the class names'),
+        ('classes = 3', 'classes=3: expected the class names'),
+        ("context_classes = ('backgrond',)", "no class 'backgrond'; did you mean background"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(own, text, message):
+    with pytest.raises(UserError, match=message) as error:
+        own(text)
+    assert '\n' not in str(error.value)
+
+
+def test_a_known_data_set_keeps_its_classes(own):
+    with pytest.raises(
+        UserError,
+        match=r'train_dataloader\.dataset\.labeled \(PascalVOCDataset\) has \(background, aerop',
+    ):
+        own("classes = ('a', 'b')", 'cct/cct_r50_voc_1464.py')
