@@ -140,6 +140,8 @@ def pair(cct, recorder):
 @pytest.mark.skipif(torch.cuda.is_available(), reason='gloo is for CPUs; see the test for NCCL')
 def test_two_ranks_train_as_one_process_with_the_joined_batch(pair, project_root):
     """Through tools/dist_train.sh, as a user starts it."""
+    pair.config.custom_hooks.append(dict(type='TeacherHook', decay=0.5))
+    pair.write()
     pair.train('one', {'train_dataloader.batch_size': 4})
     env = {
         **os.environ, 'OMP_NUM_THREADS': '1', 'PORT': free_port(), 'PYTHONWARNINGS': 'ignore',
@@ -166,8 +168,9 @@ def test_two_ranks_train_as_one_process_with_the_joined_batch(pair, project_root
 
     last = f'iter_{ITERATIONS}.pth'
     contents = [pair.load(pair.folder / name / last) for name in ('one', 'two')]
-    for name, weight in contents[0]['state_dict'].items():
-        torch.testing.assert_close(contents[1]['state_dict'][name], weight, rtol=1e-4, atol=1e-6)
+    for network in ('state_dict', 'teacher_state_dict'):
+        for name, weight in contents[0][network].items():
+            torch.testing.assert_close(contents[1][network][name], weight, rtol=1e-4, atol=1e-6)
     # 3 validation images: one of them is seen by both ranks and must count once
     metrics = [content['message_hub']['log_scalars'] for content in contents]
     assert 'val/mIoU' not in metrics[0]  # the checkpoint is from before the validation

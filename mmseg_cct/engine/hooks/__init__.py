@@ -6,6 +6,7 @@ from .non_finite_loss_hook import NonFiniteLossHook
 from .preflight_hook import PreflightHook
 from .ramp_up_hook import RampUpHook
 from .resume_hook import ResumeHook
+from .teacher_hook import TeacherHook
 from .unlabeled_visualization_hook import UnlabeledVisualizationHook
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     'PreflightHook',
     'RampUpHook',
     'ResumeHook',
+    'TeacherHook',
     'UnlabeledVisualizationHook',
 ]

@@ -3,18 +3,18 @@
 from typing import Any
 
 import torch
-from mmseg.models import EncoderDecoder
+from mmengine.model import BaseModel
 from mmseg.registry import MODELS
 from torch import Tensor
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from mmseg_cct.errors import UserError
 
 from .input_consistency import InputConsistencySegmentor
+from .teacher import TakesTeacher, use_batch_statistics
 
 
 @MODELS.register_module()
-class MeanTeacherSegmentor(InputConsistencySegmentor):
+class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
     """Penalises disagreement with an EMA teacher.
 
     The teacher comes from `MeanTeacherHook` and predicts in eval mode, except that its BatchNorm
@@ -47,9 +47,8 @@ class MeanTeacherSegmentor(InputConsistencySegmentor):
             raise UserError(f"model.teacher_norm={teacher_norm!r}: expected 'batch' or 'running'")
         self.noise_std = noise_std
         self.teacher_norm = teacher_norm
-        self._teacher: tuple[EncoderDecoder, ...] = ()
 
-    def set_teacher(self, teacher: EncoderDecoder) -> None:
+    def set_teacher(self, teacher: BaseModel) -> None:
         """Sets the network whose predictions are the targets.
 
         Args:
@@ -57,12 +56,8 @@ class MeanTeacherSegmentor(InputConsistencySegmentor):
                 to train mode.
         """
         if self.teacher_norm == 'batch':
-            for module in teacher.modules():
-                if isinstance(module, _BatchNorm):
-                    module.train()
-                    module.track_running_stats = False  # the hook averages those statistics
-        # A tuple registers no submodule: the teacher is not trained, not saved, not set to train.
-        self._teacher = (teacher,)
+            use_batch_statistics(teacher)
+        super().set_teacher(teacher)
 
     def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Returns student logits and teacher probabilities.
@@ -79,7 +74,7 @@ class MeanTeacherSegmentor(InputConsistencySegmentor):
         if not self._teacher:
             raise UserError(
                 'custom_hooks: MeanTeacherSegmentor has no teacher; expected a '
-                'MeanTeacherHook among them'
+                'MeanTeacherHook or a TeacherHook among them'
             )
         (teacher,) = self._teacher
         with torch.no_grad():

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmengine.config import Config, ConfigDict
-from mmengine.model import ModuleDict
+from mmengine.model import BaseModel, ModuleDict
 from mmseg.models import BaseSegmentor
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
@@ -102,6 +102,15 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
             MODELS.build(dict(discriminator, num_domains=len(domains))) if discriminator else None
         )
 
+    def set_teacher(self, teacher: BaseModel) -> None:
+        """Sets the network that predicts the targets: each domain's decoders have theirs in it.
+
+        Args:
+            teacher: A copy of this segmentor with other weights, in eval mode.
+        """
+        for name, domain in self.domains.items():
+            domain.set_teacher(teacher.domains[name])
+
     @property
     def out_channels(self) -> int:
         """Largest number of channels of a domain; `SegTTAModel` asks whether it is above 1."""
@@ -137,7 +146,7 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
 
         # the shared encoder, then Algorithm 1 with this domain's decoders
         features = {branch: self.extract_feat(inputs[branch]) for branch in inputs}
-        losses = self.domains[name].loss_by_feat(features, data_samples)
+        losses = self.domains[name].loss_by_feat(inputs, features, data_samples)
 
         if self.discriminator is not None:
             adversarial = self.discriminator.loss(
@@ -204,12 +213,16 @@ class _DomainSegmentor(CCTSegmentor):
     """Decoders of one domain on the encoder of all domains."""
 
     def loss_by_feat(
-        self, features: dict[str, Sequence[Tensor]], data_samples: dict[str, list[SegDataSample]]
+        self,
+        inputs: dict[str, Tensor],
+        features: dict[str, Sequence[Tensor]],
+        data_samples: dict[str, list[SegDataSample]],
     ) -> dict[str, Tensor]:
         """Computes L from the encoder's output; without auxiliary decoders L_s alone.
 
         Args:
-            features: As in `CCTSegmentor`; the baseline needs no 'unlabeled'.
+            inputs: As in `CCTSegmentor`; the baseline needs no 'unlabeled'.
+            features: Likewise.
             data_samples: Likewise.
 
         Returns:
@@ -226,7 +239,7 @@ class _DomainSegmentor(CCTSegmentor):
                 'unlabelled images; expected a SemiSegDataset with both, or '
                 'model.auxiliary_head=None'
             )
-        return super().loss_by_feat(features, data_samples)
+        return super().loss_by_feat(inputs, features, data_samples)
 
 
 def check_domain_names(domains: Mapping[str, Any], key: str) -> None:

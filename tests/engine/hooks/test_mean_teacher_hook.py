@@ -1,13 +1,13 @@
 """The teacher, by hand and in whole runs on drawn scenes."""
 
+import multiprocessing
 from types import SimpleNamespace
 
 import pytest
 import tiny
 import torch
-from mmengine.hooks import Hook
-from mmengine.runner import Runner
 from mmseg.registry import MODELS
+from teacher_training import train
 from torch import nn
 
 from mmseg_cct.engine.hooks import MeanTeacherHook
@@ -54,6 +54,42 @@ def test_then_the_decay_is_alpha():
     assert norm.running_mean.item() == pytest.approx(mean)
 
 
+def test_batch_statistics_leave_the_averaged_ones_alone():
+    model, hook = Student(), MeanTeacherHook(batch_statistics=True)
+    runner = SimpleNamespace(model=model, iter=0, max_iters=1)
+    hook.before_run(runner)
+    hook.before_train(runner)
+    hook.after_train_iter(runner, 0)
+    batch = torch.tensor([[1.0], [5.0]])
+    expected = nn.BatchNorm1d(1)(batch)  # normalised by its own mean and variance
+    torch.testing.assert_close(model.teacher.norm(batch), expected, check_stride=False)
+    assert model.teacher.norm.running_mean.item() == 0
+
+
+def averaged_on_rank(rank, folder):
+    torch.distributed.init_process_group(
+        'gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2
+    )
+    norm = averaged(0.9, [(1.0, 10.0 + rank), (3.0, 20.0 + rank)])
+    torch.save(norm.state_dict(), folder / f'{rank}.pth')
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason='forks, which CUDA does not survive')
+def test_ranks_whose_statistics_differ_have_the_same_teacher(tmp_path):
+    context = multiprocessing.get_context('fork')
+    ranks = [context.Process(target=averaged_on_rank, args=(r, tmp_path)) for r in range(2)]
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join(60)
+    first, second = (torch.load(tmp_path / f'{rank}.pth') for rank in range(2))
+    assert first['running_mean'].item() == pytest.approx(15.5)  # of 15 and 16
+    assert first['num_batches_tracked'].dtype == torch.long
+    for name, value in first.items():
+        assert torch.equal(second[name], value), name
+
+
 def test_the_teacher_stays_in_eval_mode():
     norm = averaged(0.9, [(1.0, 1.0)] * 2)
     assert not norm.training
@@ -73,7 +109,7 @@ def test_another_model_is_an_error():
     hook = MeanTeacherHook()
     runner = SimpleNamespace(model=nn.Linear(1, 1), iter=0, max_iters=1)
     hook.before_run(runner)
-    with pytest.raises(UserError, match='with a Linear; expected a MeanTeacherSegmentor'):
+    with pytest.raises(UserError, match='with a Linear; expected a segmentor that takes a teacher'):
         hook.before_train(runner)
 
 
@@ -83,95 +119,32 @@ def test_decay_out_of_range_is_an_error(decay):
         MeanTeacherHook(decay)
 
 
-class Recorder(Hook):
-    priority = 'VERY_LOW'
-
-    def __init__(self, kill_after=None):
-        self.kill_after = kill_after
-        self.consistency = []
-        self.training = []
-
-    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
-        self.consistency.append(outputs['aux.consistency'].item())
-        (teacher,) = runner.model._teacher
-        self.training.append((runner.model.training, teacher.training))
-        if runner.iter + 1 == self.kill_after:
-            raise KeyboardInterrupt
+HOOK = dict(type='MeanTeacherHook', decay=0.9)
 
 
-def scenes(start, count, labeled=True):
-    return dict(
-        type='ShapesDataset',
-        start=start,
-        count=count,
-        size=32,
-        pipeline=[dict(type='DrawShapesScene', with_seg_map=labeled), dict(type='PackSegInputs')],
-    )
-
-
-def train(work_dir, resume=False, kill_after=None):
-    """Trains four iterations and gives the recorder and the runner."""
-    model = tiny.model_config(
+def model_config():
+    return tiny.model_config(
         type='MeanTeacherSegmentor',
         auxiliary_head=None,
         loss_consistency=dict(type='MSEConsistency', loss_weight=30.0),
     )
-    model['decode_head']['num_classes'] = 7
-    recorder = Recorder(kill_after)
-    runner = Runner(
-        model=model,
-        work_dir=str(work_dir),
-        train_dataloader=dict(
-            batch_size=2,
-            num_workers=0,
-            sampler=dict(type='PairSampler', shuffle=True),
-            dataset=dict(
-                type='SemiSegDataset', labeled=scenes(0, 3), unlabeled=scenes(100, 4, labeled=False)
-            ),
-        ),
-        val_dataloader=dict(
-            batch_size=2,
-            num_workers=0,
-            sampler=dict(type='DefaultSampler', shuffle=False),
-            dataset=scenes(200, 2),
-        ),
-        val_evaluator=dict(type='IoUMetric'),
-        val_cfg=dict(type='ValLoop'),
-        train_cfg=dict(type='IterBasedTrainLoop', max_iters=4, val_interval=2),
-        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.05, momentum=0.9)),
-        default_hooks=dict(
-            checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=2, save_best='mIoU')
-        ),
-        custom_hooks=[
-            dict(type='IterationSeedHook'),
-            dict(type='MeanTeacherHook', decay=0.9),
-            recorder,
-        ],
-        randomness=dict(seed=0),
-        default_scope='mmseg',
-        log_level='ERROR',
-        resume=resume,
-        experiment_name=f'{work_dir.name}{resume}{kill_after}',
-    )
-    if kill_after:
-        with pytest.raises(KeyboardInterrupt):
-            runner.train()
-    else:
-        runner.train()
-    return recorder, runner
 
 
 @pytest.fixture(scope='module')
 def whole(tmp_path_factory):
     work_dir = tmp_path_factory.mktemp('whole')
-    return work_dir, *train(work_dir)
+    return work_dir, *train(work_dir, HOOK, model_config())
 
 
 def test_a_resumed_training_has_the_same_teacher(whole, tmp_path):
     work_dir, recorder, _ = whole
-    train(tmp_path / 'cut', kill_after=3)
-    resumed, _ = train(tmp_path / 'cut', resume=True)
-    assert recorder.consistency[2:] == pytest.approx(resumed.consistency, rel=1e-5)
+    train(tmp_path / 'cut', HOOK, model_config(), kill_after=3)
+    resumed, _ = train(tmp_path / 'cut', HOOK, model_config(), resume=True)
+    expected, actual = (
+        [outputs['aux.consistency'] for outputs in each]
+        for each in (recorder.outputs[2:], resumed.outputs)
+    )
+    assert actual == pytest.approx(expected, rel=1e-5)
     for key in ('state_dict', 'ema_state_dict'):
         expected, actual = (
             torch.load(folder / 'iter_4.pth', map_location='cpu', weights_only=False)[key]
@@ -188,6 +161,7 @@ def test_the_checkpoint_is_the_teacher_for_a_plain_encoder_decoder(whole):
     config['decode_head']['num_classes'] = 7
     plain = MODELS.build(config)
     plain.load_state_dict(checkpoint['state_dict'])
+    assert checkpoint['meta']['network'] == 'teacher'
     (teacher,), student = runner.model._teacher, runner.model
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():

@@ -194,6 +194,52 @@ def test_main_prediction_is_made_without_graph():
     assert calls == [True, False]
 
 
+def with_teacher(model):
+    teacher = make_model()
+    with torch.no_grad():
+        for parameter in teacher.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    model.set_teacher(teacher.requires_grad_(False).eval())
+    return teacher
+
+
+def test_the_teacher_predicts_the_target_on_the_unlabelled_images(monkeypatch):
+    model = make_model()
+    teacher = with_teacher(model)
+    state = copy.deepcopy(teacher.state_dict())
+    data = model.data_preprocessor(make_batch(), training=True)
+    seen = []
+    loss = model.auxiliary_head.loss
+    monkeypatch.setattr(
+        model.auxiliary_head, 'loss', lambda *args: seen.append(args[1]) or loss(*args)
+    )
+    model(**data, mode='loss')
+    with torch.no_grad():
+        expected = teacher(data['inputs']['unlabeled'], mode='tensor')
+    torch.testing.assert_close(seen, [expected])
+    assert not seen[0].requires_grad
+    for name, value in teacher.state_dict().items():
+        assert torch.equal(value, state[name]), name
+
+
+def test_with_a_teacher_too_the_main_decoder_learns_from_labelled_images_alone():
+    model = make_model()
+    with_teacher(model)
+    actual = gradients_of(model, model.parse_losses(losses_of(model))[0])
+    _, expected = supervised_gradients(model)
+    for name in [name for name in expected if name.startswith('decode_head.')]:
+        torch.testing.assert_close(actual[name], expected[name])
+    for name, _ in model.named_parameters():
+        assert name in actual, name
+
+
+def test_the_teacher_is_no_part_of_the_model():
+    model = make_model()
+    names = list(model.state_dict())
+    with_teacher(model)
+    assert list(model.state_dict()) == names
+
+
 def test_a_plain_batch_is_an_error():
     batch = make_batch()
     labeled = {key: batch[key]['labeled'] for key in batch}

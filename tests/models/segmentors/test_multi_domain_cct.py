@@ -77,6 +77,21 @@ def single_domain_twin(model, domain):
 
 
 @pytest.mark.parametrize('domain', SIZES)
+def test_each_domain_has_its_teacher_on_the_averaged_encoder(domain):
+    model = make_model()
+    teacher = copy.deepcopy(model).requires_grad_(False).eval()
+    with torch.no_grad():
+        teacher.backbone.conv1.weight.mul_(2)
+    model.set_teacher(teacher)
+    images = torch.randn(N, 3, *SIZES[domain])
+    samples = [make_sample(domain) for _ in range(N)]
+    own = model.domains[domain]
+    target = own.predict_target(images, model.extract_feat(images))
+    torch.testing.assert_close(target, teacher._forward(images, samples))
+    assert list(model.state_dict()) == list(teacher.state_dict())
+
+
+@pytest.mark.parametrize('domain', SIZES)
 def test_losses_and_gradients_are_those_of_cct_on_the_domain_alone(domain):
     model = make_model()
     twin = single_domain_twin(model, domain)

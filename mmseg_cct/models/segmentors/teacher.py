@@ -1,0 +1,31 @@
+"""Segmentors whose targets come from an EMA teacher."""
+
+from mmengine.model import BaseModel
+from torch.nn.modules.batchnorm import _BatchNorm
+
+
+class TakesTeacher:
+    """Mixin of the segmentors that a `TeacherHook` or a `MeanTeacherHook` gives a teacher."""
+
+    # A tuple registers no submodule: the teacher is not trained, not saved, not set to train.
+    _teacher: tuple[BaseModel, ...] = ()
+
+    def set_teacher(self, teacher: BaseModel) -> None:
+        """Sets the network that predicts the targets.
+
+        Args:
+            teacher: A copy of this segmentor with other weights, in eval mode.
+        """
+        self._teacher = (teacher,)
+
+
+def use_batch_statistics(teacher: BaseModel) -> None:
+    """Lets BatchNorm normalise by the batch, in a teacher that is otherwise in eval mode.
+
+    Args:
+        teacher: Its running statistics change no more by its own predictions.
+    """
+    for module in teacher.modules():
+        if isinstance(module, _BatchNorm):
+            module.train()
+            module.track_running_stats = False  # the hook averages those statistics
