@@ -5,10 +5,11 @@ model = dict(
     # a stem of 64, 64 and 128 channels, MMSeg's has 32, 32 and 64; no weights in the model zoo fit,
     # so a training starts from a converted checkpoint (load_from) or from nothing
     backbone=dict(stem_channels=128, init_cfg=None),
-    # a ReLU also after the last sub-pixel convolution
-    decode_head=dict(final_activation=True),
+    # a ReLU also after the last sub-pixel convolution, and random kernels to start from
+    decode_head=dict(final_activation=True, kernel_init='kaiming'),
     auxiliary_head=dict(
         final_activation=True,
+        kernel_init='kaiming',
         perturbations=dict(
             vat=dict(norm_floor=1e-8), feature_drop=dict(threshold_range=(0.7, 0.9))
         ),

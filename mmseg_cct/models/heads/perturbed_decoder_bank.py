@@ -76,7 +76,7 @@ class PerturbedDecoderBank(BaseModule):
         memory_budget: int | None = None,
         compile: bool | str = 'auto',
         final_activation: bool = False,
-        kernel_init: str = 'kaiming',
+        kernel_init: str = 'identity',
         log_terms: bool = True,
         in_index: int = -1,
         init_cfg: dict | list | None = None,

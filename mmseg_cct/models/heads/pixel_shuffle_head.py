@@ -61,8 +61,9 @@ class PixelShuffleHead(BaseDecodeHead):
         final_activation: Whether the last sub-pixel convolution ends in a ReLU, as in the public
             code. It makes logits non-negative and a class whose channel dies gets no gradient
             again: off unless a converted checkpoint needs it.
-        kernel_init: What the sub-pixel convolutions start from: `'kaiming'`, as in the paper, or
-            `'identity'`, each class from its own score. See `icnr_`.
+        kernel_init: What the sub-pixel convolutions start from: `'identity'`, each class from its
+            own score, or `'kaiming'`, a random mix of the classes as in the public code; the paper
+            names none. See `icnr_`.
         **kwargs: Arguments of `BaseDecodeHead`, such as `loss_decode` and `ignore_index`.
     """
 
@@ -73,7 +74,7 @@ class PixelShuffleHead(BaseDecodeHead):
         stride: int = 8,
         channels: int | None = None,
         final_activation: bool = False,
-        kernel_init: str = 'kaiming',
+        kernel_init: str = 'identity',
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault('init_cfg', None)  # the layers below bring their own initialisation

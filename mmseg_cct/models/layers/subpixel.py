@@ -43,14 +43,14 @@ KERNEL_INITS = ('kaiming', 'identity')
 
 
 @torch.no_grad()
-def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'kaiming') -> None:
+def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'identity') -> None:
     """Initialises a sub-pixel convolution as nearest-neighbour upsampling (ICNR).
 
     The four rows of the sub-pixels of an output channel start equal, which avoids checkerboard
-    artefacts. With the paper's random kernel each upsampled class is a random mix of all classes,
-    some of which the ReLU cuts off; with the identity each class keeps its own score. Where a level
-    changes the number of channels, `B` to `C`, the identity gives way to a normal kernel that keeps
-    the variance.
+    artefacts. With a random kernel each upsampled class is a random mix of all classes, some of
+    which the ReLU cuts off; with the identity each class keeps its own score. Where a level changes
+    the number of channels, `B` to `C`, the identity gives way to a normal kernel that keeps the
+    variance.
 
     Args:
         weight: `(..., 4C, B)` or `(4C, B, 1, 1)`, filled in place.

@@ -70,8 +70,8 @@ def test_is_the_chain_of_convolutions_relu_and_pixel_shuffle(final_activation, c
 
 def test_only_a_final_activation_rules_negative_logits_out():
     z = torch.randn(N, D, H, W)
-    assert make_head()((z,)).min() < 0
-    assert make_head(final_activation=True)((z,)).min() == 0
+    assert make_head(kernel_init='kaiming')((z,)).min() < 0
+    assert make_head(kernel_init='kaiming', final_activation=True)((z,)).min() == 0
 
 
 @pytest.mark.parametrize('kernel_init', ['kaiming', 'identity'])
@@ -114,6 +114,14 @@ def test_state_dict_keys():
         'upsample.1.0.weight': (4 * C, C, 1, 1),
         'upsample.1.0.bias': (4 * C,),
     }
+
+
+def test_upsampling_starts_from_the_identity_by_default():
+    state = make_head(stride=4).state_dict()
+    for level in range(2):
+        kernel = state[f'upsample.{level}.0.weight'].flatten(1)
+        assert torch.equal(kernel, torch.eye(C).repeat_interleave(4, 0))
+        assert (state[f'upsample.{level}.0.bias'] == 0).all()
 
 
 def test_state_dict_of_a_wide_head():

@@ -78,7 +78,7 @@ def test_a_chain_can_be_sliced():
 def test_icnr_starts_as_nearest_neighbour_upsampling(shape, bias_shape):
     torch.manual_seed(0)
     weight, bias = torch.zeros(shape), torch.zeros(bias_shape)
-    icnr_(weight, bias)
+    icnr_(weight, bias, 'kaiming')
     rows, offsets = weight.reshape(-1, 12, 3), bias.reshape(-1, 12)
     assert len(rows.unique(dim=0)) == len(rows)  # each decoder its own
     for row, offset in zip(rows, offsets):
