@@ -36,6 +36,8 @@ def fit_to_device(config: Config, launcher: str) -> Config:
         UserError: The launcher needs GPUs.
     """
     config.launcher = launcher
+    if launcher != 'none':
+        _log_metrics_once(config)
     if launcher != 'none' and (config.model.get('backbone') or {}).get('with_cp'):
         _let_ddp_checkpoint(config)
     if get_device() != 'cpu':
@@ -59,6 +61,12 @@ def fit_to_device(config: Config, launcher: str) -> Config:
         'device_ids': None,
     }
     return config
+
+
+def _log_metrics_once(config: Config) -> None:
+    logger = (config.get('default_hooks') or {}).get('logger') or {}
+    if logger.get('type') == 'LoggerHook':
+        logger['type'] = 'MainProcessLoggerHook'
 
 
 def _let_ddp_checkpoint(config: Config) -> None:

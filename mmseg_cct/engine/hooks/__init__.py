@@ -1,6 +1,7 @@
 from .compile_hook import CompileHook
 from .durable_checkpoint_hook import DurableCheckpointHook
 from .iteration_seed_hook import IterationSeedHook
+from .main_process_logger_hook import MainProcessLoggerHook
 from .mean_teacher_hook import MeanTeacherHook
 from .non_finite_loss_hook import NonFiniteLossHook
 from .preflight_hook import PreflightHook
@@ -13,6 +14,7 @@ __all__ = [
     'CompileHook',
     'DurableCheckpointHook',
     'IterationSeedHook',
+    'MainProcessLoggerHook',
     'MeanTeacherHook',
     'NonFiniteLossHook',
     'PreflightHook',

@@ -1,0 +1,27 @@
+"""mmengine's logger, with test metrics written once in a distributed run."""
+
+from typing import Any
+
+from mmengine.dist import master_only
+from mmengine.hooks import LoggerHook
+from mmseg.registry import HOOKS
+
+
+@HOOKS.register_module()
+class MainProcessLoggerHook(LoggerHook):
+    """`LoggerHook` that writes the metrics of a test on the main process alone.
+
+    mmengine writes the same JSON file on every rank. Two writes at once leave the end of the longer
+    one behind the shorter one, and the file does not read.
+
+    Args:
+        **kwargs: Arguments of `LoggerHook`.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    @master_only
+    def after_test_epoch(self, *args: Any, **kwargs: Any) -> None:
+        """Logs and writes the metrics."""
+        super().after_test_epoch(*args, **kwargs)
