@@ -7,22 +7,33 @@ from .samplers import MultiDomainDraw, MultiDomainSampler, PairDraw, PairSampler
 from .semi_supervised import SemiSegDataset
 from .shapes import ShapesDataset
 from .sun_rgbd import SUNRGBDDataset
-from .transforms import DrawShapesScene, LoadPseudoLabels, PackPseudoLabels, SetDomain
+from .transforms import (
+    DrawShapesScene,
+    LoadPseudoLabels,
+    MarkValidPixels,
+    PackPseudoLabels,
+    PackUnlabeledInputs,
+    SetDomain,
+    StrongViews,
+)
 
 __all__ = [
     'CamVidDataset',
     'DrawShapesScene',
     'FolderDataset',
     'LoadPseudoLabels',
+    'MarkValidPixels',
     'MultiDomainConcatDataset',
     'MultiDomainDataset',
     'MultiDomainDraw',
     'MultiDomainSampler',
     'PackPseudoLabels',
+    'PackUnlabeledInputs',
     'PairDraw',
     'PairSampler',
     'SUNRGBDDataset',
     'SemiSegDataset',
     'SetDomain',
     'ShapesDataset',
+    'StrongViews',
 ]

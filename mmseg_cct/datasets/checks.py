@@ -10,13 +10,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from mmcv.transforms import LoadAnnotations
+from mmcv.transforms import LoadAnnotations, Pad
 from mmengine import fileio
 from mmengine.dataset import BaseDataset
 from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.logging import print_log
+from mmseg.datasets.transforms import RandomRotate, RandomRotFlip
 
-from mmseg_cct.datasets.transforms.pseudo_labels import FIELD, LoadPseudoLabels
+from mmseg_cct.datasets.transforms.pseudo_labels import LoadPseudoLabels, PackPseudoLabels
+from mmseg_cct.datasets.transforms.valid_pixels import MarkValidPixels, PackUnlabeledInputs
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_mask
 
@@ -102,13 +104,15 @@ def _on_rank_0() -> Iterator[bool]:
 
 
 def check_unlabeled_pipeline(dataset: Any) -> None:
-    """Checks that no transform of the unlabelled set needs a mask.
+    """Checks that the unlabelled set needs no masks and packs what it marks.
+
+    Logs a warning where a transform fills pixels that nothing marks.
 
     Args:
         dataset: The unlabelled set.
 
     Raises:
-        UserError: If one does.
+        UserError: If a transform needs masks, or marked pixels are not packed.
     """
     for leaf in leaf_datasets(dataset):
         for transform in _flatten(leaf.pipeline):
@@ -123,6 +127,32 @@ def check_unlabeled_pipeline(dataset: Any) -> None:
                     f'unlabeled.pipeline: {name}(cat_max_ratio={transform.cat_max_ratio}) looks at '
                     'the mask; expected cat_max_ratio=1.0, for an unlabelled image has none'
                 )
+        _check_marks(list(_flatten(leaf.pipeline)))
+
+
+def _check_marks(transforms: list[Any]) -> None:
+    def first(*kinds: type) -> str | None:
+        return next((type(part).__name__ for part in transforms if isinstance(part, kinds)), None)
+
+    labels, marks = first(LoadPseudoLabels), first(MarkValidPixels)
+    fills = first(Pad, RandomRotate, RandomRotFlip)
+    if labels and first(PackUnlabeledInputs):
+        raise UserError(
+            'unlabeled.pipeline: LoadPseudoLabels with PackUnlabeledInputs; expected '
+            'PackPseudoLabels at the end'
+        )
+    if marks and not first(PackUnlabeledInputs, PackPseudoLabels):
+        raise UserError(
+            'unlabeled.pipeline: MarkValidPixels with PackSegInputs; expected PackUnlabeledInputs '
+            'at the end'
+        )
+    if fills and not marks and not labels:
+        print_log(
+            f'unlabeled.pipeline: {fills} fills pixels, and the losses count them; expected '
+            'MarkValidPixels after the loading and PackUnlabeledInputs at the end',
+            logger='current',
+            level=logging.WARNING,
+        )
 
 
 def leaf_datasets(dataset: Any) -> list[BaseDataset]:
@@ -239,7 +269,7 @@ def _check_pseudo_labels(
     size: tuple[int, int],
     dataset: BaseDataset,
 ) -> None:
-    labels = transform.transform(dict(info, ori_shape=size[::-1]))[FIELD]
+    labels = transform.read(dict(info, ori_shape=size[::-1]))
     num_classes = len(dataset.metainfo.get('classes') or ()) or 255
     unknown = unknown_ids(labels, num_classes)
     if unknown:

@@ -33,6 +33,11 @@ class SemiSegDataset(Dataset):
     unlabelled set it gives MMSeg's plain ``{'inputs': Tensor, 'data_samples': SegDataSample}``, so
     that any MMSeg model trains on it: the supervised baseline.
 
+    With `StrongViews` in the unlabelled pipeline both dicts also hold `unlabeled_strong_0`,
+    `unlabeled_strong_1`, ...: the same crop and flip as `unlabeled` in other colours, and copies of
+    its sample. `BranchPreprocessor` gives every unlabelled sample a `valid_mask`, `(1, H, W)` bool,
+    False where crop or pad filled: the same in all views of an image.
+
     Augmentation runs under the seeds of the draw: the same draw gives the same tensors in every
     worker, at any number of workers, and after a resume. The masks of unlabelled images are never
     read: their paths are dropped as soon as the set is built. Unlabelled images may carry pseudo
@@ -102,9 +107,20 @@ class SemiSegDataset(Dataset):
             return labeled
         assert draw.unlabeled is not None  # PairSampler draws it wherever there is a set
         unlabeled = self._load('unlabeled', draw.unlabeled, draw.unlabeled_seed)
+        strong_views = unlabeled.get('strong_views', ())
+        strong = [f'unlabeled_strong_{i}' for i in range(len(strong_views))]
+        sample = unlabeled['data_samples']
         return {
-            key: {'labeled': labeled[key], 'unlabeled': unlabeled[key]}
-            for key in ('inputs', 'data_samples')
+            'inputs': {
+                'labeled': labeled['inputs'],
+                'unlabeled': unlabeled['inputs'],
+                **dict(zip(strong, strong_views)),
+            },
+            'data_samples': {
+                'labeled': labeled['data_samples'],
+                'unlabeled': sample,
+                **{name: sample.new() for name in strong},
+            },
         }
 
     def _load(self, branch: str, index: int, seed: int) -> dict:
@@ -134,6 +150,11 @@ class SemiSegDataset(Dataset):
                 else 'no loading of masks in it, and PackPseudoLabels after LoadPseudoLabels'
             )
             raise UserError(f'{branch}.pipeline: gives {state}; expected {wanted}')
+        if branch == 'labeled' and 'strong_views' in item:
+            raise UserError(
+                'labeled.pipeline: StrongViews adds views that no loss looks at; expected it in '
+                'unlabeled.pipeline alone'
+            )
         sample.set_metainfo({'classes': self.classes})
         return item
 

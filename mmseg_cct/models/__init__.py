@@ -1,5 +1,6 @@
 from .data_preprocessors import BranchPreprocessor, MultiDomainPreprocessor
 from .heads import DomainDiscriminator, PerturbedDecoderBank, PixelShuffleHead
+from .layers.cutmix import CutMix
 from .losses import (
     BootstrappedCrossEntropy,
     JSConsistency,
@@ -32,6 +33,7 @@ __all__ = [
     'BranchPreprocessor',
     'CCTSegmentor',
     'ContextMasking',
+    'CutMix',
     'DomainDiscriminator',
     'FeatureDrop',
     'FeatureNoise',

@@ -3,5 +3,15 @@
 from .draw_shapes_scene import DrawShapesScene
 from .pseudo_labels import LoadPseudoLabels, PackPseudoLabels
 from .set_domain import SetDomain
+from .strong_views import StrongViews
+from .valid_pixels import MarkValidPixels, PackUnlabeledInputs
 
-__all__ = ['DrawShapesScene', 'LoadPseudoLabels', 'PackPseudoLabels', 'SetDomain']
+__all__ = [
+    'DrawShapesScene',
+    'LoadPseudoLabels',
+    'MarkValidPixels',
+    'PackPseudoLabels',
+    'PackUnlabeledInputs',
+    'SetDomain',
+    'StrongViews',
+]

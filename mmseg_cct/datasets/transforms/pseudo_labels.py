@@ -15,6 +15,8 @@ from mmseg_cct.utils.image_files import read_mask
 
 # MMSeg's key of a mask: every transform moves what is there with the image.
 FIELD = 'gt_seg_map'
+# In the pipeline 255 marks filled pixels alone, so that packing can tell the two apart.
+_FILLED, _UNLABELED = 255, 254
 
 
 @TRANSFORMS.register_module()
@@ -23,7 +25,8 @@ class LoadPseudoLabels(BaseTransform):
 
     In the pipeline they stand in for the mask that an unlabelled image lacks: every transform
     resizes (nearest neighbour), crops, flips, rotates and pads them (with 255) like a mask.
-    `PackPseudoLabels` at the end makes them the sample's `pseudo_sem_seg`.
+    `PackPseudoLabels` at the end makes them the sample's `pseudo_sem_seg`. In between, a pixel
+    without a label holds 254.
 
     Args:
         image_dir: Folder of the images.
@@ -55,14 +58,14 @@ class LoadPseudoLabels(BaseTransform):
             )
         return str(Path(self.label_dir, name).with_suffix('.png'))
 
-    def transform(self, results: dict) -> dict:
-        """Adds the labels as `gt_seg_map`.
+    def read(self, results: dict) -> np.ndarray:
+        """Reads the labels of an image.
 
         Args:
             results: Holds `img_path`, and `ori_shape` where the image is loaded.
 
         Returns:
-            The same with `gt_seg_map`, `(H, W)` uint8, named in `seg_fields`.
+            `(H, W)` uint8, 255 where a pixel has no label.
 
         Raises:
             UserError: If the file is missing or no mask of bytes, or its size is not the image's.
@@ -82,8 +85,21 @@ class LoadPseudoLabels(BaseTransform):
                 f'{path}: {labels.shape[1]}×{labels.shape[0]} pixels; expected {size[1]}×{size[0]},'
                 f' the size of {results["img_path"]} (LoadPseudoLabels comes before any resize)'
             )
-        results[FIELD] = labels
-        results.setdefault('seg_fields', []).append(FIELD)
+        return labels
+
+    def transform(self, results: dict) -> dict:
+        """Adds the labels as `gt_seg_map`.
+
+        Args:
+            results: As for `read`.
+
+        Returns:
+            The same with `gt_seg_map`, `(H, W)` uint8, named in `seg_fields`.
+        """
+        labels = self.read(results)
+        results[FIELD] = np.where(labels == 255, np.uint8(_UNLABELED), labels)
+        if FIELD not in results.setdefault('seg_fields', []):
+            results['seg_fields'].append(FIELD)
         return results
 
 
@@ -91,7 +107,8 @@ class LoadPseudoLabels(BaseTransform):
 class PackPseudoLabels(PackSegInputs):
     """`PackSegInputs` that also packs pseudo labels, as the sample's `pseudo_sem_seg`.
 
-    Takes the arguments of `PackSegInputs`.
+    The sample's `valid_mask` leaves out the pixels that a transform filled with 255. Takes the
+    arguments of `PackSegInputs`.
     """
 
     def transform(self, results: dict) -> dict:
@@ -101,7 +118,8 @@ class PackPseudoLabels(PackSegInputs):
             results: From the transforms before; `LoadPseudoLabels` is one of them.
 
         Returns:
-            `inputs`, `(3, H, W)`, and `data_samples`, whose `pseudo_sem_seg` is `(1, H, W)` int64.
+            `inputs`, `(3, H, W)`, and `data_samples`, whose `pseudo_sem_seg` is `(1, H, W)` int64,
+            255 where there is no label, and whose `valid_mask` is `(1, H, W)` bool.
 
         Raises:
             UserError: If there are no pseudo labels.
@@ -110,7 +128,9 @@ class PackPseudoLabels(PackSegInputs):
             raise UserError(
                 'unlabeled.pipeline: PackPseudoLabels without LoadPseudoLabels; expected both'
             )
-        labels = from_numpy(results.pop(FIELD).astype(np.int64))
+        labels = from_numpy(results.pop(FIELD).astype(np.int64))[None]
         packed = super().transform(results)
-        packed['data_samples'].pseudo_sem_seg = PixelData(data=labels[None])
+        sample = packed['data_samples']
+        sample.valid_mask = PixelData(data=labels != _FILLED)
+        sample.pseudo_sem_seg = PixelData(data=labels.masked_fill(labels == _UNLABELED, 255))
         return packed

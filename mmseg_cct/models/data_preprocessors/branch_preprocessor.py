@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from mmengine.structures import PixelData
 from mmseg.models import SegDataPreProcessor
 from mmseg.registry import MODELS
@@ -17,8 +18,11 @@ class BranchPreprocessor(SegDataPreProcessor):
     """`SegDataPreProcessor` applied to each branch of a semi-supervised batch.
 
     A plain batch is processed as in MMSeg, so validation, testing, inference and the supervised
-    baseline use the same object. Pseudo labels are padded like masks. Takes the arguments of
-    `SegDataPreProcessor`.
+    baseline use the same object. Pseudo labels are padded like masks. Every sample of a branch
+    whose name starts with `unlabeled` gets a `valid_mask`, `(1, H, W)` bool: True at the image's
+    own pixels, False where this preprocessor or the pipeline (see `MarkValidPixels`) filled.
+
+    Takes the arguments of `SegDataPreProcessor`.
     """
 
     def forward(self, data: dict, training: bool = False) -> dict[str, Any]:
@@ -41,9 +45,12 @@ class BranchPreprocessor(SegDataPreProcessor):
             )
             for name, inputs in data['inputs'].items()
         }
-        for branch in branches.values():
-            for sample in branch['data_samples']:
-                pad_pseudo_labels(sample, branch['inputs'].shape[-2:], self.seg_pad_val)
+        for name, branch in branches.items():
+            size = branch['inputs'].shape[-2:]
+            for image, sample in zip(data['inputs'][name], branch['data_samples']):
+                pad_pseudo_labels(sample, size, self.seg_pad_val)
+                if name.startswith('unlabeled'):
+                    mark_valid_pixels(sample, image.shape[-2:], size, branch['inputs'].device)
         return {
             key: {name: branch[key] for name, branch in branches.items()}
             for key in ('inputs', 'data_samples')
@@ -83,3 +90,24 @@ def pad_pseudo_labels(sample: SegDataSample, size: tuple[int, int], value: int =
     labels = sample.pseudo_sem_seg.data
     right, below = size[1] - labels.shape[-1], size[0] - labels.shape[-2]
     sample.pseudo_sem_seg = PixelData(data=pad(labels, (0, right, 0, below), value=value))
+
+
+def mark_valid_pixels(
+    sample: SegDataSample,
+    image_size: tuple[int, int],
+    size: tuple[int, int],
+    device: torch.device | str = 'cpu',
+) -> None:
+    """Marks the pixels of a padded image that are its own.
+
+    Args:
+        sample: Gets `valid_mask`, `(1, H, W)` bool; one that it has is padded with False at the
+            right and bottom.
+        image_size: Height and width of the image before the padding, in pixels.
+        size: H and W of the batch.
+        device: Device of the batch.
+    """
+    valid = torch.zeros((1, *size), dtype=torch.bool, device=device)
+    own = sample.valid_mask.data if 'valid_mask' in sample else True
+    valid[:, : image_size[0], : image_size[1]] = own
+    sample.valid_mask = PixelData(data=valid)

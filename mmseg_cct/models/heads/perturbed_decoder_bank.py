@@ -20,7 +20,12 @@ from mmseg_cct.models.layers.subpixel import (
     level_channels,
     to_subpixel_layout,
 )
-from mmseg_cct.models.losses import PixelTargets, PixelTerm, agreement_term
+from mmseg_cct.models.losses import (
+    PixelTargets,
+    PixelTerm,
+    agreement_term,
+    stack_valid_masks,
+)
 from mmseg_cct.models.losses.chunked_loss import chunked_loss
 from mmseg_cct.models.perturbations import PerturbationContext, build_perturbations
 from mmseg_cct.utils.suggest import nearest
@@ -140,7 +145,8 @@ class PerturbedDecoderBank(BaseModule):
             features: The neck's outputs for the unlabelled images; z is `(N, D, h, w)`.
             seg_logits: `(N, C, H, W)`, the main decoder's prediction; gets no gradient.
             data_samples: N samples; `classes` in their metainfo resolves names of classes, and
-                `pseudo_sem_seg` holds the pseudo labels of L_w.
+                `pseudo_sem_seg` holds the pseudo labels of L_w, and no loss counts the pixels that
+                `valid_mask` leaves out.
 
         Returns:
             `loss` = ω_u L_u + ω_w L_w + λ_pw L_pw; for the log each term unweighted and the figures
@@ -163,6 +169,7 @@ class PerturbedDecoderBank(BaseModule):
             self.num_decoders,
             self.stride,
             positions,
+            stack_valid_masks(data_samples, seg_logits.shape[-2:]),
         )
         terms = {name: loss.term(targets) for name, loss in losses.items() if loss is not None}
         if self.log_terms:
@@ -172,7 +179,7 @@ class PerturbedDecoderBank(BaseModule):
         )
         logged = {name: value.sum() for name, value in zip(terms, values)}
         if self.log_terms:
-            logged.update(self._details(terms, values[0]))
+            logged.update(self._details(terms, values[0], targets.valid_pixels.mean()))
         return dict(loss=total, **logged)
 
     def forward(
@@ -249,12 +256,15 @@ class PerturbedDecoderBank(BaseModule):
                 projected = _Place.apply(projected, part.transpose(1, 2), chosen)
         return projected.flatten(2)
 
-    def _details(self, terms: dict[str, PixelTerm], consistency: Tensor) -> dict[str, Tensor]:
-        """Figures for the log: L_u of each perturbation, and the share of pixels that count.
+    def _details(
+        self, terms: dict[str, PixelTerm], consistency: Tensor, valid_share: Tensor
+    ) -> dict[str, Tensor]:
+        """Figures for the log: L_u of each perturbation, and the share of valid pixels that count.
 
         Args:
             terms: Terms of the loss, by name.
             consistency: `(K,)`, which sums to L_u.
+            valid_share: Share of the pixels that are no padding.
 
         Returns:
             0-dimensional values by name; shares only of terms that mask pixels.
@@ -268,7 +278,8 @@ class PerturbedDecoderBank(BaseModule):
         masked = {'weak_ce'} & terms.keys()
         if getattr(self.loss_consistency, 'confidence_threshold', None) is not None:
             masked.add('consistency')
-        details.update((f'pixels_{name}', terms[name].pixel_weight.mean()) for name in masked)
+        for name in masked:
+            details[f'pixels_{name}'] = terms[name].pixel_weight.mean() / valid_share
         return details
 
     def _check_fit(self, z: Tensor, seg_logits: Tensor) -> None:

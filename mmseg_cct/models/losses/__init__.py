@@ -10,7 +10,7 @@ from .consistency import (
     mse_distance,
 )
 from .pairwise import PairwiseVariance, variance
-from .pixel_term import PixelTargets, PixelTerm
+from .pixel_term import PixelTargets, PixelTerm, stack_valid_masks
 from .weak_ce import WeakCrossEntropy, label_cross_entropy
 
 __all__ = [
@@ -30,5 +30,6 @@ __all__ = [
     'kl_distance',
     'label_cross_entropy',
     'mse_distance',
+    'stack_valid_masks',
     'variance',
 ]

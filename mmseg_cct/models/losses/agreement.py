@@ -25,5 +25,5 @@ def agreement(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
 
 
 def agreement_term(targets: PixelTargets) -> PixelTerm:
-    """Share of pixels and decoders that agree, in [0, 1], as a term of weight 0."""
-    return targets.term(agreement, targets.all_pixels, targets.num_decoders, loss_weight=0.0)
+    """Share of valid pixels and decoders that agree, in [0, 1], as a term of weight 0."""
+    return targets.term(agreement, targets.valid_pixels, targets.num_decoders, loss_weight=0.0)

@@ -47,11 +47,12 @@ def js_distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
 
 
 class ConsistencyLoss(nn.Module):
-    """L_u, the mean of a distance over auxiliary decoders, pixels and classes.
+    """L_u, the mean of a distance over auxiliary decoders, valid pixels and classes.
 
     Args:
         loss_weight: ω_u; a `RampUpHook` raises it during training.
-        confidence_threshold: β in [0, 1]; only pixels with max_c p > β count. None counts all.
+        confidence_threshold: β in [0, 1]; only pixels with max_c p > β count. None counts all
+            that are not padding.
     """
 
     def __init__(
@@ -66,18 +67,24 @@ class ConsistencyLoss(nn.Module):
     def distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
         """Distance at each pixel; arguments and result as in `mse_distance`."""
 
-    def forward(self, seg_logits: Tensor, probabilities: Tensor) -> Tensor:
+    def forward(
+        self, seg_logits: Tensor, probabilities: Tensor, valid: Tensor | None = None
+    ) -> Tensor:
         """Computes L_u of a single prediction, without ω_u.
 
         Args:
             seg_logits: `(N, C, H, W)`.
             probabilities: `(N, C, H, W)`, without gradient.
+            valid: `(N, 1, H, W)` bool, False at padding; None counts all pixels.
 
         Returns:
             0-dimensional.
         """
         # log-probabilities are logits
-        term = self.term(PixelTargets(probabilities.log(), labels=None, num_decoders=1, stride=1))
+        targets = PixelTargets(
+            probabilities.log(), labels=None, num_decoders=1, stride=1, valid=valid
+        )
+        term = self.term(targets)
         distance = term.distance(
             seg_logits.float().transpose(0, 1).unsqueeze(0), probabilities.transpose(0, 1)
         )
@@ -85,14 +92,15 @@ class ConsistencyLoss(nn.Module):
 
     def term(self, targets: PixelTargets) -> PixelTerm:
         """States L_u of one iteration as a sum over decoders and pixels."""
-        pixel_weight = targets.all_pixels
+        pixel_weight = targets.valid_pixels
         if self.confidence_threshold is not None:
             # image by image: no second copy of all predictions
             confidence = [
                 image.to(pixel_weight.dtype).softmax(0).amax(0, keepdim=True)
                 for image in targets.seg_logits
             ]
-            pixel_weight = (torch.stack(confidence) > self.confidence_threshold).to(pixel_weight)
+            confident = torch.stack(confidence) > self.confidence_threshold
+            pixel_weight = pixel_weight * confident
         return targets.term(
             type(self).distance, pixel_weight, targets.num_decoders, self.loss_weight
         )

@@ -42,7 +42,7 @@ class PairwiseVariance(nn.Module):
         order = torch.randperm(targets.num_decoders, device=targets.seg_logits.device)
         return targets.term(
             variance,
-            targets.all_pixels,
+            targets.valid_pixels,
             values_per_pixel=1,
             loss_weight=self.loss_weight,
             decoders=order[: self.num_decoders],

@@ -5,10 +5,12 @@ sees pixels in sub-pixel layout: `R` sub-pixels of the last level, `Q` all other
 `subpixel.py`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
+from mmseg.structures import SegDataSample
 from torch import Tensor
 
 # (seg_logits (K, C, R, Q), probabilities (C, R, Q) or labels (1, R, Q)) → one value per decoder and
@@ -26,6 +28,7 @@ class PixelTargets:
         num_decoders: K.
         stride: s; a feature position has s×s pixels.
         positions: `(S,)` indices into h·w of the positions that count; None for all.
+        valid: `(N, 1, H, W)` bool, False at padding, which no term counts; None for all pixels.
     """
 
     seg_logits: Tensor
@@ -33,11 +36,14 @@ class PixelTargets:
     num_decoders: int
     stride: int
     positions: Tensor | None = None
+    valid: Tensor | None = None
 
     @property
-    def all_pixels(self) -> Tensor:
-        """Pixel weight of 1 everywhere, `(N, 1, H, W)`."""
+    def valid_pixels(self) -> Tensor:
+        """Pixel weight of 1 at real pixels and 0 at padding, `(N, 1, H, W)`."""
         dtype = torch.promote_types(self.seg_logits.dtype, torch.float32)
+        if self.valid is not None:
+            return self.valid.to(dtype)
         return torch.ones_like(self.seg_logits[:, :1], dtype=dtype)
 
     def term(
@@ -93,3 +99,23 @@ class PixelTerm:
     scale: Tensor
     loss_weight: float
     decoders: Tensor | None
+
+
+def stack_valid_masks(
+    data_samples: Sequence[SegDataSample], size: tuple[int, int]
+) -> Tensor | None:
+    """Stacks the `valid_mask` of the samples at the size of a prediction.
+
+    Args:
+        data_samples: N samples of unlabelled images.
+        size: H and W of the prediction; masks of another size are resized to the nearest pixel.
+
+    Returns:
+        `(N, 1, H, W)` bool, or None where the samples carry no masks.
+    """
+    if not data_samples or not all('valid_mask' in sample for sample in data_samples):
+        return None
+    valid = torch.stack([sample.valid_mask.data for sample in data_samples])
+    if valid.shape[-2:] == tuple(size):
+        return valid
+    return F.interpolate(valid.float(), size, mode='nearest').bool()

@@ -56,7 +56,7 @@ class WeakCrossEntropy(nn.Module):
         valid = targets.labels != self.ignore_index
         return targets.term(
             label_cross_entropy,
-            valid.to(targets.all_pixels),
+            valid.to(targets.valid_pixels) * targets.valid_pixels,
             targets.num_decoders,
             self.loss_weight,
             labels=targets.labels.masked_fill(~valid, 0),

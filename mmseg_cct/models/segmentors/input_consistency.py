@@ -8,6 +8,8 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
+from mmseg_cct.models.losses import stack_valid_masks
+
 from .pairs import require_pairs
 
 
@@ -41,7 +43,9 @@ class InputConsistencySegmentor(EncoderDecoder):
         require_pairs(inputs, type(self).__name__)
         features = self.extract_feat(inputs['labeled'])
         losses = self._decode_head_forward_train(features, data_samples['labeled'])
-        consistency = self.loss_consistency(*self.predict_pair(inputs['unlabeled']))
+        seg_logits, probabilities = self.predict_pair(inputs['unlabeled'])
+        valid = stack_valid_masks(data_samples['unlabeled'], seg_logits.shape[-2:])
+        consistency = self.loss_consistency(seg_logits, probabilities, valid)
         losses['aux.loss'] = self.loss_consistency.loss_weight * consistency
         losses['aux.consistency'] = consistency.detach()
         return losses

@@ -66,6 +66,8 @@ def test_each_branch_is_prepared_as_it_would_be_alone():
     for name, alone in (('labeled', LABELED), ('unlabeled', UNLABELED)):
         expected = run(SegDataPreProcessor(**SETTINGS), *alone, training=True)
         assert expected['inputs'].shape[-2:] == (10, 12)
+        for sample in both['data_samples'][name] if name == 'unlabeled' else ():
+            del sample.valid_mask  # which MMSeg does not know
         assert_same({key: both[key][name] for key in both}, expected)
 
 
@@ -96,3 +98,28 @@ def test_pseudo_labels_are_padded_as_masks_are():
         assert torch.equal(labels.pseudo_sem_seg.data, mask.gt_sem_seg.data)
         assert labels.pseudo_sem_seg.shape == (10, 12)
         assert 'gt_sem_seg' not in labels
+
+
+def test_unlabelled_samples_carry_a_mask_of_the_images_own_pixels():
+    views = dict(labeled=LABELED, unlabeled=UNLABELED, unlabeled_strong_0=UNLABELED)
+    out = run(
+        build(),
+        {name: view[0] for name, view in views.items()},
+        {name: view[1] for name, view in views.items()},
+        training=True,
+    )['data_samples']
+    assert not any('valid_mask' in sample for sample in out['labeled'])
+    for name in ('unlabeled', 'unlabeled_strong_0'):
+        for sample, (height, width) in zip(out[name], [(7, 12), (10, 5), (10, 12)]):
+            valid = sample.valid_mask.data
+            assert valid.shape == (1, 10, 12) and valid.dtype == torch.bool
+            assert valid[:, :height, :width].all() and valid.sum() == height * width
+
+
+def test_a_mask_of_the_pipeline_is_extended():
+    inputs, samples = branch([(7, 12)], False, 4)
+    marked = torch.rand(1, 7, 12) > 0.5
+    samples[0].valid_mask = PixelData(data=marked)
+    out = run(build(), dict(unlabeled=inputs), dict(unlabeled=samples), training=True)
+    valid = out['data_samples']['unlabeled'][0].valid_mask.data
+    assert torch.equal(valid[:, :7], marked) and not valid[:, 7:].any()

@@ -887,3 +887,52 @@ def test_compiled_results_are_the_eager_ones(project_root):
     assert done.returncode == 0, done.stderr
     # one graph for the losses and one for I-VAT, at both batch sizes
     assert done.stdout.split()[-2:] == ['graphs', '2'], done.stdout
+
+
+def with_masks(samples, valid):
+    for sample, mask in zip(samples, valid):
+        sample.valid_mask = PixelData(data=mask)
+    return samples
+
+
+@pytest.mark.parametrize('position_fraction', [1.0, 0.5])
+def test_padding_takes_no_part_in_the_losses(position_fraction):
+    """L_u is the mean of `disagreement` over the valid pixels; padding gets no gradient."""
+    bank = make_bank(position_fraction=position_fraction)
+    z, seg_logits, samples = make_batch()
+    valid = torch.zeros(N, 1, 8 * H, 8 * W, dtype=torch.bool)
+    valid[0, :, : 3 * 8 + 5, : 2 * 8] = valid[1, :, : 8 * H, : 3 * 8] = True
+    torch.manual_seed(2)
+    losses = bank.loss((z,), seg_logits, with_masks(samples, valid))
+    (gradient,) = torch.autograd.grad(losses['loss'], z)
+    # positions of 8x8 pixels, all of them padding; I-VAT's noise reaches every one
+    assert (gradient[0, :, 4:] == 0).all() and (gradient[1, :, :, 3:] == 0).all()
+    assert gradient[0, :, :4, :2].abs().sum() > 0
+    if position_fraction == 1:
+        torch.manual_seed(2)
+        distances, flips = bank.disagreement((z,), seg_logits, samples)
+        mask = valid.squeeze(1).expand_as(distances)
+        torch.testing.assert_close(losses['consistency'], distances[mask].mean())
+        torch.testing.assert_close(losses['agreement'], 1 - flips[mask].mean())
+
+
+def test_masks_without_padding_change_no_bit():
+    bank = make_bank(loss_pairwise=dict(type='PairwiseVariance'))
+    outcomes = []
+    for masks in (None, torch.ones(N, 1, 8 * H, 8 * W, dtype=torch.bool)):
+        z, seg_logits, samples = make_batch()
+        torch.manual_seed(2)
+        losses = bank.loss(
+            (z,), seg_logits, samples if masks is None else with_masks(samples, masks)
+        )
+        outcomes.append([*losses.values(), torch.autograd.grad(losses['loss'], z)[0]])
+    assert all(torch.equal(a, b) for a, b in zip(*outcomes))
+
+
+def test_the_share_of_counting_pixels_is_one_of_the_valid_ones():
+    bank = make_bank(loss_consistency=dict(MSE, confidence_threshold=0.0))
+    z, seg_logits, samples = make_batch()
+    valid = torch.zeros(N, 1, 8 * H, 8 * W, dtype=torch.bool)
+    valid[..., :5] = True
+    losses = bank.loss((z,), seg_logits, with_masks(samples, valid))
+    assert losses['pixels_consistency'].item() == pytest.approx(1)

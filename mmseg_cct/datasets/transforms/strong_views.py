@@ -1,0 +1,162 @@
+"""Photometrically strong views of an unlabelled crop."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import cv2
+import mmcv
+import numpy as np
+from mmcv.transforms import BaseTransform
+from mmseg.registry import TRANSFORMS
+from torch import Tensor, from_numpy
+
+from mmseg_cct.errors import UserError
+
+
+class Photometry(NamedTuple):
+    """The operations of one strong view, in their order.
+
+    Attributes:
+        jitter: Names and factors: 1 changes nothing, except for the hue, where 0 does.
+        gray: Whether to take the colours out.
+        sigma: Standard deviation of the Gaussian blur in pixels; None for no blur.
+    """
+
+    jitter: tuple[tuple[str, float], ...]
+    gray: bool
+    sigma: float | None
+
+
+def apply_photometry(image: np.ndarray, photometry: Photometry) -> np.ndarray:
+    """Changes the colours and the sharpness of an image.
+
+    Args:
+        image: `(H, W, 3)` uint8, BGR.
+        photometry: What to do.
+
+    Returns:
+        `(H, W, 3)` uint8, BGR.
+    """
+    adjust = dict(
+        brightness=mmcv.adjust_brightness,
+        contrast=mmcv.adjust_contrast,
+        saturation=mmcv.adjust_color,
+        hue=mmcv.adjust_hue,
+    )
+    for name, factor in photometry.jitter:
+        image = adjust[name](image, factor, backend='cv2')
+    if photometry.gray:
+        image = mmcv.gray2bgr(mmcv.bgr2gray(image))
+    if photometry.sigma is not None:
+        image = cv2.GaussianBlur(image, ksize=(0, 0), sigmaX=photometry.sigma)
+    return image
+
+
+@TRANSFORMS.register_module()
+class StrongViews(BaseTransform):
+    """Adds strong views of the same crop and flip, for the unlabelled branch.
+
+    Comes after `PackSegInputs` (or its like), so that no view can move away from the others. The
+    packed image is the weak view and stays as it is; `SemiSegDataset` makes the strong ones the
+    branches `unlabeled_strong_0`, `unlabeled_strong_1`, ... beside `unlabeled`. Colour jitter in
+    random order, then grey, then blur; the defaults are the field's. Filled pixels that the sample
+    marks (see `MarkValidPixels`) keep their colour: filling is the same in all views, whether a
+    transform or the preprocessor does it.
+
+    Args:
+        num_views: Number of strong views, each drawn on its own.
+        jitter_prob: Probability of the colour jitter.
+        brightness: b in [0, 1]; the factor is drawn from U[1 - b, 1 + b], 0 leaves it alone.
+        contrast: Likewise.
+        saturation: Likewise.
+        hue: Largest shift in [0, 0.5], a share of the colour circle. 0 where hue tells the class.
+        gray_prob: Probability of taking the colours out.
+        blur_prob: Probability of the Gaussian blur.
+        blur_sigma: Range of its standard deviation in pixels.
+
+    Raises:
+        UserError: If a value is out of its range.
+    """
+
+    def __init__(
+        self,
+        num_views: int = 1,
+        jitter_prob: float = 0.8,
+        brightness: float = 0.5,
+        contrast: float = 0.5,
+        saturation: float = 0.5,
+        hue: float = 0.25,
+        gray_prob: float = 0.2,
+        blur_prob: float = 0.5,
+        blur_sigma: Sequence[float] = (0.1, 2.0),
+    ) -> None:
+        probabilities = dict(jitter_prob=jitter_prob, gray_prob=gray_prob, blur_prob=blur_prob)
+        magnitudes = dict(brightness=brightness, contrast=contrast, saturation=saturation, hue=hue)
+        for name, value in (probabilities | magnitudes).items():
+            most = 0.5 if name == 'hue' else 1
+            if not 0 <= value <= most:
+                raise UserError(f'StrongViews.{name}={value}: expected 0 to {most}')
+        if num_views < 1:
+            raise UserError(f'StrongViews.num_views={num_views}: expected 1 or more')
+        if len(blur_sigma) != 2 or not 0 < blur_sigma[0] <= blur_sigma[1]:
+            raise UserError(
+                f'StrongViews.blur_sigma={blur_sigma}: expected two numbers above 0, in order'
+            )
+        self.num_views = num_views
+        self.jitter_prob = jitter_prob
+        self.magnitudes = magnitudes
+        self.gray_prob = gray_prob
+        self.blur_prob = blur_prob
+        self.blur_sigma = tuple(blur_sigma)
+
+    def draw(self) -> Photometry:
+        """Draws the operations of one view from NumPy's global generator."""
+        jitter = []
+        if np.random.rand() < self.jitter_prob:
+            names = [name for name, magnitude in self.magnitudes.items() if magnitude > 0]
+            for name in np.random.permutation(names).tolist():
+                shift = np.random.uniform(-self.magnitudes[name], self.magnitudes[name])
+                jitter.append((name, shift if name == 'hue' else 1 + shift))
+        gray = bool(np.random.rand() < self.gray_prob)
+        blurs = np.random.rand() < self.blur_prob
+        low, high = self.blur_sigma
+        sigma = float(np.random.uniform(low, high)) if blurs else None
+        return Photometry(tuple(jitter), gray, sigma)
+
+    def transform(self, results: dict) -> dict:
+        """Adds the views.
+
+        Args:
+            results: Packed: `inputs` `(3, H, W)` uint8 in BGR, and `data_samples`.
+
+        Returns:
+            The same with `strong_views`, a list of tensors like `inputs`.
+
+        Raises:
+            UserError: If the image is not packed yet.
+        """
+        if 'inputs' not in results:
+            raise UserError(
+                'unlabeled.pipeline: StrongViews before PackSegInputs; expected it at the end'
+            )
+        image = np.ascontiguousarray(results['inputs'].numpy().transpose(1, 2, 0))
+        filled = None
+        if 'valid_mask' in results['data_samples']:
+            filled = ~results['data_samples'].valid_mask.data[0].numpy()
+        results['strong_views'] = [self._view(image, filled) for _ in range(self.num_views)]
+        return results
+
+    def _view(self, image: np.ndarray, filled: np.ndarray | None) -> Tensor:
+        view = apply_photometry(image, self.draw())
+        if filled is not None:
+            view = np.where(filled[..., None], image, view)
+        return from_numpy(np.ascontiguousarray(view.transpose(2, 0, 1)))
+
+    def __repr__(self) -> str:
+        """Returns the transform's name and arguments."""
+        return (
+            f'{type(self).__name__}(num_views={self.num_views}, jitter_prob={self.jitter_prob}, '
+            f'{", ".join(f"{name}={value}" for name, value in self.magnitudes.items())}, '
+            f'gray_prob={self.gray_prob}, blur_prob={self.blur_prob}, '
+            f'blur_sigma={self.blur_sigma})'
+        )

@@ -1,0 +1,72 @@
+"""Marks and packs the pixels of an unlabelled image that no transform has filled in."""
+
+import numpy as np
+from mmcv.transforms import BaseTransform
+from mmengine.structures import PixelData
+from mmseg.datasets.transforms import PackSegInputs
+from mmseg.registry import TRANSFORMS
+from torch import from_numpy
+
+from mmseg_cct.errors import UserError
+
+# MMSeg's key of a mask: of all seg fields it is the only one that `Pad` fills.
+FIELD = 'gt_seg_map'
+
+
+@TRANSFORMS.register_module()
+class MarkValidPixels(BaseTransform):
+    """Marks the image's own pixels before a transform of the unlabelled pipeline fills in others.
+
+    Comes right after the loading and stands in for the mask that the image lacks, so that it moves
+    with it: `Pad`, `RandomRotate` and their like fill it with their ignored label.
+    `PackUnlabeledInputs` at the end makes it the sample's `valid_mask`. A pipeline that fills
+    nothing needs neither, for `BranchPreprocessor` marks what it pads itself; nor does one with
+    `LoadPseudoLabels`, whose labels are filled alike.
+    """
+
+    def transform(self, results: dict) -> dict:
+        """Adds the map, unless pseudo labels are there to tell.
+
+        Args:
+            results: Holds `img`, `(H, W, 3)`.
+
+        Returns:
+            The same with `gt_seg_map`, `(H, W)` uint8, 1 everywhere, named in `seg_fields`.
+
+        Raises:
+            UserError: If no image is loaded.
+        """
+        if 'img' not in results:
+            raise UserError(
+                'unlabeled.pipeline: MarkValidPixels without an image; expected it after '
+                'LoadImageFromFile'
+            )
+        if FIELD not in results:
+            results[FIELD] = np.ones(results['img'].shape[:2], np.uint8)
+            results.setdefault('seg_fields', []).append(FIELD)
+        return results
+
+
+@TRANSFORMS.register_module()
+class PackUnlabeledInputs(PackSegInputs):
+    """`PackSegInputs` that also packs what `MarkValidPixels` marked, as `valid_mask`.
+
+    Takes the arguments of `PackSegInputs`.
+    """
+
+    def transform(self, results: dict) -> dict:
+        """Packs an image.
+
+        Args:
+            results: From the transforms before.
+
+        Returns:
+            `inputs`, `(3, H, W)`, and `data_samples`; its `valid_mask`, if marked, is `(1, H, W)`
+            bool.
+        """
+        marks = results.pop(FIELD, None)
+        packed = super().transform(results)
+        if marks is not None:
+            # filled pixels hold the transform's own value, such as 255
+            packed['data_samples'].valid_mask = PixelData(data=from_numpy(marks == 1)[None])
+        return packed

@@ -1,0 +1,138 @@
+"""CutMix (Yun et al., ICCV 2019) between the images of a batch."""
+
+from collections.abc import Sequence
+
+import torch
+from mmseg.registry import MODELS
+from torch import Generator, Tensor, nn
+
+from mmseg_cct.errors import UserError
+
+
+def draw_boxes(
+    num_images: int,
+    size: tuple[int, int],
+    area: Sequence[float] = (0.02, 0.4),
+    aspect: Sequence[float] = (0.3, 3.33),
+    generator: Generator | None = None,
+) -> Tensor:
+    """Draws a box inside each image.
+
+    The area is drawn once from its range; aspect and corner are redrawn until the box fits. Of the
+    aspects only those are drawn at which a box of that area can fit; where there is none, in a very
+    long image, the nearest one that can.
+
+    Args:
+        num_images: N.
+        size: H and W.
+        area: Range of the share of the image, in (0, 1].
+        aspect: Range of height over width in pixels.
+        generator: On the CPU; None for torch's global one.
+
+    Returns:
+        `(N, 4)` int64: left, top, right, bottom; in pixels, right and bottom exclusive.
+    """
+    height, width = size
+
+    def uniform(low: Tensor | float, high: Tensor | float) -> Tensor:
+        return low + (high - low) * torch.rand(num_images, dtype=torch.float64, generator=generator)
+
+    pixels = uniform(*area) * (height * width)
+    # a box of this area is as wide as the image at the least aspect, as high at the largest
+    least, most = pixels / width**2, height**2 / pixels
+    lowest = torch.full_like(pixels, aspect[0]).clamp(least, most)
+    highest = torch.full_like(pixels, aspect[1]).clamp(least, most)
+
+    boxes = torch.zeros(num_images, 4, dtype=torch.int64)
+    fits = torch.zeros(num_images, dtype=torch.bool)
+    while not fits.all():
+        ratio = uniform(lowest, highest)
+        box_height = (pixels * ratio).sqrt().long().clamp(1, height)
+        box_width = (pixels / ratio).sqrt().long().clamp(1, width)
+        left, top = uniform(0, width).long(), uniform(0, height).long()
+        drawn = torch.stack([left, top, left + box_width, top + box_height], dim=1)
+        boxes = torch.where(fits.unsqueeze(1), boxes, drawn)
+        fits = (boxes[:, 2] <= width) & (boxes[:, 3] <= height)
+    return boxes
+
+
+def fill_boxes(boxes: Tensor, size: tuple[int, int]) -> Tensor:
+    """Masks of boxes.
+
+    Args:
+        boxes: `(N, 4)`: left, top, right, bottom; in pixels, right and bottom exclusive.
+        size: H and W.
+
+    Returns:
+        `(N, 1, H, W)` bool, True in the box.
+    """
+    left, top, right, bottom = boxes.view(-1, 4, 1, 1).unbind(1)
+    rows = torch.arange(size[0], device=boxes.device).view(1, -1, 1)
+    columns = torch.arange(size[1], device=boxes.device).view(1, 1, -1)
+    inside = (left <= columns) & (columns < right) & (top <= rows) & (rows < bottom)
+    return inside.unsqueeze(1)
+
+
+def paste(values: Tensor, boxes: Tensor) -> Tensor:
+    """Replaces each image's pixels inside its box by those of its partner, `values.flip(0)`.
+
+    Args:
+        values: `(N, ..., H, W)`: images, targets, confidences or validity.
+        boxes: `(N, 1, H, W)` bool, as `fill_boxes` gives.
+
+    Returns:
+        Like `values`.
+    """
+    mask = boxes.view(len(boxes), *[1] * (values.dim() - 3), *boxes.shape[-2:])
+    return torch.where(mask, values.flip(0), values)
+
+
+@MODELS.register_module()
+class CutMix(nn.Module):
+    """Draws the boxes of a batch: a module, so that a config can name it.
+
+    Image, target, confidence and validity of a view are mixed alike: draw once, then `paste` each
+    with the same boxes. The partner of image i is image N - 1 - i, whose own target is unmixed.
+
+    Args:
+        prob: Probability that an image gets a box.
+        area: Range of the share of the image that the box covers, in (0, 1].
+        aspect: Range of the box's height over its width.
+
+    Raises:
+        UserError: If a value is out of its range.
+    """
+
+    def __init__(
+        self,
+        prob: float = 0.5,
+        area: Sequence[float] = (0.02, 0.4),
+        aspect: Sequence[float] = (0.3, 3.33),
+    ) -> None:
+        super().__init__()
+        if not 0 <= prob <= 1:
+            raise UserError(f'CutMix.prob={prob}: expected 0 to 1')
+        if len(area) != 2 or not 0 < area[0] <= area[1] <= 1:
+            raise UserError(f'CutMix.area={area}: expected two numbers in (0, 1], in order')
+        if len(aspect) != 2 or not 0 < aspect[0] <= aspect[1]:
+            raise UserError(f'CutMix.aspect={aspect}: expected two numbers above 0, in order')
+        self.prob = prob
+        self.area = tuple(area)
+        self.aspect = tuple(aspect)
+
+    def forward(self, images: Tensor, generator: Generator | None = None) -> Tensor:
+        """Draws the boxes of one view.
+
+        Args:
+            images: `(N, 3, H, W)`; only shape and device are looked at.
+            generator: On the CPU; None for torch's global one, which `IterationSeedHook` seeds.
+
+        Returns:
+            `(N, 1, H, W)` bool on the images' device, True where an image gets its partner's
+            pixels.
+        """
+        size = (images.shape[-2], images.shape[-1])
+        mixed = torch.rand(len(images), generator=generator) < self.prob
+        boxes = draw_boxes(len(images), size, self.area, self.aspect, generator)
+        boxes = boxes * mixed.unsqueeze(1)  # an empty box
+        return fill_boxes(boxes.to(images.device), size)

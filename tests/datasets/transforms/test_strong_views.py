@@ -1,0 +1,243 @@
+"""Strong views share crop, flip and filled pixels with the weak view; their colours differ."""
+
+import colorsys
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmengine.dataset import pseudo_collate
+from mmengine.structures import PixelData
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.datasets import MultiDomainDataset, PairDraw, PairSampler, SemiSegDataset
+from mmseg_cct.datasets.samplers import MultiDomainDraw
+from mmseg_cct.datasets.transforms import StrongViews
+from mmseg_cct.datasets.transforms.strong_views import Photometry, apply_photometry
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.seed import seeded_random_state
+
+DRAW = PairDraw(labeled=0, unlabeled=1, labeled_seed=3, unlabeled_seed=4)
+OFF = dict(jitter_prob=0.0, gray_prob=0.0, blur_prob=0.0)
+
+
+@pytest.fixture
+def image():
+    return np.random.default_rng(0).integers(0, 256, (6, 7, 3), np.uint8)
+
+
+def apply(image, *jitter, gray=False, sigma=None):
+    return apply_photometry(image, Photometry(jitter, gray, sigma))
+
+
+def luma(pixel):
+    b, g, r = map(float, pixel)
+    return 0.299 * r + 0.587 * g + 0.114 * b
+
+
+def naive_view(image, name, factor):
+    """One operation, pixel by pixel."""
+    mean = np.mean([luma(pixel) for pixel in image.reshape(-1, 3)])
+    view = np.empty(image.shape)
+    for index in np.ndindex(image.shape[:2]):
+        pixel = image[index].astype(float)
+        if name == 'hue':
+            h, s, v = colorsys.rgb_to_hsv(*pixel[::-1] / 255)
+            view[index] = 255 * np.array(colorsys.hsv_to_rgb((h + factor) % 1, s, v))[::-1]
+            continue
+        grey = dict(brightness=0, contrast=mean, saturation=luma(pixel))[name]
+        view[index] = factor * pixel + (1 - factor) * grey
+    return view.clip(0, 255)
+
+
+@pytest.mark.parametrize('name', ['brightness', 'contrast', 'saturation'])
+@pytest.mark.parametrize('factor', [0.5, 0.8, 1.0, 1.5])
+def test_an_operation_is_its_equation(image, name, factor):
+    assert np.abs(apply(image, (name, factor)) - naive_view(image, name, factor)).max() <= 1.5
+
+
+@pytest.mark.parametrize('shift', [-0.25, -0.1, 0.0, 0.2])
+def test_a_hue_shift_turns_the_colour_circle(image, shift):
+    # the hue has 8 bits: a step of it moves a channel by up to 6 levels
+    difference = np.abs(apply(image, ('hue', shift)) - naive_view(image, 'hue', shift))
+    assert difference.max() <= 12 and difference.mean() <= 2.5
+
+
+def test_grey_takes_the_colours_out(image):
+    view = apply(image, gray=True)
+    expected = [[luma(pixel) for pixel in row] for row in image]
+    for channel in range(3):
+        np.testing.assert_allclose(view[..., channel], expected, atol=1)
+
+
+def test_blur_is_a_normalised_gaussian():
+    image = np.zeros((15, 15, 3), np.uint8)
+    image[7, 7] = 255
+    offsets = np.arange(-7, 8)
+    kernel = np.exp(-(offsets**2) / 2)
+    kernel /= kernel.sum()
+    view = apply(image, sigma=1.0)
+    np.testing.assert_allclose(view[..., 0], 255 * np.outer(kernel, kernel), atol=1)
+
+
+def test_the_operations_come_in_their_order(image):
+    first, second = ('brightness', 1.5), ('saturation', 0.5)
+    expected = apply(apply(image, first), second)
+    assert np.array_equal(apply(image, first, second), expected)
+    assert not np.array_equal(apply(image, second, first), expected)
+
+
+class TestDraw:
+    def test_follows_the_probabilities_and_ranges(self):
+        with seeded_random_state(0):
+            drawn = [StrongViews().draw() for _ in range(2000)]
+        for share, expected in (
+            (np.mean([bool(d.jitter) for d in drawn]), 0.8),
+            (np.mean([d.gray for d in drawn]), 0.2),
+            (np.mean([d.sigma is not None for d in drawn]), 0.5),
+        ):
+            assert share == pytest.approx(expected, abs=0.04)
+        factors = {}
+        for name, factor in (pair for d in drawn for pair in d.jitter):
+            factors.setdefault(name, []).append(factor)
+        assert factors.keys() == {'brightness', 'contrast', 'saturation', 'hue'}
+        for name, values in factors.items():
+            low, high = (-0.25, 0.25) if name == 'hue' else (0.5, 1.5)
+            assert low <= min(values) < low + 0.02 and high - 0.02 < max(values) <= high
+        sigmas = [d.sigma for d in drawn if d.sigma is not None]
+        assert 0.1 <= min(sigmas) < 0.15 and 1.95 < max(sigmas) <= 2.0
+        orders = {tuple(name for name, _ in d.jitter) for d in drawn if d.jitter}
+        assert len(orders) == 24  # all orders of the four
+
+    def test_a_magnitude_of_0_leaves_the_operation_out(self):
+        views = StrongViews(jitter_prob=1.0, hue=0.0, contrast=0.0)
+        for _ in range(20):
+            assert {name for name, _ in views.draw().jitter} == {'brightness', 'saturation'}
+
+
+def packed(image, valid=None):
+    sample = SegDataSample()
+    if valid is not None:
+        sample.valid_mask = PixelData(data=torch.from_numpy(valid)[None])
+    return dict(inputs=torch.from_numpy(image.transpose(2, 0, 1).copy()), data_samples=sample)
+
+
+def test_probabilities_of_0_give_the_weak_view(image):
+    views = StrongViews(num_views=2, **OFF)(packed(image))['strong_views']
+    assert len(views) == 2
+    assert all(torch.equal(view, packed(image)['inputs']) for view in views)
+
+
+def test_filled_pixels_keep_their_colour(image):
+    valid = np.zeros(image.shape[:2], bool)
+    valid[:4, :5] = True
+    transform = StrongViews(jitter_prob=1.0, blur_prob=1.0, hue=0.0)
+    with seeded_random_state(1):
+        results = transform(packed(image, valid))
+    weak, (strong,) = results['inputs'], results['strong_views']
+    assert torch.equal(strong[:, ~torch.from_numpy(valid)], weak[:, ~torch.from_numpy(valid)])
+    changed = (strong != weak)[:, torch.from_numpy(valid)]
+    assert changed.float().mean() > 0.5
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (dict(num_views=0), r'num_views=0: expected 1 or more'),
+        (dict(jitter_prob=1.2), r'jitter_prob=1\.2: expected 0 to 1'),
+        (dict(gray_prob=-0.1), r'gray_prob=-0\.1: expected 0 to 1'),
+        (dict(hue=0.6), r'hue=0\.6: expected 0 to 0\.5'),
+        (dict(contrast=2), r'contrast=2: expected 0 to 1'),
+        (dict(blur_sigma=(0, 1)), r'blur_sigma=\(0, 1\): expected two numbers above 0, in order'),
+        (dict(blur_sigma=(2, 1)), r'blur_sigma=\(2, 1\): expected two numbers above 0, in order'),
+    ],
+)
+def test_values_out_of_range_are_named(arguments, message):
+    with pytest.raises(UserError, match=rf'StrongViews\.{message}'):
+        StrongViews(**arguments)
+
+
+def test_comes_after_packing(image):
+    with pytest.raises(UserError, match='StrongViews before PackSegInputs; expected it at the end'):
+        StrongViews()(dict(img=image))
+
+
+def test_repr_names_every_argument():
+    text = repr(StrongViews(num_views=2, hue=0.0))
+    assert eval(text).__dict__ == StrongViews(num_views=2, hue=0.0).__dict__
+
+
+def with_views(tree, pack='PackSegInputs', **kwargs):
+    steps = tree.config('unlabeled')['pipeline'][:-1]
+    views = dict(type='StrongViews', num_views=2, **kwargs)
+    return tree.config('unlabeled', pipeline=[*steps, dict(type=pack), views])
+
+
+class TestBranches:
+    def test_are_the_same_crop_in_other_colours(self, tree):
+        plain = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))[DRAW]
+        item = SemiSegDataset(tree.config('labeled'), with_views(tree, **OFF))[DRAW]
+        names = ['labeled', 'unlabeled', 'unlabeled_strong_0', 'unlabeled_strong_1']
+        assert list(item['inputs']) == list(item['data_samples']) == names
+        for name in names:
+            # the views do not disturb what the other branches draw
+            base = 'unlabeled' if 'strong' in name else name
+            assert torch.equal(item['inputs'][name], plain['inputs'][base])
+            assert item['data_samples'][name].metainfo == plain['data_samples'][base].metainfo
+
+        item = SemiSegDataset(tree.config('labeled'), with_views(tree, jitter_prob=1.0))[DRAW]
+        weak, *strong = [item['inputs'][name] for name in names[1:]]
+        assert torch.equal(weak, plain['inputs']['unlabeled'])
+        assert not torch.equal(weak, strong[0]) and not torch.equal(*strong)
+
+    def test_samples_are_copies(self, tree):
+        samples = SemiSegDataset(tree.config('labeled'), with_views(tree))[DRAW]['data_samples']
+        samples['unlabeled_strong_0'].set_metainfo(dict(img_shape=(1, 1)))
+        assert samples['unlabeled'].img_shape == samples['unlabeled_strong_1'].img_shape == (12, 12)
+
+    def test_are_exact_in_every_worker(self, tree):
+        dataset = SemiSegDataset(tree.config('labeled'), with_views(tree))
+        batches = []
+        for workers in (0, 2):
+            sampler = PairSampler(dataset, seed=5)
+            loader = torch.utils.data.DataLoader(
+                dataset, 2, sampler=sampler, num_workers=workers, collate_fn=pseudo_collate
+            )
+            batches.append([batch['inputs'] for batch, _ in zip(loader, range(3))])
+        for one, two in zip(*batches):
+            assert one.keys() == two.keys()
+            for name in one:
+                assert all(map(torch.equal, one[name], two[name]))
+
+    def test_name_their_domain(self, tree):
+        dataset = MultiDomainDataset(
+            dict(
+                a=dict(
+                    type='SemiSegDataset',
+                    labeled=tree.config('labeled'),
+                    unlabeled=with_views(tree),
+                )
+            )
+        )
+        samples = dataset[MultiDomainDraw('a', DRAW)]['data_samples']
+        assert {sample.domain for sample in samples.values()} == {'a'} and len(samples) == 4
+
+    def test_carry_pseudo_labels(self, tree):
+        folder = tree.root / 'pseudo'
+        folder.mkdir()
+        for name in tree.unlabeled_names:
+            cv2.imwrite(str(folder / f'{name}.png'), np.ones((16, 24), np.uint8))
+        load = dict(
+            type='LoadPseudoLabels', image_dir=str(tree.root / 'images'), label_dir=str(folder)
+        )
+        config = with_views(tree, 'PackPseudoLabels')
+        config['pipeline'].insert(1, load)
+        samples = SemiSegDataset(tree.config('labeled'), config)[DRAW]['data_samples']
+        for name in ('unlabeled', 'unlabeled_strong_0', 'unlabeled_strong_1'):
+            assert samples[name].pseudo_sem_seg.shape == (12, 12)
+
+    def test_belong_to_the_unlabeled_pipeline(self, tree):
+        pipeline = [*tree.config('labeled')['pipeline'], dict(type='StrongViews')]
+        dataset = SemiSegDataset(tree.config('labeled', pipeline=pipeline))
+        with pytest.raises(UserError, match=r'labeled\.pipeline: StrongViews adds views that no'):
+            dataset[DRAW._replace(unlabeled=None)]

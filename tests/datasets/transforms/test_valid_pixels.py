@@ -1,0 +1,113 @@
+"""The map of an image's own pixels moves with it, and is all that filling changes."""
+
+import cv2
+import numpy as np
+import pytest
+import torch
+
+from mmseg_cct.datasets import MarkValidPixels, PairDraw, SemiSegDataset
+from mmseg_cct.errors import UserError
+
+DRAW = PairDraw(labeled=0, unlabeled=1, labeled_seed=3, unlabeled_seed=4)
+PAD = dict(type='Pad', size=(30, 40), pad_val=dict(img=0, seg=255))
+MARKED = [dict(type='LoadImageFromFile'), dict(type='MarkValidPixels')]
+
+
+@pytest.fixture
+def build(tree):
+    """A set of bright unlabelled images: what is black has been filled."""
+    for name in tree.unlabeled_names:
+        image = np.random.default_rng(len(name)).integers(100, 256, (16, 24, 3), np.uint8)
+        cv2.imwrite(str(tree.image(name).with_suffix('.png')), image)
+
+    def dataset(*pipeline):
+        config = tree.config('unlabeled', img_suffix='.png', pipeline=list(pipeline))
+        return SemiSegDataset(tree.config('labeled'), config)
+
+    return dataset
+
+
+@pytest.mark.parametrize(
+    'steps',
+    [
+        [],
+        [PAD],
+        [dict(PAD, pad_val=dict(img=0, seg=0))],
+        [PAD, dict(type='RandomFlip', prob=0.5)],
+        [dict(type='RandomCrop', crop_size=(9, 9)), PAD],
+        [PAD, dict(type='RandomCrop', crop_size=(25, 25)), dict(type='RandomFlip', prob=0.5)],
+        [PAD, dict(type='Resize', scale=(80, 60), interpolation='nearest')],
+        [dict(type='Resize', scale=(48, 20)), dict(type='Pad', size=(20, 60))],
+        [dict(type='RandomRotate', prob=1.0, degree=(90, 90))],
+    ],
+)
+def test_filled_pixels_are_not_valid(build, steps):
+    dataset = build(*MARKED, *steps, dict(type='PackUnlabeledInputs'))
+    for seed in range(6):
+        item = dataset[DRAW._replace(unlabeled_seed=seed)]
+        image, sample = item['inputs']['unlabeled'], item['data_samples']['unlabeled']
+        valid = sample.valid_mask.data
+        assert valid.dtype == torch.bool and valid.shape == (1, *image.shape[-2:])
+        assert torch.equal(valid, image.amin(0, keepdim=True) > 50)
+        assert valid.all() == (not steps)
+        assert 'gt_sem_seg' not in sample
+
+
+def test_pseudo_labels_travel_beside_the_map(build, tree):
+    folder = tree.root / 'pseudo'
+    folder.mkdir()
+    for name in tree.unlabeled_names:
+        labels = np.ones((16, 24), np.uint8)
+        labels[8:] = 255
+        cv2.imwrite(str(folder / f'{name}.png'), labels)
+    load = dict(type='LoadPseudoLabels', image_dir=str(tree.root / 'images'), label_dir=str(folder))
+    pack = dict(type='PackPseudoLabels')
+    for pipeline in (
+        [MARKED[0], load, PAD, pack],
+        [*MARKED, load, PAD, pack],
+        [MARKED[0], load, MARKED[1], PAD, pack],
+    ):
+        item = build(*pipeline)[DRAW]
+        sample = item['data_samples']['unlabeled']
+        image, valid = item['inputs']['unlabeled'], sample.valid_mask.data
+        assert torch.equal(valid, image.amin(0, keepdim=True) > 50)
+        # rows 0 to 7 of the image have labels
+        expected = torch.full((1, *image.shape[-2:]), 255)
+        expected[:, :8, :24] = 1
+        assert torch.equal(sample.pseudo_sem_seg.data, expected)
+    with pytest.raises(UserError, match='LoadPseudoLabels with PackUnlabeledInputs; expected Pack'):
+        build(MARKED[0], load, PAD, dict(type='PackUnlabeledInputs'))
+
+
+def test_strong_views_share_the_map(build):
+    pack, views = dict(type='PackUnlabeledInputs'), dict(type='StrongViews', jitter_prob=1.0, hue=0)
+    item = build(*MARKED, PAD, pack, views)[DRAW]
+    weak, strong = (item['data_samples'][f'unlabeled{end}'] for end in ('', '_strong_0'))
+    assert torch.equal(strong.valid_mask.data, weak.valid_mask.data)
+    filled = ~weak.valid_mask.data[0]
+    assert (item['inputs']['unlabeled_strong_0'][:, filled] == 0).all()
+
+
+def test_an_unmarked_pipeline_gives_no_map(build):
+    samples = build(MARKED[0], dict(type='PackUnlabeledInputs'))[DRAW]['data_samples']
+    assert 'valid_mask' not in samples['unlabeled']
+
+
+def test_marking_without_an_image():
+    with pytest.raises(UserError, match='MarkValidPixels without an image; expected it after'):
+        MarkValidPixels()({})
+
+
+def test_marking_without_packing(build):
+    with pytest.raises(UserError, match='MarkValidPixels with PackSegInputs; expected PackUnl'):
+        build(*MARKED, PAD, dict(type='PackSegInputs'))
+
+
+def test_filling_without_marking_is_told(build, caplog, monkeypatch):
+    told = []
+    monkeypatch.setattr('mmseg_cct.datasets.checks.print_log', lambda text, **_: told.append(text))
+    build(MARKED[0], PAD, dict(type='PackSegInputs'))
+    assert len(told) == 1 and 'Pad fills pixels' in told[0] and 'MarkValidPixels' in told[0]
+    build(*MARKED, PAD, dict(type='PackUnlabeledInputs'))
+    build(MARKED[0], dict(type='RandomCrop', crop_size=(9, 9)), dict(type='PackSegInputs'))
+    assert len(told) == 1

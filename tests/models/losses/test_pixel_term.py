@@ -1,0 +1,104 @@
+import pytest
+import torch
+from mmengine.structures import PixelData
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.models.losses import PixelTargets, agreement_term, stack_valid_masks
+
+N, C, H, W, K = 2, 4, 5, 6, 3
+
+
+@pytest.fixture
+def seg_logits():
+    return 2 * torch.randn(N, C, H, W, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def valid():
+    mask = torch.zeros(N, 1, H, W, dtype=torch.bool)
+    mask[0, :, :3, :4] = mask[1, :, :, :2] = True
+    return mask
+
+
+def targets_of(seg_logits, valid, labels=None):
+    return PixelTargets(seg_logits, labels, K, stride=1, valid=valid)
+
+
+def value_of(term, auxiliary, seg_logits):
+    """The term on auxiliary logits (K, N, C, H, W), as the bank sums it up."""
+    probabilities = seg_logits.softmax(1).transpose(0, 1).flatten(2)
+    target = probabilities if term.labels is None else term.labels.transpose(0, 1).flatten(2)
+    chosen = auxiliary if term.decoders is None else auxiliary[term.decoders]
+    distance = term.distance(chosen.transpose(1, 2).flatten(3), target)
+    weight = term.pixel_weight.transpose(0, 1).flatten(2)
+    return (term.scale * (distance * weight).sum()).item()
+
+
+LOSSES = {
+    'mse': dict(type='MSEConsistency'),
+    'confident kl': dict(type='KLConsistency', confidence_threshold=0.5),
+    'pairwise': dict(type='PairwiseVariance', num_decoders=K),
+    'weak': dict(type='WeakCrossEntropy'),
+}
+
+
+@pytest.mark.parametrize('name', [*LOSSES, 'agreement'])
+def test_a_term_is_the_mean_over_the_valid_pixels_alone(name, seg_logits, valid):
+    torch.manual_seed(1)
+    auxiliary = torch.randn(K, N, C, H, W)
+    labels = torch.randint(0, C, (N, 1, H, W))
+    term_of = agreement_term if name == 'agreement' else MODELS.build(LOSSES[name]).term
+
+    # the valid pixels side by side, as the only pixels of one image
+    chosen = valid.squeeze(1)
+    alone = seg_logits.transpose(0, 1)[:, chosen][None, ..., None]
+    auxiliary_alone = auxiliary.transpose(1, 2)[:, :, chosen][:, None, ..., None]
+    labels_alone = labels[valid].view(1, 1, -1, 1)
+    expected = value_of(term_of(targets_of(alone, None, labels_alone)), auxiliary_alone, alone)
+
+    actual = value_of(term_of(targets_of(seg_logits, valid, labels)), auxiliary, seg_logits)
+    assert actual == pytest.approx(expected, rel=1e-5) and expected > 0
+    everywhere = value_of(term_of(targets_of(seg_logits, None, labels)), auxiliary, seg_logits)
+    assert everywhere != pytest.approx(actual, rel=1e-3)
+
+
+@pytest.mark.parametrize('name', LOSSES)
+def test_without_padding_every_bit_stays(name, seg_logits):
+    labels = torch.randint(0, C, (N, 1, H, W))
+    terms = []
+    for valid in (None, torch.ones(N, 1, H, W, dtype=torch.bool)):
+        torch.manual_seed(0)
+        terms.append(MODELS.build(LOSSES[name]).term(targets_of(seg_logits, valid, labels)))
+    assert torch.equal(terms[0].pixel_weight, terms[1].pixel_weight)
+    assert torch.equal(terms[0].scale, terms[1].scale)
+
+
+def test_no_valid_pixel_gives_zero(seg_logits):
+    nothing = torch.zeros(N, 1, H, W, dtype=torch.bool)
+    term = MODELS.build(LOSSES['mse']).term(targets_of(seg_logits, nothing))
+    assert value_of(term, torch.randn(K, N, C, H, W), seg_logits) == 0
+
+
+def test_a_single_prediction_counts_valid_pixels_alone(seg_logits, valid):
+    loss = MODELS.build(LOSSES['mse'])
+    target = torch.randn(N, C, H, W).softmax(1)
+    expected = (seg_logits.softmax(1) - target).square().mean(1)[valid.squeeze(1)].mean()
+    torch.testing.assert_close(loss(seg_logits, target, valid), expected)
+
+
+def sample_with(mask):
+    return SegDataSample(valid_mask=PixelData(data=mask))
+
+
+def test_masks_are_stacked_at_the_size_of_the_prediction(valid):
+    samples = [sample_with(mask) for mask in valid]
+    assert torch.equal(stack_valid_masks(samples, (H, W)), valid)
+    doubled = stack_valid_masks(samples, (2 * H, 2 * W))
+    assert torch.equal(doubled, valid.repeat_interleave(2, 2).repeat_interleave(2, 3))
+    assert doubled.dtype == torch.bool
+
+
+def test_samples_without_masks_give_none(valid):
+    assert stack_valid_masks([SegDataSample(), sample_with(valid[0])], (H, W)) is None
+    assert stack_valid_masks([], (H, W)) is None
