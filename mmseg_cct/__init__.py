@@ -12,13 +12,13 @@ check_stack()
 
 try:
     from . import datasets, engine, evaluation, models, visualization
-    from .engine.safe_globals import allow_numpy_dtypes
+    from .engine.safe_loading import register_safe_loaders
 except RuntimeError as error:
     explanation = explain_import_failure(error)
     if explanation is None:
         raise
     raise ImportError(explanation) from None
 
-allow_numpy_dtypes()
+register_safe_loaders()
 
 __all__ = ['__version__', 'datasets', 'engine', 'evaluation', 'models', 'visualization']

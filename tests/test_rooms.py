@@ -19,7 +19,7 @@ ROOMS = {
     'engine': {'errors', 'utils', 'models', 'datasets'},
     'interop': {'errors', 'utils', 'engine'},
     'apis': {'errors', 'utils', 'datasets', 'engine'},
-    'pseudo_labels': {'errors', 'utils', 'datasets'},
+    'pseudo_labels': {'errors', 'utils', 'datasets', 'engine'},
     'analysis': {'errors', 'utils', 'models', 'datasets', 'engine', 'apis'},
     'studies': {'errors', 'utils', 'datasets', 'apis', 'analysis'},
     # Importing the package registers what a config can name; it loads no tool's code.

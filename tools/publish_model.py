@@ -23,6 +23,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.interop.export import TOLERANCE, Export, export_onnx, export_torchscript
 from mmseg_cct.interop.publish import publish_checkpoint
 from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.config_text import read_config_text
 
 
 def parse_args() -> argparse.Namespace:
@@ -44,7 +45,7 @@ def parse_args() -> argparse.Namespace:
         help='size of the exported graph (default: that of the training images)',
     )
     parser.add_argument(
-        '--config', help='config for the export (default: the one in the checkpoint)'
+        '--config', help='config of the training (default: the one in the checkpoint)'
     )
     return parser.parse_args()
 
@@ -53,11 +54,12 @@ def main() -> None:
     """Publishes and exports the model."""
     args = parse_args()
     with user_errors_as_one_line():
-        file = publish_checkpoint(args.source, args.target)
+        config = None if args.config is None else load_config(args.config, {})
+        file = publish_checkpoint(args.source, args.target, config)
         print(f'{file}: {file.stat().st_size / 2**20:.1f} MiB')
         if not (args.onnx or args.torchscript):
             return
-        model = load_model(_config(args.config, str(file)), str(file), 'cpu')
+        model = load_model(config or _config(str(file)), str(file), 'cpu')
         size = tuple(args.size or model.data_preprocessor.size or ())
         if len(size) != 2:
             raise UserError('--size: expected the height and width of the images')
@@ -67,13 +69,11 @@ def main() -> None:
             _report(export_torchscript(model, size, file.with_suffix('.pt')), size)
 
 
-def _config(config_file: str | None, checkpoint: str) -> Config:
-    if config_file is not None:
-        return load_config(config_file, {})
+def _config(checkpoint: str) -> Config:
     text = (read_checkpoint(checkpoint).get('meta') or {}).get('cfg')
     if text is None:
         raise UserError(f'{checkpoint}: carries no config; expected --config CONFIG')
-    return Config.fromstring(text, '.py')
+    return read_config_text(text, checkpoint)
 
 
 def _report(done: Export, size: tuple[int, int]) -> None:

@@ -14,11 +14,11 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner, find_latest_checkpoint
-from mmseg.apis import init_model
 from mmseg.evaluation import IoUMetric
 from mmseg.registry import DATASETS
 from torch import Tensor
 
+from mmseg_cct.apis.inference import load_model
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.markdown import markdown_table
 
@@ -148,7 +148,7 @@ def read_scalars(work_dir: Path) -> list[dict]:
 @torch.no_grad()
 def evaluate(run: Run, num_pictures: int) -> Evaluation:
     """Evaluates a run on its test set and keeps the first `num_pictures` predictions."""
-    model = init_model(run.config, run.checkpoint, device=get_device())
+    model = load_model(run.config, run.checkpoint, get_device())
     loader = Runner.build_dataloader(run.config.test_dataloader)
     num_classes = len(loader.dataset.metainfo['classes'])
     areas: list[tuple[Tensor, ...]] = []

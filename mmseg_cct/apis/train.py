@@ -78,7 +78,7 @@ def _resume(config: Config, resume: str) -> None:
             level=logging.WARNING,
         )
         return
-    require_training_state(read_checkpoint(checkpoint), checkpoint)
+    require_training_state(read_checkpoint(checkpoint, training=True), checkpoint)
     # mmengine resumes from `load_from` where both are set.
     config.load_from, config.resume = checkpoint, True
     add_hook(config, 'resume', type='ResumeHook', checkpoint=checkpoint)

@@ -17,7 +17,8 @@ from mmengine.runner.checkpoint import CheckpointLoader
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
-from mmseg_cct.utils.text import error_line
+
+from .safe_loading import find_damage
 
 # What a training needs to go on, apart from the weights.
 _TRAINING_STATE = ('meta', 'optimizer', 'message_hub')
@@ -53,31 +54,48 @@ def require_checkpoint(checkpoint: str) -> None:
         raise UserError(f'{checkpoint}: no such checkpoint file')
 
 
-def read_checkpoint(checkpoint: str) -> dict[str, Any]:
+def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
     """Reads a checkpoint onto the CPU.
 
     Args:
         checkpoint: File or address.
+        training: Whether a training goes on from it. BatchNorm's averages then may be non-finite,
+            as in the checkpoint from before a non-finite loss: they have seen that batch.
 
     Returns:
         Its content; the weights are under `state_dict` even if the file holds nothing else.
 
     Raises:
-        UserError: There is none, it is damaged, or it holds no weights.
+        UserError: There is none, it is damaged, it holds more than data, or no weights, or one that
+            is not finite.
     """
-    require_checkpoint(checkpoint)
-    try:
-        content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
-    except Exception as error:  # torch raises nearly anything on what is no checkpoint
-        raise UserError(
-            f'{checkpoint}: cannot be read ({error_line(error, 120)}); expected a whole file '
-            'that torch.save or a training wrote'
-        ) from error
+    # No scheme's loader runs code (`safe_loading`).
+    content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
     if not isinstance(content, Mapping) or not any(
         isinstance(value, torch.Tensor) for value in weights(content).values()
     ):
         raise UserError(f'{checkpoint}: holds no weights; expected a checkpoint with state_dict')
+    _require_finite_weights(content, checkpoint, training)
     return dict(content) if 'state_dict' in content else dict(state_dict=content)
+
+
+def _require_finite_weights(content: Mapping[str, Any], checkpoint: str, training: bool) -> None:
+    averages = ('running_mean', 'running_var')
+    wrong = [
+        name
+        for name, value in weights(content).items()
+        if not _is_finite(value) and not (training and name.endswith(averages))
+    ]
+    if wrong:
+        raise UserError(
+            f'{checkpoint}: {len(wrong)} of its weights are NaN or infinite, the first is '
+            f'{wrong[0]}; expected finite weights'
+        )
+
+
+def _is_finite(value: Any) -> bool:
+    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return not is_float or bool(torch.isfinite(value).all())
 
 
 def weights(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,13 +229,9 @@ def _damage(checkpoint: str) -> str | None:
         return None
     if not os.path.isfile(checkpoint):
         return 'no such file'
-    try:
-        with zipfile.ZipFile(checkpoint) as archive:  # the index is at the end of the file
-            torn = archive.testzip()
-    except zipfile.BadZipFile as error:
-        size = os.path.getsize(checkpoint)
-        return f'not a whole checkpoint, {size} bytes ({error})'
-    return None if torn is None else f'its entry {torn} is damaged'
+    if not zipfile.is_zipfile(checkpoint):  # the index is at the end of the file
+        return f'not a whole checkpoint, {os.path.getsize(checkpoint)} bytes'
+    return find_damage(checkpoint)
 
 
 def checkpoint_bytes(checkpoint: dict[str, Any]) -> bytes:

@@ -11,6 +11,7 @@ from torch import Tensor
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, is_training_only, read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop import is_public, without_module_prefix
+from mmseg_cct.utils.config_text import read_config_text
 from mmseg_cct.utils.files import write_atomic
 
 # Keys of a config for inference; the others name data and folders of the training machine.
@@ -25,7 +26,7 @@ _CONFIG_KEYS = (
 _META_KEYS = ('dataset_meta', 'epoch', 'iter', 'mmengine_version')
 
 
-def publish_checkpoint(source: str, target: str) -> Path:
+def publish_checkpoint(source: str, target: str, config: Config | None = None) -> Path:
     """Writes a checkpoint for inference only.
 
     It lacks auxiliary decoders, optimizer, schedulers, logs and the unaveraged weights that
@@ -35,12 +36,15 @@ def publish_checkpoint(source: str, target: str) -> Path:
         source: Checkpoint of a training, or a converted one.
         target: File to write; its name gets the first eight digits of the SHA-256 of its bytes, as
             torch.hub checks them.
+        config: Config of the training; by default the one in the checkpoint, which is read and
+            never run.
 
     Returns:
         Path of the written file.
 
     Raises:
-        UserError: The source is no checkpoint, or one of the public code.
+        UserError: The source is no checkpoint, or one of the public code, or its config is no list
+            of plain settings.
     """
     checkpoint = read_checkpoint(source)
     try:
@@ -52,7 +56,7 @@ def publish_checkpoint(source: str, target: str) -> Path:
     except UserError as error:
         raise UserError(f'{source}: {error}') from None
     published = dict(
-        meta=inference_meta(checkpoint.get('meta') or {}),
+        meta=inference_meta(checkpoint.get('meta') or {}, source, config),
         state_dict=inference_weights(checkpoint['state_dict']),
     )
     data = checkpoint_bytes(published)
@@ -74,18 +78,25 @@ def inference_weights(state: dict[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def inference_meta(meta: dict[str, Any]) -> dict[str, Any]:
+def inference_meta(
+    meta: dict[str, Any], source: str = 'checkpoint', config: Config | None = None
+) -> dict[str, Any]:
     """Removes the description of the training and its machine from a checkpoint's meta.
 
     Args:
         meta: Meta of a checkpoint.
+        source: The checkpoint's name, for messages.
+        config: Config of the training; by default the one in the meta.
 
     Returns:
-        Classes, palette, versions and, if there was a config, `cfg` for inference.
+        Classes, palette, versions and, if there was a config, `cfg` for inference. A `UserError`
+        says where the config in the meta is no list of plain settings.
     """
     kept = {key: meta[key] for key in _META_KEYS if key in meta}
-    if isinstance(meta.get('cfg'), str):
-        kept['cfg'] = inference_config(Config.fromstring(meta['cfg'], '.py')).pretty_text
+    if config is None and isinstance(meta.get('cfg'), str):
+        config = read_config_text(meta['cfg'], source)
+    if config is not None:
+        kept['cfg'] = inference_config(config).pretty_text
     return kept
 
 

@@ -11,9 +11,10 @@ import torch
 import torch.nn.functional as F
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
-from mmengine.runner import load_checkpoint
+from mmengine.runner.checkpoint import load_state_dict
 from torch import Tensor, nn
 
+from mmseg_cct.engine.checkpoints import read_checkpoint, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line
 
@@ -51,9 +52,10 @@ def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
             f'{config.filename}: model.head has no linear layer `fc`; expected an ImageClassifier '
             'with GlobalAveragePooling and MultiLabelLinearClsHead'
         )
+    state = weights(read_checkpoint(checkpoint))
     try:
-        load_checkpoint(model, checkpoint, map_location='cpu', strict=True, logger='silent')
-    except Exception as error:  # whatever torch and mmengine raise on a file that is none
+        load_state_dict(model, state, strict=True)
+    except RuntimeError as error:
         raise UserError(
             f'{checkpoint}: does not fit {config.filename}: {error_line(error)}'
         ) from error

@@ -36,16 +36,6 @@ def test_training_writes_checkpoint_config_and_metrics(trained):
     assert all(line['loss'] > 0 for line in scalars)
 
 
-def test_a_checkpoint_loads_with_weights_only(trained):
-    from mmengine.runner import checkpoint as mmengine_checkpoint
-
-    if not hasattr(mmengine_checkpoint, 'get_torch_safe_globals'):
-        pytest.skip('this mmengine does not load with weights_only')
-    with torch.serialization.safe_globals(mmengine_checkpoint.get_torch_safe_globals()):
-        checkpoint = torch.load(trained.checkpoint, weights_only=True)
-    assert 'optimizer' in checkpoint and 'message_hub' in checkpoint
-
-
 def test_work_dir_is_named_after_the_config(tiny):
     config = prepare_training(str(tiny.config))
     assert config.work_dir == 'work_dirs/tiny'

@@ -58,7 +58,7 @@ def test_killed_twice_and_resumed_is_the_uninterrupted_run(cct, trained):
     assert_same_weights(cct.load(last)['state_dict'], cct.load(trained.checkpoint)['state_dict'])
 
 
-def test_checkpoints_load_with_weights_only(trained):
+def test_checkpoints_load_as_data(trained):
     content = trained.load(trained.checkpoint)
     assert {'meta', 'state_dict', 'optimizer', 'param_schedulers', 'message_hub'} <= content.keys()
 

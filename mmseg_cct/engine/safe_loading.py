@@ -1,0 +1,250 @@
+"""Loads checkpoints as data: a file never runs code.
+
+A pickle is a program. mmengine loads one with `weights_only=True`, but where that refuses it loads
+again without, and its list of allowed names has `getattr`, from which a file reaches any function.
+Here a fixed list of types is allowed, for the time of the load, and what is refused stays refused.
+mmengine's loaders of all schemes are replaced through its own registry, so every way into a run is
+covered: `--resume`, `load_from`, `init_cfg` and the tools.
+"""
+
+import contextlib
+import io
+import os
+import pickle
+import re
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+from urllib.parse import urlparse
+
+import numpy as np
+import torch
+from mmengine.dist import barrier, get_rank
+from mmengine.fileio import get_file_backend
+from mmengine.logging import HistoryBuffer
+from mmengine.runner import checkpoint as mmengine_checkpoint
+from mmengine.runner.checkpoint import (
+    CheckpointLoader,
+    get_deprecated_model_names,
+    get_external_models,
+    get_mmcls_models,
+    get_torchvision_models,
+)
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.text import error_line, one_line
+
+_ZOOS = {
+    'torchvision': get_torchvision_models,
+    'modelzoo': get_torchvision_models,
+    'open-mmlab': get_external_models,
+    'openmmlab': get_external_models,
+    'mmcls': get_mmcls_models,
+}
+# How torch's unpickler words that a file names what is not allowed.
+_REFUSED = re.compile(
+    r'GLOBAL (\S+)|unrecognized function (.*?)(?: which|\.|$)|allowlisted via .* but got (.*)'
+)
+
+
+def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any = 'cpu') -> Any:
+    """Loads what `torch.save` wrote: tensors, numbers, text, and mmengine's log.
+
+    Args:
+        file: A path, or the bytes of a file.
+        name: What to call it in messages.
+        map_location: Device of the tensors, as `torch.load` takes it.
+
+    Returns:
+        The content.
+
+    Raises:
+        UserError: The file is missing or damaged, or holds more than data.
+    """
+    if not isinstance(file, io.BytesIO) and not os.path.isfile(file):
+        raise UserError(f'{name}: no such checkpoint file')
+    try:
+        damage = find_damage(file)
+        if damage is not None:
+            raise UserError(f'{name}: cannot be read ({damage}); expected a whole file')
+        return _load(file, map_location)
+    except UserError:
+        raise
+    except Exception as error:  # torch raises nearly anything on what is no checkpoint
+        refused = _REFUSED.search(one_line(error))
+        if isinstance(error, UnpicklingError) and refused:
+            what = next(filter(None, refused.groups()))
+            raise UserError(
+                f'{name}: refused, for it names {what}, which may run code; expected a checkpoint '
+                'of tensors, numbers and text (of a file that you trust, save its state_dict alone)'
+            ) from None
+        raise UserError(
+            f'{name}: cannot be read ({error_line(error, 120)}); expected a whole file that '
+            'torch.save or a training wrote'
+        ) from error
+
+
+def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
+    """Compares a checkpoint with the checksums in it, without unpacking it.
+
+    Args:
+        file: A path, or the bytes of a file.
+
+    Returns:
+        What is wrong. None where nothing is, and for the format of torch before 1.6, which has no
+        checksums.
+    """
+    with contextlib.ExitStack() as stack:
+        opened = file if isinstance(file, io.BytesIO) else stack.enter_context(open(file, 'rb'))
+        is_zip = opened.read(2) == b'PK'
+        opened.seek(0)
+        if not is_zip:
+            return None
+        try:
+            with zipfile.ZipFile(opened) as archive:  # the index is at the end of the file
+                torn = archive.testzip()
+        except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+            return f'damaged: {one_line(error)}'
+        finally:
+            opened.seek(0)
+    return None if torn is None else f'damaged: its entry {torn} does not have its checksum'
+
+
+def register_safe_loaders() -> None:
+    """Makes every scheme of mmengine's `CheckpointLoader` load data alone."""
+    for prefixes, loader in (
+        ('', _from_file),
+        (('http://', 'https://'), _from_address),
+        (tuple(f'{zoo}://' for zoo in _ZOOS), _from_zoo),
+        ((r'(\S+\:)?s3://', r'(\S+\:)?petrel://', 'pavi://'), _from_storage),
+    ):
+        CheckpointLoader.register_scheme(prefixes, loader, force=True)
+
+
+def _from_file(filename: str, map_location: Any = None) -> Any:
+    return load_data(os.path.expanduser(filename), filename, map_location)
+
+
+def _from_address(filename: str, map_location: Any = None) -> Any:
+    """Loads a file of torch's cache, after rank 0 has fetched it where it is missing."""
+    cached = Path(torch.hub.get_dir()) / 'checkpoints' / Path(urlparse(filename).path).name
+    if get_rank() == 0 and not cached.exists():
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            torch.hub.download_url_to_file(filename, str(cached))
+        except OSError as error:
+            raise UserError(
+                f'{filename}: could not be downloaded ({one_line(error)}); expected an address '
+                f'that answers, or the file at {cached}'
+            ) from error
+    barrier()
+    return load_data(cached, filename, map_location)
+
+
+def _from_zoo(filename: str, map_location: Any = None) -> Any:
+    scheme, _, model = filename.partition('://')
+    addresses = _ZOOS[scheme]()
+    model = get_deprecated_model_names().get(model, model)
+    if model not in addresses:
+        raise UserError(f'{filename}: not in the model zoo of the installed mmengine')
+    content = _from_address(addresses[model], map_location)
+    # Older classifiers keep their backbone's weights under a prefix.
+    strip = mmengine_checkpoint._process_mmcls_checkpoint
+    return strip(content) if scheme == 'mmcls' else content
+
+
+def _from_storage(filename: str, map_location: Any = None) -> Any:
+    data = get_file_backend(filename).get(filename)
+    return load_data(io.BytesIO(data), filename, map_location)
+
+
+def _load(file: Any, map_location: Any) -> Any:
+    if not hasattr(torch.serialization, 'safe_globals'):  # before torch 2.4
+        return torch.load(file, map_location, pickle_module=_AllowlistedPickle, weights_only=False)
+    # The context takes its types off the list at its end, also those that were on it before.
+    before = torch.serialization.get_safe_globals()
+    new = [allowed for allowed in _ALLOWED.values() if allowed not in before]
+    with torch.serialization.safe_globals(new):
+        return torch.load(file, map_location, weights_only=True)
+
+
+def _called(name: str, function: Callable) -> Callable:
+    """Gives a function the full name that a pickle calls it by."""
+
+    def call(*args: Any) -> Any:
+        return function(*args)
+
+    call.__module__, _, call.__qualname__ = name.rpartition('.')
+    call.__name__ = call.__qualname__
+    return call
+
+
+def _method_of_log(owner: Any, name: str) -> Any:
+    # `HistoryBuffer` saves its methods, which pickle writes as getattr(HistoryBuffer, 'mean')
+    if owner is not HistoryBuffer or name not in ('min', 'max', 'current', 'mean'):
+        raise UnpicklingError('Unsupported global: GLOBAL builtins.getattr')
+    return getattr(owner, name)
+
+
+def _number(dtype: np.dtype, *data: Any) -> Any:
+    if dtype.hasobject:
+        raise UnpicklingError('Unsupported global: GLOBAL numpy.object_')
+    return _make_scalar(dtype, *data)
+
+
+_make_scalar = np.float64(0).__reduce__()[0]
+_make_array = np.zeros(0).__reduce__()[0]
+_DTYPES = {
+    type(np.dtype(code)) for code in np.typecodes['AllInteger'] + np.typecodes['Float'] + '?'
+}
+_ALLOWED: Mapping[str, Any] = {
+    **{f'{kind.__module__}.{kind.__qualname__}': kind for kind in (*_DTYPES, HistoryBuffer)},
+    'numpy.dtype': np.dtype,
+    'numpy.ndarray': np.ndarray,
+    'builtins.slice': slice,
+    'builtins.getattr': _called('builtins.getattr', _method_of_log),
+    # numpy 1 and 2 name their modules differently, and each reads the other's files
+    **{
+        name: _called(name, function)
+        for core in ('numpy.core.multiarray', 'numpy._core.multiarray')
+        for name, function in (
+            (f'{core}.scalar', _number),
+            (f'{core}._reconstruct', _make_array),
+        )
+    },
+}
+
+
+class _AllowlistedPickle:
+    """Stands in for the module `pickle`, for torch without a list of allowed names.
+
+    torch's own loader with `weights_only=True` cannot read mmengine's log there.
+    """
+
+    load = staticmethod(
+        lambda *args, **kwargs: _AllowlistedPickle.Unpickler(*args, **kwargs).load()
+    )
+
+    class Unpickler(pickle.Unpickler):
+        """Unpickler that finds torch's and mmengine's types alone."""
+
+        def find_class(self, module: str, name: str) -> Any:
+            """Gives an allowed type.
+
+            Args:
+                module: Its module.
+                name: Its name there.
+
+            Returns:
+                The type.
+
+            Raises:
+                UnpicklingError: It is not allowed.
+            """
+            module = {'__builtin__': 'builtins'}.get(module, module)
+            allowed = {**torch._weights_only_unpickler._get_allowed_globals(), **_ALLOWED}
+            if f'{module}.{name}' not in allowed:
+                raise UnpicklingError(f'Unsupported global: GLOBAL {module}.{name}')
+            return allowed[f'{module}.{name}']

@@ -1,0 +1,155 @@
+import collections
+import io
+import os
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from mmengine.logging import HistoryBuffer
+from mmengine.runner import load_checkpoint
+from mmengine.runner.checkpoint import CheckpointLoader
+from torch import nn
+
+from mmseg_cct.engine import safe_loading
+from mmseg_cct.engine.checkpoints import read_checkpoint
+from mmseg_cct.engine.safe_loading import find_damage, load_data
+from mmseg_cct.errors import UserError
+
+
+class Reduced:
+    """Pickles as a call of a function."""
+
+    def __init__(self, function, *args):
+        self.call = function, args
+
+    def __reduce__(self):
+        return self.call
+
+
+def good():
+    log = HistoryBuffer([1.0, 2.0], [1, 1])
+    return dict(
+        state_dict=collections.OrderedDict(a=torch.arange(3.0)),
+        meta=dict(iter=3, cfg='a = 1', size=(1, 2), part=slice(1, 2)),
+        message_hub=dict(
+            log_scalars=collections.OrderedDict(loss=log),
+            runtime_info=dict(lr=np.float32(0.5), n=np.int64(3), yes=np.bool_(True)),
+            array=np.arange(3),
+        ),
+    )
+
+
+@pytest.fixture(params=['zip', 'legacy', 'old torch'])
+def save(request, tmp_path, monkeypatch):
+    """Saves into a file of each of torch's formats; the last is read as by torch before 2.4."""
+    if request.param == 'old torch':
+        monkeypatch.delattr(torch.serialization, 'safe_globals')
+
+    def write(content):
+        path = tmp_path / 'x.pth'
+        torch.save(content, path, _use_new_zipfile_serialization=request.param != 'legacy')
+        return path
+
+    return write
+
+
+def test_what_a_training_saves_loads(save):
+    loaded = load_data(save(good()), 'x.pth')
+    assert torch.equal(loaded['state_dict']['a'], torch.arange(3.0))
+    hub = loaded['message_hub']
+    assert hub['log_scalars']['loss'].mean() == 1.5
+    assert hub['runtime_info'] == dict(lr=0.5, n=3, yes=True)
+    assert hub['array'].tolist() == [0, 1, 2]
+    assert loaded['meta'] == good()['meta']
+
+
+@pytest.mark.parametrize(
+    'payload',
+    [
+        Reduced(os.system, 'true'),
+        Reduced(eval, '1'),
+        Reduced(getattr, dict, 'get'),
+        Reduced(getattr, HistoryBuffer, '__init__'),
+        Reduced(getattr, HistoryBuffer, '__dict__'),
+        Reduced(np.float64(0).__reduce__()[0], np.dtype('O'), 1),
+        nn.Linear(1, 1),
+    ],
+    ids=['system', 'eval', 'getattr', 'method', 'namespace', 'object', 'module'],
+)
+def test_more_than_data_is_refused(save, payload):
+    with pytest.raises(UserError, match='x.pth: refused, for it names .*may run code; expected'):
+        load_data(save(dict(good(), extra=[payload])), 'x.pth')
+
+
+def test_a_bare_pickle_is_refused(tmp_path):
+    path = tmp_path / 'x.pth'
+    marker = tmp_path / 'ran'
+    path.write_bytes(pickle.dumps(Reduced(os.mkdir, str(marker))))
+    with pytest.raises(UserError, match=r'x\.pth: (refused|cannot be read)'):
+        load_data(path, 'x.pth')
+    assert not marker.exists()
+
+
+def test_the_list_of_the_process_stays(tmp_path):
+    before = set(torch.serialization.get_safe_globals())
+    torch.save(good(), tmp_path / 'x.pth')
+    load_data(tmp_path / 'x.pth', 'x.pth')
+    assert set(torch.serialization.get_safe_globals()) == before
+    with torch.serialization.safe_globals([HistoryBuffer]):
+        load_data(tmp_path / 'x.pth', 'x.pth')
+        assert HistoryBuffer in torch.serialization.get_safe_globals()
+
+
+def test_every_scheme_loads_data_alone(tmp_path, monkeypatch):
+    loaders = CheckpointLoader._schemes
+    assert {loader.__module__ for loader in loaders.values()} == {safe_loading.__name__}
+    monkeypatch.setattr(torch.hub, 'get_dir', lambda: str(tmp_path))
+    (tmp_path / 'checkpoints').mkdir()
+    torch.save([Reduced(os.system, 'true')], tmp_path / 'checkpoints/resnet50-0676ba61.pth')
+    monkeypatch.setitem(
+        safe_loading._ZOOS, 'torchvision', lambda: dict(a='https://x.org/resnet50-0676ba61.pth')
+    )
+    for name in ('https://x.org/resnet50-0676ba61.pth', 'torchvision://a'):
+        with pytest.raises(UserError, match='refused, for it names'):
+            CheckpointLoader.load_checkpoint(name, 'cpu')
+    with pytest.raises(UserError, match='torchvision://b: not in the model zoo'):
+        CheckpointLoader.load_checkpoint('torchvision://b')
+
+
+def test_mmengine_loads_through_it(tmp_path):
+    torch.save([Reduced(os.system, 'true')], tmp_path / 'x.pth')
+    with pytest.raises(UserError, match='refused, for it names .*system'):
+        load_checkpoint(nn.Linear(1, 1), str(tmp_path / 'x.pth'))
+
+
+def test_every_flipped_byte_of_the_weights_is_found(tmp_path):
+    path = tmp_path / 'x.pth'
+    torch.save(dict(state_dict=dict(a=torch.full((64,), 1.5))), path)
+    data = path.read_bytes()
+    start = data.index(torch.full((64,), 1.5).numpy().tobytes())
+    for place in (start, start + 100, start + 255):
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        assert 'checksum' in find_damage(path)
+        with pytest.raises(UserError, match=r'x\.pth: cannot be read \(damaged: its entry'):
+            load_data(path, 'x.pth')
+        assert find_damage(io.BytesIO(path.read_bytes())) == find_damage(path)
+    path.write_bytes(data)
+    assert find_damage(path) is None
+
+
+@pytest.mark.parametrize('value', [float('nan'), float('inf')])
+def test_weights_are_finite(tmp_path, value):
+    path = str(tmp_path / 'x.pth')
+    state = dict(w=torch.ones(3), running_mean=torch.zeros(3), n=torch.zeros(1, dtype=torch.long))
+    torch.save(state, path)
+    read_checkpoint(path)
+    state['running_mean'][1] = value
+    torch.save(state, path)
+    read_checkpoint(path, training=True)
+    with pytest.raises(UserError, match='1 of its weights are NaN or infinite, .* running_mean'):
+        read_checkpoint(path)
+    state['w'][2] = value
+    torch.save(state, path)
+    with pytest.raises(UserError, match='1 of its weights are NaN or infinite, the first is w;'):
+        read_checkpoint(path, training=True)

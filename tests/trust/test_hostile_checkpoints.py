@@ -1,0 +1,117 @@
+"""A checkpoint is data: at no door of the tools does a hostile one run code."""
+
+import os
+import pickle
+import shutil
+from types import SimpleNamespace
+
+import pytest
+import tiny_weak
+import torch
+
+
+class MakesFolder:
+    """Pickles as a call that leaves a folder behind."""
+
+    def __init__(self, folder):
+        self.folder = str(folder)
+
+    def __reduce__(self):
+        return os.mkdir, (self.folder,)
+
+
+def zip_pickle(content, payload, path):
+    torch.save(payload, path)
+
+
+def bare_pickle(content, payload, path):
+    path.write_bytes(pickle.dumps(payload))
+
+
+def nested(content, payload, path):
+    content['state_dict']['zzz'] = [dict(deep=payload)]
+    torch.save(content, path)
+
+
+def legacy(content, payload, path):
+    content['meta'] = payload
+    torch.save(content, path, _use_new_zipfile_serialization=False)
+
+
+KINDS = (zip_pickle, bare_pickle, nested, legacy)
+OUT = ('--out', 'out')
+DOORS = {
+    'resume FILE': lambda i: i.tool('train', 'tiny.py', '--work-dir', 'w', '--resume', 'x.pth'),
+    'load_from': lambda i: i.tool(
+        'train', 'tiny.py', '--work-dir', 'w', '--cfg-options', 'load_from=x.pth'
+    ),
+    'init_cfg': lambda i: i.tool(
+        'train', 'tiny.py', '--work-dir', 'w', '--cfg-options',
+        'model.backbone.init_cfg.type=Pretrained', 'model.backbone.init_cfg.checkpoint=x.pth',
+    ),
+    'test': lambda i: i.tool('test', 'tiny.py', 'x.pth', '--work-dir', 't'),
+    'predict': lambda i: i.tool('predict', 'tiny.py', 'x.pth', 'data/images', *OUT),
+    'convert': lambda i: i.tool('convert_checkpoint', 'x.pth', 'y.pth'),
+    'publish': lambda i: i.tool('publish_model', 'x.pth', 'y.pth'),
+    'rank': lambda i: i.tool('rank_unlabeled', 'tiny.py', 'x.pth', '--from-config', *OUT),
+    'clusters': lambda i: i.tool('analyze_clusters', 'tiny.py', 'x.pth', *OUT),
+    'report': lambda i: i.tool('report', 'run=trained', *OUT),
+}  # fmt: skip
+
+
+@pytest.fixture
+def inputs(cct, trained):
+    (cct.folder / 'trained').mkdir()
+    shutil.copy(cct.file, cct.folder / 'trained')
+    (cct.folder / 'trained/last_checkpoint').write_text('x.pth')
+    return SimpleNamespace(
+        tool=cct.tool, folder=cct.folder, content=trained.load(trained.checkpoint)
+    )
+
+
+@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('door', DOORS)
+def test_nothing_runs(door, kind, inputs, capfd):
+    kind(inputs.content, MakesFolder(inputs.folder / 'ran'), inputs.folder / 'x.pth')
+    assert DOORS[door](inputs) != 0
+    out, err = capfd.readouterr()
+    assert not (inputs.folder / 'ran').exists()
+    assert 'Traceback' not in out + err
+    (line,) = [line for line in err.splitlines() if line.startswith('error: ')]
+    assert 'x.pth: refused, for it names ' in line or 'x.pth: cannot be read' in line
+    assert not (inputs.folder / 'y.pth').exists() and not (inputs.folder / 'w/iter_2.pth').exists()
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_nothing_runs_at_an_automatic_resume(kind, inputs, capfd):
+    (inputs.folder / 'w').mkdir()
+    (inputs.folder / 'w/last_checkpoint').write_text('iter_2.pth')
+    kind(inputs.content, MakesFolder(inputs.folder / 'ran'), inputs.folder / 'w/iter_2.pth')
+    inputs.tool(
+        'train', 'tiny.py', '--work-dir', 'w', '--resume', '--cfg-options', 'train_cfg.max_iters=1'
+    )
+    assert not (inputs.folder / 'ran').exists()
+    assert 'Traceback' not in ''.join(capfd.readouterr())
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_nothing_runs_in_a_classifier(kind, cct, capfd):
+    pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
+    weak = tiny_weak.make_weak(cct.folder)
+    content = torch.load(weak.checkpoint)
+    kind(dict(content, meta={}), MakesFolder(cct.folder / 'ran'), cct.folder / 'x.pth')
+    assert cct.tool('make_pseudo_labels', weak.config, 'x.pth', *OUT, '--workers', 0, '--no-crf')
+    assert not (cct.folder / 'ran').exists()
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if 'error: ' in line]
+    assert 'x.pth: ' in line
+
+
+@pytest.mark.parametrize('line', ["import os; os.mkdir('ran')", "a = __import__('os').mkdir('ran')"])
+def test_publishing_does_not_run_the_config(line, inputs, capfd):
+    inputs.content['meta']['cfg'] += f'\n{line}\n'
+    torch.save(inputs.content, 'x.pth')
+    assert inputs.tool('publish_model', 'x.pth', 'y.pth') == 2
+    assert not (inputs.folder / 'ran').exists()
+    assert 'x.pth: its config is no list of plain settings' in capfd.readouterr().err
+    assert inputs.tool('publish_model', 'x.pth', 'y.pth', '--config', 'tiny.py') == 0
+    assert not (inputs.folder / 'ran').exists()

@@ -1,0 +1,45 @@
+import pytest
+from mmengine.config import Config
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.config_text import read_config_text
+
+
+def test_what_mmengine_dumps_reads_as_it_runs(project_root):
+    for name in ('cct/cct_mbv2_camvid_50.py', 'multi_domain/cct_mbv2_camvid-idd_50.py'):
+        config = Config.fromfile(project_root / 'configs' / name)
+        text = config.pretty_text
+        assert read_config_text(text, 'x').to_dict() == Config.fromstring(text, '.py').to_dict()
+
+
+def test_literals():
+    text = "a = dict(b=[1, -2.5, (3,)], c={'d e': None})\ne = inf\nf = True\n"
+    assert read_config_text(text, 'x').to_dict() == dict(
+        a=dict(b=[1, -2.5, (3,)], c={'d e': None}), e=float('inf'), f=True
+    )
+
+
+@pytest.mark.parametrize(
+    'line',
+    [
+        "import os",
+        "a = __import__('os').system('true')",
+        "a = open('x', 'w')",
+        'a = [b for b in (1,)]',
+        "a = f'{1}'",
+        'a = dict(**b)',
+        'a = dict(1)',
+        'a = {**b}',
+        'a, b = 1, 2',
+        'a.b = 1',
+        'a = b',
+        'a = (',
+        'a = ' + '[' * 500 + ']' * 500,
+        "_base_ = 'x'\nexec('1')",
+        'a = {[]: 1}',
+        'a = 1\0',
+    ],
+)
+def test_anything_else_is_refused(line):
+    with pytest.raises(UserError, match='x.pth: its config is no list of plain settings'):
+        read_config_text(line, 'x.pth')
