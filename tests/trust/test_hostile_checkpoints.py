@@ -106,7 +106,9 @@ def test_nothing_runs_in_a_classifier(kind, cct, capfd):
     assert 'x.pth: ' in line
 
 
-@pytest.mark.parametrize('line', ["import os; os.mkdir('ran')", "a = __import__('os').mkdir('ran')"])
+@pytest.mark.parametrize(
+    'line', ["import os; os.mkdir('ran')", "a = __import__('os').mkdir('ran')"]
+)
 def test_publishing_does_not_run_the_config(line, inputs, capfd):
     inputs.content['meta']['cfg'] += f'\n{line}\n'
     torch.save(inputs.content, 'x.pth')

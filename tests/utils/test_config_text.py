@@ -22,7 +22,7 @@ def test_literals():
 @pytest.mark.parametrize(
     'line',
     [
-        "import os",
+        'import os',
         "a = __import__('os').system('true')",
         "a = open('x', 'w')",
         'a = [b for b in (1,)]',
