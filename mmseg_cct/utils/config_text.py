@@ -46,9 +46,11 @@ def _value(node: ast.expr) -> Any:
     if isinstance(node, ast.Call):
         keywords = {keyword.arg: _value(keyword.value) for keyword in node.keywords}
         is_dict = isinstance(node.func, ast.Name) and node.func.id == 'dict'
-        if not is_dict or node.args or None in keywords:
+        # mmengine writes dict({...}) where a key is no name
+        braced = [_value(item) for item in node.args if isinstance(item, ast.Dict)]
+        if not is_dict or None in keywords or len(braced) != len(node.args) or len(braced) > 1:
             raise ValueError(f'line {node.lineno}: {ast.unparse(node)}')
-        return keywords
+        return {**(braced[0] if braced else {}), **keywords}
     if isinstance(node, (ast.List, ast.Tuple)):
         values = [_value(item) for item in node.elts]
         return values if isinstance(node, ast.List) else tuple(values)
