@@ -194,8 +194,8 @@ def _number(dtype: np.dtype, *data: Any) -> Any:
     return _make_scalar(dtype, *data)
 
 
-_make_scalar = np.float64(0).__reduce__()[0]
-_make_array = np.zeros(0).__reduce__()[0]
+_make_scalar: Any = np.float64(0).__reduce__()[0]
+_make_array: Any = np.zeros(0).__reduce__()[0]
 _DTYPES = {
     type(np.dtype(code)) for code in np.typecodes['AllInteger'] + np.typecodes['Float'] + '?'
 }
