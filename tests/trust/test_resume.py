@@ -89,7 +89,7 @@ class TestFindResumable:
         data[data.index(bytes(36)) + 5] ^= 1  # in the nine zeros
         path.write_bytes(data)
         assert find_resumable(str(work_dir)) == str(work_dir / 'iter_4.pth')
-        assert 'is damaged' in messages[0]
+        assert 'does not have its checksum' in messages[0]
 
     def test_several_damaged_ones(self, work_dir, messages):
         (work_dir / 'iter_10.pth').write_bytes(b'')
