@@ -35,7 +35,7 @@ def apply_class_names(config: Config) -> None:
         return
     classes = config.get('classes')
     if classes is not None:
-        _check_names(classes)
+        check_names(classes)
         classes = tuple(classes)
         if _name_in_data_sets(config, classes):
             for head in _heads(model):
@@ -52,7 +52,15 @@ def apply_class_names(config: Config) -> None:
                 head['context_classes'] = tuple(context)
 
 
-def _check_names(classes: Any) -> None:
+def check_names(classes: Any) -> None:
+    """Checks class names.
+
+    Args:
+        classes: The names.
+
+    Raises:
+        UserError: They are no list of names, or one is there twice.
+    """
     is_list = isinstance(classes, Sequence) and not isinstance(classes, str)
     if not is_list or not classes or not all(isinstance(name, str) for name in classes):
         raise UserError(f'classes={classes!r}: expected the class names in the order of their ids')

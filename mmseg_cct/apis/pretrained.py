@@ -1,21 +1,26 @@
-"""Fetches pretrained weights before anything is built."""
+"""Fetches pretrained weights before anything is built, and checks that they fit."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlparse
 from urllib.request import urlopen
 
 import torch
+from mmengine.registry import DefaultScope
 from mmengine.runner.checkpoint import (
+    CheckpointLoader,
     get_deprecated_model_names,
     get_external_models,
     get_mmcls_models,
     get_torchvision_models,
 )
+from mmseg.registry import MODELS
+from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.text import error_line
 
 CONNECT_TIMEOUT = 20  # seconds; torch's own download waits for ever
 
@@ -54,6 +59,142 @@ def cached_file(url: str) -> Path:
         The file's place in torch's cache.
     """
     return Path(torch.hub.get_dir()) / 'checkpoints' / Path(urlparse(url).path).name
+
+
+class Fit(NamedTuple):
+    """How the weights of a file fit a module.
+
+    Attributes:
+        fitting: Number of the module's weights that the file has in the same shape.
+        total: Number of the module's weights.
+        other_shape: Names of the weights that the file has in another shape.
+        prefix: What the names in the file begin with where the module's do not, such as
+            `backbone.`; empty where they are alike.
+    """
+
+    fitting: int
+    total: int
+    other_shape: tuple[str, ...]
+    prefix: str
+
+
+def check_pretrained_weights(model: Mapping[str, Any], scope: str | None = 'mmseg') -> None:
+    """Checks that the files that a model's `init_cfg` names fit the modules they are for.
+
+    mmengine warns of weights that do not fit in the middle of the log, and trains from random ones.
+
+    Args:
+        model: The config of the model; its weights have been fetched.
+        scope: Default scope of the config. A `UserError` tells of a file that is no checkpoint, has
+            a weight in another shape, or fits less than half of a module.
+    """
+    if os.environ.get('LOCAL_RANK', '0') != '0':
+        return
+    with DefaultScope.overwrite_default_scope(scope):
+        for key, part in _pretrained_modules(model, 'model'):
+            init, checkpoint = part['init_cfg'], part['init_cfg']['checkpoint']
+            if '://' in checkpoint and _url_of(checkpoint, key) is None:
+                continue  # storage that only mmengine reads
+            require_fitting_weights(part, checkpoint, init.get('prefix') or '', key)
+
+
+def require_fitting_weights(
+    module: Mapping[str, Any], checkpoint: str, prefix: str, key: str
+) -> None:
+    """Checks that the weights of a file fit a module.
+
+    Args:
+        module: The config of the module.
+        checkpoint: File, address or name in the model zoo.
+        prefix: Beginning of the names of the module's weights in the file.
+        key: The module's dotted key in the config.
+
+    Raises:
+        UserError: The file is no checkpoint, has a weight in another shape, or fits less than half
+            of the module.
+    """
+    fit = fit_of_weights(module, checkpoint, prefix)
+    where = f'{key}.init_cfg: {checkpoint}'
+    if fit.other_shape:
+        raise UserError(
+            f'{where} has {len(fit.other_shape)} weights in another shape than {module["type"]}, '
+            f'the first is {fit.other_shape[0]}; expected weights of the same network'
+        )
+    if 2 * fit.fitting < fit.total:
+        hint = f"; set {key}.init_cfg.prefix='{fit.prefix}', as in the file" if fit.prefix else ''
+        raise UserError(
+            f'{where} has {fit.fitting} of the {fit.total} weights of {module["type"]}; expected '
+            f'most of them{hint}'
+        )
+
+
+def fit_of_weights(module: Mapping[str, Any], checkpoint: str, prefix: str = '') -> Fit:
+    """Compares the names and shapes of the weights in a file with those of a module.
+
+    Args:
+        module: The config of the module, which is built without weights.
+        checkpoint: File, address or name in the model zoo.
+        prefix: Beginning of the names of the module's weights in the file.
+
+    Returns:
+        How they fit.
+
+    Raises:
+        UserError: The file is no checkpoint.
+    """
+    try:
+        content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
+        content = content.get('state_dict') or content.get('model') or content
+        found = {
+            name.removeprefix('module.'): tuple(value.shape)
+            for name, value in content.items()
+            if isinstance(value, Tensor)
+        }
+    except Exception as error:  # torch raises nearly anything on what is no checkpoint
+        raise UserError(
+            f'{checkpoint}: cannot be read ({error_line(error, 120)}); expected a checkpoint'
+        ) from error
+    built: nn.Module = MODELS.build({**module, 'init_cfg': None})
+    expected = {
+        name: tuple(value.shape)
+        for name, value in built.state_dict().items()
+        if value.is_floating_point()
+    }
+    if prefix:
+        start = prefix.rstrip('.') + '.'
+        found = {n.removeprefix(start): s for n, s in found.items() if n.startswith(start)}
+    inner = '' if found.keys() & expected.keys() else _beginning(found, expected)
+    if inner and type(built).__name__ == 'SwinTransformer':  # MMSeg's cuts it off itself
+        found, inner = {name.removeprefix(inner): shape for name, shape in found.items()}, ''
+    common = found.keys() & expected.keys()
+    fitting = {name for name in common if found[name] == expected[name]}
+    # Transformers interpolate what belongs to positions.
+    other_shape = sorted(
+        name for name in common - fitting if 'position' not in name and 'pos_embed' not in name
+    )
+    return Fit(len(fitting), len(expected), tuple(other_shape), inner)
+
+
+def _beginning(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    """What the names of a module's weights begin with in a file that has them under others."""
+    for name in expected:
+        for other in found:
+            if other.endswith(f'.{name}'):
+                return other.removesuffix(name)
+    return ''
+
+
+def _pretrained_modules(config: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """Yields the dotted key and the settings of each module with a `Pretrained` checkpoint."""
+    if isinstance(config, Mapping):
+        init = config.get('init_cfg')
+        if 'type' in config and isinstance(init, Mapping) and init.get('type') == 'Pretrained':
+            yield key, config
+        items: Any = config.items()
+    else:
+        items = enumerate(config) if isinstance(config, (list, tuple)) else ()
+    for name, value in items:
+        yield from _pretrained_modules(value, f'{key}.{name}')
 
 
 def _named_checkpoints(config: Any, key: str) -> Iterator[tuple[str, str]]:

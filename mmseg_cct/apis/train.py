@@ -12,7 +12,7 @@ from mmseg_cct.errors import UserError
 from .config import add_hook, default_work_dir, load_config
 from .config_errors import check_config
 from .device import enable_amp, fit_to_device
-from .pretrained import fetch_pretrained_weights
+from .pretrained import check_pretrained_weights, fetch_pretrained_weights
 from .runner import run
 
 
@@ -40,7 +40,8 @@ def prepare_training(
         The config for `train`.
 
     Raises:
-        UserError: A file is missing, a setting cannot be, or the settings do not fit the device.
+        UserError: A file is missing or does not fit, a setting cannot be, or the settings do not
+            fit the device.
     """
     options = options or {}
     config = load_config(config_file, options)
@@ -56,6 +57,7 @@ def prepare_training(
     if config.get('load_from') and not config.get('resume'):
         read_checkpoint(config.load_from)
     fetch_pretrained_weights(config.model)
+    check_pretrained_weights(config.model, config.get('default_scope'))
     add_hook(config, 'preflight', type='PreflightHook')
     return fit_to_device(config, launcher)
 

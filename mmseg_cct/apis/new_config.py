@@ -1,0 +1,386 @@
+"""Writes configs for a folder of images and masks."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mmengine.registry import DefaultScope
+
+import mmseg_cct
+from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.suggest import nearest
+
+from .class_names import check_names
+from .config import load_config
+from .config_errors import check_config
+from .pretrained import fit_of_weights, require_fitting_weights
+
+# One in so many labelled images validates where there is no folder for it.
+HOLD_OUT = 5
+_LONGEST_SIDE = 512  # pixels, where no size is chosen
+# λ_u of the paper for the 21 classes of VOC. The mean over C classes divides an error by C, so the
+# same weight for it is proportional to C.
+_LAMBDA_U, _CLASSES_OF_VOC = 30.0, 21
+
+
+class Backbone(NamedTuple):
+    """An encoder by its short name.
+
+    Attributes:
+        title: What it is.
+        model: Its file in `configs/_base_/models`.
+        stride: Output stride of z.
+        tuning: How it is fine-tuned, a key of `TUNINGS`.
+    """
+
+    title: str
+    model: str
+    stride: int
+    tuning: str
+
+
+BACKBONES = {
+    'mbv2': Backbone('MobileNetV2', 'cct_mbv2-jpu', 8, 'adamw'),
+    'r18': Backbone('ResNet-18', 'cct_r18-d8', 8, 'sgd'),
+    'r50': Backbone('ResNet-50', 'cct_r50-d8', 8, 'sgd'),
+    'regnety': Backbone("timm's RegNetY-3.2GF", 'cct_timm-regnety', 8, 'sgd'),
+    'convnext-t': Backbone('ConvNeXt-T', 'cct_convnext-t', 8, 'transformer'),
+    'swin-t': Backbone('Swin-T', 'cct_swin-t', 16, 'transformer'),
+    'mit-b0': Backbone('MiT-B0', 'cct_mit-b0', 16, 'transformer'),
+    'mit-b2': Backbone('MiT-B2', 'cct_mit-b2', 16, 'transformer'),
+}
+
+
+class Part(NamedTuple):
+    """A base file, and what a config adds to it.
+
+    Attributes:
+        base: Its name in `configs/_base_/schedules`; empty for none.
+        settings: Lines of the config.
+    """
+
+    base: str
+    settings: str
+
+
+_ADAMW = """\
+optim_wrapper = dict(
+    type='OptimWrapper',
+    optimizer=dict(type='AdamW', lr=2e-3, weight_decay=1e-4),{rates}
+)
+"""
+_POLY = """\
+param_scheduler = dict(
+    type='PolyLR', power={power}, eta_min=0.0, begin=0, end=max_iters, by_epoch=False
+)"""
+TUNINGS = {
+    'adamw': Part(
+        '',
+        _ADAMW.format(
+            rates="\n    paramwise_cfg=dict(custom_keys={'backbone.': dict(lr_mult=0.2)}),"
+        )
+        + _POLY.format(power=0.9),
+    ),
+    'sgd': Part('sgd_poly', 'param_scheduler = dict(end=max_iters)'),
+    'transformer': Part('adamw', _POLY.format(power=1.0)),
+    # random weights: the backbone learns as fast as the rest
+    'scratch': Part('', _ADAMW.format(rates='') + _POLY.format(power=0.9)),
+}
+
+# A row is a choice of `--method`. Its settings may change `model`, `train_dataloader` and all else
+# that stands above them in the config.
+METHODS = {
+    'supervised': Part(
+        'cct',
+        """\
+model.update(type='EncoderDecoder', auxiliary_head=None)
+train_dataloader['dataset']['unlabeled'] = None
+custom_hooks = [dict(type='IterationSeedHook')]""",
+    ),
+    'cct': Part(
+        'cct',
+        """\
+custom_hooks = [
+    dict(
+        type='RampUpHook',
+        attribute='auxiliary_head.loss_consistency.loss_weight',
+        schedule='exp',
+        start=0.0,
+        end=lambda_u,  # the paper's 30 for 21 classes, in proportion
+        fraction=0.1,
+    ),
+    dict(type='IterationSeedHook'),
+]""",
+    ),
+}
+
+_CONFIG = """\
+# {backbone} on {data}: {labeled} labelled and {unlabeled} unlabelled images, {val} to validate on.
+# Written by tools/new_config.py, yours to change.
+_base_ = [
+{bases}
+]
+
+classes = {classes}
+context_classes = {context}  # what is not an object
+size = {size}  # width and height: of training crops, and what tests and --tta resize into
+batch_size = {batch_size}  # pairs of a labelled and an unlabelled image
+max_iters, val_interval = {iters}, {interval}
+{lambda_u}
+model = dict(
+    data_preprocessor=dict(size=size[::-1]),{backbone_settings}
+)
+{tuning}
+
+augmentation = [
+    dict(type='RandomResize', scale=size, ratio_range=(0.5, 2.0), keep_ratio=True),
+    dict(type='RandomCrop', crop_size=size[::-1]),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='PackSegInputs'),
+]
+train_pipeline = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), *augmentation]
+unlabeled_pipeline = [dict(type='LoadImageFromFile'), *augmentation]
+test_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='Resize', scale=size, keep_ratio=True),
+    dict(type='LoadAnnotations'),  # after the resize: compared at the mask's own size
+    dict(type='PackSegInputs'),
+]
+folder = dict(image_dir={images!r}, mask_dir={masks!r})
+train_dataloader = dict(
+    batch_size=batch_size,
+    dataset=dict(
+        labeled=dict(**folder{labeled_list}, pipeline=train_pipeline),
+        unlabeled=dict(**folder, pipeline=unlabeled_pipeline),
+    ),
+)
+val_dataloader = dict(
+    dataset=dict(
+        image_dir={val_images!r},
+        mask_dir={val_masks!r},{val_list}
+        pipeline=test_pipeline,
+    )
+)
+test_dataloader = val_dataloader
+train_cfg = dict(max_iters=max_iters, val_interval=val_interval)
+default_hooks = dict(checkpoint=dict(interval=val_interval))
+{method}
+"""
+
+_BASELINE = """\
+# Supervised baseline of {name}.py: the same labelled images in the same order,
+# for as many iterations.
+_base_ = './{name}.py'
+model = dict(type='EncoderDecoder', auxiliary_head=None)
+train_dataloader = dict(dataset=dict(unlabeled=None))
+custom_hooks = [dict(type='IterationSeedHook')]
+"""
+
+
+class NewConfigs(NamedTuple):
+    """Written configs.
+
+    Attributes:
+        summary: What the folder holds.
+        files: Paths of the configs, the baseline first.
+        lists: Paths of the lists of images, where a part of the labelled ones validates.
+        warnings: What is worth a second look, a line each.
+        commands: What to run next.
+    """
+
+    summary: FolderSummary
+    files: tuple[Path, ...]
+    lists: tuple[Path, ...]
+    warnings: tuple[str, ...]
+    commands: tuple[str, ...]
+
+
+def write_configs(
+    data: str,
+    out: str,
+    classes: Sequence[str],
+    *,
+    context: Sequence[str] = (),
+    backbone: str = 'mbv2',
+    method: str = 'cct',
+    size: tuple[int, int] | None = None,
+    iters: int = 4000,
+    batch_size: int = 8,
+    weights: str | None = None,
+    from_scratch: bool = False,
+    force: bool = False,
+) -> NewConfigs:
+    """Looks at a folder and writes a config for it and that of its supervised baseline.
+
+    Args:
+        data: The folder, with `images`, `masks` and perhaps `val`. Without `val`, every fifth
+            labelled image validates, by lists that are written beside the configs.
+        out: Folder for the configs.
+        classes: Class names in the order of their ids.
+        context: Those that are not objects.
+        backbone: A key of `BACKBONES`.
+        method: A key of `METHODS`.
+        size: Width and height of the training crops, into which tests resize; by default that of
+            the images, with a longest side of 512 at most.
+        iters: Iterations of the training.
+        batch_size: Pairs of a labelled and an unlabelled image.
+        weights: File of the backbone's weights; by default those of the model zoo.
+        from_scratch: Whether to start from random weights.
+        force: Whether to overwrite configs.
+
+    Returns:
+        What was written.
+
+    Raises:
+        UserError: The folder, a name, the size or the weights do not fit, or a config is there.
+    """
+    check_names(classes)
+    for name in context:
+        if name not in classes:
+            raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
+    chosen = BACKBONES[backbone]
+    summary = summarize_folder(data, len(classes))
+    if method != 'supervised' and not summary.unlabeled:
+        raise UserError(f'{data}/images: every image has a mask; expected images without, too')
+    size = _fitting_size(size, summary.size, chosen.stride)
+    stem = f'{backbone}_{Path(data).resolve().name}'
+    name, baseline = f'{method}_{stem}', f'supervised_{stem}'
+    lists = {} if summary.validation else _hold_out(summary.labeled, out)
+    contents = {}
+    if method != 'supervised':
+        contents[Path(out, f'{baseline}.py')] = _BASELINE.format(name=name)
+    contents[Path(out, f'{name}.py')] = _CONFIG.format(
+        **_texts_of_data(Path(data), summary, list(lists)),
+        **_texts_of_model(chosen, METHODS[method], out, weights, from_scratch),
+        classes=tuple(classes),
+        context=tuple(context),
+        size=size,
+        batch_size=batch_size,
+        iters=iters,
+        interval=max(iters // 8, 1),
+        lambda_u=_lambda_u(METHODS[method], len(classes)),
+    )
+    for path in (*contents, *lists):
+        if path.exists() and not force:
+            raise UserError(f'{path}: is there already; expected another --out, or --force')
+    for path, content in {**contents, **lists}.items():
+        write_atomic(path, content.encode())
+    for path in contents:
+        check_config(load_config(str(path), {}))
+    warnings = tuple(
+        f'class {name!r} is in no mask' for name, n in zip(classes, summary.masks) if not n
+    )
+    return NewConfigs(summary, tuple(contents), tuple(lists), warnings, _next_commands(contents))
+
+
+def _fitting_size(
+    chosen: tuple[int, int] | None, images: tuple[int, int], stride: int
+) -> tuple[int, int]:
+    if chosen is None:
+        scale = min(_LONGEST_SIDE / max(images), 1.0)
+        width, height = (max(int(side * scale) // stride, 1) * stride for side in images)
+        return width, height
+    if any(side < stride or side % stride for side in chosen):
+        width, height = (-(-side // stride) * stride for side in chosen)
+        raise UserError(
+            f'--size {chosen[0]}x{chosen[1]}: expected multiples of {stride}, the stride of the '
+            f'network, such as {width}x{height}'
+        )
+    return chosen
+
+
+def _hold_out(labeled: Sequence[str], out: str) -> dict[Path, str]:
+    """Lists by path: labelled images to train on, and those to validate on."""
+    if len(labeled) < 2:
+        raise UserError(
+            'masks: one mask, and no folder val to validate on; expected two masks or more'
+        )
+    held = labeled[::HOLD_OUT]
+    kept = [name for name in labeled if name not in set(held)]
+    return {
+        Path(out, 'labeled.txt'): ''.join(f'{name}\n' for name in kept),
+        Path(out, 'val.txt'): ''.join(f'{name}\n' for name in held),
+    }
+
+
+def _texts_of_data(data: Path, summary: FolderSummary, lists: Sequence[Path]) -> dict[str, str]:
+    held = len(summary.labeled[::HOLD_OUT]) if lists else 0
+    val = data if lists else data / 'val'
+    labeled_list, val_list = (f'ann_file={str(path)!r}' for path in lists or ('', ''))
+    return dict(
+        data=str(data),
+        labeled=str(len(summary.labeled) - held),
+        unlabeled=str(summary.unlabeled),
+        val=str(summary.validation or held),
+        images=str(data / 'images'),
+        masks=str(data / 'masks'),
+        labeled_list=f', {labeled_list}' if lists else '',
+        val_images=str(val / 'images'),
+        val_masks=str(val / 'masks'),
+        val_list=f'\n        {val_list},' if lists else '',
+    )
+
+
+def _texts_of_model(
+    backbone: Backbone, method: Part, out: str, weights: str | None, from_scratch: bool
+) -> dict[str, str]:
+    tuning = TUNINGS['scratch' if from_scratch else backbone.tuning]
+    bases = [f'models/{backbone.model}', 'datasets/folder', f'schedules/{method.base}']
+    bases += [f'schedules/{tuning.base}'] if tuning.base else []
+    bases.append('default_runtime')
+    root = _base_configs()
+    files = [root / f'{base}.py' for base in bases]
+    paths = [Path(os.path.relpath(file, Path(out).resolve())).as_posix() for file in files]
+    start = _start(load_config(str(files[0]), {}).model.backbone, weights, from_scratch)
+    return dict(
+        backbone=backbone.title,
+        bases='\n'.join(f'    {path!r},' for path in paths),
+        backbone_settings=f'\n    backbone=dict({start}),' if start else '',
+        tuning=tuning.settings,
+        method=method.settings,
+    )
+
+
+def _start(backbone: dict[str, Any], weights: str | None, from_scratch: bool) -> str:
+    """What a config says of the backbone's weights; nothing where they are the model zoo's."""
+    is_timm = 'pretrained' in backbone
+    if from_scratch:
+        return 'pretrained=False' if is_timm else 'init_cfg=None'
+    if weights is None:
+        return ''
+    if not Path(weights).is_file():
+        raise UserError(f'--weights: {weights} is not a file; expected a checkpoint')
+    if is_timm:
+        return f'pretrained_cfg_overlay=dict(file={weights!r})'
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        prefix = fit_of_weights(backbone, weights).prefix
+        require_fitting_weights(backbone, weights, prefix, 'model.backbone')
+    prefixed = f'prefix={prefix!r}, ' if prefix else ''
+    if not prefix and backbone['init_cfg'].get('prefix'):
+        prefixed = 'prefix=None, '
+    return f'init_cfg=dict({prefixed}checkpoint={weights!r})'
+
+
+def _lambda_u(method: Part, num_classes: int) -> str:
+    if 'lambda_u' not in method.settings:
+        return ''
+    value = round(_LAMBDA_U * num_classes / _CLASSES_OF_VOC, 1)
+    return f'lambda_u = {value}  # weight of the unsupervised loss\n'
+
+
+def _base_configs() -> Path:
+    """`configs/_base_` of the repository, or of the installed package."""
+    package = Path(mmseg_cct.__file__).parent
+    for root in (package.parent / 'configs', package / '.mim' / 'configs'):
+        if (root / '_base_').is_dir():
+            return (root / '_base_').resolve()
+    raise UserError(f'{package}: no configs beside the package; expected those of the repository')
+
+
+def _next_commands(configs: Iterable[Path]) -> tuple[str, ...]:
+    runs = [f'{path.stem.split("_")[0]}=work_dirs/{path.stem}' for path in configs]
+    report = f'python tools/report.py {" ".join(runs)} --out work_dirs/report'
+    return (*(f'python tools/train.py {path}' for path in configs), report)

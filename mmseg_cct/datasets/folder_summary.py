@@ -1,0 +1,146 @@
+"""Counts and checks the images and masks of a folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import find_images, read_mask
+from mmseg_cct.utils.markdown import markdown_table
+
+from .checks import unknown_ids
+from .image_checks import image_size
+
+IGNORED = 255
+_SIZES = 200  # images whose sizes are read
+
+
+class FolderSummary(NamedTuple):
+    """What a folder `images/`, `masks/` and perhaps `val/` holds.
+
+    Attributes:
+        labeled: Names of the images with a mask, sorted.
+        unlabeled: Number of the images without.
+        validation: Number of the images in `val/images`, all with a mask; 0 without that folder.
+        size: Median width and height of the images.
+        pixels: `(C,)` pixels of each class in the masks.
+        ignored: Pixels that are ignored.
+        masks: `(C,)` masks that show each class.
+    """
+
+    labeled: tuple[str, ...]
+    unlabeled: int
+    validation: int
+    size: tuple[int, int]
+    pixels: np.ndarray
+    ignored: int
+    masks: np.ndarray
+
+
+def summarize_folder(data: str | Path, num_classes: int) -> FolderSummary:
+    """Counts images and masks, and checks every id in the masks.
+
+    Args:
+        data: The folder.
+        num_classes: Number of classes C.
+
+    Returns:
+        What it holds.
+
+    Raises:
+        UserError: A folder is missing or empty, no image has a mask or a mask no image, a file
+            cannot be read, or a mask has another size than its image or an unknown id.
+    """
+    images, masks = Path(data, 'images'), Path(data, 'masks')
+    found = find_images(images)
+    labeled = _masks_by_name(found, images, masks)
+    counts, shown = _count_classes(found, labeled, num_classes)
+    validation: dict[str, Path] = {}
+    if Path(data, 'val').is_dir():
+        own = find_images(Path(data, 'val', 'images'))
+        validation = _masks_by_name(own, Path(data, 'val', 'images'), Path(data, 'val', 'masks'))
+        if missing := sorted(own.keys() - validation.keys()):
+            raise UserError(
+                f'{own[missing[0]]}: no mask for this image; expected '
+                f'{Path(data, "val", "masks", missing[0])}.png'
+            )
+        _count_classes(own, validation, num_classes)
+    paths = list(found.values())
+    sizes = [image_size(str(p), None, False) for p in paths[:: -(-len(paths) // _SIZES)]]
+    width, height = np.median(sizes, 0).astype(int).tolist()
+    return FolderSummary(
+        tuple(labeled),
+        len(found) - len(labeled),
+        len(validation),
+        (width, height),
+        counts[:-1],
+        int(counts[-1]),
+        shown,
+    )
+
+
+def describe_folder(summary: FolderSummary, classes: Sequence[str]) -> str:
+    """Puts a summary into words, with a table of the classes.
+
+    Args:
+        summary: The summary.
+        classes: The class names.
+
+    Returns:
+        Lines of Markdown.
+    """
+    total = max(int(summary.pixels.sum()) + summary.ignored, 1)
+    rows = [
+        [name, f'{100 * pixels / total:.1f} %', str(masks)]
+        for name, pixels, masks in zip(classes, summary.pixels.tolist(), summary.masks.tolist())
+    ]
+    rows.append(['ignored', f'{100 * summary.ignored / total:.1f} %', ''])
+    return (
+        f'{len(summary.labeled)} labelled and {summary.unlabeled} unlabelled images of '
+        f'{summary.size[0]}x{summary.size[1]} pixels (median), {summary.validation} to validate '
+        f'on\n\n{markdown_table(["class", "pixels", "masks"], rows)}'
+    )
+
+
+def _masks_by_name(found: dict[str, Path], images: Path, masks: Path) -> dict[str, Path]:
+    if not masks.is_dir():
+        raise UserError(f'{masks}: no such folder; expected the masks of some of {images}')
+    by_name = {
+        path.relative_to(masks).as_posix().removesuffix('.png'): path
+        for path in sorted(masks.rglob('*.png'))
+    }
+    if not by_name:
+        raise UserError(f'{masks}: no mask in this folder; expected PNG files of class ids')
+    if strays := sorted(by_name.keys() - found.keys()):
+        raise UserError(
+            f'{by_name[strays[0]]}: a mask without image in {images} ({len(strays)} such in all); '
+            'expected an image of the same name'
+        )
+    return by_name
+
+
+def _count_classes(
+    images: dict[str, Path], masks: dict[str, Path], num_classes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels of each class, those ignored last, `(C + 1,)`, and masks that show it, `(C,)`."""
+    counts, shown = np.zeros(num_classes + 1, np.int64), np.zeros(num_classes, np.int64)
+    for name, path in masks.items():
+        ids = read_mask(path)
+        size = image_size(str(images[name]), None, False)
+        if ids.shape != size[::-1]:
+            raise UserError(
+                f'{path}: {ids.shape[1]}x{ids.shape[0]} pixels; expected {size[0]}x{size[1]}, the '
+                f'size of its image {images[name]}'
+            )
+        if unknown := unknown_ids(ids, num_classes):
+            raise UserError(
+                f'{path}: label id {unknown[0]}; expected 0 to {num_classes - 1}, the '
+                f'{num_classes} classes in their order, or {IGNORED} where ignored'
+            )
+        present, pixels = np.unique(ids.astype(np.int64), return_counts=True)
+        present[present == IGNORED] = num_classes
+        np.add.at(counts, present, pixels)
+        shown[present[present < num_classes]] += 1
+    return counts, shown

@@ -1,0 +1,190 @@
+"""Configs for a folder: written, loaded, built and stepped; what does not fit is refused."""
+
+import numpy as np
+import pytest
+import torch
+from mmseg.registry import MODELS
+from PIL import Image
+from world import run_tool
+
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.apis.config_errors import check_config
+from mmseg_cct.apis.new_config import BACKBONES, METHODS, write_configs
+from mmseg_cct.errors import UserError
+
+CLASSES = ('background', 'crack', 'rust')
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Eight images of 64×40, four with a mask, and two to validate on."""
+    root = tmp_path / 'data' / 'mine'
+    rng = np.random.default_rng(0)
+    for part, count, masks in (('.', 8, 4), ('val', 2, 2)):
+        for index in range(count):
+            pixels = rng.integers(0, 256, (40, 64, 3), np.uint8)
+            save(root / part / 'images' / f'{index}.jpg', pixels)
+            if index < masks:
+                save(root / part / 'masks' / f'{index}.png', rng.integers(0, 3, (40, 64), np.uint8))
+    return root
+
+
+def save(path, pixels):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path)
+
+
+def write(data, **options):
+    return write_configs(str(data), str(data.parents[1] / 'configs'), CLASSES, **options)
+
+
+def test_cct_and_its_baseline_are_written_for_the_folder(data):
+    written = write(data, context=('background',), size=(64, 32), iters=40, batch_size=2)
+    baseline, cct = (load_config(str(path), {}) for path in written.files)
+    assert [path.name for path in written.files] == ['supervised_mbv2_mine.py', 'cct_mbv2_mine.py']
+    for config in (baseline, cct):
+        labeled = config.train_dataloader.dataset.labeled
+        assert labeled.classes == config.test_dataloader.dataset.classes == CLASSES
+        assert labeled.image_dir == f'{data}/images'
+        assert config.val_dataloader.dataset.mask_dir == f'{data}/val/masks'
+        assert config.model.decode_head.num_classes == 3
+        assert config.model.data_preprocessor.size == (32, 64)
+        assert labeled.pipeline[3].crop_size == (32, 64)
+        assert config.test_pipeline[1] == dict(type='Resize', scale=(64, 32), keep_ratio=True)
+        assert config.param_scheduler.end == config.train_cfg.max_iters == 40
+        assert config.train_dataloader.batch_size == 2
+    assert cct.model.auxiliary_head.context_classes == ('background',)
+    assert cct.custom_hooks[0].end == pytest.approx(30 * 3 / 21, abs=0.05)
+    assert baseline.model.auxiliary_head is None
+    assert baseline.train_dataloader.dataset.unlabeled is None
+    assert baseline.optim_wrapper == cct.optim_wrapper
+    assert all(len(path.read_text().splitlines()) < 75 for path in written.files)
+
+
+def test_the_baseline_alone(data):
+    (path,) = write(data, method='supervised').files
+    config = load_config(str(path), {})
+    assert config.model.type == 'EncoderDecoder' and config.model.auxiliary_head is None
+    assert config.train_dataloader.dataset.unlabeled is None
+    assert [hook.type for hook in config.custom_hooks] == ['IterationSeedHook']
+
+
+@pytest.mark.parametrize('name', BACKBONES)
+def test_every_backbone_builds_and_segments(data, name):
+    if name in ('convnext-t', 'regnety'):
+        pytest.importorskip('mmpretrain' if name == 'convnext-t' else 'timm')
+    written = write(data, backbone=name, from_scratch=True)
+    config = load_config(str(written.files[-1]), {})
+    check_config(config)
+    assert config.optim_wrapper.get('paramwise_cfg') is None
+    config.model.auxiliary_head.compile = False
+    model = MODELS.build(config.model).eval()
+    with torch.no_grad():
+        z = model.extract_feat(torch.zeros(1, 3, 64, 96))
+        logits = model.decode_head(z)
+    stride = BACKBONES[name].stride
+    assert z[-1].shape[1:] == (config.model.auxiliary_head.in_channels, 64 // stride, 96 // stride)
+    assert logits.shape == (1, 3, 64, 96)
+
+
+@pytest.mark.parametrize('name', METHODS)
+def test_every_method_loads(data, name):
+    for path in write(data, method=name).files:
+        check_config(load_config(str(path), {}))
+
+
+def test_without_a_folder_to_validate_on_every_fifth_mask_is_held_out(data):
+    (data / 'val').rename(data / 'other')
+    written = write(data)
+    labeled, val = (path.read_text().split() for path in written.lists)
+    assert (labeled, val) == (['1', '2', '3'], ['0'])
+    config = load_config(str(written.files[0]), {})
+    assert config.train_dataloader.dataset.labeled.ann_file == str(written.lists[0])
+    assert config.val_dataloader.dataset.ann_file == str(written.lists[1])
+    assert config.val_dataloader.dataset.image_dir == f'{data}/images'
+
+
+@pytest.mark.parametrize(
+    ('images', 'expected'),
+    [((64, 40), (64, 40)), ((1000, 500), (512, 256)), ((30, 2000), (8, 512))],
+)
+def test_the_default_size_is_the_images_in_multiples_of_the_stride(data, images, expected):
+    for path in [*(data / 'images').iterdir(), *data.glob('val/images/*')]:
+        if not (data / 'masks' / f'{path.stem}.png').exists():
+            Image.new('RGB', images).save(path)
+    for path in data.rglob('*.png'):
+        Image.fromarray(np.zeros(images[::-1], np.uint8)).save(path)
+        Image.new('RGB', images).save(path.parents[1] / 'images' / f'{path.stem}.jpg')
+    config = load_config(str(write(data).files[0]), {})
+    assert config.size == expected
+
+
+def test_weights_of_a_file_are_named_with_their_prefix(data, tmp_path):
+    backbone = MODELS.build(dict(type='mmseg.MobileNetV2', out_indices=(2, 4, 6)))
+    state = {f'backbone.{name}': value for name, value in backbone.state_dict().items()}
+    torch.save(dict(state_dict=state), tmp_path / 'w.pth')
+    config = load_config(str(write(data, weights=str(tmp_path / 'w.pth')).files[0]), {})
+    init = config.model.backbone.init_cfg
+    assert (init.checkpoint, init.prefix) == (str(tmp_path / 'w.pth'), 'backbone.')
+    with pytest.raises(UserError, match=r'w\.pth has 0 of the \d+ weights of ResNetV1c; expected'):
+        write(data, weights=str(tmp_path / 'w.pth'), backbone='r18')
+    with pytest.raises(UserError, match=r'gone\.pth is not a file'):
+        write(data, weights='gone.pth')
+
+
+def test_what_is_there_is_not_overwritten(data):
+    path = write(data).files[0]
+    with pytest.raises(UserError, match=f'{path}: is there already; expected another --out'):
+        write(data)
+    write(data, force=True)
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (dict(context=('crak',)), "--context: no class 'crak'; did you mean crack"),
+        (dict(size=(64, 30)), '--size 64x30: expected multiples of 8.* such as 64x32'),
+        (dict(size=(64, 40), backbone='mit-b0'), 'multiples of 16.* such as 64x48'),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(data, options, message):
+    with pytest.raises(UserError, match=message):
+        write(data, **options)
+    assert not (data.parents[1] / 'configs').exists()
+
+
+def test_images_without_masks_are_needed(data):
+    for path in (data / 'images').iterdir():
+        if not (data / 'masks' / f'{path.stem}.png').exists():
+            path.unlink()
+    with pytest.raises(UserError, match='every image has a mask; expected images without'):
+        write(data)
+    assert write(data, method='supervised').files
+
+
+def test_one_mask_is_too_few_to_hold_some_out(data):
+    (data / 'val').rename(data / 'other')
+    for index in (1, 2, 3):
+        (data / 'masks' / f'{index}.png').unlink()
+    with pytest.raises(UserError, match='one mask, and no folder val'):
+        write(data)
+
+
+def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
+    monkeypatch.chdir(data.parents[1])
+    run_tool('new_config', 'data/mine', '--classes', *CLASSES, 'bolt', '--size', '64x40')
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == (
+        'data/mine: 4 labelled and 4 unlabelled images of 64x40 pixels (median), 2 to validate on'
+    )
+    assert "warning: class 'bolt' is in no mask" in lines
+    assert lines[-4:] == [
+        'Next:',
+        '  python tools/train.py configs/mine/supervised_mbv2_mine.py',
+        '  python tools/train.py configs/mine/cct_mbv2_mine.py',
+        '  python tools/report.py supervised=work_dirs/supervised_mbv2_mine '
+        'cct=work_dirs/cct_mbv2_mine --out work_dirs/report',
+    ]
+    with pytest.raises(SystemExit):
+        run_tool('new_config', 'data/mine', '--classes', *CLASSES, '--size', '64')
+    assert '64; expected WIDTHxHEIGHT' in capsys.readouterr().err

@@ -1,0 +1,76 @@
+"""What a folder of images and masks holds, and what is wrong with it."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmseg_cct.datasets.folder_summary import describe_folder, summarize_folder
+from mmseg_cct.errors import UserError
+
+
+@pytest.fixture
+def root(tmp_path):
+    for name, mask in (('a', [[0, 0, 2, 255]]), ('more/b', [[2, 2, 2, 0]]), ('c', None)):
+        for kind, pixels in (('images', np.zeros((1, 4, 3))), ('masks', mask)):
+            path = tmp_path / kind / f'{name}.png'
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if pixels is not None:
+                Image.fromarray(np.array(pixels, np.uint8)).save(path)
+    return tmp_path
+
+
+def test_images_masks_and_pixels_are_counted(root):
+    summary = summarize_folder(root, 3)
+    assert summary.labeled == ('a', 'more/b')
+    assert (summary.unlabeled, summary.validation, summary.size) == (1, 0, (4, 1))
+    assert summary.pixels.tolist() == [3, 0, 4] and summary.ignored == 1
+    assert summary.masks.tolist() == [2, 0, 2]
+    lines = describe_folder(summary, ('x', 'y', 'z')).splitlines()
+    assert lines[0] == (
+        '2 labelled and 1 unlabelled images of 4x1 pixels (median), 0 to validate on'
+    )
+    assert lines[4:] == [
+        '| x | 37.5 % | 2 |',
+        '| y | 0.0 % | 0 |',
+        '| z | 50.0 % | 2 |',
+        '| ignored | 12.5 % |  |',
+    ]
+
+
+def test_validation_images_are_counted(root):
+    for kind in ('images', 'masks'):
+        (root / 'val' / kind).mkdir(parents=True)
+        (root / kind / 'a.png').rename(root / 'val' / kind / 'a.png')
+    summary = summarize_folder(root, 3)
+    assert (summary.labeled, summary.unlabeled, summary.validation) == (('more/b',), 1, 1)
+    (root / 'val' / 'images' / 'd.png').write_bytes((root / 'images' / 'c.png').read_bytes())
+    with pytest.raises(UserError, match=r'd\.png: no mask for this image; expected .*masks/d\.png'):
+        summarize_folder(root, 3)
+
+
+def test_an_unknown_id_is_named(root):
+    with pytest.raises(UserError, match=r'a\.png: label id 2; expected 0 to 1, the 2 classes in'):
+        summarize_folder(root, 2)
+
+
+def test_a_mask_of_another_size_is_named(root):
+    Image.fromarray(np.zeros((4, 1), np.uint8)).save(root / 'masks' / 'a.png')
+    with pytest.raises(UserError, match=r'masks/a\.png: 1x4 pixels; expected 4x1, the size of'):
+        summarize_folder(root, 3)
+
+
+def test_a_mask_without_image_is_named(root):
+    (root / 'images' / 'a.png').unlink()
+    with pytest.raises(UserError, match=r'a\.png: a mask without image in .*\(1 such in all\)'):
+        summarize_folder(root, 3)
+
+
+def test_missing_and_empty_folders_are_named(root, tmp_path):
+    with pytest.raises(UserError, match='nowhere/images: no such folder'):
+        summarize_folder(tmp_path / 'nowhere', 3)
+    (root / 'masks').rename(root / 'labels')
+    with pytest.raises(UserError, match=r'masks: no such folder; expected the masks of some'):
+        summarize_folder(root, 3)
+    (root / 'masks').mkdir()
+    with pytest.raises(UserError, match=r'masks: no mask in this folder; expected PNG'):
+        summarize_folder(root, 3)

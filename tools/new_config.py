@@ -1,0 +1,111 @@
+#!/usr/bin/env python
+"""Writes a config for your own images, and that of its supervised baseline.
+
+It counts and checks what is in DATA/images, DATA/masks (masks of some of the images, by the same
+name: one channel of class ids, 255 = ignore) and DATA/val (the same, to validate on).
+
+Examples:
+    python tools/new_config.py data/mine --classes background crack rust --context background
+    python tools/new_config.py data/mine --classes background crack rust --context background \\
+        --backbone mbv2 --size 320x160 --iters 4000 --out configs/mine
+"""
+
+import argparse
+from pathlib import Path
+
+from mmseg_cct.apis.new_config import BACKBONES, METHODS, write_configs
+from mmseg_cct.datasets.folder_summary import describe_folder
+from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
+
+
+def _size(value: str) -> tuple[int, int]:
+    sides = value.lower().split('x')
+    if len(sides) != 2 or not all(side.isdecimal() for side in sides):
+        raise argparse.ArgumentTypeError(f'{value}; expected WIDTHxHEIGHT, such as 320x160')
+    return int(sides[0]), int(sides[1])
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog='Backbones: '
+        + ', '.join(f'{name} ({backbone.title})' for name, backbone in BACKBONES.items()),
+    )
+    parser.add_argument('data', help='folder with images, masks and val')
+    parser.add_argument(
+        '--classes', nargs='+', required=True, metavar='NAME', help='in the order of their ids'
+    )
+    parser.add_argument(
+        '--context', nargs='+', default=[], metavar='NAME', help='the classes that are no objects'
+    )
+    parser.add_argument(
+        '--backbone',
+        choices=BACKBONES,
+        default='mbv2',
+        metavar='NAME',
+        help='the encoder, see below (default: mbv2, which needs no GPU)',
+    )
+    parser.add_argument(
+        '--method',
+        choices=METHODS,
+        default='cct',
+        help='what learns from the unlabelled images (default: cct; supervised: the baseline only)',
+    )
+    parser.add_argument(
+        '--size',
+        type=_size,
+        metavar='WxH',
+        help='width and height of the training crops, into which tests resize (default: that of '
+        'the images, with a longest side of 512 at most)',
+    )
+    parser.add_argument(
+        '--iters', type=at_least(1), default=4000, metavar='N', help='iterations (default: 4000)'
+    )
+    parser.add_argument(
+        '--batch-size',
+        type=at_least(1),
+        default=8,
+        metavar='N',
+        help='pairs of a labelled and an unlabelled image (default: 8)',
+    )
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument(
+        '--weights', metavar='FILE', help="the backbone's weights (default: of the model zoo)"
+    )
+    start.add_argument('--from-scratch', action='store_true', help='start from random weights')
+    parser.add_argument(
+        '--out', metavar='DIR', help='folder for the configs (default: configs/NAME of the data)'
+    )
+    parser.add_argument('--force', action='store_true', help='overwrite configs that are there')
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Writes the configs and says what to do next."""
+    args = parse_args()
+    with user_errors_as_one_line():
+        written = write_configs(
+            args.data,
+            args.out or f'configs/{Path(args.data).resolve().name}',
+            args.classes,
+            context=args.context,
+            backbone=args.backbone,
+            method=args.method,
+            size=args.size,
+            iters=args.iters,
+            batch_size=args.batch_size,
+            weights=args.weights,
+            from_scratch=args.from_scratch,
+            force=args.force,
+        )
+    print(f'{args.data}: {describe_folder(written.summary, args.classes)}\n')
+    for line in written.warnings:
+        print(f'warning: {line}')
+    print('Written:', *written.files, *written.lists, sep='\n  ')
+    print('Next:', *written.commands, sep='\n  ')
+
+
+if __name__ == '__main__':
+    main()
