@@ -8,6 +8,7 @@ Examples:
         --suffix _leftImg8bit.png -n 100 372 744 --out data/splits/cityscapes
     python tools/make_splits.py --from-public CCT/dataloaders/voc_splits \
         --out data/splits/voc_public
+    python tools/make_splits.py --from-unimatch UniMatch/splits/pascal --out data/splits/voc_field
 """
 
 import argparse
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from mmseg_cct.datasets.image_lists import read_list, write_list
 from mmseg_cct.datasets.splits import Split, draw_split
+from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
 from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.cli import user_errors_as_one_line
@@ -52,6 +54,12 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
         metavar='DIR',
         help='two-column lists of the public CCT code (its folder dataloaders/voc_splits)',
     )
+    source.add_argument(
+        '--from-unimatch',
+        metavar='DIR',
+        help="the field's splits from UniMatch's lists (its folder splits/pascal or "
+        'splits/cityscapes, or one partition of them)',
+    )
     parser.add_argument('--out', metavar='DIR', required=True, help='folder for the lists')
     parser.add_argument(
         '-n',
@@ -60,7 +68,7 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
         nargs='+',
         type=int,
         help=f'numbers of labelled images; default for VOC: {" ".join(map(str, VOC_NUMBERS))}; '
-        'for the public lists: all there are',
+        'for the public lists and for those of UniMatch: all there are',
     )
     parser.add_argument('--seed', type=int, default=0, help='seed of the draw (default: 0)')
     parser.add_argument(
@@ -84,12 +92,13 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     Raises:
         UserError: If no number is given where one is needed, or the lists do not allow it.
     """
-    if args.from_public:
-        splits = read_public_splits(args.from_public)
+    if folder := args.from_public or args.from_unimatch:
+        read = read_public_splits if args.from_public else read_unimatch_splits
+        splits = read(folder)
         for number in args.num_labeled or ():
             if number not in splits:
                 raise UserError(
-                    f'-n {number}: no such list in {args.from_public}; expected one of '
+                    f'-n {number}: no such list in {folder}; expected one of '
                     f'{", ".join(map(str, splits))}'
                 )
         return {number: splits[number] for number in args.num_labeled or splits}

@@ -9,6 +9,7 @@ from types import ModuleType
 import _measure
 import auxiliary_branch as branch
 import pytest
+import strong_views
 import torch
 import train_step
 from _public_code import load_public_code
@@ -189,3 +190,23 @@ def test_a_clone_with_mixed_tabs_is_loaded(monkeypatch, tmp_path):
         compile(files['utils/losses.py'], 'losses.py', 'exec')
     public = load_public_code(str(tmp_path))
     assert public.losses.one() == public.model.one() == 1
+
+
+def test_strong_views_prints_a_row_of_each_library(monkeypatch, capsys):
+    monkeypatch.setattr(strong_views.torch, 'set_num_threads', lambda _: None)
+    monkeypatch.setattr(strong_views.cv2, 'setNumThreads', lambda _: None)
+    monkeypatch.setattr(strong_views, 'find_spec', lambda name: name == 'torchvision')
+    run(strong_views, monkeypatch, '--sizes', '16x32', '--views', '1', '--repeats', '1')
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith('|')]
+    assert [row.split(' | ')[0] for row in rows[2:]] == [
+        '| `StrongViews` (mmcv, OpenCV)',
+        '| torchvision on PIL images, as in UniMatch',
+        '| torchvision v2 on uint8 tensors',
+    ]
+    assert all(row.endswith(' ms |') for row in rows[2:])
+
+
+def test_every_library_gives_a_packed_view():
+    image = strong_views.picture(16, 32)
+    for view in strong_views.candidates(image).values():
+        assert view().shape == (3, 16, 32) and view().dtype == torch.uint8

@@ -86,6 +86,28 @@ def test_from_the_public_lists(tool, tmp_path, options, numbers):
         assert _read(out, number) == (NAMES[:number], NAMES[number:])
 
 
+@pytest.mark.parametrize(('options', 'numbers'), [([], [2, 5]), (['-n', '5'], [5])])
+def test_from_the_lists_of_unimatch(tool, tmp_path, options, numbers):
+    for name, number in (('1_10', 2), ('5', 5)):
+        (tmp_path / name).mkdir()
+        for part, names in (('labeled', NAMES[:number]), ('unlabeled', NAMES[number:])):
+            lines = [f'JPEGImages/{n}.jpg SegmentationClass/{n}.png' for n in names]
+            (tmp_path / name / f'{part}.txt').write_text('\n'.join(lines))
+    out = tmp_path / 'out'
+    tool.main(['--from-unimatch', str(tmp_path), '--out', str(out), *options])
+    assert len(list(out.iterdir())) == 2 * len(numbers)
+    for number in numbers:
+        assert _read(out, number) == (NAMES[:number], NAMES[number:])
+
+
+def test_unimatch_number_that_is_not_there(tool, tmp_path, capsys):
+    for part, name in (('labeled', 'a'), ('unlabeled', 'b')):
+        (tmp_path / f'{part}.txt').write_text(f'JPEGImages/{name}.jpg SegmentationClass/{name}.png')
+    arguments = ['--from-unimatch', str(tmp_path), '-n', '92', '--out', str(tmp_path / 'out')]
+    error = _fails(tool, capsys, *arguments)
+    assert error == f'error: -n 92: no such list in {tmp_path}; expected one of 1\n'
+
+
 def _fails(tool, capsys, *arguments):
     with pytest.raises(SystemExit) as caught:
         tool.main(list(arguments))

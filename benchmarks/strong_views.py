@@ -1,0 +1,125 @@
+"""Measures the time of a strong view in one CPU worker, by the library that makes it.
+
+`StrongViews` (mmcv and OpenCV) beside the same operations with the same probabilities and ranges
+from torchvision, on tensors and on PIL images, and from kornia; libraries that are not installed
+are left out. Every reading makes the same number of views, under the same seed of torch.
+
+Example:
+    python benchmarks/strong_views.py
+"""
+
+import argparse
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import cv2
+import numpy as np
+import torch
+from _measure import alternate, machine, say
+from mmseg.structures import SegDataSample
+from PIL import Image, ImageFilter
+from torch import Tensor
+
+from mmseg_cct.datasets import StrongViews
+from mmseg_cct.utils.seed import seeded_random_state
+
+SIGMA = (0.1, 2.0)
+
+
+def picture(height: int, width: int) -> np.ndarray:
+    """Draws smooth colours with a little noise.
+
+    Args:
+        height: In pixels.
+        width: In pixels.
+
+    Returns:
+        `(H, W, 3)` uint8.
+    """
+    rng = np.random.default_rng(0)
+    coarse = rng.integers(0, 256, (height // 16, width // 16, 3), np.uint8)
+    smooth = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
+    return np.clip(smooth + rng.normal(0, 8, smooth.shape), 0, 255).astype(np.uint8)
+
+
+def candidates(image: np.ndarray) -> dict[str, Callable[[], Tensor]]:
+    """Ways to a strong view of an image, each from and to a packed tensor.
+
+    Args:
+        image: `(H, W, 3)` uint8.
+
+    Returns:
+        Functions that give `(3, H, W)` uint8, by name.
+    """
+    packed = torch.from_numpy(image.transpose(2, 0, 1).copy())
+    ours = StrongViews()
+
+    def strong_views() -> Tensor:
+        return ours(dict(inputs=packed, data_samples=SegDataSample()))['strong_views'][0]
+
+    found: dict[str, Callable[[], Tensor]] = {'`StrongViews` (mmcv, OpenCV)': strong_views}
+    if find_spec('torchvision'):
+        from torchvision.transforms import v2
+
+        colours = v2.Compose(
+            [v2.RandomApply([v2.ColorJitter(0.5, 0.5, 0.5, 0.25)], 0.8), v2.RandomGrayscale(0.2)]
+        )
+        blur = v2.RandomApply([v2.GaussianBlur(13, SIGMA)], 0.5)
+
+        def on_pil() -> Tensor:
+            view = colours(Image.fromarray(packed.numpy().transpose(1, 2, 0)))
+            if torch.rand(()) < 0.5:
+                sigma = torch.empty(()).uniform_(*SIGMA).item()
+                view = view.filter(ImageFilter.GaussianBlur(sigma))
+            return torch.from_numpy(np.array(view).transpose(2, 0, 1)).contiguous()
+
+        found['torchvision on PIL images, as in UniMatch'] = on_pil
+        found['torchvision v2 on uint8 tensors'] = lambda: blur(colours(packed))
+    if find_spec('kornia'):
+        import kornia.augmentation as kornia
+
+        augment = torch.nn.Sequential(
+            kornia.ColorJitter(0.5, 0.5, 0.5, 0.25, p=0.8),
+            kornia.RandomGrayscale(p=0.2),
+            kornia.RandomGaussianBlur((13, 13), SIGMA, p=0.5),
+        )
+        found['kornia on float tensors'] = lambda: (
+            augment(packed[None].float() / 255)[0].mul(255).to(torch.uint8)
+        )
+    return found
+
+
+def main() -> None:
+    """Prints a table of milliseconds a view."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--sizes', nargs='+', default=['320x320', '512x1024'], metavar='HxW')
+    parser.add_argument('--views', type=int, default=100, help='views of a reading')
+    parser.add_argument('--repeats', type=int, default=5, help='readings')
+    args = parser.parse_args()
+
+    torch.set_num_threads(1)
+    cv2.setNumThreads(1)
+    say(', '.join(f'{name}: {value}' for name, value in machine('cpu').items()))
+    times: dict[str, list[float]] = {}
+    for size in args.sizes:
+        image = picture(*map(int, size.split('x')))
+
+        def reading(view: Callable[[], Tensor]) -> Callable[[], None]:
+            def make_all() -> None:
+                with seeded_random_state(0):
+                    for _ in range(args.views):
+                        view()
+
+            return make_all
+
+        steps = {name: reading(view) for name, view in candidates(image).items()}
+        for name, taken in alternate(steps, args.repeats, 'cpu', warm_up=0).items():
+            times.setdefault(name, []).append(taken['median'] / args.views)
+    say('\n| a view | ' + ' | '.join(args.sizes) + ' |')
+    say('| --- |' + ' ---: |' * len(args.sizes))
+    for name, of_size in times.items():
+        say(f'| {name} | ' + ' | '.join(f'{value * 1e3:.2f} ms' for value in of_size) + ' |')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,77 @@
+"""The field's splits of PASCAL VOC and Cityscapes, read from UniMatch's lists."""
+
+import os
+import re
+from pathlib import Path
+
+from mmseg_cct.errors import UserError
+
+from .image_lists import read_list
+from .splits import Split
+
+_CITYSCAPES_SUFFIX = '_leftImg8bit'
+
+
+def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
+    """Reads the lists of UniMatch, one folder or all of a data set (its folder ``splits/pascal``).
+
+    A partition is a folder with ``labeled.txt`` and ``unlabeled.txt``, two columns each, called by
+    the number of labelled images (``92``) or their share (``1_16``). Other folders are another
+    paper's lists and read only where `folder` is one of them.
+
+    Args:
+        folder: Holds the two lists, or partitions.
+
+    Returns:
+        The splits by their number of labelled images, ascending; names are as MMSeg's data sets
+        expect them, ``2007_000032`` in VOC and ``aachen/aachen_000000_000019`` in Cityscapes.
+
+    Raises:
+        UserError: If there is no partition, a list is missing or bad, an image is in both lists, or
+            two partitions have the same number of labelled images.
+    """
+    root = Path(folder)
+    partitions = [root]
+    if not (root / 'labeled.txt').is_file():
+        partitions = sorted(
+            path.parent
+            for path in root.glob('*/labeled.txt')
+            if re.fullmatch(r'\d+|1_\d+', path.parent.name)
+        )
+    if not partitions:
+        raise UserError(
+            f'{folder}: no list of UniMatch; expected labeled.txt and unlabeled.txt, or folders '
+            'like 92 and 1_16 with them'
+        )
+    splits: dict[int, Split] = {}
+    found: dict[int, Path] = {}
+    for path in partitions:
+        split = _read_partition(path)
+        number = len(split.labeled)
+        if number in found:
+            raise UserError(
+                f'{path}: {number} labelled images, as many as in {found[number]}; expected one '
+                'list of a number: name its folder'
+            )
+        splits[number], found[number] = split, path
+    return dict(sorted(splits.items()))
+
+
+def _read_partition(folder: Path) -> Split:
+    split = Split(
+        *(
+            [_mmseg_name(name) for name in read_list(folder / f'{part}.txt')]
+            for part in Split._fields
+        )
+    )
+    if common := set(split.labeled) & set(split.unlabeled):
+        raise UserError(f'{folder}: {min(common)} is in both lists; expected it in one')
+    return split
+
+
+def _mmseg_name(stem: str) -> str:
+    if not stem.endswith(_CITYSCAPES_SUFFIX):
+        return stem
+    name = stem.removesuffix(_CITYSCAPES_SUFFIX)
+    city = name.split('_')[0]  # which is the name of the image's folder too
+    return f'{city}/{name}'
