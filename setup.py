@@ -45,9 +45,10 @@ setup(
     ],
     license_files=['LICENSE'],
     packages=find_packages(include=['mmseg_cct', 'mmseg_cct.*']),
+    package_data={'mmseg_cct': ['analysis/*.jinja']},
     python_requires='>=3.10',
     install_requires=[name + bounds for name, bounds in STACK.items()]
-    + ['matplotlib', 'numpy', 'packaging', 'pillow', 'tensorboard', 'tqdm'],
+    + ['jinja2', 'matplotlib', 'numpy', 'packaging', 'pillow', 'tensorboard', 'tqdm'],
     extras_require={
         # mmpretrain backbones, image-level pseudo labels and their dense CRF
         'weak': [*MMPRETRAIN, 'pydensecrf2'],

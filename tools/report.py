@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Compares finished trainings in report.md: IoU by class, curves and predictions.
+"""Compares finished trainings in report.md and report.html: IoU by class, curves, predictions.
 
 Examples:
     python tools/report.py supervised=work_dirs/supervised_mbv2_camvid_50 \
@@ -23,7 +23,11 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the report')
     parser.add_argument(
-        '--pictures', type=int, default=8, help='test images in the grid (default: 8)'
+        '--pictures',
+        type=int,
+        default=6,
+        metavar='N',
+        help='the N hardest test images are shown, and the N first (default: 6)',
     )
     return parser.parse_args()
 

@@ -1,169 +1,143 @@
-"""Comparison report of trainings: IoU by class, training curves and predictions."""
+"""Comparison report of trainings, in Markdown and as one self-contained HTML page."""
 
+import base64
 import copy
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import io
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import cv2
+import jinja2
 import numpy as np
-import torch
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from mmengine.config import Config
-from mmengine.device import get_device
 from mmengine.registry import init_default_scope
-from mmengine.runner import Runner, find_latest_checkpoint
-from mmseg.evaluation import IoUMetric
 from mmseg.registry import DATASETS
-from torch import Tensor
 
-from mmseg_cct.apis.inference import load_model
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.markdown import markdown_table
 
+from .plots import paint, plot_class_bars, plot_curves, plot_grid
+from .runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
 
-@dataclass(frozen=True)
-class Run:
-    """A finished training.
-
-    Attributes:
-        name: Name in the report.
-        config: Config of the training.
-        checkpoint: Path of the last checkpoint.
-        scalars: Logged values, one dict with its `step` per logged iteration.
-    """
-
-    name: str
-    config: Config
-    checkpoint: str
-    scalars: list[dict]
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """IoU and first predictions of a run on its test set.
-
-    Attributes:
-        iou: `(C,)` IoU by class in [0, 1]; nan where a class neither occurs nor is predicted.
-        images: First images, `(H, W, 3)` uint8, RGB.
-        truths: Their ground truth, `(H, W)` class ids.
-        predictions: Their predictions, `(H, W)` class ids.
-    """
-
-    iou: np.ndarray
-    images: list[np.ndarray]
-    truths: list[np.ndarray]
-    predictions: list[np.ndarray]
+_TEMPLATE = Path(__file__).with_name('report.html.jinja')
+_WIDEST = 640  # pixels of a picture in the HTML page
 
 
 def write_report(
-    work_dirs: Mapping[str, str | Path], out: str | Path, num_pictures: int = 8
+    work_dirs: Mapping[str, str | Path], out: str | Path, num_pictures: int = 6
 ) -> Path:
-    """Evaluates runs on their common test set and writes `report.md` with its pictures.
+    """Evaluates runs on their common test set and writes `report.md` and `report.html`.
 
     Args:
         work_dirs: Work directories of the trainings, by name.
         out: Output folder.
-        num_pictures: Number of test images in the picture grid, from the first on.
+        num_pictures: Number of hard test images, and of first ones, that are shown.
 
     Returns:
-        Path of the report. A `UserError` names a run that is incomplete or has another test set.
+        Path of `report.md`. A `UserError` names a run that is incomplete or has another test set.
     """
     runs = [find_run(name, Path(work_dir)) for name, work_dir in work_dirs.items()]
     _check_same_test_set(runs)
     init_default_scope(runs[0].config.get('default_scope', 'mmseg'))
     out = Path(out)
-    out.mkdir(parents=True, exist_ok=True)
     evaluations = {}
     for run in runs:
         print(f'evaluating {run.name} ({run.checkpoint})', flush=True)
-        evaluations[run.name] = evaluate(run, num_pictures)
-    meta = DATASETS.build(copy.deepcopy(runs[0].config.test_dataloader.dataset)).metainfo
+        evaluations[run.name] = evaluate(run)
+    meta = runs[0].test_loader.dataset.metainfo
     classes, palette = meta['classes'], meta['palette']
+    iou = {name: evaluation.iou for name, evaluation in evaluations.items()}
 
-    plot_curves(runs).savefig(out / 'curves.png', dpi=100)
-    plot_grid(evaluations, classes, palette).savefig(out / 'pictures.png', dpi=100)
+    hard = hardest(list(evaluations.values()), num_pictures)
+    first = [i for i in range(len(runs[0].test_loader.dataset)) if i not in hard][:num_pictures]
+    shown = {
+        title: {run.name: predict_images(run, indices) for run in runs}
+        for title, indices in {'Hard test images': hard, 'First test images': first}.items()
+        if indices
+    }
+    figures = {'classes.png': plot_class_bars(iou, classes), 'curves.png': plot_curves(runs)}
+    grids = {f'{heading.split()[0].lower()}.png': heading for heading in shown}
+    for file, heading in grids.items():
+        figures[file] = plot_grid(shown[heading], classes, palette)
+    images = {name: _png(figure) for name, figure in figures.items()}
+    for name, image in images.items():
+        write_atomic(out / name, image)
+
+    title = ' and '.join(run.name for run in runs)
     text = '\n\n'.join(
         [
-            f'# {" and ".join(run.name for run in runs)}',
+            f'# {title}',
+            verdict(iou, classes),
             _settings_table(runs),
-            f'## IoU in % on the test set of {_test_size(runs[0])} images',
-            iou_table({name: evaluation.iou for name, evaluation in evaluations.items()}, classes),
+            f'## IoU in % on the test set of {len(runs[0].test_loader.dataset)} images',
+            iou_table(iou, classes),
+            '![IoU by class](classes.png)',
             '## Training\n\n![loss and ramp curves](curves.png)',
-            f'## The first {len(next(iter(evaluations.values())).images)} test images\n\n'
-            '![image, truth and predictions](pictures.png)\n',
+            *(
+                f'## {title}\n\n![image, truth, predictions]({name})'
+                for name, title in grids.items()
+            ),
         ]
     )
-    (out / 'report.md').write_text(text, encoding='utf-8')
+    write_atomic(out / 'report.md', (text + '\n').encode())
+    page = jinja2.Template(_TEMPLATE.read_text(encoding='utf-8'), autoescape=True).render(
+        title=title,
+        verdict=verdict(iou, classes),
+        settings=_settings(runs),
+        runs=[run.name for run in runs],
+        iou=_iou_rows(iou, classes),
+        bars=_data_url(images['classes.png']),
+        curves=_data_url(images['curves.png']),
+        legend=[
+            (name, 'rgb({}, {}, {})'.format(*colour)) for name, colour in zip(classes, palette)
+        ],
+        sections={title: _cases(by_run, palette) for title, by_run in shown.items()},
+    )
+    write_atomic(out / 'report.html', page.encode())
     return out / 'report.md'
 
 
-def find_run(name: str, work_dir: Path) -> Run:
-    """Reads a training's config, checkpoint and log from its work directory.
+def hardest(evaluations: Sequence[Evaluation], count: int) -> list[int]:
+    """Picks the images that the runs segment worst.
 
     Args:
-        name: Name in the report.
-        work_dir: Work directory of the training.
+        evaluations: Evaluations on the same test set.
+        count: Number of images.
 
     Returns:
-        The run.
-
-    Raises:
-        UserError: The config or the checkpoint is missing.
+        Numbers of the images, by rising mean of the runs' mean IoU.
     """
-    configs = sorted(work_dir.glob('*.py'), key=lambda file: file.stat().st_mtime)
-    if not configs:
-        raise UserError(f'{work_dir}: no config in it; expected the work directory of a training')
-    if not (work_dir / 'last_checkpoint').is_file():
-        raise UserError(
-            f'{work_dir}: no last_checkpoint; expected the directory of a '
-            'training that has written one'
-        )
-    checkpoint = find_latest_checkpoint(str(work_dir))
-    return Run(name, Config.fromfile(configs[-1]), checkpoint, read_scalars(work_dir))
+    mean = np.mean([evaluation.image_miou for evaluation in evaluations], axis=0)
+    return np.argsort(mean, kind='stable')[:count].tolist()
 
 
-def read_scalars(work_dir: Path) -> list[dict]:
-    """Reads the log of a training across resumes.
+def verdict(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
+    """Says in a sentence how the runs compare.
 
     Args:
-        work_dir: Work directory of the training.
+        iou: `(C,)` IoU in [0, 1], by run.
+        classes: C names.
 
     Returns:
-        Logged values of training and validation, sorted by `step`.
+        For two runs the difference in mIoU, and the classes that gain and lose most; else each
+        run's mIoU.
     """
-    by_step: dict[tuple[int, bool], dict] = {}
-    for file in sorted(
-        work_dir.glob('*/vis_data/scalars.json')
-    ):  # one folder per start, named by time
-        for line in file.read_text(encoding='utf-8').splitlines():
-            values = json.loads(line)
-            if 'step' in values:
-                # A resumed run logs repeated iterations again; the last one counts.
-                by_step[values['step'], 'mIoU' in values] = values
-    return [by_step[key] for key in sorted(by_step)]
-
-
-@torch.no_grad()
-def evaluate(run: Run, num_pictures: int) -> Evaluation:
-    """Evaluates a run on its test set and keeps the first `num_pictures` predictions."""
-    model = load_model(run.config, run.checkpoint, get_device())
-    loader = Runner.build_dataloader(run.config.test_dataloader)
-    num_classes = len(loader.dataset.metainfo['classes'])
-    areas: list[tuple[Tensor, ...]] = []
-    kept: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    for batch in loader:
-        for image, sample in zip(batch['inputs'], model.test_step(batch)):
-            predicted = sample.pred_sem_seg.data.squeeze(0).cpu()
-            truth = sample.gt_sem_seg.data.squeeze(0).cpu()
-            areas.append(IoUMetric.intersect_and_union(predicted, truth, num_classes, 255))
-            if len(kept) < num_pictures:
-                rgb = image.numpy().transpose(1, 2, 0)[..., ::-1]
-                kept.append((rgb, truth.numpy(), predicted.numpy()))
-    intersection, union = (sum(parts) for parts in list(zip(*areas))[:2])
-    images, truths, predictions = (list(part) for part in zip(*kept)) if kept else ([], [], [])
-    return Evaluation((intersection / union).numpy(), images, truths, predictions)
+    miou = {name: 100 * float(np.nanmean(values)) for name, values in iou.items()}
+    if len(iou) != 2:
+        return 'mIoU on the test set: ' + ', '.join(f'{n} {v:.1f} %' for n, v in miou.items()) + '.'
+    (first, before), (second, after) = miou.items()
+    gain = 100 * (iou[second] - iou[first])
+    by_gain = [i for i in np.argsort(gain) if not np.isnan(gain[i])]
+    worst, best = by_gain[0], by_gain[-1]
+    ahead = int((gain[by_gain] > 0).sum())
+    relation = 'ahead of' if after > before else 'behind' if after < before else 'level with'
+    return (
+        f'{second} is {relation} {first} by {abs(after - before):.1f} points: {after:.1f} against '
+        f'{before:.1f} % mIoU. It is better in {ahead} of {len(by_gain)} classes; the largest '
+        f'change up is {classes[best]} ({gain[best]:+.1f}), the largest down {classes[worst]} '
+        f'({gain[worst]:+.1f}). One run each: another seed gives another figure.'
+    )
 
 
 def iou_table(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
@@ -176,84 +150,55 @@ def iou_table(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
     Returns:
         Table in %. With two runs, a further column is the second minus the first.
     """
-    columns = {name: np.append(values, np.nanmean(values)) * 100 for name, values in iou.items()}
-    cells = {name: [f'{value:.1f}' for value in column] for name, column in columns.items()}
+    *rows, (_, *means) = _iou_rows(iou, classes)
+    header = ['class', *iou, *['difference'] * (len(iou) == 2)]
+    return markdown_table(header, [*rows, ['**mean**', *means]])
+
+
+def _iou_rows(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> list[list[str]]:
+    columns = [np.append(values, np.nanmean(values)) * 100 for values in iou.values()]
+    cells = [[f'{value:.1f}' for value in column] for column in columns]
     if len(columns) == 2:
-        first, second = columns.values()
-        cells['difference'] = [f'{value:+.1f}' for value in second - first]
-    names = [*classes, '**mean**']
-    rows = [[name, *(column[row] for column in cells.values())] for row, name in enumerate(names)]
-    return markdown_table(['class', *cells], rows)
+        cells.append([f'{value:+.1f}' for value in columns[1] - columns[0]])
+    return [list(row) for row in zip([*classes, 'mean'], *cells)]
 
 
-def plot_curves(runs: Sequence[Run]) -> Figure:
-    """Plots logged curves: L_s, L_u, ramps, and mIoU on the validation set.
-
-    A panel leaves out runs that did not log its value.
-    """
-    panels = {
-        'supervised loss L_s': _values_starting('decode.loss'),
-        'consistency loss L_u': _values_starting('aux.consistency'),
-        'ramps': _values_starting('decode_head.', 'auxiliary_head.', 'loss_consistency.'),
-        'mIoU on val, %': _values_starting('mIoU'),
-    }
-    figure = Figure(figsize=(12, 3), layout='constrained')
-    for axes, (title, curves_of) in zip(figure.subplots(1, len(panels)), panels.items()):
-        for index, run in enumerate(runs):
-            for key, (steps, values) in curves_of(run).items():
-                label = f'{run.name}: {key}' if title == 'ramps' else run.name
-                axes.plot(steps, values, color=f'C{index}', label=label)
-        axes.set_title(title, fontsize=10)
-        axes.set_xlabel('iteration', fontsize=8)
-        axes.tick_params(labelsize=8)
-        axes.set_ylim(bottom=0)
-        if axes.lines:
-            axes.legend(fontsize=7)
-    return figure
-
-
-def plot_grid(
-    evaluations: Mapping[str, Evaluation], classes: Sequence[str], palette: Sequence[Sequence[int]]
-) -> Figure:
-    """Plots images, ground truth and predictions of each run, one image per column.
-
-    Args:
-        evaluations: Evaluations on the same images, by run.
-        classes: C names.
-        palette: C colours, RGB in [0, 255].
-
-    Returns:
-        The figure, with a legend of the classes below.
-    """
-    first = next(iter(evaluations.values()))
-    colours = np.full((256, 3), 255, np.uint8)
-    colours[: len(palette)] = palette
-    rows = {'image': first.images, 'truth': [colours[ids] for ids in first.truths]}
-    for name, evaluation in evaluations.items():
-        rows[name] = [colours[ids] for ids in evaluation.predictions]
-
-    side = 1.2
-    figure = Figure(figsize=(side * max(len(first.images), 1) + 0.4, side * len(rows) + 0.4))
-    grid = figure.subplots(len(rows), max(len(first.images), 1), squeeze=False)
-    for line, (name, pictures) in zip(grid, rows.items()):
-        line[0].set_ylabel(name, fontsize=9)
-        for axes in line:
-            axes.set_xticks([])
-            axes.set_yticks([])
-        for axes, picture in zip(line, pictures):
-            axes.imshow(picture, interpolation='nearest')
-    patches = [
-        Patch(color=f'#{red:02x}{green:02x}{blue:02x}', label=name)
-        for name, (red, green, blue) in zip(classes, palette)
+def _cases(
+    pictures: Mapping[str, Sequence[Picture]], palette: Sequence[Sequence[int]]
+) -> list[dict]:
+    """What the page shows of each image: its name and the pictures as data URLs."""
+    return [
+        dict(
+            name=row[0].name,
+            image=_shown(row[0].image),
+            truth=_shown(paint(row[0].truth, palette)),
+            predictions={
+                name: _shown(paint(picture.prediction, palette))
+                for name, picture in zip(pictures, row)
+            },
+        )
+        for row in zip(*pictures.values())
     ]
-    figure.legend(
-        handles=patches, loc='lower center', ncols=len(classes), fontsize=8, frameon=False
-    )
-    figure.subplots_adjust(left=0.04, right=0.995, top=0.99, bottom=0.08, wspace=0.04, hspace=0.04)
-    return figure
 
 
-def _settings_table(runs: Sequence[Run]) -> str:
+def _shown(rgb: np.ndarray) -> str:
+    scale = min(1.0, _WIDEST / rgb.shape[1])
+    if scale < 1:
+        rgb = cv2.resize(rgb, None, fx=scale, fy=scale, interpolation=cv2.INTER_NEAREST)
+    return _data_url(cv2.imencode('.png', rgb[..., ::-1])[1].tobytes())
+
+
+def _data_url(png: bytes) -> str:
+    return f'data:image/png;base64,{base64.b64encode(png).decode()}'
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format='png', dpi=100)
+    return buffer.getvalue()
+
+
+def _settings(runs: Sequence[Run]) -> list[list[str]]:
     """Settings of the runs, which show whether the comparison is fair."""
     rows = {
         'labelled images': [_labelled(run) for run in runs],
@@ -262,24 +207,21 @@ def _settings_table(runs: Sequence[Run]) -> str:
         'seed': [run.config.get('randomness', {}).get('seed') for run in runs],
         'median seconds per iteration': [_seconds_per_iteration(run) for run in runs],
     }
-    return markdown_table(
-        ['', *(run.name for run in runs)],
-        [[name, *map(str, values)] for name, values in rows.items()],
-    )
+    return [[name, *map(str, values)] for name, values in rows.items()]
 
 
-def _labelled(run: Run) -> int | str:
+def _settings_table(runs: Sequence[Run]) -> str:
+    return markdown_table(['', *(run.name for run in runs)], _settings(runs))
+
+
+def _labelled(run: Run) -> int:
     dataset = run.config.train_dataloader.dataset
     return _length(dataset.get('labeled', dataset))
 
 
-def _unlabelled(run: Run) -> int | str:
+def _unlabelled(run: Run) -> int:
     dataset = run.config.train_dataloader.dataset.get('unlabeled')
     return _length(dataset) if dataset else 0
-
-
-def _test_size(run: Run) -> int | str:
-    return _length(run.config.test_dataloader.dataset)
 
 
 def _length(dataset: dict) -> int:
@@ -300,23 +242,3 @@ def _check_same_test_set(runs: Sequence[Run]) -> None:
                 f'{run.name}: another test set than {runs[0].name}; expected '
                 'one and the same test_dataloader.dataset'
             )
-
-
-Curves = dict[str, tuple[list[int], list[float]]]
-
-
-def _values_starting(*prefixes: str) -> Callable[[Run], Curves]:
-    """Makes a function that collects a run's curves by the prefixes of their names."""
-
-    def curves(run: Run) -> Curves:
-        names = {key for values in run.scalars for key in values if key.startswith(prefixes)}
-        points = {
-            name: [(values['step'], values[name]) for values in run.scalars if name in values]
-            for name in sorted(names)
-        }
-        return {
-            name: ([step for step, _ in pairs], [value for _, value in pairs])
-            for name, pairs in points.items()
-        }
-
-    return curves

@@ -26,7 +26,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils import image_files
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_record import ImageCounts, record_origin
-from mmseg_cct.utils.palette import voc_colours
+from mmseg_cct.utils.palette import distinct_colours
 
 from .config import load_config
 
@@ -180,7 +180,7 @@ def _complete_meta(meta: dict[str, Any], num_classes: int) -> dict[str, Any]:
     if len(meta.get('classes') or ()) != num_classes:
         meta['classes'] = tuple(f'class {index}' for index in range(num_classes))
     if len(meta.get('palette') or ()) != num_classes:
-        meta['palette'] = [list(colour) for colour in voc_colours(num_classes)]
+        meta['palette'] = [list(colour) for colour in distinct_colours(num_classes)]
     return meta
 
 

@@ -12,6 +12,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images
+from mmseg_cct.utils.palette import distinct_colours
 
 from .image_lists import read_list, resolve_list
 
@@ -36,7 +37,8 @@ class FolderDataset(BaseSegDataset):
             itself relative to the working directory or to `data_root`. It names the images of the
             set: `subset` then only says whether each must have a mask (``'labeled'``) or masks are
             not looked at (``'unlabeled'``).
-        palette: Colour of each class, RGB in [0, 255]; by default random, the same in every run.
+        palette: Colour of each class, RGB in [0, 255]; by default
+            colours that are easily told apart.
         data_root: Folder that the three paths are relative to.
         mask_suffix: End of a mask's name.
         **kwargs: Further arguments of `BaseSegDataset`.
@@ -77,9 +79,8 @@ class FolderDataset(BaseSegDataset):
         prefix = dict(img_path=image_dir)
         if mask_dir is not None:
             prefix['seg_map_path'] = mask_dir
-        metainfo: dict[str, Any] = dict(classes=tuple(classes))
-        if palette is not None:
-            metainfo['palette'] = [list(colour) for colour in palette]
+        colours = distinct_colours(len(classes)) if palette is None else palette
+        metainfo = dict(classes=tuple(classes), palette=[list(colour) for colour in colours])
         super().__init__(
             ann_file=resolve_list(ann_file),
             seg_map_suffix=mask_suffix,

@@ -14,7 +14,7 @@ from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.palette import voc_colours
+from mmseg_cct.utils.palette import distinct_colours
 
 from .crf import DenseCRF
 from .thresholds import Thresholds
@@ -127,7 +127,7 @@ def read_settings(config: Config) -> PseudoLabelSettings:
     with DefaultScope.overwrite_default_scope('mmseg'):
         segmentation = DATASETS.build(copy.deepcopy(section.segmentation))
     classes = tuple(segmentation.metainfo.get('classes') or ())
-    palette = segmentation.metainfo.get('palette') or voc_colours(len(classes))
+    palette = segmentation.metainfo.get('palette') or distinct_colours(len(classes))
     images, names = _read_images(section.images, config)
     size, crf = section.get('input_size'), section.get('crf') or {}
     scales = tuple(section.get('scales', (1.0,)))

@@ -6,7 +6,7 @@ from statistics import mean
 
 from matplotlib.figure import Figure
 
-from mmseg_cct.analysis.report import read_scalars
+from mmseg_cct.analysis.runs import read_scalars
 
 from .study import Result, label_order
 

@@ -1,21 +1,37 @@
-"""The PASCAL VOC colour map."""
+"""Distinguishable colours for classes that have none."""
+
+from functools import cache
+
+import cv2
+import numpy as np
+
+# Neither near black, which marks padding, nor near white, which marks ignored pixels.
+_LEVELS = np.arange(32, 240, 23)
+_FIRST = (70, 90, 120)
 
 
-def voc_colours(count: int) -> list[tuple[int, int, int]]:
+@cache
+def _farthest_first(count: int) -> tuple[tuple[int, int, int], ...]:
+    rgb = np.stack(np.meshgrid(_LEVELS, _LEVELS, _LEVELS, indexing='ij'), -1).reshape(-1, 3)
+    rgb = np.concatenate([[_FIRST], rgb]).astype(np.float32)
+    lab = cv2.cvtColor(rgb[None] / 255, cv2.COLOR_RGB2LAB)[0]
+    chosen, distance = [0], np.full(len(rgb), np.inf, np.float32)
+    while len(chosen) < count:
+        distance = np.minimum(distance, np.linalg.norm(lab - lab[chosen[-1]], axis=1))
+        chosen.append(int(distance.argmax()))
+    return tuple(tuple(int(value) for value in rgb[index]) for index in chosen)  # type: ignore[misc]
+
+
+def distinct_colours(count: int) -> list[tuple[int, int, int]]:
     """Gives colours to classes that have none of their own.
 
+    Each colour is the one farthest in CIELAB from all before it, so any two are told apart as well
+    as the number allows, and the first colours are the same for every number.
+
     Args:
-        count: Number of colours, at most 256.
+        count: Number of colours, at most 730.
 
     Returns:
-        Distinct RGB colours; the first is black.
+        RGB colours in [0, 255].
     """
-    colours = []
-    for label in range(count):
-        # Bits 3k, 3k + 1 and 3k + 2 of the label become bit 7 - k of red, green and blue.
-        red, green, blue = (
-            sum((label >> (3 * k + channel) & 1) << (7 - k) for k in range(3))
-            for channel in range(3)
-        )
-        colours.append((red, green, blue))
-    return colours
+    return list(_farthest_first(count)[:count])

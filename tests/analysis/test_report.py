@@ -7,16 +7,16 @@ import pytest
 from mmengine.config import Config
 from mmengine.runner import Runner
 
-from mmseg_cct.analysis.report import (
+from mmseg_cct.analysis.plots import plot_class_bars, plot_curves, plot_grid
+from mmseg_cct.analysis.report import hardest, iou_table, verdict, write_report
+from mmseg_cct.analysis.runs import (
     Evaluation,
+    Picture,
     Run,
     evaluate,
     find_run,
-    iou_table,
-    plot_curves,
-    plot_grid,
+    predict_images,
     read_scalars,
-    write_report,
 )
 from mmseg_cct.errors import UserError
 
@@ -96,13 +96,50 @@ def test_curves_show_each_value_in_its_panel(ramp):
     assert not panels['consistency loss L_u'].lines
 
 
-def test_grid_paints_class_ids_in_the_palette():
-    image, ids = np.zeros((2, 2, 3), np.uint8), np.array([[0, 1], [1, 255]])
-    evaluation = Evaluation(np.ones(2), [image] * 3, [ids] * 3, [1 - ids % 2] * 3)
-    figure = plot_grid({'run': evaluation}, ['x', 'y'], [[1, 2, 3], [4, 5, 6]])
-    pictures = [axes.get_images()[0].get_array() for axes in figure.axes]
-    assert len(pictures) == 9  # image, truth and prediction of three images
-    assert pictures[3].tolist() == [[[1, 2, 3], [4, 5, 6]], [[4, 5, 6], [255, 255, 255]]]
+@pytest.mark.parametrize('height, width', [(40, 80), (80, 60)])
+def test_grid_paints_class_ids_in_the_palette(height, width):
+    ids = np.zeros((height, width), int)
+    ids[0, :2] = 1, 255
+    picture = Picture('a.png', np.zeros((height, width, 3), np.uint8), ids, 1 - ids % 2)
+    figure = plot_grid({'run': [picture] * 3}, ['x', 'y'], [[1, 2, 3], [4, 5, 6]])
+    shown = [axes.get_images()[0].get_array() for axes in figure.axes]
+    assert len(shown) == 9  # image, truth and prediction of three images
+    assert shown[1][0, :3].tolist() == [[4, 5, 6], [255, 255, 255], [1, 2, 3]]
+
+
+@pytest.mark.parametrize('height, width', [(40, 80), (80, 60)])
+def test_pictures_fill_the_grid_in_their_own_shape(height, width):
+    labels = np.zeros((height, width), int)
+    picture = Picture('a.png', np.zeros((height, width, 3), np.uint8), labels, labels)
+    figure = plot_grid({'run': [picture] * 2}, ['x', 'y'], [[1, 2, 3], [4, 5, 6]])
+    figure.draw_without_rendering()
+    boxes = [axes.get_window_extent() for axes in figure.axes]
+    for box in boxes:
+        assert box.width / box.height == pytest.approx(width / height, rel=0.08)
+    columns = sum(box.width for box in boxes[:3])
+    assert columns > 0.95 * figure.bbox.width
+
+
+def test_bars_show_each_class_of_each_run():
+    figure = plot_class_bars(dict(a=np.array([0.5, np.nan]), b=np.array([0.25, 1])), ['x', 'y'])
+    (axes,) = figure.axes
+    widths = [[bar.get_width() for bar in bars] for bars in axes.containers]
+    assert widths == [[50, 0, 50], [25, 100, 62.5]]
+
+
+def test_hard_images_are_those_of_the_lowest_mean_over_the_runs():
+    a = Evaluation(np.ones(1), np.array([0.9, 0.1, 0.5, 0.2]))
+    b = Evaluation(np.ones(1), np.array([0.9, 0.6, 0.1, 0.2]))
+    assert hardest([a, b], 2) == [3, 2]
+
+
+def test_the_verdict_says_who_is_ahead_and_where():
+    iou = dict(sup=np.array([0.5, 0.4, np.nan]), CCT=np.array([0.7, 0.3, np.nan]))
+    said = verdict(iou, ['x', 'y', 'z'])
+    assert said.startswith('CCT is ahead of sup by 5.0 points: 50.0 against 45.0 % mIoU.')
+    assert 'better in 1 of 2 classes' in said and 'x (+20.0)' in said and 'y (-10.0)' in said
+    assert 'CCT is behind' in verdict({'sup': iou['CCT'], 'CCT': iou['sup']}, ['x', 'y', 'z'])
+    assert verdict(dict(one=np.array([0.5])), ['x']) == 'mIoU on the test set: one 50.0 %.'
 
 
 def test_report_of_two_trainings(trained, tmp_path):
@@ -113,10 +150,14 @@ def test_report_of_two_trainings(trained, tmp_path):
     assert '| unlabelled images | 0 | 3 |' in text
     assert '| iterations | 2 | 2 |' in text
     assert '| seed | 0 | 0 |' in text
-    assert 'test set of 3 images' in text and 'first 2 test images' in text
-    assert text.count('\n| ') >= 5 + 9  # settings; header, rule, classes and mean
-    for picture in ('curves.png', 'pictures.png'):
+    assert 'test set of 3 images' in text
+    for picture in ('classes.png', 'curves.png', 'hard.png', 'first.png'):
+        assert f']({picture})' in text
         assert (report.parent / picture).read_bytes().startswith(b'\x89PNG')
+    page = report.with_suffix('.html').read_text()
+    assert page.count('class="compare"') == 3  # two hard images and the one that is left
+    assert page.count('src="data:image/png;base64,') == 2 + 3 * 4
+    assert 'src="h' not in page  # nothing from elsewhere
 
 
 def test_evaluation_agrees_with_the_runners_own(trained):
@@ -125,9 +166,21 @@ def test_evaluation_agrees_with_the_runners_own(trained):
     config.work_dir, config.load_from = str(trained / 'test'), run.checkpoint
     config.experiment_name = 'report_test'
     expected = Runner.from_cfg(config).test()['mIoU']
-    evaluation = evaluate(run, num_pictures=1)
+    evaluation = evaluate(run)
     assert np.nanmean(evaluation.iou) * 100 == pytest.approx(expected, abs=0.01)
-    assert len(evaluation.images) == len(evaluation.truths) == len(evaluation.predictions) == 1
+
+
+def test_the_iou_of_an_image_is_that_of_its_picture(trained):
+    run = find_run('CCT', trained / 'cct')
+    evaluation = evaluate(run)
+    assert len(evaluation.image_miou) == 3
+    for index, picture in zip((2, 0), predict_images(run, (2, 0))):
+        by_class = [
+            ((picture.truth == c) & (picture.prediction == c)).sum()
+            / ((picture.truth == c) | (picture.prediction == c)).sum()
+            for c in np.unique(picture.truth)
+        ]
+        assert evaluation.image_miou[index] == pytest.approx(np.mean(by_class))
 
 
 def test_incomplete_runs_are_named(tmp_path, trained):

@@ -1,0 +1,160 @@
+"""Plots of a report: training curves, IoU by class, and predictions beside the truth."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.patches import Patch
+
+from .runs import IGNORED, Picture, Run
+
+_PICTURE_AREA = 7.0  # square inches
+_LEGEND_COLUMNS = 6
+
+Curves = dict[str, tuple[list[int], list[float]]]
+
+
+def plot_curves(runs: Sequence[Run]) -> Figure:
+    """Plots logged curves: L_s, L_u, ramps, and mIoU on the validation set.
+
+    A panel leaves out runs that did not log its value.
+    """
+    panels = {
+        'supervised loss L_s': _values_starting('decode.loss'),
+        'consistency loss L_u': _values_starting('aux.consistency'),
+        'ramps': _values_starting('decode_head.', 'auxiliary_head.', 'loss_consistency.'),
+        'mIoU on val, %': _values_starting('mIoU'),
+    }
+    figure = Figure(figsize=(12, 3), layout='constrained')
+    for axes, (title, curves_of) in zip(figure.subplots(1, len(panels)), panels.items()):
+        for index, run in enumerate(runs):
+            for key, (steps, values) in curves_of(run).items():
+                label = f'{run.name}: {key}' if title == 'ramps' else run.name
+                axes.plot(steps, values, color=f'C{index}', label=label)
+        axes.set_title(title, fontsize=10)
+        axes.set_xlabel('iteration', fontsize=8)
+        axes.tick_params(labelsize=8)
+        axes.set_ylim(bottom=0)
+        if axes.lines:
+            axes.legend(fontsize=7)
+    return figure
+
+
+def plot_class_bars(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Figure:
+    """Plots the IoU of each class, and their mean, as a group of bars with one bar a run.
+
+    Args:
+        iou: `(C,)` IoU in [0, 1], by run.
+        classes: C names.
+
+    Returns:
+        The figure.
+    """
+    names = [*classes, 'mean']
+    figure = Figure(figsize=(8, 0.28 * len(names) * (len(iou) + 0.7) + 0.8), layout='constrained')
+    axes = figure.subplots()
+    thickness = 0.8 / len(iou)
+    for index, (name, values) in enumerate(iou.items()):
+        percent = 100 * np.append(values, np.nanmean(values))
+        places = np.arange(len(names)) + (index - (len(iou) - 1) / 2) * thickness
+        bars = axes.barh(places, np.nan_to_num(percent), thickness, label=name, color=f'C{index}')
+        labels = ['' if np.isnan(value) else f'{value:.1f}' for value in percent]
+        axes.bar_label(bars, labels, padding=2, fontsize=7)
+    axes.set_yticks(range(len(names)), names, fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 105)
+    axes.set_xlabel('IoU on the test set, %', fontsize=9)
+    axes.spines[['top', 'right']].set_visible(False)
+    axes.legend(fontsize=8, loc='lower right')
+    return figure
+
+
+def plot_grid(
+    pictures: Mapping[str, Sequence[Picture]],
+    classes: Sequence[str],
+    palette: Sequence[Sequence[int]],
+) -> Figure:
+    """Plots a row for each image: the image, the truth and the prediction of each run.
+
+    Args:
+        pictures: The same images, by run.
+        classes: C names.
+        palette: C colours, RGB in [0, 255].
+
+    Returns:
+        The figure, laid out for the images' shape, with a legend of the classes below.
+    """
+    rows = list(zip(*pictures.values()))
+    titles = ['image', 'truth', *pictures]
+    height, width = rows[0][0].image.shape[:2]
+    ratio = width / height
+    tile = (_PICTURE_AREA * ratio) ** 0.5, (_PICTURE_AREA / ratio) ** 0.5
+    legend_rows = -(-len(classes) // _LEGEND_COLUMNS)
+    figure = Figure(
+        figsize=(tile[0] * len(titles), tile[1] * len(rows) + 0.35 + 0.28 * legend_rows),
+        layout=ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.02, wspace=0, hspace=0),
+    )
+    for line, row in zip(figure.subplots(len(rows), len(titles), squeeze=False), rows):
+        painted = [paint(p.prediction, palette) for p in row]
+        for axes, shown in zip(line, [row[0].image, paint(row[0].truth, palette), *painted]):
+            axes.imshow(shown, interpolation='nearest', aspect='auto')
+            axes.set_axis_off()
+    for axes, title in zip(figure.axes, titles):
+        axes.set_title(title, fontsize=12)
+    figure.legend(
+        handles=class_legend(classes, palette),
+        loc='outside lower center',
+        ncols=_LEGEND_COLUMNS,
+        fontsize=10,
+        frameon=False,
+    )
+    return figure
+
+
+def paint(labels: np.ndarray, palette: Sequence[Sequence[int]]) -> np.ndarray:
+    """Paints class ids in their colours.
+
+    Args:
+        labels: `(H, W)` class ids; ids without a colour, such as ignored pixels, get white.
+        palette: C colours, RGB in [0, 255].
+
+    Returns:
+        `(H, W, 3)` uint8, RGB.
+    """
+    colours = np.full((IGNORED + 1, 3), 255, np.uint8)
+    colours[: len(palette)] = palette
+    return colours[labels]
+
+
+def class_legend(classes: Sequence[str], palette: Sequence[Sequence[int]]) -> list[Patch]:
+    """Makes the handles of a legend of classes.
+
+    Args:
+        classes: C names.
+        palette: C colours, RGB in [0, 255].
+
+    Returns:
+        A coloured patch for each class.
+    """
+    return [
+        Patch(facecolor='#{:02x}{:02x}{:02x}'.format(*colour), edgecolor='0.6', label=name)
+        for name, colour in zip(classes, palette)
+    ]
+
+
+def _values_starting(*prefixes: str) -> Callable[[Run], Curves]:
+    """Makes a function that collects a run's curves by the prefixes of their names."""
+
+    def curves(run: Run) -> Curves:
+        names = {key for values in run.scalars for key in values if key.startswith(prefixes)}
+        points = {
+            name: [(values['step'], values[name]) for values in run.scalars if name in values]
+            for name in sorted(names)
+        }
+        return {
+            name: ([step for step, _ in pairs], [value for _, value in pairs])
+            for name, pairs in points.items()
+        }
+
+    return curves

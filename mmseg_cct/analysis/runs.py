@@ -1,0 +1,168 @@
+"""Finished trainings: their config, checkpoint and log, and their predictions on the test set."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.runner import Runner, find_latest_checkpoint
+from mmseg.evaluation import IoUMetric
+from torch import Tensor
+from torch.utils.data import DataLoader, Subset
+
+from mmseg_cct.apis.inference import load_model
+from mmseg_cct.errors import UserError
+
+IGNORED = 255
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished training.
+
+    Attributes:
+        name: Name in the report.
+        config: Config of the training.
+        checkpoint: Path of the last checkpoint.
+        scalars: Logged values, one dict with its `step` per logged iteration.
+    """
+
+    name: str
+    config: Config
+    checkpoint: str
+    scalars: list[dict]
+
+    @cached_property
+    def model(self) -> Any:
+        """The trained model in evaluation mode."""
+        return load_model(self.config, self.checkpoint, get_device())
+
+    @cached_property
+    def test_loader(self) -> DataLoader:
+        """The test set, image by image."""
+        return Runner.build_dataloader(self.config.test_dataloader)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """IoU of a run on its test set.
+
+    Attributes:
+        iou: `(C,)` IoU by class in [0, 1]; nan where a class neither occurs nor is predicted.
+        image_miou: `(N,)` mean IoU of each test image over the classes that it shows.
+    """
+
+    iou: np.ndarray
+    image_miou: np.ndarray
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A test image with its ground truth and a prediction.
+
+    Attributes:
+        name: File name, or the number of the image where it has no file.
+        image: `(H, W, 3)` uint8, RGB.
+        truth: `(H, W)` class ids.
+        prediction: `(H, W)` class ids.
+    """
+
+    name: str
+    image: np.ndarray
+    truth: np.ndarray
+    prediction: np.ndarray
+
+
+def find_run(name: str, work_dir: Path) -> Run:
+    """Reads a training's config, checkpoint and log from its work directory.
+
+    Args:
+        name: Name in the report.
+        work_dir: Work directory of the training.
+
+    Returns:
+        The run.
+
+    Raises:
+        UserError: The config or the checkpoint is missing.
+    """
+    configs = sorted(work_dir.glob('*.py'), key=lambda file: file.stat().st_mtime)
+    if not configs:
+        raise UserError(f'{work_dir}: no config in it; expected the work directory of a training')
+    if not (work_dir / 'last_checkpoint').is_file():
+        raise UserError(
+            f'{work_dir}: no last_checkpoint; expected the directory of a '
+            'training that has written one'
+        )
+    checkpoint = find_latest_checkpoint(str(work_dir))
+    return Run(name, Config.fromfile(configs[-1]), checkpoint, read_scalars(work_dir))
+
+
+def read_scalars(work_dir: Path) -> list[dict]:
+    """Reads the log of a training across resumes.
+
+    Args:
+        work_dir: Work directory of the training.
+
+    Returns:
+        Logged values of training and validation, sorted by `step`.
+    """
+    by_step: dict[tuple[int, bool], dict] = {}
+    # one folder per start, named by time
+    for file in sorted(work_dir.glob('*/vis_data/scalars.json')):
+        for line in file.read_text(encoding='utf-8').splitlines():
+            values = json.loads(line)
+            if 'step' in values:
+                # A resumed run logs repeated iterations again; the last one counts.
+                by_step[values['step'], 'mIoU' in values] = values
+    return [by_step[key] for key in sorted(by_step)]
+
+
+@torch.no_grad()
+def evaluate(run: Run) -> Evaluation:
+    """Evaluates a run on its whole test set."""
+    num_classes = len(run.test_loader.dataset.metainfo['classes'])
+    areas: list[tuple[Tensor, ...]] = []
+    for batch in run.test_loader:
+        for sample in run.model.test_step(batch):
+            predicted = sample.pred_sem_seg.data.squeeze(0).cpu()
+            truth = sample.gt_sem_seg.data.squeeze(0).cpu()
+            areas.append(IoUMetric.intersect_and_union(predicted, truth, num_classes, IGNORED))
+    intersection, union, _, in_truth = (torch.stack(parts) for parts in zip(*areas))
+    by_image = intersection / union
+    shown = in_truth > 0
+    image_miou = torch.where(shown, by_image, 0).sum(1) / shown.sum(1)
+    return Evaluation((intersection.sum(0) / union.sum(0)).numpy(), image_miou.numpy())
+
+
+@torch.no_grad()
+def predict_images(run: Run, indices: Sequence[int]) -> list[Picture]:
+    """Predicts chosen images of the test set.
+
+    Args:
+        run: The run.
+        indices: Numbers of the images in the test set.
+
+    Returns:
+        A picture for each, in the same order.
+    """
+    loader = run.test_loader
+    pictures = []
+    for index, item in zip(indices, Subset(loader.dataset, indices)):
+        (sample,) = run.model.test_step(loader.collate_fn([item]))
+        path = sample.metainfo.get('img_path')
+        pictures.append(
+            Picture(
+                name=Path(path).name if path else f'image {index}',
+                image=item['inputs'].numpy().transpose(1, 2, 0)[..., ::-1].astype(np.uint8),
+                truth=sample.gt_sem_seg.data.squeeze(0).cpu().numpy(),
+                prediction=sample.pred_sem_seg.data.squeeze(0).cpu().numpy(),
+            )
+        )
+    return pictures
