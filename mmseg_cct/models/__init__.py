@@ -1,8 +1,13 @@
 from .data_preprocessors import BranchPreprocessor, MultiDomainPreprocessor
 from .heads import DomainDiscriminator, PerturbedDecoderBank, PixelShuffleHead
+from .layers.channel_dropout import ComplementaryDropout
 from .layers.cutmix import CutMix
 from .losses import (
+    AdaptiveThreshold,
+    AgreementGate,
     BootstrappedCrossEntropy,
+    ConfidentCrossEntropy,
+    FixedThreshold,
     JSConsistency,
     KLConsistency,
     MSEConsistency,
@@ -29,14 +34,19 @@ from .segmentors import (
 )
 
 __all__ = [
+    'AdaptiveThreshold',
+    'AgreementGate',
     'BootstrappedCrossEntropy',
     'BranchPreprocessor',
     'CCTSegmentor',
+    'ComplementaryDropout',
+    'ConfidentCrossEntropy',
     'ContextMasking',
     'CutMix',
     'DomainDiscriminator',
     'FeatureDrop',
     'FeatureNoise',
+    'FixedThreshold',
     'GuidedCutout',
     'InputVATSegmentor',
     'IntermediateVAT',

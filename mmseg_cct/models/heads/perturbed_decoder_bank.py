@@ -23,7 +23,6 @@ from mmseg_cct.models.layers.subpixel import (
 from mmseg_cct.models.losses import (
     PixelTargets,
     PixelTerm,
-    agreement_term,
     stack_valid_masks,
 )
 from mmseg_cct.models.losses.chunked_loss import chunked_loss
@@ -152,6 +151,33 @@ class PerturbedDecoderBank(BaseModule):
             `loss` = ω_u L_u + ω_w L_w + λ_pw L_pw; for the log each term unweighted and the figures
             of `log_terms`.
         """
+        return self._loss(features, seg_logits, data_samples, self.log_terms)[0]
+
+    def loss_and_agreement(
+        self, features: Sequence[Tensor], seg_logits: Tensor, data_samples: Sequence[SegDataSample]
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Computes the losses and, from the same predictions, a map of the agreement.
+
+        Args:
+            features: As in `loss`.
+            seg_logits: As in `loss`.
+            data_samples: As in `loss`.
+
+        Returns:
+            As `loss`; and the share of the K decoders that choose the class of `seg_logits`,
+            `(N, 1, s·h, s·w)` in [0, 1], NaN at positions that `position_fraction` left out.
+        """
+        losses, agreement = self._loss(features, seg_logits, data_samples, map_agreement=True)
+        assert agreement is not None
+        return losses, agreement
+
+    def _loss(
+        self,
+        features: Sequence[Tensor],
+        seg_logits: Tensor,
+        data_samples: Sequence[SegDataSample],
+        map_agreement: bool,
+    ) -> tuple[dict[str, Tensor], Tensor | None]:
         z = features[self.in_index]
         self._check_fit(z, seg_logits)
         seg_logits = self._at_decoder_size(seg_logits.detach(), z)
@@ -172,15 +198,16 @@ class PerturbedDecoderBank(BaseModule):
             stack_valid_masks(data_samples, seg_logits.shape[-2:]),
         )
         terms = {name: loss.term(targets) for name, loss in losses.items() if loss is not None}
-        if self.log_terms:
-            terms['agreement'] = agreement_term(targets)
-        total, values = chunked_loss(
-            projected, self.chain, list(terms.values()), targets, self.chunking
+        total, values, agreement = chunked_loss(
+            projected, self.chain, list(terms.values()), targets, self.chunking, map_agreement
         )
         logged = {name: value.sum() for name, value in zip(terms, values)}
+        if agreement is not None:
+            agreement = self._in_image_layout(agreement, z, positions)
         if self.log_terms:
             logged.update(self._details(terms, values[0], targets.valid_pixels.mean()))
-        return dict(loss=total, **logged)
+            logged['agreement'] = _mean_where_known(agreement, targets.valid_pixels)
+        return dict(loss=total, **logged), agreement
 
     def forward(
         self,
@@ -296,6 +323,15 @@ class PerturbedDecoderBank(BaseModule):
         chosen = max(round(self.position_fraction * total), 1)
         return None if chosen == total else torch.randperm(total, device=z.device)[:chosen]
 
+    def _in_image_layout(self, values: Tensor, z: Tensor, positions: Tensor | None) -> Tensor:
+        """Reorders values `(s², N·S)` to `(N, 1, s·h, s·w)`, NaN where there are none."""
+        n, _, h, w = z.shape
+        if positions is not None:
+            chosen = values.unflatten(1, (n, -1))
+            values = values.new_full((len(values), n, h * w), torch.nan)
+            values[..., positions] = chosen
+        return from_subpixel_layout(values.view(1, -1), (n, h, w), self.stride)
+
     def _at_decoder_size(self, seg_logits: Tensor, z: Tensor) -> Tensor:
         """Resizes the prediction of a main decoder with another stride, `(N, C, s·h, s·w)`."""
         size = (z.shape[-2] * self.stride, z.shape[-1] * self.stride)
@@ -373,6 +409,12 @@ class _Place(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         """Passes on the gradient of all rows; that of the part is a view of it."""
         return grad, grad[ctx.chosen].to(ctx.dtype), None
+
+
+def _mean_where_known(values: Tensor, weight: Tensor) -> Tensor:
+    """Weighted mean of the values that are not NaN; both `(N, 1, H, W)`."""
+    weight = weight * ~values.isnan()
+    return (values.nan_to_num() * weight).sum() / weight.sum().clamp(min=1)
 
 
 def _compute_dtype(features: Tensor) -> torch.dtype:

@@ -1,5 +1,8 @@
-from .agreement import agreement, agreement_term
+from .agreement import agreement
+from .agreement_gate import AgreementGate
 from .bootstrapped_ce import BootstrappedCrossEntropy, bootstrapped_cross_entropy
+from .confidence_threshold import AdaptiveThreshold, FixedThreshold
+from .confident_ce import ConfidentCrossEntropy, PseudoTargets
 from .consistency import (
     ConsistencyLoss,
     JSConsistency,
@@ -14,17 +17,21 @@ from .pixel_term import PixelTargets, PixelTerm, stack_valid_masks
 from .weak_ce import WeakCrossEntropy, label_cross_entropy
 
 __all__ = [
+    'AdaptiveThreshold',
+    'AgreementGate',
     'BootstrappedCrossEntropy',
+    'ConfidentCrossEntropy',
     'ConsistencyLoss',
+    'FixedThreshold',
     'JSConsistency',
     'KLConsistency',
     'MSEConsistency',
     'PairwiseVariance',
     'PixelTargets',
     'PixelTerm',
+    'PseudoTargets',
     'WeakCrossEntropy',
     'agreement',
-    'agreement_term',
     'bootstrapped_cross_entropy',
     'js_distance',
     'kl_distance',

@@ -27,7 +27,8 @@ from mmseg_cct.models.layers.stacked_decoders import (
 )
 from mmseg_cct.models.layers.subpixel import subpixel_chunks
 
-from .pixel_term import Distance, PixelTargets, PixelTerm
+from .agreement import agreement
+from .pixel_term import Distance, Gate, PixelTargets, PixelTerm
 
 
 class TermTensors(NamedTuple):
@@ -50,15 +51,19 @@ class TermTensors(NamedTuple):
 class ChunkStep:
     """Gradients and values of all terms at one chunk of positions.
 
-    Hashable by value, so that it is compiled once per combination of distances.
+    Hashable by value, so that it is compiled once per combination of distances and gates.
 
     Attributes:
         distances: One per term.
+        gates: One per term; None where its pixels do not depend on the agreement.
         final_activation: Whether the decoders end in a ReLU.
+        count_agreement: Whether to count the decoders that agree with the target.
     """
 
     distances: tuple[Distance, ...]
+    gates: tuple[Gate | None, ...]
     final_activation: bool
+    count_agreement: bool
 
     def __call__(
         self,
@@ -67,7 +72,7 @@ class ChunkStep:
         biases: Sequence[Tensor],
         main_logits: Tensor,
         terms: Sequence[TermTensors],
-    ) -> tuple[tuple, tuple[Tensor, ...]]:
+    ) -> tuple[tuple, tuple[Tensor, ...], Tensor | None]:
         """Decodes a chunk and differentiates Σ factor · Σ_k Σ_pixel pixel_weight · distance.
 
         Args:
@@ -78,25 +83,35 @@ class ChunkStep:
             terms: The tensors of each term.
 
         Returns:
-            The gradients with respect to the first three arguments; and for each term
-            Σ_pixel pixel_weight · distance by decoder, `(K,)`.
+            The gradients with respect to the first three arguments; for each term
+            Σ_pixel pixel_weight · distance by decoder, `(K,)`; and, if it is to be counted, how
+            many decoders agree with the target, `(R, Q)`.
         """
         probabilities = _at_least_float32(main_logits).softmax(0)
+        chain = Chain(weights, biases, self.final_activation)
+        outputs = decode_levels(projected, chain)
+        predicted = _at_least_float32(as_seg_logits(outputs[-1], chain))
+
+        agreeing: Any = None
+        if self.count_agreement or any(self.gates):
+            agreeing = agreement(predicted, probabilities).sum(0)
+        pixel_weights = [
+            term.pixel_weight * gate(agreeing / len(predicted)) if gate else term.pixel_weight
+            for gate, term in zip(self.gates, terms)
+        ]
 
         def total(seg_logits: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
             values = []
-            for distance, term in zip(self.distances, terms):
+            for distance, pixel_weight, term in zip(self.distances, pixel_weights, terms):
                 chosen = seg_logits if term.decoders is None else seg_logits[term.decoders]
                 target = probabilities if term.labels is None else term.labels
-                values.append((distance(chosen, target) * term.pixel_weight).sum((1, 2)))
+                values.append((distance(chosen, target) * pixel_weight).sum((1, 2)))
             weighted = [term.factor * value.sum() for value, term in zip(values, terms)]
             return sum(weighted), tuple(values)
 
-        chain = Chain(weights, biases, self.final_activation)
-        outputs = decode_levels(projected, chain)
-        seg_logits = _at_least_float32(as_seg_logits(outputs[-1], chain))
-        grad, values = torch.func.grad(total, has_aux=True)(seg_logits)
-        return decode_backward(outputs, chain, grad.to(projected.dtype)), values
+        grad, values = torch.func.grad(total, has_aux=True)(predicted)
+        gradients = decode_backward(outputs, chain, grad.to(projected.dtype))
+        return gradients, values, agreeing if self.count_agreement else None
 
 
 def _at_least_float32(seg_logits: Tensor) -> Tensor:
@@ -137,7 +152,8 @@ class _LossFromChunks(torch.autograd.Function):
             *parameters: L weights, then L biases.
 
         Returns:
-            The total loss and, for each term, its sums by decoder (not differentiable).
+            The total loss, the count of agreeing decoders `(s², P)` or None and, for each term, its
+            sums by decoder; only the loss is differentiable.
         """
         levels = len(parameters) // 2
         grad_projected = projected  # a chunk's gradient takes the place of its features
@@ -148,14 +164,16 @@ class _LossFromChunks(torch.autograd.Function):
         groups = [[tensor[i : i + together] for tensor in parameters] for i in starts]
         group_grads = [[grad[i : i + together] for grad in grads] for i in starts]
         sums: list = [None] * len(groups)
+        agreeing = []
         size = plan.num_positions
         with torch.autocast(projected.device.type, enabled=False):
             chunks = zip(projected.split(size, -1), grad_projected.split(size, -1), plan.targets)
             for chunk, grad_chunk, (main_logits, terms) in chunks:
                 valid = chunk.shape[-1]  # the rest of the last chunk has pixel weight 0
+                counts = []
                 parts = zip(chunk.split(together), grad_chunk.split(together))
                 for i, (part, grad_part) in enumerate(parts):
-                    (grad, *part_grads), values = plan.step(
+                    (grad, *part_grads), values, count = plan.step(
                         F.pad(part, (0, size - valid)).contiguous(),
                         groups[i][:levels],
                         groups[i][levels:],
@@ -166,12 +184,16 @@ class _LossFromChunks(torch.autograd.Function):
                     for total, part_grad in zip(group_grads[i], itertools.chain(*part_grads)):
                         total += part_grad
                     sums[i] = values if sums[i] is None else tuple(map(torch.add, sums[i], values))
+                    counts.append(count)
+                if counts[0] is not None:
+                    agreeing.append(sum(counts).view(-1, size)[:, :valid])
         by_term = [torch.cat(parts) for parts in zip(*sums)]
         loss = plan.scale * sum(term.factor * value.sum() for term, value in zip(terms, by_term))
         ctx.gradients = (grad_projected, *grads)
         ctx.scale = plan.scale
-        ctx.mark_non_differentiable(*by_term)
-        return loss, *by_term
+        agreement_map = torch.cat(agreeing, -1) if agreeing else None
+        ctx.mark_non_differentiable(*by_term, *filter(lambda t: t is not None, [agreement_map]))
+        return loss, agreement_map, *by_term
 
     @staticmethod
     def backward(ctx: Any, grad_total: Tensor, *_: Tensor) -> tuple:
@@ -198,7 +220,8 @@ def chunked_loss(
     terms: Sequence[PixelTerm],
     targets: PixelTargets,
     chunking: Chunking,
-) -> tuple[Tensor, list[Tensor]]:
+    count_agreement: bool = False,
+) -> tuple[Tensor, list[Tensor], Tensor | None]:
     """Weighted sum of loss terms on the predictions of K decoders.
 
     Args:
@@ -208,16 +231,23 @@ def chunked_loss(
         terms: The losses.
         targets: The main prediction and labels.
         chunking: Chunk size and compilation.
+        count_agreement: Whether to map the agreement too.
 
     Returns:
-        The total loss, Σ ω · term, differentiable with respect to `projected` and the chain; and
-        each term's value by decoder, unweighted and detached: their sum is the term.
+        The total loss, Σ ω · term, differentiable with respect to `projected` and the chain; each
+        term's value by decoder, unweighted and detached: their sum is the term; and the share of
+        the K decoders that choose the target's class, `(s², P)` in sub-pixel layout, or None.
     """
     # Σ over decoders and pixels of gradients of order 1, so this brings the mean back
     scale = terms[0].scale
-    divisible = all(term.decoders is None for term in terms)
+    divisible = all(term.decoders is None and term.gate is None for term in terms)
     together, size = chunking.shape(projected, chain.values_per_position, divisible)
-    step = ChunkStep(tuple(term.distance for term in terms), chain.final_activation)
+    step = ChunkStep(
+        tuple(term.distance for term in terms),
+        tuple(term.gate for term in terms),
+        chain.final_activation,
+        count_agreement,
+    )
     plan = _ChunkPlan(
         chunking.prepare(step, projected.device),
         _cut_targets(targets, terms, scale, size),
@@ -225,8 +255,9 @@ def chunked_loss(
         together,
         size,
     )
-    loss, *sums = _LossFromChunks.apply(plan, projected, *chain.weights, *chain.biases)
-    return loss, [value * term.scale.to(value) for value, term in zip(sums, terms)]
+    loss, agreeing, *sums = _LossFromChunks.apply(plan, projected, *chain.weights, *chain.biases)
+    values = [value * term.scale.to(value) for value, term in zip(sums, terms)]
+    return loss, values, None if agreeing is None else agreeing / len(projected)
 
 
 def _cut_targets(

@@ -11,9 +11,10 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
+from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.softmax import softmax
 
-from .pixel_term import PixelTargets, PixelTerm
+from .pixel_term import PixelTargets, PixelTerm, check_normalizer
 
 
 def mse_distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
@@ -53,14 +54,25 @@ class ConsistencyLoss(nn.Module):
         loss_weight: ω_u; a `RampUpHook` raises it during training.
         confidence_threshold: β in [0, 1]; only pixels with max_c p > β count. None counts all
             that are not padding.
+        normalizer: What the sum over pixels is divided by: 'counted', the pixels that are confident
+            enough, or 'valid', all that are no padding, so that L_u grows with their share.
+        gate: Config of an `AgreementGate`, which weighs the pixels by the share of the auxiliary
+            decoders that choose the target's class; the divisor stays. None leaves it out.
     """
 
     def __init__(
-        self, loss_weight: float = 30.0, confidence_threshold: float | None = None
+        self,
+        loss_weight: float = 30.0,
+        confidence_threshold: float | None = None,
+        normalizer: str = 'counted',
+        gate: dict | None = None,
     ) -> None:
         super().__init__()
+        check_normalizer(normalizer)
         self.loss_weight = loss_weight
         self.confidence_threshold = confidence_threshold
+        self.normalizer = normalizer
+        self.gate = MODELS.build(gate) if gate else None
 
     @staticmethod
     @abstractmethod
@@ -79,7 +91,14 @@ class ConsistencyLoss(nn.Module):
 
         Returns:
             0-dimensional.
+
+        Raises:
+            UserError: If there is a gate, which needs the auxiliary decoders.
         """
+        if self.gate is not None:
+            raise UserError(
+                'model.loss_consistency.gate: a single prediction has no agreement; expected None'
+            )
         # log-probabilities are logits
         targets = PixelTargets(
             probabilities.log(), labels=None, num_decoders=1, stride=1, valid=valid
@@ -102,7 +121,12 @@ class ConsistencyLoss(nn.Module):
             confident = torch.stack(confidence) > self.confidence_threshold
             pixel_weight = pixel_weight * confident
         return targets.term(
-            type(self).distance, pixel_weight, targets.num_decoders, self.loss_weight
+            type(self).distance,
+            pixel_weight,
+            targets.num_decoders,
+            self.loss_weight,
+            gate=self.gate,
+            counted=targets.valid_pixels if self.normalizer == 'valid' else None,
         )
 
 

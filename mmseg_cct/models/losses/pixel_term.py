@@ -13,9 +13,30 @@ import torch.nn.functional as F
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
+from mmseg_cct.errors import UserError
+
 # (seg_logits (K, C, R, Q), probabilities (C, R, Q) or labels (1, R, Q)) → one value per decoder and
 # pixel, (K, R, Q)
 Distance = Callable[[Tensor, Tensor], Tensor]
+# share of the K decoders that agree with the target → weight, of the same shape
+Gate = Callable[[Tensor], Tensor]
+
+
+# What the sum over pixels is divided by: all real pixels, or the weight of those that count.
+NORMALIZERS = ('valid', 'counted')
+
+
+def check_normalizer(normalizer: str) -> None:
+    """Rejects an unknown normaliser of a loss over some of the pixels.
+
+    Args:
+        normalizer: One of `NORMALIZERS`.
+
+    Raises:
+        UserError: If it is none of them.
+    """
+    if normalizer not in NORMALIZERS:
+        raise UserError(f'normalizer={normalizer!r}: expected one of {", ".join(NORMALIZERS)}')
 
 
 @dataclass
@@ -54,6 +75,8 @@ class PixelTargets:
         loss_weight: float,
         labels: Tensor | None = None,
         decoders: Tensor | None = None,
+        gate: Gate | None = None,
+        counted: Tensor | None = None,
     ) -> 'PixelTerm':
         """States a mean over the pixels that count, estimated at the chosen positions.
 
@@ -68,16 +91,21 @@ class PixelTargets:
             loss_weight: ω.
             labels: `(N, 1, H, W)`, the target; None for the main decoder's probabilities.
             decoders: `(k,)` indices of the decoders the term looks at; None for all.
+            gate: Factor of the weight by the agreement of all K decoders at a pixel, which is not
+                known before the decoders run and does not change the count.
+            counted: `(N, 1, H, W)`, the pixels that the sum is divided by, if they are others than
+                those of `pixel_weight`.
 
         Returns:
             The mean as a scaled sum.
         """
-        count = pixel_weight.sum(dtype=torch.float64).clamp(min=1)
+        counted = pixel_weight if counted is None else counted
+        count = counted.sum(dtype=torch.float64).clamp(min=1)
         if self.positions is not None:
             num_positions = pixel_weight[0].numel() // self.stride**2
             count = count * (len(self.positions) / num_positions)
         scale = 1 / (count * values_per_pixel)
-        return PixelTerm(distance, labels, pixel_weight, scale, loss_weight, decoders)
+        return PixelTerm(distance, labels, pixel_weight, scale, loss_weight, decoders, gate)
 
 
 @dataclass
@@ -91,6 +119,7 @@ class PixelTerm:
         scale: 0-dimensional factor that makes the sum a mean.
         loss_weight: ω, the factor of the term in the total loss.
         decoders: `(k,)` indices of the decoders the term looks at; None for all.
+        gate: Factor of the weight by the agreement of all K decoders; None for 1.
     """
 
     distance: Distance
@@ -99,6 +128,7 @@ class PixelTerm:
     scale: Tensor
     loss_weight: float
     decoders: Tensor | None
+    gate: Gate | None = None
 
 
 def stack_valid_masks(

@@ -381,6 +381,70 @@ def test_agreement_is_the_share_of_equal_classes(memory_budget, channels):
     )
 
 
+@each_width
+@pytest.mark.parametrize('memory_budget', [30_000, 2_000_000])
+@pytest.mark.parametrize('log_terms', [True, False])
+def test_the_map_of_the_agreement_is_the_share_of_equal_classes(memory_budget, channels, log_terms):
+    bank = make_bank(memory_budget=memory_budget, channels=channels, log_terms=log_terms)
+    batch = make_batch()
+    z, seg_logits, samples = batch
+    torch.manual_seed(2)
+    losses, agreement = bank.loss_and_agreement((z,), seg_logits, samples)
+    predicted = torch.stack([q.argmax(1) for q in plain_predictions(bank, batch)])
+    expected = (predicted == seg_logits.argmax(1)).float().mean(0)
+    torch.testing.assert_close(agreement, expected.unsqueeze(1), check_dtype=False)
+    assert agreement.unique().numel() > 5 and not agreement.requires_grad
+    torch.testing.assert_close(losses['loss'], run_loss(bank, batch)['loss'])
+
+
+def test_the_map_of_the_agreement_is_nan_where_no_decoder_ran():
+    bank = make_bank(position_fraction=0.5, log_terms=True)
+    z, seg_logits, samples = make_batch()
+    torch.manual_seed(2)
+    losses, agreement = bank.loss_and_agreement((z,), seg_logits, samples)
+    known = ~agreement.isnan()
+    by_position = known.unflatten(2, (H, 8)).unflatten(4, (W, 8)).float().mean((3, 5))
+    assert by_position.unique().tolist() == [0, 1]
+    assert by_position.sum() == N * H * W / 2
+    torch.testing.assert_close(losses['agreement'], agreement[known].mean())
+
+
+@pytest.mark.parametrize('memory_budget', [30_000, 2_000_000])
+@pytest.mark.parametrize('threshold', [None, 0.25])
+@pytest.mark.parametrize('normalizer', ['valid', 'counted'])
+def test_a_gate_weighs_pixels_by_the_agreement(memory_budget, threshold, normalizer):
+    bank = make_bank(
+        memory_budget=memory_budget,
+        loss_consistency=dict(
+            type='MSEConsistency',
+            loss_weight=3.0,
+            confidence_threshold=0.5,
+            normalizer=normalizer,
+            gate=dict(type='AgreementGate', threshold=threshold),
+        ),
+    )
+
+    def expected(predictions, p, _):
+        share = (torch.stack(predictions).argmax(2) == p.argmax(1)).float().mean(0)
+        gate = share if threshold is None else (share >= threshold).float()
+        confident = (p.amax(1) > 0.5).float()
+        count = confident.numel() if normalizer == 'valid' else confident.sum()
+        weight = (gate * confident / count).unsqueeze(1)
+        each = [(weight * (q.softmax(1) - p) ** 2).sum() / C for q in predictions]
+        return 3.0 * torch.stack(each).mean()
+
+    compare_with_plain(bank, expected)
+
+
+def test_the_logged_agreement_is_that_of_the_valid_pixels():
+    bank, (z, seg_logits, samples) = make_bank(), make_batch()
+    for sample in samples:
+        sample.valid_mask = PixelData(data=torch.rand(1, *seg_logits.shape[-2:]) < 0.3)
+    losses, agreement = bank.loss_and_agreement((z,), seg_logits, samples)
+    valid = torch.stack([sample.valid_mask.data for sample in samples])
+    torch.testing.assert_close(losses['agreement'], agreement[valid].mean())
+
+
 def test_agreement_of_a_bank_with_itself_is_1():
     bank = make_bank(dict(mask=dict(type='ContextMasking', num_decoders=1)))
     bank.context_classes = ()  # all is foreground: nothing is masked

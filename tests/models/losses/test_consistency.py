@@ -4,6 +4,7 @@ import pytest
 import torch
 from mmseg.registry import MODELS
 
+from mmseg_cct.errors import UserError
 from mmseg_cct.models.losses import PixelTargets, js_distance, kl_distance, mse_distance
 
 K, C, R, Q = 3, 4, 4, 5
@@ -151,3 +152,31 @@ def test_gradcheck(distance):
     seg_logits = seg_logits[:2, ..., :2].contiguous().requires_grad_()
     target = probabilities[..., :2]
     assert torch.autograd.gradcheck(lambda x: distance(x, target), seg_logits)
+
+
+@each_kind
+def test_the_normaliser_valid_divides_by_all_pixels(kind):
+    seg_logits, probabilities = make_inputs()
+    settings = dict(type=kind, confidence_threshold=0.5)
+    by_counted, by_valid = (
+        evaluate(
+            MODELS.build(dict(settings, normalizer=normalizer)).term(targets_of(probabilities)),
+            seg_logits,
+            probabilities,
+        )
+        for normalizer in ('counted', 'valid')
+    )
+    share = (probabilities.amax(0) > 0.5).double().mean()
+    assert 0 < share < 1
+    torch.testing.assert_close(by_valid, share * by_counted)
+
+
+def test_an_unknown_normaliser_is_an_error():
+    with pytest.raises(UserError, match="normalizer='all': expected one of valid, counted"):
+        MODELS.build(dict(type='MSEConsistency', normalizer='all'))
+
+
+def test_a_gate_without_auxiliary_decoders_is_an_error():
+    loss = MODELS.build(dict(type='MSEConsistency', gate=dict(type='AgreementGate')))
+    with pytest.raises(UserError, match='a single prediction has no agreement; expected None'):
+        loss(torch.zeros(1, 2, 3, 3), torch.full((1, 2, 3, 3), 0.5))

@@ -1,0 +1,65 @@
+"""Dropout of whole channels of z on the views of an image."""
+
+from collections.abc import Sequence
+
+import torch
+from mmseg.registry import MODELS
+from torch import Tensor, nn
+
+from mmseg_cct.errors import UserError
+
+
+def complementary_masks(num_pairs: int, num_channels: int, kept: Tensor) -> tuple[Tensor, Tensor]:
+    """Draws channel masks 2M and 2(1 - M), so that two views never see the same channel.
+
+    Args:
+        num_pairs: N.
+        num_channels: D.
+        kept: Indices of the pairs that keep all channels.
+
+    Returns:
+        Two tensors `(N, D)` of 0, 1 and 2; their sum is 2.
+    """
+    first = 2.0 * torch.randint(2, (num_pairs, num_channels))
+    first[kept] = 1
+    return first, 2 - first
+
+
+@MODELS.register_module()
+class ComplementaryDropout(nn.Module):
+    """Gives each of two views one half of the channels (UniMatch V2).
+
+    Args:
+        keep_ratio: Share of the pairs that keep all channels, in [0, 1].
+
+    Raises:
+        UserError: If the share is out of range.
+    """
+
+    def __init__(self, keep_ratio: float = 0.5) -> None:
+        super().__init__()
+        if not 0 <= keep_ratio <= 1:
+            raise UserError(f'ComplementaryDropout.keep_ratio={keep_ratio}: expected 0 to 1')
+        self.keep_ratio = keep_ratio
+
+    def forward(
+        self, first: Sequence[Tensor], second: Sequence[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Masks the channels of both views; every map has masks of its own.
+
+        Args:
+            first: The neck's outputs for the first view, `(N, D, h, w)` each.
+            second: Those for the second view.
+
+        Returns:
+            Both, masked.
+        """
+        num_pairs = len(first[0])
+        # the same pairs at every map: a pair is untouched as a whole
+        kept = torch.randperm(num_pairs)[: int(num_pairs * self.keep_ratio)]
+        masked: tuple[list[Tensor], list[Tensor]] = ([], [])
+        for maps in zip(first, second, strict=True):
+            masks = complementary_masks(num_pairs, maps[0].shape[1], kept)
+            for views, features, mask in zip(masked, maps, masks):
+                views.append(features * mask.to(features)[..., None, None])
+        return masked

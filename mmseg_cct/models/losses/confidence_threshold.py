@@ -1,0 +1,81 @@
+"""Thresholds on the confidence of pseudo labels, fixed or learned from the predictions."""
+
+import torch
+from mmengine.dist import all_reduce
+from mmseg.registry import MODELS
+from torch import Tensor, nn
+
+from mmseg_cct.errors import UserError
+
+
+@MODELS.register_module()
+class FixedThreshold(nn.Module):
+    """The same threshold τ throughout.
+
+    Args:
+        value: τ in [0, 1]; with 0 every pixel counts.
+
+    Raises:
+        UserError: If τ is out of range.
+    """
+
+    def __init__(self, value: float = 0.95) -> None:
+        super().__init__()
+        if not 0 <= value <= 1:
+            raise UserError(f'threshold={value}: expected a confidence in [0, 1]')
+        self.value = value
+
+    def forward(self, confidence: Tensor, labels: Tensor, valid: Tensor) -> float:
+        """Gives τ; arguments as in `AdaptiveThreshold`."""
+        return self.value
+
+
+@MODELS.register_module()
+class AdaptiveThreshold(nn.Module):
+    """A threshold that follows the predictions (CorrMatch, CVPR 2024).
+
+    In each training iteration τ ← m τ + (1 - m) · mean_c max_i p_i, where the mean is over the
+    classes c that are predicted somewhere and the maximum over the valid pixels i of class c. All
+    ranks have the same τ, and a checkpoint holds it.
+
+    Args:
+        initial: τ at the start, in [0, 1].
+        momentum: m in [0, 1].
+
+    Raises:
+        UserError: If a value is out of range.
+    """
+
+    value: Tensor
+
+    def __init__(self, initial: float = 0.85, momentum: float = 0.999) -> None:
+        super().__init__()
+        for key, number in (('initial', initial), ('momentum', momentum)):
+            if not 0 <= number <= 1:
+                raise UserError(f'AdaptiveThreshold.{key}={number}: expected 0 to 1')
+        self.momentum = momentum
+        self.register_buffer('value', torch.tensor(float(initial)))
+
+    def forward(self, confidence: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
+        """Updates τ in training and gives it.
+
+        Args:
+            confidence: max_c p, `(N, 1, H, W)` in [0, 1].
+            labels: argmax_c p, `(N, 1, H, W)`.
+            valid: `(N, 1, H, W)`, not 0 where a pixel is real.
+
+        Returns:
+            τ, 0-dimensional.
+        """
+        if self.training:
+            counted = (confidence * (valid > 0)).flatten().float()
+            by_class = counted.new_zeros(int(labels.max()) + 1)
+            by_class.scatter_reduce_(0, labels.flatten(), counted, 'amax')
+            predicted = by_class > 0
+            if predicted.any():
+                mean = by_class.sum() / predicted.sum()
+            else:  # nothing but padding
+                mean = self.value.clone()
+            all_reduce(mean, 'mean')
+            self.value.lerp_(mean, 1 - self.momentum)
+        return self.value

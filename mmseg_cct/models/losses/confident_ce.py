@@ -1,0 +1,124 @@
+"""Cross-entropy with the confident part of another prediction, as in FixMatch and UniMatch."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from mmseg.registry import MODELS
+from torch import Tensor, nn
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.cutmix import paste
+
+from .pixel_term import check_normalizer
+
+
+@dataclass
+class PseudoTargets:
+    """What a network shall predict on the strong views of unlabelled images.
+
+    Attributes:
+        target: Class ids `(N, 1, H, W)` or probabilities `(N, C, H, W)`.
+        weight: `(N, 1, H, W)` in [0, 1]; 0 leaves a pixel out.
+        valid: `(N, 1, H, W)`, 1 at real pixels and 0 at padding.
+    """
+
+    target: Tensor
+    weight: Tensor
+    valid: Tensor
+
+    def mix(self, boxes: Tensor) -> 'PseudoTargets':
+        """Pastes the partners' targets into the boxes, as is done with the images.
+
+        Args:
+            boxes: `(N, 1, H, W)` bool, from `CutMix`.
+
+        Returns:
+            The targets of the mixed images.
+        """
+        return PseudoTargets(
+            *(paste(values, boxes) for values in (self.target, self.weight, self.valid))
+        )
+
+
+@MODELS.register_module()
+class ConfidentCrossEntropy(nn.Module):
+    """Mean of CE(ŷ, q) over the pixels whose target ŷ is confident.
+
+    With the normaliser 'valid' the sum is divided by all real pixels, confident or not, so the loss
+    ramps itself up; with 'counted' by the weight of those that count.
+
+    Args:
+        loss_weight: λ, the weight of the loss in the total.
+        threshold: τ in [0, 1], or the config of a module such as `AdaptiveThreshold`; pixels with
+            max_c p ≥ τ count.
+        gate: Config of an `AgreementGate`, which weighs the pixels by the agreement of the
+            auxiliary decoders; None leaves it out.
+        soft: Whether the target is the distribution p instead of its most probable class.
+        normalizer: 'valid' or 'counted'.
+    """
+
+    def __init__(
+        self,
+        loss_weight: float = 1.0,
+        threshold: float | dict = 0.95,
+        gate: dict | None = None,
+        soft: bool = False,
+        normalizer: str = 'valid',
+    ) -> None:
+        super().__init__()
+        check_normalizer(normalizer)
+        if not isinstance(threshold, dict):
+            threshold = dict(type='FixedThreshold', value=threshold)
+        self.loss_weight = loss_weight
+        self.threshold = MODELS.build(threshold)
+        self.gate = MODELS.build(gate) if gate else None
+        self.soft = soft
+        self.normalizer = normalizer
+
+    @torch.no_grad()
+    def targets(
+        self, seg_logits: Tensor, valid: Tensor | None = None, agreement: Tensor | None = None
+    ) -> PseudoTargets:
+        """Makes targets of a prediction on the weak views; once in an iteration.
+
+        Args:
+            seg_logits: `(N, C, H, W)`.
+            valid: `(N, 1, H, W)` bool, False at padding; None where there is none.
+            agreement: Share of the auxiliary decoders that predict the same class, `(N, 1, H, W)`
+                in [0, 1]; needed with a gate.
+
+        Returns:
+            The targets.
+
+        Raises:
+            UserError: If there is a gate and no agreement for it.
+        """
+        probabilities = seg_logits.float().softmax(1)
+        confidence, labels = probabilities.max(1, keepdim=True)
+        valid = torch.ones_like(confidence) if valid is None else valid.to(confidence)
+        weight = valid * (confidence >= self.threshold(confidence, labels, valid))
+        if self.gate is not None:
+            if agreement is None:
+                raise UserError(
+                    'model.loss_strong.gate: no auxiliary decoders whose agreement it could see; '
+                    'expected an auxiliary_head, or gate=None'
+                )
+            weight = weight * self.gate(agreement)
+        return PseudoTargets(probabilities if self.soft else labels, weight, valid)
+
+    def forward(self, seg_logits: Tensor, targets: PseudoTargets) -> Tensor:
+        """Computes the loss of one view, without λ.
+
+        Args:
+            seg_logits: `(N, C, H, W)`.
+            targets: What the view shows, of the same size.
+
+        Returns:
+            0-dimensional.
+        """
+        target = targets.target if self.soft else targets.target.squeeze(1)
+        loss = F.cross_entropy(seg_logits.float(), target, reduction='none').unsqueeze(1)
+        counted = targets.valid if self.normalizer == 'valid' else targets.weight
+        # a sum of weights below 1 is that of no pixel; the loss is 0 then, not undefined
+        return (loss * targets.weight).sum() / counted.sum().clamp(min=1)

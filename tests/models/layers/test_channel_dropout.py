@@ -1,0 +1,45 @@
+import pytest
+import torch
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.channel_dropout import ComplementaryDropout, complementary_masks
+
+
+def test_masks_are_complementary_and_kept_pairs_untouched():
+    torch.manual_seed(0)
+    first, second = complementary_masks(6, 400, torch.tensor([1, 4]))
+    for i in range(6):
+        expected = {1.0} if i in (1, 4) else {0.0, 2.0}
+        assert set(first[i].tolist()) == expected
+    assert torch.equal(first + second, torch.full((6, 400), 2.0))
+    dropped = first[[0, 2, 3, 5]] == 0
+    assert 0.45 < dropped.float().mean() < 0.55
+
+
+@pytest.mark.parametrize(('keep_ratio', 'kept'), [(0.0, 0), (0.5, 2), (1.0, 5)])
+def test_it_masks_whole_channels_of_both_views(keep_ratio, kept):
+    torch.manual_seed(0)
+    ones = [torch.ones(5, 8, 2, 3), torch.ones(5, 16, 1, 1)]
+    first, second = ComplementaryDropout(keep_ratio)(ones, ones)
+    untouched = []
+    for a, b in zip(first, second):
+        assert torch.equal(a + b, torch.full_like(a, 2))
+        assert torch.equal(a, a[..., :1, :1].expand_as(a))
+        untouched.append((a == 1).flatten(1).all(1))
+    assert torch.equal(*untouched)  # the same pairs at every map
+    assert untouched[0].sum() == kept
+
+
+def test_a_seed_gives_its_masks_again():
+    ones = [torch.ones(4, 32, 1, 1)]
+    drawn = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        drawn.append(ComplementaryDropout()(ones, ones)[0][0])
+    assert torch.equal(*drawn)
+
+
+@pytest.mark.parametrize('keep_ratio', [-0.1, 1.1])
+def test_a_share_out_of_range_is_an_error(keep_ratio):
+    with pytest.raises(UserError, match=rf'keep_ratio={keep_ratio}: expected 0 to 1'):
+        ComplementaryDropout(keep_ratio)
