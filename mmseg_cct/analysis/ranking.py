@@ -148,13 +148,11 @@ def disagreement(
     for sample in batch['data_samples']:
         sample.set_metainfo(dict(classes=tuple(model.dataset_meta['classes'])))
     features = model.extract_feat(batch['inputs'])
-    seg_logits = model.decode_head.forward(features)
+    z, seg_logits = model.predict_unlabeled(features)
     device = seg_logits.device
     with torch.random.fork_rng([device] if device.type == 'cuda' else []):
         torch.manual_seed(seed)
-        distances, flips = model.auxiliary_head.disagreement(
-            features, seg_logits, batch['data_samples']
-        )
+        distances, flips = model.auxiliary_head.disagreement(z, seg_logits, batch['data_samples'])
     maps = dict(labels=flips, distance=distances)[measure]
     # The preprocessor pads right and below.
     return (maps[:, 0, :height, :width].cpu(), seg_logits[0].argmax(0)[:height, :width].cpu())

@@ -119,9 +119,11 @@ def is_training_only(name: str) -> bool:
         name: Of a weight or of a part, dotted.
 
     Returns:
-        True for auxiliary decoders, those of single domains too, and for the discriminator.
+        True for auxiliary decoders and heads, those of single domains too, and for the
+        discriminator.
     """
-    return any(part in ('auxiliary_head', 'discriminator') for part in name.split('.'))
+    training_only = ('auxiliary_head', 'supervised_heads', 'discriminator')
+    return any(part in training_only for part in name.split('.'))
 
 
 def require_matching_weights(

@@ -21,6 +21,7 @@ from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.models.layers.modes import eval_mode
 from mmseg_cct.utils.seed import seeded_random_state
 
 TILE_WIDTH, TILES_PER_ROW, CAPTION_HEIGHT = 240, 5, 18
@@ -119,17 +120,10 @@ def undisturbed(model: nn.Module, seed: int) -> Iterator[None]:
     device = next(model.parameters()).device
     on_accelerator = device.type != 'cpu'  # whose generator `seeded_random_state` leaves alone
     forked = torch.random.fork_rng([device] if on_accelerator else [], device_type=device.type)
-    # module by module: `train()` would also thaw what a model froze after it was called
-    modes = {module: module.training for module in model.modules()}
-    with seeded_random_state(seed), forked, torch.no_grad():
+    with seeded_random_state(seed), forked, torch.no_grad(), eval_mode(model.modules()):
         if on_accelerator:
             getattr(torch, device.type).manual_seed(seed)
-        model.eval()
-        try:
-            yield
-        finally:
-            for module, mode in modes.items():
-                module.training = mode
+        yield
 
 
 def predict(model: Any, item: dict) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
@@ -145,9 +139,9 @@ def predict(model: Any, item: dict) -> tuple[np.ndarray, np.ndarray, dict[str, n
     """
     data = model.data_preprocessor(pseudo_collate([item]), training=False)
     features = model.extract_feat(data['inputs'])
-    seg_logits = model.decode_head.forward(features)
     bank = model.auxiliary_head
-    auxiliary = bank(features, seg_logits, data['data_samples']).argmax(2)[:, 0]
+    z, seg_logits = model.predict_unlabeled(features)
+    auxiliary = bank(z, seg_logits, data['data_samples']).argmax(2)[:, 0]
     main = F.interpolate(seg_logits, auxiliary.shape[-2:], mode='bilinear').argmax(1)[0]
 
     image = item['inputs'].numpy().transpose(1, 2, 0)[..., ::-1]

@@ -29,6 +29,17 @@ from mmseg_cct.models.losses.chunked_loss import chunked_loss
 from mmseg_cct.models.perturbations import PerturbationContext, build_perturbations
 from mmseg_cct.utils.suggest import nearest
 
+# The paper's setting CCT; numbers of decoders and strengths are the classes' defaults.
+PAPER_PERTURBATIONS = dict(
+    vat=dict(type='IntermediateVAT'),
+    dropout=dict(type='SpatialDropout'),
+    guided_cutout=dict(type='GuidedCutout'),
+    context_masking=dict(type='ContextMasking'),
+    object_masking=dict(type='ObjectMasking'),
+    feature_drop=dict(type='FeatureDrop'),
+    feature_noise=dict(type='FeatureNoise'),
+)
+
 
 @MODELS.register_module()
 class PerturbedDecoderBank(BaseModule):
@@ -41,9 +52,10 @@ class PerturbedDecoderBank(BaseModule):
     Args:
         in_channels: D.
         num_classes: C.
-        perturbations: Config of each `Perturbation`, by name. Decoders are sorted by the paper's
-            order of perturbations, then by name, whatever the order here.
-        loss_consistency: Config of L_u.
+        perturbations: Config of each `Perturbation`, by name; None for the paper's 30 decoders.
+            Decoders are sorted by the paper's order of perturbations, then by name, whatever the
+            order here.
+        loss_consistency: Config of L_u; None for the paper's `MSEConsistency`.
         stride: s, a power of two.
         channels: B, as in `PixelShuffleHead`; None for C.
         context_classes: Names or ids of the classes that are context, not objects.
@@ -58,7 +70,9 @@ class PerturbedDecoderBank(BaseModule):
         kernel_init: Initialisation of the sub-pixel convolutions, as in `PixelShuffleHead`.
         log_terms: Whether to log L_u of each perturbation, the agreement with the main prediction
             and the share of pixels that count.
-        in_index: Which of the neck's outputs is z.
+        in_index: Which of the outputs of the neck, or of the backbone where there is none, is z.
+        in_layer: Layer of the main decoder whose input is z instead: `'conv_seg'` for the features
+            that an MMSeg head has fused and classifies.
         init_cfg: Initialisation of the weights; by default as in the main decoder.
 
     Raises:
@@ -69,8 +83,8 @@ class PerturbedDecoderBank(BaseModule):
         self,
         in_channels: int,
         num_classes: int,
-        perturbations: dict[str, dict],
-        loss_consistency: dict,
+        perturbations: dict[str, dict] | None = None,
+        loss_consistency: dict | None = None,
         stride: int = 8,
         channels: int | None = None,
         context_classes: Sequence[str | int] = ('background',),
@@ -83,6 +97,7 @@ class PerturbedDecoderBank(BaseModule):
         kernel_init: str = 'identity',
         log_terms: bool = True,
         in_index: int = -1,
+        in_layer: str | None = None,
         init_cfg: dict | list | None = None,
     ) -> None:
         super().__init__(init_cfg)
@@ -90,6 +105,11 @@ class PerturbedDecoderBank(BaseModule):
             raise UserError(
                 f'model.auxiliary_head.position_fraction={position_fraction}: expected '
                 'a value in (0, 1]'
+            )
+        if in_layer is not None and in_index != -1:
+            raise UserError(
+                f'model.auxiliary_head.in_index={in_index}: expected none beside '
+                f'in_layer={in_layer!r}, which names another z'
             )
         widths = level_channels(stride, num_classes, channels)
         self.stride = stride
@@ -99,9 +119,12 @@ class PerturbedDecoderBank(BaseModule):
         self.final_activation = final_activation
         self.log_terms = log_terms
         self.in_index = in_index
+        self.in_layer = in_layer
         self.chunking = Chunking(memory_budget, compile)
 
-        self.perturbations = build_perturbations(perturbations)
+        self.perturbations = build_perturbations(
+            PAPER_PERTURBATIONS if perturbations is None else perturbations
+        )
         self.num_decoders = sum(p.num_decoders for p in self.perturbations.values())
         if not self.num_decoders:
             raise UserError(
@@ -109,7 +132,7 @@ class PerturbedDecoderBank(BaseModule):
                 'num_decoders >= 1 in at least one of them'
             )
 
-        self.loss_consistency = MODELS.build(loss_consistency)
+        self.loss_consistency = MODELS.build(loss_consistency or dict(type='MSEConsistency'))
         self.loss_weak = MODELS.build(loss_weak) if loss_weak else None
         self.loss_pairwise = MODELS.build(loss_pairwise) if loss_pairwise else None
 

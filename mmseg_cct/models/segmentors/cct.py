@@ -4,10 +4,15 @@ from collections.abc import Sequence
 
 import torch
 from mmseg.models import EncoderDecoder
+from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from mmseg.utils import add_prefix
-from torch import Tensor
+from torch import Tensor, nn
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.modes import eval_mode, recorded_input
+from mmseg_cct.utils.suggest import nearest
 
 from .pairs import require_pairs
 from .teacher import TakesTeacher
@@ -18,9 +23,11 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
     """`EncoderDecoder` that also learns from unlabelled images.
 
     `decode_head` is the main decoder g, trained on labelled images alone; `auxiliary_head` holds
-    the K auxiliary decoders, trained on unlabelled images to agree with g. Inference is that of
-    `EncoderDecoder`, whose arguments it takes. With a `TeacherHook` the target is the prediction
-    of an average of past weights, which errs less and moves slower than the model's own.
+    the K auxiliary decoders, trained on unlabelled images to agree with g. It may be a list that
+    also names auxiliary heads of MMSeg: these are trained on labelled images, as in
+    `EncoderDecoder`, and found under `supervised_heads`. Inference is that of `EncoderDecoder`,
+    whose arguments it takes. With a `TeacherHook` the target is the prediction of an average of
+    past weights, which errs less and moves slower than the model's own.
     """
 
     def loss(
@@ -54,34 +61,87 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             data_samples: As in `loss`.
 
         Returns:
-            L_s under `decode.*`; ω_u L_u (+ ω_w L_w + λ_pw L_pw) under `aux.loss`, and each term
-            unweighted for the log.
+            L_s under `decode.*`, and under `aux_0.*` and so on for MMSeg's auxiliary heads;
+            ω_u L_u (+ ω_w L_w + λ_pw L_pw) under `aux.loss`, and each term unweighted for the log.
         """
         # ŷ = g(z) of labelled images: L_s
         losses = self._decode_head_forward_train(features['labeled'], data_samples['labeled'])
+        for index, head in enumerate(self.supervised_heads):
+            loss = head.loss(features['labeled'], data_samples['labeled'], self.train_cfg)
+            losses.update(add_prefix(loss, f'aux_{index}'))
 
         # ŷ of unlabelled images: the target, a constant
-        target = self.predict_target(inputs['unlabeled'], features['unlabeled'])
+        z, target = self.predict_target(inputs['unlabeled'], features['unlabeled'])
 
         # ŷ_a = g_a(p(z)) for each of the K perturbations p: L_u, L_w and L_pw
-        auxiliary = self.auxiliary_head.loss(
-            features['unlabeled'], target, data_samples['unlabeled']
-        )
+        auxiliary = self.auxiliary_head.loss(z, target, data_samples['unlabeled'])
         losses.update(add_prefix(auxiliary, 'aux'))
         return losses
 
-    @torch.no_grad()
-    def predict_target(self, images: Tensor, features: Sequence[Tensor]) -> Tensor:
+    def predict_target(
+        self, images: Tensor, features: Sequence[Tensor]
+    ) -> tuple[Sequence[Tensor], Tensor]:
         """Predicts what the auxiliary decoders shall agree with.
 
         Args:
             images: Unlabelled, `(N, 3, H, W)`.
-            features: The neck's outputs for them; z is `(N, D, h, w)`.
+            features: The neck's outputs for them.
 
         Returns:
-            ŷ = g(z) or, with a teacher, its prediction on the images: seg_logits `(N, C, H, W)`.
+            As `predict_unlabeled`; with a teacher its prediction on the images.
         """
         if not self._teacher:
-            return self.decode_head.forward(features)
+            return self.predict_unlabeled(features)
         (teacher,) = self._teacher
-        return teacher._forward(images)
+        with torch.no_grad():
+            target = teacher._forward(images)
+        own_z = self.auxiliary_head.in_layer is not None
+        return (self.predict_unlabeled(features)[0] if own_z else features), target
+
+    def predict_unlabeled(self, features: Sequence[Tensor]) -> tuple[Sequence[Tensor], Tensor]:
+        """Predicts with the main decoder as at inference.
+
+        It runs without dropout and normalises by its running statistics, so the target depends
+        neither on chance nor on the other images, and these statistics stay those of the labelled
+        images.
+
+        Args:
+            features: The neck's outputs for the unlabelled images.
+
+        Returns:
+            What the auxiliary decoders take in: the same features or, where they name an
+            `in_layer`, its input alone, with gradient; and seg_logits `(N, C, ·, ·)` without.
+        """
+        as_at_inference = eval_mode(self.decode_head.modules())
+        if (name := self.auxiliary_head.in_layer) is None:
+            with torch.no_grad(), as_at_inference:
+                return features, self.decode_head.forward(features)
+        with as_at_inference, recorded_input(self.decode_head.get_submodule(name)) as inputs:
+            seg_logits = self.decode_head.forward(features)
+        return tuple(inputs), seg_logits.detach()
+
+    def _init_auxiliary_head(self, auxiliary_head: dict | list | None) -> None:
+        """Builds the auxiliary decoders, and apart from them MMSeg's auxiliary heads."""
+        self.supervised_heads = nn.ModuleList()
+        if auxiliary_head is None:
+            return
+        settings = auxiliary_head if isinstance(auxiliary_head, list) else [auxiliary_head]
+        heads = [MODELS.build(cfg) for cfg in settings]
+        self.supervised_heads.extend(h for h in heads if isinstance(h, BaseDecodeHead))
+        banks = [head for head in heads if not isinstance(head, BaseDecodeHead)]
+        if len(banks) != 1:
+            names = ', '.join(type(head).__name__ for head in heads) or 'none'
+            raise UserError(
+                f'model.auxiliary_head: {names}; expected one PerturbedDecoderBank, and beside it '
+                'any number of heads of MMSeg'
+            )
+        (self.auxiliary_head,) = banks
+        self._check_layer(self.auxiliary_head.in_layer)
+
+    def _check_layer(self, name: str | None) -> None:
+        if name is not None and name not in dict(self.decode_head.named_modules()):
+            children = [child for child, _ in self.decode_head.named_children()]
+            raise UserError(
+                f'model.auxiliary_head.in_layer={name!r}: no layer of '
+                f'{type(self.decode_head).__name__}; {nearest(name, children)}'
+            )

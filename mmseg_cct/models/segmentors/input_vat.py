@@ -1,37 +1,16 @@
 """Virtual adversarial training on images (Miyato et al., 2018), a baseline of supplement A."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from mmseg.registry import MODELS
-from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch import Tensor
+
+from mmseg_cct.models.layers.modes import all_but_batch_norm, eval_mode, frozen_running_statistics
 
 from .input_consistency import InputConsistencySegmentor
-
-
-@contextmanager
-def frozen_running_statistics(model: nn.Module) -> Iterator[None]:
-    """Keeps BatchNorm in train mode from updating its running statistics.
-
-    Args:
-        model: Its BatchNorm layers of any kind normalise by the batch; those in eval mode go on
-            using their running statistics.
-
-    Yields:
-        None.
-    """
-    tracking = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
-    for module in tracking:
-        module.track_running_stats = False
-    try:
-        yield
-    finally:
-        for module in tracking:
-            module.track_running_stats = True
 
 
 def adversarial_noise(
@@ -78,8 +57,9 @@ class InputVATSegmentor(InputConsistencySegmentor):
     """Penalises the change of the prediction under adversarial noise on the image.
 
     The clean prediction and the search for the noise run in float32 even under mixed precision:
-    their differences are smaller than the rounding of float16. Only the clean pass updates the
-    running statistics of BatchNorm.
+    their differences are smaller than the rounding of float16. Both run without dropout, which
+    would drown the noise. Only the clean pass updates the running statistics of BatchNorm, those of
+    the encoder alone.
 
     Args:
         loss_consistency: Config of the distance; the paper's is `KLConsistency`.
@@ -113,8 +93,9 @@ class InputVATSegmentor(InputConsistencySegmentor):
         Returns:
             Logits and probabilities, `(N, C, s·h, s·w)` each.
         """
-        with torch.autocast(images.device.type, enabled=False):
-            with torch.no_grad():
+        without_dropout = eval_mode(all_but_batch_norm(self))
+        with torch.autocast(images.device.type, enabled=False), without_dropout:
+            with torch.no_grad(), frozen_running_statistics(self.decode_head):
                 probabilities = self._forward(images).softmax(1)
             with frozen_running_statistics(self):
                 noise = adversarial_noise(

@@ -8,6 +8,7 @@ from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.modes import frozen_running_statistics
 
 from .input_consistency import InputConsistencySegmentor
 from .teacher import TakesTeacher, use_batch_statistics
@@ -19,7 +20,8 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
 
     The teacher comes from `MeanTeacherHook` and predicts in eval mode, except that its BatchNorm
     uses the statistics of the batch, as the student's does. With running statistics the two would
-    disagree even with equal weights, and the student would learn that difference.
+    disagree even with equal weights, and the student would learn that difference. The running
+    statistics of the student's main decoder come from labelled images alone.
 
     Args:
         loss_consistency: Config of the distance; the paper's is `MSEConsistency`.
@@ -79,7 +81,8 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
         (teacher,) = self._teacher
         with torch.no_grad():
             probabilities = teacher(self._with_noise(images)).float().softmax(1)
-        return self._forward(self._with_noise(images)), probabilities
+        with frozen_running_statistics(self.decode_head):
+            return self._forward(self._with_noise(images)), probabilities
 
     def _with_noise(self, images: Tensor) -> Tensor:
         if self.noise_std == 0:

@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 import torch
 from dispatch import DispatchCounter
+from mmengine.config import Config
 from mmengine.structures import PixelData
 from mmseg.structures import SegDataSample
 from plain import PlainBank, consistency_js, consistency_kl, consistency_mse, pairwise, weak_ce
@@ -834,6 +835,22 @@ def test_position_fraction_saves_work():
             bank.loss((z,), seg_logits, samples)['loss'].backward()
         counters.append(counter.matrix_products)
     assert counters[1] < 0.6 * counters[0]
+
+
+def test_the_default_is_the_papers_setting(project_root):
+    written = Config.fromfile(project_root / 'configs/_base_/models/cct.py').model.auxiliary_head
+    for key in ('type', 'in_channels', 'num_classes'):
+        written.pop(key)
+    default, paper = PerturbedDecoderBank(4, 2), PerturbedDecoderBank(4, 2, **written)
+    assert default.num_decoders == 30
+    for attribute in ('perturbations', 'loss_consistency'):
+        ours, theirs = (getattr(bank, attribute) for bank in (default, paper))
+        assert repr(ours) == repr(theirs)
+    assert default.loss_consistency.loss_weight == 30
+    for name, ours in default.perturbations.items():
+        settings = {k: v for k, v in vars(ours).items() if not k.startswith('_')}
+        theirs = vars(paper.perturbations[name])
+        assert settings == {key: theirs[key] for key in settings}
 
 
 def test_order_of_the_perturbations_in_a_config_does_not_matter():

@@ -1,0 +1,80 @@
+"""Modes of modules that last for one pass: evaluation, and BatchNorm that forgets what it sees."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+
+@contextmanager
+def eval_mode(modules: Iterable[nn.Module]) -> Iterator[None]:
+    """Sets modules to evaluation mode, each on its own, and restores their modes.
+
+    `Module.train()` would also thaw what a model froze after it was called.
+
+    Args:
+        modules: `model.modules()`, or a part of them; their children are left alone.
+
+    Yields:
+        None.
+    """
+    training = [module for module in modules if module.training]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def all_but_batch_norm(model: nn.Module) -> list[nn.Module]:
+    """Selects modules whose evaluation mode is that of dropout and stochastic depth.
+
+    Args:
+        model: Any model.
+
+    Returns:
+        Its modules without BatchNorm of any kind.
+    """
+    return [module for module in model.modules() if not isinstance(module, _BatchNorm)]
+
+
+@contextmanager
+def frozen_running_statistics(model: nn.Module) -> Iterator[None]:
+    """Keeps BatchNorm in train mode from updating its running statistics.
+
+    Args:
+        model: Its BatchNorm layers of any kind normalise by the batch; those in eval mode go on
+            using their running statistics.
+
+    Yields:
+        None.
+    """
+    tracking = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
+    for module in tracking:
+        module.track_running_stats = False
+    try:
+        yield
+    finally:
+        for module in tracking:
+            module.track_running_stats = True
+
+
+@contextmanager
+def recorded_input(layer: nn.Module) -> Iterator[list[Tensor]]:
+    """Records what a layer takes in.
+
+    Args:
+        layer: A layer of one tensor.
+
+    Yields:
+        Its input in each call, in order.
+    """
+    inputs: list[Tensor] = []
+    handle = layer.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
+    try:
+        yield inputs
+    finally:
+        handle.remove()

@@ -1,0 +1,288 @@
+"""CCT on MMSeg's own models, tiny: one backbone stage or the head's fused features as z."""
+
+import copy
+
+import pytest
+import tiny
+import torch
+from mmengine.structures import PixelData
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from mmseg_cct.errors import UserError
+
+N, C, SIZE = 2, 3, (64, 64)
+
+RESNET = dict(
+    type='ResNetV1c',
+    depth=50,
+    stem_channels=4,
+    base_channels=2,
+    out_indices=(0, 1, 2, 3),
+    strides=(1, 2, 1, 1),
+    dilations=(1, 1, 2, 4),
+    contract_dilation=True,
+)
+SWIN = dict(
+    type='SwinTransformer',
+    embed_dims=8,
+    depths=(1, 1, 1, 1),
+    num_heads=(1, 2, 2, 2),
+    window_size=2,
+    out_indices=(0, 1, 2, 3),
+    drop_path_rate=0.3,
+)
+MIT = dict(
+    type='MixVisionTransformer',
+    embed_dims=4,
+    num_layers=(1, 1, 1, 1),
+    num_heads=(1, 2, 4, 8),
+    out_indices=(0, 1, 2, 3),
+    drop_path_rate=0.1,
+)
+MSCAN = dict(
+    type='MSCAN',
+    embed_dims=(4, 8, 8, 16),
+    mlp_ratios=(2, 2, 2, 2),
+    depths=(1, 1, 1, 1),
+    drop_path_rate=0.1,
+    norm_cfg=dict(type='BN'),
+)
+FCN = dict(type='FCNHead', in_channels=64, in_index=3, channels=8, num_convs=1)
+# by head: backbone, main head, and the last stage's channels and stride
+MODELS_OF_MMSEG = {
+    'FCNHead': (RESNET, FCN, 64, 8),
+    'PSPHead': (
+        RESNET,
+        dict(type='PSPHead', in_channels=64, in_index=3, channels=8, pool_scales=(1, 2)),
+        64,
+        8,
+    ),
+    'DepthwiseSeparableASPPHead': (
+        RESNET,
+        dict(
+            type='DepthwiseSeparableASPPHead',
+            in_channels=64,
+            in_index=3,
+            channels=8,
+            dilations=(1, 2),
+            c1_in_channels=8,
+            c1_channels=4,
+        ),
+        64,
+        8,
+    ),
+    'UPerHead': (
+        SWIN,
+        dict(
+            type='UPerHead',
+            in_channels=(8, 16, 32, 64),
+            in_index=(0, 1, 2, 3),
+            channels=8,
+            pool_scales=(1, 2),
+        ),
+        64,
+        32,
+    ),
+    'SegformerHead': (
+        MIT,
+        dict(type='SegformerHead', in_channels=(4, 8, 16, 32), in_index=(0, 1, 2, 3), channels=8),
+        32,
+        32,
+    ),
+    'LightHamHead': (
+        MSCAN,
+        dict(
+            type='LightHamHead',
+            in_channels=(8, 8, 16),
+            in_index=(1, 2, 3),
+            channels=32,
+            ham_channels=32,
+            norm_cfg=dict(type='GN', num_groups=4),
+            ham_kwargs=dict(MD_R=4),
+        ),
+        16,
+        32,
+    ),
+}
+# the stride of the features that the head classifies
+FUSED_STRIDE = dict(
+    FCNHead=8,
+    PSPHead=8,
+    DepthwiseSeparableASPPHead=4,
+    UPerHead=4,
+    SegformerHead=4,
+    LightHamHead=8,
+)
+each_head = pytest.mark.parametrize('head', MODELS_OF_MMSEG)
+each_z = pytest.mark.parametrize('fused', [False, True], ids=['stage', 'fused'])
+
+
+def make_model(head, fused=False, beside=None, **kwargs):
+    """The model of a head; `beside` goes before the bank in the list of auxiliary heads."""
+    backbone, decode_head, channels, stride = copy.deepcopy(MODELS_OF_MMSEG[head])
+    bank = tiny.model_config()['auxiliary_head']
+    if fused:
+        channels, stride = decode_head['channels'], FUSED_STRIDE[head]
+        bank['in_layer'] = 'conv_seg'
+    bank.update(in_channels=channels, num_classes=C, stride=stride, channels=8, in_index=-1)
+    torch.manual_seed(0)
+    return MODELS.build(
+        dict(
+            type='CCTSegmentor',
+            backbone=backbone,
+            decode_head=dict(dict(norm_cfg=dict(type='BN')), **decode_head, num_classes=C),
+            auxiliary_head=bank if beside is None else [*beside, bank],
+            test_cfg=dict(mode='whole'),
+            **kwargs,
+        )
+    )
+
+
+def make_sample(labelled):
+    meta = dict(img_shape=SIZE, ori_shape=SIZE, pad_shape=SIZE)
+    sample = SegDataSample(metainfo=meta)
+    if labelled:
+        sample.gt_sem_seg = PixelData(data=torch.randint(0, C, (1, *SIZE)))
+    return sample
+
+
+def make_batch():
+    torch.manual_seed(1)
+    branches = ('labeled', 'unlabeled')
+    return dict(
+        inputs={branch: torch.randn(N, 3, *SIZE) for branch in branches},
+        data_samples={
+            branch: [make_sample(branch == 'labeled') for _ in range(N)] for branch in branches
+        },
+    )
+
+
+def mmsegs_own(model):
+    """MMSeg's `EncoderDecoder` with the same weights."""
+    head = type(model.decode_head).__name__
+    backbone, decode_head, *_ = copy.deepcopy(MODELS_OF_MMSEG[head])
+    own = MODELS.build(
+        dict(
+            type='EncoderDecoder',
+            backbone=backbone,
+            decode_head=dict(dict(norm_cfg=dict(type='BN')), **decode_head, num_classes=C),
+            test_cfg=dict(mode='whole'),
+        )
+    )
+    state = model.state_dict()
+    own.load_state_dict({name: state[name] for name in own.state_dict()})
+    return own
+
+
+@each_z
+@each_head
+def test_a_step_trains_encoder_and_auxiliary_decoders(head, fused):
+    model = make_model(head, fused)
+    losses = model(**make_batch(), mode='loss')
+    losses['aux.loss'].backward()
+    for name, parameter in model.auxiliary_head.named_parameters():
+        assert parameter.grad.abs().max() > 0, name
+    reached = {n for n, p in model.named_parameters() if p.grad is not None and p.grad.any()}
+    assert any(name.startswith('backbone.') for name in reached)
+    in_head = {name for name in reached if name.startswith('decode_head.')}
+    # the layers that fuse belong to the encoder where z is what they give; the classifier never
+    assert bool(in_head) == fused
+    assert not any(name.startswith('decode_head.conv_seg') for name in in_head)
+
+    model.zero_grad()
+    model.parse_losses(model(**make_batch(), mode='loss'))[0].backward()
+    assert not [name for name, p in model.named_parameters() if p.grad is None]
+
+
+@each_z
+@each_head
+def test_the_target_does_not_depend_on_chance_or_on_the_other_images(head, fused):
+    model = make_model(head, fused).train()
+    with torch.no_grad():
+        features = [f.detach() for f in model.extract_feat(torch.randn(N, 3, *SIZE))]
+        targets = []
+        for inputs in (features, features, [f[:1] for f in features]):
+            if head == 'LightHamHead':  # its matrix decomposition starts at random, by design
+                torch.manual_seed(4)
+            targets.append(model.predict_unlabeled(inputs)[1])
+    assert torch.equal(targets[0], targets[1])
+    if head != 'LightHamHead':
+        torch.testing.assert_close(targets[0][:1], targets[2], rtol=1e-4, atol=1e-5)
+    assert all(module.training for module in model.modules())
+
+
+@each_z
+@each_head
+def test_running_statistics_of_the_head_are_those_of_labelled_images(head, fused):
+    model, batch = make_model(head, fused), make_batch()
+    model(**batch, mode='loss')
+    norms = [m for m in model.decode_head.modules() if isinstance(m, _BatchNorm)]
+    assert all(norm.num_batches_tracked == 1 for norm in norms)
+    assert norms or head == 'LightHamHead'  # which has GroupNorm
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        twin.predict_target(None, twin.extract_feat(batch['inputs']['unlabeled']))
+    for actual, expected in zip(twin.decode_head.buffers(), model.decode_head.buffers()):
+        assert torch.equal(actual, expected)
+
+
+@each_head
+def test_without_the_bank_it_is_mmsegs_own_model(head):
+    model = make_model(head)
+    model(**make_batch(), mode='loss')  # moves the running statistics
+    own, images = mmsegs_own(model).eval(), torch.randn(N, 3, *SIZE)
+    model.eval()
+    seed = 3  # for the random bases of the matrix decomposition
+    with torch.no_grad():
+        outputs = []
+        for each in (model, own):
+            torch.manual_seed(seed)
+            outputs.append(each(images, mode='tensor'))
+    assert torch.equal(*outputs)
+
+
+def test_the_fused_features_are_what_the_head_classifies():
+    model = make_model('UPerHead', fused=True)
+    features = model.extract_feat(torch.randn(N, 3, *SIZE))
+    (z,), seg_logits = model.predict_unlabeled(features)
+    assert z.shape == (N, 8, SIZE[0] // 4, SIZE[1] // 4) and z.requires_grad
+    assert not seg_logits.requires_grad
+    torch.testing.assert_close(model.decode_head.conv_seg(z), seg_logits)
+
+
+def test_auxiliary_heads_of_mmseg_learn_from_labelled_images_beside_the_bank():
+    beside = [dict(FCN, norm_cfg=dict(type='BN'), num_classes=C, dropout_ratio=0)]
+    model, batch = make_model('PSPHead', beside=beside), make_batch()
+    assert [type(head).__name__ for head in model.supervised_heads] == ['FCNHead']
+    assert type(model.auxiliary_head).__name__ == 'PerturbedDecoderBank'
+    twin = copy.deepcopy(model)
+    losses = model(**batch, mode='loss')
+    expected = twin.supervised_heads[0].loss(
+        twin.extract_feat(batch['inputs']['labeled']), batch['data_samples']['labeled'], None
+    )
+    torch.testing.assert_close(losses['aux_0.loss_ce'], expected['loss_ce'])
+    losses['aux.loss'].backward()
+    assert all(p.grad is None for p in model.supervised_heads.parameters())
+    twin.parse_losses(twin(**batch, mode='loss'))[0].backward()
+    assert all(p.grad is not None for p in twin.parameters())
+
+
+def test_other_auxiliary_heads_than_one_bank_are_refused():
+    fcn = dict(FCN, num_classes=C)
+    config = tiny.model_config()
+    config['auxiliary_head'] = [fcn]
+    with pytest.raises(UserError, match='auxiliary_head: FCNHead; expected one PerturbedDecoderB'):
+        MODELS.build(config)
+    bank = tiny.model_config()['auxiliary_head']
+    with pytest.raises(UserError, match='PerturbedDecoderBank, PerturbedDecoderBank; expected one'):
+        MODELS.build(tiny.model_config(auxiliary_head=[bank, copy.deepcopy(bank)]))
+
+
+def test_a_layer_that_the_main_head_lacks_is_an_error():
+    bank = dict(tiny.model_config()['auxiliary_head'], in_layer='conv_sgg')
+    with pytest.raises(UserError, match="in_layer='conv_sgg': no layer of PixelShuffleHead; did "):
+        MODELS.build(tiny.model_config(auxiliary_head=bank))
+    with pytest.raises(UserError, match=r'in_index=1: expected none beside in_layer=.conv_seg'):
+        MODELS.build(tiny.model_config(auxiliary_head=dict(bank, in_layer='conv_seg', in_index=1)))
