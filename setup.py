@@ -1,5 +1,6 @@
 """Installs mmseg_cct: `pip install .`, for development `pip install -e .[weak,dev]`."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -9,18 +10,29 @@ ROOT = Path(__file__).parent
 # Run, not imported: importing the package would need what is about to be installed.
 VERSION = runpy.run_path(str(ROOT / 'mmseg_cct' / 'version.py'))['__version__']
 STACK = runpy.run_path(str(ROOT / 'mmseg_cct' / 'stack.py'))['MAINTAINED']
-README = ROOT / 'README.md'
 
 # mmpretrain imports torchvision and does not declare it.
 MMPRETRAIN = ['onedl-mmpretrain>=1.3.6,<1.4', 'torchvision']
 # mkdocs 2 has no plugins, which mkdocstrings is.
 DOCS = ['mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]>=1,<2']
 
+
+def index_page() -> str:
+    """Makes a page for a package index of the README.
+
+    Returns:
+        Its text without pictures and links into the project, which lead nowhere there.
+    """
+    text = (ROOT / 'README.md').read_text(encoding='utf-8')
+    text = re.sub(r'!\[[^\]]*\]\((?!https?:)[^)]*\)\n*(?:\*[^*]+\*\n+)?', '', text)
+    return re.sub(r'(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)', r'`\1`', text)
+
+
 setup(
     name='mmseg_cct',
     version=VERSION,
     description='Cross-consistency training (CCT): semi-supervised segmentation for MMSegmentation',
-    long_description=README.read_text(encoding='utf-8') if README.exists() else '',
+    long_description=index_page(),
     long_description_content_type='text/markdown',
     author='the mmseg_cct authors',
     license='Apache-2.0',
@@ -40,18 +52,30 @@ setup(
         'Programming Language :: Python :: 3.10',
         'Programming Language :: Python :: 3.11',
         'Programming Language :: Python :: 3.12',
+        'Programming Language :: Python :: 3.13',
         'Topic :: Scientific/Engineering :: Artificial Intelligence',
         'Topic :: Scientific/Engineering :: Image Processing',
     ],
     license_files=['LICENSE'],
     packages=find_packages(include=['mmseg_cct', 'mmseg_cct.*']),
-    package_data={'mmseg_cct': ['analysis/*.jinja']},
+    # Links into the checkout, which a build follows; the scripts that install the project stay out.
+    package_data={
+        'mmseg_cct': [
+            'analysis/*.jinja',
+            '.mim/model-index.yml',
+            *(f'.mim/configs/**/*.{suffix}' for suffix in ('py', 'txt', 'yml')),
+            *(f'.mim/tools/{name}' for name in ('*.py', 'dist_*.sh', 'slurm_*.sh')),
+        ]
+    },
+    include_package_data=False,
     python_requires='>=3.10',
     install_requires=[name + bounds for name, bounds in STACK.items()]
-    + ['jinja2', 'matplotlib', 'numpy', 'packaging', 'pillow', 'tensorboard', 'tqdm'],
+    + ['jinja2', 'matplotlib', 'numpy', 'opencv-python', 'packaging', 'pillow']
+    + ['tensorboard', 'tqdm'],
     extras_require={
-        # mmpretrain backbones, image-level pseudo labels and their dense CRF
-        'weak': [*MMPRETRAIN, 'pydensecrf2'],
+        # mmpretrain backbones, image-level pseudo labels and their dense CRF, which compiles on no
+        # newer Python (make_pseudo_labels has --no-crf)
+        'weak': [*MMPRETRAIN, 'pydensecrf2; python_version < "3.13"'],
         # the checks of tools/run_tests.sh; the tests build mmpretrain and timm backbones
         'dev': [
             *MMPRETRAIN,
@@ -62,6 +86,7 @@ setup(
             'pydoclint',
             'pytest>=8',
             'pytest-xdist>=3',
+            'setuptools>=77',
         ],
         # the site alone: `mkdocs serve`
         'docs': DOCS,

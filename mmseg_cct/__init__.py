@@ -11,8 +11,12 @@ from .version import __version__
 check_stack()
 
 try:
+    from .utils.quiet import silence_misleading_lines
+
+    silence_misleading_lines()
     from . import datasets, engine, evaluation, models, visualization
     from .engine.safe_loading import register_safe_loaders
+    from .utils.shipped import register_packages
 except RuntimeError as error:
     explanation = explain_import_failure(error)
     if explanation is None:
@@ -20,5 +24,6 @@ except RuntimeError as error:
     raise ImportError(explanation) from None
 
 register_safe_loaders()
+register_packages()
 
 __all__ = ['__version__', 'datasets', 'engine', 'evaluation', 'models', 'visualization']

@@ -23,10 +23,17 @@ ROOMS = {
     'analysis': {'errors', 'utils', 'models', 'datasets', 'engine', 'apis'},
     'studies': {'errors', 'utils', 'datasets', 'apis', 'analysis'},
     # Importing the package registers what a config can name; it loads no tool's code.
-    '__init__': {'stack', 'version', 'datasets', 'engine', 'evaluation', 'models', 'visualization'},
+    '__init__': {
+        *('stack', 'version', 'utils'),
+        *('datasets', 'engine', 'evaluation', 'models', 'visualization'),
+    },
+    # The command line runs the tools as scripts.
+    '__main__': {'errors', 'utils'},
 }
 # Folders of tests that belong to none of the rooms.
 OTHER_TESTS = {'benchmarks', 'docs', 'shared', 'tools', 'trust'}
+# tests/test_package.py runs the command line.
+WITHOUT_TESTS = {'__init__', '__main__', 'version'}
 # Modules at the root share a page of the API.
 PAGES = {'errors': 'utils.md', 'stack': 'utils.md'}
 
@@ -116,13 +123,13 @@ def test_tests_mirror_the_tree(project_root):
         relative = folder.parent.relative_to(tests)
         if relative.parts and relative.parts[0] not in OTHER_TESTS:
             assert (package / relative / '__init__.py').is_file(), relative
-    for room in rooms_on_disk(project_root) - {'__init__', 'version'}:
+    for room in rooms_on_disk(project_root) - WITHOUT_TESTS:
         own = tests / room
         assert (tests / f'test_{room}.py').is_file() or list(own.rglob('test_*.py')), room
 
 
 def test_every_room_has_its_page(project_root):
     pages = project_root / 'docs' / 'api'
-    for room in set(ROOMS) - {'__init__', 'version'}:
+    for room in set(ROOMS) - WITHOUT_TESTS:
         text = (pages / PAGES.get(room, f'{room}.md')).read_text(encoding='utf-8')
         assert re.search(rf'^::: mmseg_cct\.{room}\b', text, re.MULTILINE), room

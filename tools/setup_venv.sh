@@ -1,17 +1,17 @@
 # Sourced by tools/demo.sh and tools/run_tests.sh. Defines
 #
-#   setup_venv [EXTRA...]   a Python 3.10-3.12 environment with this project and the named extras installed
+#   setup_venv [EXTRA...]   a Python 3.10-3.13 environment with this project and the named extras installed
 #
 # The active environment (venv or conda) is used where there is one, else `.venv` in the project root is made. After the
 # call `python` is that environment's. A second call with nothing changed installs nothing.
 
 _python_runs() {  # _python_runs COMMAND: it starts, has a supported version and can make environments
-    "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' >/dev/null 2>&1
+    "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' >/dev/null 2>&1
 }
 
 _find_python() {
     local candidate found=""
-    for candidate in python3.12 python3.11 python3.10 python3 python; do
+    for candidate in python3.12 python3.11 python3.10 python3.13 python3 python; do
         if _python_runs "$candidate"; then
             # Debian and Ubuntu ship ensurepip, which `venv` needs, in a package of its own.
             if "$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1; then
@@ -25,7 +25,7 @@ _find_python() {
         echo "error: $found cannot make virtual environments; install its venv module" \
             "(Debian, Ubuntu: apt install $found-venv)" >&2
     else
-        echo "error: no Python 3.10, 3.11 or 3.12 on PATH; install one, or activate an environment that has one" >&2
+        echo "error: no Python 3.10 to 3.13 on PATH; install one, or activate an environment that has one" >&2
     fi
     return 1
 }
@@ -41,7 +41,7 @@ setup_venv() {
     if [ -n "$env" ]; then
         echo "environment: $env (active)"
         if ! _python_runs "$env/bin/python"; then
-            echo "error: $env/bin/python does not run or is not Python 3.10, 3.11 or 3.12; deactivate it" >&2
+            echo "error: $env/bin/python does not run or is not Python 3.10 to 3.13; deactivate it" >&2
             return 1
         fi
     else

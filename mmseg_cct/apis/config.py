@@ -10,6 +10,7 @@ from mmengine.logging import print_log
 
 from mmseg_cct.engine.schedules import SCHEDULER_ENDS
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.shipped import SCOPE, find_config
 from mmseg_cct.utils.text import error_line, one_line
 
 from .class_names import apply_class_names
@@ -19,7 +20,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     """Reads a config, overrides settings in it and passes on its class names.
 
     Args:
-        config_file: The config.
+        config_file: The config, as a path or as the short name of a shipped one.
         options: Settings to override, by dotted key.
 
     Returns:
@@ -28,8 +29,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     Raises:
         UserError: The file is missing or does not run, or an option does not fit it.
     """
-    if not os.path.isfile(config_file):
-        raise UserError(f'{config_file}: no such config file')
+    config_file = find_config(config_file)
     try:
         config = Config.fromfile(config_file)
     except Exception as error:
@@ -40,6 +40,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
             cause = cause.__context__
         raise UserError(f'{config_file}: this config does not load: {error_line(cause)}') from error
 
+    _drop_scope(config._cfg_dict)
     old_max_iters = config.get('train_cfg', {}).get('max_iters')
     for key in options:
         if not _has(config, key):
@@ -57,6 +58,20 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     except UserError as error:
         raise UserError(f'{config_file}: {error}') from None
     return config
+
+
+def _drop_scope(part: Any) -> None:
+    """Drops the scope that mmengine gives to the components of a base `mmseg_cct::...`.
+
+    They are registered with MMSeg's, so in a scope of this name the builders would find none.
+    """
+    if isinstance(part, dict):
+        if part.get('_scope_') == SCOPE:
+            del part['_scope_']
+        part = list(part.values())
+    if isinstance(part, (list, tuple)):
+        for value in part:
+            _drop_scope(value)
 
 
 def default_work_dir(config_file: str) -> str:

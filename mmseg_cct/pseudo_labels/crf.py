@@ -110,5 +110,5 @@ def require_pydensecrf() -> None:
     if importlib.util.find_spec('pydensecrf') is None:
         raise UserError(
             'pydensecrf is not installed, which the dense CRF needs; run: pip install pydensecrf2 '
-            '(a C++ compiler is needed), or pass --no-crf'
+            '(it needs a C++ compiler and Python 3.12 or older), or pass --no-crf'
         )

@@ -1,0 +1,41 @@
+"""Silences lines of the dependencies that mislead, and no others."""
+
+import io
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+
+# Warnings of mmcv and mmseg: installing the other mmcv would break the stack, and an idle hook is
+# what every config without --show has.
+_WARNINGS = ('Fail to import ``MultiScaleDeformableAttention``', 'The draw is False')
+# Printed by mmseg.datasets, at the level DEBUG: a commercial data set that nobody needs.
+_LINES = ('Could not import OneDL',)
+
+
+def silence_misleading_lines() -> None:
+    """Silences these lines, of which some come while the dependencies are imported: call it first.
+
+    Forward-mode derivatives import a module of torch that uses torch's own deprecated scripts: it
+    is imported here, without the warnings. Other uses of `torch.jit.script` still warn.
+    """
+    for start in _WARNINGS:
+        warnings.filterwarnings('ignore', message=start, category=UserWarning)
+    with warnings.catch_warnings(), suppress(ImportError):
+        warnings.filterwarnings('ignore', message=r'`torch\.jit\.script`', category=Warning)
+        import torch._decomp.decompositions_for_jvp  # noqa: F401
+    with _without_lines(_LINES):
+        import mmseg.datasets  # noqa: F401
+
+
+@contextmanager
+def _without_lines(dropped: tuple[str, ...]) -> Iterator[None]:
+    """Leaves out lines that the body prints; the others follow at its end."""
+    printed = io.StringIO()
+    try:
+        with redirect_stdout(printed):
+            yield
+    finally:
+        for line in printed.getvalue().splitlines(keepends=True):
+            if line.strip() not in dropped:
+                sys.stdout.write(line)

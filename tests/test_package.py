@@ -1,0 +1,130 @@
+"""The built package: what it holds, and that it works without the checkout."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.slow
+
+IGNORED = ('.git', '.venv*', '__pycache__', 'data', 'work_dirs', 'site', '*.egg-info', '.*_cache')
+CONFIG = """
+_base_ = 'mmseg_cct::demo/cct_shapes.py'
+train_cfg = dict(max_iters=2, val_interval=2)
+"""
+
+
+@pytest.fixture(scope='module')
+def built(project_root, tmp_path_factory):
+    """A source archive, the wheel made of it, and the wheel's content in a folder of its own."""
+    folder = tmp_path_factory.mktemp('package')
+    source = folder / 'source'
+    shutil.copytree(project_root, source, symlinks=True, ignore=shutil.ignore_patterns(*IGNORED))
+    build = 'import sys, setuptools.build_meta as backend; backend.build_{}(sys.argv[1])'
+
+    def run(*command, cwd):
+        done = subprocess.run(
+            [sys.executable, *map(str, command)], cwd=cwd, text=True, capture_output=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    run('-c', build.format('sdist'), folder, cwd=source)
+    (archive,) = folder.glob('*.tar.gz')
+    with tarfile.open(archive) as opened:
+        opened.extractall(folder / 'unpacked', filter='data')
+    (unpacked,) = (folder / 'unpacked').iterdir()
+    run('-c', build.format('wheel'), folder, cwd=unpacked)
+    (wheel,) = folder.glob('*.whl')
+    with zipfile.ZipFile(wheel) as opened:
+        opened.extractall(folder / 'installed')
+    return SimpleNamespace(source=unpacked, wheel=wheel, installed=folder / 'installed')
+
+
+def files(folder, *suffixes):
+    return {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob('*')
+        if path.is_file() and path.suffix in suffixes and '__pycache__' not in path.parts
+    }
+
+
+def test_the_wheel_has_code_configs_lists_and_tools(built, project_root):
+    package, shipped = project_root / 'mmseg_cct', built.installed / 'mmseg_cct' / '.mim'
+    own = {name for name in files(package, '.py') if not name.startswith('.mim')}
+    assert own <= files(built.installed / 'mmseg_cct', '.py')
+    kinds = ('.py', '.txt', '.yml')
+    assert files(shipped / 'configs', *kinds) == files(project_root / 'configs', *kinds)
+    assert files(shipped / 'tools', '.py') == files(project_root / 'tools', '.py')
+    scripts = {'dist_train.sh', 'dist_test.sh', 'slurm_train.sh', 'slurm_test.sh'}
+    assert files(shipped / 'tools', '.sh') == scripts
+    assert (shipped / 'model-index.yml').is_file()
+    assert not [path for path in built.installed.rglob('*') if path.is_symlink()]
+
+
+def test_the_source_archive_is_complete(built, project_root):
+    for folder in ('benchmarks', 'configs', 'docs', 'tests', 'tools'):
+        kinds = ('.py', '.sh', '.md', '.png', '.txt', '.yml')
+        assert files(built.source / folder, *kinds) == files(project_root / folder, *kinds)
+    for name in ('CHANGELOG.md', 'CITATION.cff', 'LICENSE', 'README.md', 'mkdocs.yml'):
+        assert (built.source / name).is_file()
+
+
+def test_the_page_of_an_index_links_nothing_of_the_project(built, project_root):
+    (metadata,) = built.installed.glob('*.dist-info/METADATA')
+    _, page = metadata.read_text(encoding='utf-8').split('\n\n', 1)
+    links = re.findall(r'\]\(([^)]+)\)', page)
+    assert links and all(link.startswith('https://') for link in links)
+    assert page.count('\n## ') == (project_root / 'README.md').read_text().count('\n## ')
+
+
+def test_the_model_index_names_configs_and_their_measured_results(project_root):
+    results = (project_root / 'docs' / 'results.md').read_text(encoding='utf-8')
+    index = yaml.safe_load((project_root / 'model-index.yml').read_text())
+    models = []
+    for metafile in index['Import']:
+        models += yaml.safe_load((project_root / metafile).read_text())['Models']
+    assert len(models) >= 6
+    for model in models:
+        assert (project_root / model['Config']).is_file()
+        assert Path(model['Config']).stem == model['Name']
+        for result in model['Results']:
+            assert str(result['Metrics']['mIoU']) in results
+
+
+def test_the_installed_wheel_trains_and_predicts_away_from_the_checkout(built, tmp_path):
+    (tmp_path / 'own.py').write_text(CONFIG)
+    env = {**os.environ, 'PYTHONPATH': str(built.installed), 'OMP_NUM_THREADS': '1'}
+
+    def run(*command):
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=tmp_path, env=env, text=True, capture_output=True, timeout=240,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done
+
+    where = run('-c', 'import mmseg_cct; print(mmseg_cct.__file__)').stdout.strip()
+    assert Path(where).is_relative_to(built.installed)
+    trained = run('-m', 'mmseg_cct', 'train', 'own.py')
+    for line in ('mmcv-lite', 'OneDL', 'draw is False', 'FutureWarning'):
+        assert line not in trained.stdout + trained.stderr
+    checkpoint = 'work_dirs/own/iter_2.pth'
+    (tmp_path / 'photos').mkdir()
+    draw = 'import numpy as np, cv2; cv2.imwrite("photos/a.png", np.full((64, 64, 3), 90, "uint8"))'
+    run('-c', draw)
+    run('-m', 'mmseg_cct', 'predict', 'own.py', checkpoint, 'photos', '--out', 'out')
+    assert (tmp_path / 'out' / 'masks' / 'a.png').is_file()
+    run(
+        *('-m', 'torch.distributed.run', '--nproc-per-node=2', '--standalone'),
+        *('-m', 'mmseg_cct', 'test', 'own.py', checkpoint, '--launcher', 'pytorch'),
+    )
+    assert list((tmp_path / 'work_dirs/own/test').glob('*/*.json'))

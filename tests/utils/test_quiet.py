@@ -1,0 +1,52 @@
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+from mmseg_cct.utils.quiet import _without_lines, silence_misleading_lines
+
+
+def test_only_the_named_lines_are_left_out(capsys):
+    with _without_lines(('drop this',)):
+        print('drop this')
+        print('drop this not')
+        print('last', end='')
+    assert capsys.readouterr().out == 'drop this not\nlast'
+
+
+def test_what_was_printed_before_an_error_is_kept(capsys):
+    with pytest.raises(ValueError), _without_lines(('drop this',)):
+        print('kept')
+        raise ValueError
+    assert capsys.readouterr().out == 'kept\n'
+
+
+def test_only_the_named_warnings_are_silent():
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter('always')
+        silence_misleading_lines()
+        warnings.warn('The draw is False, it means', stacklevel=1)
+        warnings.warn('The draw is True', stacklevel=1)
+        warnings.warn('`torch.jit.script` is deprecated', FutureWarning, stacklevel=1)
+    expected = ['The draw is True', '`torch.jit.script` is deprecated']
+    assert [str(warning.message) for warning in seen] == expected
+
+
+@pytest.mark.slow
+def test_an_import_and_a_forward_derivative_say_nothing():
+    code = (
+        'import mmseg_cct, torch\n'
+        'from mmengine.visualization import Visualizer\n'
+        'from mmseg.engine.hooks import SegVisualizationHook\n'
+        'Visualizer.get_instance("visualizer")\n'
+        'SegVisualizationHook()\n'
+        'torch.func.jvp(lambda x: x.trace(), (torch.eye(3),), (torch.eye(3),))\n'
+    )
+    done = subprocess.run(
+        [sys.executable, '-W', 'default', '-c', code], text=True, capture_output=True, timeout=240
+    )
+    said = (done.stdout + done.stderr).splitlines()
+    wanted = ('OneDL', 'mmcv-lite', 'draw is', 'torch.jit.script')
+    assert done.returncode == 0, done.stderr
+    assert not [line for line in said if any(word in line for word in wanted)]

@@ -1,0 +1,108 @@
+import subprocess
+import sys
+
+import mmengine.hub
+import pytest
+from mmengine.config import Config
+
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.shipped import CONFIGS, commands, find_config, register_packages, summary
+
+SHORT = 'cct/cct_r50_folder'
+
+
+@pytest.mark.parametrize(
+    'name', [SHORT, f'{SHORT}.py', f'configs/{SHORT}.py', f'mmseg_cct::{SHORT}.py']
+)
+def test_a_short_name_is_a_shipped_config(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_config(name) == str(CONFIGS / f'{SHORT}.py')
+
+
+def test_a_file_comes_before_a_shipped_config_of_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'cct').mkdir()
+    (tmp_path / f'{SHORT}.py').write_text('own = True\n')
+    assert find_config(f'{SHORT}.py') == f'{SHORT}.py'
+
+
+def test_a_misspelt_name_gets_the_nearest():
+    with pytest.raises(UserError, match=r'^cct/cct_r50_foldr: no such .* cct/cct_r50_folder\.py'):
+        find_config('cct/cct_r50_foldr')
+    with pytest.raises(UserError, match=r'^nothing\.py: no such config file$'):
+        find_config('nothing.py')
+
+
+def scopes(part):
+    if isinstance(part, dict):
+        yield from [part['_scope_']] if '_scope_' in part else []
+        part = list(part.values())
+    if isinstance(part, (list, tuple)):
+        for value in part:
+            yield from scopes(value)
+
+
+def test_a_base_of_the_package_gives_what_the_file_gives(tmp_path):
+    own = tmp_path / 'own.py'
+    own.write_text("_base_ = 'mmseg_cct::demo/cct_shapes.py'\ntrain_cfg = dict(max_iters=7)\n")
+    assert set(scopes(Config.fromfile(own)._cfg_dict)) == {'mmseg_cct'}  # which no builder knows
+    expected = load_config('demo/cct_shapes', {'train_cfg.max_iters': 7})
+    expected.param_scheduler = load_config('demo/cct_shapes', {}).param_scheduler
+    assert load_config(str(own), {}).to_dict() == expected.to_dict()
+
+
+def test_a_base_of_mmsegmentation_loads(tmp_path):
+    own = tmp_path / 'own.py'
+    own.write_text(
+        "_base_ = ['mmseg::_base_/models/pspnet_r50-d8.py', 'mmseg::_base_/datasets/cityscapes.py']"
+    )
+    config = load_config(str(own), {})
+    assert config.model.decode_head.type == 'PSPHead'
+    assert set(scopes(config._cfg_dict)) == {'mmseg'}
+
+
+def test_mmengine_hub_finds_the_configs():
+    listed = mmengine.hub.get_config('mmseg_cct::cct/cct_mbv2_camvid_50.py')
+    assert listed.to_dict() == Config.fromfile(CONFIGS / 'cct/cct_mbv2_camvid_50.py').to_dict()
+    assert mmengine.hub.get_config(f'mmseg_cct::{SHORT}.py').model.type == 'CCTSegmentor'
+
+
+def test_the_original_distribution_keeps_its_name(monkeypatch):
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    from importlib.metadata import PackageNotFoundError
+
+    from mmengine.config.utils import MODULE2PACKAGE
+
+    monkeypatch.setitem(MODULE2PACKAGE, 'mmseg', 'mmsegmentation')
+    monkeypatch.setattr('mmseg_cct.utils.shipped.metadata.version', missing)
+    register_packages()
+    assert MODULE2PACKAGE['mmseg'] == 'mmsegmentation'
+
+
+def test_every_tool_is_a_command(project_root):
+    tools = {path.name for path in (project_root / 'tools').glob('*.py')}
+    assert {path.name for path in commands().values()} == tools
+    assert {'train', 'test', 'predict', 'make-pseudo-labels'} <= set(commands())
+    for script in commands().values():
+        assert summary(script).endswith('.'), script
+
+
+def python_m(*arguments, cwd):
+    command = [sys.executable, '-m', 'mmseg_cct', *arguments]
+    return subprocess.run(command, cwd=cwd, text=True, capture_output=True, timeout=240)
+
+
+@pytest.mark.slow
+def test_the_command_line(project_root, tmp_path, monkeypatch):
+    monkeypatch.setenv('PYTHONPATH', str(project_root))
+    listed = python_m(cwd=tmp_path)
+    assert listed.returncode == 0 and listed.stderr == ''
+    assert all(f'\n{name} ' in listed.stdout for name in commands())
+    wrong = python_m('trian', cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert wrong.stderr == 'error: trian: no such command; did you mean train?\n'
+    assert 'usage: train.py' in python_m('train', '--help', cwd=tmp_path).stdout
+    assert 'no such config file' in python_m('test', 'none', 'x.pth', cwd=tmp_path).stderr
