@@ -26,8 +26,8 @@ def main() -> None:
         print(
             'usage: python -m mmseg_cct COMMAND [arguments]; COMMAND --help lists its arguments\n'
         )
-        for command, script in known.items():
-            print(f'{command:{width}}  {summary(script)}')
+        for command, tool in known.items():
+            print(f'{command:{width}}  {summary(tool)}')
         return
     script = known.get(name.replace('_', '-'))
     if script is None:
