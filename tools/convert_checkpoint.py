@@ -13,7 +13,8 @@ import argparse
 import sys
 
 from mmseg_cct.interop import Conversion, convert_file
-from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.cli import add_overwrite, user_errors_as_one_line
+from mmseg_cct.utils.files import require_new_file
 
 
 def parse_args() -> argparse.Namespace:
@@ -30,6 +31,7 @@ def parse_args() -> argparse.Namespace:
         action='store_true',
         help='write the weights that fit even if names do not match',
     )
+    add_overwrite(parser)
     return parser.parse_args()
 
 
@@ -52,6 +54,7 @@ def main() -> int:
     """
     args = parse_args()
     with user_errors_as_one_line():
+        require_new_file(args.target, args.overwrite, [args.source])
         done = convert_file(args.source, args.target, partial=args.partial)
     for kind, names in (('missing', done.missing), ('unexpected', done.unexpected)):
         for name in names:

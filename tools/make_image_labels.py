@@ -24,7 +24,8 @@ from mmseg_cct.pseudo_labels.image_labels import (
     labels_from_table,
     write_annotations,
 )
-from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.cli import add_overwrite, user_errors_as_one_line
+from mmseg_cct.utils.files import require_new_file
 from mmseg_cct.utils.image_files import find_images
 
 
@@ -51,6 +52,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--min-pixels', type=int, default=1, help='minimum pixels of a class in a mask (default: 1)'
     )
+    add_overwrite(parser)
     return parser.parse_args()
 
 
@@ -101,6 +103,7 @@ def main() -> None:
     """Writes the labels and prints their summary."""
     args = parse_args()
     with user_errors_as_one_line():
+        require_new_file(args.out, args.overwrite, [args.csv] if args.csv else [])
         print(make_image_labels(args))
 
 

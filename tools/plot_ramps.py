@@ -10,7 +10,8 @@ from pathlib import Path
 
 from mmseg_cct.analysis.ramps import planned_curves, plot_curves
 from mmseg_cct.apis.config import load_config
-from mmseg_cct.utils.cli import add_cfg_options, user_errors_as_one_line
+from mmseg_cct.utils.cli import add_cfg_options, add_overwrite, user_errors_as_one_line
+from mmseg_cct.utils.files import require_new_file
 
 
 def parse_args() -> argparse.Namespace:
@@ -21,6 +22,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('config', help='config of a training')
     parser.add_argument('--out', required=True, metavar='FILE', help='PNG file of the plot')
     add_cfg_options(parser)
+    add_overwrite(parser)
     return parser.parse_args()
 
 
@@ -28,9 +30,10 @@ def main() -> None:
     """Writes the plot."""
     args = parse_args()
     with user_errors_as_one_line():
+        out = Path(args.out).with_suffix('.png')
+        require_new_file(out, args.overwrite, [args.config])
         config = load_config(args.config, args.cfg_options)
         figure = plot_curves(planned_curves(config))
-        out = Path(args.out).with_suffix('.png')
         out.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(out, dpi=100)
     print(f'wrote {out}')

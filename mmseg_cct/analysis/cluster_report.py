@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,8 +24,10 @@ from tqdm import tqdm
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
+from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import claim_output_folder
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.markdown import markdown_table
 
@@ -99,6 +102,8 @@ def write_cluster_report(
     init_default_scope(config.get('default_scope', 'mmseg'))
     items, palette = _find_items(config, config_file, images, split, num_images)
     model = _build_model(config, checkpoint, device)
+    read = {Path(images)} if images is not None and os.path.isdir(images) else set()
+    claim_output_folder(out, 'clusters.json', read | data_folders(config))
     if not layers:  # without a checkpoint the neck is random
         with_neck = checkpoint is not None and getattr(model, 'with_neck', False)
         layers = ['neck', 'backbone'] if with_neck else ['backbone']
@@ -114,7 +119,6 @@ def write_cluster_report(
             analyses.append(analysis)
 
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
     files = [folder / 'clusters.png']
     plot_maps(analyses, palette).savefig(files[0], dpi=100)
     if contrasts:

@@ -28,11 +28,12 @@ from tqdm import tqdm
 
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.inference import load_model
+from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.image_lists import resolve_list
 from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
-from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.files import claim_output_folder, write_atomic
 from mmseg_cct.utils.image_files import find_images
 
 _THUMBNAIL = 320  # longer side of a picture on the contact sheet, in pixels
@@ -100,6 +101,8 @@ def rank_images(
     require_checkpoint(checkpoint)
     todo = _files(images) if images is not None else _unlabeled_set(config, config_file)
     model = load_training_model(config, checkpoint, device)
+    read = {Path(images)} if images is not None else set()
+    claim_output_folder(out, 'ranking.json', read | data_folders(config))
     pipeline = Compose([t for t in config.test_pipeline if t['type'] != 'LoadAnnotations'])
 
     ranked: list[RankedImage] = []

@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
+from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.files import claim_output_folder, write_atomic
 from mmseg_cct.utils.markdown import markdown_table
 
 from .plots import paint, plot_class_bars, plot_curves, plot_grid
@@ -41,6 +42,9 @@ def write_report(
     _check_same_test_set(runs)
     init_default_scope(runs[0].config.get('default_scope', 'mmseg'))
     out = Path(out)
+    claim_output_folder(
+        out, 'report.json', {folder for run in runs for folder in data_folders(run.config)}
+    )
     evaluations = {}
     for run in runs:
         print(f'evaluating {run.name} ({run.checkpoint})', flush=True)

@@ -1,5 +1,6 @@
 """Resumable prediction for folders of images."""
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from mmseg.registry import DATASETS
 from PIL import Image
 from tqdm import tqdm
 
+from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import (
     read_checkpoint,
     require_checkpoint,
@@ -66,11 +68,13 @@ def predict_images(
         the checkpoint does not fit the config, or the folder holds predictions of another model or
         domain.
     """
-    found = _find_images(images, out)
+    found = _find_images(images)
     config = load_config(config_file, options or {})
     require_checkpoint(checkpoint)
     _check_domain(config, domain)
-    record_origin(Path(out, RECORD), _origin(config, checkpoint, domain), 'predictions')
+    origin = _origin(config, checkpoint, domain, opacity)
+    read = {Path(images)} if os.path.isdir(images) else set()
+    record_origin(Path(out, RECORD), origin, 'predictions', read | data_folders(config))
 
     # The overlay is written last, so it stands for both files.
     overlays = Path(out, 'overlays')
@@ -133,13 +137,9 @@ def load_model(
     return model
 
 
-def _find_images(images: str, out: str) -> dict[str, Path]:
+def _find_images(images: str) -> dict[str, Path]:
     path = Path(images)
-    if path.is_file():
-        return {path.stem: path}
-    if path.is_dir() and path.resolve() in (Path(out).resolve(), *Path(out).resolve().parents):
-        raise UserError(f'--out: {out} lies in the folder of images; expected another place')
-    return find_images(path)
+    return {path.stem: path} if path.is_file() else find_images(path)
 
 
 def _check_domain(config: Config, domain: str | None) -> None:
@@ -154,9 +154,12 @@ def _check_domain(config: Config, domain: str | None) -> None:
         )
 
 
-def _origin(config: Config, checkpoint: str, domain: str | None) -> dict[str, Any]:
-    """What predictions are made with: config, checkpoint file as it is now, and domain."""
+def _origin(config: Config, checkpoint: str, domain: str | None, opacity: float) -> dict[str, Any]:
+    """What predictions are made with: all that changes them, the files as they are now."""
+    used = {key: config.get(key) for key in ('model', 'test_pipeline', 'test_dataloader')}
+    settings = hashlib.sha256(Config(used).pretty_text.encode()).hexdigest()
     origin: dict[str, Any] = {'config': config.filename, 'checkpoint': os.path.abspath(checkpoint)}
+    origin |= {'settings': settings[:16], 'opacity': opacity}
     if domain is not None:
         origin['domain'] = domain
     if os.path.isfile(checkpoint):

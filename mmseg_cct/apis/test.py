@@ -5,8 +5,10 @@ from typing import Any
 
 from mmengine.config import Config
 
+from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import claim_output_folder, require_outside
 
 from .config import add_hook, default_work_dir, load_config
 from .config_errors import check_config
@@ -53,6 +55,10 @@ def prepare_test(
     _require_keys(config, config_file, tta=tta, drawn=show or show_dir is not None)
     _set_checkpoint(config, checkpoint)
     config.work_dir = _work_dir(config, config_file, work_dir)
+    require_outside(config.work_dir, data_folders(config), '--work-dir')
+    for option, folder in (('--out', out), ('--show-dir', show_dir)):
+        if folder is not None:
+            claim_output_folder(folder, 'test.json', data_folders(config), option)
     if tta:
         _average_over_augmentations(config)
     if show or show_dir is not None:

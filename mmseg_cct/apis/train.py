@@ -6,8 +6,10 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.logging import print_log
 
+from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint, require_training_state
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import require_outside
 
 from .config import add_hook, default_work_dir, load_config
 from .config_errors import check_config
@@ -46,6 +48,7 @@ def prepare_training(
     options = options or {}
     config = load_config(config_file, options)
     config.work_dir = work_dir or config.get('work_dir') or default_work_dir(config_file)
+    require_outside(config.work_dir, data_folders(config), '--work-dir')
     for key in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if config.get(key) is None:
             raise UserError(f'{config_file}: no {key}; expected a config for training')

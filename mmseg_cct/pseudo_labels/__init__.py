@@ -4,6 +4,7 @@ from pathlib import Path
 
 from mmengine.config import Config
 
+from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.utils.image_record import ImageCounts, record_origin
 
 from .cam import load_classifier
@@ -12,6 +13,7 @@ from .report import write_report
 from .settings import read_settings
 from .writer import (
     RECORD,
+    forget_changed,
     unfinished,
     write_pseudo_labels,
 )
@@ -30,7 +32,7 @@ def make_pseudo_labels(
 ) -> ImageCounts:
     """Generates pseudo labels for a config's images, and a report on them.
 
-    Images that an earlier run finished are skipped.
+    Images that an earlier run finished are skipped, if their image-level labels are the same.
 
     Args:
         config: Config of the classifier, with its section `pseudo_labels`.
@@ -48,9 +50,12 @@ def make_pseudo_labels(
     if with_crf:
         require_pydensecrf()
     settings = read_settings(config)
-    record_origin(Path(out, RECORD), settings.origin(checkpoint, with_crf), 'labels')
-    todo = unfinished(settings.images, out)
     model = load_classifier(config, checkpoint, device)
+    record_origin(
+        Path(out, RECORD), settings.origin(checkpoint, with_crf), 'labels', data_folders(config)
+    )
+    forget_changed(settings.images, out)
+    todo = unfinished(settings.images, out)
     summary = write_pseudo_labels(
         model,
         settings,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.cli import add_cfg_options
+from mmseg_cct.utils.files import require_own_folder
 
 from .runs import StudyRun, execute
 
@@ -78,6 +79,7 @@ def run_study(
             raise UserError(f'{out}: no such folder; expected that of a study')
     else:
         slots = slots_of(args.gpus, args.jobs)
+        require_own_folder(out, '**/config.py')
         try:
             failures = execute(prepare(), tools, slots)
         except KeyboardInterrupt:

@@ -55,6 +55,15 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')
 
 
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Adds the option to replace an existing output file.
+
+    Args:
+        parser: Where to add it.
+    """
+    parser.add_argument('--overwrite', action='store_true', help='replace the file if it exists')
+
+
 def at_least(minimum: int) -> Callable[[str], int]:
     """Makes a type for options: whole numbers from a minimum.
 

@@ -1,7 +1,14 @@
-"""Atomic file writes."""
+"""Atomic file writes, and guards that keep outputs off inputs."""
 
 import os
+import secrets
+from collections.abc import Iterable
 from pathlib import Path
+
+from mmseg_cct.errors import UserError
+
+# What file managers leave behind; a folder with nothing else is empty.
+_UNSEEN = ('.DS_Store', 'Thumbs.db', 'desktop.ini')
 
 
 def write_atomic(file: str | Path, data: bytes) -> None:
@@ -12,11 +19,111 @@ def write_atomic(file: str | Path, data: bytes) -> None:
         data: Its content.
     """
     path = Path(file)
-    part = path.with_name(f'.{path.name}.part')
+    # Two processes may write the same file, whose own name may be as long as a name can be.
+    part = path.with_name(f'.{os.getpid()}-{secrets.token_hex(4)}.part')
     path.parent.mkdir(parents=True, exist_ok=True)
-    with part.open('wb') as opened:
-        opened.write(data)
-        opened.flush()
-        # A rename may reach the disk before the data, so a power cut would leave an empty file.
-        os.fsync(opened.fileno())
-    os.replace(part, path)
+    try:
+        with part.open('xb') as opened:
+            opened.write(data)
+            opened.flush()
+            # A rename may reach the disk before the data, so a power cut would leave an empty file.
+            os.fsync(opened.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def remove_parts(folder: str | Path) -> None:
+    """Removes what killed writers left in a folder that no other process writes to.
+
+    Args:
+        folder: The folder; its subfolders are left alone.
+    """
+    for part in Path(folder).glob('.*-*.part'):
+        part.unlink(missing_ok=True)
+
+
+def claim_output_folder(
+    folder: str | Path, record: str, data_folders: Iterable[Path] = (), option: str = '--out'
+) -> None:
+    """Makes an output folder, or takes one that this tool made before.
+
+    Args:
+        folder: The folder.
+        record: Name of the file that tells the tool's own folders; it is made where it is missing.
+        data_folders: Folders of images and masks that the run reads.
+        option: What to call the folder in messages. A `UserError` says where it is none of a tool.
+    """
+    require_outside(folder, data_folders, option)
+    require_own_folder(folder, record, option)
+    if not Path(folder, record).exists():
+        write_atomic(Path(folder, record), b'{}\n')
+
+
+def require_own_folder(folder: str | Path, record: str, option: str = '--out') -> None:
+    """Checks that a folder is new, empty, or one that the tool made itself.
+
+    Args:
+        folder: The folder.
+        record: Pattern of the files that tell the tool's own folders.
+        option: What to call the folder in messages.
+
+    Raises:
+        UserError: It is a file, or holds files of another origin.
+    """
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise UserError(f'{option}: {folder} is a file; expected a folder')
+    if any(path.glob(record)):
+        return
+    found = sorted(each.name for each in path.iterdir()) if path.is_dir() else []
+    foreign = [name for name in found if name not in _UNSEEN and not name.endswith('.part')]
+    if foreign:
+        raise UserError(
+            f'{option}: {folder} holds {foreign[0]} and has no {record}, so this tool did not make '
+            'it; expected a new or empty folder'
+        )
+
+
+def require_outside(folder: str | Path, data_folders: Iterable[Path], option: str) -> None:
+    """Checks that an output folder is not within the data.
+
+    Args:
+        folder: The folder.
+        data_folders: Folders of images and masks that the run reads.
+        option: What to call the folder in messages.
+
+    Raises:
+        UserError: It is one of them or below one.
+    """
+    place = Path(folder).resolve()
+    for data in (data.resolve() for data in data_folders):
+        if data == place or data in place.parents:
+            raise UserError(
+                f'{option}: {folder} lies in the folder {data}, which is read; expected another '
+                'place'
+            )
+
+
+def require_new_file(
+    file: str | Path, overwrite: bool = False, inputs: Iterable[str | Path] = ()
+) -> None:
+    """Checks that writing a file destroys nothing.
+
+    Args:
+        file: The file to write.
+        overwrite: Whether one that is there may be replaced.
+        inputs: Files that are read, which are never replaced.
+
+    Raises:
+        UserError: The file is an input, a folder, or there already.
+    """
+    path = Path(file)
+    if not path.exists():
+        return
+    if path.is_dir():
+        raise UserError(f'{file}: is a folder; expected the name of a file to write')
+    if any(os.path.exists(source) and path.samefile(source) for source in inputs):
+        raise UserError(f'{file}: is read and would be replaced; expected another file to write')
+    if not overwrite:
+        raise UserError(f'{file}: exists; expected a new file, or --overwrite')

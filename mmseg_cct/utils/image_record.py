@@ -1,14 +1,14 @@
 """Counts of written, skipped and failed images, and the origin of an output folder."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mmseg_cct.errors import UserError
 
-from .files import write_atomic
+from .files import claim_output_folder, write_atomic
 from .text import one_line
 
 
@@ -38,21 +38,31 @@ class ImageCounts:
         )
 
 
-def record_origin(record: Path, origin: Mapping[str, Any], content: str) -> None:
+def record_origin(
+    record: Path, origin: Mapping[str, Any], content: str, data_folders: Iterable[Path] = ()
+) -> None:
     """Writes what the files of a folder are made with, so that it never holds two kinds.
 
     Args:
         record: A JSON file in the output folder, written by the first run.
         origin: Settings by name, as JSON gives them back.
         content: What the folder holds, for the message.
+        data_folders: Folders of images and masks that the run reads.
 
     Raises:
-        UserError: An earlier run wrote the folder with something else.
+        UserError: An earlier run wrote the folder with something else, or the folder holds files of
+            another origin.
     """
-    if not record.exists():
+    claim_output_folder(record.parent, record.name, data_folders)
+    try:
+        earlier = json.loads(record.read_text(encoding='utf-8'))
+    except ValueError:
+        earlier = None
+    if not isinstance(earlier, dict):
+        raise UserError(f'{record}: damaged; expected the settings of an earlier run')
+    if not earlier:  # claimed just now
         write_atomic(record, (json.dumps(origin, indent=2) + '\n').encode())
         return
-    earlier = json.loads(record.read_text(encoding='utf-8'))
     changed = [key for key in {**origin, **earlier} if origin.get(key) != earlier.get(key)]
     if changed:
         key = changed[0]

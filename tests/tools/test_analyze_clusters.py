@@ -94,7 +94,10 @@ def test_without_masks_there_are_maps_alone(trained, tmp_path):
     trained.run(
         'analyze_clusters', trained.config, '--images', trained.images, '--out', tmp_path / 'out'
     )
-    assert [file.name for file in (tmp_path / 'out').iterdir()] == ['clusters.png']
+    assert {file.name for file in (tmp_path / 'out').iterdir()} == {
+        'clusters.json',
+        'clusters.png',
+    }
 
 
 @pytest.mark.parametrize(

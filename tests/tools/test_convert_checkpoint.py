@@ -25,5 +25,5 @@ def test_converts_or_lists_what_does_not_match(tiny, tmp_path, capsys):
         '(--partial writes what fits)',
     ]  # fmt: skip
     assert not out.exists()
-    assert tiny.run('convert_checkpoint', tmp_path / 'in.pth', out, '--partial') == 1
+    assert tiny.run('convert_checkpoint', tmp_path / 'in.pth', out, '--partial', '--overwrite') == 1
     assert out.exists()

@@ -184,8 +184,8 @@ def test_auxiliary_decoders_may_be_missing(trained, photos, tmp_path):
     [
         ('nowhere', 'out', r'nowhere: no such folder'),
         ('empty', 'out', r'empty: no image in this folder'),
-        ('photos', 'photos/out', r'--out: .* lies in the folder of images'),
-        ('photos', 'photos', r'--out: .* lies in the folder of images'),
+        ('photos', 'photos/out', r'--out: .* lies in the folder .*photos, which is read'),
+        ('photos', 'photos', r'--out: .* lies in the folder .*photos, which is read'),
     ],
 )
 def test_mistakes_are_named(trained, photos, tmp_path, monkeypatch, images, out, match):

@@ -8,7 +8,11 @@ def test_the_command_line(tiny, tiny_cct, tmp_path, capsys):
     line = capsys.readouterr().out.splitlines()[-1]
     assert line.startswith(f'4 images ranked in {out}, first {tiny_cct.images}')
     assert line.endswith('; 0 unreadable')
-    assert {path.name for path in out.iterdir()} == {'ranking.csv', 'contact_sheet.png'}
+    assert {path.name for path in out.iterdir()} == {
+        'ranking.csv',
+        'ranking.json',
+        'contact_sheet.png',
+    }
 
     for wrong, message in (
         ([], 'one of the arguments --images --from-config is required'),

@@ -438,7 +438,7 @@ CHECKPOINTS = {
     ),
     'predict: into the images': (
         lambda i: i.predict(out='data/images/out'),
-        r'--out: data/images/out lies in the folder of images; expected another place',
+        r'--out: data/images/out lies in the folder .*data/images, which is read',
     ),
     'splits: no number': (
         lambda i: i.split('--list', 'names.txt'),

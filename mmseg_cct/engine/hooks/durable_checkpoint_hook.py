@@ -2,9 +2,13 @@
 
 from typing import Any
 
+from mmengine.dist import is_main_process
+from mmengine.fileio import LocalBackend
 from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
+
+from mmseg_cct.utils.files import remove_parts
 
 
 @HOOKS.register_module()
@@ -29,8 +33,10 @@ class DurableCheckpointHook(CheckpointHook):
         super().__init__(*args, **kwargs)
 
     def before_train(self, runner: Runner) -> None:
-        """Prepares the folder, and puts off removals from it."""
+        """Prepares the folder, clears it of unfinished files, and puts off removals from it."""
         super().before_train(runner)
+        if isinstance(self.file_backend, LocalBackend) and is_main_process():
+            remove_parts(self.out_dir)
         self.file_backend = _RemovesLater(self.file_backend)
 
     def after_train_iter(

@@ -1,0 +1,130 @@
+"""An output never overwrites an input, nor what another tool or a person made."""
+
+import hashlib
+import json
+import shutil
+
+import pytest
+import tiny_weak
+import torch
+
+
+def contents(folder):
+    return {
+        path: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob('*'))
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def inputs(cct, trained):
+    shutil.copy(trained.checkpoint, cct.folder / 'x.pth')
+    return cct
+
+
+NAMED = (
+    'predict tiny.py x.pth data/images --out data',
+    'predict tiny.py x.pth data/images --out data/images/new',
+    'predict tiny.py x.pth data/val_images --out data/masks',
+    'predict tiny.py x.pth data/images --out tiny.py',
+    'test tiny.py x.pth --work-dir t --out data/val_masks',
+    'test tiny.py x.pth --work-dir t --out data',
+    'test tiny.py x.pth --work-dir t --show-dir data/images',
+    'test tiny.py x.pth --work-dir data/masks/new',
+    'train tiny.py --work-dir data/images',
+    'rank_unlabeled tiny.py x.pth --from-config --out data/images',
+    'rank_unlabeled tiny.py x.pth --images data/images --out data/images/new',
+    'analyze_clusters tiny.py x.pth --out data/val_images',
+    'report run=run --out data/images',
+    'convert_checkpoint x.pth x.pth',
+    'convert_checkpoint x.pth x.pth --overwrite',
+    'convert_checkpoint x.pth tiny.py',
+    'convert_checkpoint x.pth data',
+    'plot_ramps tiny.py --out there.png',
+    'make_image_labels --masks data/masks --images data/val_images --classes ground thing other '
+    '--out tiny.py',
+    'make_splits --images data/images -n 2 --out there',
+    'learning_curve tiny.py --numbers 2 --out data/images',
+)
+
+
+@pytest.mark.parametrize('command', NAMED)
+def test_refused_in_one_line(command, inputs, capfd):
+    (inputs.folder / 'there.png').write_text('mine')
+    (inputs.folder / 'there').mkdir()
+    (inputs.folder / 'there/2_labeled.txt').write_text('mine')
+    (inputs.folder / 'run').mkdir()
+    shutil.copy(inputs.file, inputs.folder / 'run')
+    (inputs.folder / 'run/last_checkpoint').write_text(str(inputs.folder / 'x.pth'))
+    before = contents(inputs.folder)
+    assert inputs.tool(*command.split()) == 2
+    out, err = capfd.readouterr()
+    assert 'Traceback' not in out + err
+    assert contents(inputs.folder) == before, err
+
+
+def test_a_tool_goes_on_in_its_own_folder_and_not_in_that_of_another(inputs, capfd):
+    predict = 'predict', 'tiny.py', 'x.pth', 'data/val_images', '--out', 'out'
+    for _ in range(2):
+        assert inputs.tool(*predict) == 0
+    rank = 'rank_unlabeled', 'tiny.py', 'x.pth', '--from-config', '--out'
+    for _ in range(2):
+        assert inputs.tool(*rank, 'ranks') == 0
+    assert inputs.tool(*rank, 'out') == 2
+    assert inputs.tool(*predict[:-1], 'ranks') == 2
+    capfd.readouterr()
+
+
+@pytest.mark.parametrize(
+    'change',
+    [
+        ('--opacity', '0.9'),
+        ('--cfg-options', 'model.test_cfg.mode=slide'),
+    ],
+)
+def test_predictions_of_other_settings_are_not_mixed(change, inputs, capfd):
+    predict = 'predict', 'tiny.py', 'x.pth', 'data/val_images', '--out', 'out'
+    assert inputs.tool(*predict) == 0
+    assert inputs.tool(*predict, *change) == 2
+    assert 'expected the same, or another folder' in capfd.readouterr().err
+
+
+def test_a_torn_record_is_one_line(inputs, capfd):
+    predict = 'predict', 'tiny.py', 'x.pth', 'data/val_images', '--out', 'out'
+    assert inputs.tool(*predict) == 0
+    (inputs.folder / 'out/prediction.json').write_text('{"config"')
+    assert inputs.tool(*predict) == 2
+    assert 'prediction.json: damaged; expected' in capfd.readouterr().err
+
+
+def test_corrected_image_labels_make_new_pseudo_labels(cct, capfd):
+    pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
+    weak = tiny_weak.make_weak(cct.folder / 'weak')
+    label = (
+        'make_pseudo_labels', weak.config, weak.checkpoint, '--out', weak.out, '--workers', 0,
+        '--no-crf', '--pictures', 0,
+    )  # fmt: skip
+    assert cct.tool(*label) == 0
+    before = contents(cct.folder / 'weak/out/labels')
+    file = cct.folder / 'weak/labels.json'
+    labels = json.loads(file.read_text())
+    labels['data_list'][0]['gt_label'] = []
+    file.write_text(json.dumps(labels))
+    capfd.readouterr()
+    assert cct.tool(*label) == 0
+    assert '1 written' in capfd.readouterr().out
+    after = contents(cct.folder / 'weak/out/labels')
+    changed = [path.name for path in before if before[path] != after[path]]
+    assert changed == ['a.png']
+
+
+def test_overwrite_replaces(inputs):
+    (inputs.folder / 'y.pth').write_text('old')
+    state = torch.load('x.pth', weights_only=False)['state_dict']
+    torch.save(state, 'bare.pth')
+    arguments = 'convert_checkpoint', 'bare.pth', 'y.pth', '--partial'
+    assert inputs.tool(*arguments) == 2
+    assert (inputs.folder / 'y.pth').read_text() == 'old'
+    inputs.tool(*arguments, '--overwrite')
+    assert (inputs.folder / 'y.pth').read_bytes() != b'old'
