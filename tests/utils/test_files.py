@@ -67,9 +67,9 @@ class TestFolders:
 
     def test_data_is_refused_with_all_below_it_even_if_empty(self, tmp_path):
         for below in ('', 'a', 'a/b'):
-            with pytest.raises(UserError, match='lies in the folder .* which is read'):
+            with pytest.raises(UserError, match=r'lies in the folder .* which is read'):
                 require_outside(tmp_path / below, {tmp_path}, '--out')
-            with pytest.raises(UserError, match='lies in the folder .* which is read'):
+            with pytest.raises(UserError, match=r'lies in the folder .* which is read'):
                 claim_output_folder(tmp_path / below, 'tool.json', {tmp_path})
         require_outside(tmp_path, {tmp_path / 'a'}, '--out')
 
