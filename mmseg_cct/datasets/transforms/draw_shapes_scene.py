@@ -5,6 +5,7 @@ from typing import Any
 from mmcv.transforms import BaseTransform
 from mmseg.registry import TRANSFORMS
 
+from mmseg_cct.datasets.shapes_backend import scene_address
 from mmseg_cct.datasets.shapes_scene import draw_scene
 
 
@@ -12,8 +13,8 @@ from mmseg_cct.datasets.shapes_scene import draw_scene
 class DrawShapesScene(BaseTransform):
     """Draws the scene of a data info of `ShapesDataset`, in place of loading files.
 
-    Adds ``img`` (BGR, as MMSeg loads images), ``img_shape`` and ``ori_shape``, and with the mask
-    ``gt_seg_map``.
+    Adds ``img`` (BGR, as MMSeg loads images), ``img_shape``, ``ori_shape`` and ``img_path`` (an
+    address that mmengine reads), and with the mask ``gt_seg_map``.
 
     Args:
         with_seg_map: Whether to add the class ids; an unlabelled image has none.
@@ -33,6 +34,7 @@ class DrawShapesScene(BaseTransform):
         """
         image, seg_map = draw_scene(*results['scene'])
         results['img'] = image.copy()
+        results['img_path'] = scene_address(*results['scene'])
         results['img_shape'] = results['ori_shape'] = image.shape[:2]
         if self.with_seg_map:
             results['gt_seg_map'] = seg_map.copy()

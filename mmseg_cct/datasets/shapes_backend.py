@@ -1,0 +1,47 @@
+"""Drawn scenes by address, for what reads an image a second time."""
+
+import cv2
+from mmengine.fileio import BaseStorageBackend, register_backend
+
+from .shapes_scene import draw_scene
+
+_SCHEME = 'shapes'
+
+
+def scene_address(seed: int, number: int, size: int) -> str:
+    """Address of a scene, which mmengine's file functions read.
+
+    Args:
+        seed: Seed of the data set.
+        number: Number of the scene.
+        size: Side of the scene in pixels.
+
+    Returns:
+        `shapes://SEED/SIZE/NUMBER.png`.
+    """
+    return f'{_SCHEME}://{seed}/{size}/{number:06d}.png'
+
+
+@register_backend(_SCHEME, prefixes=_SCHEME)
+class ShapesBackend(BaseStorageBackend):
+    """Draws the scene of an address in place of reading a file.
+
+    MMSeg's visualization reads an image again by the `img_path` of its data sample.
+    """
+
+    def get(self, filepath: str) -> bytes:
+        """Draws a scene.
+
+        Args:
+            filepath: What `scene_address` gives.
+
+        Returns:
+            The scene as a PNG.
+        """
+        seed, size, name = str(filepath).removeprefix(f'{_SCHEME}://').split('/')
+        image, _ = draw_scene(int(seed), int(name.removesuffix('.png')), int(size))
+        return cv2.imencode('.png', image)[1].tobytes()
+
+    def get_text(self, filepath: str, encoding: str = 'utf-8') -> str:
+        """Raises `NotImplementedError`: a scene is no text."""
+        raise NotImplementedError(f'{filepath}: a drawn scene is no text')
