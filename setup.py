@@ -15,6 +15,8 @@ STACK = runpy.run_path(str(ROOT / 'mmseg_cct' / 'stack.py'))['MAINTAINED']
 MMPRETRAIN = ['onedl-mmpretrain>=1.3.6,<1.4', 'torchvision']
 # mkdocs 2 has no plugins, which mkdocstrings is.
 DOCS = ['mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]>=1,<2']
+# to write ONNX files, and to run them once
+EXPORT = ['onnx', 'onnxscript', 'onnxruntime']
 
 
 def index_page() -> str:
@@ -80,6 +82,7 @@ setup(
         'dev': [
             *MMPRETRAIN,
             *DOCS,
+            *EXPORT,
             'timm',
             'ruff',
             'mypy',
@@ -88,6 +91,8 @@ setup(
             'pytest-xdist>=3',
             'setuptools>=77',
         ],
+        # tools/publish_model.py --onnx
+        'export': EXPORT,
         # the site alone: `mkdocs serve`
         'docs': DOCS,
     },

@@ -8,7 +8,7 @@ from their checkpoints.
 Examples:
     python tools/learning_curve.py configs/cct/cct_r50_folder.py --seeds 0 1 2 --gpus 0,1 \
         --out work_dirs/curve
-    python tools/learning_curve.py CONFIG -n 10 20 40 80 --seeds 0 1 --out work_dirs/curve
+    python tools/learning_curve.py CONFIG -n 10 20 40 80 --seeds 0 1 2 --out work_dirs/curve
 """
 
 import argparse
@@ -26,7 +26,7 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog='Each seed draws its own labelled images: give at least two seeds, better three. '
+        epilog='Each seed draws its own labelled images: give at least three seeds. '
         'Images that lose\ntheir labels are not used; the unlabelled set stays as it is.',
     )
     add_study_arguments(parser)

@@ -2,7 +2,7 @@
 """Publishes a checkpoint for inference, and exports it to ONNX and TorchScript on demand.
 
 Writes OUT-XXXXXXXX.pth, with a hash in its name, without auxiliary decoders, optimizer and
-schedulers. The file carries a config for inference: MMSegInferencer(weights=FILE) runs it.
+schedulers. The file carries a config for inference: MMSegInferencer(None, FILE) runs it.
 
 An exported graph maps decoded float32 images (N, 3, H, W), RGB in [0, 255], to logits
 (N, classes, H, W). It includes the normalisation; N is free, H and W are fixed by --size.
@@ -63,10 +63,11 @@ def main() -> None:
         size = tuple(args.size or model.data_preprocessor.size or ())
         if len(size) != 2:
             raise UserError('--size: expected the height and width of the images')
-        if args.onnx:
-            _report(export_onnx(model, size, file.with_suffix('.onnx')), size)
+        # First what needs no other package.
         if args.torchscript:
             _report(export_torchscript(model, size, file.with_suffix('.pt')), size)
+        if args.onnx:
+            _report(export_onnx(model, size, file.with_suffix('.onnx')), size)
 
 
 def _config(checkpoint: str) -> Config:

@@ -34,6 +34,7 @@ from .config import load_config
 
 # Names the model of the predictions in a folder, so that two models never share one.
 RECORD = 'prediction.json'
+_VIDEO_SUFFIXES = ('.mp4', '.avi', '.mov', '.mkv', '.webm', '.m4v', '.mpg', '.mpeg', '.wmv')
 
 
 def predict_images(
@@ -139,6 +140,11 @@ def load_model(
 
 def _find_images(images: str) -> dict[str, Path]:
     path = Path(images)
+    if path.suffix.lower() in _VIDEO_SUFFIXES:
+        raise UserError(
+            f'{images}: a video; expected an image or a folder of images, such as its frames: '
+            f'mkdir frames && ffmpeg -i {images} frames/%06d.jpg'
+        )
     return {path.stem: path} if path.is_file() else find_images(path)
 
 

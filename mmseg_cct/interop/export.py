@@ -1,6 +1,7 @@
 """Export of the main path to ONNX and TorchScript."""
 
 import copy
+import importlib.util
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,25 +140,24 @@ def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Ex
     Raises:
         UserError: The package onnx is missing.
     """
+    if importlib.util.find_spec('onnx') is None:
+        raise UserError("--onnx: no package onnx; expected it: pip install 'mmseg_cct[export]'")
     graph, example = InferenceGraph(model, size), _random_images(1, size)
     options: dict[str, Any] = {}
     if digit_version(torch.__version__) >= digit_version('2.5'):
         options['dynamo'] = False  # the new exporter needs the package onnxscript
     Path(file).parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with _quiet():
-            torch.onnx.export(
-                graph,
-                (example,),
-                str(file),
-                input_names=[INPUT],
-                output_names=[OUTPUT],
-                dynamic_axes={INPUT: {0: 'batch'}, OUTPUT: {0: 'batch'}},
-                opset_version=17,
-                **options,
-            )
-    except ImportError as error:
-        raise UserError(f'--onnx: {error}; expected pip install onnx') from error
+    with _quiet():
+        torch.onnx.export(
+            graph,
+            (example,),
+            str(file),
+            input_names=[INPUT],
+            output_names=[OUTPUT],
+            dynamic_axes={INPUT: {0: 'batch'}, OUTPUT: {0: 'batch'}},
+            opset_version=17,
+            **options,
+        )
     try:
         import onnxruntime
     except ImportError:

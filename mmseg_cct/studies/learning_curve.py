@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -17,10 +17,16 @@ from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.errors import UserError
 
 from .study import Labels, Result, collect, results_table, select, write_csv
+from .validation_curves import Curves, read_validations
 from .variants import Variant, baseline, unchanged
 
 METHODS: dict[str, Variant] = {'supervised': baseline, 'cct': unchanged}
 TITLES = {'supervised': 'supervised', 'cct': 'CCT'}
+# Two seeds agree by chance half of the time, three a quarter.
+MIN_SEEDS = 3
+# A network is barely trained where the last quarter of its training still brought this share of its
+# mIoU on the validation set.
+RISING_SHARE = 0.1
 
 
 def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -> dict[str, Labels]:
@@ -81,7 +87,7 @@ def write_learning_curve(out: Path) -> Path:
     write_csv(results, out / 'results.csv')
     parts = [
         '# Does CCT pay?',
-        answer(results),
+        answer(results, barely_trained(read_validations(out, results))),
         'mIoU on the test set in %:',
         results_table(results, list(METHODS)),
     ]
@@ -116,24 +122,54 @@ def equivalent_labels(numbers: Sequence[int], miou: Sequence[float], target: flo
     return math.inf
 
 
-def answer(results: Sequence[Result]) -> str:
-    """Summarises CCT's gain at each number of labels: a verdict and a list, in Markdown."""
+def barely_trained(curves: Curves) -> set[int]:
+    """Finds the numbers of labels whose networks had not learned what they could.
+
+    Args:
+        curves: Validation curves of the runs.
+
+    Returns:
+        Numbers at which a run gained more than `RISING_SHARE` of its last mIoU in the last quarter
+        of its training. Runs that validated only then do not count.
+    """
+    found = set()
+    for (_, labels), runs in curves.items():
+        for validations in runs:
+            end, last = validations[-1]
+            earlier = [miou for step, miou in validations if step <= 0.75 * end]
+            if earlier and last - earlier[-1] > RISING_SHARE * last:
+                found.add(int(labels))
+    return found
+
+
+def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
+    """Summarises CCT's gain at each number of labels: a verdict and a list, in Markdown.
+
+    Both means of a line are over the seeds that both methods have.
+
+    Args:
+        results: The finished runs.
+        rising: Numbers of labels whose networks are barely trained.
+
+    Returns:
+        The text.
+    """
     curve = _mean_curve(results, 'supervised')
     lines: list[str] = []
     all_gains: dict[int, list[float]] = {}
-    for n in sorted(_mean_curve(results, 'cct').keys() & curve.keys()):
-        gains = _gains(results, n)
-        if not gains:
+    for n in curve:
+        pairs = _pairs(results, n)
+        if not pairs:
             continue
-        all_gains[n] = gains
-        reached = mean(select(results, 'cct', str(n)))
+        all_gains[n] = gains = [reached - without for without, reached in pairs]
+        without, reached = (mean(values) for values in zip(*pairs))
         lines.append(
-            f'- {n} labels: CCT {reached:.1f}, supervised {curve[n]:.1f} mIoU; '
-            f'{mean(gains):+.1f}, {_verdict(gains)}. {_worth(n, reached, curve)}'
+            f'- {n} labels: CCT {reached:.1f}, supervised {without:.1f} mIoU; '
+            f'{mean(gains):+.1f}, {_verdict(gains)}. {_worth(n, reached, {**curve, n: without})}'
         )
     if not lines:
         return 'No number of labels has a finished run of both methods with the same seed.'
-    return '\n'.join([_summary(all_gains), '', *lines])
+    return '\n'.join([_summary(all_gains, rising), '', *lines])
 
 
 def plot_learning_curve(results: Sequence[Result]) -> Figure:
@@ -184,14 +220,14 @@ def _mean_curve(results: Sequence[Result], method: str) -> dict[int, float]:
     return {n: mean(select(results, method, str(n))) for n in numbers}
 
 
-def _gains(results: Sequence[Result], n: int) -> list[float]:
-    """CCT minus supervised, for each seed that both have."""
+def _pairs(results: Sequence[Result], n: int) -> list[tuple[float, float]]:
+    """mIoU without and with CCT, for each seed that both have."""
     by_method: dict[str, dict[int, float]] = {
         method: {r.seed: r.miou for r in results if (r.method, r.labels) == (method, str(n))}
         for method in METHODS
     }
     supervised, cct = by_method['supervised'], by_method['cct']
-    return [cct[seed] - supervised[seed] for seed in sorted(cct.keys() & supervised.keys())]
+    return [(supervised[seed], cct[seed]) for seed in sorted(cct.keys() & supervised.keys())]
 
 
 def _verdict(gains: Sequence[float]) -> str:
@@ -200,12 +236,22 @@ def _verdict(gains: Sequence[float]) -> str:
     return f'ahead with {sum(gain > 0 for gain in gains)} of {len(gains)} seeds'
 
 
-def _summary(gains: Mapping[int, Sequence[float]]) -> str:
-    """The verdict: a gain or a loss has to hold with every one of several seeds."""
-    several = {n: values for n, values in gains.items() if len(values) > 1}
-    pays = [n for n, values in several.items() if min(values) > 0]
-    costs = [n for n, values in several.items() if max(values) < 0]
-    open_ = [n for n in gains if n not in pays + costs]
+def _summary(gains: Mapping[int, Sequence[float]], rising: Collection[int]) -> str:
+    """The verdict: a gain or a loss has to hold with every seed, of trained networks."""
+    pays: list[int] = []
+    costs: list[int] = []
+    open_: dict[str, list[int]] = {}
+    for n, values in gains.items():
+        if n in rising:
+            reason = 'the networks are barely trained (mIoU still rose at the end); train longer'
+        elif len(values) < MIN_SEEDS:
+            reason = f'fewer than {MIN_SEEDS} seeds can agree by chance; run more'
+        elif min(values) <= 0 <= max(values):
+            reason = 'the seeds disagree'
+        else:
+            (pays if min(values) > 0 else costs).append(n)
+            continue
+        open_.setdefault(reason, []).append(n)
     sentences = []
     if pays:
         sentences.append(f'**CCT pays** with {_listed(pays)} labels: it is ahead with every seed.')
@@ -213,13 +259,10 @@ def _summary(gains: Mapping[int, Sequence[float]]) -> str:
         sentences.append(
             f'**CCT does not pay** with {_listed(costs)} labels: it is behind with every seed.'
         )
-    if open_:
-        why = (
-            'the seeds disagree'
-            if any(n in several for n in open_)
-            else 'one seed can be ahead by chance; run more'
-        )
-        sentences.append(f'With {_listed(open_)} labels **it cannot be told**: {why}.')
+    sentences += [
+        f'With {_listed(numbers)} labels **it cannot be told**: {reason}.'
+        for reason, numbers in open_.items()
+    ]
     return ' '.join(sentences)
 
 

@@ -9,6 +9,7 @@ from mmseg.registry import DATASETS
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.learning_curve import (
     answer,
+    barely_trained,
     equivalent_labels,
     nested_subsets,
     plot_learning_curve,
@@ -41,7 +42,7 @@ def test_a_curve_that_dips_counts_from_where_it_first_gets_there():
     )
 
 
-def results_of(curves, seeds=(0, 1)):
+def results_of(curves, seeds=(0, 1, 2)):
     """`curves`: method → number → mIoU of each seed."""
     return [
         Result(method, str(n), seed, miou)
@@ -54,8 +55,8 @@ def results_of(curves, seeds=(0, 1)):
 def test_the_answer_in_words():
     results = results_of(
         dict(
-            supervised={10: (29, 31), 20: (40, 40), 80: (50, 50), 160: (52, 52)},
-            cct={10: (34, 36), 20: (45, 39), 80: (49, 48), 160: (55, 56)},
+            supervised={10: (29, 31, 30), 20: (40, 40, 40), 80: (50, 50, 50), 160: (52, 52, 52)},
+            cct={10: (34, 36, 35), 20: (45, 39, 42), 80: (49, 48, 48.5), 160: (55, 56, 55.5)},
         )
     )
     verdict, _, *lines = answer(results).splitlines()
@@ -65,21 +66,46 @@ def test_the_answer_in_words():
         'With 20 labels **it cannot be told**: the seeds disagree.'
     )
     assert lines == [
-        '- 10 labels: CCT 35.0, supervised 30.0 mIoU; +5.0, ahead with 2 of 2 seeds. '
+        '- 10 labels: CCT 35.0, supervised 30.0 mIoU; +5.0, ahead with 3 of 3 seeds. '
         'Supervised training needs about 14 labels for that, 4 labels more.',
-        '- 20 labels: CCT 42.0, supervised 40.0 mIoU; +2.0, ahead with 1 of 2 seeds. '
+        '- 20 labels: CCT 42.0, supervised 40.0 mIoU; +2.0, ahead with 2 of 3 seeds. '
         'Supervised training needs about 26 labels for that, 6 labels more.',
-        '- 80 labels: CCT 48.5, supervised 50.0 mIoU; -1.5, ahead with 0 of 2 seeds. '
+        '- 80 labels: CCT 48.5, supervised 50.0 mIoU; -1.5, ahead with 0 of 3 seeds. '
         'Supervised training needs about 65 labels for that, 15 labels fewer.',
-        '- 160 labels: CCT 55.5, supervised 52.0 mIoU; +3.5, ahead with 2 of 2 seeds. '
+        '- 160 labels: CCT 55.5, supervised 52.0 mIoU; +3.5, ahead with 3 of 3 seeds. '
         'Supervised training does not reach that with any number up to 160.',
     ]
 
 
-def test_one_seed_does_not_decide():
-    text = answer(results_of(dict(supervised={10: [30]}, cct={10: [20]})))
-    assert 'With 10 labels **it cannot be told**: one seed can be ahead by chance' in text
+@pytest.mark.parametrize('seeds', [1, 2])
+def test_fewer_than_three_seeds_do_not_decide(seeds):
+    text = answer(results_of(dict(supervised={10: [30] * seeds}, cct={10: [20] * seeds})))
+    assert (
+        'With 10 labels **it cannot be told**: fewer than 3 seeds can agree by chance; run more.'
+        in text
+    )
     assert 'Supervised training is as good with 10 labels or fewer.' in text
+
+
+def test_barely_trained_networks_do_not_decide():
+    results = results_of(
+        dict(supervised={10: [9] * 3, 20: [9] * 3}, cct={10: [12] * 3, 20: [12] * 3})
+    )
+    verdict = answer(results, rising={10}).splitlines()[0]
+    assert verdict == (
+        '**CCT pays** with 20 labels: it is ahead with every seed. With 10 labels **it cannot be '
+        'told**: the networks are barely trained (mIoU still rose at the end); train longer.'
+    )
+
+
+def test_a_network_is_barely_trained_while_its_validations_rise():
+    curves = {
+        ('cct', '10'): [[(25, 10.0), (75, 20.0), (100, 21.9)]],
+        ('cct', '20'): [[(75, 20.0), (100, 21.0)], [(75, 20.0), (100, 22.3)]],
+        ('supervised', '40'): [[(100, 20.0)]],  # validated once
+        ('supervised', '80'): [[(50, 5.0), (76, 30.0), (100, 31.0)]],
+    }
+    assert barely_trained(curves) == {20, 80}
 
 
 def test_gains_are_of_the_same_seed():
@@ -88,7 +114,7 @@ def test_gains_are_of_the_same_seed():
         Result('supervised', '10', 1, 40.0),
         Result('cct', '10', 1, 41.0),
     ]
-    assert '+1.0, one seed' in answer(results)
+    assert '- 10 labels: CCT 41.0, supervised 40.0 mIoU; +1.0, one seed' in answer(results)
 
 
 def test_without_pairs_there_is_no_answer():

@@ -220,3 +220,9 @@ def test_the_command_line(trained, photos, tmp_path, capsys):
         trained.run('predict', 'none.py', *arguments[1:])
     assert stop.value.code == 2
     assert capsys.readouterr().err.splitlines()[-1] == 'error: none.py: no such config file'
+
+
+def test_a_video_is_told_how_to_become_images(trained, tmp_path):
+    (tmp_path / 'clip.MP4').touch()
+    with pytest.raises(UserError, match=r'clip\.MP4: a video; .*ffmpeg -i .*clip\.MP4 frames/%06d'):
+        predict(trained, tmp_path / 'clip.MP4', tmp_path / 'out')

@@ -1,3 +1,5 @@
+import importlib.util
+
 import pytest
 
 
@@ -12,7 +14,7 @@ def test_publishes_and_exports(tiny, tiny_cct, tmp_path, capsys):
     ]
     assert published.stem == onnx.stem == torchscript.stem
     assert lines[0].startswith(f'{published}: 0.')
-    for line, file in zip(lines[-2:], (onnx, torchscript)):
+    for line, file in zip(lines[-2:], (torchscript, onnx)):
         assert line.startswith(f'{file}: images of 40x48, logits equal to those of PyTorch (to ')
 
     with pytest.raises(SystemExit) as stop:
@@ -21,3 +23,21 @@ def test_publishes_and_exports(tiny, tiny_cct, tmp_path, capsys):
     assert capsys.readouterr().err.splitlines()[-1] == (
         'error: --size 40 47: expected multiples of 8, the stride of the network'
     )
+
+
+def test_without_onnx_torchscript_is_written_still(tiny, tiny_cct, tmp_path, capsys, monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, 'find_spec', lambda name, *a: None if name == 'onnx' else found(name, *a)
+    )
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        tiny.run(
+            'publish_model', tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx', '--torchscript',
+            '--size', 40, 48,
+        )  # fmt: skip
+    assert stop.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "error: --onnx: no package onnx; expected it: pip install 'mmseg_cct[export]'"
+    )
+    assert len(list(tmp_path.glob('cct-*.pt'))) == 1 and not list(tmp_path.glob('*.onnx'))

@@ -103,7 +103,7 @@ class UnlabeledVisualizationHook(Hook):
         with undisturbed(model, self.seed):
             for index, item in enumerate(self.items):
                 picture = draw_predictions(*predict(model, item), self.palette)
-                runner.visualizer.add_image(f'unlabeled_{index}', picture, runner.iter + 1)
+                runner.visualizer.add_image(f'unlabeled_{index}.png', picture, runner.iter + 1)
 
 
 @contextmanager

@@ -137,12 +137,12 @@ def test_pictures_of_the_same_images_at_every_interval(with_hook):
     }
     # after 2 and 4 iterations, and after the last
     assert sorted(pictures) == [
-        f'unlabeled_{index}_{step}.png' for index in (0, 1) for step in (2, 4, 5)
+        f'unlabeled_{index}.png_{step}.png' for index in (0, 1) for step in (2, 4, 5)
     ]
     height, width = (240 + 20) * 2, (240 + 2) * 5  # image, main, disagreement and 7 perturbations
     assert all(picture.shape == (height, width, 3) for picture in pictures.values())
     first, later, other = (
-        pictures[f'unlabeled_{name}.png'][:260, :242] for name in ('0_2', '0_5', '1_2')
+        pictures[f'unlabeled_{name}.png'][:260, :242] for name in ('0.png_2', '0.png_5', '1.png_2')
     )
     assert np.array_equal(first, later) and not np.array_equal(first, other)
 
