@@ -59,7 +59,7 @@ from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.markdown import markdown_table
 
 PROJECT = Path(__file__).resolve().parents[1]
-TABLES = ('main', 'perturbations', 'scaling', 'fraction', 'floor')
+TABLES = ('main', 'perturbations', 'scaling', 'fraction', 'widths', 'floor')
 SETTING = Config.fromfile(PROJECT / 'configs/_base_/models/cct.py').model.auxiliary_head
 
 
@@ -76,6 +76,7 @@ class Case:
         stride: s.
         decoders: Number of decoders by perturbation.
         position_fraction: Share of the feature positions that the losses look at.
+        hidden: B, the hidden width of the decoders; None for C.
     """
 
     images: int
@@ -86,6 +87,7 @@ class Case:
     stride: int
     decoders: tuple[tuple[str, int], ...]
     position_fraction: float = 1.0
+    hidden: int | None = None
 
     @property
     def num_decoders(self) -> int:
@@ -175,6 +177,7 @@ class Branch:
             perturbations,
             dict(SETTING.loss_consistency),
             stride=self.case.stride,
+            channels=self.case.hidden,
             context_classes=(0,),
             position_fraction=self.case.position_fraction,
             compile=compile,
@@ -502,6 +505,47 @@ def fraction_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     return _bank_series('### A share of the feature positions', base, series, options)
 
 
+def widths_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """The bank with a hidden width, for several numbers of classes.
+
+    Args:
+        options: The command line.
+
+    Returns:
+        The table and its figures.
+    """
+    base = main_case(options)
+    figures: dict[str, Any] = {}
+    rows = []
+    for classes in options.width_classes:
+        fresh_compiler()
+        cases = {
+            f'C={classes}, channels {hidden or "C"}': dataclasses.replace(
+                base, classes=classes, hidden=hidden
+            )
+            for hidden in (None, *options.widths)
+        }
+        say('  ' + ', '.join(cases))
+        steps = {label: Branch(case, options).make('bank') for label, case in cases.items()}
+        times = alternate(steps, options.repeats, options.device)
+        narrow = next(iter(times.values()))
+        for label, step in steps.items():
+            memory = step_peak(step, options.device)
+            figures[label] = dict(time=times[label], step_memory=memory)
+            rows.append(
+                [
+                    label,
+                    seconds(times[label]['median']),
+                    ratio(times[label]['median'], narrow['median']),
+                    ratio(times[label]['cpu'], narrow['cpu']),
+                    mebibytes(memory),
+                ]
+            )
+    columns = ['bank', 'forward + backward', 'over C', 'CPU time over C', 'memory of a step']
+    heading = f'### The width of the decoders: else {base}, {options.dtype}'
+    return f'{heading}\n\n{markdown_table(columns, rows)}', figures
+
+
 def _bank_series(
     heading: str, base: Case, series: dict[str, list[tuple[str, Case]]], options: argparse.Namespace
 ) -> tuple[str, dict[str, Any]]:
@@ -682,6 +726,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--scale-classes', type=int, nargs='+', default=[21, 60, 150], metavar='C')
     parser.add_argument('--scale-images', type=int, nargs='+', default=[1, 2, 4], metavar='N')
     parser.add_argument('--scale-strides', type=int, nargs='+', default=[4, 8, 16], metavar='s')
+    parser.add_argument('--width-classes', type=int, nargs='+', default=[2, 7, 11, 21], metavar='C')
+    parser.add_argument('--widths', type=int, nargs='+', default=[32, 64], metavar='B')
     parser.add_argument('--no-compile', action='store_true', help='run the bank uncompiled')
     parser.add_argument('--reference', metavar='DIR', help="your clone of the authors' public code")
     parser.add_argument('--json', metavar='FILE', help='where to write all figures')
@@ -709,6 +755,7 @@ def main() -> None:
         perturbations=perturbations_table,
         scaling=scaling_table,
         fraction=fraction_table,
+        widths=widths_table,
     )
     for name in TABLES:
         if name not in options.tables:

@@ -180,3 +180,19 @@ def test_a_plain_batch_is_an_error():
     batch = {key: value['labeled'] for key, value in make_batch().items()}
     with pytest.raises(UserError, match='InputVATSegmentor trains on pairs'):
         make_model()(**batch, mode='loss')
+
+
+def test_dropout_and_the_heads_statistics_leave_the_target_clean(monkeypatch):
+    head = dict(
+        type='FCNHead', in_channels=6, channels=4, num_classes=3, num_convs=1, dropout_ratio=0.5,
+        norm_cfg=dict(type='BN'), in_index=-1,
+    )  # fmt: skip
+    model, batch = make_model(decode_head=head), make_batch()
+    seen = []
+    model.decode_head.dropout.register_forward_hook(
+        lambda module, inputs, output: seen.append(not torch.equal(inputs[0], output))
+    )
+    model(**batch, mode='loss')
+    assert seen == [True, False, False, True]  # labelled, clean, search, noisy
+    assert model.decode_head.convs[0].bn.num_batches_tracked == 1  # the labelled batch
+    assert all(module.training for module in model.modules())

@@ -151,3 +151,14 @@ def test_a_plain_batch_is_an_error():
 def test_negative_noise_is_an_error():
     with pytest.raises(UserError, match=r'noise_std=-0.1: expected 0 or more'):
         make_model(noise_std=-0.1)
+
+
+def test_unlabelled_images_stay_out_of_the_heads_statistics():
+    head = dict(
+        type='FCNHead', in_channels=6, channels=4, num_classes=3, num_convs=1,
+        norm_cfg=dict(type='BN'), in_index=-1,
+    )  # fmt: skip
+    model = make_model(decode_head=head)
+    model.set_teacher(make_model(seed=9, decode_head=head).requires_grad_(False).eval())
+    model(**make_batch(), mode='loss')
+    assert model.decode_head.convs[0].bn.num_batches_tracked == 1
