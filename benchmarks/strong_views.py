@@ -1,8 +1,9 @@
-"""Measures the time of a strong view in one CPU worker, by the library that makes it.
+"""Measures the CPU time of a strong view in one worker, by the library that makes it.
 
 `StrongViews` (mmcv and OpenCV) beside the same operations with the same probabilities and ranges
 from torchvision, on tensors and on PIL images, and from kornia; libraries that are not installed
-are left out. Every reading makes the same number of views, under the same seed of torch.
+are left out. CPU time, which other jobs disturb least, medians of readings by turns. Every reading
+makes the same number of views, under the same seed of torch.
 
 Example:
     python benchmarks/strong_views.py
@@ -90,7 +91,7 @@ def candidates(image: np.ndarray) -> dict[str, Callable[[], Tensor]]:
 
 
 def main() -> None:
-    """Prints a table of milliseconds a view."""
+    """Prints a table of CPU milliseconds a view."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--sizes', nargs='+', default=['320x320', '512x1024'], metavar='HxW')
     parser.add_argument('--views', type=int, default=100, help='views of a reading')
@@ -114,7 +115,7 @@ def main() -> None:
 
         steps = {name: reading(view) for name, view in candidates(image).items()}
         for name, taken in alternate(steps, args.repeats, 'cpu', warm_up=0).items():
-            times.setdefault(name, []).append(taken['median'] / args.views)
+            times.setdefault(name, []).append(taken['cpu'] / args.views)
     say('\n| a view | ' + ' | '.join(args.sizes) + ' |')
     say('| --- |' + ' ---: |' * len(args.sizes))
     for name, of_size in times.items():

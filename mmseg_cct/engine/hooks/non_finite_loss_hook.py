@@ -172,7 +172,8 @@ def _save_state(runner: Runner, path: str) -> None:
 
 
 def _files(batch: Any) -> str:
-    paths = list(_paths(batch['data_samples'] if isinstance(batch, Mapping) else batch))
+    samples = batch['data_samples'] if isinstance(batch, Mapping) else batch
+    paths = dict.fromkeys(_paths(samples))  # once, however many views there are of a file
     return ', '.join(paths) if paths else 'images that have no file'
 
 
