@@ -119,10 +119,10 @@ def is_training_only(name: str) -> bool:
         name: Of a weight or of a part, dotted.
 
     Returns:
-        True for auxiliary decoders and heads, those of single domains too, and for the
-        discriminator.
+        True for auxiliary decoders and heads, those of single domains too, for the discriminator
+        and for an adaptive threshold.
     """
-    training_only = ('auxiliary_head', 'supervised_heads', 'discriminator')
+    training_only = ('auxiliary_head', 'supervised_heads', 'discriminator', 'loss_strong')
     return any(part in training_only for part in name.split('.'))
 
 

@@ -27,6 +27,7 @@ from .perturbations import (
     SpatialMask,
 )
 from .segmentors import (
+    CCTPlusSegmentor,
     CCTSegmentor,
     InputVATSegmentor,
     MeanTeacherSegmentor,
@@ -38,6 +39,7 @@ __all__ = [
     'AgreementGate',
     'BootstrappedCrossEntropy',
     'BranchPreprocessor',
+    'CCTPlusSegmentor',
     'CCTSegmentor',
     'ComplementaryDropout',
     'ConfidentCrossEntropy',

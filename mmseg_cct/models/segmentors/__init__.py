@@ -1,6 +1,13 @@
 from .cct import CCTSegmentor
+from .cct_plus import CCTPlusSegmentor
 from .input_vat import InputVATSegmentor
 from .mean_teacher import MeanTeacherSegmentor
 from .multi_domain_cct import MultiDomainCCTSegmentor
 
-__all__ = ['CCTSegmentor', 'InputVATSegmentor', 'MeanTeacherSegmentor', 'MultiDomainCCTSegmentor']
+__all__ = [
+    'CCTPlusSegmentor',
+    'CCTSegmentor',
+    'InputVATSegmentor',
+    'MeanTeacherSegmentor',
+    'MultiDomainCCTSegmentor',
+]

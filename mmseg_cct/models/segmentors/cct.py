@@ -65,10 +65,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             ω_u L_u (+ ω_w L_w + λ_pw L_pw) under `aux.loss`, and each term unweighted for the log.
         """
         # ŷ = g(z) of labelled images: L_s
-        losses = self._decode_head_forward_train(features['labeled'], data_samples['labeled'])
-        for index, head in enumerate(self.supervised_heads):
-            loss = head.loss(features['labeled'], data_samples['labeled'], self.train_cfg)
-            losses.update(add_prefix(loss, f'aux_{index}'))
+        losses = self.supervised_loss(features['labeled'], data_samples['labeled'])
 
         # ŷ of unlabelled images: the target, a constant
         z, target = self.predict_target(inputs['unlabeled'], features['unlabeled'])
@@ -76,6 +73,25 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         # ŷ_a = g_a(p(z)) for each of the K perturbations p: L_u, L_w and L_pw
         auxiliary = self.auxiliary_head.loss(z, target, data_samples['unlabeled'])
         losses.update(add_prefix(auxiliary, 'aux'))
+        return losses
+
+    def supervised_loss(
+        self, features: Sequence[Tensor], data_samples: list[SegDataSample]
+    ) -> dict[str, Tensor]:
+        """Computes L_s.
+
+        Args:
+            features: The neck's outputs for the labelled images.
+            data_samples: Their samples.
+
+        Returns:
+            The losses of the main decoder under `decode.*`, and those of MMSeg's auxiliary heads
+            under `aux_0.*` and so on.
+        """
+        losses = self._decode_head_forward_train(features, data_samples)
+        for index, head in enumerate(self.supervised_heads):
+            loss = head.loss(features, data_samples, self.train_cfg)
+            losses.update(add_prefix(loss, f'aux_{index}'))
         return losses
 
     def predict_target(
@@ -95,7 +111,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         (teacher,) = self._teacher
         with torch.no_grad():
             target = teacher._forward(images)
-        own_z = self.auxiliary_head.in_layer is not None
+        own_z = self._layer_of_z is not None
         return (self.predict_unlabeled(features)[0] if own_z else features), target
 
     def predict_unlabeled(self, features: Sequence[Tensor]) -> tuple[Sequence[Tensor], Tensor]:
@@ -113,12 +129,17 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             `in_layer`, its input alone, with gradient; and seg_logits `(N, C, ·, ·)` without.
         """
         as_at_inference = eval_mode(self.decode_head.modules())
-        if (name := self.auxiliary_head.in_layer) is None:
+        if (name := self._layer_of_z) is None:
             with torch.no_grad(), as_at_inference:
                 return features, self.decode_head.forward(features)
         with as_at_inference, recorded_input(self.decode_head.get_submodule(name)) as inputs:
             seg_logits = self.decode_head.forward(features)
         return tuple(inputs), seg_logits.detach()
+
+    @property
+    def _layer_of_z(self) -> str | None:
+        """Layer of the main decoder whose input the auxiliary decoders take; None for z itself."""
+        return self.auxiliary_head.in_layer if self.with_auxiliary_head else None
 
     def _init_auxiliary_head(self, auxiliary_head: dict | list | None) -> None:
         """Builds the auxiliary decoders, and apart from them MMSeg's auxiliary heads."""

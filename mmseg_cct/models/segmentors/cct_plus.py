@@ -1,0 +1,206 @@
+"""CCT+: strong views through the main decoder beside the auxiliary decoders of CCT."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch.nn.functional as F
+from mmengine.structures import PixelData
+from mmseg.models.utils import resize
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+from mmseg.utils import add_prefix
+from torch import Tensor, cat, nn
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.cutmix import paste
+from mmseg_cct.models.losses import PseudoTargets, stack_valid_masks
+
+from .cct import CCTSegmentor
+from .pairs import require_pairs
+
+
+@MODELS.register_module()
+class CCTPlusSegmentor(CCTSegmentor):
+    """`CCTSegmentor` whose main decoder also learns from strong views of the unlabelled images.
+
+    Its parts give the recipes of the field: without `auxiliary_head` and with one view it is
+    FixMatch, with two views and `feature_weight` UniMatch, with a `TeacherHook` and
+    `channel_dropout` UniMatch V2. The auxiliary decoders never train the main one, and their
+    agreement can gate its pseudo labels.
+
+    Args:
+        loss_strong: Config of a `ConfidentCrossEntropy`; its `loss_weight` is λ_s.
+        cutmix: Config of a `CutMix`, drawn for every view; None leaves images as they are.
+        channel_dropout: Config of a `ComplementaryDropout` on z of two strong views.
+        feature_weight: λ_f, the weight of UniMatch's feature stream: the weak view's z under
+            dropout of channels.
+        feature_drop_ratio: Probability of a channel to be dropped there.
+        bank_on_strong: Whether the auxiliary decoders see the first strong view instead of the
+            weak one.
+        **kwargs: Arguments of `CCTSegmentor`.
+
+    Raises:
+        UserError: If a gate asks for an agreement that is not known at every pixel.
+    """
+
+    def __init__(
+        self,
+        loss_strong: dict,
+        cutmix: dict | None = None,
+        channel_dropout: dict | None = None,
+        feature_weight: float = 0.0,
+        feature_drop_ratio: float = 0.5,
+        bank_on_strong: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.loss_strong = MODELS.build(loss_strong)
+        self.cutmix = MODELS.build(cutmix) if cutmix else None
+        self.channel_dropout = MODELS.build(channel_dropout) if channel_dropout else None
+        self.feature_weight = feature_weight
+        self.feature_dropout = nn.Dropout2d(feature_drop_ratio)
+        self.bank_on_strong = bank_on_strong
+        if self.loss_strong.gate is not None and (bank_on_strong or not self.with_auxiliary_head):
+            raise UserError(
+                'model.loss_strong.gate: no auxiliary decoders on the weak view; expected an '
+                'auxiliary_head and bank_on_strong=False, or gate=None'
+            )
+        if self.loss_strong.gate is not None and self.auxiliary_head.position_fraction < 1:
+            raise UserError(
+                f'model.auxiliary_head.position_fraction={self.auxiliary_head.position_fraction}: '
+                'expected 1, for loss_strong.gate asks for the agreement at every position'
+            )
+
+    def loss(
+        self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
+    ) -> dict[str, Tensor]:
+        """Computes L = L_s + λ_s · mean of the strong views' losses + λ_f L_f + ω_u L_u.
+
+        Args:
+            inputs: Images `(N, 3, H, W)` under 'labeled', 'unlabeled' and 'unlabeled_strong_0', ...
+            data_samples: Their samples, under the same keys.
+
+        Returns:
+            The losses of `CCTSegmentor`; λ_s times the mean over views under `strong.loss`, λ_f L_f
+            under `feature.loss`; for the log each of them unweighted and the share of real pixels
+            that count.
+        """
+        require_pairs(inputs, type(self).__name__)
+        views = [inputs[name] for name in self._strong_names(inputs)]
+        weak = inputs['unlabeled']
+        samples: Sequence[SegDataSample] = data_samples['unlabeled']
+        valid = stack_valid_masks(samples, weak.shape[-2:])
+
+        # labelled images: L_s
+        losses = self.supervised_loss(self.extract_feat(inputs['labeled']), data_samples['labeled'])
+
+        # weak views: the target ŷ
+        weak_features = self.extract_feat(weak) if self._student_sees_weak else ()
+        weak_z, target = self.predict_target(weak, weak_features)
+        target = self._at_size_of(weak, target)
+
+        # strong views, mixed alike: z of all of them from one batch
+        boxes = [self.cutmix(view) if self.cutmix else None for view in views]
+        strong_features = self._encode_together(map(_mix, views, boxes), len(views))
+
+        # auxiliary decoders on one of the views: L_u and their agreement with ŷ
+        agreement = None
+        if self.with_auxiliary_head:
+            if self.bank_on_strong:
+                samples = _mix_valid(samples, valid, boxes[0])
+                bank_view = self.predict_unlabeled(strong_features[0])[0], _mix(target, boxes[0])
+            else:
+                bank_view = weak_z, target
+            auxiliary, agreement = self._bank_loss(*bank_view, samples)
+            losses.update(add_prefix(auxiliary, 'aux'))
+
+        # the main decoder on strong views and, as in UniMatch, on the weak z without some channels
+        pseudo = self.loss_strong.targets(target, valid, agreement)
+        if self.channel_dropout is not None:
+            strong_features = self.channel_dropout(*strong_features)
+        losses.update(
+            add_prefix(self._strong_losses(strong_features, pseudo, boxes, weak), 'strong')
+        )
+        if self.feature_weight > 0:
+            dropped = [self.feature_dropout(feature) for feature in weak_features]
+            cross_entropy = self._pseudo_loss(dropped, pseudo, weak)
+            losses['feature.loss'] = self.feature_weight * cross_entropy
+            losses['feature.cross_entropy'] = cross_entropy.detach()
+        return losses
+
+    @property
+    def _student_sees_weak(self) -> bool:
+        return not self._teacher or self.with_auxiliary_head or self.feature_weight > 0
+
+    def _bank_loss(
+        self, z: Sequence[Tensor], target: Tensor, samples: Sequence[SegDataSample]
+    ) -> tuple[dict[str, Tensor], Tensor | None]:
+        """The losses of the auxiliary decoders, and their agreement if the gate asks for it."""
+        if self.loss_strong.gate is None:
+            return self.auxiliary_head.loss(z, target, samples), None
+        losses, agreement = self.auxiliary_head.loss_and_agreement(z, target, samples)
+        return losses, F.interpolate(agreement, target.shape[-2:])
+
+    def _strong_names(self, inputs: dict[str, Tensor]) -> list[str]:
+        names = sorted(name for name in inputs if name.startswith('unlabeled_strong_'))
+        expected = 2 if self.channel_dropout is not None else 1
+        if len(names) < expected or (self.channel_dropout is not None and len(names) > 2):
+            raise UserError(
+                f'train_dataloader.dataset.unlabeled.pipeline: {len(names)} strong views; expected '
+                f'StrongViews(num_views={expected}) at its end, which {type(self).__name__} needs'
+            )
+        return names
+
+    def _encode_together(self, images: Any, num_views: int) -> list[list[Tensor]]:
+        """Encodes all views as one batch; gives the neck's outputs of each."""
+        features = [feature.chunk(num_views) for feature in self.extract_feat(cat(list(images)))]
+        return [[chunks[view] for chunks in features] for view in range(num_views)]
+
+    def _strong_losses(
+        self,
+        features: Sequence[Sequence[Tensor]],
+        pseudo: PseudoTargets,
+        boxes: Sequence[Tensor | None],
+        images: Tensor,
+    ) -> dict[str, Tensor]:
+        by_view = [
+            self._pseudo_loss(own, pseudo if mixed is None else pseudo.mix(mixed), images)
+            for own, mixed in zip(features, boxes)
+        ]
+        mean = sum(by_view) / len(by_view)
+        return dict(
+            loss=self.loss_strong.loss_weight * mean,
+            cross_entropy=mean.detach(),
+            pixels=pseudo.weight.sum() / pseudo.valid.sum().clamp(min=1),
+        )
+
+    def _pseudo_loss(
+        self, features: Sequence[Tensor], pseudo: PseudoTargets, images: Tensor
+    ) -> Tensor:
+        return self.loss_strong(
+            self._at_size_of(images, self.decode_head.forward(features)), pseudo
+        )
+
+    def _at_size_of(self, images: Tensor, seg_logits: Tensor) -> Tensor:
+        """Resizes seg_logits `(N, C, ·, ·)` to the images' `(N, C, H, W)`."""
+        size = images.shape[-2:]
+        if seg_logits.shape[-2:] == size:
+            return seg_logits
+        align_corners = self.decode_head.align_corners
+        return resize(seg_logits, size, mode='bilinear', align_corners=align_corners)
+
+
+def _mix(values: Tensor, boxes: Tensor | None) -> Tensor:
+    return values if boxes is None else paste(values, boxes)
+
+
+def _mix_valid(
+    samples: Sequence[SegDataSample], valid: Tensor | None, boxes: Tensor | None
+) -> Sequence[SegDataSample]:
+    """The samples with the valid pixels of their mixed images."""
+    if valid is None or boxes is None:
+        return samples
+    mixed = [SegDataSample(metainfo=sample.metainfo) for sample in samples]
+    for sample, mask in zip(mixed, paste(valid, boxes)):
+        sample.valid_mask = PixelData(data=mask)
+    return mixed

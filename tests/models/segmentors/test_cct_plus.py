@@ -1,0 +1,313 @@
+"""The parts of CCT+ against plain rewritings on tiny tensors."""
+
+import copy
+
+import pytest
+import tiny
+import torch
+import torch.distributed
+import torch.nn.functional as F
+from mmengine.optim import OptimWrapper
+from mmengine.registry import MODEL_WRAPPERS
+from mmengine.structures import PixelData
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.cutmix import paste
+
+N, SIZE = 2, (32, 32)
+STRONG = dict(type='ConfidentCrossEntropy', loss_weight=2.0, threshold=0.4)
+GATE = dict(type='AgreementGate')
+
+
+def make_model(**kwargs):
+    torch.manual_seed(0)
+    settings = dict(type='CCTPlusSegmentor', loss_strong=dict(STRONG))
+    return MODELS.build(tiny.model_config(**dict(settings, **kwargs)))
+
+
+def make_batch(num_views=1, size=SIZE):
+    """As the data loader gives it; images smaller than 32×32 are padded."""
+    torch.manual_seed(1)
+    names = ['labeled', 'unlabeled', *(f'unlabeled_strong_{i}' for i in range(num_views))]
+    inputs, samples = {}, {}
+    for name in names:
+        inputs[name] = [torch.randint(0, 256, (3, *size), dtype=torch.uint8) for _ in range(N)]
+        samples[name] = [SegDataSample(metainfo=dict(img_shape=size)) for _ in range(N)]
+    for sample in samples['labeled']:
+        sample.gt_sem_seg = PixelData(data=torch.randint(0, 3, (1, *size)))
+    return dict(inputs=inputs, data_samples=samples)
+
+
+def prepared(model, *args, **kwargs):
+    return model.data_preprocessor(make_batch(*args, **kwargs), training=True)
+
+
+def losses_of(model, data, seed=2):
+    torch.manual_seed(seed)
+    return model(**copy.deepcopy(data), mode='loss')
+
+
+def gradients_of(model, loss):
+    model.zero_grad()
+    loss.backward(retain_graph=True)
+    return {name for name, p in model.named_parameters() if p.grad is not None and p.grad.any()}
+
+
+def with_teacher(model):
+    teacher = copy.deepcopy(model).requires_grad_(False).eval()
+    with torch.no_grad():
+        for parameter in teacher.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    model.set_teacher(teacher)
+    return teacher
+
+
+class FixedBoxes(torch.nn.Module):
+    """Mixes the upper left quarter of the first view's images, the lower half of the next's."""
+
+    def __init__(self):
+        super().__init__()
+        self.drawn = []
+
+    def forward(self, images):
+        boxes = torch.zeros(len(images), 1, *images.shape[-2:], dtype=torch.bool)
+        if self.drawn:
+            boxes[:, :, 16:] = True
+        else:
+            boxes[:, :, :16, :16] = True
+        self.drawn.append(boxes)
+        return boxes
+
+
+@pytest.mark.parametrize('num_views', [1, 2])
+@pytest.mark.parametrize('mixed', [False, True])
+def test_the_strong_loss_is_the_cross_entropy_on_mixed_views(num_views, mixed):
+    model = make_model()
+    teacher = with_teacher(model)
+    data = prepared(model, num_views, size=(32, 24))  # the right quarter is padding
+    student = copy.deepcopy(model)
+    if mixed:
+        model.cutmix = FixedBoxes()
+    losses = losses_of(model, data)
+
+    with torch.no_grad():
+        p = teacher(data['inputs']['unlabeled'], mode='tensor').softmax(1)
+    confidence, labels = p.max(1, keepdim=True)
+    valid = torch.zeros(N, 1, *SIZE)
+    valid[..., :24] = 1
+    weight = valid * (confidence >= 0.4)
+    boxes = model.cutmix.drawn if mixed else [torch.zeros(N, 1, *SIZE, dtype=torch.bool)] * 2
+    views = [data['inputs'][f'unlabeled_strong_{i}'] for i in range(num_views)]
+    # labelled images first, then the weak and all strong views: the order of the encoder's passes
+    student.extract_feat(data['inputs']['labeled'])
+    images = torch.cat([paste(view, each) for view, each in zip(views, boxes)])
+    (z,) = student.extract_feat(images)
+    expected = 0
+    for own, each in zip(student.decode_head.forward((z,)).split(N), boxes):
+        entropy = F.cross_entropy(own, paste(labels, each).squeeze(1), reduction='none')
+        total = (entropy.unsqueeze(1) * paste(weight, each)).sum()
+        expected += total / paste(valid, each).sum() / num_views
+    torch.testing.assert_close(losses['strong.loss'], 2 * expected)
+    torch.testing.assert_close(losses['strong.cross_entropy'], expected.detach())
+    torch.testing.assert_close(losses['strong.pixels'], weight.sum() / valid.sum())
+    assert 0 < losses['strong.pixels'] < 1
+
+
+def test_the_feature_stream_is_the_weak_view_without_some_channels():
+    model = make_model(
+        auxiliary_head=None, feature_weight=3.0, loss_strong=dict(STRONG, threshold=0)
+    )
+    with_teacher(model)
+    model.feature_dropout = torch.nn.Dropout2d(0.0)
+    data = prepared(model)
+    student = copy.deepcopy(model)
+    losses = losses_of(model, data)
+    with torch.no_grad():
+        labels = model._teacher[0](data['inputs']['unlabeled'], mode='tensor').argmax(1)
+    student.extract_feat(data['inputs']['labeled'])
+    z = student.extract_feat(data['inputs']['unlabeled'])
+    expected = F.cross_entropy(student.decode_head.forward(z), labels)
+    torch.testing.assert_close(losses['feature.loss'], 3 * expected)
+    assert make_model(feature_drop_ratio=0.25).feature_dropout.p == 0.25
+
+
+def test_the_supervised_and_the_auxiliary_losses_are_those_of_cct():
+    plus, plain = make_model(), MODELS.build(tiny.model_config())
+    state = {k: v for k, v in plus.state_dict().items() if not k.startswith('loss_strong')}
+    plain.load_state_dict(state)
+    data = prepared(plus)
+    cut = {
+        key: {name: values[name] for name in ('labeled', 'unlabeled')}
+        for key, values in data.items()
+    }
+    expected, actual = losses_of(plain, cut), losses_of(plus, data)
+    for name in ('decode.loss_ce', 'aux.loss'):
+        torch.testing.assert_close(actual[name], expected[name])
+
+
+@pytest.mark.parametrize('bank_on_strong', [False, True])
+def test_the_auxiliary_losses_never_train_the_main_decoder(bank_on_strong):
+    model = make_model(bank_on_strong=bank_on_strong, cutmix=dict(type='CutMix', prob=1.0))
+    losses = losses_of(model, prepared(model))
+    trained = gradients_of(model, losses['aux.loss'])
+    assert not [name for name in trained if name.startswith('decode_head.')]
+    assert {name.split('.')[0] for name in trained} == {'backbone', 'neck', 'auxiliary_head'}
+    trained = gradients_of(model, losses['strong.loss'])
+    assert {name.split('.')[0] for name in trained} == {'backbone', 'neck', 'decode_head'}
+
+
+def test_a_bank_on_the_strong_view_sees_mixed_images_targets_and_validity(monkeypatch):
+    model = make_model(bank_on_strong=True)
+    model.cutmix = FixedBoxes()
+    teacher = with_teacher(model)
+    data = prepared(model)
+    size = (32, 24)  # of the first image alone
+    data['data_samples']['unlabeled'][0].valid_mask.data[..., size[1] :] = False
+    seen = []
+    loss = model.auxiliary_head.loss
+    monkeypatch.setattr(
+        model.auxiliary_head, 'loss', lambda *args: seen.append(args) or loss(*args)
+    )
+    losses_of(model, data)
+    ((_, target, samples),) = seen
+    (boxes,) = model.cutmix.drawn
+    with torch.no_grad():
+        expected = paste(teacher(data['inputs']['unlabeled'], mode='tensor'), boxes)
+    torch.testing.assert_close(target, expected)
+    valid = torch.stack([s.valid_mask.data for s in data['data_samples']['unlabeled']])
+    actual = torch.stack([sample.valid_mask.data for sample in samples])
+    assert torch.equal(actual, paste(valid, boxes))
+
+
+def test_the_gate_weighs_by_the_agreement_of_the_decoders():
+    model = make_model(loss_strong=dict(STRONG, threshold=0, gate=GATE))
+    teacher = with_teacher(model)
+    data = prepared(model)
+    seen = []
+    targets = model.loss_strong.targets
+    model.loss_strong.targets = lambda *args: seen.append(args[2]) or targets(*args)
+    losses = losses_of(model, data)
+    (agreement,) = seen
+    assert agreement.shape == (N, 1, *SIZE)
+    torch.testing.assert_close(losses['strong.pixels'], agreement.mean())
+    torch.testing.assert_close(losses['aux.agreement'], agreement.mean())
+    assert 0 < agreement.mean() < 1 and teacher is not None
+
+
+def test_channel_dropout_takes_each_channel_from_one_view(monkeypatch):
+    model = make_model(auxiliary_head=None, channel_dropout=dict(type='ComplementaryDropout'))
+    model.channel_dropout.keep_ratio = 0.0
+    seen = []
+    forward = model.decode_head.forward
+    monkeypatch.setattr(model.decode_head, 'forward', lambda z: seen.append(z[-1]) or forward(z))
+    losses_of(model, prepared(model, num_views=2))
+    first, second = seen[-2:]
+    assert ((first == 0) | (second == 0)).flatten(2).all(2).all()
+    assert first.any() and second.any()
+
+
+CUTMIX = dict(type='CutMix')
+# settings, number of views, whether there is a teacher
+RECIPES = {
+    'fixmatch': (dict(auxiliary_head=None), 1, False),
+    'unimatch': (dict(auxiliary_head=None, feature_weight=0.5, cutmix=CUTMIX), 2, False),
+    'unimatch-v2': (
+        dict(auxiliary_head=None, channel_dropout=dict(type='ComplementaryDropout')),
+        2,
+        True,
+    ),
+    'cct-plus': (dict(loss_strong=dict(STRONG, gate=GATE), cutmix=CUTMIX), 1, True),
+    'cct-strong': (dict(bank_on_strong=True, loss_strong=dict(STRONG, loss_weight=0.0)), 1, True),
+}
+
+
+@pytest.mark.parametrize('name', RECIPES)
+def test_a_key_contains_loss_only_if_it_is_optimised(name):
+    settings, num_views, taught = RECIPES[name]
+    model = make_model(**settings)
+    if taught:
+        with_teacher(model)
+    losses = losses_of(model, prepared(model, num_views))
+    for key, value in losses.items():
+        if isinstance(value, torch.Tensor):
+            assert ('loss' in key) == value.requires_grad, key
+
+
+@pytest.mark.parametrize('name', RECIPES)
+def test_trains_under_ddp_without_looking_for_unused_parameters(name, tmp_path):
+    settings, num_views, taught = RECIPES[name]
+    model = make_model(**settings)
+    alone = make_model(**settings)
+    if taught:
+        for each in (model, alone):
+            torch.manual_seed(5)
+            with_teacher(each)
+    torch.distributed.init_process_group(
+        'gloo', init_method=f'file://{tmp_path}/rendezvous', rank=0, world_size=1
+    )
+    try:
+        wrapped = MODEL_WRAPPERS.build(
+            dict(
+                type='MMDistributedDataParallel',
+                module=model,
+                device_ids=None,
+                broadcast_buffers=False,
+                find_unused_parameters=False,
+            )
+        )
+        for each in (wrapped, alone):
+            wrapper = OptimWrapper(torch.optim.SGD(each.parameters(), 0.05))
+            for _ in range(2):
+                torch.manual_seed(2)
+                each.train_step(make_batch(num_views), wrapper)
+    finally:
+        torch.distributed.destroy_process_group()
+    for actual, expected in zip(model.parameters(), alone.parameters()):
+        torch.testing.assert_close(actual, expected)
+
+
+def test_inference_is_that_of_a_plain_encoder_decoder():
+    model = make_model().eval()
+    config = tiny.model_config(type='EncoderDecoder')
+    del config['auxiliary_head']
+    plain = MODELS.build(config).eval()
+    plain.load_state_dict(
+        {k: v for k, v in model.state_dict().items() if not k.startswith('auxiliary_head.')}
+    )
+    images = torch.randn(N, 3, *SIZE)
+    with torch.no_grad():
+        torch.testing.assert_close(model(images, mode='tensor'), plain(images, mode='tensor'))
+
+
+@pytest.mark.parametrize(
+    ('settings', 'num_views', 'expected'),
+    [
+        ({}, 0, r'0 strong views; expected StrongViews\(num_views=1\) at its end'),
+        (
+            dict(channel_dropout=dict(type='ComplementaryDropout')),
+            1,
+            r'1 strong views; expected StrongViews\(num_views=2\)',
+        ),
+    ],
+)
+def test_missing_views_are_an_error(settings, num_views, expected):
+    model = make_model(**settings)
+    with pytest.raises(UserError, match=expected):
+        losses_of(model, prepared(model, num_views))
+
+
+@pytest.mark.parametrize('settings', [dict(auxiliary_head=None), dict(bank_on_strong=True)])
+def test_a_gate_without_decoders_on_the_weak_view_is_an_error(settings):
+    with pytest.raises(UserError, match=r'gate: no auxiliary decoders on the weak view'):
+        make_model(loss_strong=dict(STRONG, gate=GATE), **settings)
+
+
+def test_a_gate_with_a_part_of_the_positions_is_an_error():
+    config = tiny.model_config()['auxiliary_head']
+    with pytest.raises(UserError, match=r'position_fraction=0.5: expected 1'):
+        make_model(
+            loss_strong=dict(STRONG, gate=GATE),
+            auxiliary_head=dict(config, position_fraction=0.5),
+        )
