@@ -282,3 +282,27 @@ def test_trains_under_ddp_without_looking_for_unused_parameters(tmp_path):
         torch.distributed.destroy_process_group()
     for actual, expected in zip(model.parameters(), alone.parameters()):
         torch.testing.assert_close(actual, expected)
+
+
+def test_what_the_preprocessor_pads_does_not_count():
+    """The logged L_u is the mean distance over the pixels of the images, not of the batch."""
+    model = make_model((30.0, None, None))
+    model.data_preprocessor.size = (64, 48)
+    batch = make_batch()
+    data = model.data_preprocessor(copy.deepcopy(batch), training=True)
+    assert data['inputs']['unlabeled'].shape[-2:] == (64, 48)
+    twin = copy.deepcopy(model)
+    torch.manual_seed(2)
+    losses = model(**copy.deepcopy(data), mode='loss')
+
+    torch.manual_seed(2)
+    with torch.no_grad():
+        twin.extract_feat(data['inputs']['labeled'])
+        features = twin.extract_feat(data['inputs']['unlabeled'])
+        seg_logits = twin.decode_head.forward(features)
+    distances, _ = twin.auxiliary_head.disagreement(
+        features, seg_logits, data['data_samples']['unlabeled']
+    )
+    inside = distances[..., : SIZE[0], : SIZE[1]]
+    torch.testing.assert_close(losses['aux.consistency'], inside.mean())
+    assert abs(distances.mean() / inside.mean() - 1) > 0.01

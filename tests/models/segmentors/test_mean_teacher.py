@@ -55,6 +55,21 @@ def test_consistency_is_the_squared_distance_of_the_two_softmaxes():
     torch.testing.assert_close(losses['aux.loss'], 30 * expected)
 
 
+def test_padding_does_not_count():
+    model, teacher = with_teacher()
+    batch = make_batch()
+    valid = torch.zeros(N, *SIZE, dtype=torch.bool)
+    valid[0, :20, :7] = valid[1, :, :16] = True
+    for sample, mask in zip(batch['data_samples']['unlabeled'], valid):
+        sample.valid_mask = PixelData(data=mask[None])
+    student = copy.deepcopy(model)
+    losses = model(**batch, mode='loss')
+    p = teacher(batch['inputs']['unlabeled']).softmax(1)
+    q = student(batch['inputs']['unlabeled']).softmax(1)
+    expected = (p - q).square().mean(1)[valid].mean()
+    torch.testing.assert_close(losses['aux.consistency'], expected.detach())
+
+
 def test_the_student_learns_and_the_teacher_does_not():
     model, teacher = with_teacher()
     state = copy.deepcopy(teacher.state_dict())
