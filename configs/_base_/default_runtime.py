@@ -11,7 +11,7 @@ sync_bn = 'torch'
 randomness = dict(seed=0)
 
 default_hooks = dict(
-    timer=dict(type='IterTimerHook'),
+    timer=dict(type='SteadyTimerHook'),
     logger=dict(type='LoggerHook', interval=20, log_metric_by_epoch=False),
     param_scheduler=dict(type='ParamSchedulerHook'),
     checkpoint=dict(

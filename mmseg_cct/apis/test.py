@@ -1,9 +1,12 @@
 """Prepares and runs a test."""
 
+import logging
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from mmengine.config import Config
+from mmengine.logging import print_log
 
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import read_checkpoint
@@ -105,7 +108,7 @@ def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:
 
 
 def _average_over_augmentations(config: Config) -> None:
-    _set_pipeline(config.test_dataloader.dataset, config.tta_pipeline)
+    _set_tta_pipeline(config.test_dataloader.dataset, config.tta_pipeline)
     config.tta_model.module = config.model
     config.model = config.tta_model
 
@@ -129,12 +132,54 @@ def _write_predictions(config: Config, config_file: str, out: str) -> None:
         evaluator.update(output_dir=out, keep_results=True)
 
 
-def _set_pipeline(dataset: Any, pipeline: Any) -> None:
-    """Sets the pipeline of a set, or that of each domain by its name."""
+def _set_tta_pipeline(dataset: Any, pipeline: Any) -> None:
+    """Sets the TTA pipeline of a set, or that of each domain by its name, at its test size."""
     if 'domains' not in dataset:
-        dataset.pipeline = pipeline
+        dataset.pipeline = follow_test_size(pipeline, dataset.get('pipeline') or [])
         return
     for name, part in dataset.domains.items():
         if name not in pipeline:
             raise UserError(f'tta_pipeline: none for the domain {name}; expected one by its name')
-        part.pipeline = pipeline[name]
+        part.pipeline = follow_test_size(pipeline[name], part.get('pipeline') or [])
+
+
+def follow_test_size(tta: Sequence[Any], test: Sequence[Any]) -> list[Any]:
+    """Makes the scales of a TTA pipeline relative to the size that the test pipeline resizes to.
+
+    A TTA that scales by factors gets the test's `Resize` in front of them; of one that names sizes,
+    a warning is logged where they are more than twice the test's.
+
+    Args:
+        tta: TTA pipeline.
+        test: Test pipeline.
+
+    Returns:
+        The TTA pipeline to use.
+    """
+    resize = next((step for step in test if step.get('type') == 'Resize'), None)
+    index = next((i for i, step in enumerate(tta) if step.get('type') == 'TestTimeAug'), None)
+    if resize is None or index is None:
+        return list(tta)
+    resizes = [
+        step
+        for branch in tta[index]['transforms']
+        for step in (branch if isinstance(branch, (list, tuple)) else [branch])
+        if step.get('type') == 'Resize'
+    ]
+    before = [step for step in tta[:index] if step.get('type') == 'Resize']
+    if not before and resizes and all(step.get('scale') is None for step in resizes):
+        return [*tta[:index], resize, *tta[index:]]
+    sizes = [_longest_side(step) for step in (*before, *resizes)]
+    if max(sizes, default=0) > 2 * _longest_side(resize) > 0:
+        print_log(
+            f'tta_pipeline: resizes to a longest side of up to {max(sizes)} pixels; the test to '
+            f'{_longest_side(resize)}, and so did the training: expected scales of that size',
+            logger='current',
+            level=logging.WARNING,
+        )
+    return list(tta)
+
+
+def _longest_side(resize: Any) -> int:
+    scale = resize.get('scale') or 0
+    return scale if isinstance(scale, int) else max(scale)

@@ -1,6 +1,7 @@
 """Prepares and runs a training."""
 
 import logging
+import sys
 from typing import Any
 
 from mmengine.config import Config
@@ -62,6 +63,8 @@ def prepare_training(
     fetch_pretrained_weights(config.model)
     check_pretrained_weights(config.model, config.get('default_scope'))
     add_hook(config, 'preflight', type='PreflightHook')
+    if sys.stderr.isatty():
+        add_hook(config, 'progress_bar', type='ProgressBarHook')
     return fit_to_device(config, launcher)
 
 

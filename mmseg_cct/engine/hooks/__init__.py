@@ -5,8 +5,10 @@ from .main_process_logger_hook import MainProcessLoggerHook
 from .mean_teacher_hook import MeanTeacherHook
 from .non_finite_loss_hook import NonFiniteLossHook
 from .preflight_hook import PreflightHook
+from .progress_bar_hook import ProgressBarHook
 from .ramp_up_hook import RampUpHook
 from .resume_hook import ResumeHook
+from .steady_timer_hook import SteadyTimerHook
 from .teacher_hook import TeacherHook
 from .unlabeled_visualization_hook import UnlabeledVisualizationHook
 
@@ -18,8 +20,10 @@ __all__ = [
     'MeanTeacherHook',
     'NonFiniteLossHook',
     'PreflightHook',
+    'ProgressBarHook',
     'RampUpHook',
     'ResumeHook',
+    'SteadyTimerHook',
     'TeacherHook',
     'UnlabeledVisualizationHook',
 ]

@@ -8,11 +8,11 @@ from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.model import BaseTTAModel
 from mmengine.registry import HOOKS
-from mmengine.runner import Runner
+from mmengine.runner import EpochBasedTrainLoop, Runner
 from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets.checks import check_evaluation_data, look_at_evaluation_data
-from mmseg_cct.datasets.semi_supervised import explain_failed_build
+from mmseg_cct.datasets.semi_supervised import SemiSegDataset, explain_failed_build
 from mmseg_cct.engine.checkpoints import require_matching_weights
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
@@ -37,7 +37,7 @@ class PreflightHook(Hook):
         self.checkpoint = checkpoint
 
     def before_train(self, runner: Runner) -> None:
-        """Checks the validation set and, with a warning only, the test set."""
+        """Checks the validation set and, with a warning only, the test set; says what trains."""
         model, trained = _model(runner), runner.train_dataloader.dataset
         _require_classes(model, trained, 'train_dataloader.dataset')
         if runner.val_loop is not None:
@@ -46,6 +46,7 @@ class PreflightHook(Hook):
             check_evaluation_data(validated, 'val_dataloader.dataset')
         if is_main_process():
             _warn_of_test_set(runner.cfg)
+            print_log(describe_training(runner), logger='current')
 
     def before_test(self, runner: Runner) -> None:
         """Checks the test set."""
@@ -58,6 +59,40 @@ class PreflightHook(Hook):
         if self.checkpoint is not None:
             # Published checkpoints lack the auxiliary decoders, which testing never runs.
             require_matching_weights(_model(runner), checkpoint, self.checkpoint, training=False)
+
+
+def describe_training(runner: Runner) -> str:
+    """Says in a line what a run trains on, with numbers to check.
+
+    Args:
+        runner: The runner, before its training.
+
+    Returns:
+        The line.
+    """
+    dataset, validation = runner.train_dataloader.dataset, runner.val_loop
+    domains = getattr(dataset, 'domains', None)
+    if domains is None:
+        data = _describe_set(dataset)
+    else:
+        data = '; '.join(f'{name}: {_describe_set(part)}' for name, part in domains.items())
+    by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)
+    length = f'{runner.max_epochs} epochs' if by_epoch else f'{runner.max_iters} iterations'
+    line = f'Training on {data}; {length}, batch size {runner.train_dataloader.batch_size}'
+    if validation is not None:
+        line += f'; validating on {len(validation.dataloader.dataset)} images'
+    return line
+
+
+def _describe_set(dataset: Any) -> str:
+    classes = (getattr(dataset, 'metainfo', None) or {}).get('classes') or ()
+    names = f', {len(classes)} classes ({", ".join(map(str, classes))})' if classes else ''
+    if not isinstance(dataset, SemiSegDataset):
+        return f'{len(dataset)} images{names}'
+    labeled = f'{len(dataset.labeled)} labelled'
+    if dataset.unlabeled is None:
+        return f'{labeled} images{names}'
+    return f'{labeled} and {len(dataset.unlabeled)} unlabelled images{names}'
 
 
 def _model(runner: Runner) -> Any:

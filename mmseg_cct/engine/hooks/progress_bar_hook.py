@@ -1,0 +1,62 @@
+"""Progress bar for trainings in a terminal."""
+
+from contextlib import ExitStack
+from typing import Any
+
+from mmengine.dist import is_main_process
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+from mmengine.runner import Runner
+from tqdm import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+
+@HOOKS.register_module()
+class ProgressBarHook(Hook):
+    """Shows iterations, speed, remaining time and loss below the lines of the log.
+
+    The log's file is as without it. `tools/train.py` adds it where its output is a terminal.
+    """
+
+    priority = 'VERY_LOW'
+
+    def __init__(self) -> None:
+        self.bar: Any = None
+        self.open = ExitStack()
+
+    def before_train(self, runner: Runner) -> None:
+        """Shows the bar, and lets the log write above it."""
+        if not is_main_process():
+            return
+        self.open.enter_context(logging_redirect_tqdm([runner.logger]))
+        self.bar = self.open.enter_context(
+            tqdm(desc='train', total=runner.max_iters, initial=runner.iter, dynamic_ncols=True)
+        )
+
+    def after_train_iter(
+        self,
+        runner: Runner,
+        batch_idx: int,
+        data_batch: dict | None = None,
+        outputs: dict | None = None,
+    ) -> None:
+        """Moves the bar on."""
+        if self.bar is None:
+            return
+        if outputs and 'loss' in outputs:
+            self.bar.set_postfix(loss=f'{float(outputs["loss"]):.3f}', refresh=False)
+        self.bar.update()
+
+    def before_val(self, runner: Runner) -> None:
+        """Says that a validation runs."""
+        if self.bar is not None:
+            self.bar.set_description('validate')
+
+    def after_val(self, runner: Runner) -> None:
+        """Says that the training goes on."""
+        if self.bar is not None:
+            self.bar.set_description('train')
+
+    def after_train(self, runner: Runner) -> None:
+        """Closes the bar."""
+        self.open.close()

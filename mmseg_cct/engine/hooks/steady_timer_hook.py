@@ -1,0 +1,42 @@
+"""Iteration timer whose ETA leaves out the compilation."""
+
+from typing import Any
+
+from mmengine.hooks import IterTimerHook
+from mmengine.registry import HOOKS
+from mmengine.runner import Runner
+
+from mmseg_cct.errors import UserError
+
+
+@HOOKS.register_module()
+class SteadyTimerHook(IterTimerHook):
+    """Estimates the remaining time without the first iterations, which compile and warm up.
+
+    mmengine's timer averages over all of them: with minutes of compilation, its first estimates are
+    too long by as many times as there are iterations to go.
+
+    Args:
+        warm_up: Number of first iterations that the average leaves out; until then the estimate is
+            that of the latest iteration alone.
+
+    Raises:
+        UserError: If the number is negative.
+    """
+
+    def __init__(self, warm_up: int = 3) -> None:
+        if warm_up < 0:
+            raise UserError(f'SteadyTimerHook.warm_up={warm_up}: expected 0 or more')
+        super().__init__()
+        self.warm_up = warm_up
+        self.first_iter = 0
+
+    def before_train(self, runner: Runner) -> None:
+        """Starts to count, at the resumed iteration where there is one."""
+        super().before_train(runner)
+        self.first_iter = runner.iter
+
+    def _after_iter(self, runner: Runner, *args: Any, mode: str = 'train', **kwargs: Any) -> None:
+        if mode == 'train' and runner.iter - self.first_iter <= self.warm_up:
+            self.time_sec_tot, self.start_iter = 0, runner.iter
+        super()._after_iter(runner, *args, mode=mode, **kwargs)
