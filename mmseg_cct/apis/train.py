@@ -1,7 +1,9 @@
 """Prepares and runs a training."""
 
 import logging
+import os
 import sys
+from contextlib import nullcontext
 from typing import Any
 
 from mmengine.config import Config
@@ -11,12 +13,16 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint, require_training_state
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
+from mmseg_cct.utils.processes import end_with_parent, locked_folder
 
 from .config import add_hook, default_work_dir, load_config
 from .config_errors import check_config
 from .device import enable_amp, fit_to_device
 from .pretrained import check_pretrained_weights, fetch_pretrained_weights
 from .runner import run
+
+# Where torchrun, Slurm and MPI tell a process its rank.
+_RANKS = ('RANK', 'SLURM_PROCID', 'OMPI_COMM_WORLD_RANK')
 
 
 def prepare_training(
@@ -56,6 +62,9 @@ def prepare_training(
     check_config(config)
     if amp:
         enable_amp(config)
+    if resume is None and config.get('resume'):  # mmengine's own resume looks at nothing
+        resume = config.get('load_from') or 'auto'
+        config.resume = False
     if resume is not None:
         _resume(config, resume)
     if config.get('load_from') and not config.get('resume'):
@@ -74,7 +83,15 @@ def train(config: Config) -> None:
     Args:
         config: From `prepare_training`.
     """
-    run(config, 'train')
+    if config.launcher == 'none':
+        is_first = True
+    else:
+        end_with_parent()
+        ranks = (os.environ.get(name) for name in _RANKS)
+        is_first = next(filter(None, ranks), '0') == '0'
+    # Rank 0 writes for all.
+    with locked_folder(config.work_dir, 'another training') if is_first else nullcontext():
+        run(config, 'train')
 
 
 def _resume(config: Config, resume: str) -> None:

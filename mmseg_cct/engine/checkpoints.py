@@ -140,7 +140,7 @@ def require_matching_weights(
         training: Whether the parts that only training runs must match too.
 
     Raises:
-        UserError: A weight is missing or has another shape.
+        UserError: A weight is missing or has another shape or, for a training, is too many.
     """
     found = {name: getattr(value, 'shape', ()) for name, value in weights(content).items()}
     expected = {name: value.shape for name, value in model.state_dict().items()}
@@ -152,6 +152,8 @@ def require_matching_weights(
         # A counter that checkpoints of other programs lack.
         and not (name not in found and name.endswith('num_batches_tracked'))
     ]
+    if training and not wrong:
+        wrong = [f'{name} is no part of the model' for name in found if name not in expected]
     if wrong:
         meta = (content.get('meta') or {}).get('dataset_meta') or {}
         hint = f' (trained on {len(meta["classes"])} classes)' if meta.get('classes') else ''

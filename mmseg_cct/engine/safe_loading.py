@@ -69,7 +69,11 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
         damage = find_damage(file)
         if damage is not None:
             raise UserError(f'{name}: cannot be read ({damage}); expected a whole file')
-        return _load(file, map_location)
+        content = _load(file, map_location)
+        meta = content.get('meta') if isinstance(content, dict) else None
+        if isinstance(meta, dict) and isinstance(meta.get('config'), str):
+            del meta['config']  # mmengine's `Runner.resume` would run it as Python
+        return content
     except UserError:
         raise
     except Exception as error:  # torch raises nearly anything on what is no checkpoint

@@ -28,6 +28,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import read_image, write_png
 from mmseg_cct.utils.image_record import ImageCounts
+from mmseg_cct.utils.processes import end_with_parent
 
 from .cam import class_activation_maps
 from .crf import DenseCRF, refined_labels
@@ -271,6 +272,7 @@ def _start_workers(workers: int, label: Label | None) -> Executor:
 def _prepare_worker(label: Label | None) -> None:
     global _label
     _label = label
+    end_with_parent()
     torch.set_num_threads(1)
 
 

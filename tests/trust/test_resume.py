@@ -12,6 +12,7 @@ from mmengine.fileio import get_file_backend
 from mmseg_cct.engine import checkpoints
 from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.processes import locked_folder
 
 MAX_ITERS = 6  # the config's
 LOSSES = ('loss', 'decode.loss_ce', 'aux.loss', 'aux.consistency', 'lr')
@@ -220,3 +221,137 @@ def test_a_checkpoint_of_another_model_is_refused(cct, trained):
     cct.write()
     with pytest.raises(UserError, match=r'iter_6.pth: does not fit .*\(7, 3, 6\), expected \(6'):
         cct.train(resume=str(trained.checkpoint))
+
+
+class TestNewSettings:
+    """Options that change between a checkpoint and its resume take effect."""
+
+    def resumed(self, cct, trained, name='work', **options):
+        cct.train(name, resume=str(trained.folder / 'work/iter_4.pth'), options=options)
+        return cct.load(cct.folder / name / 'iter_6.pth')
+
+    @pytest.mark.parametrize('num_groups', [1, 2])
+    def test_a_lower_learning_rate(self, cct, num_groups):
+        if num_groups > 1:
+            cct.config.optim_wrapper.paramwise_cfg = dict(custom_keys={'neck': dict(lr_mult=0.1)})
+            cct.write()
+        cct.train('work', options={'train_cfg.max_iters': 6})
+        (cct.folder / 'work/last_checkpoint').write_text('iter_4.pth')
+        cct.train(resume='auto', options={'optim_wrapper.optimizer.lr': 0.005})
+        logged = cct.scalars(cct.folder / 'work')
+        for iteration in (5, 6):
+            before, after = (line['lr'] for line in logged[iteration])
+            assert after == pytest.approx(0.1 * before)
+        groups = cct.load(cct.folder / 'work/iter_6.pth')['optimizer']['param_groups']
+        rates = {round(group['initial_lr'], 6) for group in groups}
+        assert rates == ({0.005} if num_groups == 1 else {0.005, 0.0005})
+
+    def test_momentum_and_weight_decay(self, cct, trained):
+        content = self.resumed(
+            cct,
+            trained,
+            **{
+                'optim_wrapper.optimizer.momentum': 0.5,
+                'optim_wrapper.optimizer.weight_decay': 0.1,
+            },
+        )
+        (group,) = content['optimizer']['param_groups']
+        assert (group['momentum'], group['weight_decay']) == (0.5, 0.1)
+        same = trained.load(trained.checkpoint)['optimizer']['param_groups'][0]
+        assert group['lr'] == pytest.approx(same['lr'])
+
+    def test_another_power_of_the_schedule(self, cct, trained):
+        content = self.resumed(cct, trained, **{'param_scheduler.0.power': 2.0})
+        logged = cct.scalars(cct.folder / 'work')
+        assert logged[6][0]['lr'] == pytest.approx(0.05 * (1 - 5 / 5) ** 2, abs=1e-9)
+        assert logged[5][0]['lr'] == pytest.approx(0.05 * (1 - 4 / 5) ** 2)
+        assert content['param_schedulers'][0]['power'] == 2.0
+
+    def test_the_log_names_what_differs(self, cct, trained, monkeypatch):
+        lines = []
+        monkeypatch.setattr(
+            'mmseg_cct.engine.hooks.resume_hook.print_log', lambda line, **_: lines.append(line)
+        )
+        self.resumed(cct, trained, **{'optim_wrapper.optimizer.momentum': 0.5})
+        (line,) = [line for line in lines if 'differs from the checkpoint' in line]
+        assert ': optim_wrapper.optimizer.momentum 0.9 -> 0.5, test_dataloader.dataset.data' in line
+
+    def test_nothing_differs_without_a_change(self, cct, trained, monkeypatch):
+        lines = []
+        monkeypatch.setattr(
+            'mmseg_cct.engine.hooks.resume_hook.print_log', lambda line, **_: lines.append(line)
+        )
+        cct.train(options={'train_cfg.max_iters': 6})
+        cct.train(resume=str(cct.folder / 'work/iter_4.pth'))
+        assert not [line for line in lines if 'differs' in line or 'follow' in line]
+
+    def test_without_seeds_of_iterations_a_warning(self, cct, trained, monkeypatch):
+        lines = []
+        monkeypatch.setattr(
+            'mmseg_cct.engine.hooks.resume_hook.print_log', lambda line, **_: lines.append(line)
+        )
+        cct.config.custom_hooks.pop(0)
+        cct.write()
+        self.resumed(cct, trained)
+        assert [line for line in lines if 'no IterationSeedHook' in line]
+
+
+def test_accumulated_gradients_are_accumulated_again(cct):
+    options = {'optim_wrapper.accumulative_counts': 2, 'default_hooks.checkpoint.interval': 1}
+    cct.train('whole', options=options)
+    cct.train('again', resume=str(cct.folder / 'whole/iter_3.pth'), options=options)
+    logged = [cct.scalars(cct.folder / name) for name in ('whole', 'again')]
+    assert list(logged[1]) == [3, 4, 5, 6]
+    states = [
+        cct.load(cct.folder / name / 'iter_6.pth')['state_dict'] for name in ('whole', 'again')
+    ]
+    learned = [
+        {key: value for key, value in state.items() if 'running_' not in key and 'num_b' not in key}
+        for state in states
+    ]
+    assert_same_weights(*learned)
+
+
+@pytest.mark.parametrize(
+    'change, message',
+    [
+        (dict(optimizer=dict(_delete_=True, type='AdamW', lr=1e-3)), 'state of another optimizer'),
+        (dict(paramwise_cfg=dict(custom_keys={'neck': dict(lr_mult=0.1)})), 'another optimizer'),
+    ],
+)
+def test_the_state_of_another_optimizer_is_refused(cct, trained, change, message):
+    cct.config.merge_from_dict(dict(optim_wrapper=change))
+    cct.write()
+    with pytest.raises(UserError, match=message):
+        cct.train(resume=str(trained.checkpoint))
+
+
+def test_a_checkpoint_with_more_decoders_is_refused(cct, trained):
+    cct.config.model.auxiliary_head = None
+    cct.config.model.type = 'EncoderDecoder'
+    cct.config.train_dataloader.dataset.unlabeled = None
+    cct.config.custom_hooks.pop(1)
+    cct.write()
+    with pytest.raises(UserError, match=r'auxiliary_head\S+ is no part of the model'):
+        cct.train(resume=str(trained.checkpoint))
+
+
+def test_an_iteration_beyond_the_end_is_refused(cct, trained):
+    with pytest.raises(UserError, match=r'max_iters=5: .* is of iteration 6; expected 6 or more'):
+        cct.train(resume=str(trained.checkpoint), options={'train_cfg.max_iters': 5})
+
+
+def test_a_config_that_says_resume_is_checked_too(cct, trained):
+    content = trained.load(trained.checkpoint)
+    torch.save({'state_dict': content['state_dict']}, cct.folder / 'weights.pth')
+    with pytest.raises(UserError, match=r'^--resume: .*weights.pth has no meta'):
+        cct.train(options=dict(resume=True, load_from=str(cct.folder / 'weights.pth')))
+
+
+def test_a_second_training_in_the_folder_is_refused(cct):
+    with (
+        locked_folder(cct.folder / 'work', 'another training'),
+        pytest.raises(UserError, match='work: in use by another training, process'),
+    ):
+        cct.train()
+    cct.train(options={'train_cfg.max_iters': 1})

@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from mmengine.hooks import Hook
@@ -12,7 +13,15 @@ from mmengine.runner import IterBasedTrainLoop, Runner
 
 from mmseg_cct.engine.checkpoints import require_matching_weights
 from mmseg_cct.engine.model_wrappers import unwrap_model
-from mmseg_cct.engine.schedules import SCHEDULER_ENDS
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.config_text import read_config_text
+
+from .iteration_seed_hook import IterationSeedHook
+
+# Settings that differ between any two runs.
+_OF_ONE_RUN = ('work_dir', 'load_from', 'resume', 'experiment_name', 'launcher', 'default_hooks')
+# What a scheduler's state holds beside its options.
+_PROGRESS = ('last_step', '_global_step', '_last_value', 'base_values', 'verbose')
 
 
 @HOOKS.register_module()
@@ -20,8 +29,10 @@ class ResumeHook(Hook):
     """Makes a resumed training the one that was never interrupted.
 
     - A checkpoint that does not fit the model ends the run; mmengine would leave weights random.
-    - A schedule whose end has moved follows its new curve from the resumed iteration on; mmengine
-      restores the old end with the schedule's state.
+    - Options of the optimizer and of schedules are those of the config, which may have changed:
+      learning rate, momentum, weight decay, ends. mmengine restores the old ones with the state.
+      What differs from the checkpoint's config is logged.
+    - With gradient accumulation it goes on from the last step: the gradients since are lost.
     - A validation that was due at the resumed iteration is run: the checkpoint was written before
       it, so it may have been lost, and with it the best checkpoint.
 
@@ -38,10 +49,22 @@ class ResumeHook(Hook):
         self.checkpoint = checkpoint
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Checks the checkpoint, and moves the ends of the schedules in it where they changed."""
+        """Checks the checkpoint, and puts the config's settings in place of those in it."""
         model = unwrap_model(runner.model)
         require_matching_weights(model, checkpoint, self.checkpoint, training=True)
-        _follow_new_ends(runner, checkpoint)
+        _require_same_optimizer(runner, checkpoint, self.checkpoint)
+        _require_iterations_left(runner, checkpoint, self.checkpoint)
+        earlier = _saved_config(checkpoint, self.checkpoint)
+        _log_differences(earlier, runner.cfg.to_dict())
+        _go_back_to_a_step(runner, checkpoint, earlier)
+        _follow_new_settings(runner, checkpoint)
+        if not any(isinstance(hook, IterationSeedHook) for hook in runner.hooks):
+            print_log(
+                '--resume: custom_hooks has no IterationSeedHook, so perturbations and dropout '
+                'differ from those of the uninterrupted training',
+                logger='current',
+                level=logging.WARNING,
+            )
 
     def before_train(self, runner: Runner) -> None:
         """Runs the validation that was due at the resumed iteration."""
@@ -59,38 +82,138 @@ class ResumeHook(Hook):
             runner.val_loop.run()
 
 
-def _follow_new_ends(runner: Runner, checkpoint: dict[str, Any]) -> None:
-    schedulers, saved = runner.param_schedulers, checkpoint.get('param_schedulers')
-    if not (isinstance(schedulers, list) and isinstance(saved, list)):
+def _require_same_optimizer(runner: Runner, checkpoint: dict[str, Any], name: str) -> None:
+    wrapper = runner.optim_wrapper
+    if not isinstance(wrapper, OptimWrapper):
         return
+    found = checkpoint['optimizer'].get('param_groups', [])
+    expected = wrapper.optimizer.param_groups
+    sizes = [[len(group['params']) for group in groups] for groups in (found, expected)]
+    unknown = sorted(
+        {key for group in expected for key in group} - {key for g in found for key in g}
+    )
+    if sizes[0] != sizes[1] or set(unknown) - {'initial_lr', 'initial_momentum'}:
+        raise UserError(
+            f'--resume: {name} holds the state of another optimizer or model than optim_wrapper '
+            'makes; expected the same (to start from its weights alone: --cfg-options '
+            f'load_from={name})'
+        )
+
+
+def _require_iterations_left(runner: Runner, checkpoint: dict[str, Any], name: str) -> None:
+    loop, iteration = runner.train_loop, checkpoint['meta'].get('iter', 0)
+    if isinstance(loop, IterBasedTrainLoop) and iteration > loop.max_iters:
+        raise UserError(
+            f'train_cfg.max_iters={loop.max_iters}: {name} is of iteration {iteration}; expected '
+            f'{iteration} or more'
+        )
+
+
+def _saved_config(checkpoint: dict[str, Any], name: str) -> dict[str, Any]:
+    text = checkpoint['meta'].get('cfg')
+    try:
+        return read_config_text(text, name).to_dict() if isinstance(text, str) else {}
+    except UserError:  # it tells what differs, no more
+        return {}
+
+
+def _log_differences(earlier: dict[str, Any], now: dict[str, Any]) -> None:
+    """Logs the settings that a resumed training changes."""
+    before, after = dict(_flatten(earlier)), dict(_flatten(now))
     changed = [
-        f'{key} {state[key]} -> {getattr(scheduler, key)}'
-        for scheduler, state in zip(schedulers, saved)
-        for key in SCHEDULER_ENDS
-        if key in state and getattr(scheduler, key, state[key]) != state[key]
+        f'{key} {before.get(key, "none")} -> {after.get(key, "none")}'
+        for key in sorted({*before, *after})
+        if earlier and before.get(key) != after.get(key) and key.split('.')[0] not in _OF_ONE_RUN
     ]
-    if not changed or not isinstance(runner.optim_wrapper, OptimWrapper):
+    if changed:
+        more = f' and {len(changed) - 8} more' if len(changed) > 8 else ''
+        print_log(
+            f'--resume: differs from the checkpoint: {", ".join(changed[:8])}{more}',
+            logger='current',
+        )
+
+
+def _flatten(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
+    if isinstance(part, (dict, list, tuple)) and part:
+        for name, value in part.items() if isinstance(part, dict) else enumerate(part):
+            yield from _flatten(value, f'{key}.{name}' if key else str(name))
+    else:
+        yield key, list(part) if isinstance(part, tuple) else part
+
+
+def _go_back_to_a_step(runner: Runner, checkpoint: dict[str, Any], earlier: dict[str, Any]) -> None:
+    """Lets gradients that were being accumulated be accumulated again.
+
+    Between two steps the weights stay, so those of the checkpoint are those of the step before.
+    """
+    meta, wrapper = checkpoint['meta'], runner.optim_wrapper
+    rest = meta['iter'] % getattr(wrapper, '_accumulative_counts', 1)
+    # the last iteration of a training steps in any case
+    if not rest or meta['iter'] == (earlier.get('train_cfg') or {}).get('max_iters'):
+        return
+    print_log(
+        f'--resume: from iteration {meta["iter"] - rest}, where the optimizer stepped last; '
+        f'the gradients of {rest} iterations after it were not applied yet',
+        logger='current',
+    )
+    meta['iter'] -= rest
+    schedulers = runner.param_schedulers
+    if isinstance(schedulers, list) and not any(scheduler.by_epoch for scheduler in schedulers):
+        _run_schedules(runner, checkpoint)
+
+
+def _follow_new_settings(runner: Runner, checkpoint: dict[str, Any]) -> None:
+    """Makes the options of optimizer and schedules those of the config; the state stays."""
+    wrapper = runner.optim_wrapper
+    if not isinstance(wrapper, OptimWrapper):
+        return
+    schedulers = runner.param_schedulers if isinstance(runner.param_schedulers, list) else []
+    scheduled = {scheduler.param_name for scheduler in schedulers}
+    rates_changed = False
+    for group, current in zip(_saved_groups(checkpoint), wrapper.param_groups):
+        for key in group.keys() & current.keys() - {'params', *scheduled}:
+            rates_changed |= key.startswith('initial_') and group[key] != current[key]
+            group[key] = current[key]
+    if not (rates_changed or _schedules_changed(schedulers, checkpoint.get('param_schedulers'))):
         return
     if any(scheduler.by_epoch for scheduler in schedulers):
         print_log(
-            f'--resume: schedules that end elsewhere ({", ".join(changed)}) go on as in the '
-            'checkpoint, for they step by epoch',
+            '--resume: learning rates and schedules go on as in the checkpoint, for they step by '
+            'epoch; the config has others',
             logger='current',
             level=logging.WARNING,
         )
         return
-    # Schedules are recursive: each value is made from the one before. So they are run again.
+    _run_schedules(runner, checkpoint)
+    print_log('--resume: learning rates follow the schedules of the config', logger='current')
+
+
+def _saved_groups(checkpoint: dict[str, Any]) -> list[dict[str, Any]]:
+    # With several groups mmengine keeps the settings of none of them, which schedules step too.
+    optimizer = checkpoint['optimizer']
+    return [*optimizer['param_groups'], *filter(None, [optimizer.get('base_param_settings')])]
+
+
+def _schedules_changed(schedulers: list[Any], saved: Any) -> bool:
+    if not isinstance(saved, list) or len(saved) != len(schedulers):
+        return bool(schedulers)
+    return any(
+        value != state.get(key, value)
+        for scheduler, state in zip(schedulers, saved)
+        for key, value in scheduler.state_dict().items()
+        if key not in _PROGRESS
+    )
+
+
+def _run_schedules(runner: Runner, checkpoint: dict[str, Any]) -> None:
+    """Steps fresh schedules up to the resumed iteration: each value is made from the one before."""
+    schedulers = runner.param_schedulers
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # that the optimizer has not stepped in between
-        for _ in range(checkpoint['meta']['iter']):
+        start = max((scheduler.last_step for scheduler in schedulers), default=0)
+        for _ in range(checkpoint['meta']['iter'] - start):
             for scheduler in schedulers:
                 scheduler.step()
     checkpoint['param_schedulers'] = [scheduler.state_dict() for scheduler in schedulers]
-    optimizer = checkpoint['optimizer']
-    groups = [*optimizer['param_groups'], *filter(None, [optimizer.get('base_param_settings')])]
-    for group, current in zip(groups, runner.optim_wrapper.param_groups):
+    for group, current in zip(_saved_groups(checkpoint), runner.optim_wrapper.param_groups):
         group.update({key: current[key] for key in ('lr', 'momentum') if key in group})
-    print_log(
-        f'--resume: schedules follow their new ends ({", ".join(dict.fromkeys(changed))})',
-        logger='current',
-    )
