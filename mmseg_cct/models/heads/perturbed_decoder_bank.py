@@ -27,6 +27,7 @@ from mmseg_cct.models.losses import (
 )
 from mmseg_cct.models.losses.chunked_loss import chunked_loss
 from mmseg_cct.models.perturbations import PerturbationContext, build_perturbations
+from mmseg_cct.utils.seed import seeded_random_state
 from mmseg_cct.utils.suggest import nearest
 
 # The paper's setting CCT; numbers of decoders and strengths are the classes' defaults.
@@ -138,11 +139,14 @@ class PerturbedDecoderBank(BaseModule):
 
         width = widths[0][0] if widths else num_classes
         self.proj = nn.Parameter(torch.empty(self.num_decoders, width, in_channels))
-        for projection in self.proj:
-            nn.init.kaiming_normal_(projection, nonlinearity='relu')
-        self.up = nn.ModuleList(
-            _StackedSubPixelConv(self.num_decoders, *level, kernel_init) for level in widths
-        )
+        # Draws of its own: encoder and main decoder start as those of the supervised baseline of
+        # the same seed, so that the two trainings are a pair.
+        with seeded_random_state((torch.initial_seed() + 1) % 2**32):
+            for projection in self.proj:
+                nn.init.kaiming_normal_(projection, nonlinearity='relu')
+            self.up = nn.ModuleList(
+                _StackedSubPixelConv(self.num_decoders, *level, kernel_init) for level in widths
+            )
         self.register_load_state_dict_post_hook(_excuse_missing)
 
     @property

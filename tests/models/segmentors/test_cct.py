@@ -306,3 +306,26 @@ def test_what_the_preprocessor_pads_does_not_count():
     inside = distances[..., : SIZE[0], : SIZE[1]]
     torch.testing.assert_close(losses['aux.consistency'], inside.mean())
     assert abs(distances.mean() / inside.mean() - 1) > 0.01
+
+
+def test_a_baseline_of_the_same_seed_starts_from_the_same_weights():
+    """Else the difference of the two is that of two random starts, of several points in mIoU."""
+    starts = []
+    for changes in ({}, dict(type='EncoderDecoder', auxiliary_head=None)):
+        torch.manual_seed(0)
+        model = MODELS.build(dict(tiny.model_config(), **changes))
+        model.init_weights()
+        starts.append({name: value.clone() for name, value in model.state_dict().items()})
+    cct, baseline = starts
+    assert baseline and all(torch.equal(cct[name], value) for name, value in baseline.items())
+
+
+def test_auxiliary_decoders_of_another_seed_start_from_other_weights():
+    first, second = (make_seeded_bank(seed) for seed in (0, 1))
+    assert not torch.equal(first.proj, second.proj)
+    assert torch.equal(first.proj, make_seeded_bank(0).proj)
+
+
+def make_seeded_bank(seed):
+    torch.manual_seed(seed)
+    return MODELS.build(tiny.model_config()['auxiliary_head'])
