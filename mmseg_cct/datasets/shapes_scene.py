@@ -14,14 +14,20 @@ import cv2
 import numpy as np
 
 # Probability that an object wears the texture of a random class.
-TEXTURE_SWAP = 0.15
+TEXTURE_SWAP = 0.05
 # Standard deviation, in degrees, of an object's hue around that of its class; the hues of the
 # classes are 60 degrees apart.
-HUE_SPREAD = 14.0
+HUE_SPREAD = 8.0
 # Half the extent of an object, as a fraction of the scene's side.
-RADIUS = (0.15, 0.28)
+RADIUS = (0.2, 0.34)
 # Fewest and most objects in a scene.
-OBJECTS = (2, 4)
+OBJECTS = (1, 3)
+# Largest saturation of the ground, and of the lines and blots on it.
+GROUND_SATURATION, CLUTTER_SATURATION = 0.3, 0.5
+# Most lines and blots on the ground.
+CLUTTER = 4
+# How far the light moves each colour channel.
+TINT = 0.1
 
 
 @functools.lru_cache(maxsize=4096)
@@ -47,7 +53,7 @@ def draw_scene(seed: int, number: int, size: int) -> tuple[np.ndarray, np.ndarra
         _draw_object(rng, image, seg_map, int(label))
 
     shade = 1.0 + rng.uniform(0.0, 0.35) * _smooth_noise(rng, size, 2)[..., None]
-    tint = rng.uniform(0.85, 1.15, 3) * rng.uniform(0.75, 1.15)
+    tint = rng.uniform(1.0 - TINT, 1.0 + TINT, 3) * rng.uniform(0.75, 1.15)
     image = cv2.GaussianBlur(image * shade * tint, (3, 3), rng.uniform(0.2, 0.8))
     image = image + rng.uniform(0.0, 0.04) * rng.standard_normal(image.shape)
     image = (image[..., ::-1].clip(0.0, 1.0) * 255.0).astype(np.uint8)
@@ -58,14 +64,15 @@ def draw_scene(seed: int, number: int, size: int) -> tuple[np.ndarray, np.ndarra
 def _draw_ground(rng: np.random.Generator, size: int) -> np.ndarray:
     """Draws a mottled ground with lines and blots on it, ``(size, size, 3)`` float32 RGB."""
     dark, light = (
-        _rgb(rng.uniform(0.0, 360.0), rng.uniform(0.0, 0.4), rng.uniform(0.2, 0.9))
+        _rgb(rng.uniform(0.0, 360.0), rng.uniform(0.0, GROUND_SATURATION), rng.uniform(0.2, 0.9))
         for _ in range(2)
     )
     mix = 0.5 + 0.5 * _smooth_noise(rng, size, int(rng.integers(2, 6)))[..., None]
     image = dark + (light - dark) * mix
     image += np.float32(rng.uniform(0.0, 0.15)) * _smooth_noise(rng, size, size // 3)[..., None]
-    for _ in range(rng.integers(0, 7)):
-        colour = _rgb(rng.uniform(0.0, 360.0), rng.uniform(0.0, 0.8), rng.uniform(0.2, 1.0))
+    for _ in range(rng.integers(0, CLUTTER + 1)):
+        saturation = rng.uniform(0.0, CLUTTER_SATURATION)
+        colour = _rgb(rng.uniform(0.0, 360.0), saturation, rng.uniform(0.2, 1.0))
         start, end = rng.integers(0, size, (2, 2)).tolist()
         if rng.random() < 0.6:
             thickness = int(rng.integers(1, 3))

@@ -1,5 +1,6 @@
-# Drawn scenes, nothing to download: 64×64, a ground and six kinds of objects. The parts are ranges
+# Drawn scenes, nothing to download: 48×48, a ground and six kinds of objects. The parts are ranges
 # of scene numbers and so have no scene in common.
+size = 48
 n_labeled = 12
 n_unlabeled = 600
 
@@ -22,9 +23,15 @@ train_dataloader = dict(
     sampler=dict(type='PairSampler', shuffle=True),
     dataset=dict(
         type='SemiSegDataset',
-        labeled=dict(type='ShapesDataset', start=0, count=n_labeled, pipeline=train_pipeline),
+        labeled=dict(
+            type='ShapesDataset', start=0, count=n_labeled, size=size, pipeline=train_pipeline
+        ),
         unlabeled=dict(
-            type='ShapesDataset', start=1000, count=n_unlabeled, pipeline=unlabeled_pipeline
+            type='ShapesDataset',
+            start=1000,
+            count=n_unlabeled,
+            size=size,
+            pipeline=unlabeled_pipeline,
         ),
     ),
 )
@@ -32,13 +39,13 @@ val_dataloader = dict(
     batch_size=20,
     num_workers=0,
     sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(type='ShapesDataset', start=10000, count=100, pipeline=test_pipeline),
+    dataset=dict(type='ShapesDataset', start=10000, count=100, size=size, pipeline=test_pipeline),
 )
 test_dataloader = dict(
     batch_size=20,
     num_workers=0,
     sampler=dict(type='DefaultSampler', shuffle=False),
-    dataset=dict(type='ShapesDataset', start=20000, count=200, pipeline=test_pipeline),
+    dataset=dict(type='ShapesDataset', start=20000, count=200, size=size, pipeline=test_pipeline),
 )
 
 val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
