@@ -231,12 +231,14 @@ def test_the_baseline_differs_in_nothing_but_the_unlabelled_images(name):
     assert baseline['train_dataloader']['dataset'].pop('unlabeled') is None
     del cct['model']['type'], cct['model']['auxiliary_head']
     del cct['train_dataloader']['dataset']['unlabeled']
-    cct['custom_hooks'] = [
-        hook
-        for hook in cct['custom_hooks']
-        if not hook.get('attribute', '').startswith('auxiliary_head')
-    ]
+    cct['custom_hooks'] = [hook for hook in cct['custom_hooks'] if not of_unlabeled_images(hook)]
+    if name.startswith('demo/'):  # there each method trains at its own best rate
+        cct['optim_wrapper']['optimizer']['lr'] = baseline['optim_wrapper']['optimizer']['lr']
     assert baseline == cct
+
+
+def of_unlabeled_images(hook):
+    return hook['type'] == 'TeacherHook' or hook.get('attribute', '').startswith('auxiliary_head')
 
 
 @pytest.mark.parametrize(
