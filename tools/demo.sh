@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains a supervised baseline and CCT on drawn scenes, on the same labelled images for the same iterations
-# with the same seed, evaluates both and writes work_dirs/demo/report.md. Needs Python 3.10-3.13, a C++
+# with the same seed, evaluates both and writes work_dirs/demo/report.md and report.html. Needs Python 3.10-3.13, a C++
 # compiler and bash; three minutes on two CPU cores after the installation.
 #
 # Usage: bash tools/demo.sh [SEED]     (default: 0; another seed writes to work_dirs/demo_seed<SEED>)
@@ -23,16 +23,16 @@ out=work_dirs/demo
 source tools/setup_venv.sh
 setup_venv
 
-# The networks are small: more threads than this would wait for each other.
+# The networks are small: more threads than two would wait for each other.
 cores=$(getconf _NPROCESSORS_ONLN)
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((cores < 4 ? cores : 4))}
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((cores < 2 ? cores : 2))}
 export PYTHONUNBUFFERED=1
 
 train() {  # train NAME TITLE
     local name=$1 title=$2 dir=$out/$1 log=$out/$1.log origin
     # A run belongs to the files that define it: with another version of them it would be another run.
     origin=$(cat configs/demo/*.py configs/_base_/{models/cct,datasets/shapes,schedules/cct}.py \
-        mmseg_cct/datasets/shapes.py | cksum)
+        mmseg_cct/datasets/shapes*.py | cksum)
     if [ "$(cat "$dir/.done" 2>/dev/null)" = "$origin" ]; then
         echo "$title: trained already in $dir (delete it to train again), skipped"
         return
@@ -61,5 +61,7 @@ train supervised 'supervised baseline'
 train cct 'CCT'
 python -W ignore tools/report.py supervised="$out/supervised" CCT="$out/cct" --out "$out"
 echo
-sed -n '/^## IoU/,/^## Training/{/^## Training/!p}' "$out/report.md"
-echo "$out/report.md has the curves and pictures too. This took $((SECONDS / 60)) min $((SECONDS % 60)) s."
+sed -n '/^## IoU/,/^!/{/^!/!p}' "$out/report.md"
+sed -n 3p "$out/report.md"  # the verdict
+echo
+echo "Open $out/report.html for curves and pictures. This took $((SECONDS / 60)) min $((SECONDS % 60)) s."
