@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Training under Slurm, one process per GPU.
+# Training under Slurm, one process per GPU; with GPUS_PER_NODE=0 on CPUs (gloo), GPUS then is the number of processes.
 # Usage: [GPUS=4 GPUS_PER_NODE=4 CPUS_PER_TASK=5 SRUN_ARGS=] bash tools/slurm_train.sh PARTITION JOB_NAME CONFIG [options of train.py]
 set -euo pipefail
 PARTITION=${1:?usage: slurm_train.sh PARTITION JOB_NAME CONFIG [options of train.py]}
@@ -8,14 +8,15 @@ CONFIG=${3:?usage: slurm_train.sh PARTITION JOB_NAME CONFIG [options of train.py
 TOOLS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 GPUS=${GPUS:-4}
 GPUS_PER_NODE=${GPUS_PER_NODE:-4}
+WHERE=()
+[ "$GPUS_PER_NODE" = 0 ] || WHERE=(--gres=gpu:"$GPUS_PER_NODE" --ntasks-per-node="$GPUS_PER_NODE")
 
 # SRUN_ARGS holds several words, so it is not quoted.
 # shellcheck disable=SC2086
 PYTHONPATH=$TOOLS/..${PYTHONPATH:+:$PYTHONPATH} exec srun -p "$PARTITION" \
     --job-name="$JOB_NAME" \
-    --gres=gpu:"$GPUS_PER_NODE" \
+    ${WHERE[@]+"${WHERE[@]}"} \
     --ntasks="$GPUS" \
-    --ntasks-per-node="$GPUS_PER_NODE" \
     --cpus-per-task="${CPUS_PER_TASK:-5}" \
     --kill-on-bad-exit=1 \
     ${SRUN_ARGS:-} \

@@ -8,10 +8,9 @@ Examples:
 """
 
 import argparse
-import os
 
 from mmseg_cct.apis.test import prepare_test, test
-from mmseg_cct.utils.cli import add_common_arguments, user_errors_as_one_line
+from mmseg_cct.utils.cli import add_common_arguments, set_ranks, user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:
@@ -44,8 +43,8 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Tests as the command line says."""
     args = parse_args()
-    os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     with user_errors_as_one_line():
+        set_ranks(args)
         test(
             prepare_test(
                 args.config,

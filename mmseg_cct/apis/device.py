@@ -49,8 +49,8 @@ def fit_to_device(config: Config, launcher: str) -> Config:
             wrapper.pop(key, None)
     if launcher == 'none':
         return config
-    if launcher != 'pytorch':
-        raise UserError(f'--launcher {launcher}: needs GPUs; on CPUs start with tools/dist_*.sh')
+    if launcher == 'mpi':
+        raise UserError('--launcher mpi: needs GPUs; on CPUs start with tools/dist_*.sh')
     # torch has no SyncBN on the CPU, and DDP wants no device ids there.
     config.pop('sync_bn', None)
     config.model_wrapper_cfg = {

@@ -109,8 +109,8 @@ def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(tiny, monkeypatch):
     config = fit_to_device(load_config(str(tiny.config), {}), 'pytorch')
     assert 'sync_bn' not in config
     assert config.model_wrapper_cfg['device_ids'] is None
-    with pytest.raises(UserError, match='--launcher slurm: needs GPUs'):
-        fit_to_device(config, 'slurm')
+    with pytest.raises(UserError, match='--launcher mpi: needs GPUs'):
+        fit_to_device(config, 'mpi')
 
 
 def test_distributed_on_gpus_is_left_to_mmengine(tiny, monkeypatch):
