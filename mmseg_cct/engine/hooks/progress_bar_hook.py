@@ -43,8 +43,10 @@ class ProgressBarHook(Hook):
         """Moves the bar on."""
         if self.bar is None:
             return
-        if outputs and 'loss' in outputs:
-            self.bar.set_postfix(loss=f'{float(outputs["loss"]):.3f}', refresh=False)
+        hub = runner.message_hub
+        if 'train/loss' in hub.log_scalars:
+            loss = hub.get_scalar('train/loss').current()
+            self.bar.set_postfix(loss=f'{loss:.3f}', refresh=False)
         self.bar.update()
 
     def before_val(self, runner: Runner) -> None:

@@ -3,13 +3,17 @@
 import logging
 from types import SimpleNamespace
 
+from mmengine.logging import MessageHub
+
 from mmseg_cct.engine.hooks import ProgressBarHook, progress_bar_hook
 
 
 def make_runner():
     logger = logging.Logger('progress bar test')
     logger.addHandler(logging.StreamHandler())
-    return SimpleNamespace(max_iters=10, iter=4, logger=logger)
+    return SimpleNamespace(
+        max_iters=10, iter=4, logger=logger, message_hub=MessageHub('progress bar test')
+    )
 
 
 def test_it_counts_from_the_resumed_iteration_and_shows_the_loss(capsys):
@@ -17,7 +21,8 @@ def test_it_counts_from_the_resumed_iteration_and_shows_the_loss(capsys):
     (handler,) = runner.logger.handlers
     hook.before_train(runner)
     assert (hook.bar.n, hook.bar.total) == (4, 10)
-    hook.after_train_iter(runner, 0, outputs=dict(loss=1.25))
+    hook.after_train_iter(runner, 0)
+    runner.message_hub.update_scalar('train/loss', 1.25)
     hook.after_train_iter(runner, 1)
     assert hook.bar.n == 6 and 'loss=1.250' in str(hook.bar)
     hook.before_val(runner)
