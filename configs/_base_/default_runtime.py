@@ -26,7 +26,7 @@ default_hooks = dict(
     visualization=dict(type='SegVisualizationHook'),
 )
 
-vis_backends = [dict(type='LocalVisBackend'), dict(type='TensorboardVisBackend')]
+vis_backends = [dict(type='LocalVisBackend'), dict(type='GroupedTensorboardVisBackend')]
 visualizer = dict(type='SegLocalVisualizer', vis_backends=vis_backends, name='visualizer')
 log_processor = dict(by_epoch=False)
 log_level = 'INFO'

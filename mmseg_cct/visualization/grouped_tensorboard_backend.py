@@ -1,0 +1,32 @@
+"""TensorBoard curves in groups."""
+
+from typing import Any
+
+from mmengine.visualization import TensorboardVisBackend
+from mmseg.registry import VISBACKENDS
+
+
+@VISBACKENDS.register_module()
+class GroupedTensorboardVisBackend(TensorboardVisBackend):
+    """mmengine's TensorBoard backend, with the curves of one part of the model in one group.
+
+    TensorBoard groups by what stands before the first `/` of a name, and MMSeg joins the names of
+    losses by a dot: `aux.consistency` becomes `aux/consistency`.
+
+    Args:
+        **kwargs: Arguments of `TensorboardVisBackend`.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def add_scalar(self, name: str, value: Any, step: int = 0, **kwargs: Any) -> None:
+        """Writes a value.
+
+        Args:
+            name: Name of the curve; its first dot becomes the end of the group.
+            value: Number.
+            step: Iteration.
+            **kwargs: Those of `TensorboardVisBackend.add_scalar`.
+        """
+        super().add_scalar(name.replace('.', '/', 1), value, step, **kwargs)
