@@ -5,6 +5,8 @@ Both steps see the same images: CCT takes N labelled and N unlabelled ones, the 
 2N as labelled. A step is `model.train_step`: normalisation, forward, backward and the optimizer's
 step of the config, in one process, by turns, medians. The network has random weights; no data is
 read.
+With --method the recipes of configs/_base_/methods make their steps on the same network and images,
+in the same turns: their strong views are as many images more, a teacher predicts and is averaged.
 With --reference DIR the authors' public model (your own clone) makes the same two steps in the same
 turns.
 
@@ -13,6 +15,7 @@ Examples:
     python benchmarks/train_step.py --reference ../CCT --json step.json
     python benchmarks/train_step.py --device cuda --images 10 --size 320 320 --dtype bfloat16
     python benchmarks/train_step.py --config configs/cct/cct_mbv2_camvid_50.py --size 168 224
+    python benchmarks/train_step.py --method unimatch cct-plus fixmatch
 """
 
 import argparse
@@ -39,6 +42,7 @@ from _measure import (
 from _public_code import load_public_code
 from mmengine.config import Config
 from mmengine.logging import MMLogger
+from mmengine.model import MomentumAnnealingEMA
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 from mmengine.structures import PixelData
@@ -51,6 +55,7 @@ from mmseg_cct.utils.markdown import markdown_table
 
 PROJECT = Path(__file__).resolve().parents[1]
 CONFIG = PROJECT / 'configs/cct/cct_r50_voc_1464.py'
+METHODS = PROJECT / 'configs/_base_/methods'
 
 
 def labels(options: argparse.Namespace, num_classes: int) -> Tensor:
@@ -99,16 +104,51 @@ def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
         inputs=dict(labeled=images[:n], unlabeled=images[n:]),
         data_samples=dict(labeled=samples[:n], unlabeled=samples[n:]),
     )
+    recipes = {
+        name: _recipe_step(name, model, config.optim_wrapper, pairs, options)
+        for name in options.method
+    }
     return {
         'CCT': _plugin_step(model, config.optim_wrapper, pairs, options),
         'supervised': _plugin_step(
             baseline, config.optim_wrapper, dict(inputs=images, data_samples=samples), options
         ),
+        **recipes,
     }
 
 
+def _recipe_step(
+    name: str, model_cfg: dict, optim_cfg: dict, pairs: dict, options: argparse.Namespace
+) -> Step:
+    """The step of a recipe on the network of a CCT config.
+
+    Args:
+        name: File name of the recipe, without its end.
+        model_cfg: The CCT model.
+        optim_cfg: The optimizer wrapper.
+        pairs: A batch of labelled and unlabelled images.
+        options: The command line.
+
+    Returns:
+        The step.
+    """
+    recipe = Config.fromfile(METHODS / f'{name}.py')
+    merged = Config(dict(model=copy.deepcopy(model_cfg)))
+    merged.merge_from_dict(dict(model=recipe.method))
+    batch = {key: dict(branches) for key, branches in pairs.items()}
+    for view in range(recipe.strong_views.num_views):
+        for branches in batch.values():
+            branches[f'unlabeled_strong_{view}'] = branches['unlabeled']
+    taught = any(hook.type == 'TeacherHook' for hook in recipe.method_hooks)
+    return _plugin_step(merged.model, optim_cfg, batch, options, taught)
+
+
 def _plugin_step(
-    model_cfg: dict, optim_cfg: dict, batch: dict, options: argparse.Namespace
+    model_cfg: dict,
+    optim_cfg: dict,
+    batch: dict,
+    options: argparse.Namespace,
+    taught: bool = False,
 ) -> Step:
     torch.manual_seed(0)
     model = MODELS.build(model_cfg).to(options.device).train()
@@ -121,7 +161,16 @@ def _plugin_step(
     logger.setLevel('WARNING')  # else three lines per parameter, where learning rates differ
     optim_wrapper = build_optim_wrapper(model, optim_cfg)
     logger.setLevel('INFO')
-    return lambda: model.train_step(batch, optim_wrapper)
+    if not taught:
+        return lambda: model.train_step(batch, optim_wrapper)
+    average = MomentumAnnealingEMA(model, momentum=0.01, gamma=1, update_buffers=True)
+    model.set_teacher(average.module.eval())
+
+    def step() -> None:
+        model.train_step(batch, optim_wrapper)
+        average.update_parameters(model)
+
+    return step
 
 
 def public_steps(options: argparse.Namespace) -> dict[str, Step]:
@@ -198,6 +247,13 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--size', type=int, nargs=2, default=[160, 160], metavar=('H', 'W'))
     parser.add_argument('--no-compile', action='store_true', help='run the bank uncompiled')
     parser.add_argument('--reference', metavar='DIR', help="your clone of the authors' public code")
+    parser.add_argument(
+        '--method',
+        nargs='+',
+        default=[],
+        choices=sorted(path.stem for path in METHODS.glob('*.py')),
+        help='recipes to measure too',
+    )
     parser.add_argument('--json', metavar='FILE', help='where to write all figures')
     return parser.parse_args()
 
@@ -233,7 +289,8 @@ def main() -> None:
     ]
     rows = []
     for name, row in figures.items():
-        time, against = row['time'], figures[name.replace('CCT', 'supervised')]
+        baseline = 'public supervised' if name.startswith('public') else 'supervised'
+        time, against = row['time'], figures[baseline]
         rows.append(
             [
                 name,
@@ -265,6 +322,15 @@ def main() -> None:
         key = prefix.replace(' ', '_') + 'step_ratio'
         results[key] = cct['median'] / supervised['median']
         results[f'{key}_cpu_time'] = cct['cpu'] / supervised['cpu']
+    if 'unimatch' in options.method:
+        for name in set(options.method) - {'unimatch'}:
+            mine, theirs = figures[name]['time'], figures['unimatch']['time']
+            results[f'{name}_over_unimatch'] = mine['median'] / theirs['median']
+            results[f'{name}_over_unimatch_cpu_time'] = mine['cpu'] / theirs['cpu']
+            say(
+                f'\n{name} over unimatch: {ratio(mine["median"], theirs["median"])}, CPU time '
+                f'{ratio(mine["cpu"], theirs["cpu"])}'
+            )
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1), encoding='utf-8')
 

@@ -26,13 +26,14 @@ CONFIGS = Path(__file__).parents[1] / 'configs'
 ALL = sorted(
     path.relative_to(CONFIGS).as_posix()
     for path in CONFIGS.rglob('*.py')
-    # multi_domain: test_multi_domain_configs.py; classifiers: pseudo_labels/test_weak_configs.py
-    if not {'_base_', 'multi_domain'} & set(path.parts) and not path.name.startswith('cam_')
+    # multi_domain: test_multi_domain_configs.py; plus: test_plus_configs.py; classifiers:
+    # pseudo_labels/test_weak_configs.py
+    if not {'_base_', 'multi_domain', 'plus'} & set(path.parts) and not path.name.startswith('cam_')
 )
 CCT = [name for name in ALL if name.startswith('cct/')]
 WEAK = [name for name in ALL if name.startswith('weak/')]
 CROP = 64
-TRAIN_SETS = {'voc': 10582, 'cityscapes': 2975, 'camvid': 367}
+TRAIN_SETS = {'voc': 10582, 'cityscapes': 2975, 'camvid': 367, 'idd': 1403}
 
 
 @cache
@@ -178,7 +179,7 @@ def test_lists_and_iterations_fit_the_number_of_labels(name):
     if 'mbv2' not in name:  # shortened for two cores
         epoch = (total - int(num_labeled)) // config.train_dataloader.batch_size
         assert config.train_cfg.max_iters == 50 * epoch
-    if dataset_name == 'camvid':  # the lists are in the project
+    if dataset_name in ('camvid', 'idd'):  # the lists are in the project
         labeled, unlabeled = (set(Path(file).read_text().split()) for file in lists)
         assert len(labeled) == int(num_labeled)
         assert len(unlabeled) == total - int(num_labeled)

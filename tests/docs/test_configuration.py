@@ -118,7 +118,7 @@ def test_configs_are_named_by_the_grammar(page, project_root):
     for path in (project_root / 'configs').glob('*/*.py'):
         if path.parent.name != '_base_':
             name = re.fullmatch(
-                r'([a-z-]+)(_[a-z0-9-]+)?_[a-z]+(-[a-z0-9]+)*(_\d+(-weak\w*)?)?', path.stem
+                r'([a-z0-9-]+)(_[a-z0-9-]+)?_[a-z]+(-[a-z0-9]+)*(_\d+(-weak\w*)?)?', path.stem
             )
             assert name, f'{path}: not `method_model_data set_labels`'
             found.add((path.parent.name, name[1]))

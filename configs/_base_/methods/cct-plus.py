@@ -1,0 +1,26 @@
+# CCT+: one strong view through the main decoder, CutMix, an EMA teacher, and CCT's auxiliary
+# decoders on the weak view, whose agreement weighs the pseudo labels.
+strong_views = dict(type='StrongViews', num_views=1)
+method = dict(
+    type='CCTPlusSegmentor',
+    loss_strong=dict(
+        type='ConfidentCrossEntropy',
+        loss_weight=1.0,
+        threshold=0.8,
+        gate=dict(type='AgreementGate'),
+    ),
+    cutmix=dict(type='CutMix'),
+)
+method_hooks = [
+    # ω_u: exp ramp from 0 to λ_u = 30 over the first tenth of the training
+    dict(
+        type='RampUpHook',
+        attribute='auxiliary_head.loss_consistency.loss_weight',
+        schedule='exp',
+        start=0.0,
+        end=30.0,
+        fraction=0.1,
+    ),
+    dict(type='IterationSeedHook'),
+    dict(type='TeacherHook', decay=0.99),
+]

@@ -1,0 +1,9 @@
+# FixMatch: hard pseudo labels of the weak view, of confidence 0.95, on one strong view with CutMix.
+strong_views = dict(type='StrongViews', num_views=1)
+method = dict(
+    type='CCTPlusSegmentor',
+    auxiliary_head=None,
+    loss_strong=dict(type='ConfidentCrossEntropy', loss_weight=1.0, threshold=0.95),
+    cutmix=dict(type='CutMix'),
+)
+method_hooks = [dict(type='IterationSeedHook')]
