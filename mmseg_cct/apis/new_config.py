@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from mmengine.registry import DefaultScope
 
-import mmseg_cct
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.shipped import CONFIGS, SCOPE
 from mmseg_cct.utils.suggest import nearest
 
 from .class_names import check_names
@@ -331,13 +331,12 @@ def _texts_of_model(
     bases = [f'models/{backbone.model}', 'datasets/folder', f'schedules/{method.base}']
     bases += [f'schedules/{tuning.base}'] if tuning.base else []
     bases.append('default_runtime')
-    root = _base_configs()
-    files = [root / f'{base}.py' for base in bases]
-    paths = [Path(os.path.relpath(file, Path(out).resolve())).as_posix() for file in files]
-    start = _start(load_config(str(files[0]), {}).model.backbone, weights, from_scratch)
+    model = load_config(str(CONFIGS / '_base_' / f'{bases[0]}.py'), {}).model
+    start = _start(model.backbone, weights, from_scratch)
+    root = _base_configs(out)
     return dict(
         backbone=backbone.title,
-        bases='\n'.join(f'    {path!r},' for path in paths),
+        bases='\n'.join(f"    '{root}/{base}.py'," for base in bases),
         backbone_settings=f'\n    backbone=dict({start}),' if start else '',
         tuning=tuning.settings,
         method=method.settings,
@@ -371,16 +370,23 @@ def _lambda_u(method: Part, num_classes: int) -> str:
     return f'lambda_u = {value}  # weight of the unsupervised loss\n'
 
 
-def _base_configs() -> Path:
-    """`configs/_base_` of the repository, or of the installed package."""
-    package = Path(mmseg_cct.__file__).parent
-    for root in (package.parent / 'configs', package / '.mim' / 'configs'):
-        if (root / '_base_').is_dir():
-            return (root / '_base_').resolve()
-    raise UserError(f'{package}: no configs beside the package; expected those of the repository')
+def _base_configs(out: str) -> str:
+    """Where a config finds the base files: in its own checkout, or in the installed package."""
+    configs, folder = CONFIGS.resolve(), Path(out).resolve()
+    if folder.is_relative_to(configs):
+        return Path(os.path.relpath(configs / '_base_', folder)).as_posix()
+    return f'{SCOPE}::_base_'
 
 
 def _next_commands(configs: Iterable[Path]) -> tuple[str, ...]:
+    train, report = (
+        f'python tools/{name}.py'
+        if Path('tools', f'{name}.py').is_file()
+        else f'python -m mmseg_cct {name}'
+        for name in ('train', 'report')
+    )
     runs = [f'{path.stem.split("_")[0]}=work_dirs/{path.stem}' for path in configs]
-    report = f'python tools/report.py {" ".join(runs)} --out work_dirs/report'
-    return (*(f'python tools/train.py {path}' for path in configs), report)
+    return (
+        *(f'{train} {path}' for path in configs),
+        f'{report} {" ".join(runs)} --out work_dirs/report',
+    )

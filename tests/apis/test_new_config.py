@@ -1,5 +1,7 @@
 """Configs for a folder: written, loaded, built and stepped; what does not fit is refused."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,13 @@ from world import run_tool
 
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.config_errors import check_config
-from mmseg_cct.apis.new_config import BACKBONES, METHODS, write_configs
+from mmseg_cct.apis.new_config import (
+    BACKBONES,
+    METHODS,
+    _base_configs,
+    _next_commands,
+    write_configs,
+)
 from mmseg_cct.errors import UserError
 
 CLASSES = ('background', 'crack', 'rust')
@@ -182,11 +190,23 @@ def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
     assert "warning: class 'bolt' is in no mask" in lines
     assert lines[-4:] == [
         'Next:',
-        '  python tools/train.py configs/mine/supervised_mbv2_mine.py',
-        '  python tools/train.py configs/mine/cct_mbv2_mine.py',
-        '  python tools/report.py supervised=work_dirs/supervised_mbv2_mine '
+        '  python -m mmseg_cct train configs/mine/supervised_mbv2_mine.py',
+        '  python -m mmseg_cct train configs/mine/cct_mbv2_mine.py',
+        '  python -m mmseg_cct report supervised=work_dirs/supervised_mbv2_mine '
         'cct=work_dirs/cct_mbv2_mine --out work_dirs/report',
     ]
     with pytest.raises(SystemExit):
         run_tool('new_config', 'data/mine', '--classes', *CLASSES, '--size', '64')
     assert '64; expected WIDTHxHEIGHT' in capsys.readouterr().err
+
+
+def test_in_a_checkout_the_bases_and_tools_are_its_own(data, project_root, monkeypatch):
+    monkeypatch.chdir(project_root)
+    # what lies below configs is named from there, what lies elsewhere by the package
+    assert _base_configs('configs/mine') == '../_base_'
+    assert _base_configs('configs/deep/mine') == '../../_base_'
+    assert _base_configs(str(data)) == 'mmseg_cct::_base_'
+    assert _next_commands([Path('c/cct_r18_mine.py')]) == (
+        'python tools/train.py c/cct_r18_mine.py',
+        'python tools/report.py cct=work_dirs/cct_r18_mine --out work_dirs/report',
+    )
