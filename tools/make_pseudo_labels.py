@@ -5,6 +5,9 @@ The section `pseudo_labels` of the classifier's config (configs/weak) has images
 Writes DIR/labels/NAME.png, DIR/before_crf/NAME.png, DIR/report.md and DIR/pictures.png. Call it
 again to resume a stopped run. Unreadable images are reported and skipped, with exit code 1.
 
+One of several processes does a share of the images: --launcher pytorch under torchrun, slurm under
+srun. Run it again to finish what a stopped run left.
+
 Example:
     python tools/make_pseudo_labels.py configs/weak/cam_r50_voc.py CHECKPOINT --out work_dirs/pseudo
 """
@@ -13,12 +16,21 @@ import argparse
 import os
 import sys
 
-import torch
+from mmengine.dist import get_rank
 
 from mmseg_cct.apis.config import load_config
+from mmseg_cct.apis.device import default_device
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.pseudo_labels import make_pseudo_labels
-from mmseg_cct.utils.cli import add_cfg_options, add_device, at_least, user_errors_as_one_line
+from mmseg_cct.utils.cli import (
+    add_cfg_options,
+    add_device,
+    add_launcher,
+    at_least,
+    set_ranks,
+    user_errors_as_one_line,
+)
+from mmseg_cct.utils.shares import connected
 
 
 def parse_args() -> argparse.Namespace:
@@ -33,9 +45,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--workers',
         type=at_least(0),
-        default=os.cpu_count(),
         help='worker processes for the CRF and, without a GPU, for the classifier; 0 works in this '
-        'process (default: the number of cores, here %(default)s)',
+        'process (default: the cores of this machine, shared among its processes)',
     )
     parser.add_argument(
         '--batch-size',
@@ -47,6 +58,7 @@ def parse_args() -> argparse.Namespace:
         '--pictures', type=at_least(0), default=6, help='images in the grid (default: 6)'
     )
     add_device(parser)
+    add_launcher(parser)
     add_cfg_options(parser)
     return parser.parse_args()
 
@@ -59,21 +71,30 @@ def main() -> int:
     """
     args = parse_args()
     with user_errors_as_one_line():
+        set_ranks(args)
         require_checkpoint(args.checkpoint)
-        counts = make_pseudo_labels(
-            load_config(args.config, args.cfg_options),
-            args.checkpoint,
-            args.out,
-            with_crf=not args.no_crf,
-            workers=args.workers,
-            batch_size=args.batch_size,
-            num_pictures=args.pictures,
-            device=args.device or ('cuda:0' if torch.cuda.is_available() else 'cpu'),
-        )
+        with connected(args.launcher):
+            counts = make_pseudo_labels(
+                load_config(args.config, args.cfg_options),
+                args.checkpoint,
+                args.out,
+                with_crf=not args.no_crf,
+                workers=_workers() if args.workers is None else args.workers,
+                batch_size=args.batch_size,
+                num_pictures=args.pictures,
+                device=args.device or default_device(),
+            )
+            first = get_rank() == 0
+    if not first:  # the first process speaks for all
+        return 0
     for line in counts.failed:
         print(f'error: {line}', file=sys.stderr)
     print(f'{counts.describe(args.out)}; see {os.path.join(args.out, "report.md")}')
     return 1 if counts.failed else 0
+
+
+def _workers() -> int:
+    return max(1, (os.cpu_count() or 1) // int(os.environ.get('LOCAL_WORLD_SIZE', 1)))
 
 
 if __name__ == '__main__':

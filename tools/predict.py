@@ -5,6 +5,9 @@ For each image it writes DIR/masks/NAME.png, a palette PNG of class ids, and DIR
 A run that was stopped goes on where it was. Images that cannot be read are reported and skipped,
 and the exit code is 1 then.
 
+One of several processes does a share of the images: --launcher pytorch under torchrun, slurm under
+srun. Run it again to finish what a stopped run left.
+
 Examples:
     python tools/predict.py CONFIG CHECKPOINT photos --out predictions
     python tools/predict.py MULTI_DOMAIN_CONFIG CHECKPOINT photos --out predictions --domain camvid
@@ -13,8 +16,17 @@ Examples:
 import argparse
 import sys
 
+from mmengine.dist import get_rank
+
 from mmseg_cct.apis.inference import predict_images
-from mmseg_cct.utils.cli import add_cfg_options, add_device, user_errors_as_one_line
+from mmseg_cct.utils.cli import (
+    add_cfg_options,
+    add_device,
+    add_launcher,
+    set_ranks,
+    user_errors_as_one_line,
+)
+from mmseg_cct.utils.shares import connected
 
 
 def _opacity(value: str) -> float:
@@ -34,6 +46,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('input', help='an image, or a folder of images with its subfolders')
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the predictions')
     add_device(parser)
+    add_launcher(parser)
     parser.add_argument(
         '--domain', metavar='NAME', help='of a model for several domains, the one to predict with'
     )
@@ -52,16 +65,21 @@ def main() -> int:
     """
     args = parse_args()
     with user_errors_as_one_line():
-        counts = predict_images(
-            args.config,
-            args.checkpoint,
-            args.input,
-            args.out,
-            options=args.cfg_options,
-            device=args.device,
-            opacity=args.opacity,
-            domain=args.domain,
-        )
+        set_ranks(args)
+        with connected(args.launcher):
+            counts = predict_images(
+                args.config,
+                args.checkpoint,
+                args.input,
+                args.out,
+                options=args.cfg_options,
+                device=args.device,
+                opacity=args.opacity,
+                domain=args.domain,
+            )
+            first = get_rank() == 0
+    if not first:  # the first process speaks for all
+        return 0
     for line in counts.failed:
         print(f'error: {line}', file=sys.stderr)
     print(counts.describe(args.out))

@@ -6,6 +6,9 @@ pixels with another predicted class, or the mean consistency distance. Writes DI
 score, score by perturbation; highest first) and DIR/contact_sheet.png (image, prediction and
 disagreement map of the first images). Unreadable images are reported and skipped, with exit code 1.
 
+One of several processes does a share of the images: --launcher pytorch under torchrun, slurm under
+srun. Run it again to finish what a stopped run left.
+
 Examples:
     python tools/rank_unlabeled.py CONFIG CHECKPOINT --from-config --out ranking
     python tools/rank_unlabeled.py CONFIG CHECKPOINT --images photos --out ranking
@@ -14,8 +17,18 @@ Examples:
 import argparse
 import sys
 
+from mmengine.dist import get_rank
+
 from mmseg_cct.analysis.ranking import rank_images
-from mmseg_cct.utils.cli import add_cfg_options, add_device, at_least, user_errors_as_one_line
+from mmseg_cct.utils.cli import (
+    add_cfg_options,
+    add_device,
+    add_launcher,
+    at_least,
+    set_ranks,
+    user_errors_as_one_line,
+)
+from mmseg_cct.utils.shares import connected
 
 
 def parse_args() -> argparse.Namespace:
@@ -44,6 +57,7 @@ def parse_args() -> argparse.Namespace:
         '--seed', type=int, default=0, help='seed of the perturbations (default: 0)'
     )
     add_device(parser)
+    add_launcher(parser)
     add_cfg_options(parser)
     return parser.parse_args()
 
@@ -56,17 +70,22 @@ def main() -> int:
     """
     args = parse_args()
     with user_errors_as_one_line():
-        ranking = rank_images(
-            args.config,
-            args.checkpoint,
-            args.out,
-            images=args.images,
-            options=args.cfg_options,
-            device=args.device,
-            seed=args.seed,
-            top=args.top,
-            measure=args.measure,
-        )
+        set_ranks(args)
+        with connected(args.launcher):
+            ranking = rank_images(
+                args.config,
+                args.checkpoint,
+                args.out,
+                images=args.images,
+                options=args.cfg_options,
+                device=args.device,
+                seed=args.seed,
+                top=args.top,
+                measure=args.measure,
+            )
+            first = get_rank() == 0
+    if not first:  # the first process speaks for all
+        return 0
     for line in ranking.failed:
         print(f'error: {line}', file=sys.stderr)
     first = f', first {ranking.images[0].name}' if ranking.images else ''

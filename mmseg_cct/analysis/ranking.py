@@ -9,12 +9,13 @@ wrong, so `labels` is the default.
 """
 
 import csv
-import heapq
 import io
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import cv2
 import numpy as np
@@ -22,20 +23,25 @@ import torch
 from matplotlib.figure import Figure
 from mmcv.transforms import Compose
 from mmengine.config import Config
+from mmengine.dist import get_rank
 from mmseg.registry import DATASETS
 from torch import Tensor
-from tqdm import tqdm
 
 from mmseg_cct.apis.config import load_config
-from mmseg_cct.apis.inference import load_model
+from mmseg_cct.apis.inference import load_model, model_origin
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.image_lists import resolve_list
 from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
-from mmseg_cct.utils.files import claim_output_folder, write_atomic
+from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
+from mmseg_cct.utils.image_record import record_origin
+from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
+from mmseg_cct.utils.text import one_line
 
+# What the scores of a folder were made with, and a file of scores for each process.
+RECORD, SCORES = 'ranking.json', 'scores'
 _THUMBNAIL = 320  # longer side of a picture on the contact sheet, in pixels
 
 
@@ -83,6 +89,9 @@ def rank_images(
 ) -> Ranking:
     """Ranks images and writes `ranking.csv` and `contact_sheet.png`.
 
+    Each score is kept as soon as it is known: a second run computes what is missing. Connected
+    processes share the images.
+
     Args:
         config_file: Path of the training's config.
         checkpoint: Checkpoint of the training, with its auxiliary decoders.
@@ -99,33 +108,63 @@ def rank_images(
     """
     config = load_config(config_file, options or {})
     require_checkpoint(checkpoint)
-    todo = _files(images) if images is not None else _unlabeled_set(config, config_file)
+    listed = dict(_files(images) if images is not None else _unlabeled_set(config, config_file))
+    origin = model_origin(config, checkpoint, measure=measure, seed=seed)
     model = load_training_model(config, checkpoint, device)
-    read = {Path(images)} if images is not None else set()
-    claim_output_folder(out, 'ranking.json', read | data_folders(config))
     pipeline = Compose([t for t in config.test_pipeline if t['type'] != 'LoadAnnotations'])
 
-    ranked: list[RankedImage] = []
-    best: list[RankedImage] = []  # heap of the `top` images, which alone keep their pictures
+    def finished() -> set[str]:
+        read = {Path(images)} if images is not None else set()
+        record_origin(Path(out, RECORD), origin, 'scores', read | data_folders(config))
+        return {image.name for image in _read_scores(out)}
+
+    done = on_first_process(finished) & set(listed)
+    share = own_share([name for name in listed if name not in done])
     failed = []
-    for name, info in tqdm(todo, unit='image'):
-        try:
-            data = pipeline(info)
-        except Exception as error:  # decoders raise nearly anything on a corrupt file
-            failed.append(f'{name}: unreadable image ({" ".join(str(error).split())})')
-            continue
-        maps, labels = disagreement(model, data, seed, measure)
-        scored = RankedImage(float(maps.mean()), name, _by_perturbation(model, maps))
-        ranked.append(scored)
-        heapq.heappush(best, scored)
-        scored.pictures = _pictures(data['inputs'], labels, maps, model.dataset_meta['palette'])
-        if len(best) > top:
-            heapq.heappop(best).pictures = ()
-    ranked.sort(reverse=True)  # breaks ties as the heap does
-    write_atomic(Path(out) / 'ranking.csv', _csv(ranked))
-    if ranked:
-        write_atomic(Path(out) / 'contact_sheet.png', _contact_sheet(ranked[:top]))
+    with _open_scores(out) as scores, progress_bar(len(share), len(done)) as bar:
+        for name in share:
+            try:
+                data = pipeline(listed[name])
+            except Exception as error:  # decoders raise nearly anything on a corrupt file
+                failed.append(f'{name}: unreadable image ({one_line(error)})')
+            else:
+                maps, _ = disagreement(model, data, seed, measure)
+                image = RankedImage(float(maps.mean()), name, _by_perturbation(model, maps))
+                scores.write(json.dumps(asdict(image)) + '\n')
+                scores.flush()
+            bar.update()
+    failed = sorted(line for part in gather(failed) for line in part)
+    # Two runs with other numbers of processes may both have scored an image.
+    ranked = sorted(
+        {image.name: image for image in _read_scores(out) if image.name in listed}.values(),
+        reverse=True,
+    )
+    if get_rank() == 0:
+        write_atomic(Path(out, 'ranking.csv'), _csv(ranked))
+        for image in ranked[:top]:
+            data = pipeline(listed[image.name])
+            maps, labels = disagreement(model, data, seed, measure)
+            image.pictures = _pictures(data['inputs'], labels, maps, model.dataset_meta['palette'])
+        if ranked:
+            write_atomic(Path(out, 'contact_sheet.png'), _contact_sheet(ranked[:top]))
     return Ranking(ranked, failed)
+
+
+def _open_scores(out: str) -> IO[str]:
+    """Opens the file of this process, to which each score is appended at once."""
+    file = Path(out, SCORES, f'{get_rank()}.jsonl')
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.is_file() and not file.read_bytes().endswith(b'\n'):  # a line that a kill cut short
+        write_atomic(file, b''.join(file.read_bytes().splitlines(keepends=True)[:-1]))
+    return file.open('a', encoding='utf-8')
+
+
+def _read_scores(out: str) -> Iterator[RankedImage]:
+    """Reads the scores that all processes of all runs have written, but for lines cut short."""
+    for file in sorted(Path(out, SCORES).glob('*.jsonl')):
+        for line in file.read_text(encoding='utf-8').splitlines():
+            with suppress(ValueError):
+                yield RankedImage(**{**json.loads(line), 'pictures': ()})
 
 
 @torch.no_grad()

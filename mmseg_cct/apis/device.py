@@ -1,9 +1,22 @@
 """Device-dependent settings: DDP, SyncBN and mixed precision."""
 
+import os
+
+import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 
 from mmseg_cct.errors import UserError
+
+
+def default_device() -> str:
+    """Chooses where a process computes that is given no device.
+
+    Returns:
+        The GPU of its rank on this machine; the CPU where there is none.
+    """
+    number = torch.cuda.device_count()
+    return f'cuda:{int(os.environ.get("LOCAL_RANK", 0)) % number}' if number else 'cpu'
 
 
 def enable_amp(config: Config) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import init_default_scope
@@ -15,7 +14,6 @@ from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import inference_model, init_model
 from mmseg.registry import DATASETS
 from PIL import Image
-from tqdm import tqdm
 
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import (
@@ -29,8 +27,10 @@ from mmseg_cct.utils import image_files
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_record import ImageCounts, record_origin
 from mmseg_cct.utils.palette import distinct_colours
+from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 
 from .config import load_config
+from .device import default_device
 
 # Names the model of the predictions in a folder, so that two models never share one.
 RECORD = 'prediction.json'
@@ -52,7 +52,7 @@ def predict_images(
 
     A mask is a palette PNG of class ids, in the order of the classes that the checkpoint names.
     Both files have the size of the image. An image whose files are there is skipped; one that
-    cannot be read is reported, and the rest goes on.
+    cannot be read is reported, and the rest goes on. Connected processes share the images.
 
     Args:
         config_file: The config of the model.
@@ -60,7 +60,7 @@ def predict_images(
         images: An image, or a folder that is searched with its subfolders.
         out: Folder for the predictions.
         options: Settings of the config to override, by dotted key.
-        device: Where to compute; by default the first GPU where there is one.
+        device: Where to compute; by default the GPU of this process, if any.
         opacity: Weight of the class colours in an overlay, in [0, 1].
         domain: Which domain the images are from, if the model has several.
 
@@ -69,30 +69,38 @@ def predict_images(
         the checkpoint does not fit the config, or the folder holds predictions of another model or
         domain.
     """
-    found = _find_images(images)
     config = load_config(config_file, options or {})
     require_checkpoint(checkpoint)
     _check_domain(config, domain)
-    origin = _origin(config, checkpoint, domain, opacity)
-    read = {Path(images)} if os.path.isdir(images) else set()
-    record_origin(Path(out, RECORD), origin, 'predictions', read | data_folders(config))
+    domains = {} if domain is None else {'domain': domain}
+    origin = model_origin(config, checkpoint, opacity=opacity, **domains)
 
-    # The overlay is written last, so it stands for both files.
-    overlays = Path(out, 'overlays')
-    todo = {name: path for name, path in found.items() if not (overlays / f'{name}.png').exists()}
-    counts = ImageCounts(skipped=len(found) - len(todo))
+    def list_images() -> tuple[list[tuple[str, Path]], int]:
+        found = _find_images(images)
+        read = {Path(images)} if os.path.isdir(images) else set()
+        record_origin(Path(out, RECORD), origin, 'predictions', read | data_folders(config))
+        # The overlay is written last, so it stands for both files.
+        done = Path(out, 'overlays')
+        todo = [(name, path) for name, path in found.items() if not (done / f'{name}.png').exists()]
+        return todo, len(found) - len(todo)
+
+    todo, skipped = on_first_process(list_images)
+    counts = ImageCounts(skipped=skipped)
     if not todo:
         return counts
     model = load_model(config, checkpoint, device, domain)
-    for name, path in tqdm(todo.items(), initial=counts.skipped, total=len(found), unit='image'):
-        try:
-            image = image_files.read_image(path)
-        except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
-            counts.add_unreadable(path, error)
-            continue
-        _predict(model, image, Path(out), name, opacity)
-        counts.written += 1
-    return counts
+    share = own_share(todo)
+    with progress_bar(len(share), skipped) as bar:
+        for name, path in share:
+            try:
+                image = image_files.read_image(path)
+            except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
+                counts.add_unreadable(path, error)
+            else:
+                _predict(model, image, Path(out), name, opacity)
+                counts.written += 1
+            bar.update()
+    return ImageCounts.merged(gather(counts))
 
 
 def load_model(
@@ -107,7 +115,7 @@ def load_model(
     Args:
         config: The config.
         checkpoint: The weights; they may lack the auxiliary decoders.
-        device: Where to compute; by default the first GPU where there is one.
+        device: Where to compute; by default the GPU of this process, if any.
         domain: Which domain it is for, if the model has several.
         content: What the checkpoint holds, where it has been read already.
 
@@ -117,7 +125,7 @@ def load_model(
     Raises:
         UserError: The checkpoint is no checkpoint, or lacks weights or has them in other shapes.
     """
-    device = device or ('cuda:0' if torch.cuda.is_available() else 'cpu')
+    device = device or default_device()
     if domain is not None:
         pipeline = config.test_dataloader.dataset.domains[domain].pipeline
         config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
@@ -136,6 +144,27 @@ def load_model(
         meta = meta.get('domains', {}).get(domain, {})
     model.dataset_meta = _complete_meta({**_config_meta(config, domain), **meta}, num_classes)
     return model
+
+
+def model_origin(config: Config, checkpoint: str, **others: Any) -> dict[str, Any]:
+    """Describes what outputs are made with: all that changes them, the files as they are now.
+
+    Args:
+        config: The config.
+        checkpoint: The weights.
+        **others: Other settings that change the outputs.
+
+    Returns:
+        Values by name, for `record_origin`.
+    """
+    used = {key: config.get(key) for key in ('model', 'test_pipeline', 'test_dataloader')}
+    settings = hashlib.sha256(Config(used).pretty_text.encode()).hexdigest()
+    origin: dict[str, Any] = {'config': config.filename, 'checkpoint': os.path.abspath(checkpoint)}
+    origin |= {'settings': settings[:16], **others}
+    if os.path.isfile(checkpoint):
+        stat = os.stat(checkpoint)
+        origin.update(bytes=stat.st_size, modified=stat.st_mtime)
+    return origin
 
 
 def _find_images(images: str) -> dict[str, Path]:
@@ -158,20 +187,6 @@ def _check_domain(config: Config, domain: str | None) -> None:
             f'--domain {domain or "is missing"}: expected one of {", ".join(domains)}, as in '
             f'model.domains of {config.filename}'
         )
-
-
-def _origin(config: Config, checkpoint: str, domain: str | None, opacity: float) -> dict[str, Any]:
-    """What predictions are made with: all that changes them, the files as they are now."""
-    used = {key: config.get(key) for key in ('model', 'test_pipeline', 'test_dataloader')}
-    settings = hashlib.sha256(Config(used).pretty_text.encode()).hexdigest()
-    origin: dict[str, Any] = {'config': config.filename, 'checkpoint': os.path.abspath(checkpoint)}
-    origin |= {'settings': settings[:16], 'opacity': opacity}
-    if domain is not None:
-        origin['domain'] = domain
-    if os.path.isfile(checkpoint):
-        stat = os.stat(checkpoint)
-        origin.update(bytes=stat.st_size, modified=stat.st_mtime)
-    return origin
 
 
 def _predict(model: Any, image: np.ndarray, out: Path, name: str, opacity: float) -> None:

@@ -3,14 +3,16 @@
 from pathlib import Path
 
 from mmengine.config import Config
+from mmengine.dist import get_rank
 
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.utils.image_record import ImageCounts, record_origin
+from mmseg_cct.utils.shares import gather, on_first_process, own_share
 
 from .cam import load_classifier
 from .crf import require_pydensecrf
 from .report import write_report
-from .settings import read_settings
+from .settings import WeakImage, read_settings
 from .writer import (
     RECORD,
     forget_changed,
@@ -33,6 +35,7 @@ def make_pseudo_labels(
     """Generates pseudo labels for a config's images, and a report on them.
 
     Images that an earlier run finished are skipped, if their image-level labels are the same.
+    Connected processes share the images, and the first writes the report.
 
     Args:
         config: Config of the classifier, with its section `pseudo_labels`.
@@ -51,20 +54,25 @@ def make_pseudo_labels(
         require_pydensecrf()
     settings = read_settings(config)
     model = load_classifier(config, checkpoint, device)
-    record_origin(
-        Path(out, RECORD), settings.origin(checkpoint, with_crf), 'labels', data_folders(config)
-    )
-    forget_changed(settings.images, out)
-    todo = unfinished(settings.images, out)
-    summary = write_pseudo_labels(
+
+    def list_images() -> list[WeakImage]:
+        origin = settings.origin(checkpoint, with_crf)
+        record_origin(Path(out, RECORD), origin, 'labels', data_folders(config))
+        forget_changed(settings.images, out)
+        return unfinished(settings.images, out)
+
+    todo = on_first_process(list_images)
+    counts = write_pseudo_labels(
         model,
         settings,
-        todo,
+        own_share(todo),
         out,
         with_crf=with_crf,
         workers=workers,
         batch_size=batch_size,
         done=len(settings.images) - len(todo),
     )
-    write_report(model, settings, out, num_pictures)
-    return summary
+    counts = ImageCounts.merged(gather(counts))
+    if get_rank() == 0:
+        write_report(model, settings, out, num_pictures)
+    return counts

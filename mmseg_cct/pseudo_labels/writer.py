@@ -22,13 +22,13 @@ import cv2
 import numpy as np
 import torch
 from PIL import Image
-from tqdm import tqdm
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import read_image, write_png
 from mmseg_cct.utils.image_record import ImageCounts
 from mmseg_cct.utils.processes import end_with_parent
+from mmseg_cct.utils.shares import progress_bar
 
 from .cam import class_activation_maps
 from .crf import DenseCRF, refined_labels
@@ -123,7 +123,7 @@ def write_pseudo_labels(
     pool = _start_workers(workers, label if in_workers else None)
     pending: set[Future] = set()
     try:
-        with tqdm(initial=done, total=done + len(images), unit='image', smoothing=0.1) as bar:
+        with progress_bar(len(images), done) as bar:
 
             def collect(limit: int) -> None:
                 nonlocal pending

@@ -1,7 +1,7 @@
 """Counts of written, skipped and failed images, and the origin of an output folder."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,12 @@ class ImageCounts:
     def add_unreadable(self, path: str | Path, error: Exception) -> None:
         """Counts an image that could not be read."""
         self.failed.append(f'{path}: unreadable image ({one_line(error)})')
+
+    @classmethod
+    def merged(cls, parts: Sequence['ImageCounts']) -> 'ImageCounts':
+        """Adds up the counts of several processes, which all know how many were skipped."""
+        failed = sorted(line for part in parts for line in part.failed)
+        return cls(sum(part.written for part in parts), parts[0].skipped, failed)
 
     def describe(self, out: str) -> str:
         """Gives the counts in one line; `out` is the output folder."""

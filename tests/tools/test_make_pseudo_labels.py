@@ -143,3 +143,23 @@ class TestImageLabels:
             run('make_image_labels', '--masks', weak.masks, '--images', weak.images, '--out',
                 'l.json', *args)  # fmt: skip
         assert message in capsys.readouterr().err
+
+
+def test_two_processes_label_what_one_does(weak, run, project_root):
+    assert label(run, weak, '--no-crf') == 0
+    out = weak.out + '_two'
+    command = [
+        *(sys.executable, '-m', 'torch.distributed.run', '--standalone', '--nproc-per-node=2'),
+        *(str(project_root / 'tools' / 'make_pseudo_labels.py'), weak.config, weak.checkpoint),
+        *('--out', out, '--workers', '0', '--pictures', '1', '--no-crf', '--launcher', 'pytorch'),
+    ]
+    env = {**os.environ, 'PYTHONPATH': str(project_root)}
+    done = subprocess.run(command, env=env, text=True, capture_output=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    names = labels_in(Path(weak.out, 'labels'))
+    assert labels_in(Path(out, 'labels')) == names
+    assert f'{len(names)} written to {out}, 0 there already' in done.stdout
+    for name in names:
+        one, two = (np.array(Image.open(Path(run, 'labels', name))) for run in (weak.out, out))
+        assert np.array_equal(one, two)
+    assert Path(out, 'report.md').is_file()

@@ -12,6 +12,7 @@ def test_the_command_line(tiny, tiny_cct, tmp_path, capsys):
         'ranking.csv',
         'ranking.json',
         'contact_sheet.png',
+        'scores',
     }
 
     for wrong, message in (

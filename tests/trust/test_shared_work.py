@@ -1,0 +1,140 @@
+"""Two processes that share a list of images: the same files as one, and what a kill costs."""
+
+import csv
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import cv2
+import numpy as np
+import pytest
+
+NUMBER = 60
+
+
+@pytest.fixture(scope='module')
+def photos(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('photos')
+    rng = np.random.default_rng(0)
+    for index in range(NUMBER):
+        cv2.imwrite(str(folder / f'{index:03}.png'), rng.integers(0, 256, (40, 56, 3), np.uint8))
+    return folder
+
+
+def start(project_root, tool, *arguments):
+    """Starts two ranks of a tool, which nothing but a port connects."""
+    with socket.socket() as sock:
+        sock.bind(('127.0.0.1', 0))
+        port = str(sock.getsockname()[1])
+    command = [sys.executable, project_root / 'tools' / f'{tool}.py', *arguments]
+    command += ['--launcher', 'pytorch']
+    shared = dict(WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=port, OMP_NUM_THREADS='1')
+    shared |= dict(PYTHONPATH=str(project_root))
+    return [
+        subprocess.Popen(
+            list(map(str, command)), env={**os.environ, **shared, 'RANK': rank, 'LOCAL_RANK': rank},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for rank in ('0', '1')
+    ]  # fmt: skip
+
+
+def outputs(processes):
+    """Exit code, stdout and stderr of each process."""
+    done = []
+    for process in processes:
+        try:
+            out, err = process.communicate(timeout=240)
+        finally:
+            process.kill()
+        done.append((process.returncode, out, err))
+    return done
+
+
+def test_two_processes_predict_what_one_does(project_root, tiny_cct, photos, tmp_path):
+    from mmseg_cct.apis.inference import predict_images
+
+    (tmp_path / 'photos').mkdir()
+    for path in photos.iterdir():
+        (tmp_path / 'photos' / path.name).symlink_to(path)
+    (tmp_path / 'photos' / 'bad.png').write_bytes(b'no image')
+    arguments = tiny_cct.config, tiny_cct.checkpoint, tmp_path / 'photos', '--out'
+    first, second = outputs(start(project_root, 'predict', *arguments, tmp_path / 'two'))
+    assert (first[0], second[0]) == (1, 0), first[2] + second[2]
+    assert first[1].endswith(
+        f'{NUMBER} written to {tmp_path / "two"}, 0 there already, 1 unreadable\n'
+    )
+    assert second[1] == ''
+    lines = [line for line in (first[2] + second[2]).splitlines() if line.startswith('error: ')]
+    assert len(lines) == 1 and 'bad.png: unreadable image' in lines[0]
+
+    predict_images(tiny_cct.config, tiny_cct.checkpoint, str(photos), str(tmp_path / 'one'))
+    for path in photos.iterdir():
+        for kind in ('masks', 'overlays'):
+            one, two = (tmp_path / run / kind / path.name for run in ('one', 'two'))
+            assert one.read_bytes() == two.read_bytes()
+
+
+def test_a_killed_process_loses_its_current_image_alone(project_root, tiny_cct, photos, tmp_path):
+    out = tmp_path / 'out'
+    arguments = tiny_cct.config, tiny_cct.checkpoint, photos, '--out', out
+    _, victim = processes = start(project_root, 'predict', *arguments)
+    of_victim = [out / 'overlays' / f'{index:03}.png' for index in range(1, NUMBER, 2)]
+    deadline = time.monotonic() + 200
+    while not of_victim[0].exists() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    victim.send_signal(signal.SIGKILL)
+    first, second = outputs(processes)
+    assert second[0] == -signal.SIGKILL
+    written = len(list((out / 'overlays').glob('*.png')))
+    assert all((out / 'overlays' / f'{index:03}.png').exists() for index in range(0, NUMBER, 2))
+    assert written < NUMBER  # the victim was at work
+    assert first[0] == 2
+    assert first[2].splitlines()[-1] == (
+        'error: another process ended before its share was done; run the same command again: '
+        'finished images are kept'
+    )
+    (first, second) = outputs(start(project_root, 'predict', *arguments))
+    assert (first[0], second[0]) == (0, 0)
+    assert f'{NUMBER - written} written to {out}, {written} there already' in first[1]
+
+
+def test_two_processes_rank_as_one(project_root, tiny_cct, photos, tmp_path):
+    from mmseg_cct.analysis.ranking import rank_images
+
+    arguments = tiny_cct.config, tiny_cct.checkpoint, '--images', photos, '--out', tmp_path / 'two'
+    first, second = outputs(start(project_root, 'rank_unlabeled', *arguments))
+    assert (first[0], second[0]) == (0, 0), first[2] + second[2]
+    assert f'{NUMBER} images ranked' in first[1] and second[1] == ''
+    one, two = tmp_path / 'one', tmp_path / 'two'
+    rank_images(tiny_cct.config, tiny_cct.checkpoint, str(one), images=str(photos))
+    assert (one / 'ranking.csv').read_text() == (two / 'ranking.csv').read_text()
+    assert len(list((two / 'scores').iterdir())) == 2
+
+
+def test_a_ranking_goes_on_where_it_was(tiny_cct, photos, tmp_path, monkeypatch):
+    from mmseg_cct.analysis import ranking
+
+    arguments = tiny_cct.config, tiny_cct.checkpoint, str(tmp_path / 'out')
+    ranking.rank_images(*arguments, images=str(photos))
+    expected = (tmp_path / 'out' / 'ranking.csv').read_text()
+    scores = tmp_path / 'out' / 'scores' / '0.jsonl'
+    lines = scores.read_text().splitlines(keepends=True)
+    scores.write_text(''.join(lines[:20]) + lines[20][:30])  # killed while it wrote
+    scored, real = [], ranking.disagreement
+    monkeypatch.setattr(ranking, 'disagreement', lambda *a: scored.append(a) or real(*a))
+    ranking.rank_images(*arguments, images=str(photos), top=3)
+    assert len(scored) == NUMBER - 20 + 3
+    assert (tmp_path / 'out' / 'ranking.csv').read_text() == expected
+    assert len(list(csv.reader(expected.splitlines()))) == NUMBER + 1
+
+
+def test_a_mistake_is_said_once(project_root, tiny_cct, tmp_path):
+    arguments = tiny_cct.config, tiny_cct.checkpoint, tmp_path / 'none', '--out', tmp_path / 'out'
+    done = outputs(start(project_root, 'predict', *arguments))
+    assert [code for code, _, _ in done] == [2, 2]
+    lines = [line for *_, err in done for line in err.splitlines() if line.startswith('error: ')]
+    assert len(lines) == 1 and 'none: no such folder' in lines[0]

@@ -1,0 +1,47 @@
+import pytest
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils import shares
+from mmseg_cct.utils.image_record import ImageCounts
+from mmseg_cct.utils.shares import connected, gather, on_first_process, own_share, progress_bar
+
+
+def fail():
+    raise UserError('wrong')
+
+
+def test_a_single_process_does_everything():
+    with connected('none'):
+        assert on_first_process(lambda: 3) == 3
+        assert own_share([1, 2, 3]) == [1, 2, 3]
+        assert gather('all') == ['all']
+    with pytest.raises(UserError, match='wrong'):
+        on_first_process(fail)
+
+
+@pytest.mark.parametrize('number', [1, 2, 3, 7])
+def test_shares_are_disjoint_and_complete(monkeypatch, number):
+    items, taken = list(range(20)), []
+    monkeypatch.setattr(shares, 'get_world_size', lambda: number)
+    for rank in range(number):
+        monkeypatch.setattr(shares, 'get_rank', lambda rank=rank: rank)
+        share = own_share(items)
+        assert len(share) in (20 // number, 20 // number + 1)
+        taken += share
+    assert sorted(taken) == items
+
+
+def test_the_first_process_shows_its_part_of_the_progress(monkeypatch, capsys):
+    monkeypatch.setattr(shares, 'get_world_size', lambda: 4)
+    with progress_bar(number=10, done=8) as bar:
+        assert (bar.n, bar.total) == (2, 12)
+    assert 'process 1 of 4' in capsys.readouterr().err
+    monkeypatch.setattr(shares, 'get_rank', lambda: 1)
+    with progress_bar(number=10, done=8):
+        pass
+    assert capsys.readouterr().err == ''
+
+
+def test_counts_add_up():
+    parts = [ImageCounts(2, 5, ['b']), ImageCounts(3, 5, ['c', 'a'])]
+    assert ImageCounts.merged(parts) == ImageCounts(5, 5, ['a', 'b', 'c'])
