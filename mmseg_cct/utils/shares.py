@@ -57,11 +57,11 @@ def on_first_process(function: Callable[[], T]) -> T:
         try:
             outcome[0] = function()
         except UserError as error:
-            outcome[1] = error
+            outcome[1] = str(error)
     broadcast_object_list(outcome)
     result, mistake = outcome
     if mistake is not None:
-        raise mistake
+        raise UserError(mistake)
     return result
 
 
