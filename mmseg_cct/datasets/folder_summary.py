@@ -97,10 +97,11 @@ def describe_folder(summary: FolderSummary, classes: Sequence[str]) -> str:
         for name, pixels, masks in zip(classes, summary.pixels.tolist(), summary.masks.tolist())
     ]
     rows.append(['ignored', f'{100 * summary.ignored / total:.1f} %', ''])
+    validation = f'{summary.validation} to validate on' if summary.validation else 'no folder val'
     return (
         f'{len(summary.labeled)} labelled and {summary.unlabeled} unlabelled images of '
-        f'{summary.size[0]}x{summary.size[1]} pixels (median), {summary.validation} to validate '
-        f'on\n\n{markdown_table(["class", "pixels", "masks"], rows)}'
+        f'{summary.size[0]}x{summary.size[1]} pixels (median), {validation}\n\n'
+        f'{markdown_table(["class", "pixels", "masks"], rows)}'
     )
 
 

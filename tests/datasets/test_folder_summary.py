@@ -26,9 +26,7 @@ def test_images_masks_and_pixels_are_counted(root):
     assert summary.pixels.tolist() == [3, 0, 4] and summary.ignored == 1
     assert summary.masks.tolist() == [2, 0, 2]
     lines = describe_folder(summary, ('x', 'y', 'z')).splitlines()
-    assert lines[0] == (
-        '2 labelled and 1 unlabelled images of 4x1 pixels (median), 0 to validate on'
-    )
+    assert lines[0] == ('2 labelled and 1 unlabelled images of 4x1 pixels (median), no folder val')
     assert lines[4:] == [
         '| x | 37.5 % | 2 |',
         '| y | 0.0 % | 0 |',
