@@ -16,11 +16,11 @@ ROOMS = {
     'datasets': {'errors', 'utils'},
     'evaluation': {'errors'},
     'visualization': {'utils'},
-    'engine': {'errors', 'utils', 'models', 'datasets'},
+    'engine': {'errors', 'utils', 'models', 'datasets', 'visualization'},
     'interop': {'errors', 'utils', 'engine'},
     'apis': {'errors', 'utils', 'datasets', 'engine'},
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine'},
-    'analysis': {'errors', 'utils', 'models', 'datasets', 'engine', 'apis'},
+    'analysis': {'errors', 'utils', 'models', 'datasets', 'engine', 'visualization', 'apis'},
     'studies': {'errors', 'utils', 'datasets', 'apis', 'analysis'},
     # Importing the package registers what a config can name; it loads no tool's code.
     '__init__': {

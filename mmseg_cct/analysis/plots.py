@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.patches import Patch
 
-from .runs import IGNORED, Picture, Run
+from mmseg_cct.visualization.label_maps import class_legend, paint
+
+from .runs import Picture, Run
 
 _PICTURE_AREA = 7.0  # square inches
 _LEGEND_COLUMNS = 6
@@ -110,37 +111,6 @@ def plot_grid(
         frameon=False,
     )
     return figure
-
-
-def paint(labels: np.ndarray, palette: Sequence[Sequence[int]]) -> np.ndarray:
-    """Paints class ids in their colours.
-
-    Args:
-        labels: `(H, W)` class ids; ids without a colour, such as ignored pixels, get white.
-        palette: C colours, RGB in [0, 255].
-
-    Returns:
-        `(H, W, 3)` uint8, RGB.
-    """
-    colours = np.full((IGNORED + 1, 3), 255, np.uint8)
-    colours[: len(palette)] = palette
-    return colours[labels]
-
-
-def class_legend(classes: Sequence[str], palette: Sequence[Sequence[int]]) -> list[Patch]:
-    """Makes the handles of a legend of classes.
-
-    Args:
-        classes: C names.
-        palette: C colours, RGB in [0, 255].
-
-    Returns:
-        A coloured patch for each class.
-    """
-    return [
-        Patch(facecolor='#{:02x}{:02x}{:02x}'.format(*colour), edgecolor='0.6', label=name)
-        for name, colour in zip(classes, palette)
-    ]
 
 
 def _values_starting(*prefixes: str) -> Callable[[Run], Curves]:

@@ -11,7 +11,7 @@ wrong, so `labels` is the default.
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -39,10 +39,12 @@ from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_record import record_origin
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 from mmseg_cct.utils.text import one_line
+from mmseg_cct.visualization.label_maps import class_legend
 
 # What the scores of a folder were made with, and a file of scores for each process.
 RECORD, SCORES = 'ranking.json', 'scores'
 _THUMBNAIL = 320  # longer side of a picture on the contact sheet, in pixels
+_COLUMN_WIDTH = 3.2  # inches
 
 
 @dataclass(order=True)
@@ -146,7 +148,9 @@ def rank_images(
             maps, labels = disagreement(model, data, seed, measure)
             image.pictures = _pictures(data['inputs'], labels, maps, model.dataset_meta['palette'])
         if ranked:
-            write_atomic(Path(out, 'contact_sheet.png'), _contact_sheet(ranked[:top]))
+            meta = model.dataset_meta
+            sheet = _contact_sheet(ranked[:top], meta['classes'], meta['palette'])
+            write_atomic(Path(out, 'contact_sheet.png'), sheet)
     return Ranking(ranked, failed)
 
 
@@ -304,9 +308,14 @@ def _pictures(inputs: Tensor, labels: Tensor, maps: Tensor, palette: list) -> tu
     )
 
 
-def _contact_sheet(ranked: list[RankedImage]) -> bytes:
+def _contact_sheet(
+    ranked: list[RankedImage], classes: Sequence[str], palette: Sequence[Sequence[int]]
+) -> bytes:
     """Plots image, main prediction and disagreement in a row each, with one scale of all maps."""
-    figure = Figure(figsize=(9, 2.4 * len(ranked) + 0.4), dpi=100, layout='constrained')
+    height, width = ranked[0].pictures[0].shape[:2]
+    row_height = _COLUMN_WIDTH * height / width + 0.3
+    figure = Figure(figsize=(3 * _COLUMN_WIDTH, row_height * len(ranked) + 1.3), dpi=100)
+    figure.set_layout_engine('constrained', w_pad=0.03, h_pad=0.03, wspace=0, hspace=0)
     axes = figure.subplots(len(ranked), 3, squeeze=False)
     highest = max(float(np.quantile(image.pictures[2], 0.99)) for image in ranked) or 1.0
     for rank, (row, image) in enumerate(zip(axes, ranked), 1):
@@ -319,11 +328,20 @@ def _contact_sheet(ranked: list[RankedImage]) -> bytes:
         row[2].set_title(f'disagreement, mean {image.score:.3g}', fontsize=8, loc='left')
         for axis in row:
             axis.set_axis_off()
-    figure.colorbar(shown, ax=axes[:, 2], shrink=min(1.0, 3 / len(ranked)), anchor=(0, 1))
+    figure.colorbar(
+        shown, ax=axes, location='top', aspect=60, shrink=0.6, label='disagreement, all rows'
+    )
+    figure.legend(
+        handles=class_legend(classes, palette),
+        loc='outside lower center',
+        ncols=6,
+        fontsize=8,
+        frameon=False,
+    )
     buffer = io.BytesIO()
     figure.savefig(buffer, format='png')
     return buffer.getvalue()
 
 
-def _tail(name: str, length: int = 40) -> str:
+def _tail(name: str, length: int = 34) -> str:
     return name if len(name) <= length else f'…{name[-length + 1 :]}'

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import cv2
 import matplotlib
 import numpy as np
 import torch
 import torch.nn.functional as F
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from mmengine.dataset import pseudo_collate
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
@@ -23,8 +25,10 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.models.layers.modes import eval_mode
 from mmseg_cct.utils.seed import seeded_random_state
+from mmseg_cct.visualization.label_maps import class_legend, paint
 
-TILE_WIDTH, TILES_PER_ROW, CAPTION_HEIGHT = 240, 5, 18
+TILES_PER_ROW, LEGEND_COLUMNS = 5, 8
+TILE_WIDTH, CAPTION_HEIGHT, LEGEND_ROW = 2.4, 0.25, 0.2  # inches, 100 pixels each
 
 
 @HOOKS.register_module()
@@ -33,8 +37,9 @@ class UnlabeledVisualizationHook(Hook):
 
     A picture shows the image, the main prediction, the share of auxiliary decoders that disagree
     with it at each pixel (black none, light yellow all), and the prediction of the first decoder of
-    every perturbation. Images, their augmentation and the perturbations are drawn once for all
-    pictures, so only the weights change. The pictures go to the runner's visualizer: as files below
+    every perturbation, with the share of pixels on which that perturbation's decoders differ from
+    the main one. Images, their augmentation and the perturbations are drawn once for all pictures,
+    so only the weights change. The pictures go to the runner's visualizer: as files below
     `vis_data`, and to TensorBoard where it is set up.
 
     The training does not notice: the networks run in evaluation mode without gradients, and random
@@ -59,7 +64,7 @@ class UnlabeledVisualizationHook(Hook):
         self.num_images = num_images
         self.seed = seed
         self.items: list[dict] = []
-        self.palette: Any = None
+        self.meta: dict[str, Any] = {}
 
     def before_train(self, runner: Runner) -> None:
         """Loads the images.
@@ -81,7 +86,7 @@ class UnlabeledVisualizationHook(Hook):
             )
         if not is_main_process():
             return
-        self.palette = dataset.metainfo['palette']
+        self.meta = dataset.metainfo
         count = len(dataset.unlabeled)
         chosen = np.linspace(0, count - 1, min(self.num_images, count)).round().astype(int)
         for index in chosen.tolist():
@@ -102,7 +107,8 @@ class UnlabeledVisualizationHook(Hook):
         model = unwrap_model(runner.model)
         with undisturbed(model, self.seed):
             for index, item in enumerate(self.items):
-                picture = draw_predictions(*predict(model, item), self.palette)
+                classes, palette = self.meta['classes'], self.meta['palette']
+                picture = draw_predictions(*predict(model, item), classes, palette)
                 runner.visualizer.add_image(f'unlabeled_{index}.png', picture, runner.iter + 1)
 
 
@@ -156,50 +162,56 @@ def draw_predictions(
     image: np.ndarray,
     main: np.ndarray,
     auxiliary: Mapping[str, np.ndarray],
+    classes: Sequence[str],
     palette: Sequence[Sequence[int]],
 ) -> np.ndarray:
-    """Puts image, predictions and disagreement side by side.
+    """Puts image, predictions and disagreement side by side, above a legend of the classes.
 
     Args:
         image: `(H, W, 3)` uint8, RGB.
         main: `(H, W)` class ids.
         auxiliary: By perturbation, `(k, H, W)` class ids.
-        palette: Colours of the classes, RGB in [0, 255].
+        classes: C names.
+        palette: Their colours, RGB in [0, 255].
 
     Returns:
         The picture, `(·, ·, 3)` uint8, RGB.
     """
-    colours = np.array(palette, np.uint8)
     differs = np.concatenate([ids != main for ids in auxiliary.values()])
-    shares = {name: (ids != main).mean() for name, ids in auxiliary.items()}
     heat = matplotlib.colormaps['inferno'](differs.mean(0))[..., :3]
     tiles = [
         ('image', image),
-        ('main', colours[main]),
-        (f'disagreement {differs.mean():.0%}', (255 * heat).round().astype(np.uint8)),
-        *((f'{name} {shares[name]:.0%}', colours[ids[0]]) for name, ids in auxiliary.items()),
+        ('main decoder', paint(main, palette)),
+        (f'disagreement, {differs.mean():.0%} of all', heat),
     ]
-    drawn = [_tile(caption, pixels) for caption, pixels in tiles]
-    blank = np.zeros_like(drawn[0])
-    drawn += [blank] * (-len(drawn) % TILES_PER_ROW)
-    rows = [
-        np.concatenate(drawn[i : i + TILES_PER_ROW], 1) for i in range(0, len(drawn), TILES_PER_ROW)
-    ]
-    return np.concatenate(rows, 0)
+    for name, ids in auxiliary.items():
+        tiles.append((f'{name}, {(ids != main).mean():.0%} differ', paint(ids[0], palette)))
 
-
-def _tile(caption: str, pixels: np.ndarray) -> np.ndarray:
-    """The pixels at the width of a tile, below a caption."""
-    height = round(pixels.shape[0] * TILE_WIDTH / pixels.shape[1])
-    resized = cv2.resize(pixels, (TILE_WIDTH, height), interpolation=cv2.INTER_NEAREST)
-    tile = cv2.copyMakeBorder(resized, CAPTION_HEIGHT, 2, 1, 1, cv2.BORDER_CONSTANT)
-    return cv2.putText(
-        tile,
-        caption,
-        (3, CAPTION_HEIGHT - 5),
-        cv2.FONT_HERSHEY_SIMPLEX,
-        0.42,
-        (255, 255, 255),
-        1,
-        cv2.LINE_AA,
+    rows = -(-len(tiles) // TILES_PER_ROW)
+    legend_rows = -(-len(classes) // LEGEND_COLUMNS)
+    height = TILE_WIDTH * image.shape[0] / image.shape[1] + CAPTION_HEIGHT
+    figure = Figure(
+        figsize=(TILE_WIDTH * TILES_PER_ROW, height * rows + LEGEND_ROW * (legend_rows + 1)),
+        dpi=100,
+        layout=ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.02, wspace=0, hspace=0),
     )
+    figure.subplots(rows, TILES_PER_ROW)
+    for axes in figure.axes:
+        axes.set_axis_off()
+    for axes, (caption, pixels) in zip(figure.axes, tiles):
+        axes.imshow(pixels, interpolation='nearest')
+        axes.set_title(caption, fontsize=8, loc='left', pad=3)
+    figure.legend(
+        handles=class_legend(classes, palette),
+        loc='outside lower left',
+        ncols=LEGEND_COLUMNS,
+        fontsize=8,
+        frameon=False,
+        title='percentages: share of pixels with another class than the main decoder; '
+        'disagreement: share of the decoders, black none, light yellow all',
+        title_fontsize=8,
+        alignment='left',
+    )
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()

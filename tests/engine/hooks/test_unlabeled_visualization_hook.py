@@ -139,10 +139,11 @@ def test_pictures_of_the_same_images_at_every_interval(with_hook):
     assert sorted(pictures) == [
         f'unlabeled_{index}.png_{step}.png' for index in (0, 1) for step in (2, 4, 5)
     ]
-    height, width = (240 + 20) * 2, (240 + 2) * 5  # image, main, disagreement and 7 perturbations
-    assert all(picture.shape == (height, width, 3) for picture in pictures.values())
+    # image, main, disagreement and 7 perturbations in two rows of five, above a legend
+    (shape,) = {picture.shape for picture in pictures.values()}
+    assert shape[1] == 5 * 240 and 2 * 240 < shape[0] < 2 * 240 + 120
     first, later, other = (
-        pictures[f'unlabeled_{name}.png'][:260, :242] for name in ('0.png_2', '0.png_5', '1.png_2')
+        pictures[f'unlabeled_{name}.png'][:250, :240] for name in ('0.png_2', '0.png_5', '1.png_2')
     )
     assert np.array_equal(first, later) and not np.array_equal(first, other)
 
@@ -191,21 +192,26 @@ def test_a_seed_gives_the_same_perturbations_everywhere():
     assert torch.equal(*drawn)
 
 
-def test_colours_and_disagreement():
-    main = np.zeros((240, 240), int)
+@pytest.mark.parametrize('height, width', [(120, 240), (240, 180)])
+def test_colours_and_disagreement(height, width):
+    main = np.zeros((height, width), int)
     half = np.stack([main, main])
-    half[0, :, :120] = 2  # one of four decoders, on the left
+    half[0, :, : width // 2] = 2  # one of four decoders, on the left
     picture = draw_predictions(
-        np.full((240, 240, 3), 77, np.uint8), main, dict(x=half, y=np.stack([main, main])), PALETTE
+        np.full((height, width, 3), 77, np.uint8),
+        main,
+        dict(x=half, y=np.stack([main, main])),
+        'abc',
+        PALETTE,
     )
-    assert picture.shape == (260, 5 * 242, 3) and picture.dtype == np.uint8
-    middle = picture[18 + 120]
-    assert (middle[10] == 77).all()
-    assert middle[242 + 10].tolist() == PALETTE[0]
-    left, right = middle[2 * 242 + 10].astype(int), middle[2 * 242 + 200]
+    assert picture.dtype == np.uint8 and picture.shape[1] == 5 * 240
+    tiles = np.split(picture[round(0.25 * 100) + 120 * height // width], 5)
+    assert (tiles[0][60] == 77).all()
+    assert tiles[1][60].tolist() == PALETTE[0]
+    left, right = tiles[2][60].astype(int), tiles[2][180]
     assert right.max() <= 4 and left.sum() > 100
-    assert middle[3 * 242 + 10].tolist() == PALETTE[2]
-    assert middle[3 * 242 + 200].tolist() == middle[4 * 242 + 10].tolist() == PALETTE[0]
+    assert tiles[3][60].tolist() == PALETTE[2]
+    assert tiles[3][180].tolist() == tiles[4][60].tolist() == PALETTE[0]
 
 
 def test_looks_through_a_model_wrapper_at_the_data():

@@ -1,0 +1,37 @@
+"""Class ids in colours, and the legend that explains them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.patches import Patch
+
+
+def paint(labels: np.ndarray, palette: Sequence[Sequence[int]]) -> np.ndarray:
+    """Paints class ids in their colours.
+
+    Args:
+        labels: `(H, W)` class ids; ids without a colour, such as ignored pixels, get white.
+        palette: C colours, RGB in [0, 255].
+
+    Returns:
+        `(H, W, 3)` uint8, RGB.
+    """
+    colours = np.full((256, 3), 255, np.uint8)
+    colours[: len(palette)] = palette
+    return colours[labels]
+
+
+def class_legend(classes: Sequence[str], palette: Sequence[Sequence[int]]) -> list[Patch]:
+    """Makes the handles of a legend of classes.
+
+    Args:
+        classes: C names.
+        palette: C colours, RGB in [0, 255].
+
+    Returns:
+        A coloured patch for each class.
+    """
+    return [
+        Patch(facecolor='#{:02x}{:02x}{:02x}'.format(*colour), edgecolor='0.6', label=name)
+        for name, colour in zip(classes, palette)
+    ]
