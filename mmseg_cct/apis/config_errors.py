@@ -40,6 +40,8 @@ from mmseg_cct.utils.deprecation import old_argument_names
 from mmseg_cct.utils.suggest import close_names
 from mmseg_cct.utils.text import one_line
 
+from .config_rules import check_values
+
 # What constructors raise on a bad value, and builders on a bad type.
 BUILD_ERRORS = (KeyError, TypeError, ValueError, AssertionError, OSError)
 
@@ -127,15 +129,19 @@ def check_config(config: Mapping[str, Any]) -> None:
         config: The whole config.
 
     Raises:
-        UserError: A type is not registered, or takes no such argument or needs another.
+        UserError: A type is not registered, takes no such argument or needs another, or a value
+            cannot be.
     """
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        if not hasattr(config.get('model'), 'items'):
+            raise UserError('model: missing; expected the config of a model')
         for key in _TYPED:
             part = _part(config, key)
             if isinstance(part, Mapping) and 'type' not in part:
                 raise UserError(f'{key}: no type; expected type=..., the name of a component')
         for component in find_components(config):
             _check_component(component)
+        check_values(config)
 
 
 def raise_config_error(config: Mapping[str, Any], error: Exception) -> None:

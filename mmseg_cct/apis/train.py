@@ -17,12 +17,10 @@ from mmseg_cct.utils.processes import end_with_parent, locked_folder
 
 from .config import add_hook, default_work_dir, load_config
 from .config_errors import check_config
+from .config_rules import check_training
 from .device import enable_amp, fit_to_device
 from .pretrained import check_pretrained_weights, fetch_pretrained_weights
 from .runner import run
-
-# Where torchrun, Slurm and MPI tell a process its rank.
-_RANKS = ('RANK', 'SLURM_PROCID', 'OMPI_COMM_WORLD_RANK')
 
 
 def prepare_training(
@@ -60,6 +58,7 @@ def prepare_training(
         if config.get(key) is None:
             raise UserError(f'{config_file}: no {key}; expected a config for training')
     check_config(config)
+    check_training(config)
     if amp:
         enable_amp(config)
     if resume is None and config.get('resume'):  # mmengine's own resume looks at nothing
@@ -87,8 +86,7 @@ def train(config: Config) -> None:
         is_first = True
     else:
         end_with_parent()
-        ranks = (os.environ.get(name) for name in _RANKS)
-        is_first = next(filter(None, ranks), '0') == '0'
+        is_first = os.environ.get('RANK', '0') == '0'
     # Rank 0 writes for all.
     with locked_folder(config.work_dir, 'another training') if is_first else nullcontext():
         run(config, 'train')

@@ -1,13 +1,16 @@
 """Arguments that tools share, and user errors as one line."""
 
 import argparse
+import errno
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import torch
 import torch.distributed
 from mmengine.config import DictAction
 
@@ -24,6 +27,14 @@ _LAUNCHERS = {
         'mpirun of Open MPI',
     ),
 }
+# What a disk or a path refuses: no bug, so a line and no traceback.
+_ENVIRONMENT = {
+    getattr(errno, name)
+    for name in (
+        'EACCES', 'EDQUOT', 'EEXIST', 'EIO', 'EISDIR', 'ELOOP', 'EMFILE', 'ENAMETOOLONG', 'ENOENT',
+        'ENOSPC', 'ENOTDIR', 'ENOTEMPTY', 'EPERM', 'EROFS',
+    )
+}  # fmt: skip
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
@@ -96,12 +107,36 @@ def add_cfg_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--cfg-options',
         nargs='+',
-        action=DictAction,
+        action=_Settings,
         default={},
         metavar='KEY=VALUE',
         help='settings of the config to override, as in train_cfg.max_iters=2000; a list is '
         'key="[a,b]" or key=a,b, without spaces',
     )
+
+
+class _Settings(DictAction):
+    """mmengine's action for `KEY=VALUE`, with a line where there is no `=`."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None
+    ) -> None:
+        """Reads the values."""
+        for value in values:
+            key, equals, _ = value.partition('=')
+            if not (key.strip('. ') and equals):
+                raise argparse.ArgumentError(self, f'{value!r}; expected KEY=VALUE without spaces')
+        super().__call__(parser, namespace, values, option)
+
+
+def _device(value: str) -> str:
+    try:
+        device = torch.device(value)
+    except RuntimeError:
+        raise argparse.ArgumentTypeError(f'{value!r}; expected cpu, cuda or cuda:1') from None
+    if device.type == 'cuda' and (device.index or 0) >= torch.cuda.device_count():
+        raise argparse.ArgumentTypeError(f'{value}; there are {torch.cuda.device_count()} GPUs')
+    return value
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +145,9 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     Args:
         parser: Where to add it.
     """
-    parser.add_argument('--device', help='cpu, cuda:1, ... (default: the first GPU, else the CPU)')
+    parser.add_argument(
+        '--device', type=_device, help='cpu, cuda:1, ... (default: the first GPU, else the CPU)'
+    )
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
@@ -142,7 +179,7 @@ def at_least(minimum: int) -> Callable[[str], int]:
 
 @contextmanager
 def user_errors_as_one_line() -> Iterator[None]:
-    """Ends the process with one line on stderr and exit code 2 where the body raises `UserError`.
+    """Ends the process with one line on stderr and exit code 2 at a user's error.
 
     In a distributed run the first rank to meet a mistake prints it; others that meet the same one
     say nothing.
@@ -151,13 +188,20 @@ def user_errors_as_one_line() -> Iterator[None]:
         Nothing; the body runs inside.
 
     Raises:
-        SystemExit: With code 2 in place of a `UserError`.
+        SystemExit: With code 2 in place of a `UserError`, or of what a disk or a path refuses.
+        OSError: Of another kind, which is a bug.
     """
     try:
         yield
     except UserError as error:
         if _is_first_to_say(str(error)):
             print(f'error: {error}', file=sys.stderr, flush=True)
+        raise SystemExit(2) from None
+    except OSError as error:
+        if error.errno not in _ENVIRONMENT:
+            raise
+        place = f'{error.filename}: ' if error.filename else ''
+        print(f'error: {place}{error.strerror}', file=sys.stderr, flush=True)
         raise SystemExit(2) from None
 
 
