@@ -1,3 +1,4 @@
+from .backbones import TimmViT
 from .data_preprocessors import BranchPreprocessor, MultiDomainPreprocessor
 from .heads import DomainDiscriminator, PerturbedDecoderBank, PixelShuffleHead
 from .layers.channel_dropout import ComplementaryDropout
@@ -14,7 +15,7 @@ from .losses import (
     PairwiseVariance,
     WeakCrossEntropy,
 )
-from .necks import PSPNeck
+from .necks import ConcatNeck, PSPNeck
 from .perturbations import (
     ContextMasking,
     FeatureDrop,
@@ -42,6 +43,7 @@ __all__ = [
     'CCTPlusSegmentor',
     'CCTSegmentor',
     'ComplementaryDropout',
+    'ConcatNeck',
     'ConfidentCrossEntropy',
     'ContextMasking',
     'CutMix',
@@ -66,5 +68,6 @@ __all__ = [
     'PixelShuffleHead',
     'SpatialDropout',
     'SpatialMask',
+    'TimmViT',
     'WeakCrossEntropy',
 ]

@@ -10,7 +10,7 @@ import mmseg_cct.models
 ROOT = Path(mmseg_cct.models.__file__).parent
 # rooms of one tier do not know each other
 TIERS = [
-    {'layers', 'necks', 'data_preprocessors'},
+    {'backbones', 'layers', 'necks', 'data_preprocessors'},
     {'losses', 'perturbations'},
     {'heads'},
     {'segmentors'},

@@ -1,0 +1,28 @@
+# MMSeg's SegFormer on MiT-B0, in the setting of cct.py. z is what the main head has fused, at
+# stride 4.
+_base_ = 'mmseg::_base_/models/segformer_mit-b0.py'
+num_classes = 21
+bn = dict(type='BN', requires_grad=True)  # training on several GPUs makes SyncBN of it
+model = dict(
+    type='CCTSegmentor',
+    data_preprocessor=dict(
+        type='BranchPreprocessor', size=(320, 320), test_cfg=dict(size_divisor=32)
+    ),
+    backbone=dict(
+        init_cfg=dict(
+            type='Pretrained',
+            checkpoint='https://mmassets.onedl.ai/mmsegmentation/v0.5/pretrain/segformer/'
+            'mit_b0_20220624-7e0fe6dd.pth',
+        ),
+    ),
+    decode_head=dict(num_classes=num_classes, norm_cfg=bn),
+    auxiliary_head=dict(
+        type='PerturbedDecoderBank',
+        in_layer='conv_seg',
+        in_channels=256,
+        stride=4,
+        num_classes=num_classes,
+        context_classes=('background',),
+        loss_consistency=dict(type='MSEConsistency', loss_weight=30.0),
+    ),
+)

@@ -1,0 +1,3 @@
+from .timm_vit import TimmViT
+
+__all__ = ['TimmViT']

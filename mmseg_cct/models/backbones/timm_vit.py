@@ -1,0 +1,159 @@
+"""Plain vision transformers of timm, such as DINOv2 and DINOv3, at a power-of-two stride."""
+
+import importlib
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from mmengine.model import BaseModule
+from mmseg.registry import MODELS
+from torch import Tensor
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.suggest import nearest
+from mmseg_cct.utils.text import error_line
+
+
+@MODELS.register_module()
+class TimmViT(BaseModule):
+    """Layers of a plain transformer of timm, as maps at one stride.
+
+    The pretrained patch size p stays: the image is resized by p / stride before it is cut into
+    patches, so that the grid of p = 14, too, is exactly H/16 × W/16, and no weight is resampled but
+    the position embedding, which timm interpolates to any grid.
+
+    A `UserError` tells of a timm that is missing or does not know the model, and of weights that do
+    not load.
+
+    Shapes: `N` images, `D` channels of the transformer, `s` the stride.
+
+    Args:
+        model_name: timm's name of the model.
+        out_indices: Layers whose normalised outputs are taken, from 0.
+        stride: s.
+        frozen: Whether the transformer stays as it was pretrained: without gradients, dropout or
+            weight updates.
+        pretrained: Whether timm loads its weights.
+        pretrained_cfg_overlay: What to change in timm's description of the weights: `file` names a
+            file to load them from, in timm's names or in those of the authors.
+        init_cfg: Initialisation by mmengine, in place of timm's.
+        **kwargs: Further arguments of the model, such as `drop_path_rate`.
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        out_indices: Sequence[int] = (2, 5, 8, 11),
+        stride: int = 16,
+        frozen: bool = False,
+        pretrained: bool = True,
+        pretrained_cfg_overlay: dict[str, Any] | None = None,
+        init_cfg: dict | list | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(init_cfg)
+        self.stride = stride
+        self.frozen = frozen
+        self.timm_model = _build(
+            model_name,
+            pretrained,
+            dict(pretrained_cfg_overlay or {}),
+            dict(num_classes=0, dynamic_img_size=True, **kwargs),
+        )
+        self.out_indices = list(out_indices)
+        # what comes after the last of these layers would get no gradient
+        self.timm_model.prune_intermediate_layers(
+            self.out_indices, prune_norm=False, prune_head=True
+        )
+        (self.patch_size,) = set(self.timm_model.patch_embed.patch_size)
+        if pretrained:
+            self._is_init = True  # timm has loaded them: mmengine leaves them alone
+        if frozen:
+            self.timm_model.requires_grad_(False)
+            self.timm_model.eval()
+
+    def train(self, mode: bool = True) -> 'TimmViT':
+        """Sets the mode; a frozen transformer stays in eval mode.
+
+        Args:
+            mode: Whether to train.
+
+        Returns:
+            This module.
+        """
+        super().train(mode)
+        if self.frozen:
+            self.timm_model.eval()
+        return self
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        """Computes the maps of the chosen layers.
+
+        Args:
+            images: `(N, 3, H, W)`, H and W multiples of s.
+
+        Returns:
+            One `(N, D, H/s, W/s)` by layer.
+
+        Raises:
+            UserError: If H or W is no multiple of s.
+        """
+        height, width = images.shape[-2:]
+        if height % self.stride or width % self.stride:
+            raise UserError(
+                f'model.data_preprocessor: gives images of {height}×{width}; expected multiples of '
+                f'{self.stride}, the stride of model.backbone: a size that is in training, and '
+                f'test_cfg=dict(size_divisor={self.stride})'
+            )
+        if self.patch_size != self.stride:
+            grid = (height // self.stride, width // self.stride)
+            size = [side * self.patch_size for side in grid]
+            images = F.interpolate(
+                images, size, mode='bilinear', align_corners=False, antialias=True
+            )
+        with torch.no_grad() if self.frozen else nullcontext():
+            maps = self.timm_model.forward_intermediates(
+                images, indices=self.out_indices, norm=True, intermediates_only=True
+            )
+        return tuple(maps)
+
+
+def _build(name: str, pretrained: bool, overlay: dict[str, Any], settings: dict[str, Any]) -> Any:
+    try:
+        timm = importlib.import_module('timm')
+    except ImportError as error:
+        raise UserError(
+            'model.backbone: TimmViT needs timm, which is missing; expected `pip install timm`'
+        ) from error
+    key = 'model.backbone'
+    if not timm.is_model(name):
+        raise UserError(
+            f'{key}.model_name={name!r}: timm {timm.__version__} has no such model; '
+            f'{nearest(name, timm.list_models("vit_*"))}'
+        )
+    file = overlay.get('file')
+    key_of_file = f'{key}.pretrained_cfg_overlay.file'
+    if file is not None:
+        file = overlay['file'] = str(Path(file).expanduser())
+    if pretrained and file is not None and not Path(file).is_file():
+        raise UserError(
+            f"{key_of_file}: {file} is not a file; expected the weights of timm's {name}"
+        )
+    try:
+        return timm.create_model(
+            name, pretrained=pretrained, pretrained_cfg_overlay=overlay, **settings
+        )
+    except Exception as error:
+        if not pretrained:
+            raise
+        # timm and torch raise nearly anything on a download or on what is no checkpoint
+        reason = error_line(error, 160)
+        if file is not None:
+            raise UserError(f'{key_of_file}: {file} does not fit {name}: {reason}') from error
+        raise UserError(
+            f'{key}.pretrained: the weights of {name} could not be fetched ({reason}); expected a '
+            f'file, by --cfg-options {key_of_file}=FILE, or none, by {key}.pretrained=False'
+        ) from error

@@ -1,0 +1,125 @@
+"""Plain transformers of timm: grid, frozen weights, loading, and mistakes."""
+
+import pytest
+import torch
+from mmseg.registry import MODELS
+from torch.nn.functional import interpolate
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models import TimmViT
+
+timm = pytest.importorskip('timm')
+DINOV2, DINOV3 = 'vit_small_patch14_dinov2.lvd142m', 'vit_small_patch16_dinov3.lvd1689m'
+NARROW = dict(embed_dim=12, num_heads=3, depth=4)
+
+
+def build(name=DINOV2, **settings):
+    torch.manual_seed(0)
+    settings = {**NARROW, 'out_indices': (0, 3), 'pretrained': False, **settings}
+    return MODELS.build(dict(type='TimmViT', model_name=name, **settings))
+
+
+@pytest.mark.parametrize('name', [DINOV2, DINOV3])
+def test_maps_are_at_the_stride_and_every_weight_learns(name):
+    backbone = build(name)
+    maps = backbone(torch.randn(2, 3, 48, 80))
+    assert [tuple(each.shape) for each in maps] == [(2, 12, 3, 5)] * 2
+    sum(each.square().sum() for each in maps).backward()
+    assert [key for key, item in backbone.named_parameters() if item.grad is None] == []
+
+
+@pytest.mark.parametrize('name', [DINOV2, DINOV3])
+def test_a_map_is_the_normalised_output_of_its_layer(name):
+    backbone = build(name).eval()
+    images = torch.randn(1, 3, 32, 48)
+    side = backbone.patch_size
+    size = (2 * side, 3 * side)
+    resized = interpolate(images, size, mode='bilinear', antialias=True)
+    tokens = backbone.timm_model.forward_features(resized if side != 16 else images)
+    expected = tokens[:, -6:].transpose(1, 2).unflatten(2, (2, 3))
+    assert torch.allclose(backbone(images)[-1], expected, atol=1e-5)
+
+
+def test_layers_after_the_last_one_are_dropped():
+    assert len(build(out_indices=(0, 1)).timm_model.blocks) == 2
+
+
+def test_a_frozen_transformer_stays_as_it_is():
+    backbone = build(frozen=True, drop_path_rate=0.9).train()
+    images = torch.randn(2, 3, 32, 32)
+    first, second = backbone(images), backbone(images)
+    assert all(torch.equal(a, b) and not a.requires_grad for a, b in zip(first, second))
+    assert not any(item.requires_grad for item in backbone.parameters())
+    assert not backbone.timm_model.training
+
+
+def test_a_trained_one_drops_paths():
+    backbone = build(drop_path_rate=0.9).train()
+    images = torch.randn(2, 3, 32, 32)
+    assert not torch.equal(backbone(images)[-1], backbone(images)[-1])
+
+
+def test_loads_a_file_and_keeps_it_through_init_weights(tmp_path):
+    saved = timm.create_model(DINOV2, num_classes=0, **NARROW)
+    torch.save(saved.state_dict(), tmp_path / 'weights.pth')
+    overlay = dict(file=str(tmp_path / 'weights.pth'))
+    backbone = build(pretrained=True, pretrained_cfg_overlay=overlay)
+    backbone.init_weights()
+    loaded = backbone.timm_model.state_dict()
+    assert all(torch.equal(value, saved.state_dict()[key]) for key, value in loaded.items())
+
+
+def test_the_authors_names_are_understood(tmp_path):
+    """Their files have a mask token, and the position embedding has no dynamic size."""
+    saved = timm.create_model(DINOV2, num_classes=0, **NARROW).state_dict()
+    torch.save({**saved, 'mask_token': torch.zeros(1, 12)}, tmp_path / 'weights.pth')
+    overlay = dict(file=str(tmp_path / 'weights.pth'))
+    backbone = build(pretrained=True, pretrained_cfg_overlay=overlay)
+    assert torch.equal(backbone.timm_model.cls_token, saved['cls_token'])
+
+
+def message(**settings):
+    with pytest.raises(UserError) as caught:
+        build(**settings)
+    assert '\n' not in str(caught.value)
+    return str(caught.value)
+
+
+def test_an_unknown_model_is_one_line():
+    assert 'did you mean vit_small_patch14_dinov2' in message(name='vit_smal_patch14_dinov2')
+
+
+def test_a_missing_file_is_one_line():
+    overlay = dict(file='nowhere.pth')
+    assert 'file: nowhere.pth is not a file' in message(
+        pretrained=True, pretrained_cfg_overlay=overlay
+    )
+
+
+def test_weights_of_another_model_are_one_line(tmp_path):
+    other = timm.create_model(DINOV2, num_classes=0, **{**NARROW, 'embed_dim': 24})
+    torch.save(other.state_dict(), tmp_path / 'weights.pth')
+    overlay = dict(file=str(tmp_path / 'weights.pth'))
+    text = message(pretrained=True, pretrained_cfg_overlay=overlay)
+    assert 'weights.pth does not fit vit_small_patch14_dinov2' in text
+
+
+def test_a_failed_download_is_one_line(monkeypatch):
+    def fail(*_, **__):
+        raise OSError('no route to host')
+
+    monkeypatch.setattr('timm.models._builder.load_state_dict_from_hf', fail)
+    text = message(pretrained=True)
+    assert 'could not be fetched (' in text
+    assert 'pretrained_cfg_overlay.file=FILE' in text
+
+
+def test_images_of_another_size_are_one_line():
+    with pytest.raises(UserError, match='images of 40×48; expected multiples of 16'):
+        build()(torch.zeros(1, 3, 40, 48))
+
+
+def test_without_timm_it_says_so(monkeypatch):
+    monkeypatch.setitem(__import__('sys').modules, 'timm', None)
+    with pytest.raises(UserError, match='pip install timm'):
+        TimmViT(DINOV2, pretrained=False)
