@@ -1,0 +1,398 @@
+"""Writes the CCT version of a config of MMSegmentation."""
+
+import copy
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mmseg
+import torch
+from mmcv.transforms import LoadAnnotations
+from mmengine.config import Config
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import DefaultScope
+from mmseg.registry import DATASETS, MODELS, TRANSFORMS
+from torch import Tensor, nn
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.image_files import find_images
+from mmseg_cct.utils.suggest import close_names, nearest
+from mmseg_cct.utils.text import error_line
+
+from .config import load_config
+from .config_errors import check_config
+
+_SIDE = 128  # pixels of the image that the dry run sees
+_COARSEST = 16  # stride of a stage that is offered as z
+# λ_u of the paper for the 21 classes of VOC. The mean over C classes divides an error by C, so the
+# same weight for it is proportional to C.
+_LAMBDA_U, _CLASSES_OF_VOC = 30.0, 21
+
+_CONFIG = """\
+# CCT on
+#   {name},
+# whose data, schedule and evaluation stay.
+# Written by tools/add_cct.py, yours to change.
+_base_ = {base!r}
+custom_imports = dict(imports={imports}, allow_failed_imports=False)
+
+lambda_u = {lambda_u}  # weight of the unsupervised loss: 30 for 21 classes, in proportion
+bank = dict(
+    type='PerturbedDecoderBank',
+    {z},
+    in_channels={channels},
+    stride={stride},
+    num_classes={num_classes},
+    context_classes={context},  # what is not an object
+    loss_consistency=dict(type='MSEConsistency', loss_weight=lambda_u),
+)
+model = dict(
+    type='CCTSegmentor',
+    data_preprocessor=dict(type='BranchPreprocessor'),
+    auxiliary_head={heads},
+)
+
+unlabeled_pipeline = [
+{pipeline}
+]
+train_dataloader = dict(
+    sampler=dict({delete}type='PairSampler', shuffle=True),
+    dataset=dict(
+        _delete_=True,
+        type='SemiSegDataset',
+        labeled=_base_.train_dataloader.dataset,
+        unlabeled=dict(
+            type='FolderDataset',
+            image_dir={unlabeled!r},
+            subset='unlabeled',
+            pipeline=unlabeled_pipeline,
+        ),
+    ),
+)
+custom_hooks = [{hooks}
+    dict(
+        type='RampUpHook',
+        attribute='auxiliary_head.loss_consistency.loss_weight',
+        schedule='exp',
+        start=0.0,
+        end=lambda_u,
+        fraction=0.1,
+    ),
+    dict(type='IterationSeedHook'),
+]
+"""
+
+
+class Z(NamedTuple):
+    """Features that the auxiliary decoders can take.
+
+    Attributes:
+        setting: How the bank names them.
+        title: What they are.
+        channels: D.
+        stride: Of their positions, in pixels.
+    """
+
+    setting: str
+    title: str
+    channels: int
+    stride: int
+
+
+class DryRun(NamedTuple):
+    """What a model gives for a small image.
+
+    Attributes:
+        stages: Outputs of the neck, or of the backbone where there is none.
+        fused: What the main head classifies, if it says so.
+        num_classes: Channels of its logits.
+    """
+
+    stages: tuple[Z, ...]
+    fused: Z | None
+    num_classes: int
+
+
+class AddedCCT(NamedTuple):
+    """A written config.
+
+    Attributes:
+        file: Its path.
+        choices: What was chosen, a line each.
+    """
+
+    file: Path
+    choices: tuple[str, ...]
+
+
+def add_cct(
+    config: str,
+    unlabeled: str,
+    out: str,
+    *,
+    in_index: int | None = None,
+    context: Sequence[str] | None = None,
+    force: bool = False,
+) -> AddedCCT:
+    """Writes the CCT version of a config.
+
+    Args:
+        config: A config of MMSegmentation, as a path or by its name.
+        unlabeled: Folder of the unlabelled images.
+        out: File to write.
+        in_index: Stage of the backbone to take as z; by default z is what the main head has fused
+            or, where that is coarser than stride 16, the deepest stage that is not.
+        context: Classes that are no objects; by default `background`, if there is such a class.
+        force: Whether to overwrite the file.
+
+    Returns:
+        What was written and chosen.
+
+    Raises:
+        UserError: There is no such config, its model or data are none that CCT can train on, a
+            name or the folder does not fit, or the file is there.
+    """
+    target = Path(out)
+    if target.suffix != '.py':
+        raise UserError(f'--out {out}: expected the name of a config, such as {target.stem}.py')
+    if target.exists() and not force:
+        raise UserError(f'{out}: is there already; expected another --out, or --force')
+    found = len(find_images(unlabeled))
+    path, base = _find(config, target)
+    if path.resolve() == target.resolve():
+        raise UserError(f'--out {out}: is the config itself; expected another name')
+    settings = load_config(str(path), {})
+    _require_plain(settings, config)
+    classes = _classes(settings)
+    if context is None:
+        context = [name for name in classes if name == 'background']
+    for name in context:
+        if name not in classes:
+            raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
+    with DefaultScope.overwrite_default_scope('mmseg'), warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # what MMSeg says of losses that nothing computes here
+        dry_run = try_model(settings.model)
+        pipeline = _unlabeled_pipeline(settings.train_dataloader.dataset)
+    z = _choose(dry_run, in_index)
+    lambda_u = round(_LAMBDA_U * dry_run.num_classes / _CLASSES_OF_VOC, 1)
+    text = _CONFIG.format(
+        name=path.name,
+        base=base,
+        imports=_imports(settings),
+        lambda_u=lambda_u,
+        z=z.setting,
+        channels=z.channels,
+        stride=z.stride,
+        num_classes=dry_run.num_classes,
+        context=tuple(context),
+        delete='_delete_=True, ' if settings.train_dataloader.get('sampler') else '',
+        heads=_heads(settings.model.get('auxiliary_head')),
+        pipeline='\n'.join(f'    {_literal(transform)},' for transform in pipeline),
+        unlabeled=unlabeled,
+        hooks='\n    *_base_.custom_hooks,' if settings.get('custom_hooks') else '',
+    )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(target, text.encode())
+    check_config(load_config(str(target), {}))
+    return AddedCCT(
+        target,
+        (
+            f'z: {z.title}, {z.channels} channels at stride {z.stride}',
+            *(f'   or {other.title}: {other.channels} channels at stride {other.stride}, '
+              f'--in-index {index}' for index, other in _offered(dry_run) if other != z),
+            f'classes: {dry_run.num_classes}; context (not objects): {", ".join(context) or "none"}'
+            f'{"" if context else ", see --context"}',
+            f'unlabelled: {found} images of {unlabeled}, augmented as the labelled ones',
+            f'weight of the unsupervised loss: {lambda_u}',
+        ),
+    )  # fmt: skip
+
+
+def try_model(model: Mapping[str, Any]) -> DryRun:
+    """Runs a model of MMSegmentation on a small image, without its weights.
+
+    Args:
+        model: Its config.
+
+    Returns:
+        What it gives.
+
+    Raises:
+        UserError: It does not run, or gives no map of logits.
+    """
+    settings: Any = copy.deepcopy(model)
+    _drop_weights(settings)
+    try:
+        built = revert_sync_batchnorm(MODELS.build(settings)).eval()
+        inputs: list[Tensor] = []
+        if (layer := getattr(built.decode_head, 'conv_seg', None)) is not None:
+            layer.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
+        with torch.no_grad():
+            features = built.extract_feat(torch.zeros(1, 3, _SIDE, _SIDE))
+            logits = built.decode_head.forward(features)
+    except Exception as error:  # whatever a model raises that this image does not suit
+        raise UserError(
+            f'model: does not run on an image of {_SIDE}×{_SIDE} ({error_line(error, 160)}); '
+            'expected a model of one main head on feature maps'
+        ) from error
+    if not isinstance(logits, Tensor) or logits.ndim != 4:
+        raise UserError(
+            f'model.decode_head: {type(built.decode_head).__name__} gives no map of logits; '
+            'expected a head that does'
+        )
+    if logits.shape[1] < 2:
+        raise UserError(
+            'model.decode_head.out_channels=1: expected one output for each class, out_channels=2'
+        )
+    features = [features] if isinstance(features, Tensor) else features
+    stages = (
+        _z(f'in_index={index}', f'output {index} of {_encoder(built)}', each)
+        for index, each in enumerate(features)
+    )
+    fused = None
+    if inputs:
+        name = type(built.decode_head).__name__
+        fused = _z("in_layer='conv_seg'", f'what {name} has fused (the input of conv_seg)', *inputs)
+    return DryRun(tuple(stages), fused, logits.shape[1])
+
+
+def _encoder(model: nn.Module) -> str:
+    part = model.neck if model.with_neck else model.backbone
+    return type(part).__name__
+
+
+def _z(setting: str, title: str, features: Any) -> Z:
+    """Describes features; of stride 0 where they are no map whose stride is a power of two."""
+    if not isinstance(features, Tensor) or features.ndim != 4:
+        return Z(setting, title, 0, 0)
+    height, width = features.shape[-2:]
+    stride = _SIDE // height
+    fits = height == width and stride * height == _SIDE and not stride & (stride - 1)
+    return Z(setting, title, features.shape[1], stride if fits else 0)
+
+
+def _offered(dry_run: DryRun) -> list[tuple[int, Z]]:
+    return [(i, stage) for i, stage in enumerate(dry_run.stages) if 0 < stage.stride <= _COARSEST]
+
+
+def _choose(dry_run: DryRun, in_index: int | None) -> Z:
+    if in_index is not None:
+        count = len(dry_run.stages)
+        if not 0 <= in_index < count:
+            raise UserError(f'--in-index {in_index}: expected 0 to {count - 1}')
+        if not dry_run.stages[in_index].stride:
+            raise UserError(
+                f'--in-index {in_index}: no map whose stride is a power of two; expected another'
+            )
+        return dry_run.stages[in_index]
+    offered = [stage for _, stage in _offered(dry_run)]
+    if dry_run.fused is not None and dry_run.fused.stride:
+        # coarse features come last: a position would stand for 1024 pixels
+        offered.insert(len(offered) if dry_run.fused.stride <= _COARSEST else 0, dry_run.fused)
+    if not offered:
+        raise UserError(
+            'model: neither the input of conv_seg nor a stage of the backbone is a map at stride 1 '
+            f'to {_COARSEST}, a power of two; expected one that the auxiliary decoders can take'
+        )
+    return offered[-1]
+
+
+def _find(name: str, target: Path) -> tuple[Path, str]:
+    """The config's path, and how a config in another folder names it."""
+    if Path(name).is_file():
+        folder = target.resolve().parent
+        return Path(name), Path(os.path.relpath(Path(name).resolve(), folder)).as_posix()
+    root = Path(mmseg.__file__).parent / '.mim' / 'configs'
+    short = name.removeprefix('mmseg::').removesuffix('.py')
+    known = {path.stem: path for path in root.glob('*/*.py')}
+    path = root / f'{short}.py'
+    if not path.is_file():
+        path = known.get(short, path)
+    if not path.is_file():
+        close = close_names(short.rpartition('/')[2], list(known), cutoff=0.7)
+        hint = f'; did you mean {" or ".join(close)}?' if close else ''
+        raise UserError(f'{name}: no such file, and no config of MMSegmentation{hint}')
+    return path, f'mmseg::{path.relative_to(root).as_posix()}'
+
+
+def _require_plain(config: Config, name: str) -> None:
+    model = config.get('model') or {}
+    if model.get('type') not in ('EncoderDecoder', 'mmseg.EncoderDecoder'):
+        raise UserError(
+            f'{name}: model.type={model.get("type")!r}; expected EncoderDecoder, which CCT extends'
+        )
+    if not (config.get('train_dataloader') or {}).get('dataset'):
+        raise UserError(f'{name}: no train_dataloader.dataset; expected a config for training')
+
+
+def _drop_weights(part: Any) -> None:
+    if isinstance(part, dict):
+        for key in {'init_cfg', 'pretrained'} & part.keys():
+            part[key] = False if part[key] is True else None
+        part = list(part.values())
+    for value in part if isinstance(part, (list, tuple)) else ():
+        _drop_weights(value)
+
+
+def _leaf_sets(dataset: Any) -> Iterator[Any]:
+    """Yields the settings of the sets inside mmengine's wrappers."""
+    inner = dataset.get('datasets') or ([dataset['dataset']] if 'dataset' in dataset else [])
+    if not inner:
+        yield dataset
+    for each in inner:
+        yield from _leaf_sets(each)
+
+
+def _classes(config: Config) -> tuple[str, ...]:
+    dataset = next(_leaf_sets(config.train_dataloader.dataset))
+    own = dataset.get('classes') or (dataset.get('metainfo') or {}).get('classes')
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        kind = DATASETS.get(dataset['type'])
+    return tuple(own or getattr(kind, 'METAINFO', {}).get('classes') or ())
+
+
+def _unlabeled_pipeline(dataset: Any) -> list[dict[str, Any]]:
+    """The labelled pipeline without what needs masks."""
+    pipeline = next(_leaf_sets(dataset)).get('pipeline') or dataset.get('pipeline')
+    if not pipeline:
+        raise UserError('train_dataloader.dataset: no pipeline; expected the labelled one')
+    kept = []
+    for transform in pipeline:
+        kind = TRANSFORMS.get(transform['type'])
+        if isinstance(kind, type) and issubclass(kind, LoadAnnotations):
+            continue
+        transform = dict(transform)
+        transform.pop('_scope_', None)
+        if transform.get('cat_max_ratio', 1.0) < 1.0:
+            transform['cat_max_ratio'] = 1.0
+        kept.append(transform)
+    return kept
+
+
+def _imports(config: Config) -> list[str]:
+    imports = (config.get('custom_imports') or {}).get('imports') or []
+    imports = [imports] if isinstance(imports, str) else list(imports)
+    return [*imports, *({'mmseg_cct'} - set(imports))]
+
+
+def _heads(heads: Any) -> str:
+    if not heads:
+        return 'bank'
+    several = '*' if isinstance(heads, (list, tuple)) else ''
+    return f'[{several}_base_.model.auxiliary_head, bank]'
+
+
+def _literal(value: Any) -> str:
+    """Writes a setting as configs do, `dict(key=value)`."""
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) and key.isidentifier() for key in value):
+            return f'dict({", ".join(f"{key}={_literal(item)}" for key, item in value.items())})'
+        return f'{{{", ".join(f"{key!r}: {_literal(item)}" for key, item in value.items())}}}'
+    if isinstance(value, list):
+        return f'[{", ".join(map(_literal, value))}]'
+    if isinstance(value, tuple):
+        return f'({", ".join(map(_literal, value))}{"," if len(value) == 1 else ""})'
+    return repr(value)

@@ -1,0 +1,238 @@
+"""The CCT version of MMSeg's own configs: fitted to the model, built, stepped; mistakes."""
+
+import numpy as np
+import pytest
+import torch
+from mmengine.model import revert_sync_batchnorm
+from mmengine.structures import PixelData
+from mmseg.registry import DATASETS, MODELS
+from mmseg.structures import SegDataSample
+from PIL import Image
+from world import run_tool
+
+from mmseg_cct.apis.add_cct import _choose, _drop_weights, _find, add_cct, try_model
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.errors import UserError
+
+DEEPLAB = 'deeplabv3plus_r50-d8_4xb2-40k_cityscapes-512x1024'
+SEGFORMER = 'mmseg::segformer/segformer_mit-b0_8xb2-160k_ade20k-512x512.py'
+UPERNET = 'swin/swin-tiny-patch4-window7-in1k-pre_upernet_8xb2-160k_ade20k-512x512'
+CROP = 64
+
+
+@pytest.fixture
+def images(tmp_path):
+    folder = tmp_path / 'more'
+    folder.mkdir()
+    for index in range(3):
+        pixels = np.random.default_rng(index).integers(0, 256, (80, 96, 3), np.uint8)
+        Image.fromarray(pixels).save(folder / f'{index}.jpg')
+    return folder
+
+
+@pytest.fixture
+def write(images, tmp_path):
+    def write(config, **options):
+        return add_cct(config, str(images), str(tmp_path / 'cct.py'), **options)
+
+    return write
+
+
+def batch_of(num_classes):
+    batch = dict(inputs={}, data_samples={})
+    for branch in ('labeled', 'unlabeled'):
+        batch['inputs'][branch] = [torch.randint(0, 256, (3, CROP, CROP)).byte() for _ in range(2)]
+        samples = [SegDataSample(metainfo=dict(classes=None)) for _ in range(2)]
+        if branch == 'labeled':
+            for sample in samples:
+                labels = torch.randint(0, num_classes, (1, CROP, CROP))
+                sample.gt_sem_seg = PixelData(data=labels)
+        batch['data_samples'][branch] = samples
+    return batch
+
+
+@pytest.mark.parametrize(
+    ('name', 'classes', 'channels', 'heads'),
+    [(DEEPLAB, 19, 512, 1), (SEGFORMER, 150, 256, 0), (UPERNET, 150, 512, 1)],
+)
+def test_a_config_of_mmseg_trains_with_cct(write, name, classes, channels, heads):
+    added = write(name)
+    assert f'{channels} channels at stride 4' in added.choices[0]
+    config = load_config(str(added.file), {})
+    _drop_weights(config.model)
+    config.model.data_preprocessor.size = (CROP, CROP)
+    auxiliary = config.model.auxiliary_head
+    assert isinstance(auxiliary, list) == bool(heads)
+    bank = auxiliary[-1] if heads else auxiliary
+    bank.compile = False
+    assert (bank.in_layer, bank.in_channels, bank.stride) == ('conv_seg', channels, 4)
+    assert bank.num_classes == classes
+    torch.manual_seed(0)
+    model = revert_sync_batchnorm(MODELS.build(config.model)).train()
+    data = model.data_preprocessor(batch_of(classes), training=True)
+    losses = model(**data, mode='loss')
+    expected = {'decode.loss_ce', 'aux.loss'} | {f'aux_{i}.loss_ce' for i in range(heads)}
+    assert expected == {key for key in losses if 'loss' in key}
+    model.parse_losses(losses)[0].backward()
+    assert [key for key, item in model.named_parameters() if item.grad is None] == []
+
+
+def test_data_schedule_and_evaluation_stay(write):
+    added = write(DEEPLAB)
+    config = load_config(str(added.file), {})
+    before = load_config(str(_find(DEEPLAB, added.file)[0]), {})
+    dataset = config.train_dataloader.dataset
+    assert strip(dataset.labeled) == strip(before.train_dataloader.dataset)
+    for key in ('val_dataloader', 'test_evaluator', 'param_scheduler', 'optim_wrapper'):
+        assert strip(config[key]) == strip(before[key])
+    assert config.model.decode_head.channels == before.model.decode_head.channels
+    assert config.train_dataloader.batch_size == before.train_dataloader.batch_size
+    assert config.custom_imports.imports == ['mmseg_cct']
+    ramp = config.custom_hooks[0]
+    assert ramp.end == config.model.auxiliary_head[1].loss_consistency.loss_weight == 27.1
+
+
+def strip(part):
+    """Without mmengine's marks of the scope that a base comes from."""
+    if isinstance(part, dict):
+        return {key: strip(value) for key, value in part.items() if key != '_scope_'}
+    return [strip(value) for value in part] if isinstance(part, (list, tuple)) else part
+
+
+def test_unlabelled_images_need_no_masks(write):
+    config = load_config(str(write(DEEPLAB).file), {})
+    unlabeled = DATASETS.build(config.train_dataloader.dataset.unlabeled)
+    assert len(unlabeled) == 3
+    names = [each.type for each in config.unlabeled_pipeline]
+    assert 'LoadAnnotations' not in names and 'RandomCrop' in names
+    assert unlabeled[0]['inputs'].shape[0] == 3
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A config of one's own, with a hook, an import and a stage at stride 32."""
+    (tmp_path / 'own.py').write_text(
+        """
+custom_imports = dict(imports=['json'])
+custom_hooks = [dict(type='EMAHook')]
+pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='LoadAnnotations'),
+    dict(type='RandomCrop', crop_size=(32, 32), cat_max_ratio=0.75),
+    dict(type='PackSegInputs'),
+]
+model = dict(
+    type='EncoderDecoder',
+    data_preprocessor=dict(type='SegDataPreProcessor', size=(32, 32)),
+    backbone=dict(type='ResNet', depth=18, out_indices=(0, 1, 2, 3), base_channels=8),
+    decode_head=dict(type='FCNHead', in_channels=64, in_index=3, channels=16, num_classes=3),
+)
+train_dataloader = dict(
+    batch_size=2,
+    dataset=dict(
+        type='RepeatDataset',
+        times=2,
+        dataset=dict(
+            type='BaseSegDataset',
+            metainfo=dict(classes=('background', 'crack', 'rust')),
+            pipeline=pipeline,
+        ),
+    ),
+)
+"""
+    )
+    return tmp_path / 'own.py'
+
+
+def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
+    added = write(str(own))
+    config = load_config(str(added.file), {})
+    assert "_base_ = 'own.py'" in added.file.read_text()
+    assert config.custom_imports.imports == ['json', 'mmseg_cct']
+    assert [h.type for h in config.custom_hooks] == ['EMAHook', 'RampUpHook', 'IterationSeedHook']
+    assert config.train_dataloader.dataset.labeled.type == 'RepeatDataset'
+    bank = config.model.auxiliary_head
+    assert (bank.in_index, bank.in_channels, bank.stride) == (2, 32, 16)
+    assert bank.context_classes == ('background',)
+    assert [each.type for each in config.unlabeled_pipeline][1] == 'RandomCrop'
+    assert config.unlabeled_pipeline[1].cat_max_ratio == 1.0
+
+
+def test_a_stage_can_be_chosen(write, own):
+    config = load_config(str(write(str(own), in_index=1, context=['rust']).file), {})
+    bank = config.model.auxiliary_head
+    assert (bank.in_index, bank.in_channels, bank.stride) == (1, 16, 8)
+    assert bank.context_classes == ('rust',)
+
+
+def test_the_fused_features_unless_they_are_coarse_then_the_deepest_fine_stage(own):
+    model = load_config(str(own), {}).model
+    dry_run = try_model(model)
+    assert [(stage.channels, stage.stride) for stage in dry_run.stages] == [
+        (8, 4), (16, 8), (32, 16), (64, 32),
+    ]  # fmt: skip
+    assert (dry_run.fused.channels, dry_run.fused.stride) == (16, 32)
+    fine = dry_run.fused._replace(stride=16)
+    assert _choose(dry_run._replace(fused=fine), None) == fine
+    for fused in (dry_run.fused, None):
+        assert _choose(dry_run._replace(fused=fused), None) == dry_run.stages[2]
+    coarse = dry_run._replace(stages=dry_run.stages[3:])
+    assert _choose(coarse, None) == dry_run.fused
+    coarse = coarse._replace(fused=None)
+    with pytest.raises(UserError, match='neither the input of conv_seg nor a stage'):
+        _choose(coarse, None)
+
+
+def refused(write, config, **options):
+    with pytest.raises(UserError) as caught:
+        write(config, **options)
+    assert '\n' not in str(caught.value)
+    return str(caught.value)
+
+
+def edit(own, old, new):
+    text = own.read_text()
+    assert old in text
+    own.write_text(text.replace(old, new))
+    return str(own)
+
+
+def test_mistakes_are_one_line(write, own, images, tmp_path):
+    assert 'did you mean deeplabv3plus_r50' in refused(write, DEEPLAB.replace('40k', '41k'))
+    assert "--context: no class 'rost'; did you mean rust?" in refused(
+        write, str(own), context=['rost']
+    )
+    assert '--in-index 4: expected 0 to 3' in refused(write, str(own), in_index=4)
+    with pytest.raises(UserError, match='expected the name of a config'):
+        add_cct(str(own), str(images), str(tmp_path / 'cct'))
+    with pytest.raises(UserError, match='no such folder'):
+        add_cct(str(own), str(tmp_path / 'gone'), str(tmp_path / 'cct.py'))
+    with pytest.raises(UserError, match='is the config itself'):
+        add_cct(str(own), str(images), str(own), force=True)
+    write(str(own))
+    assert 'is there already; expected another --out, or --force' in refused(write, str(own))
+    write(str(own), force=True)
+
+
+@pytest.mark.parametrize(
+    ('old', 'new', 'expected'),
+    [
+        ("type='EncoderDecoder'", "type='DepthEstimator'", 'expected EncoderDecoder'),
+        ('in_channels=64', 'in_channels=63', 'does not run on an image of 128×128'),
+        ('num_classes=3', 'num_classes=2, out_channels=1, threshold=0.5', 'out_channels=1'),
+        ('pipeline=pipeline', 'pipeline=[]', 'no pipeline'),
+        ('train_dataloader = dict', 'loader = dict', 'no train_dataloader.dataset'),
+    ],
+)
+def test_a_config_that_cannot_be_is_one_line(write, own, old, new, expected):
+    assert expected in refused(write, edit(own, old, new))
+
+
+def test_the_tool_says_what_it_chose(own, images, tmp_path, capsys):
+    out = tmp_path / 'out' / 'cct.py'
+    run_tool('add_cct', own, '--unlabeled', images, '--out', out, '--context', 'background')
+    printed = capsys.readouterr().out
+    assert 'z: output 2 of ResNet, 32 channels at stride 16' in printed
+    assert 'or output 1 of ResNet: 16 channels at stride 8, --in-index 1' in printed
+    assert '3 images' in printed and f'Next: python tools/train.py {out}' in printed
+    assert load_config(str(out), {}).model.type == 'CCTSegmentor'

@@ -1,0 +1,66 @@
+#!/usr/bin/env python
+"""Writes the CCT version of a config of MMSegmentation.
+
+Data, model, schedule and evaluation of the config stay; it adds the unlabelled images and the
+auxiliary decoders, which it fits to the model by a dry run on a small image.
+
+Examples:
+    python tools/add_cct.py configs/mine/deeplabv3plus.py --unlabeled data/more/images \\
+        --out configs/mine/cct_deeplabv3plus.py
+    python tools/add_cct.py segformer_mit-b0_8xb1-160k_cityscapes-1024x1024 \\
+        --unlabeled data/cityscapes/leftImg8bit/train_extra --context road sky building \\
+        --out configs/mine/cct_segformer.py
+"""
+
+import argparse
+
+from mmseg_cct.apis.add_cct import add_cct
+from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('config', help='a config: a path, or the name of one of MMSegmentation')
+    parser.add_argument(
+        '--unlabeled', required=True, metavar='DIR', help='folder of unlabelled images'
+    )
+    parser.add_argument('--out', required=True, metavar='FILE', help='config to write')
+    parser.add_argument(
+        '--in-index',
+        type=at_least(0),
+        metavar='N',
+        help='give the auxiliary decoders output N of the encoder (default: what the main head '
+        'classifies)',
+    )
+    parser.add_argument(
+        '--context',
+        nargs='+',
+        metavar='NAME',
+        help='the classes that are no objects (default: background, if there is one)',
+    )
+    parser.add_argument('--force', action='store_true', help='overwrite a config that is there')
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Writes the config and says what was chosen."""
+    args = parse_args()
+    with user_errors_as_one_line():
+        added = add_cct(
+            args.config,
+            args.unlabeled,
+            args.out,
+            in_index=args.in_index,
+            context=args.context,
+            force=args.force,
+        )
+    print(*added.choices, sep='\n')
+    print(f'Written: {added.file}')
+    print(f'Next: python tools/train.py {added.file}')
+
+
+if __name__ == '__main__':
+    main()
