@@ -3,6 +3,7 @@
 strong_views = dict(type='StrongViews', num_views=1)
 method = dict(
     type='CCTPlusSegmentor',
+    auxiliary_head=dict(position_fraction=1.0),  # the gate weighs every pixel
     loss_strong=dict(
         type='ConfidentCrossEntropy',
         loss_weight=1.0,
