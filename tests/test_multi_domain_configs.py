@@ -111,7 +111,7 @@ def test_lists_schedule_and_settings(name):
         lengths.append(total - number)
     if 'mbv2' not in name:  # shortened for two cores
         epoch = 2 * (max(lengths) // config.train_dataloader.batch_size)
-        assert config.train_cfg.max_iters == 50 * epoch
+        assert config.train_cfg.max_iters == (100 if 'sun' in name else 50) * epoch
     assert config.train_cfg.max_iters % config.train_cfg.val_interval == 0
     scheduler = config.param_scheduler
     assert (scheduler.type, scheduler.end) == ('PolyLR', config.train_cfg.max_iters)

@@ -12,7 +12,7 @@ model = dict(type='MultiDomainCCTSegmentor', domains=_base_.domain_models)
 n_labeled = 1500
 # one pass over the unlabelled images of SUN RGB-D, and as many iterations of Cityscapes
 epoch = 2 * ((5285 - n_labeled) // _base_.batch_size)
-max_iters = 50 * epoch
+max_iters = 100 * epoch  # as in the paper; 50 for all other data
 
 train_dataloader = dict(
     dataset=dict(

@@ -59,6 +59,7 @@ RULES = (
     Rule('optim_wrapper.optimizer.momentum', _number(0), 'a finite number from 0'),
     Rule('optim_wrapper.optimizer.weight_decay', _number(), 'a finite number'),
     Rule('optim_wrapper.clip_grad.max_norm', _number(0), 'a finite number from 0'),
+    Rule('model.test_cfg.mode', lambda v: v in ('whole', 'slide'), "'whole' or 'slide'"),
     Rule('model.*num_classes', _or(None, _whole(1)), _COUNT),
     Rule('model.*num_decoders', _whole(0), 'a whole number from 0'),
     Rule('model.*confidence_threshold', _or(None, _number(0, 1)), 'a number in [0, 1], or None'),
@@ -84,10 +85,14 @@ def check_values(config: Any) -> None:
     Raises:
         UserError: One cannot be.
     """
-    for key, value in _leaves(config):
+    for key, value in _settings(config):
         for rule in RULES:
             if fnmatchcase(key, rule.pattern) and not rule.allows(value):
                 raise UserError(f'{key}={value!r}: expected {rule.expected}')
+    test = config.model.get('test_cfg') or {}
+    for name in ('crop_size', 'stride'):
+        if test.get('mode') == 'slide' and test.get(name) is None:
+            raise UserError(f'model.test_cfg.{name}: missing; expected one for mode="slide"')
     _check_class_weights(config.get('model'), 'model')
 
 
@@ -177,14 +182,14 @@ def _check_class_weights(part: Any, key: str, num_classes: int | None = None) ->
             _check_class_weights(value, f'{key}.{index}', num_classes)
 
 
-def _leaves(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
-    """Dotted keys and values of all that is no dict or list."""
+def _settings(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
+    """Dotted keys and values of all settings, dicts and lists among them."""
+    if key:
+        yield key, part
+    items: Any = ()
     if hasattr(part, 'items'):
         items = part.items()
     elif isinstance(part, (list, tuple)):
         items = enumerate(part)
-    else:
-        yield key, part
-        return
     for name, value in items:
-        yield from _leaves(value, f'{key}.{name}' if key else str(name))
+        yield from _settings(value, f'{key}.{name}' if key else str(name))

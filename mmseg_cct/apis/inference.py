@@ -30,6 +30,7 @@ from mmseg_cct.utils.palette import distinct_colours
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 
 from .config import load_config
+from .config_rules import check_values
 from .device import default_device
 
 # Names the model of the predictions in a folder, so that two models never share one.
@@ -125,6 +126,7 @@ def load_model(
     Raises:
         UserError: The checkpoint is no checkpoint, or lacks weights or has them in other shapes.
     """
+    check_values(config)
     device = device or default_device()
     if domain is not None:
         pipeline = config.test_dataloader.dataset.domains[domain].pipeline

@@ -46,6 +46,8 @@ def publish_checkpoint(source: str, target: str, config: Config | None = None) -
         UserError: The source is no checkpoint, or one of the public code, or its config is no list
             of plain settings.
     """
+    if not Path(target).name:
+        raise UserError(f'{target!r}: no file name; expected the path of the file to write')
     checkpoint = read_checkpoint(source)
     try:
         if is_public(checkpoint['state_dict']):

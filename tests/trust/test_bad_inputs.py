@@ -292,6 +292,14 @@ WHOLE = {
         [1.0, 2.0],
         r'loss_decode\.class_weight: 2 weights; expected 3, one per class',
     ),
+    'mode of the test': setting(
+        'model.test_cfg', dict(mode='slid'), r"test_cfg\.mode='slid': expected 'whole' or 'slide'"
+    ),
+    'slide without stride': setting(
+        'model.test_cfg',
+        dict(mode='slide', crop_size=(8, 8)),
+        r'test_cfg\.stride: missing; expected',
+    ),
     'pairs without their preprocessor': setting(
         'model.data_preprocessor.type',
         'SegDataPreProcessor',

@@ -49,6 +49,7 @@ class PerturbationContext:
                     f'expected 0 to {seg_logits.shape[1] - 1}'
                 )
         self.positions = positions
+        self._boxes: dict[float, Tensor] = {}
 
     def at_positions(self, maps: Tensor) -> Tensor:
         """Flattens maps `(..., h, w)` to the positions that the losses look at, `(..., S)`."""
@@ -76,10 +77,19 @@ class PerturbationContext:
         stride = self.seg_logits.shape[-1] // self.features.shape[-1]
         return self.foreground[:, ::stride, ::stride]
 
-    @cached_property
-    def boxes(self) -> Tensor:
-        """`(B, 5)`: image, left, top, right, bottom in pixels of each detected object."""
-        return bounding_boxes(self.foreground)
+    def boxes(self, min_side: float) -> Tensor:
+        """Finds the bounding boxes of the detected objects, once for each least side.
+
+        Args:
+            min_side: Least width and height of a box, in feature positions.
+
+        Returns:
+            `(B, 5)` int64: image, left, top, right, bottom in pixels.
+        """
+        if min_side not in self._boxes:
+            stride = self.seg_logits.shape[-1] / self.features.shape[-1]
+            self._boxes[min_side] = bounding_boxes(self.foreground, min_side * stride)
+        return self._boxes[min_side]
 
 
 class Perturbation(BaseModule):

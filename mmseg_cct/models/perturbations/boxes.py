@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def bounding_boxes(foreground: Tensor, min_side: int = 8) -> Tensor:
+def bounding_boxes(foreground: Tensor, min_side: float) -> Tensor:
     """Bounding boxes of the 8-connected components of masks.
 
     The masks of all images are copied to the host at once.

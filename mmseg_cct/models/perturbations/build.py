@@ -37,12 +37,17 @@ def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
         The perturbations by name, sorted: types in the paper's order, new types last; then names.
 
     Raises:
-        UserError: If a type is unknown.
+        UserError: If a type is unknown, or a name would count as a loss.
     """
     known = [c.__name__ for c in _concrete_subclasses(Perturbation)]  # type: ignore[type-abstract]
     built = []
     for name, config in configs.items():
-        kind = config.get('type')
+        if 'loss' in name:
+            raise UserError(
+                f'model.auxiliary_head.perturbations.{name}: a name with "loss" in it; expected '
+                'another, for mmengine adds every logged value of such a name to the loss'
+            )
+        kind = config.get('type') if isinstance(config, dict) else None
         if kind not in known and not isinstance(kind, type):
             raise UserError(
                 f'model.auxiliary_head.perturbations.{name}: no perturbation '

@@ -35,22 +35,29 @@ class GuidedCutout(SpatialMask):
     Args:
         num_decoders: k; each draws its own crops.
         side_ratio: Side of the crop over that of the box, in [0, 1].
+        min_box_side: Least width and height of a box, in feature positions; smaller ones are specks
+            of an uncertain prediction.
 
     Raises:
-        UserError: If `side_ratio` is out of range.
+        UserError: If an argument is out of range.
     """
 
-    def __init__(self, num_decoders: int = 6, side_ratio: float = 0.4) -> None:
+    def __init__(
+        self, num_decoders: int = 6, side_ratio: float = 0.4, min_box_side: float = 1.0
+    ) -> None:
         super().__init__(num_decoders)
         if not 0 <= side_ratio <= 1:
             raise UserError(f'GuidedCutout.side_ratio={side_ratio}: expected a value in [0, 1]')
+        if min_box_side < 0:
+            raise UserError(f'GuidedCutout.min_box_side={min_box_side}: expected 0 or more')
         self.side_ratio = side_ratio
+        self.min_box_side = min_box_side
 
     def mask(self, context: PerturbationContext) -> Tensor:
         """See `SpatialMask.mask`."""
         n, _, h, w = context.features.shape
         stride = context.seg_logits.shape[-1] // w
-        image, left, top, right, bottom = context.boxes.unbind(1)
+        image, left, top, right, bottom = context.boxes(self.min_box_side).unbind(1)
         inside_x = self._covered(left, right, w, stride)  # (k, B, w)
         inside_y = self._covered(top, bottom, h, stride)
         crops = inside_y.unsqueeze(3) & inside_x.unsqueeze(2)  # (k, B, h, w)

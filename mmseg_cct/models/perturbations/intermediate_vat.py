@@ -113,12 +113,18 @@ class IntermediateVAT(Perturbation):
         gram = (decoders.projection @ decoders.projection.transpose(1, 2)).unsqueeze(1)
         # a probe of unit length: a Gaussian vector of D·h·w values has a length of about √(D·h·w)
         tangent = _projected_noise(gram, clean) / (d * h * w) ** 0.5
+        tiny, eps = torch.finfo(clean.dtype).tiny, torch.finfo(clean.dtype).eps
+        least = eps * gram.diagonal(dim1=-2, dim2=-1).amax(-1).sqrt()[..., None, None] + tiny
         for _ in range(self.num_iterations):
             u = self._fisher_product(clean, tangent, decoders)
+            # Where a decoder is saturated, u² underflows: scale by the largest entry first.
+            largest = u.abs().amax((2, 3), keepdim=True).clamp(min=tiny)
+            u = u / largest
             norm = (u * (gram @ u)).sum((2, 3), keepdim=True).clamp(min=0).sqrt()
             # at ξ, the batch mean's gradient with respect to the unit direction is ξ²/N times this
-            floor = self.norm_floor * n / self.xi**2
-            u = u / (norm + floor).clamp(min=torch.finfo(u.dtype).tiny)
+            floor = self.norm_floor * n / self.xi**2 / largest
+            # u beyond what the rows of W span has no length, only rounding errors
+            u = u / (norm + floor).clamp(min=least)
             tangent = gram @ u
         return (self.epsilon * u).unflatten(-1, (h, w))
 

@@ -49,7 +49,10 @@ def adversarial_noise(
 
 
 def _unit_length(noise: Tensor) -> Tensor:
-    return F.normalize(noise.flatten(1), eps=torch.finfo(noise.dtype).tiny).view_as(noise)
+    flat, tiny = noise.flatten(1), torch.finfo(noise.dtype).tiny
+    # The squares of a saturated model's gradient underflow: scale by the largest entry first.
+    flat = flat / flat.abs().amax(1, keepdim=True).clamp(min=tiny)
+    return F.normalize(flat, eps=tiny).view_as(noise)
 
 
 @MODELS.register_module()

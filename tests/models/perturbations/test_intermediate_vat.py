@@ -175,6 +175,16 @@ def test_a_saturated_prediction_gives_no_nan():
     assert draw(IntermediateVAT(K), shared, group).isfinite().all()
 
 
+def test_a_decoder_saturated_over_the_whole_image_gets_length_epsilon():
+    """The squares of its gradient underflow in float32."""
+    shared, group = tiny.context(), tiny.decoders(K)
+    with torch.no_grad():
+        group.projection.mul_(1e-12)
+    length = norms(draw(IntermediateVAT(K, 2.0), shared, group))
+    assert length.max() <= 2.001
+    assert length.min() > 1.9
+
+
 def test_is_computed_in_float32_under_autocast():
     shared, group = tiny.context(), tiny.decoders(K)
     exact = draw(IntermediateVAT(K), shared, group)

@@ -196,3 +196,16 @@ def test_dropout_and_the_heads_statistics_leave_the_target_clean(monkeypatch):
     assert seen == [True, False, False, True]  # labelled, clean, search, noisy
     assert model.decode_head.convs[0].bn.num_batches_tracked == 1  # the labelled batch
     assert all(module.training for module in model.modules())
+
+
+def test_a_saturated_model_still_gives_noise_of_length_epsilon():
+    torch.manual_seed(0)
+    weight = 1e-25 * torch.randn(3, 3, 1, 1)
+    images = torch.randn(2, 3, 4, 4)
+
+    def predict(x):
+        return torch.nn.functional.conv2d(x, weight)
+
+    target = torch.rand(2, 3, 4, 4).softmax(1)
+    noise = adversarial_noise(predict, images, target, epsilon=2.0, xi=1.0)
+    assert noise.flatten(1).norm(dim=1) == pytest.approx(torch.full((2,), 2.0), rel=1e-5)
