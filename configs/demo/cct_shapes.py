@@ -60,7 +60,7 @@ custom_hooks = [
         end=15.0,
         fraction=0.1,
     ),
-    # the targets: without a teacher the student confirms its own mistakes
+    # the targets: without a teacher the student confirms its own mistakes (docs/when_cct_gains.md)
     dict(type='TeacherHook', decay=0.99),
     dict(type='IterationSeedHook'),
 ]
