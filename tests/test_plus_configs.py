@@ -27,6 +27,17 @@ DATA = [
     'mbv2-jpu_idd-lite-112x160_50',
     *(f'r50_voc-field_{n}' for n in FIELD_SPLITS),
 ]
+# CCT+ on models of MMSegmentation and on DINO's transformers
+OTHER_MODELS = ['deeplabv3plus-r50', 'upernet-swin-t', 'segformer-mit-b0', 'segformer-mit-b2']
+TRANSFORMERS = ['dinov2-s', 'dinov2-b', 'dinov3-s']
+OTHERS = [
+    *(
+        f'{model}_{data}'
+        for model in OTHER_MODELS + TRANSFORMERS
+        for data in ('camvid_50', 'folder')
+    ),
+    *(f'{model}_voc-field_92' for model in TRANSFORMERS),
+]
 CROP = 64
 
 
@@ -35,7 +46,8 @@ def parse(name):
 
 
 def test_every_method_has_a_config_for_all_data():
-    assert set(ALL) == {f'{method}_{data}' for method in METHODS for data in DATA}
+    expected = {f'{method}_{data}' for method in METHODS for data in DATA}
+    assert set(ALL) == expected | {f'cct-plus_{data}' for data in OTHERS}
 
 
 @pytest.mark.parametrize('name', ALL)
@@ -59,7 +71,7 @@ def test_it_differs_from_cct_in_the_method_alone(name):
         assert config[key] == base[key], key
     assert pipeline[:-1] == base.train_dataloader.dataset.unlabeled.pipeline
     for key in ('backbone', 'neck', 'data_preprocessor'):
-        assert config.model[key] == base.model[key], key
+        assert config.model.get(key) == base.model.get(key), key
 
 
 def branch(name, classes, size):
@@ -88,8 +100,21 @@ def batch_for(config, classes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('data', ['r50_voc-field_183', 'mbv2-jpu_idd-lite-112x160_50'])
-@pytest.mark.parametrize('method', METHODS)
+@pytest.mark.parametrize(
+    ('method', 'data'),
+    [
+        *(
+            (method, data)
+            for data in ('r50_voc-field_183', 'mbv2-jpu_idd-lite-112x160_50')
+            for method in METHODS
+        ),
+        # an auxiliary head of MMSeg, z of the main head, a linear head
+        *(
+            ('cct-plus', f'{m}_folder')
+            for m in ('deeplabv3plus-r50', 'segformer-mit-b0', 'dinov2-s')
+        ),
+    ],
+)
 def test_builds_and_makes_one_step(method, data):
     torch.manual_seed(0)
     np.random.seed(0)
@@ -97,14 +122,19 @@ def test_builds_and_makes_one_step(method, data):
     model_config = copy.deepcopy(config.model)
     model_config.backbone.pop('init_cfg', None)
     model_config.data_preprocessor.size = (CROP, CROP)
-    if model_config.auxiliary_head:
-        model_config.auxiliary_head.compile = False
+    if model_config.backbone.type == 'TimmViT':
+        pytest.importorskip('timm', reason='its backbone is from timm')
+        model_config.backbone.update(pretrained=False, embed_dim=48, num_heads=3)
+        model_config.neck.in_channels = (48,) * 4
+    heads = model_config.auxiliary_head
+    *heads, bank = heads if isinstance(heads, list) else [heads]
+    if bank:
+        bank.compile = False
     model_config.loss_strong.threshold = 0.0  # random weights are sure of nothing
     model = MODELS.build(model_config)
     optim_wrapper = build_optim_wrapper(model, config.optim_wrapper)
     if any(hook.type == 'TeacherHook' for hook in config.custom_hooks):
         model.set_teacher(copy.deepcopy(model).requires_grad_(False).eval())
-    bank = config.model.auxiliary_head
     context = bank.context_classes if bank else ()
     names = [*context, *(f'class {i}' for i in range(len(context), model.num_classes))]
     losses = {}
@@ -117,7 +147,7 @@ def test_builds_and_makes_one_step(method, data):
     model.train()
     model.train_step(batch_for(config, tuple(names)), optim_wrapper)
 
-    expected = {'decode.loss_ce', 'strong.loss'}
+    expected = {'decode.loss_ce', 'strong.loss', *(f'aux_{i}.loss_ce' for i in range(len(heads)))}
     expected |= {'aux.loss'} if method.startswith('cct') else set()
     expected |= {'feature.loss'} if method == 'unimatch' else set()
     assert {key for key in losses if 'loss' in key} == expected

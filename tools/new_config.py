@@ -30,7 +30,7 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog='Backbones: '
+        epilog='Backbones, and models on one: '
         + ', '.join(f'{name} ({backbone.title})' for name, backbone in BACKBONES.items()),
     )
     parser.add_argument('data', help='folder with images, masks and val')
@@ -42,10 +42,12 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument(
         '--backbone',
+        '--model',
+        dest='backbone',
         choices=BACKBONES,
         default='mbv2',
         metavar='NAME',
-        help='the encoder, see below (default: mbv2, which needs no GPU)',
+        help='the encoder or model, see below (default: mbv2, which needs no GPU)',
     )
     parser.add_argument(
         '--method',

@@ -27,21 +27,24 @@ _LAMBDA_U, _CLASSES_OF_VOC = 30.0, 21
 
 
 class Backbone(NamedTuple):
-    """An encoder by its short name.
+    """An encoder, or a model on one, by its short name.
 
     Attributes:
         title: What it is.
         model: Its file in `configs/_base_/models`.
         stride: Output stride of z.
         tuning: How it is fine-tuned, a key of `TUNINGS`.
+        supervised_heads: Auxiliary heads of its baseline, as the config writes them.
     """
 
     title: str
     model: str
     stride: int
     tuning: str
+    supervised_heads: str = 'None'
 
 
+_MMSEG_HEADS = '_base_.model.auxiliary_head[:1]'  # MMSeg's own; the auxiliary decoders come last
 BACKBONES = {
     'mbv2': Backbone('MobileNetV2', 'cct_mbv2-jpu', 8, 'adamw'),
     'r18': Backbone('ResNet-18', 'cct_r18-d8', 8, 'sgd'),
@@ -51,6 +54,18 @@ BACKBONES = {
     'swin-t': Backbone('Swin-T', 'cct_swin-t', 16, 'transformer'),
     'mit-b0': Backbone('MiT-B0', 'cct_mit-b0', 16, 'transformer'),
     'mit-b2': Backbone('MiT-B2', 'cct_mit-b2', 16, 'transformer'),
+    'deeplabv3plus-r50': Backbone(
+        'DeepLabV3+ on ResNet-50', 'cct_deeplabv3plus-r50-d8', 4, 'sgd', _MMSEG_HEADS
+    ),
+    'upernet-swin-t': Backbone(
+        'UPerNet on Swin-T', 'cct_upernet-swin-t', 4, 'transformer', _MMSEG_HEADS
+    ),
+    'segformer-mit-b0': Backbone('SegFormer on MiT-B0', 'cct_segformer-mit-b0', 4, 'transformer'),
+    'segformer-mit-b2': Backbone('SegFormer on MiT-B2', 'cct_segformer-mit-b2', 4, 'transformer'),
+    'dinov2-s': Backbone('DINOv2 ViT-S/14', 'cct_dinov2-s', 16, 'vit'),
+    'dinov2-s-frozen': Backbone('DINOv2 ViT-S/14, frozen', 'cct_dinov2-s-frozen', 16, 'vit'),
+    'dinov2-b': Backbone('DINOv2 ViT-B/14', 'cct_dinov2-b', 16, 'vit'),
+    'dinov3-s': Backbone('DINOv3 ViT-S/16', 'cct_dinov3-s', 16, 'vit'),
 }
 
 
@@ -86,6 +101,7 @@ TUNINGS = {
     ),
     'sgd': Part('sgd_poly', 'param_scheduler = dict(end=max_iters)'),
     'transformer': Part('adamw', _POLY.format(power=1.0)),
+    'vit': Part('adamw_vit', 'param_scheduler = dict(end=max_iters)'),
     # random weights: the backbone learns as fast as the rest
     'scratch': Part('', _ADAMW.format(rates='') + _POLY.format(power=0.9)),
 }
@@ -96,7 +112,7 @@ METHODS = {
     'supervised': Part(
         'cct',
         """\
-model.update(type='EncoderDecoder', auxiliary_head=None)
+model.update(type='EncoderDecoder', auxiliary_head={heads})
 train_dataloader['dataset']['unlabeled'] = None
 custom_hooks = [dict(type='IterationSeedHook')]""",
     ),
@@ -174,7 +190,7 @@ _BASELINE = """\
 # Supervised baseline of {name}.py: the same labelled images in the same order,
 # for as many iterations.
 _base_ = './{name}.py'
-model = dict(type='EncoderDecoder', auxiliary_head=None)
+model = dict(type='EncoderDecoder', auxiliary_head={heads})
 train_dataloader = dict(dataset=dict(unlabeled=None))
 custom_hooks = [dict(type='IterationSeedHook')]
 """
@@ -251,7 +267,9 @@ def write_configs(
     lists = {} if summary.validation else _hold_out(summary.labeled, out)
     contents = {}
     if method != 'supervised':
-        contents[Path(out, f'{baseline}.py')] = _BASELINE.format(name=name)
+        contents[Path(out, f'{baseline}.py')] = _BASELINE.format(
+            name=name, heads=chosen.supervised_heads
+        )
     contents[Path(out, f'{name}.py')] = _CONFIG.format(
         **_texts_of_data(Path(data), summary, list(lists)),
         **_texts_of_model(chosen, METHODS[method], out, weights, from_scratch),
@@ -339,7 +357,7 @@ def _texts_of_model(
         bases='\n'.join(f"    '{root}/{base}.py'," for base in bases),
         backbone_settings=f'\n    backbone=dict({start}),' if start else '',
         tuning=tuning.settings,
-        method=method.settings,
+        method=method.settings.replace('{heads}', backbone.supervised_heads),
     )
 
 
@@ -347,6 +365,11 @@ def _start(backbone: dict[str, Any], weights: str | None, from_scratch: bool) ->
     """What a config says of the backbone's weights; nothing where they are the model zoo's."""
     is_timm = 'pretrained' in backbone
     if from_scratch:
+        if backbone.get('frozen'):
+            raise UserError(
+                '--from-scratch: a frozen encoder would stay random; expected --weights, or an '
+                'encoder that is trained'
+            )
         return 'pretrained=False' if is_timm else 'init_cfg=None'
     if weights is None:
         return ''

@@ -79,22 +79,35 @@ def test_the_baseline_alone(data):
 
 @pytest.mark.parametrize('name', BACKBONES)
 def test_every_backbone_builds_and_segments(data, name):
-    if name in ('convnext-t', 'regnety'):
+    if name in ('convnext-t', 'regnety') or 'dino' in name:
         pytest.importorskip('mmpretrain' if name == 'convnext-t' else 'timm')
-    written = write(data, backbone=name, from_scratch=True)
-    config = load_config(str(written.files[-1]), {})
+    frozen = name.endswith('-frozen')
+    written = write(data, backbone=name, from_scratch=not frozen)
+    baseline, config = (load_config(str(path), {}) for path in written.files)
     check_config(config)
-    assert config.optim_wrapper.get('paramwise_cfg') is None
-    config.model.auxiliary_head.compile = False
+    assert frozen or config.optim_wrapper.get('paramwise_cfg') is None
+    heads = config.model.auxiliary_head
+    *heads, bank = heads if isinstance(heads, list) else [heads]
+    assert (baseline.model.auxiliary_head or []) == heads
+    assert {head.num_classes for head in [*heads, bank, config.model.decode_head]} == {3}
+    bank.compile = False
+    if frozen:
+        config.model.backbone.pretrained = False
     model = MODELS.build(config.model).eval()
+    images = torch.zeros(1, 3, 64, 96)
     with torch.no_grad():
-        z = model.extract_feat(torch.zeros(1, 3, 64, 96))
-        logits = model.decode_head(z)
+        features = model.extract_feat(images)
+        z, logits = model.predict_target(images, features)
     stride = BACKBONES[name].stride
-    assert z[-1].shape[1:] == (config.model.auxiliary_head.in_channels, 64 // stride, 96 // stride)
-    # FCNHead leaves the upsampling to the segmentor
+    assert z[-1].shape[1:] == (bank.in_channels, 64 // stride, 96 // stride)
+    # heads of MMSeg leave the upsampling to the segmentor
     full = (64, 96) if hasattr(model.decode_head, 'stride') else z[-1].shape[2:]
     assert logits.shape == (1, 3, *full)
+
+
+def test_a_frozen_encoder_is_not_random(data):
+    with pytest.raises(UserError, match='a frozen encoder would stay random'):
+        write(data, backbone='dinov2-s-frozen', from_scratch=True)
 
 
 @pytest.mark.parametrize('name', METHODS)
