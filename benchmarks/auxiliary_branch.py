@@ -59,7 +59,7 @@ from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.markdown import markdown_table
 
 PROJECT = Path(__file__).resolve().parents[1]
-TABLES = ('main', 'perturbations', 'scaling', 'fraction', 'widths', 'floor')
+TABLES = ('main', 'perturbations', 'scaling', 'fraction', 'widths', 'places', 'floor')
 SETTING = Config.fromfile(PROJECT / 'configs/_base_/models/cct.py').model.auxiliary_head
 
 
@@ -546,6 +546,35 @@ def widths_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     return f'{heading}\n\n{markdown_table(columns, rows)}', figures
 
 
+def places_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """The bank on other features of the same images: other channels, another stride.
+
+    Args:
+        options: The command line.
+
+    Returns:
+        The table and its figures.
+    """
+    base = main_case(options)
+    height, width = (side * base.stride for side in (base.height, base.width))
+    series = dict(
+        places=[
+            (
+                f'D={channels}, stride {stride}',
+                dataclasses.replace(
+                    base,
+                    channels=channels,
+                    stride=stride,
+                    height=height // stride,
+                    width=width // stride,
+                ),
+            )
+            for channels, stride in options.places
+        ]
+    )
+    return _bank_series('### Other features of the same images', base, series, options)
+
+
 def _bank_series(
     heading: str, base: Case, series: dict[str, list[tuple[str, Case]]], options: argparse.Namespace
 ) -> tuple[str, dict[str, Any]]:
@@ -728,6 +757,14 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--scale-strides', type=int, nargs='+', default=[4, 8, 16], metavar='s')
     parser.add_argument('--width-classes', type=int, nargs='+', default=[2, 7, 11, 21], metavar='C')
     parser.add_argument('--widths', type=int, nargs='+', default=[32, 64], metavar='B')
+    parser.add_argument(
+        '--places',
+        type=_size,
+        nargs='+',
+        default=[(512, 8), (2048, 8), (512, 4), (256, 4), (512, 16)],
+        metavar='Dxs',
+        help='channels and stride of z, such as 2048x8',
+    )
     parser.add_argument('--no-compile', action='store_true', help='run the bank uncompiled')
     parser.add_argument('--reference', metavar='DIR', help="your clone of the authors' public code")
     parser.add_argument('--json', metavar='FILE', help='where to write all figures')
@@ -756,6 +793,7 @@ def main() -> None:
         scaling=scaling_table,
         fraction=fraction_table,
         widths=widths_table,
+        places=places_table,
     )
     for name in TABLES:
         if name not in options.tables:

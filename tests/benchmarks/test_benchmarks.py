@@ -19,7 +19,7 @@ TINY = [
     '--no-compile', '--threads', '1', '--repeats', '1', '--decoders', '7', '--classes', '3',
     '--channels', '4', '--images', '1', '--size', '3', '2', '--map-sizes', '3x2',
     '--scale-decoders', '7', '14', '--scale-classes', '3', '--scale-images', '1', '2',
-    '--scale-strides', '2', '4', '--width-classes', '3', '--widths', '8',
+    '--scale-strides', '2', '4', '--width-classes', '3', '--widths', '8', '--places', '4x8', '8x4',
 ]  # fmt: skip
 
 
@@ -44,6 +44,7 @@ def test_auxiliary_branch_prints_its_tables_and_writes_its_figures(monkeypatch, 
         'How the bank grows',
         'A share of the feature positions',
         'The width of the decoders',
+        'Other features of the same images',
         'the floor is',
     ):
         assert heading in printed
@@ -53,6 +54,7 @@ def test_auxiliary_branch_prints_its_tables_and_writes_its_figures(monkeypatch, 
     assert figures['memory_ratio'] == pytest.approx(10 / 40)
     assert {'3x2 main decoder', '3x2 vat', '3x2 feature_noise'} <= figures['perturbations'].keys()
     assert {'K=7', 'K=14', 'N=2', 'stride 4'} <= figures['scaling'].keys()
+    assert list(figures['places']) == ['D=4, stride 8', 'D=8, stride 4']
     assert list(figures['widths']) == ['C=3, channels C', 'C=3, channels 8']
 
 
