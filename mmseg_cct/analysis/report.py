@@ -94,9 +94,7 @@ def write_report(
         iou=_iou_rows(iou, classes),
         bars=_data_url(images['classes.png']),
         curves=_data_url(images['curves.png']),
-        legend=[
-            (name, 'rgb({}, {}, {})'.format(*colour)) for name, colour in zip(classes, palette)
-        ],
+        legend=list(zip(classes, palette)),
         sections={title: _cases(by_run, palette) for title, by_run in shown.items()},
     )
     write_atomic(out / 'report.html', page.encode())

@@ -158,6 +158,7 @@ def test_report_of_two_trainings(trained, tmp_path):
     assert page.count('class="compare"') == 3  # two hard images and the one that is left
     assert page.count('src="data:image/png;base64,') == 2 + 3 * 4
     assert 'src="h' not in page  # nothing from elsewhere
+    assert 'background: rgb(225, 70, 60)"></i>disc' in page
 
 
 def test_evaluation_agrees_with_the_runners_own(trained):
