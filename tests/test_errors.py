@@ -32,12 +32,17 @@ def test_tool_ends_with_one_line_and_code_2(capsys):
     assert capsys.readouterr() == ('', 'error: a.png: bad; expected good\n')
 
 
-def test_only_rank_0_prints(capsys, monkeypatch):
+def test_another_rank_speaks_after_it_has_left_rank_0_the_time_to(capsys, monkeypatch):
+    waited = []
     monkeypatch.setenv('RANK', '1')
+    monkeypatch.setattr(
+        'mmseg_cct.utils.cli.time.sleep', lambda s: waited.append((s, capsys.readouterr().err))
+    )
     with pytest.raises(SystemExit) as caught, user_errors_as_one_line():
         raise UserError('a.png: bad; expected good')
     assert caught.value.code == 2
-    assert capsys.readouterr() == ('', '')
+    assert waited == [(5.0, '')]
+    assert capsys.readouterr().err == 'error: a.png: bad; expected good\n'
 
 
 def test_other_errors_pass():

@@ -50,7 +50,7 @@ default_hooks = dict(
 custom_hooks = [dict(type='IterationSeedHook')]
 visualizer = dict(
     type='UniversalVisualizer',
-    vis_backends=[dict(type='LocalVisBackend'), dict(type='GroupedTensorboardVisBackend')],
+    vis_backends=[dict(type='LocalVisBackend'), dict(type='TensorboardVisBackend')],
 )
 log_processor = dict(by_epoch=False)
 log_level = 'INFO'

@@ -37,7 +37,7 @@ def baseline(config: Config) -> None:
     config.train_dataloader.dataset.unlabeled = None
     config.custom_hooks = [
         hook
-        for hook in config.get('custom_hooks', [])
+        for hook in _hooks_without_teacher(config)
         if not hook.get('attribute', '').startswith('auxiliary_head.')
     ]
 
@@ -142,9 +142,15 @@ def _traditional(config: Config, segmentor: str, distance: str) -> None:
     config.model.update(
         type=segmentor, auxiliary_head=None, loss_consistency=ConfigDict(loss, type=distance)
     )
-    for hook in config.get('custom_hooks', []):
+    config.custom_hooks = _hooks_without_teacher(config)
+    for hook in config.custom_hooks:
         if 'attribute' in hook:
             hook.attribute = hook.attribute.removeprefix('auxiliary_head.')
+
+
+def _hooks_without_teacher(config: Config) -> list[ConfigDict]:
+    """The hooks of a method that has no targets from CCT's teacher."""
+    return [hook for hook in config.get('custom_hooks', []) if hook.type != 'TeacherHook']
 
 
 VARIANTS: dict[str, Variant] = {

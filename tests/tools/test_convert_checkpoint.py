@@ -4,7 +4,11 @@ from mmseg_cct.interop import SHARED_NAMES
 
 
 def test_converts_or_lists_what_does_not_match(tiny, tmp_path, capsys):
-    state = {f'module.{name}': torch.zeros(21, 1, 1, 1) for name in SHARED_NAMES}
+    state = {
+        f'module.{name}': torch.zeros(84, 21, 1, 1) if 'conv.weight' in name else torch.zeros(21)
+        for name in SHARED_NAMES
+    }
+    state['module.main_decoder.upsample.0.weight'] = torch.zeros(21, 1, 1, 1)
     torch.save(dict(state_dict=state), tmp_path / 'in.pth')
     out = tmp_path / 'out.pth'
     assert tiny.run('convert_checkpoint', tmp_path / 'in.pth', out) == 0
