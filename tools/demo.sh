@@ -23,9 +23,8 @@ out=work_dirs/demo
 source tools/setup_venv.sh
 setup_venv
 
-# The networks are small: more threads than two would wait for each other.
-cores=$(getconf _NPROCESSORS_ONLN)
-export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((cores < 2 ? cores : 2))}
+# The networks are small: a second thread saves little, and costs many times more on a busy machine.
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 export PYTHONUNBUFFERED=1
 
 train() {  # train NAME TITLE

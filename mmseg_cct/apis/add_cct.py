@@ -24,12 +24,10 @@ from mmseg_cct.utils.text import error_line
 
 from .config import load_config
 from .config_errors import check_config
+from .new_config import default_lambda_u
 
 _SIDE = 128  # pixels of the image that the dry run sees
 _COARSEST = 16  # stride of a stage that is offered as z
-# λ_u of the paper for the 21 classes of VOC. The mean over C classes divides an error by C, so the
-# same weight for it is proportional to C.
-_LAMBDA_U, _CLASSES_OF_VOC = 30.0, 21
 
 _CONFIG = """\
 # CCT on
@@ -39,7 +37,7 @@ _CONFIG = """\
 _base_ = {base!r}
 custom_imports = dict(imports={imports}, allow_failed_imports=False)
 
-lambda_u = {lambda_u}  # weight of the unsupervised loss: 30 for 21 classes, in proportion
+lambda_u = {lambda_u}  # weight of the unsupervised loss: 30 from 21 classes on, below in proportion
 bank = dict(
     type='PerturbedDecoderBank',
     {z},
@@ -81,6 +79,7 @@ custom_hooks = [{hooks}
         end=lambda_u,
         fraction=0.1,
     ),
+    dict(type='TeacherHook', decay=0.99),  # the targets: its own would mislead the student
     dict(type='IterationSeedHook'),
 ]
 """
@@ -177,7 +176,7 @@ def add_cct(
         dry_run = try_model(settings.model)
         pipeline = _unlabeled_pipeline(settings.train_dataloader.dataset)
     z = _choose(dry_run, in_index)
-    lambda_u = round(_LAMBDA_U * dry_run.num_classes / _CLASSES_OF_VOC, 1)
+    lambda_u = default_lambda_u(dry_run.num_classes)
     text = _CONFIG.format(
         name=path.name,
         base=base,

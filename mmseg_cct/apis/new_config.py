@@ -21,9 +21,19 @@ from .pretrained import fit_of_weights, require_fitting_weights
 # One in so many labelled images validates where there is no folder for it.
 HOLD_OUT = 5
 _LONGEST_SIDE = 512  # pixels, where no size is chosen
-# λ_u of the paper for the 21 classes of VOC. The mean over C classes divides an error by C, so the
-# same weight for it is proportional to C.
-_LAMBDA_U, _CLASSES_OF_VOC = 30.0, 21
+
+
+def default_lambda_u(num_classes: int) -> float:
+    """Scales the weight of L_u to the number of classes.
+
+    Args:
+        num_classes: C.
+
+    Returns:
+        The paper's 30 for the 21 classes of VOC and for more; below, in proportion to C: the mean
+        over C classes divides an error by C, so a fixed weight would count few classes for more.
+    """
+    return round(30.0 * min(num_classes / 21, 1.0), 1)
 
 
 class Backbone(NamedTuple):
@@ -128,6 +138,7 @@ custom_hooks = [
         end=lambda_u,  # the paper's 30 for 21 classes, in proportion
         fraction=0.1,
     ),
+    dict(type='TeacherHook', decay=0.99),  # the targets: its own would mislead the student
     dict(type='IterationSeedHook'),
 ]""",
     ),
@@ -389,8 +400,7 @@ def _start(backbone: dict[str, Any], weights: str | None, from_scratch: bool) ->
 def _lambda_u(method: Part, num_classes: int) -> str:
     if 'lambda_u' not in method.settings:
         return ''
-    value = round(_LAMBDA_U * num_classes / _CLASSES_OF_VOC, 1)
-    return f'lambda_u = {value}  # weight of the unsupervised loss\n'
+    return f'lambda_u = {default_lambda_u(num_classes)}  # weight of the unsupervised loss\n'
 
 
 def _base_configs(out: str) -> str:

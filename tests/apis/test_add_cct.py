@@ -149,7 +149,12 @@ def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
     config = load_config(str(added.file), {})
     assert "_base_ = 'own.py'" in added.file.read_text()
     assert config.custom_imports.imports == ['json', 'mmseg_cct']
-    assert [h.type for h in config.custom_hooks] == ['EMAHook', 'RampUpHook', 'IterationSeedHook']
+    assert [h.type for h in config.custom_hooks] == [
+        'EMAHook',
+        'RampUpHook',
+        'TeacherHook',
+        'IterationSeedHook',
+    ]
     assert config.train_dataloader.dataset.labeled.type == 'RepeatDataset'
     bank = config.model.auxiliary_head
     assert (bank.in_index, bank.in_channels, bank.stride) == (2, 32, 16)

@@ -16,6 +16,7 @@ from mmseg_cct.apis.new_config import (
     METHODS,
     _base_configs,
     _next_commands,
+    default_lambda_u,
     write_configs,
 )
 from mmseg_cct.errors import UserError
@@ -223,3 +224,8 @@ def test_in_a_checkout_the_bases_and_tools_are_its_own(data, project_root, monke
         'python tools/train.py c/cct_r18_mine.py',
         'python tools/report.py cct=work_dirs/cct_r18_mine --out work_dirs/report',
     )
+
+
+@pytest.mark.parametrize('num_classes, weight', [(2, 2.9), (7, 10.0), (21, 30.0), (150, 30.0)])
+def test_few_classes_get_less_weight_and_many_the_papers(num_classes, weight):
+    assert default_lambda_u(num_classes) == weight
