@@ -19,7 +19,7 @@ from .device import fit_to_device
 from .runner import run
 
 # MMSeg's metrics that write predictions.
-_PNG_WRITERS = ('IoUMetric', 'CityscapesMetric', 'MultiDomainIoUMetric')
+_PNG_WRITERS = ('IoUMetric', 'ClassIoUMetric', 'CityscapesMetric', 'MultiDomainIoUMetric')
 
 
 def prepare_test(

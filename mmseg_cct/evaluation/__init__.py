@@ -1,5 +1,6 @@
-"""Metrics of several domains."""
+"""Metrics by class and of several domains."""
 
+from .class_iou import ClassIoUMetric
 from .multi_domain_iou import MultiDomainIoUMetric
 
-__all__ = ['MultiDomainIoUMetric']
+__all__ = ['ClassIoUMetric', 'MultiDomainIoUMetric']

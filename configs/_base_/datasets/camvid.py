@@ -86,5 +86,5 @@ test_dataloader = dict(
     ),
 )
 
-val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
+val_evaluator = dict(type='ClassIoUMetric', iou_metrics=['mIoU'])
 test_evaluator = val_evaluator

@@ -48,5 +48,5 @@ test_dataloader = dict(
     dataset=dict(type='ShapesDataset', start=20000, count=200, size=size, pipeline=test_pipeline),
 )
 
-val_evaluator = dict(type='IoUMetric', iou_metrics=['mIoU'])
+val_evaluator = dict(type='ClassIoUMetric', iou_metrics=['mIoU'])
 test_evaluator = val_evaluator
