@@ -116,9 +116,9 @@ TUNINGS = {
     'scratch': Part('', _ADAMW.format(rates='') + _POLY.format(power=0.9)),
 }
 
-# A row is a choice of `--method`. Its settings may change `model`, `train_dataloader` and all else
-# that stands above them in the config.
-METHODS = {
+# A row is a choice of `--method` that is written whole. Its settings may change `model`,
+# `train_dataloader` and all else that stands above them in the config.
+WHOLE = {
     'supervised': Part(
         'cct',
         """\
@@ -143,6 +143,27 @@ custom_hooks = [
 ]""",
     ),
 }
+
+
+class Recipe(NamedTuple):
+    """A method on strong views, written as a change of the folder's CCT.
+
+    Attributes:
+        name: Its file in `configs/_base_/methods`, and the start of the config's name.
+        bank: Whether it keeps the auxiliary decoders, and with them the hooks of CCT.
+    """
+
+    name: str
+    bank: bool
+
+
+RECIPES = {
+    'cct+': Recipe('cct-plus', bank=True),
+    'fixmatch': Recipe('fixmatch', bank=False),
+    'unimatch': Recipe('unimatch', bank=False),
+    'unimatch-v2': Recipe('unimatch-v2', bank=False),
+}
+METHODS = (*WHOLE, *RECIPES)
 
 _CONFIG = """\
 # {backbone} on {data}: {labeled} labelled and {unlabeled} unlabelled images, {val} to validate on.
@@ -206,13 +227,32 @@ train_dataloader = dict(dataset=dict(unlabeled=None))
 custom_hooks = [dict(type='IterationSeedHook')]
 """
 
+_RECIPE = """\
+# {method} on the data, the network and the schedule of {cct}.py.
+_base_ = ['./{cct}.py', '{root}/methods/{name}.py']
+train_dataloader = dict(
+    dataset=dict(unlabeled=dict(pipeline=[*_base_.unlabeled_pipeline, _base_.strong_views]))
+)
+model = {model}
+"""
+# Lists are not merged: where MMSeg's own heads stand beside the bank, they are named again.
+_BANK_AND_HEADS = """\
+dict(
+    _base_.method,
+    auxiliary_head=[
+        *_base_.model.auxiliary_head[:-1],
+        dict(_base_.model.auxiliary_head[-1], **_base_.method.auxiliary_head),
+    ],
+)"""
+
 
 class NewConfigs(NamedTuple):
     """Written configs.
 
     Attributes:
         summary: What the folder holds.
-        files: Paths of the configs, the baseline first.
+        files: Paths of the configs, the baseline first, the method last; between them that of CCT
+            where the method builds on it.
         lists: Paths of the lists of images, where a part of the labelled ones validates.
         warnings: What is worth a second look, a line each.
         commands: What to run next.
@@ -249,7 +289,7 @@ def write_configs(
         classes: Class names in the order of their ids.
         context: Those that are not objects.
         backbone: A key of `BACKBONES`.
-        method: A key of `METHODS`.
+        method: One of `METHODS`.
         size: Width and height of the training crops, into which tests resize; by default that of
             the images, with a longest side of 512 at most.
         iters: Iterations of the training.
@@ -274,7 +314,9 @@ def write_configs(
         raise UserError(f'{data}/images: every image has a mask; expected images without, too')
     size = _fitting_size(size, summary.size, chosen.stride)
     stem = f'{backbone}_{Path(data).resolve().name}'
-    name, baseline = f'{method}_{stem}', f'supervised_{stem}'
+    recipe = RECIPES.get(method)
+    whole = 'cct' if recipe else method
+    name, baseline = f'{whole}_{stem}', f'supervised_{stem}'
     lists = {} if summary.validation else _hold_out(summary.labeled, out)
     contents = {}
     if method != 'supervised':
@@ -283,15 +325,19 @@ def write_configs(
         )
     contents[Path(out, f'{name}.py')] = _CONFIG.format(
         **_texts_of_data(Path(data), summary, list(lists)),
-        **_texts_of_model(chosen, METHODS[method], out, weights, from_scratch),
+        **_texts_of_model(chosen, WHOLE[whole], out, weights, from_scratch),
         classes=tuple(classes),
         context=tuple(context),
         size=size,
         batch_size=batch_size,
         iters=iters,
         interval=max(iters // 8, 1),
-        lambda_u=_lambda_u(METHODS[method], len(classes)),
+        lambda_u=_lambda_u(WHOLE[whole], len(classes)),
     )
+    if recipe:
+        contents[Path(out, f'{recipe.name}_{stem}.py')] = _text_of_recipe(
+            method, recipe, chosen, name, out
+        )
     for path in (*contents, *lists):
         if path.exists() and not force:
             raise UserError(f'{path}: is there already; expected another --out, or --force')
@@ -302,7 +348,8 @@ def write_configs(
     warnings = tuple(
         f'class {name!r} is in no mask' for name, n in zip(classes, summary.masks) if not n
     )
-    return NewConfigs(summary, tuple(contents), tuple(lists), warnings, _next_commands(contents))
+    compared = [path for path in contents if not recipe or path.stem != name]
+    return NewConfigs(summary, tuple(contents), tuple(lists), warnings, _next_commands(compared))
 
 
 def _fitting_size(
@@ -370,6 +417,20 @@ def _texts_of_model(
         tuning=tuning.settings,
         method=method.settings.replace('{heads}', backbone.supervised_heads),
     )
+
+
+def _text_of_recipe(method: str, recipe: Recipe, backbone: Backbone, cct: str, out: str) -> str:
+    has_heads = backbone.supervised_heads != 'None'
+    if not has_heads:
+        model = '_base_.method'
+    elif recipe.bank:
+        model = _BANK_AND_HEADS
+    else:
+        model = f'dict(_base_.method, auxiliary_head={backbone.supervised_heads})'
+    text = _RECIPE.format(
+        method=method, cct=cct, root=_base_configs(out), name=recipe.name, model=model
+    )
+    return text if recipe.bank else f'{text}custom_hooks = _base_.method_hooks\n'
 
 
 def _start(backbone: dict[str, Any], weights: str | None, from_scratch: bool) -> str:

@@ -14,6 +14,7 @@ from mmseg_cct.apis.config_errors import check_config
 from mmseg_cct.apis.new_config import (
     BACKBONES,
     METHODS,
+    RECIPES,
     _base_configs,
     _next_commands,
     default_lambda_u,
@@ -112,9 +113,54 @@ def test_a_frozen_encoder_is_not_random(data):
 
 
 @pytest.mark.parametrize('name', METHODS)
-def test_every_method_loads(data, name):
-    for path in write(data, method=name).files:
-        check_config(load_config(str(path), {}))
+def test_every_method_loads_and_builds(data, name):
+    files = write(data, method=name, from_scratch=True).files
+    for path in files:
+        config = load_config(str(path), {})
+        check_config(config)
+        model = MODELS.build(config.model)
+        pipeline = (config.train_dataloader.dataset.unlabeled or {}).get('pipeline', ())
+        views = [step.num_views for step in pipeline if step['type'] == 'StrongViews']
+        if name in RECIPES and path == files[-1]:
+            assert path.name.startswith(f'{RECIPES[name].name}_mbv2')
+            assert type(model).__name__ == 'CCTPlusSegmentor'
+            assert views == [1 if name in ('cct+', 'fixmatch') else 2]
+            assert model.with_auxiliary_head == RECIPES[name].bank
+        else:
+            assert type(model).__name__ != 'CCTPlusSegmentor' and views == []
+
+
+def test_cct_plus_keeps_the_hooks_and_the_weight_of_the_folders_cct(data):
+    _, cct, plus = (load_config(str(path), {}) for path in write(data, method='cct+').files)
+    assert plus.custom_hooks == cct.custom_hooks
+    assert plus.custom_hooks[0].end == default_lambda_u(3)
+    assert plus.model.auxiliary_head.position_fraction == 1
+
+
+@pytest.mark.parametrize(('name', 'hooks'), [('fixmatch', []), ('unimatch-v2', ['TeacherHook'])])
+def test_without_a_bank_there_is_no_ramp(data, name, hooks):
+    config = load_config(str(write(data, method=name).files[-1]), {})
+    assert [hook.type for hook in config.custom_hooks] == ['IterationSeedHook', *hooks]
+
+
+@pytest.mark.parametrize('name', RECIPES)
+def test_recipes_keep_mmsegs_own_heads(data, name):
+    options = dict(backbone='deeplabv3plus-r50', from_scratch=True)
+    _, cct, config = (
+        load_config(str(path), {}) for path in write(data, method=name, **options).files
+    )
+    check_config(config)
+    bank = cct.model.auxiliary_head[-1]
+    expected = [dict(bank, position_fraction=1.0)] if RECIPES[name].bank else []
+    assert config.model.auxiliary_head == [cct.model.auxiliary_head[0], *expected]
+
+
+def test_what_trains_next_is_the_baseline_and_the_recipe(data, monkeypatch):
+    monkeypatch.chdir(data.parents[1])
+    written = write(data, method='cct+')
+    assert [path.name.split('_')[0] for path in written.files] == ['supervised', 'cct', 'cct-plus']
+    trained = [line.rsplit('/', 1)[-1] for line in written.commands[:-1]]
+    assert trained == ['supervised_mbv2_mine.py', 'cct-plus_mbv2_mine.py']
 
 
 def test_without_a_folder_to_validate_on_every_fifth_mask_is_held_out(data):
