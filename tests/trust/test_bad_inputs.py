@@ -570,7 +570,48 @@ CHECKPOINTS = {
         r'gone: no such folder; expected a folder of images',
     ),
 }
-TABLE = {**CONFIGS, **SETTINGS, **WHOLE, **COMMAND_LINES, **LISTS, **FILES, **CHECKPOINTS}
+REHEARSAL = {
+    'save_best': (
+        lambda i: i.set('default_hooks.checkpoint.save_best', 'mIOU'),
+        r"checkpoint\.save_best='mIOU': no such metric; expected aAcc, mIoU, mAcc or auto",
+    ),
+    'iou_metrics': (
+        lambda i: i.set('val_evaluator.iou_metrics', ['IoU']),
+        r"val_evaluator\.iou_metrics=\['IoU'\]: expected some of mIoU, mDice, mFscore",
+    ),
+    'validation without masks': (
+        lambda i: i.drop(f'{VAL}.pipeline.1'),
+        r'val_dataloader\.dataset\.pipeline: .*v0.png comes without its mask; expected LoadAnn',
+    ),
+    'validation with a crop': (
+        lambda i: i.cct.config.val_dataloader.dataset.pipeline.insert(
+            2, dict(type='RandomCrop', crop_size=(16, 16))
+        ) or i.cct.write(),
+        r'v0.png has a mask of 16×16 pixels and a prediction of 40×32; expected .* no crop',
+    ),
+    'validation without packing': (
+        lambda i: i.drop(f'{VAL}.pipeline.2'),
+        r'val_dataloader: the first images cannot pass through the model \(.*\); expected',
+    ),
+    'validation transform': (
+        lambda i: i.set(f'{VAL}.pipeline.1.imdecode_backend', 'magick'),
+        r'val_dataloader: the first images cannot load \(.*magick.*\); expected',
+    ),
+    'palette': (
+        lambda i: i.set(f'{VAL}.palette', [[0, 0, 0], [9, 9, 9], [1, 300, 1]]),
+        r'val_dataloader\.dataset\.metainfo\.palette: \[1, 300, 1\]; expected red, green and blue',
+    ),
+}  # fmt: skip
+TABLE = {
+    **REHEARSAL,
+    **CONFIGS,
+    **SETTINGS,
+    **WHOLE,
+    **COMMAND_LINES,
+    **LISTS,
+    **FILES,
+    **CHECKPOINTS,
+}
 
 
 def test_the_table_is_long():

@@ -17,6 +17,8 @@ from mmseg_cct.engine.checkpoints import require_matching_weights
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 
+from .rehearsal import rehearse_validation
+
 
 @HOOKS.register_module()
 class PreflightHook(Hook):
@@ -24,6 +26,7 @@ class PreflightHook(Hook):
 
     A mask that is missing in the validation set would otherwise end the run at its first
     validation, and a checkpoint of another number of classes would be tested with random weights.
+    The first validation batch goes through pipeline, model and metrics before the training.
     `tools/train.py` and `tools/test.py` add it.
 
     Args:
@@ -44,6 +47,7 @@ class PreflightHook(Hook):
             validated = runner.val_dataloader.dataset
             _require_classes(model, validated, 'val_dataloader.dataset')
             check_evaluation_data(validated, 'val_dataloader.dataset')
+            rehearse_validation(runner)
         if is_main_process():
             _warn_of_test_set(runner.cfg)
             print_log(describe_training(runner), logger='current')

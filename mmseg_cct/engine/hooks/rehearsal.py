@@ -1,0 +1,196 @@
+"""Rehearses a validation before a training, which else may end at its first one."""
+
+import copy
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mmengine.evaluator import BaseMetric
+from mmengine.hooks import CheckpointHook
+from mmengine.logging import MMLogger
+from mmengine.runner import Runner
+from mmengine.runner.amp import autocast
+from mmseg.evaluation import IoUMetric
+
+from mmseg_cct.datasets.checks import leaf_datasets
+from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.errors import UserError
+from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
+from mmseg_cct.utils.text import error_line
+
+from .unlabeled_visualization_hook import undisturbed
+
+_IOU_METRICS = ('mIoU', 'mDice', 'mFscore')
+
+
+def rehearse_validation(runner: Runner) -> None:
+    """Takes the first validation batch through pipeline, model and metrics.
+
+    The training stays as it would be: random states and modes are restored, metrics are copies,
+    and nothing is written. Every rank takes the same batch and gathers nothing. Metrics other than
+    MMSeg's and this package's IoU may write files, so they are left out. Raises `UserError` if the
+    validation cannot be, or lacks the metric that `save_best` names.
+
+    Args:
+        runner: The runner, before its training.
+    """
+    loop, dataset = runner.val_loop, runner.val_dataloader.dataset
+    _require_palette(dataset)
+    evaluator = getattr(loop, 'evaluator', None)
+    metrics = list(getattr(evaluator, 'metrics', ()))
+    for metric in metrics:
+        _require_iou_metrics(metric)
+    with undisturbed(unwrap_model(runner.model), seed=0):
+        with _explained('val_dataloader', 'load; expected images that make up a batch'):
+            count = min(runner.val_dataloader.batch_size or 1, len(dataset))
+            batch = runner.val_dataloader.collate_fn([dataset[index] for index in range(count)])
+        fits = 'pass through the model; expected a val_dataloader and model.test_cfg that fit it'
+        with _explained('val_dataloader', fits), autocast(enabled=getattr(loop, 'fp16', False)):
+            samples = [sample.to_dict() for sample in runner.model.val_step(batch)]
+        names = _metric_names(metrics, batch, samples)
+    if names is not None:
+        _require_best(runner.hooks, names)
+
+
+def _metric_names(
+    metrics: Sequence[BaseMetric], batch: Any, samples: Sequence[dict]
+) -> list[str] | None:
+    """Names of all metrics, or `None` where some are unknown."""
+    names: list[str] = []
+    for metric in metrics:
+        if not isinstance(metric, (IoUMetric, MultiDomainIoUMetric)) or _formats_only(metric):
+            return None
+        _require_truth(samples)
+        with _explained('val_evaluator', 'be measured; expected metrics that fit the data set'):
+            names += _names_of(metric, batch, samples)
+    return names
+
+
+def _names_of(metric: BaseMetric, batch: Any, samples: Sequence[dict]) -> list[str]:
+    rehearsed = copy.deepcopy(metric)
+    domains = rehearsed.metrics if isinstance(rehearsed, MultiDomainIoUMetric) else {}
+    for part in (rehearsed, *domains.values()):
+        part.output_dir = None  # a rehearsal writes nothing
+    with _without_table():
+        rehearsed.process(batch, samples)
+        names = list(rehearsed.compute_metrics(rehearsed.results))
+    if isinstance(metric, ClassIoUMetric):  # other classes occur in other images
+        names += [f'IoU.{name}' for name in metric.dataset_meta['classes']]
+    seen = {sample['domain'] for sample in samples} if domains else ()
+    for name in list(names):  # and so do other domains
+        start, _, rest = name.partition('/')
+        if start in seen:
+            names += [f'{domain}/{rest}' for domain in domains]
+    prefix = f'{metric.prefix}/' if metric.prefix else ''
+    return [f'{prefix}{name}' for name in dict.fromkeys(names)]
+
+
+def _require_best(hooks: Sequence[Any], names: Sequence[str]) -> None:
+    for hook in hooks:
+        if not isinstance(hook, CheckpointHook) or not hook.save_best:
+            continue
+        for key in hook.key_indicators:
+            if key != 'auto' and key not in names:
+                raise UserError(
+                    f'default_hooks.checkpoint.save_best={key!r}: no such metric; expected '
+                    f'{", ".join(names)} or auto'
+                )
+
+
+def _require_iou_metrics(metric: BaseMetric) -> None:
+    if isinstance(metric, MultiDomainIoUMetric):
+        metrics = list(metric.metrics.values())
+    else:
+        metrics = [metric] if isinstance(metric, IoUMetric) else []
+    for part in metrics:
+        given = [part.metrics] if isinstance(part.metrics, str) else part.metrics
+        if not set(given) <= set(_IOU_METRICS):
+            raise UserError(
+                f'val_evaluator.iou_metrics={given!r}: expected some of {", ".join(_IOU_METRICS)}'
+            )
+
+
+def _require_truth(samples: Sequence[dict]) -> None:
+    for sample in samples:
+        place = f'val_dataloader.dataset.pipeline: {sample.get("img_path") or "an image"}'
+        truth = sample.get('gt_sem_seg')
+        if truth is None:
+            raise UserError(f'{place} comes without its mask; expected LoadAnnotations')
+        size, true_size = (
+            tuple(part['data'].shape[-2:]) for part in (sample['pred_sem_seg'], truth)
+        )
+        if size != true_size:
+            raise UserError(
+                f'{place} has a mask of {true_size[1]}×{true_size[0]} pixels and a prediction of '
+                f'{size[1]}×{size[0]}; expected LoadAnnotations after any Resize, and no crop'
+            )
+
+
+def _require_palette(dataset: Any) -> None:
+    for leaf in leaf_datasets(dataset):
+        meta = getattr(leaf, 'metainfo', None) or {}
+        classes, palette = meta.get('classes') or (), meta.get('palette')
+        if palette is None or len(palette) == 0:
+            continue
+        if len(palette) < len(classes):
+            raise UserError(
+                f'val_dataloader.dataset.metainfo.palette: {len(palette)} colours; expected '
+                f'{len(classes)}, one for each class'
+            )
+        for colour in palette:
+            if len(colour) != 3 or not all(0 <= value <= 255 for value in colour):
+                raise UserError(
+                    f'val_dataloader.dataset.metainfo.palette: {list(colour)}; expected red, green '
+                    'and blue from 0 to 255'
+                )
+
+
+def _formats_only(metric: BaseMetric) -> bool:
+    if isinstance(metric, MultiDomainIoUMetric):
+        return bool(metric.kwargs.get('format_only', False))
+    return bool(getattr(metric, 'format_only', False))
+
+
+@contextmanager
+def _explained(key: str, what: str) -> Iterator[None]:
+    """Names the key and what cannot be, in place of an exception's traceback.
+
+    Args:
+        key: The key in the config.
+        what: What the first images cannot do, a semicolon, and what is expected.
+
+    Yields:
+        Nothing; the body runs inside.
+
+    Raises:
+        UserError: The body raised an exception.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        fails, _, expected = what.partition('; ')
+        raise UserError(
+            f'{key}: the first images cannot {fails} ({error_line(error, 300)}); {expected}'
+        ) from error
+
+
+@contextmanager
+def _without_table() -> Iterator[None]:
+    """Keeps a metric's table of one image out of the log, and NumPy's word on absent classes.
+
+    Yields:
+        Nothing; the body runs inside.
+    """
+    logger = MMLogger.get_current_instance()
+    level = logger.level
+    logger.setLevel(max(level, logging.WARNING))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            yield
+    finally:
+        logger.setLevel(level)

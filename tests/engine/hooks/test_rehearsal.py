@@ -1,0 +1,145 @@
+"""One validation batch before a training: what it refuses, and that it leaves no trace."""
+
+import random
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from mmengine.dataset import pseudo_collate
+from mmengine.evaluator import DumpResults, Evaluator
+from mmengine.hooks import CheckpointHook
+from mmengine.structures import PixelData
+from mmseg.evaluation import IoUMetric
+from mmseg.structures import SegDataSample
+from torch import nn
+
+from mmseg_cct.engine.hooks.rehearsal import rehearse_validation
+from mmseg_cct.errors import UserError
+from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
+
+CLASSES = ('road', 'car')
+
+
+class Model(nn.Module):
+    """Predicts class 0, and draws on each random generator as some models do."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3)
+        self.modes = []
+
+    def val_step(self, batch):
+        self.modes.append((self.training, torch.is_grad_enabled()))
+        random.random(), np.random.rand(), torch.rand(1)
+        self.norm(torch.stack(batch['inputs']).float())
+        for sample in batch['data_samples']:
+            data = torch.zeros(1, *sample.metainfo['ori_shape'], dtype=torch.long)
+            sample.pred_sem_seg = PixelData(data=data)
+        return batch['data_samples']
+
+
+class Set(list):
+    metainfo = dict(classes=CLASSES, palette=[[0, 0, 0], [255, 0, 0]])
+
+
+def sample(truth=(4, 6), domain='a'):
+    packed = SegDataSample(metainfo=dict(img_path='v0.png', ori_shape=(4, 6), domain=domain))
+    if truth:
+        packed.gt_sem_seg = PixelData(data=torch.zeros(1, *truth, dtype=torch.long))
+    return dict(inputs=torch.zeros(3, 4, 6), data_samples=packed)
+
+
+def runner_of(metric=None, samples=None, save_best=None, meta=None):
+    evaluator = Evaluator(metric or IoUMetric())
+    dataset = Set(samples or [sample(), sample()])
+    evaluator.dataset_meta = meta or Set.metainfo
+    loader = SimpleNamespace(dataset=dataset, batch_size=1, collate_fn=pseudo_collate)
+    return SimpleNamespace(
+        model=Model().train(),
+        val_dataloader=loader,
+        val_loop=SimpleNamespace(evaluator=evaluator, fp16=False),
+        hooks=[CheckpointHook(save_best=save_best, rule=save_best and 'greater')],
+    )
+
+
+def test_it_leaves_no_trace(tmp_path):
+    metric = IoUMetric(output_dir=str(tmp_path))
+    runner = runner_of(metric)
+    weights = {key: value.clone() for key, value in runner.model.state_dict().items()}
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    rehearse_validation(runner)
+    after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    assert before == after
+    assert runner.model.modes == [(False, False)]
+    assert runner.model.training
+    assert runner.model.norm.training
+    for key, value in runner.model.state_dict().items():
+        assert torch.equal(value, weights[key])
+    assert metric.results == []
+    assert metric.output_dir == str(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize('key', ['mIoU', 'aAcc', 'auto', None])
+def test_metrics_that_there_are(key):
+    rehearse_validation(runner_of(save_best=key))
+
+
+def test_classes_of_other_images_have_an_iou():
+    rehearse_validation(runner_of(ClassIoUMetric(), save_best='IoU.car'))
+    with pytest.raises(UserError, match=r"save_best='IoU.dog': no such metric; expected .*IoU.car"):
+        rehearse_validation(runner_of(ClassIoUMetric(), save_best='IoU.dog'))
+
+
+def test_other_domains_have_metrics():
+    meta = dict(domains=dict(a=Set.metainfo, b=Set.metainfo))
+    for key in ('b/mIoU', 'mIoU_avg', 'a/aAcc'):
+        rehearse_validation(runner_of(MultiDomainIoUMetric(), save_best=key, meta=meta))
+    with pytest.raises(UserError, match="save_best='c/mIoU'"):
+        rehearse_validation(runner_of(MultiDomainIoUMetric(), save_best='c/mIoU', meta=meta))
+
+
+def test_a_prefix_is_part_of_the_name():
+    rehearse_validation(runner_of(IoUMetric(prefix='val'), save_best='val/mIoU'))
+    with pytest.raises(UserError, match='expected val/aAcc, val/mIoU, val/mAcc or auto'):
+        rehearse_validation(runner_of(IoUMetric(prefix='val'), save_best='mIoU'))
+
+
+def test_metrics_that_write_are_left_out(tmp_path):
+    metric = DumpResults(str(tmp_path / 'out.pkl'))
+    rehearse_validation(runner_of(metric, save_best='theirs'))
+    assert list(tmp_path.iterdir()) == []
+    rehearse_validation(runner_of(IoUMetric(format_only=True), [sample(None)], 'theirs'))
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'expected'),
+    [
+        (dict(samples=[sample(None)]), 'v0.png comes without its mask; expected LoadAnnotations'),
+        (
+            dict(samples=[sample((2, 3))]),
+            'v0.png has a mask of 3×2 pixels and a prediction of 6×4; expected',
+        ),
+        (dict(metric=IoUMetric(iou_metrics='IoU')), r"iou_metrics=\['IoU'\]: expected some of"),
+        (dict(samples=[dict(inputs=1)]), r'cannot pass through the model \(.*Error.*\); expected'),
+    ],
+)
+def test_what_cannot_be_validated(arguments, expected):
+    with pytest.raises(UserError, match=expected):
+        rehearse_validation(runner_of(**arguments))
+
+
+@pytest.mark.parametrize(
+    ('palette', 'expected'),
+    [
+        ([[0, 0, 0]], '1 colours; expected 2, one for each class'),
+        ([[0, 0, 0], [0, 0]], r'\[0, 0\]; expected red, green and blue'),
+        ([[0, 0, 0], [0, 0, 256]], r'\[0, 0, 256\]; expected red, green and blue'),
+    ],
+)
+def test_palettes(palette, expected):
+    runner = runner_of()
+    runner.val_dataloader.dataset.metainfo = dict(classes=CLASSES, palette=palette)
+    with pytest.raises(UserError, match=expected):
+        rehearse_validation(runner)
