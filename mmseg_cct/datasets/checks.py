@@ -4,6 +4,7 @@ import functools
 import itertools
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -33,8 +34,9 @@ def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -
 
     Decodes labelled images, masks and pseudo labels in full. Of unlabelled images it reads the
     header and the last bytes; their masks it never opens. A `UserError` names the first file that
-    is missing, unreadable, of the wrong size, or has an unknown label id. In a distributed run only
-    rank 0 reads files; every rank raises its error.
+    is missing, unreadable, of the wrong size, or has an unknown label id; or it says that no
+    labelled pixel teaches anything. In a distributed run only rank 0 reads files; every rank raises
+    its error.
 
     Args:
         labeled: The labelled set.
@@ -42,7 +44,7 @@ def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -
     """
     with _on_rank_0() as looks:
         if looks:
-            _check_all(_check_labeled_image, labeled)
+            _check_labels(_check_all(_check_labeled_image, labeled), labeled)
             if unlabeled is not None:
                 _check_all(_check_unlabeled_image, unlabeled)
                 _warn_of_common_images(labeled, unlabeled)
@@ -190,36 +192,92 @@ def unknown_ids(
     Returns:
         The offending ids as they are in the file, ascending.
     """
+    return _unknown(_labels(ids, label_map, reduce_zero_label), num_classes, ignore_index)
+
+
+def _labels(
+    ids: np.ndarray, label_map: Mapping[int, int] | None, reduce_zero_label: bool
+) -> dict[int, int]:
+    """Label by id in the file, ascending."""
     if ids.dtype in (np.uint8, np.bool_):
         present = np.flatnonzero(np.bincount(ids.reshape(-1), minlength=256))
     else:
         present = np.unique(ids)
-    unknown = []
+    labels = {}
     for raw in present.tolist():
         label = raw
         if reduce_zero_label and raw <= 255:
             label = 255 if raw in (0, 255) else raw - 1
-        label = (label_map or {}).get(label, label)
-        if not (0 <= label < num_classes or label == ignore_index):
-            unknown.append(raw)
-    return unknown
+        labels[raw] = (label_map or {}).get(label, label)
+    return labels
 
 
-def _check_all(check: Callable[..., None], dataset: Any) -> None:
+def _unknown(label_of: Mapping[int, int], num_classes: int, ignore_index: int) -> list[int]:
+    return [
+        raw
+        for raw, label in label_of.items()
+        if not (0 <= label < num_classes or label == ignore_index)
+    ]
+
+
+def _check_all(check: Callable[..., Any], dataset: Any) -> Counter:
+    """Counts what the check returns of the files."""
+    found: Counter = Counter()
     for leaf in leaf_datasets(dataset):
         with ThreadPoolExecutor(min(16, (os.cpu_count() or 1) + 4)) as pool:
             infos = _infos(leaf)
             while some := list(itertools.islice(infos, _FILES_AT_ONCE)):
                 # The results come in order, so the first bad file of the list is the one reported.
-                for _ in pool.map(functools.partial(check, dataset=leaf), some):
-                    pass
+                found.update(pool.map(functools.partial(check, dataset=leaf), some))
+    return found
+
+
+def _check_labels(found: Counter, dataset: Any) -> None:
+    """Judges the labelled set as a whole by the label ids of its masks, after MMSeg's mappings."""
+    found.pop(None, None)  # drawn images
+    total = found.total()
+    leaf = leaf_datasets(dataset)[0]
+    classes, ignored = leaf.metainfo['classes'], getattr(leaf, 'ignore_index', 255)
+    if not total:
+        return
+    void = sum(number for labels, number in found.items() if labels <= {ignored})
+    if void == total:
+        raise UserError(
+            f'labeled: all {total} masks are {ignored} (ignored) alone; expected class ids from 0 '
+            f'to {len(classes) - 1}'
+        )
+    there = frozenset().union(*found)
+    mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
+    if len(classes) == 2 and there == {0, 255} and not mapped:
+        raise UserError(
+            f'labeled: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
+            f'{classes[1]} never occurs; expected 0 for {classes[0]} and 1 for {classes[1]} '
+            '(replace 255 by 1)'
+        )
+    if void:
+        _warn(
+            f'labeled: {void} of {total} masks are {ignored} (ignored) alone; expected a labelled '
+            'pixel in each'
+        )
+    absent = [str(name) for index, name in enumerate(classes) if index not in there]
+    if absent:
+        _warn(
+            f'labeled: {", ".join(absent[:5])}{" and more" if len(absent) > 5 else ""} '
+            f'({len(absent)} of {len(classes)} classes) in none of the {total} masks; expected '
+            'each class in one'
+        )
+
+
+def _warn(message: str) -> None:
+    print_log(message, logger='current', level=logging.WARNING)
 
 
 def _check_labeled_image(
     info: Mapping[str, Any], dataset: BaseDataset, decode: bool = True
-) -> None:
+) -> frozenset[int] | None:
+    """Checks a pair and returns the label ids of its mask, `None` where the image is drawn."""
     if not _is_file(info):
-        return
+        return None
     image, mask = info['img_path'], info.get('seg_map_path')
     if mask is None:
         raise UserError(
@@ -238,13 +296,8 @@ def _check_labeled_image(
         )
     num_classes = len(dataset.metainfo['classes'])
     ignore_index = getattr(dataset, 'ignore_index', 255)
-    unknown = unknown_ids(
-        ids,
-        num_classes,
-        info.get('label_map'),
-        info.get('reduce_zero_label', False),
-        ignore_index,
-    )
+    label_of = _labels(ids, info.get('label_map'), info.get('reduce_zero_label', False))
+    unknown = _unknown(label_of, num_classes, ignore_index)
     if unknown:
         raise UserError(
             f'{mask}: label id {", ".join(map(str, unknown[:5]))}'
@@ -252,6 +305,7 @@ def _check_labeled_image(
             f'{num_classes - 1}, or {ignore_index} where ignored'
             f'{", after label_map or reduce_zero_label" if _is_mapped(info) else ""}'
         )
+    return frozenset(label_of.values())
 
 
 def _check_unlabeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> None:

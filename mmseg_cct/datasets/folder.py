@@ -40,7 +40,7 @@ class FolderDataset(BaseSegDataset):
         palette: Colour of each class, RGB in [0, 255]; by default
             colours that are easily told apart.
         data_root: Folder that the three paths are relative to.
-        mask_suffix: End of a mask's name.
+        mask_suffix: End of a mask's name; its case does not count.
         **kwargs: Further arguments of `BaseSegDataset`.
 
     Raises:
@@ -141,6 +141,11 @@ class FolderDataset(BaseSegDataset):
             raise UserError(
                 f'FolderDataset.mask_dir: {masks} is image_dir too; expected a folder of its own'
             )
+        if masks is not None and not self.ann_file and _is_inside(masks, root):
+            raise UserError(
+                f'FolderDataset.mask_dir: {masks} lies in image_dir {root}, so that masks would '
+                'count as images; expected a folder beside it'
+            )
         return {name: str(path) for name, path in find_images(root).items()}
 
     def _find_masks(self, images: dict[str, str]) -> dict[str, str]:
@@ -149,9 +154,12 @@ class FolderDataset(BaseSegDataset):
             return {}
         if not Path(root).is_dir():
             raise UserError(f'{root}: no such folder; expected the masks (FolderDataset.mask_dir)')
+        suffix = self.seg_map_suffix
+        # As with images, case does not count: a .PNG left out would be an image without a mask.
         masks = {
-            path.relative_to(root).as_posix()[: -len(self.seg_map_suffix)]: str(path)
-            for path in Path(root).rglob(f'*{self.seg_map_suffix}')
+            path.relative_to(root).as_posix()[: -len(suffix)]: str(path)
+            for path in sorted(Path(root).rglob('*'))
+            if path.name.lower().endswith(suffix.lower())
         }
         strays = sorted(set(masks) - set(images))
         if strays:
@@ -174,3 +182,7 @@ class FolderDataset(BaseSegDataset):
             f'{self.ann_file}: no image {name} in {self.data_prefix["img_path"]}; expected one '
             f'({", ".join(IMAGE_SUFFIXES)})'
         )
+
+
+def _is_inside(folder: str, outer: str) -> bool:
+    return Path(os.path.abspath(outer)) in Path(os.path.abspath(folder)).parents

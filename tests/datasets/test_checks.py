@@ -160,6 +160,58 @@ class TestUnlabeledImages:
         SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
 
 
+class TestAllLabels:
+    @staticmethod
+    def _write(tree, *masks):
+        for name, ids in zip(tree.labeled_names, masks):
+            _write_mask(tree, np.resize(np.uint8(ids), (16, 24)), name)
+
+    def test_all_void(self, tree):
+        self._write(tree, [255], [255], [255])
+        assert _error(tree) == (
+            'labeled: all 3 masks are 255 (ignored) alone; expected class ids from 0 to 2'
+        )
+
+    def test_all_void_after_the_mapping(self, tree):
+        self._write(tree, [0], [0, 255], [0])
+        assert 'all 3 masks are 255' in _error(tree, reduce_zero_label=True)
+
+    def test_some_void(self, tree, warnings_logged):
+        self._write(tree, [255], [0, 1, 2], [255])
+        SemiSegDataset(tree.config('labeled'))
+        assert warnings_logged == [
+            'labeled: 2 of 3 masks are 255 (ignored) alone; expected a labelled pixel in each'
+        ]
+
+    def test_class_that_never_occurs(self, tree, warnings_logged):
+        self._write(tree, [0, 2, 255], [2], [0])
+        SemiSegDataset(tree.config('labeled'))
+        assert warnings_logged == [
+            'labeled: thing (1 of 3 classes) in none of the 3 masks; expected each class in one'
+        ]
+
+    def test_every_class_in_some_mask(self, tree, warnings_logged):
+        self._write(tree, [0], [1], [2])
+        SemiSegDataset(tree.config('labeled'))
+        assert warnings_logged == []
+
+    def test_black_and_white_masks(self, tree):
+        self._write(tree, [0, 255], [0], [255])
+        assert _error(tree, metainfo=dict(classes=('ground', 'thing'))) == (
+            'labeled: the 3 masks hold 0 and 255 alone, and 255 is ignored, so that thing never '
+            'occurs; expected 0 for ground and 1 for thing (replace 255 by 1)'
+        )
+
+    def test_one_class_and_ignored_pixels_after_the_mapping(self, tree, warnings_logged):
+        self._write(tree, [0, 1], [1], [1])
+        config = tree.config(
+            'labeled', metainfo=dict(classes=('ground', 'thing')), reduce_zero_label=True
+        )
+        SemiSegDataset(config)
+        assert len(warnings_logged) == 1
+        assert 'thing (1 of 2 classes) in none' in warnings_logged[0]
+
+
 class TestCommonImages:
     def test_are_warned_of_once(self, tree, warnings_logged):
         (tree.root / 'unlabeled.txt').write_text('u0\nl2\nl0\n')

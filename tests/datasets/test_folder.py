@@ -155,3 +155,18 @@ def test_listed_image_has_no_mask(root):
 
 def test_is_registered():
     assert DATASETS.get('FolderDataset') is FolderDataset
+
+
+def test_masks_among_the_images(root):
+    (root / 'photos' / 'labels').mkdir()
+    message = r'mask_dir: .*photos/labels lies in image_dir .*photos, so that masks would count'
+    with pytest.raises(UserError, match=message):
+        _build(root, mask_dir='photos/labels')
+
+
+def test_the_case_of_a_suffix_does_not_count(root):
+    before = dict(_files(_build(root, subset='labeled')))
+    for path in list((root / 'labels').rglob('*.png')):
+        path.rename(path.with_suffix('.PNG'))
+    after = dict(_files(_build(root, subset='labeled')))
+    assert after == {image: mask[:-4] + '.PNG' for image, mask in before.items()}

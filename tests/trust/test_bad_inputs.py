@@ -54,6 +54,10 @@ class Inputs:
     def mask(self, name, ids):
         cv2.imwrite(str(self.cct.data / name), ids)
 
+    def masks(self, ids):
+        for index in range(3):
+            self.mask(f'masks/l{index}.png', ids)
+
     def truncate(self, name, as_type=None, cut=100):
         """Cuts the end off an image, maybe as a JPEG of the same stem."""
         path = self.cct.data / name
@@ -413,6 +417,24 @@ FILES = {
     'label id': (
         lambda i: i.mask('masks/l1.png', np.full((32, 40), 7, np.uint8)),
         r'masks/l1.png: label id 7 outside the classes; expected 0 to 2, or 255',
+    ),
+    'masks that are void': (
+        lambda i: i.masks(np.full((32, 40), 255, np.uint8)),
+        r'labeled: all 3 masks are 255 \(ignored\) alone; expected class ids from 0 to 2',
+    ),
+    'black and white masks': (
+        lambda i: (
+            i.masks(np.uint8([[0, 255]] * 32).repeat(20, 1)),
+            i.set(f'{LABELED}.classes', ('ground', 'thing')),
+        ),
+        r'the 3 masks hold 0 and 255 alone.* expected 0 for ground and 1 for thing',
+    ),
+    'masks among the images': (
+        lambda i: (
+            shutil.move(i.cct.data / 'masks', i.cct.data / 'images/masks'),
+            i.set(f'{LABELED}.mask_dir', 'images/masks'),
+        ),
+        r'FolderDataset\.mask_dir: .*images/masks lies in image_dir .*; expected a folder beside',
     ),
     'size of a mask': (
         lambda i: i.mask('masks/l1.png', np.zeros((9, 40), np.uint8)),
