@@ -55,6 +55,7 @@ DOORS = {
     'publish': lambda i: i.tool('publish_model', 'x.pth', 'y.pth'),
     'rank': lambda i: i.tool('rank_unlabeled', 'tiny.py', 'x.pth', '--from-config', *OUT),
     'clusters': lambda i: i.tool('analyze_clusters', 'tiny.py', 'x.pth', *OUT),
+    'calibration': lambda i: i.tool('analyze_calibration', 'tiny.py', 'x.pth', *OUT),
     'report': lambda i: i.tool('report', 'run=trained', *OUT),
 }  # fmt: skip
 

@@ -36,6 +36,7 @@ NAMED = (
     'rank_unlabeled tiny.py x.pth --from-config --out data/images',
     'rank_unlabeled tiny.py x.pth --images data/images --out data/images/new',
     'analyze_clusters tiny.py x.pth --out data/val_images',
+    'analyze_calibration tiny.py x.pth --out data/val_images',
     'report run=run --out data/images',
     'convert_checkpoint x.pth x.pth',
     'convert_checkpoint x.pth x.pth --overwrite',

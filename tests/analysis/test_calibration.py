@@ -1,0 +1,115 @@
+"""Reliability of confidence and agreement: against naive counts, and from a trained model."""
+
+import itertools
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from mmseg.registry import DATASETS
+from world import run_tool
+
+from mmseg_cct.analysis.calibration import Reliability, score_maps, write_calibration
+from mmseg_cct.analysis.ranking import disagreement, load_training_model
+from mmseg_cct.errors import UserError
+
+SCORES, PIXELS, RIGHT = np.array([0.1, 0.4, 0.6, 0.9]), np.array([4, 0, 5, 6]), [1, 0, 3, 6]
+EXAMPLE = Reliability(SCORES, PIXELS, np.array(RIGHT))
+
+
+def calibrate(tiny_cct, out, **kwargs):
+    options = dict(split='test', device='cpu', **kwargs)
+    return write_calibration(tiny_cct.config, tiny_cct.checkpoint, str(out), **options)
+
+
+def test_separation_is_the_share_of_pairs_in_order():
+    right = np.repeat(SCORES, RIGHT)
+    wrong = np.repeat(SCORES, PIXELS - RIGHT)
+    pairs = [(a > b) + (a == b) / 2 for a, b in itertools.product(right, wrong)]
+    assert EXAMPLE.separation == pytest.approx(np.mean(pairs))
+    assert np.isnan(Reliability(SCORES, PIXELS, PIXELS).separation)
+
+
+def test_calibration_error_is_a_mean_over_pixels():
+    expected = (4 * abs(0.1 - 1 / 4) + 5 * abs(0.6 - 3 / 5) + 6 * abs(0.9 - 1)) / 15
+    assert EXAMPLE.calibration_error == pytest.approx(expected)
+
+
+def test_merged_bins_keep_their_pixels_and_mean_score():
+    merged = EXAMPLE.merged(2)
+    np.testing.assert_allclose(merged.scores, [0.1, (5 * 0.6 + 6 * 0.9) / 11])
+    assert (merged.pixels.tolist(), merged.right.tolist()) == ([4, 11], [1, 9])
+    assert EXAMPLE.merged(4).pixels.tolist() == [4, 5, 6]  # without the empty one
+
+
+def test_counts_are_those_of_the_models_own_predictions(tiny_cct, tmp_path):
+    shown = calibrate(tiny_cct, tmp_path / 'out', seed=3)
+    config = Config.fromfile(tiny_cct.config)
+    model = load_training_model(config, tiny_cct.checkpoint, 'cpu')
+    dataset = DATASETS.build(config.test_dataloader.dataset)
+    found = {}
+    for item in dataset:
+        flips, labels = disagreement(model, item, seed=3)
+        truth = item['data_samples'].gt_sem_seg.data[0]
+        agreed = (flips == 0).sum(0)
+        for k, right in zip(agreed.flatten().tolist(), (labels == truth).flatten().tolist()):
+            pixels, rights = found.get(k, (0, 0))
+            found[k] = pixels + 1, rights + right
+    k = model.auxiliary_head.num_decoders
+    agreement = shown['agreement']
+    np.testing.assert_allclose(agreement['scores'], [each / k for each in sorted(found)])
+    assert list(zip(agreement['pixels'], agreement['right'])) == [
+        found[each] for each in sorted(found)
+    ]
+    assert sum(shown['confidence']['pixels']) == 4 * 40 * 56
+    assert sum(shown['confidence']['right']) == sum(agreement['right'])
+
+    assert shown['images'] == 4 and 0 < shown['confidence']['separation'] < 1
+    assert json.loads((tmp_path / 'out/calibration.json').read_text()) == shown
+    assert (tmp_path / 'out/calibration.png').read_bytes().startswith(b'\x89PNG')
+
+
+@torch.no_grad()
+def test_confidence_is_the_largest_probability(tiny_cct):
+    config = Config.fromfile(tiny_cct.config)
+    model = load_training_model(config, tiny_cct.checkpoint, 'cpu')
+    item = DATASETS.build(config.test_dataloader.dataset)[0]
+    scores, labels = score_maps(model, item)
+    (result,) = model.test_step(pseudo_collate([item]))
+    probabilities = result.seg_logits.data.softmax(0)
+    torch.testing.assert_close(scores['confidence'], probabilities.amax(0))
+    assert torch.equal(labels, probabilities.argmax(0))
+
+
+def test_ignored_pixels_do_not_count(tiny_cct, tmp_path):
+    shown = calibrate(tiny_cct, tmp_path / 'all')
+    config = Config.fromfile(tiny_cct.config)
+    steps = config.test_dataloader.dataset.pipeline
+    # pads the mask with 255
+    padded = [dict(step) for step in (*steps[:-1], dict(type='Pad', size=(64, 48)), steps[-1])]
+    options = {'test_dataloader.dataset.pipeline': padded}
+    other = calibrate(tiny_cct, tmp_path / 'padded', options=options)
+    assert sum(other['agreement']['pixels']) == sum(shown['agreement']['pixels']) == 4 * 40 * 56
+
+
+def test_what_is_missing_is_named(tiny_cct, tmp_path):
+    options = dict(val_dataloader=None)
+    with pytest.raises(UserError, match=r'val_dataloader\.dataset: missing; expected a labelled'):
+        write_calibration(
+            tiny_cct.config, tiny_cct.checkpoint, str(tmp_path), options=options, device='cpu'
+        )
+    steps = [dict(type='LoadImageFromFile'), dict(type='PackSegInputs')]
+    with pytest.raises(UserError, match='has no masks; expected labelled images'):
+        calibrate(tiny_cct, tmp_path / 'out', options={'test_dataloader.dataset.pipeline': steps})
+
+
+def test_the_command_line(tiny_cct, tmp_path, capsys):
+    arguments = tiny_cct.config, tiny_cct.checkpoint, '--split', 'test', '--out', tmp_path / 'out'
+    assert run_tool('analyze_calibration', *map(str, arguments)) in (0, None)
+    confidence, agreement, wrote = capsys.readouterr().out.splitlines()[-3:]
+    assert re.fullmatch(r'confidence: separation 0.\d{3}, calibration error 0.\d{3}', confidence)
+    assert re.fullmatch(r'agreement: separation 0.\d{3}, calibration error 0.\d{3}', agreement)
+    assert wrote == f'wrote {tmp_path}/out'
