@@ -60,8 +60,9 @@ custom_hooks = [
         end=15.0,
         fraction=0.1,
     ),
-    # the targets: without a teacher the student confirms its own mistakes (docs/when_cct_gains.md)
-    dict(type='TeacherHook', decay=0.99),
+    # the targets in eval mode, by the student of the step before: else it confirms its own mistakes
+    # (docs/when_cct_gains.md)
+    dict(type='TeacherHook', decay=1e-6),
     dict(type='IterationSeedHook'),
 ]
 default_hooks = dict(logger=dict(interval=50), checkpoint=dict(interval=max_iters, save_best=None))
