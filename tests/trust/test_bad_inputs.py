@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import torch
 
+from mmseg_cct.engine.hooks import preflight_hook
+
 LABELED, UNLABELED = 'train_dataloader.dataset.labeled', 'train_dataloader.dataset.unlabeled'
 VAL, TEST = 'val_dataloader.dataset', 'test_dataloader.dataset'
 BANK, HEAD = 'model.auxiliary_head', 'model.decode_head'
@@ -676,3 +678,14 @@ def test_a_bad_test_set_is_a_warning_while_training(cct, capfd):
     out, err = capfd.readouterr()
     assert 'the training goes on, but tools/test.py will stop: ' in out + err
     assert (cct.folder / 'work/iter_1.pth').is_file()
+
+
+def test_the_rehearsed_validation_leaves_the_training_as_it_is(cct, monkeypatch):
+    cct.train('with')
+    monkeypatch.setattr(preflight_hook, 'rehearse_validation', lambda runner: None)
+    cct.train('without')
+    files = [cct.folder / work_dir / 'iter_6.pth' for work_dir in ('with', 'without')]
+    one, other = (cct.load(file) for file in files)
+    assert one['state_dict'].keys() == other['state_dict'].keys()
+    for key, value in one['state_dict'].items():
+        assert torch.equal(value, other['state_dict'][key]), key
