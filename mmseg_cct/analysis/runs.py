@@ -1,7 +1,8 @@
 """Finished trainings: their config, checkpoint and log, and their predictions on the test set."""
 
 import json
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.device import get_device
+from mmengine.logging import print_log
 from mmengine.runner import Runner, find_latest_checkpoint
 from mmseg.evaluation import IoUMetric
 from torch import Tensor
@@ -18,6 +20,8 @@ from torch.utils.data import DataLoader, Subset
 
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import read_utf8
+from mmseg_cct.utils.text import error_line
 
 IGNORED = 255
 
@@ -107,6 +111,9 @@ def find_run(name: str, work_dir: Path) -> Run:
 def read_scalars(work_dir: Path) -> list[dict]:
     """Reads the log of a training across resumes.
 
+    A last line that a kill has cut off is left out, with a warning: the resumed training logs that
+    iteration again. A `UserError` tells of any other damage.
+
     Args:
         work_dir: Work directory of the training.
 
@@ -116,12 +123,36 @@ def read_scalars(work_dir: Path) -> list[dict]:
     by_step: dict[tuple[int, bool], dict] = {}
     # one folder per start, named by time
     for file in sorted(work_dir.glob('*/vis_data/scalars.json')):
-        for line in file.read_text(encoding='utf-8').splitlines():
-            values = json.loads(line)
+        for values in _logged_values(file):
             if 'step' in values:
                 # A resumed run logs repeated iterations again; the last one counts.
                 by_step[values['step'], 'mIoU' in values] = values
     return [by_step[key] for key in sorted(by_step)]
+
+
+def _logged_values(file: Path) -> Iterator[dict]:
+    """The values of each line of a log."""
+    lines = read_utf8(file, 'a log of mmengine').split('\n')
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            values = json.loads(line)
+            if not isinstance(values, dict):
+                raise ValueError(f'{type(values).__name__} instead of an object')
+        except ValueError as error:
+            if number == len(lines):  # no line end after it
+                print_log(
+                    f'{file}, line {number}: cut off in the middle; left out',
+                    logger='current',
+                    level=logging.WARNING,
+                )
+                return
+            raise UserError(
+                f'{file}, line {number}: {error_line(error, 120)}; expected a JSON object of '
+                'logged values'
+            ) from None
+        yield values
 
 
 @torch.no_grad()

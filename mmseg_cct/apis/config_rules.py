@@ -5,12 +5,14 @@ without a word and a training then stumbles over: hours later, or never.
 """
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from mmengine.registry import DATA_SAMPLERS, DefaultScope
 
+from mmseg_cct.datasets.image_lists import check_annotations
 from mmseg_cct.datasets.samplers.endless_sampler import EndlessSampler
 from mmseg_cct.errors import UserError
 
@@ -125,6 +127,10 @@ def check_training(config: Any) -> None:
                 'SegDataPreProcessor, which takes no pairs; expected BranchPreprocessor, or no '
                 'unlabelled set'
             )
+    for split in ('train', 'val', 'test'):
+        dataset = (config.get(f'{split}_dataloader') or {}).get('dataset') or {}
+        if dataset.get('type') == 'MultiLabelDataset' and dataset.get('ann_file'):
+            check_annotations(os.path.join(dataset.get('data_root') or '', dataset['ann_file']))
     for split in ('val', 'test'):
         names = [name.format(split) for name in _EVALUATION]
         missing = [name for name in names if config.get(name) is None]

@@ -66,11 +66,12 @@ def prepare_training(
         config.resume = False
     if resume is not None:
         _resume(config, resume)
-    if config.get('load_from') and not config.get('resume'):
-        read_checkpoint(config.load_from)
+    start = None if config.get('resume') else config.get('load_from')
+    if start:
+        read_checkpoint(start)
     fetch_pretrained_weights(config.model)
     check_pretrained_weights(config.model, config.get('default_scope'))
-    add_hook(config, 'preflight', type='PreflightHook')
+    add_hook(config, 'preflight', type='PreflightHook', load_from=start or None)
     if sys.stderr.isatty():
         add_hook(config, 'progress_bar', type='ProgressBarHook')
     return fit_to_device(config, launcher)

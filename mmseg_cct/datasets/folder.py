@@ -103,7 +103,7 @@ class FolderDataset(BaseSegDataset):
         images = self._find_images()
         masks = self._find_masks(images)
         if self.ann_file:
-            names = [self._listed_name(name, images) for name in read_list(self.ann_file)]
+            names = self._listed_names(images)
         elif self.subset == 'all':
             names = list(images)
         else:
@@ -173,6 +173,18 @@ class FolderDataset(BaseSegDataset):
 
     def _mask_path(self, name: str) -> str:
         return os.path.join(str(self.data_prefix.get('seg_map_path')), name + self.seg_map_suffix)
+
+    def _listed_names(self, images: dict[str, str]) -> list[str]:
+        lines: dict[str, str] = {}  # by image
+        for line in read_list(self.ann_file):
+            name = self._listed_name(line, images)
+            if name in lines:
+                raise UserError(
+                    f'{self.ann_file}: {lines[name]} and {line} are the same image; expected every '
+                    'image once'
+                )
+            lines[name] = line
+        return list(lines)
 
     def _listed_name(self, name: str, images: dict[str, str]) -> str:
         for candidate in (name, os.path.splitext(name)[0]):

@@ -1,11 +1,14 @@
 """Text files that list images."""
 
+import json
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import read_utf8
 
 
 def read_list(path: str | os.PathLike) -> list[str]:
@@ -24,18 +27,16 @@ def read_list(path: str | os.PathLike) -> list[str]:
     Raises:
         UserError: If the file is missing, is not text, is empty, or names an image twice.
     """
-    expected = 'expected a text file with one image name per line'
-    try:
-        text = Path(path).read_text(encoding='utf-8')
-    except FileNotFoundError:
+    expected = 'a text file with one image name per line'
+    if not os.path.exists(path):
         raise UserError(
-            f'{path}: no such file; {expected} (tools/make_splits.py makes such lists)'
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f'{path}: cannot be read ({error}); {expected}') from None
-    names = [_image_name(line) for line in text.splitlines() if line.strip()]
+            f'{path}: no such file; expected {expected} (tools/make_splits.py makes such lists)'
+        )
+    # Not `splitlines`: a name may hold the other characters that it breaks lines at.
+    lines = re.split(r'[\r\n]', read_utf8(path, expected))
+    names = [_image_name(line) for line in lines if line.strip()]
     if not names:
-        raise UserError(f'{path}: the list is empty; {expected}')
+        raise UserError(f'{path}: the list is empty; expected {expected}')
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -50,9 +51,20 @@ def write_list(path: str | os.PathLike, names: Iterable[str]) -> None:
     Args:
         path: The text file; its folder is made where it is missing.
         names: The names.
+
+    Raises:
+        UserError: If a name would not be read as it is written: it holds a line break, begins or
+            ends with a space, is not Unicode, or looks like the two columns of the public code.
     """
+    lines = list(names)
+    for name in lines:
+        if re.search(r'[\r\n]', name) or _image_name(name) != name or not _is_unicode(name):
+            raise UserError(
+                f'{path}: {name!a} cannot be a line of a list; expected an image name without '
+                'line breaks, outer spaces and a second extension after a space'
+            )
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(''.join(f'{name}\n' for name in names), encoding='utf-8')
+    Path(path).write_text(''.join(f'{name}\n' for name in lines), encoding='utf-8')
 
 
 def resolve_list(ann_file: str) -> str:
@@ -70,6 +82,52 @@ def resolve_list(ann_file: str) -> str:
     if ann_file and not os.path.isabs(ann_file) and os.path.isfile(ann_file):
         return os.path.abspath(ann_file)
     return ann_file
+
+
+def check_annotations(path: str | os.PathLike) -> None:
+    """Checks a file of image-level labels, as mmpretrain's `MultiLabelDataset` reads it.
+
+    Args:
+        path: The JSON file: `metainfo`, and `data_list` with `img_path` and `gt_label` by image.
+
+    Raises:
+        UserError: If the file is missing, is no such file, or has a label that is no class id.
+    """
+    if not os.path.isfile(path):
+        raise UserError(
+            f'{path}: no such file; expected the image-level labels, as '
+            'tools/make_image_labels.py writes them'
+        )
+    expected = 'image-level labels, as tools/make_image_labels.py writes them'
+    try:
+        content = json.loads(read_utf8(path, expected))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f'{path}: is no JSON ({error}); expected {expected}') from None
+    content = content if isinstance(content, dict) else {}
+    for key, kind in (('metainfo', dict), ('data_list', list)):
+        if not isinstance(content.get(key), kind):
+            raise UserError(f'{path}: no {key}; expected {expected}')
+    classes = content['metainfo'].get('classes')
+    count = len(classes) if isinstance(classes, list) else None
+    for index, entry in enumerate(content['data_list']):
+        place, entry = f'{path}: data_list[{index}]', entry if isinstance(entry, dict) else {}
+        if not isinstance(entry.get('img_path'), str):
+            raise UserError(f'{place}.img_path={entry.get("img_path")!r}: expected a path')
+        _check_labels(entry.get('gt_label'), count, f'{place}.gt_label')
+
+
+def _check_labels(labels: Any, count: int | None, place: str) -> None:
+    if not isinstance(labels, list):
+        raise UserError(f'{place}={labels!r}: expected a list of class ids')
+    for label in labels:
+        if type(label) is not int or label < 0 or (count is not None and label >= count):
+            highest = '' if count is None else f' to {count - 1}'
+            raise UserError(f'{place}={labels!r}: {label!r} is no class id; expected 0{highest}')
+
+
+def _is_unicode(name: str) -> bool:
+    """Whether a file's name is text; Python has surrogates for the bytes of one that is not."""
+    return not any('\ud800' <= letter <= '\udfff' for letter in name)
 
 
 def _image_name(line: str) -> str:

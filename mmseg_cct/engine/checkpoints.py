@@ -163,6 +163,38 @@ def require_matching_weights(
         )
 
 
+def require_initial_weights(
+    model: torch.nn.Module, content: Mapping[str, Any], checkpoint: str
+) -> None:
+    """Checks that the weights that a training starts from are those of its network.
+
+    What is new in the training, such as auxiliary decoders or a layer for other classes, stays as
+    it was initialised; mmengine only logs it, even where nothing fits.
+
+    Args:
+        model: The model.
+        content: What the checkpoint holds.
+        checkpoint: Its name, for the message.
+
+    Raises:
+        UserError: Less than half of the weights that are not of training alone are there in the
+            model's shape.
+    """
+    found = {name: getattr(value, 'shape', ()) for name, value in weights(content).items()}
+    expected = {
+        name: value.shape
+        for name, value in model.state_dict().items()
+        if value.is_floating_point() and not is_training_only(name)
+    }
+    fitting = sum(found.get(name) == shape for name, shape in expected.items())
+    if 2 * fitting < len(expected):
+        raise UserError(
+            f'load_from={checkpoint!r}: has {fitting} of the {len(expected)} weights of the model '
+            'in its shape; expected at least half (weights of an encoder alone belong in '
+            'model.backbone.init_cfg)'
+        )
+
+
 def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
     """Checks that a checkpoint holds the state that a resume needs.
 

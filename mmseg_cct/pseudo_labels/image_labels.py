@@ -1,16 +1,20 @@
 """Image-level labels from a table or from masks, and their annotation file."""
 
 import csv
+import io
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mmseg_cct.datasets.checks import unknown_ids
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, read_mask
+from mmseg_cct.utils.text import one_line
 
 SEPARATOR = ';'
 
@@ -34,28 +38,29 @@ def labels_from_table(
         Ascending class ids by image name.
 
     Raises:
-        UserError: The file is missing, has other columns, or names an unknown image or class.
+        UserError: The file is missing, is no text in UTF-8, has other columns or a row of another
+            length, names an image twice, or an unknown image or class.
     """
     if not os.path.isfile(table):
         raise UserError(f'{table}: no such file; expected a CSV file with the image-level labels')
-    with open(table, encoding='utf-8-sig', newline='') as file:
-        reader = csv.DictReader(file)
+    text = read_utf8(table, 'a CSV file with the image-level labels')
+    reader = csv.DictReader(io.StringIO(text, newline=''))
+    found: ImageLabels = {}
+    try:
         if not {'image', 'labels'} <= set(reader.fieldnames or ()):
-            raise UserError(
-                f'{table}: columns {",".join(reader.fieldnames or ["none"])}; expected image,labels'
-            )
-        found = {}
+            columns = one_line(','.join(reader.fieldnames or ['none']), 120)
+            raise UserError(f'{table}: columns {columns}; expected image,labels')
         for row in reader:
             place = f'{table}, line {reader.line_num}'
-            name = _known_image(row['image'].strip(), images, place)
-            labels = [label.strip() for label in (row['labels'] or '').split(SEPARATOR)]
-            for label in filter(None, labels):
-                if label not in classes:
-                    raise UserError(
-                        f'{place}: no class {label!r}; expected some of {", ".join(classes)}, '
-                        f'separated by "{SEPARATOR}"'
-                    )
-            found[name] = sorted({classes.index(label) for label in labels if label})
+            name, ids = _read_row(row, images, classes, place)
+            if name in found:
+                raise UserError(f'{place}: {name} is there twice; expected every image once')
+            found[name] = ids
+    except csv.Error as error:
+        raise UserError(
+            f'{table}, line {reader.reader.line_num}: {error}; expected a CSV file with the '
+            'columns image,labels'
+        ) from None
     return found
 
 
@@ -130,6 +135,29 @@ def write_annotations(
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(annotations, indent=1) + '\n', encoding='utf-8')
+
+
+def _read_row(
+    row: dict[str, Any], images: Mapping[str, Path], classes: Sequence[str], place: str
+) -> tuple[str, list[int]]:
+    """The name of a row's image and its class ids."""
+    # csv puts what is beyond the header under None, and None where the row ends before it.
+    beyond = row.pop(None, [])  # type: ignore[call-overload]
+    if beyond or row['image'] is None:
+        count = len([value for value in row.values() if value is not None]) + len(beyond)
+        raise UserError(
+            f'{place}: {count} columns; expected {len(row)}, {",".join(row)}, with the classes of '
+            f'an image separated by "{SEPARATOR}"'
+        )
+    name = _known_image(row['image'].strip(), images, place)
+    labels = [label.strip() for label in (row['labels'] or '').split(SEPARATOR)]
+    for label in filter(None, labels):
+        if label not in classes:
+            raise UserError(
+                f'{place}: no class {label!r}; expected some of {", ".join(classes)}, '
+                f'separated by "{SEPARATOR}"'
+            )
+    return name, sorted({classes.index(label) for label in labels if label})
 
 
 def _known_image(name: str, images: Mapping[str, Path], place: str) -> str:

@@ -13,6 +13,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
+from mmseg_cct.datasets.image_lists import check_annotations
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.palette import distinct_colours
 
@@ -161,11 +162,8 @@ def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage,
             'onedl-mmpretrain torchvision'
         ) from None
     ann_file = dataset_config.get('ann_file')
-    if ann_file and not os.path.isfile(os.path.join(dataset_config.get('data_root', ''), ann_file)):
-        raise UserError(
-            f'{ann_file}: no such file; expected the image-level labels, as '
-            'tools/make_image_labels.py writes them'
-        )
+    if ann_file and dataset_config.get('type') == 'MultiLabelDataset':
+        check_annotations(os.path.join(dataset_config.get('data_root') or '', ann_file))
     scope = config.get('default_scope', 'mmpretrain')
     with DefaultScope.overwrite_default_scope(scope):
         dataset = CLASSIFICATION_DATASETS.build(copy.deepcopy(dataset_config))

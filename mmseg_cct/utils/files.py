@@ -33,6 +33,38 @@ def write_atomic(file: str | Path, data: bytes) -> None:
         part.unlink(missing_ok=True)
 
 
+def read_utf8(file: str | os.PathLike, expected: str) -> str:
+    """Reads a text file in UTF-8, with or without a byte order mark.
+
+    Args:
+        file: Its path.
+        expected: What the message says was expected.
+
+    Returns:
+        The text, its line ends as they are in the file.
+
+    Raises:
+        UserError: The file cannot be read, or is in another encoding.
+    """
+    try:
+        text = Path(file).read_bytes().decode('utf-8-sig')
+    except OSError as error:
+        raise UserError(f'{file}: cannot be read ({error.strerror}); expected {expected}') from None
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise UserError(
+            f'{file}: cannot be read (byte {byte:#04x} at {error.start} is not UTF-8); expected '
+            f'{expected}, saved as UTF-8'
+        ) from None
+    # UTF-16 without a mark is valid UTF-8 as long as it is ASCII.
+    if '\0' in text:
+        raise UserError(
+            f'{file}: cannot be read (a zero byte at {text.index(chr(0))}); expected {expected}, '
+            'saved as UTF-8'
+        )
+    return text
+
+
 def remove_parts(folder: str | Path) -> None:
     """Removes what killed writers left in a folder that no other process writes to.
 

@@ -78,6 +78,22 @@ def test_scalars_of_a_resumed_run_replace_what_it_repeats(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_last_line_that_a_kill_has_cut_off_is_left_out(tmp_path):
+    write_log(tmp_path, '20260101_000000', [dict(step=1, lr=1)])
+    file = tmp_path / '20260101_000000/vis_data/scalars.json'
+    file.write_text(file.read_text() + '\n{"step": 2, "l')
+    assert read_scalars(tmp_path) == [dict(step=1, lr=1)]
+
+
+@pytest.mark.parametrize('line', ['{"step": 2, "l', '3', '\ufffd'])
+def test_a_damaged_line_of_a_log_is_named(tmp_path, line):
+    write_log(tmp_path, '20260101_000000', [dict(step=1, lr=1)])
+    file = tmp_path / '20260101_000000/vis_data/scalars.json'
+    file.write_text(line + '\n' + file.read_text())
+    with pytest.raises(UserError, match=r'scalars\.json, line 1: .*; expected a JSON object'):
+        read_scalars(tmp_path)
+
+
 @pytest.mark.parametrize(
     'ramp', ['auxiliary_head.loss_consistency.loss_weight', 'loss_consistency.loss_weight']
 )  # CCT; Mean Teacher, VAT

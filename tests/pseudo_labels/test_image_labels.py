@@ -41,12 +41,25 @@ class TestTable:
             ('name,classes\na,cat\n', r'columns name,classes; expected image,labels'),
             ('', r'columns none; expected image,labels'),
             ('image,labels\na,cat;bird\n', r"line 2: no class 'bird'; expected some of cat, dog"),
+            ('image,labels\na,cat,dog\n', r'line 2: 3 columns; expected 2, image,labels, with'),
+            ('labels,image\ncat\n', r'line 2: 1 columns; expected 2, labels,image, with the'),
+            ('image,labels\na,cat\na.jpg,dog\n', r'line 3: a is there twice; expected every im'),
+            ('image,labels\n"a\nb",cat\n', r"line 3: no image 'a\\nb'; expected one"),
+            (f'image,labels\na,{"x" * 200000}\n', r'line 2: field larger than .*; expected a CSV'),
             ('image,labels\na,cat\nc.jpg,cat\n', r"line 3: no image 'c.jpg'; expected one"),
         ],
     )
     def test_a_mistake_names_line_and_value(self, tmp_path, text, message):
         with pytest.raises(UserError, match=message):
             labels_from_table(table(tmp_path, text), IMAGES, CLASSES)
+
+    @pytest.mark.parametrize('encoding', ['latin-1', 'utf-16', 'utf-16-le'])
+    def test_another_encoding(self, tmp_path, encoding):
+        text = 'image,labels\na,cat' if encoding == 'utf-16-le' else 'image,labels\nä,cat'
+        file = tmp_path / 'labels.csv'
+        file.write_bytes(text.encode(encoding))
+        with pytest.raises(UserError, match=r'labels\.csv: cannot be read .*saved as UTF-8$'):
+            labels_from_table(file, IMAGES, CLASSES)
 
     def test_missing_file(self, tmp_path):
         with pytest.raises(UserError, match=r'none\.csv: no such file; expected a CSV file'):

@@ -97,6 +97,11 @@ def fewer_classes(content):
     return content
 
 
+def third_of_weights(content):
+    state = content['state_dict']
+    return dict(state_dict={name: state[name] for name in list(state)[::3]})
+
+
 # name: (what is done to the inputs, the line)
 CONFIGS = {
     'no config': (lambda i: i.run('train', 'none.py'), r'none.py: no such config file'),
@@ -367,6 +372,14 @@ LISTS = {
         lambda i: i.text('twice.txt', 'l0\nl0\n', f'{LABELED}.ann_file'),
         r'twice.txt: l0 is listed twice; expected every image once',
     ),
+    'name with and without extension': (
+        lambda i: i.text('both.txt', 'l0\nl0.png\n', f'{LABELED}.ann_file'),
+        r'both.txt: l0 and l0.png are the same image; expected every image once',
+    ),
+    'list in UTF-16': (
+        lambda i: i.text('wide.txt', 'l0\nl1\n'.encode('utf-16'), f'{LABELED}.ann_file'),
+        r'wide.txt: cannot be read \(byte 0xff at 0 is not UTF-8\); expected .*UTF-8',
+    ),
     'unknown name': (
         lambda i: i.text('names.txt', 'l0\nl9\n', f'{LABELED}.ann_file'),
         r'names.txt: no image l9 in .*images; expected one',
@@ -531,6 +544,20 @@ CHECKPOINTS = {
     'load_from: none': (
         lambda i: i.set('load_from', 'gone.pth'),
         r'gone.pth: no such checkpoint file',
+    ),
+    'load_from: none of its weights fits': (
+        lambda i: (
+            i.checkpoint('other.pth', lambda _: dict(state_dict=dict(other=torch.ones(2)))),
+            i.set('load_from', 'other.pth'),
+        ),
+        r"load_from='other\.pth': has 0 of the \d+ weights of the model in its shape; expected at",
+    ),
+    'load_from: under half of its weights fit': (
+        lambda i: (
+            i.checkpoint('few.pth', third_of_weights),
+            i.set('load_from', 'few.pth'),
+        ),
+        r"load_from='few\.pth': has [1-9]\d* of the \d+ weights of the model in its shape; expect",
     ),
     'test: none': (lambda i: i.test('gone.pth'), r'gone.pth: no such checkpoint file'),
     'test: text': (

@@ -13,7 +13,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets.checks import check_evaluation_data, look_at_evaluation_data
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset, explain_failed_build
-from mmseg_cct.engine.checkpoints import require_matching_weights
+from mmseg_cct.engine.checkpoints import require_initial_weights, require_matching_weights
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 
@@ -31,13 +31,15 @@ class PreflightHook(Hook):
 
     Args:
         checkpoint: The checkpoint that is tested.
+        load_from: The checkpoint whose weights a training starts from.
     """
 
     # After mmengine's own hooks have filled in what the run knows.
     priority = 'HIGH'
 
-    def __init__(self, checkpoint: str | None = None) -> None:
+    def __init__(self, checkpoint: str | None = None, load_from: str | None = None) -> None:
         self.checkpoint = checkpoint
+        self.load_from = load_from
 
     def before_train(self, runner: Runner) -> None:
         """Checks the validation set and, with a warning only, the test set; says what trains."""
@@ -59,10 +61,12 @@ class PreflightHook(Hook):
         check_evaluation_data(dataset, 'test_dataloader.dataset')
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Checks the checkpoint that is tested."""
+        """Checks the checkpoint that is tested, or that a training starts from."""
         if self.checkpoint is not None:
             # Published checkpoints lack the auxiliary decoders, which testing never runs.
             require_matching_weights(_model(runner), checkpoint, self.checkpoint, training=False)
+        if self.load_from is not None:
+            require_initial_weights(_model(runner), checkpoint, self.load_from)
 
 
 def describe_training(runner: Runner) -> str:
