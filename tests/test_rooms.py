@@ -16,7 +16,7 @@ ROOMS = {
     'datasets': {'errors', 'utils'},
     'evaluation': {'errors'},
     'visualization': {'utils'},
-    'engine': {'errors', 'utils', 'models', 'datasets', 'visualization'},
+    'engine': {'errors', 'utils', 'models', 'datasets', 'evaluation', 'visualization'},
     'interop': {'errors', 'utils', 'engine'},
     'apis': {'errors', 'utils', 'datasets', 'engine'},
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine'},
