@@ -51,6 +51,7 @@ def batch_of(num_classes):
     return batch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('name', 'classes', 'channels', 'heads'),
     [(DEEPLAB, 19, 512, 1), (SEGFORMER, 150, 256, 0), (UPERNET, 150, 512, 1)],

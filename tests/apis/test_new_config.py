@@ -79,6 +79,7 @@ def test_the_baseline_alone(data):
     assert [hook.type for hook in config.custom_hooks] == ['IterationSeedHook']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', BACKBONES)
 def test_every_backbone_builds_and_segments(data, name):
     if name in ('convnext-t', 'regnety') or 'dino' in name:

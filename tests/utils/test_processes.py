@@ -39,6 +39,7 @@ def start(code, *args):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_lock_is_held_until_its_end(tmp_path):
     for _ in range(2):
         with locked_folder(tmp_path / 'new', 'a run'):
@@ -47,6 +48,7 @@ def test_a_lock_is_held_until_its_end(tmp_path):
             assert f'process {os.getpid()} on {socket.gethostname()};' in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_killed_process_holds_no_lock(tmp_path):
     holder = start(HOLD, tmp_path)
     assert holder.stdout.readline() == 'held\n'
@@ -58,6 +60,7 @@ def test_a_killed_process_holds_no_lock(tmp_path):
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != 'linux', reason='prctl is of Linux')
 def test_a_process_ends_with_its_parent():
     parent = start(PARENT)
