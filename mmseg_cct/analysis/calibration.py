@@ -6,7 +6,6 @@ that choose its class. On labelled images both can be held against the truth.
 """
 
 import copy
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import claim_output_folder, write_atomic
 
+from .plots import png_bytes
 from .ranking import load_training_model
 
 RECORD, FIGURE = 'calibration.json', 'calibration.png'
@@ -142,7 +142,7 @@ def write_calibration(
         agreement=fine['agreement'].merged(sizes['agreement']),
     )
     separation = {name: each.separation for name, each in fine.items()}
-    write_atomic(Path(out, FIGURE), _png(plot_reliability(shown, separation)))
+    write_atomic(Path(out, FIGURE), png_bytes(plot_reliability(shown, separation)))
     content: dict[str, Any] = dict(images=len(dataset))
     for name, each in shown.items():
         content[name] = dict(
@@ -240,9 +240,3 @@ def _at_size(values: Tensor, size: Any) -> Tensor:
     """Resizes values `(1, ·, ·)` by nearest neighbour, `(H, W)` of the same type."""
     resized = F.interpolate(values[None].float(), tuple(size), mode='nearest-exact')
     return resized[0, 0].to(values.dtype)
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format='png', dpi=100)
-    return buffer.getvalue()

@@ -41,6 +41,8 @@ from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress
 from mmseg_cct.utils.text import one_line
 from mmseg_cct.visualization.label_maps import class_legend
 
+from .plots import png_bytes
+
 # What the scores of a folder were made with, and a file of scores for each process.
 RECORD, SCORES = 'ranking.json', 'scores'
 _THUMBNAIL = 320  # longer side of a picture on the contact sheet, in pixels
@@ -338,9 +340,7 @@ def _contact_sheet(
         fontsize=8,
         frameon=False,
     )
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format='png')
-    return buffer.getvalue()
+    return png_bytes(figure)
 
 
 def _tail(name: str, length: int = 34) -> str:

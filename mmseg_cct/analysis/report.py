@@ -2,14 +2,12 @@
 
 import base64
 import copy
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import cv2
 import jinja2
 import numpy as np
-from matplotlib.figure import Figure
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
@@ -19,7 +17,7 @@ from mmseg_cct.utils.files import claim_output_folder, write_atomic
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.visualization.label_maps import paint
 
-from .plots import plot_class_bars, plot_curves, plot_grid
+from .plots import plot_class_bars, plot_curves, plot_grid, png_bytes
 from .runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
 
 _TEMPLATE = Path(__file__).with_name('report.html.jinja')
@@ -65,7 +63,7 @@ def write_report(
     grids = {f'{heading.split()[0].lower()}.png': heading for heading in shown}
     for file, heading in grids.items():
         figures[file] = plot_grid(shown[heading], classes, palette)
-    images = {name: _png(figure) for name, figure in figures.items()}
+    images = {name: png_bytes(figure) for name, figure in figures.items()}
     for name, image in images.items():
         write_atomic(out / name, image)
 
@@ -193,12 +191,6 @@ def _shown(rgb: np.ndarray) -> str:
 
 def _data_url(png: bytes) -> str:
     return f'data:image/png;base64,{base64.b64encode(png).decode()}'
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format='png', dpi=100)
-    return buffer.getvalue()
 
 
 def _settings(runs: Sequence[Run]) -> list[list[str]]:
