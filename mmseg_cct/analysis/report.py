@@ -133,11 +133,17 @@ def verdict(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
     worst, best = by_gain[0], by_gain[-1]
     ahead = int((gain[by_gain] > 0).sum())
     relation = 'ahead of' if after > before else 'behind' if after < before else 'level with'
+    extremes = (
+        f'the largest change up is {classes[best]} ({gain[best]:+.1f}), the largest down '
+        f'{classes[worst]} ({gain[worst]:+.1f})'
+        if gain[worst] < 0 < gain[best]
+        else f'the changes lie between {classes[worst]} ({gain[worst]:+.1f}) and {classes[best]} '
+        f'({gain[best]:+.1f})'
+    )
     return (
         f'{second} is {relation} {first} by {abs(after - before):.1f} points: {after:.1f} against '
-        f'{before:.1f} % mIoU. It is better in {ahead} of {len(by_gain)} classes; the largest '
-        f'change up is {classes[best]} ({gain[best]:+.1f}), the largest down {classes[worst]} '
-        f'({gain[worst]:+.1f}). One run each: another seed gives another figure.'
+        f'{before:.1f} % mIoU. It is better in {ahead} of {len(by_gain)} classes; {extremes}. One '
+        'run each: another seed gives another figure.'
     )
 
 
