@@ -1,6 +1,6 @@
-# For machines without a GPU: MMSeg's DeepLabV3+ on MobileNetV2 at output stride 16, with a z of 128
-# channels at stride 4, which the main head has fused. A third of the paper's auxiliary decoders, of
-# 32 channels: with few classes, C channels are a bottleneck.
+# For machines without a GPU: MMSeg's DeepLabV3+ on MobileNetV2 as it was pretrained, without
+# dilation. z is what the main head has fused: 128 channels at stride 4. A third of the paper's
+# auxiliary decoders, of 32 channels: with few classes, C channels are a bottleneck.
 num_classes = 21
 model = dict(
     type='CCTSegmentor',
@@ -17,8 +17,6 @@ model = dict(
     backbone=dict(
         type='MobileNetV2',
         widen_factor=1.0,
-        strides=(1, 2, 2, 2, 1, 1, 1),
-        dilations=(1, 1, 1, 1, 1, 2, 2),
         out_indices=(1, 6),
         norm_cfg=dict(type='BN', requires_grad=True),
         init_cfg=dict(type='Pretrained', checkpoint='mmcls://mobilenet_v2'),
