@@ -21,7 +21,7 @@ ROOMS = {
     'apis': {'errors', 'utils', 'datasets', 'engine'},
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine'},
     'analysis': {'errors', 'utils', 'models', 'datasets', 'engine', 'visualization', 'apis'},
-    'studies': {'errors', 'utils', 'datasets', 'apis', 'analysis'},
+    'studies': {'errors', 'utils', 'models', 'datasets', 'apis', 'analysis'},
     # Importing the package registers what a config can name; it loads no tool's code.
     '__init__': {
         *('stack', 'version', 'utils'),

@@ -3,6 +3,7 @@
 `baseline`, `only` and `full` make the paper's grid; `VARIANTS` holds single changes by name.
 """
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,9 @@ from mmengine.config import Config, ConfigDict
 from mmseg.registry import DATASETS
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.models.heads.perturbed_decoder_bank import PAPER_PERTURBATIONS
+from mmseg_cct.models.segmentors.auxiliary_heads import split_settings
+from mmseg_cct.models.segmentors.multi_domain_cct import merge_settings
 
 # Changes a config in place.
 Variant = Callable[[Config], None]
@@ -33,7 +37,7 @@ def unchanged(config: Config) -> None:
 def baseline(config: Config) -> None:
     """Makes a CCT config train supervised: labelled images only, for as many iterations."""
     config.model.type = 'EncoderDecoder'
-    config.model.auxiliary_head = None
+    config.model.auxiliary_head = _heads_without_bank(config)
     config.train_dataloader.dataset.unlabeled = None
     config.custom_hooks = [
         hook
@@ -119,8 +123,8 @@ def setting(**values: Any) -> Variant:
     """Makes a variant that merges settings into `model.auxiliary_head`."""
 
     def change(config: Config) -> None:
-        _bank(config)
-        config.merge_from_dict(dict(model=dict(auxiliary_head=values)))
+        bank = _bank(config)
+        bank.update(merge_settings(bank, values, 'model.auxiliary_head'))
 
     return change
 
@@ -134,13 +138,16 @@ def _auxiliary_lr(config: Config) -> None:
 
 def _final_relu(config: Config) -> None:
     setting(final_activation=True)(config)
-    config.model.decode_head.final_activation = True
+    if config.model.decode_head.type == 'PixelShuffleHead':  # MMSeg's heads have no such setting
+        config.model.decode_head.final_activation = True
 
 
 def _traditional(config: Config, segmentor: str, distance: str) -> None:
     loss = _bank(config).loss_consistency
     config.model.update(
-        type=segmentor, auxiliary_head=None, loss_consistency=ConfigDict(loss, type=distance)
+        type=segmentor,
+        auxiliary_head=_heads_without_bank(config),
+        loss_consistency=ConfigDict(loss, type=distance),
     )
     config.custom_hooks = _hooks_without_teacher(config)
     for hook in config.custom_hooks:
@@ -172,13 +179,21 @@ VARIANTS: dict[str, Variant] = {
 
 
 def _bank(config: Config) -> ConfigDict:
-    bank = config.model.get('auxiliary_head')
-    if not isinstance(bank, dict) or 'perturbations' not in bank:
+    """The settings of the auxiliary decoders, their perturbations named."""
+    _, bank = split_settings(config.model.get('auxiliary_head'))
+    if bank is None:
         raise UserError(
-            f'{config.filename}: model.auxiliary_head has no perturbations; expected a '
+            f'{config.filename}: model.auxiliary_head has no PerturbedDecoderBank; expected a '
             'config of CCT'
         )
+    if bank.get('perturbations') is None:
+        bank.perturbations = copy.deepcopy(PAPER_PERTURBATIONS)
     return bank
+
+
+def _heads_without_bank(config: Config) -> Any:
+    """MMSeg's own auxiliary heads; None without any."""
+    return split_settings(config.model.get('auxiliary_head'))[0] or None
 
 
 def _classes(config: Config) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from mmengine.runner import Runner
 from mmseg.registry import HOOKS, MODELS
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.models.segmentors.auxiliary_heads import split_settings
 from mmseg_cct.studies.ablation import grid_methods
 from mmseg_cct.studies.variants import PERTURBATIONS, VARIANTS, full, only
 
@@ -124,6 +125,29 @@ def test_full_with_abce(base):
     assert (loss.type, loss.threshold) == ('BootstrappedCrossEntropy', 1 / 11)
 
 
+@pytest.mark.parametrize('model', ['deeplabv3plus-r50', 'segformer-mit-b0'])
+@pytest.mark.parametrize('name', [*VARIANTS, 'vat_k1', 'full_k1'])
+def test_a_variant_of_any_model_changes_the_bank_and_keeps_mmsegs_heads(name, model, configs):
+    """In DeepLabV3+ the bank is the second of a list; both leave the paper's perturbations out."""
+    config = Config.fromfile(configs / f'cct/cct_{model}_camvid_50.py')
+    heads, bank = split_settings(config.model.auxiliary_head)
+    before = copy.deepcopy(heads)
+    {**VARIANTS, 'vat_k1': only('vat', 1), 'full_k1': full(1)}[name](config)
+    heads, bank = split_settings(config.model.auxiliary_head)
+    assert heads == before and len(heads) == (model == 'deeplabv3plus-r50')
+    assert (bank is None) == (name in ('baseline', 'baseline_abce', 'mean_teacher', 'input_vat'))
+    if name == 'baseline':
+        path = configs / f'baselines/supervised_{model}_camvid_50.py'
+        assert settings(config) == settings(Config.fromfile(path))
+    if name == 'vat_k1':
+        assert [p.get('num_decoders') for p in bank.perturbations.values()] == [1] + 6 * [0]
+    if name == 'vat_floor':
+        assert bank.perturbations.vat == dict(type='IntermediateVAT', norm_floor=1e-8)
+    config.model.backbone.init_cfg = None
+    with torch.device('cpu' if 'segformer' in model else 'meta'):
+        MODELS.build(config.model)
+
+
 STEPPED = {**VARIANTS, 'vat_k1': only('vat', 1), 'feature_drop_k1': only('feature_drop', 1)}
 
 
@@ -161,7 +185,7 @@ def test_a_variant_takes_a_step_that_reaches_every_parameter(name, configs):
 @pytest.mark.parametrize('variant', [full(2), VARIANTS['kl'], VARIANTS['mean_teacher']])
 def test_a_config_without_auxiliary_decoders_is_an_error(variant, base):
     VARIANTS['baseline'](base)
-    with pytest.raises(UserError, match='auxiliary_head has no perturbations'):
+    with pytest.raises(UserError, match='auxiliary_head has no PerturbedDecoderBank'):
         variant(base)
 
 

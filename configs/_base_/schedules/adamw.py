@@ -10,6 +10,7 @@ optim_wrapper = dict(
             'norm': dict(decay_mult=0.0),
             'neck.': dict(lr_mult=10.0),
             'head.': dict(lr_mult=10.0),
+            'heads.': dict(lr_mult=10.0),
         }
     ),
 )

@@ -4,7 +4,11 @@ optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='AdamW', lr=5e-6, betas=(0.9, 0.999), weight_decay=0.01),
     paramwise_cfg=dict(
-        custom_keys={'neck.': dict(lr_mult=40.0), 'head.': dict(lr_mult=40.0)},
+        custom_keys={
+            'neck.': dict(lr_mult=40.0),
+            'head.': dict(lr_mult=40.0),
+            'heads.': dict(lr_mult=40.0),
+        },
     ),
 )
 param_scheduler = dict(type='PolyLR', power=0.9, eta_min=0.0, begin=0, by_epoch=False)

@@ -1,6 +1,7 @@
 """Cross-consistency training, Algorithm 1 of the paper."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from mmseg.models import EncoderDecoder
@@ -14,6 +15,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.modes import eval_mode, recorded_input
 from mmseg_cct.utils.suggest import nearest
 
+from .auxiliary_heads import take_names_of_mmseg
 from .pairs import require_pairs
 from .teacher import TakesTeacher
 
@@ -29,6 +31,9 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
     whose arguments it takes. With a `TeacherHook` the target is the prediction of an average of
     past weights, which errs less and moves slower than the model's own.
     """
+
+    # Whether heads of MMSeg may stand in `auxiliary_head` without auxiliary decoders.
+    bank_is_optional = False
 
     def loss(
         self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
@@ -150,6 +155,8 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         heads = [MODELS.build(cfg) for cfg in settings]
         self.supervised_heads.extend(h for h in heads if isinstance(h, BaseDecodeHead))
         banks = [head for head in heads if not isinstance(head, BaseDecodeHead)]
+        if not banks and self.bank_is_optional:
+            return
         if len(banks) != 1:
             names = ', '.join(type(head).__name__ for head in heads) or 'none'
             raise UserError(
@@ -158,6 +165,11 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             )
         (self.auxiliary_head,) = banks
         self._check_layer(self.auxiliary_head.in_layer)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        """Loads weights, those of MMSeg's `EncoderDecoder` under its names too."""
+        take_names_of_mmseg(state_dict, prefix, self.supervised_heads)
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def _check_layer(self, name: str | None) -> None:
         if name is not None and name not in dict(self.decode_head.named_modules()):

@@ -43,6 +43,8 @@ class CCTPlusSegmentor(CCTSegmentor):
         UserError: If a gate asks for an agreement that is not known at every pixel.
     """
 
+    bank_is_optional = True
+
     def __init__(
         self,
         loss_strong: dict,

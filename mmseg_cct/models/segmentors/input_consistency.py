@@ -38,11 +38,14 @@ class InputConsistencySegmentor(EncoderDecoder):
             data_samples: Their samples, under the same keys.
 
         Returns:
-            L_s under `decode.*`, ω_u L_u under `aux.loss`, and L_u for the log.
+            L_s under `decode.*`, and as in `EncoderDecoder` for auxiliary heads; ω_u L_u under
+            `aux.loss`, and L_u for the log.
         """
         require_pairs(inputs, type(self).__name__)
         features = self.extract_feat(inputs['labeled'])
         losses = self._decode_head_forward_train(features, data_samples['labeled'])
+        if self.with_auxiliary_head:
+            losses.update(self._auxiliary_head_forward_train(features, data_samples['labeled']))
         seg_logits, probabilities = self.predict_pair(inputs['unlabeled'])
         valid = stack_valid_masks(data_samples['unlabeled'], seg_logits.shape[-2:])
         consistency = self.loss_consistency(seg_logits, probabilities, valid)

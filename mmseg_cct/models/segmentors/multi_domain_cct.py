@@ -26,7 +26,8 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
     and that domain's decoders. Without `auxiliary_head` it is the supervised baseline.
 
     `data_preprocessor`, `decode_head`, `auxiliary_head` and `test_cfg` hold the settings common to
-    all domains; an entry of `domains` overrides them for one, under the same keys::
+    all domains; an entry of `domains` overrides them for one, under the same keys; a list of
+    auxiliary heads by a list of as many entries::
 
         domains=dict(
             camvid=dict(
@@ -40,7 +41,8 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         domains: Own settings of each domain, by its name.
         decode_head: Common config of the main decoders.
         neck: Config of the neck.
-        auxiliary_head: Common config of the auxiliary decoders; None for the baseline.
+        auxiliary_head: Common config of the auxiliary decoders, or a list of it and of MMSeg's
+            auxiliary heads; None, or these heads alone, for the baseline.
         discriminator: Config of a `DomainDiscriminator`, which adds L_adv.
         train_cfg: As in `EncoderDecoder`.
         test_cfg: As in `EncoderDecoder`.
@@ -49,7 +51,8 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         init_cfg: Initialisation of the weights.
 
     Raises:
-        UserError: If there is no domain, a name is invalid, or a domain sets an unknown key.
+        UserError: If there is no domain, a name is invalid, or a domain sets an unknown key or
+            other auxiliary heads than there are.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         domains: Mapping[str, dict],
         decode_head: dict,
         neck: dict | None = None,
-        auxiliary_head: dict | None = None,
+        auxiliary_head: dict | list | None = None,
         discriminator: dict | None = None,
         train_cfg: dict | None = None,
         test_cfg: dict | None = None,
@@ -80,7 +83,10 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
                     f'model.domains.{name}.{unknown[0]}: no setting of a domain; '
                     f'expected {", ".join(common)}'
                 )
-            settings[name] = {key: merge_settings(common[key], own.get(key)) for key in common}
+            settings[name] = {
+                key: merge_settings(common[key], own.get(key), f'model.domains.{name}.{key}')
+                for key in common
+            }
 
         super().__init__(
             MultiDomainPreprocessor(
@@ -212,6 +218,8 @@ class _SharedEncoder(nn.Module):
 class _DomainSegmentor(CCTSegmentor):
     """Decoders of one domain on the encoder of all domains."""
 
+    bank_is_optional = True
+
     def loss_by_feat(
         self,
         inputs: dict[str, Tensor],
@@ -232,7 +240,7 @@ class _DomainSegmentor(CCTSegmentor):
             UserError: If there are auxiliary decoders and no unlabelled images for them.
         """
         if not self.with_auxiliary_head:
-            return self._decode_head_forward_train(features['labeled'], data_samples['labeled'])
+            return self.supervised_loss(features['labeled'], data_samples['labeled'])
         if 'unlabeled' not in features:
             raise UserError(
                 'train_dataloader.dataset.domains: the auxiliary decoders need '
@@ -264,18 +272,37 @@ def check_domain_names(domains: Mapping[str, Any], key: str) -> None:
             )
 
 
-def merge_settings(common: Mapping | None, own: Mapping | None) -> Any:
+def merge_settings(common: Any, own: Any, key: str) -> Any:
     """Merges a domain's own settings into those that all domains share.
 
     Args:
-        common: Settings of all domains; None switches the component off.
-        own: Settings of one domain, which take precedence; None changes nothing.
+        common: Settings of all domains, or a list of them; None switches the component off.
+        own: Settings of one domain, which take precedence, a list if `common` is one; None changes
+            nothing.
+        key: Their place in the config, for the message.
 
     Returns:
-        The merged settings, a `ConfigDict`, or None.
+        The merged settings, a `ConfigDict` or a list of them, or None.
+
+    Raises:
+        UserError: One is a list and the other is not, or a longer one.
     """
     if common is None:
         return None
-    merged = Config(copy.deepcopy(dict(common)))
-    merged.merge_from_dict(dict(own or {}))
-    return ConfigDict(merged.to_dict())
+    if not isinstance(common, (list, tuple)):
+        if isinstance(own, (list, tuple)):
+            raise UserError(f'{key}: a list; expected the settings of one, as in the model')
+        merged = Config(copy.deepcopy(dict(common)))
+        merged.merge_from_dict(dict(own or {}))
+        return ConfigDict(merged.to_dict())
+    if own is None:
+        own = [{}] * len(common)
+    if not isinstance(own, (list, tuple)) or len(own) != len(common):
+        given = len(own) if isinstance(own, (list, tuple)) else 'no list'
+        raise UserError(
+            f'{key}: {given}; expected a list of {len(common)}, one entry for each of the model'
+        )
+    return [
+        merge_settings(each, changes, f'{key}.{index}')
+        for index, (each, changes) in enumerate(zip(common, own))
+    ]

@@ -59,14 +59,14 @@ def test_no_domain_is_an_error():
 def test_own_settings_win_and_leave_the_common_ones_alone():
     common = dict(type='Head', classes=3, loss=[dict(type='A', weight=1)], sub=dict(a=1, b=2))
     before = copy.deepcopy(common)
-    merged = merge_settings(common, dict(classes=5, sub=dict(b=3)))
+    merged = merge_settings(common, dict(classes=5, sub=dict(b=3)), 'key')
     assert merged == dict(
         type='Head', classes=5, loss=[dict(type='A', weight=1)], sub=dict(a=1, b=3)
     )
     merged.loss[0].weight = 7
     assert common == before
-    assert merge_settings(common, None) == common
-    assert merge_settings(None, dict(classes=5)) is None
+    assert merge_settings(common, None, 'key') == common
+    assert merge_settings(None, dict(classes=5), 'key') is None
 
 
 def test_each_domain_has_its_own_normalisation_and_size():

@@ -1,0 +1,174 @@
+"""Heads of MMSeg beside the auxiliary decoders, or without them; weights under MMSeg's names."""
+
+import copy
+
+import pytest
+import tiny
+import torch
+from mmengine.runner.checkpoint import load_state_dict
+from mmengine.structures import PixelData
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.segmentors.auxiliary_heads import split_settings, take_names_of_mmseg
+
+N, SIZE = 2, (32, 32)
+BANK = tiny.model_config()['auxiliary_head']
+
+
+def fcn(num_classes=3, **kwargs):
+    """An auxiliary head of MMSeg on what the tiny model's neck gives."""
+    return dict(
+        dict(type='FCNHead', in_channels=6, channels=4, num_convs=1, num_classes=num_classes),
+        norm_cfg=dict(type='BN'),
+        **kwargs,
+    )
+
+
+def make_model(auxiliary_head, kind='CCTSegmentor', **kwargs):
+    torch.manual_seed(0)
+    config = tiny.model_config(type=kind, **kwargs)
+    config['auxiliary_head'] = copy.deepcopy(auxiliary_head)  # `update` would merge it
+    return MODELS.build(config)
+
+
+def make_batch(model, branches=('labeled', 'unlabeled')):
+    torch.manual_seed(1)
+    batch = dict(inputs={}, data_samples={})
+    for branch in branches:
+        batch['inputs'][branch] = [
+            torch.randint(0, 256, (3, *SIZE), dtype=torch.uint8) for _ in range(N)
+        ]
+        samples = [SegDataSample(metainfo=dict(img_shape=SIZE, ori_shape=SIZE)) for _ in range(N)]
+        if branch == 'labeled':
+            for sample in samples:
+                sample.gt_sem_seg = PixelData(data=torch.randint(0, 3, (1, *SIZE)))
+        batch['data_samples'][branch] = samples
+    return model.data_preprocessor(batch, training=True)
+
+
+def test_the_bank_is_found_alone_or_among_heads():
+    bank = dict(BANK)
+    assert split_settings(bank) == ([], bank)
+    first, second = fcn(), fcn(5)
+    heads, found = split_settings([first, bank, second])
+    assert found is bank and heads[0] is first and heads[1] is second
+    assert split_settings([first]) == ([first], None)
+    assert split_settings(None) == split_settings([]) == ([], None)
+    assert split_settings(dict(bank, type='mmseg.PerturbedDecoderBank'))[1] is not None
+
+
+@pytest.mark.parametrize('load', ['torch', 'mmengine'])
+@pytest.mark.parametrize('heads', [[fcn()], [fcn(), fcn(channels=5)]], ids=['one', 'two'])
+def test_weights_of_an_encoder_decoder_load_into_the_same_heads(heads, load):
+    """As MMSeg's checkpoints name them: one head by itself, several by number."""
+    heads = [dict(head) for head in heads]
+    given = make_model(heads[0] if len(heads) == 1 else heads, 'EncoderDecoder').state_dict()
+    model = make_model([*heads, BANK])
+    own = copy.deepcopy(model.auxiliary_head.state_dict())
+    with torch.no_grad():
+        for parameter in model.supervised_heads.parameters():
+            parameter.fill_(7)
+    if load == 'torch':
+        missing, unexpected = model.load_state_dict(given, strict=False)
+        assert unexpected == [] and all('auxiliary_head' in name for name in missing)
+    else:
+        load_state_dict(model, given, strict=False)
+    for index, head in enumerate(model.supervised_heads):
+        number = '' if len(heads) == 1 else f'{index}.'
+        for name, value in head.state_dict().items():
+            assert torch.equal(value, given[f'auxiliary_head.{number}{name}']), name
+    for name, value in model.auxiliary_head.state_dict().items():
+        assert torch.equal(value, own[name]), name
+
+
+def test_a_list_of_one_head_is_numbered_by_mmseg():
+    given = make_model([fcn()], 'EncoderDecoder').state_dict()
+    assert 'auxiliary_head.0.conv_seg.weight' in given
+    model = make_model([fcn(), BANK])
+    _, unexpected = model.load_state_dict(given, strict=False)
+    assert unexpected == []
+
+
+def test_the_segmentors_own_names_win():
+    model = make_model([fcn(), BANK])
+    state = model.state_dict()
+    assert not model.load_state_dict(state, strict=True).unexpected_keys
+    both = dict(state, **{'auxiliary_head.conv_seg.bias': torch.full((3,), 9.0)})
+    take_names_of_mmseg(both, '', model.supervised_heads)
+    expected = state['supervised_heads.0.conv_seg.bias']
+    assert torch.equal(both['supervised_heads.0.conv_seg.bias'], expected)
+
+
+def test_without_a_bank_heads_of_mmseg_train_beside_strong_views():
+    """FixMatch and UniMatch on DeepLabV3+ and UPerNet."""
+    strong = dict(type='ConfidentCrossEntropy', threshold=0.0)
+    model = make_model([fcn()], 'CCTPlusSegmentor', loss_strong=strong)
+    losses = model(**make_batch(model, ('labeled', 'unlabeled', 'unlabeled_strong_0')), mode='loss')
+    assert {'decode.loss_ce', 'aux_0.loss_ce', 'strong.loss'} == {n for n in losses if 'loss' in n}
+
+
+@pytest.mark.parametrize('kind', ['MeanTeacherSegmentor', 'InputVATSegmentor'])
+@pytest.mark.parametrize('heads', [fcn(), [fcn()]], ids=['one', 'list'])
+def test_consistency_on_images_trains_mmsegs_heads(kind, heads):
+    model = make_model(heads, kind, loss_consistency=dict(type='MSEConsistency'))
+    if kind == 'MeanTeacherSegmentor':
+        model.set_teacher(copy.deepcopy(model).eval())
+    losses = model(**make_batch(model), mode='loss')
+    assert any(name.startswith('aux') and name.endswith('loss_ce') for name in losses)
+    model.parse_losses(losses)[0].backward()
+    assert [name for name, item in model.named_parameters() if item.grad is None] == []
+
+
+def multi_domain(auxiliary_head, second):
+    config = tiny.multi_domain_config()
+    config['auxiliary_head'] = auxiliary_head
+    config['domains']['second']['auxiliary_head'] = second
+    torch.manual_seed(0)
+    return MODELS.build(config)
+
+
+def domain_batch(model, domain, num_classes):
+    size = dict(first=(32, 32), second=(24, 40))[domain]
+    batch = dict(inputs={}, data_samples={})
+    for branch in ('labeled', 'unlabeled'):
+        meta = dict(img_shape=size, ori_shape=size, domain=domain)
+        samples = [SegDataSample(metainfo=meta) for _ in range(N)]
+        for sample in samples if branch == 'labeled' else ():
+            sample.gt_sem_seg = PixelData(data=torch.randint(0, num_classes, (1, *size)))
+        batch['inputs'][branch] = [torch.zeros(3, *size, dtype=torch.uint8) for _ in range(N)]
+        batch['data_samples'][branch] = samples
+    return model.data_preprocessor(batch, training=True)
+
+
+def test_each_domain_has_its_own_list_of_heads():
+    model = multi_domain(
+        [fcn(), dict(BANK)], [dict(num_classes=5), dict(num_classes=5, context_classes=(1,))]
+    )
+    for name, classes in dict(first=3, second=5).items():
+        domain = model.domains[name]
+        assert domain.auxiliary_head.num_classes == domain.supervised_heads[0].num_classes
+        losses = model(**domain_batch(model, name, classes), mode='loss')
+        assert {f'{name}.aux_0.loss_ce', f'{name}.aux.loss'} < losses.keys()
+        model.parse_losses(losses)[0].backward()
+        assert [n for n, item in domain.named_parameters() if item.grad is None] == []
+
+
+def test_the_baseline_of_domains_keeps_mmsegs_heads():
+    model = multi_domain([fcn()], [dict(num_classes=5)])
+    losses = model(**domain_batch(model, 'second', 5), mode='loss')
+    assert {'second.decode.loss_ce', 'second.aux_0.loss_ce'} == {n for n in losses if 'loss' in n}
+
+
+@pytest.mark.parametrize(
+    ('common', 'own', 'message'),
+    [
+        ([fcn(), dict(BANK)], dict(num_classes=5), 'second.auxiliary_head: no list; expected a li'),
+        ([fcn(), dict(BANK)], [dict(num_classes=5)], 'second.auxiliary_head: 1; expected a list o'),
+        (dict(BANK), [dict(num_classes=5)], 'second.auxiliary_head: a list; expected the settings'),
+    ],
+)
+def test_lists_of_domains_are_those_of_the_model(common, own, message):
+    with pytest.raises(UserError, match=message):
+        multi_domain(common, own)
