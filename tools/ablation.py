@@ -53,7 +53,8 @@ def parse_args() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         '--lists', metavar='DIR',
-        help="folder of {n}_labeled.txt and {n}_unlabeled.txt (default: that of the config's list)",
+        help='folder of {n}_labeled.txt and {n}_unlabeled.txt; "{seed}" in it stands for the seed '
+        "of a run (default: the folder of the config's list)",
     )  # fmt: skip
     return parser.parse_args()
 
@@ -64,7 +65,7 @@ def prepare(args: argparse.Namespace) -> list[StudyRun]:
     methods |= {name: VARIANTS[name] for name in args.methods}
     if not methods:
         raise UserError('ablation: no method; expected --grid, --methods or both')
-    labels = lists_of(args.config, args.cfg_options, args.n, args.lists)
+    labels = lists_of(args.config, args.cfg_options, args.n, args.lists, args.seeds)
     out, base = Path(args.out), args.config
     return prepare_study(out, base, methods, labels, args.seeds, args.cfg_options)
 

@@ -10,7 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .study import Result, collect, label_order, results_table, select, write_csv
+from .study import (
+    Result,
+    collect,
+    gains_table,
+    label_order,
+    results_table,
+    select,
+    write_csv,
+)
 from .validation_curves import plot_validations, read_validations
 from .variants import PERTURBATIONS, VARIANTS, Variant, abce, baseline, both, full, only
 
@@ -74,6 +82,8 @@ def write_ablation(out: Path) -> Path:
         f'mIoU on the test set in %, {_seeds_of(results)}.',
         results_table(results, methods),
     ]
+    if gains := gains_table(results, methods, 'baseline'):
+        parts += ['Gain over the supervised baseline of the same seed:', gains]
     curves = read_validations(out, results)
     titles = {method: _title(method) for method in methods if _compared(method)}
     figures = {

@@ -5,6 +5,7 @@ The folder of a run is `<study>/<method>/<labels>/seed<seed>`; results are read 
 
 import copy
 import csv
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from mmengine.config import Config
+from scipy.stats import t as student
 
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
@@ -86,7 +88,11 @@ def prepare_study(
 
 
 def lists_of(
-    base: str, options: dict[str, Any], numbers: Sequence[int], folder: str | None = None
+    base: str,
+    options: dict[str, Any],
+    numbers: Sequence[int],
+    folder: str | None = None,
+    seeds: Sequence[int] = (0,),
 ) -> dict[str, Labels]:
     """Finds the lists of labelled and unlabelled images.
 
@@ -95,7 +101,8 @@ def lists_of(
         options: Settings to override, by dotted key.
         numbers: Numbers of labelled images; none keeps the config's own lists.
         folder: Folder of `{n}_labeled.txt` and `{n}_unlabeled.txt`; by default that of the
-            config's own list.
+            config's own list. ``{seed}`` in it stands for the seed of a run.
+        seeds: Seeds whose lists have to be there.
 
     Returns:
         By labelled set, a function that sets its lists in a config.
@@ -115,18 +122,20 @@ def lists_of(
         folder = str(Path(own).parent)
 
     def use(number: int) -> Labels:
-        files = {}
+        def file_of(branch: str, seed: int) -> Path:
+            return Path(folder.replace('{seed}', str(seed))) / f'{number}_{branch}.txt'
+
         for branch in ('labeled', 'unlabeled'):
-            files[branch] = Path(folder) / f'{number}_{branch}.txt'
-            if not files[branch].is_file():
-                raise UserError(
-                    f'{files[branch]}: no such list; expected the {branch} images of '
-                    f'n={number} (tools/make_splits.py makes such lists)'
-                )
+            for seed in seeds:
+                if not file_of(branch, seed).is_file():
+                    raise UserError(
+                        f'{file_of(branch, seed)}: no such list; expected the {branch} images of '
+                        f'n={number} (tools/make_splits.py makes such lists)'
+                    )
 
         def set_labels(config: Config, seed: int) -> None:
-            for branch, file in files.items():
-                config.train_dataloader.dataset[branch].ann_file = str(file)
+            for branch in ('labeled', 'unlabeled'):
+                config.train_dataloader.dataset[branch].ann_file = str(file_of(branch, seed))
 
         return set_labels
 
@@ -198,6 +207,60 @@ def results_table(results: Sequence[Result], methods: Sequence[str]) -> str:
         if any(cells):
             rows.append([method, *cells])
     return markdown_table(['method', *titles], rows)
+
+
+def gains_table(results: Sequence[Result], methods: Sequence[str], reference: str) -> str:
+    """Formats what methods gain over a reference, from the pairs of runs of one seed.
+
+    Args:
+        results: Results of the study.
+        methods: Rows in their order; one without a pair is left out.
+        reference: Method to compare with.
+
+    Returns:
+        Markdown table: labelled set, mean gain in mIoU, half the width of its 95 % interval by
+        Student's t, the gains by seed, and a verdict in words; empty without any pair.
+    """
+    miou = {result[:3]: result.miou for result in results}
+    columns = sorted({result.labels for result in results}, key=label_order)
+    rows = []
+    for labels in columns:
+        for method in methods:
+            seeds = sorted({r.seed for r in results if (r.method, r.labels) == (method, labels)})
+            gains = [
+                miou[method, labels, seed] - miou[reference, labels, seed]
+                for seed in seeds
+                if method != reference and (reference, labels, seed) in miou
+            ]
+            if gains:
+                half = interval(gains)
+                rows.append(
+                    [
+                        method,
+                        labels,
+                        f'{mean(gains):+.1f}',
+                        '' if half == math.inf else f'±{half:.1f}',
+                        ' '.join(f'{gain:+.1f}' for gain in gains),
+                        _verdict(gains, half),
+                    ]
+                )
+    header = ['method', 'labels', 'mean gain', '95 %', 'by seed', 'verdict']
+    return markdown_table(header, rows, 'lrrrll') if rows else ''
+
+
+def interval(values: Sequence[float]) -> float:
+    """Half the width of the 95 % interval of a mean by Student's t; infinity for one value."""
+    if len(values) < 2:
+        return math.inf
+    return float(student.ppf(0.975, len(values) - 1) * stdev(values) / math.sqrt(len(values)))
+
+
+def _verdict(gains: Sequence[float], half: float) -> str:
+    if len(gains) == 1:
+        return 'one pair'
+    if abs(mean(gains)) > half:
+        return f'{"ahead" if mean(gains) > 0 else "behind"}, {len(gains)} pairs'
+    return f'not told apart, {len(gains)} pairs'
 
 
 def _cell(values: Sequence[float], most: int) -> str:

@@ -34,7 +34,7 @@ def scenes(start, count, labeled=True):
     )
 
 
-def train(work_dir, hook, model=None, resume=False, kill_after=None):
+def train(work_dir, hook, model=None, resume=False, kill_after=None, hooks=(), optim=None):
     """Trains four iterations with a teacher's hook and gives the recorder and the runner."""
     model = tiny.model_config() if model is None else model
     for head in filter(None, (model['decode_head'], model['auxiliary_head'])):
@@ -60,13 +60,14 @@ def train(work_dir, hook, model=None, resume=False, kill_after=None):
         val_evaluator=dict(type='IoUMetric'),
         val_cfg=dict(type='ValLoop'),
         train_cfg=dict(type='IterBasedTrainLoop', max_iters=4, val_interval=2),
-        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.05, momentum=0.9)),
+        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.05, momentum=0.9), **(optim or {})),
         default_hooks=dict(
             checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=2, save_best='mIoU')
         ),
         custom_hooks=[
             dict(type='IterationSeedHook'),
             hook,
+            *hooks,
             recorder,
         ],
         randomness=dict(seed=0),

@@ -15,6 +15,7 @@ from mmseg_cct.studies.ablation import (
 from mmseg_cct.studies.study import (
     Result,
     collect,
+    gains_table,
     lists_of,
     prepare_study,
     results_table,
@@ -80,6 +81,51 @@ def test_a_missing_list_is_an_error(base, tmp_path):
         lists_of(base, {}, [77])
     with pytest.raises(UserError, match=f'{tmp_path}/20_labeled.txt: no such list'):
         lists_of(base, {}, [20], str(tmp_path))
+
+
+def test_a_seed_has_its_own_lists(base, tmp_path):
+    for seed in (0, 1):
+        for branch in ('labeled', 'unlabeled'):
+            file = tmp_path / f'seed{seed}' / f'20_{branch}.txt'
+            file.parent.mkdir(exist_ok=True)
+            file.write_text('0001TP_006690\n')
+    folder = str(tmp_path / 'seed{seed}')
+    labels = lists_of(base, OPTIONS, [20], folder, [0, 1])
+    methods = {'cct': VARIANTS['cct']}
+    for run in prepare_study(tmp_path / 'out', base, methods, labels, [0, 1], OPTIONS):
+        dataset = Config.fromfile(run.config).train_dataloader.dataset
+        expected = tmp_path / run.folder.name / '20_labeled.txt'
+        assert dataset.labeled.ann_file == str(expected)
+        assert dataset.unlabeled.ann_file == str(expected.with_name('20_unlabeled.txt'))
+    with pytest.raises(UserError, match=f'{tmp_path}/seed2/20_labeled.txt: no such list'):
+        lists_of(base, OPTIONS, [20], folder, [0, 1, 2])
+
+
+def test_gains_are_those_of_pairs():
+    """By hand: mean of 2, 4 and 3, standard deviation 1, t of two degrees of freedom 4.303."""
+    results = [
+        *(Result('baseline', '20', seed, miou) for seed, miou in enumerate([40.0, 30.0, 35.0])),
+        *(Result('cct', '20', seed, miou) for seed, miou in enumerate([42.0, 34.0, 38.0, 99.0])),
+        *(Result('kl', '20', seed, miou) for seed, miou in enumerate([38.0, 31.0, 35.0])),
+        *(Result('js', '20', seed, miou) for seed, miou in enumerate([38.0, 28.5])),
+        Result('abce', '20', 1, 33.0),
+        Result('abce', '50', 1, 33.0),
+    ]
+    methods = ['baseline', 'cct', 'kl', 'js', 'abce']
+    rows = gains_table(results, methods, 'baseline').splitlines()[2:]
+    assert rows == [
+        '| cct | 20 | +3.0 | ±2.5 | +2.0 +4.0 +3.0 | ahead, 3 pairs |',
+        '| kl | 20 | -0.3 | ±3.8 | -2.0 +1.0 +0.0 | not told apart, 3 pairs |',
+        '| js | 20 | -1.8 | ±3.2 | -2.0 -1.5 | not told apart, 2 pairs |',
+        '| abce | 20 | +3.0 |  | +3.0 | one pair |',
+    ]
+    assert gains_table(results[:3], methods, 'baseline') == ''
+
+
+def test_a_loss_is_told_apart_too():
+    results = [Result('baseline', 'config', seed, 50.0) for seed in range(3)]
+    results += [Result('cct', 'config', seed, 48.0 + 0.1 * seed) for seed in range(3)]
+    assert 'behind, 3 pairs' in gains_table(results, ['cct'], 'baseline')
 
 
 def test_a_config_without_lists_is_an_error(project_root, monkeypatch):
@@ -171,6 +217,7 @@ def test_all_is_written(out):
     for name in ('results.csv', 'perturbations.png', 'comparison.png'):
         assert (out / name).stat().st_size > 0
     assert '(comparison.png)' in text
+    assert 'Gain over the supervised baseline of the same seed' in text
 
 
 def test_an_empty_study_is_written_too(tmp_path):

@@ -39,6 +39,8 @@ CHANGES = {
     'positions': {BANK + 'position_fraction': 0.25},
     'auxiliary_lr': {'optim_wrapper.paramwise_cfg.custom_keys.auxiliary_head..lr_mult': 10.0},
 }
+# Those of another target, by their teacher's decay.
+TARGETS = {'own_target': [], 'eval_target': [1e-6], 'ema_target': [0.99]}
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def flat(values, prefix=''):
 
 
 def test_every_variant_is_compared():
-    assert VARIANTS.keys() == SHIPPED.keys() | CHANGES.keys()
+    assert VARIANTS.keys() == SHIPPED.keys() | CHANGES.keys() | TARGETS.keys()
 
 
 @pytest.mark.parametrize('name', SHIPPED)
@@ -94,6 +96,20 @@ def test_a_variant_changes_nothing_else(name, base):
     missing = object()
     assert before.keys() - after.keys() <= {BANK + 'loss_pairwise'}  # None, now a dict
     assert {k: v for k, v in after.items() if before.get(k, missing) != v} == CHANGES[name]
+
+
+@pytest.mark.parametrize('name', TARGETS)
+@pytest.mark.parametrize('file', [BASE, 'demo/cct_shapes.py'])  # without and with a teacher
+def test_a_variant_takes_its_target_elsewhere(name, file, configs):
+    config = Config.fromfile(configs / file)
+    before = settings(config)
+    VARIANTS[name](config)
+    after = settings(config)
+    hooks = after.pop('custom_hooks')
+    others = [hook for hook in before.pop('custom_hooks') if hook['type'] != 'TeacherHook']
+    teachers = [dict(type='TeacherHook', decay=decay) for decay in TARGETS[name]]
+    assert hooks == others + teachers
+    assert after == before
 
 
 @pytest.mark.parametrize('name', PERTURBATIONS)

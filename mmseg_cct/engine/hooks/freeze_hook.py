@@ -18,7 +18,7 @@ class FreezeHook(Hook):
     A distributed training computes them as before, since DDP waits for every gradient.
     """
 
-    def before_run(self, runner: Runner) -> None:
+    def before_train(self, runner: Runner) -> None:
         """Takes the parameters out of the graph."""
         if is_model_wrapper(runner.model):
             return

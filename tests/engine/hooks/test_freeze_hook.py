@@ -1,0 +1,73 @@
+"""Frozen parameters in whole runs on drawn scenes."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from mmengine.model import MMDistributedDataParallel
+from mmengine.registry import HOOKS
+from teacher_training import train
+from torch import nn
+
+
+class Frozen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.head = nn.Linear(2, 2), nn.Linear(2, 2)
+
+
+def run_of(model, initial_lr=True):
+    groups = [
+        dict(params=list(model.stem.parameters()), lr=0.0 if initial_lr is None else 0.5),
+        dict(params=list(model.head.parameters()), lr=0.0),  # as in a warm-up's first iteration
+    ]
+    optimizer = torch.optim.SGD(groups, lr=1.0)
+    if initial_lr is not None:
+        optimizer.param_groups[0]['initial_lr'] = 0.0
+        optimizer.param_groups[1]['initial_lr'] = 1.0
+    wrapper = SimpleNamespace(param_groups=optimizer.param_groups)
+    return SimpleNamespace(model=model, optim_wrapper=wrapper)
+
+
+def wants_gradients(module):
+    (answer,) = {parameter.requires_grad for parameter in module.parameters()}
+    return answer
+
+
+def test_a_rate_of_zero_means_no_gradient():
+    model = Frozen()
+    HOOKS.build(dict(type='FreezeHook')).before_train(run_of(model))
+    assert not wants_gradients(model.stem)
+    assert wants_gradients(model.head)
+
+
+def test_without_schedule_the_rate_itself_counts():
+    model = Frozen()
+    HOOKS.build(dict(type='FreezeHook')).before_train(run_of(model, initial_lr=None))
+    assert not wants_gradients(model.stem)
+    assert not wants_gradients(model.head)
+
+
+def test_a_distributed_model_keeps_its_gradients():
+    model = Frozen()
+    run = run_of(model)
+    run.model = MMDistributedDataParallel.__new__(MMDistributedDataParallel)
+    HOOKS.build(dict(type='FreezeHook')).before_train(run)
+    assert wants_gradients(model.stem)
+
+
+@pytest.mark.parametrize('key', ['backbone.layer1', 'neck'])
+def test_the_training_is_the_same(tmp_path, key):
+    """Losses and weights of a training whose frozen layers have gradients nobody uses."""
+    keys = {'paramwise_cfg': dict(custom_keys={key: dict(lr_mult=0.0)})}
+    runs = {}
+    for name, hooks in {'with': [dict(type='FreezeHook')], 'without': []}.items():
+        runs[name] = train(
+            tmp_path / name, dict(type='TeacherHook', decay=0.9), hooks=hooks, optim=keys
+        )
+    (with_, runner), (without, other) = runs['with'], runs['without']
+    assert with_.outputs == without.outputs
+    for name, value in other.model.state_dict().items():
+        assert torch.equal(runner.model.state_dict()[name], value), name
+    frozen = {n for n, p in runner.model.named_parameters() if not p.requires_grad}
+    assert frozen == {n for n, _ in runner.model.named_parameters() if n.startswith(key)}
