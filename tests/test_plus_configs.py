@@ -24,7 +24,9 @@ DATA = [
     'r50_camvid_50',
     'r50_folder',
     'mbv2_camvid_50',
-    'mbv2-jpu_idd-lite-112x160_50',
+    'mbv2-jpu_folder',
+    *(f'mbv2-jpu_idd-lite-112x160_{n}' for n in (20, 50, 100)),
+    *(f'mbv2-jpu_voc-field_{n}' for n in (92, 183)),
     *(f'r50_voc-field_{n}' for n in FIELD_SPLITS),
 ]
 # CCT+ on models of MMSegmentation and on DINO's transformers
@@ -57,7 +59,9 @@ def test_it_differs_from_cct_in_the_method_alone(name):
     recipe = parse(f'_base_/methods/{method}')
     pipeline = config.train_dataloader.dataset.unlabeled.pipeline
     assert pipeline[-1] == recipe.strong_views
-    assert config.custom_hooks == recipe.method_hooks
+    own = _own_hooks(data) if recipe.method.auxiliary_head else None
+    expected = recipe.method_hooks if own is None else [*own, recipe.calibration]
+    assert config.custom_hooks == expected and recipe.calibration in expected
     if 'voc-field' in data:
         n = int(data.rpartition('_')[2])
         dataset = config.train_dataloader.dataset
@@ -72,6 +76,14 @@ def test_it_differs_from_cct_in_the_method_alone(name):
     assert pipeline[:-1] == base.train_dataloader.dataset.unlabeled.pipeline
     for key in ('backbone', 'neck', 'data_preprocessor'):
         assert config.model.get(key) == base.model.get(key), key
+
+
+def _own_hooks(data):
+    """The hooks of a CCT config that has a λ_u and a teacher of its own."""
+    if 'voc-field' in data:
+        return None
+    hooks = parse(f'cct/cct_{data}').custom_hooks
+    return hooks if any(hook.type == 'TeacherHook' for hook in hooks) else None
 
 
 def branch(name, classes, size):

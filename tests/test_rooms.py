@@ -20,7 +20,9 @@ ROOMS = {
     'interop': {'errors', 'utils', 'engine'},
     'apis': {'errors', 'utils', 'datasets', 'engine'},
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine'},
-    'analysis': {'errors', 'utils', 'models', 'datasets', 'engine', 'visualization', 'apis'},
+    'analysis': {
+        *('errors', 'utils', 'models', 'datasets', 'engine', 'evaluation', 'visualization', 'apis'),
+    },
     'studies': {'errors', 'utils', 'models', 'datasets', 'apis', 'analysis'},
     # Importing the package registers what a config can name; it loads no tool's code.
     '__init__': {

@@ -1,6 +1,5 @@
 """Plots of a report: training curves, IoU by class, and predictions beside the truth."""
 
-import io
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -112,13 +111,6 @@ def plot_grid(
         frameon=False,
     )
     return figure
-
-
-def png_bytes(figure: Figure) -> bytes:
-    """Draws a figure as the content of a PNG file, at 100 pixels an inch."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format='png', dpi=100)
-    return buffer.getvalue()
 
 
 def _values_starting(*prefixes: str) -> Callable[[Run], Curves]:

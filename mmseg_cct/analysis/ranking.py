@@ -39,9 +39,8 @@ from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_record import record_origin
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 from mmseg_cct.utils.text import one_line
+from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import class_legend
-
-from .plots import png_bytes
 
 # What the scores of a folder were made with, and a file of scores for each process.
 RECORD, SCORES = 'ranking.json', 'scores'

@@ -15,9 +15,10 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import claim_output_folder, write_atomic
 from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import paint
 
-from .plots import plot_class_bars, plot_curves, plot_grid, png_bytes
+from .plots import plot_class_bars, plot_curves, plot_grid
 from .runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
 
 _TEMPLATE = Path(__file__).with_name('report.html.jinja')

@@ -159,6 +159,7 @@ class Recipe(NamedTuple):
 
 RECIPES = {
     'cct+': Recipe('cct-plus', bank=True),
+    'cct-strong': Recipe('cct-strong', bank=True),
     'fixmatch': Recipe('fixmatch', bank=False),
     'unimatch': Recipe('unimatch', bank=False),
     'unimatch-v2': Recipe('unimatch-v2', bank=False),
@@ -430,7 +431,8 @@ def _text_of_recipe(method: str, recipe: Recipe, backbone: Backbone, cct: str, o
     text = _RECIPE.format(
         method=method, cct=cct, root=_base_configs(out), name=recipe.name, model=model
     )
-    return text if recipe.bank else f'{text}custom_hooks = _base_.method_hooks\n'
+    hooks = '[*_base_.custom_hooks, _base_.calibration]' if recipe.bank else '_base_.method_hooks'
+    return f'{text}custom_hooks = {hooks}\n'
 
 
 def _start(backbone: dict[str, Any], weights: str | None, from_scratch: bool) -> str:

@@ -1,48 +1,22 @@
-"""Reliability of confidence and agreement: against naive counts, and from a trained model."""
+"""Calibration of a trained model: against naive counts."""
 
-import itertools
 import json
 import re
 
 import numpy as np
 import pytest
-import torch
 from mmengine.config import Config
-from mmengine.dataset import pseudo_collate
 from mmseg.registry import DATASETS
 from world import run_tool
 
-from mmseg_cct.analysis.calibration import Reliability, score_maps, write_calibration
+from mmseg_cct.analysis.calibration import write_calibration
 from mmseg_cct.analysis.ranking import disagreement, load_training_model
 from mmseg_cct.errors import UserError
-
-SCORES, PIXELS, RIGHT = np.array([0.1, 0.4, 0.6, 0.9]), np.array([4, 0, 5, 6]), [1, 0, 3, 6]
-EXAMPLE = Reliability(SCORES, PIXELS, np.array(RIGHT))
 
 
 def calibrate(tiny_cct, out, **kwargs):
     options = dict(split='test', device='cpu', **kwargs)
     return write_calibration(tiny_cct.config, tiny_cct.checkpoint, str(out), **options)
-
-
-def test_separation_is_the_share_of_pairs_in_order():
-    right = np.repeat(SCORES, RIGHT)
-    wrong = np.repeat(SCORES, PIXELS - RIGHT)
-    pairs = [(a > b) + (a == b) / 2 for a, b in itertools.product(right, wrong)]
-    assert EXAMPLE.separation == pytest.approx(np.mean(pairs))
-    assert np.isnan(Reliability(SCORES, PIXELS, PIXELS).separation)
-
-
-def test_calibration_error_is_a_mean_over_pixels():
-    expected = (4 * abs(0.1 - 1 / 4) + 5 * abs(0.6 - 3 / 5) + 6 * abs(0.9 - 1)) / 15
-    assert EXAMPLE.calibration_error == pytest.approx(expected)
-
-
-def test_merged_bins_keep_their_pixels_and_mean_score():
-    merged = EXAMPLE.merged(2)
-    np.testing.assert_allclose(merged.scores, [0.1, (5 * 0.6 + 6 * 0.9) / 11])
-    assert (merged.pixels.tolist(), merged.right.tolist()) == ([4, 11], [1, 9])
-    assert EXAMPLE.merged(4).pixels.tolist() == [4, 5, 6]  # without the empty one
 
 
 def test_counts_are_those_of_the_models_own_predictions(tiny_cct, tmp_path):
@@ -70,18 +44,6 @@ def test_counts_are_those_of_the_models_own_predictions(tiny_cct, tmp_path):
     assert shown['images'] == 4 and 0 < shown['confidence']['separation'] < 1
     assert json.loads((tmp_path / 'out/calibration.json').read_text()) == shown
     assert (tmp_path / 'out/calibration.png').read_bytes().startswith(b'\x89PNG')
-
-
-@torch.no_grad()
-def test_confidence_is_the_largest_probability(tiny_cct):
-    config = Config.fromfile(tiny_cct.config)
-    model = load_training_model(config, tiny_cct.checkpoint, 'cpu')
-    item = DATASETS.build(config.test_dataloader.dataset)[0]
-    scores, labels = score_maps(model, item)
-    (result,) = model.test_step(pseudo_collate([item]))
-    probabilities = result.seg_logits.data.softmax(0)
-    torch.testing.assert_close(scores['confidence'], probabilities.amax(0))
-    assert torch.equal(labels, probabilities.argmax(0))
 
 
 def test_ignored_pixels_do_not_count(tiny_cct, tmp_path):

@@ -125,7 +125,7 @@ def test_every_method_loads_and_builds(data, name):
         if name in RECIPES and path == files[-1]:
             assert path.name.startswith(f'{RECIPES[name].name}_mbv2')
             assert type(model).__name__ == 'CCTPlusSegmentor'
-            assert views == [1 if name in ('cct+', 'fixmatch') else 2]
+            assert views == [2 if name.startswith('unimatch') else 1]
             assert model.with_auxiliary_head == RECIPES[name].bank
         else:
             assert type(model).__name__ != 'CCTPlusSegmentor' and views == []
@@ -133,7 +133,7 @@ def test_every_method_loads_and_builds(data, name):
 
 def test_cct_plus_keeps_the_hooks_and_the_weight_of_the_folders_cct(data):
     _, cct, plus = (load_config(str(path), {}) for path in write(data, method='cct+').files)
-    assert plus.custom_hooks == cct.custom_hooks
+    assert plus.custom_hooks == [*cct.custom_hooks, dict(type='CalibrationHook')]
     assert plus.custom_hooks[0].end == default_lambda_u(3)
     assert plus.model.auxiliary_head.position_fraction == 1
 
@@ -141,7 +141,10 @@ def test_cct_plus_keeps_the_hooks_and_the_weight_of_the_folders_cct(data):
 @pytest.mark.parametrize(('name', 'hooks'), [('fixmatch', []), ('unimatch-v2', ['TeacherHook'])])
 def test_without_a_bank_there_is_no_ramp(data, name, hooks):
     config = load_config(str(write(data, method=name).files[-1]), {})
-    assert [hook.type for hook in config.custom_hooks] == ['IterationSeedHook', *hooks]
+    assert [hook.type for hook in config.custom_hooks] == [
+        *('IterationSeedHook', 'CalibrationHook'),
+        *hooks,
+    ]
 
 
 @pytest.mark.parametrize('name', RECIPES)

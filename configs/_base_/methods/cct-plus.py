@@ -12,6 +12,9 @@ method = dict(
     ),
     cutmix=dict(type='CutMix'),
 )
+# logs on val whether confidence and agreement tell right pixels from wrong ones
+calibration = dict(type='CalibrationHook')
+# for a config without a λ_u and a teacher of its own
 method_hooks = [
     # ω_u: exp ramp from 0 to λ_u = 30 over the first tenth of the training
     dict(
@@ -24,4 +27,5 @@ method_hooks = [
     ),
     dict(type='IterationSeedHook'),
     dict(type='TeacherHook', decay=0.99),
+    calibration,
 ]

@@ -6,4 +6,6 @@ method = dict(
     loss_strong=dict(type='ConfidentCrossEntropy', loss_weight=1.0, threshold=0.95),
     cutmix=dict(type='CutMix'),
 )
-method_hooks = [dict(type='IterationSeedHook')]
+# logs on val whether the confidence tells right pixels from wrong ones
+calibration = dict(type='CalibrationHook')
+method_hooks = [dict(type='IterationSeedHook'), calibration]

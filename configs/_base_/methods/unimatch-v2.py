@@ -7,4 +7,4 @@ method = dict(
     loss_strong=dict(loss_weight=0.5),  # of the mean over the two views
     channel_dropout=dict(type='ComplementaryDropout'),
 )
-method_hooks = [dict(type='IterationSeedHook'), dict(type='TeacherHook', decay=0.996)]
+method_hooks = [*_base_.method_hooks, dict(type='TeacherHook', decay=0.996)]

@@ -1,3 +1,4 @@
+from .calibration_hook import CalibrationHook
 from .channels_last_hook import ChannelsLastHook
 from .compile_hook import CompileHook
 from .durable_checkpoint_hook import DurableCheckpointHook
@@ -15,6 +16,7 @@ from .teacher_hook import TeacherHook
 from .unlabeled_visualization_hook import UnlabeledVisualizationHook
 
 __all__ = [
+    'CalibrationHook',
     'ChannelsLastHook',
     'CompileHook',
     'DurableCheckpointHook',

@@ -41,7 +41,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         """Computes L = L_s + ω_u L_u (+ ω_w L_w + λ_pw L_pw), Algorithm 1.
 
         Args:
-            inputs: Images `(N, 3, H, W)` under 'labeled' and 'unlabeled'.
+            inputs: Images `(N, 3, H, W)` under 'labeled' and 'unlabeled'; others are left alone.
             data_samples: Their samples, under the same keys.
 
         Returns:
@@ -49,7 +49,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         """
         require_pairs(inputs, type(self).__name__)
         # z = h(x): labelled, then unlabelled images through the shared encoder
-        features = {branch: self.extract_feat(inputs[branch]) for branch in inputs}
+        features = {name: self.extract_feat(inputs[name]) for name in ('labeled', 'unlabeled')}
         return self.loss_by_feat(inputs, features, data_samples)
 
     def loss_by_feat(

@@ -1,0 +1,4 @@
+_base_ = '../cct/cct_mbv2-jpu_folder.py'
+model = dict(type='EncoderDecoder', auxiliary_head=None)
+train_dataloader = dict(dataset=dict(unlabeled=None))
+custom_hooks = [dict(type='IterationSeedHook')]

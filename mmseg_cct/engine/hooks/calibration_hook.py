@@ -1,0 +1,112 @@
+"""Calibration of the predictions at each validation."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from mmengine.dist import all_reduce, get_world_size, is_main_process
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+from mmengine.runner import Runner
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.errors import UserError
+from mmseg_cct.evaluation.calibration import (
+    CalibrationCounts,
+    calibration_record,
+    plot_reliability,
+    score_maps,
+)
+from mmseg_cct.models import CCTSegmentor
+from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.visualization.figures import png_bytes
+
+
+@HOOKS.register_module()
+class CalibrationHook(Hook):
+    """Logs how well confidence and agreement tell right pixels from wrong ones, on val.
+
+    At each validation `confidence.separation` is the probability that a right pixel is more
+    confident than a wrong one (AUROC), `confidence.calibration_error` the mean distance of the
+    confidence from the share of right pixels (ECE); the same of the `agreement` of the auxiliary
+    decoders, where the model has them. After training, `calibration.png` (reliability diagrams) and
+    `calibration.json` in the work directory show the last validation, as
+    `tools/analyze_calibration.py` does for a checkpoint.
+
+    A training step costs the same, a validation a second pass of some of its images. The training
+    does not notice: no random state, mode or weight changes.
+
+    Args:
+        num_images: About so many images, evenly spaced over the validation set.
+        seed: Seed of the perturbations, the same for every image.
+
+    Raises:
+        UserError: If there is no image to look at.
+    """
+
+    priority = 'NORMAL'  # before the logger
+
+    def __init__(self, num_images: int = 100, seed: int = 0) -> None:
+        if num_images < 1:
+            raise UserError(f'CalibrationHook.num_images={num_images}: expected 1 or more')
+        self.num_images = num_images
+        self.seed = seed
+        self.batches: set[int] = set()
+        self.counts: CalibrationCounts | None = None
+
+    def before_train(self, runner: Runner) -> None:
+        """Raises `UserError` if the model has no main decoder whose z the bank sees."""
+        if not isinstance(model := unwrap_model(runner.model), CCTSegmentor):
+            raise UserError(
+                f'CalibrationHook: model.type={type(model).__name__}; expected a CCTSegmentor'
+            )
+
+    def before_val_epoch(self, runner: Runner) -> None:
+        """Starts to count, and chooses this process's batches."""
+        model, loader = unwrap_model(runner.model), runner.val_dataloader
+        bank = model.auxiliary_head if model.with_auxiliary_head else None
+        self.counts = CalibrationCounts(bank.num_decoders if bank else 0)
+        wanted = -(-self.num_images // ((loader.batch_size or 1) * get_world_size()))
+        chosen = np.linspace(0, len(loader) - 1, min(wanted, len(loader))).round()
+        self.batches = set(chosen.astype(int).tolist())
+
+    def after_val_iter(
+        self,
+        runner: Runner,
+        batch_idx: int,
+        data_batch: dict | None = None,
+        outputs: Sequence[SegDataSample] | None = None,
+    ) -> None:
+        """Counts the pixels of a chosen batch."""
+        if batch_idx not in self.batches:
+            return
+        assert data_batch is not None and self.counts is not None
+        model = unwrap_model(runner.model)
+        classes = runner.val_dataloader.dataset.metainfo['classes']
+        for inputs, sample in zip(data_batch['inputs'], data_batch['data_samples']):
+            item = dict(inputs=inputs, data_samples=sample)
+            self.counts.add(
+                *score_maps(model, item, classes, self.seed), sample.gt_sem_seg.data.cpu()
+            )
+
+    def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
+        """Logs the figures of all processes."""
+        assert self.counts is not None
+        for counts in self.counts.pixels_and_right.values():
+            all_reduce(counts)
+        for name, record in calibration_record(self.counts.reliability()).items():
+            for figure in ('separation', 'calibration_error'):
+                if record[figure] is not None:
+                    runner.message_hub.update_scalar(f'val/{name}.{figure}', record[figure])
+
+    def after_train(self, runner: Runner) -> None:
+        """Writes diagram and numbers of the last validation."""
+        if self.counts is None or not is_main_process():
+            return
+        reliability = self.counts.reliability()
+        folder = Path(runner.work_dir)
+        write_atomic(folder / 'calibration.png', png_bytes(plot_reliability(reliability)))
+        content = json.dumps(calibration_record(reliability), indent=1)
+        write_atomic(folder / 'calibration.json', content.encode() + b'\n')

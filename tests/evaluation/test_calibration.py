@@ -1,0 +1,105 @@
+"""Reliability of confidence and agreement, against naive counts."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.dataset import pseudo_collate
+from mmseg.registry import DATASETS
+
+from mmseg_cct.analysis.ranking import load_training_model
+from mmseg_cct.evaluation.calibration import (
+    CalibrationCounts,
+    Reliability,
+    calibration_record,
+    plot_reliability,
+    score_maps,
+)
+
+SCORES, PIXELS, RIGHT = np.array([0.1, 0.4, 0.6, 0.9]), np.array([4, 0, 5, 6]), [1, 0, 3, 6]
+EXAMPLE = Reliability(SCORES, PIXELS, np.array(RIGHT))
+
+
+def test_separation_is_the_share_of_pairs_in_order():
+    right = np.repeat(SCORES, RIGHT)
+    wrong = np.repeat(SCORES, PIXELS - RIGHT)
+    pairs = [(a > b) + (a == b) / 2 for a, b in itertools.product(right, wrong)]
+    assert EXAMPLE.separation == pytest.approx(np.mean(pairs))
+    assert np.isnan(Reliability(SCORES, PIXELS, PIXELS).separation)
+
+
+def test_calibration_error_is_a_mean_over_pixels():
+    expected = (4 * abs(0.1 - 1 / 4) + 5 * abs(0.6 - 3 / 5) + 6 * abs(0.9 - 1)) / 15
+    assert EXAMPLE.calibration_error == pytest.approx(expected)
+
+
+def test_merged_bins_keep_their_pixels_and_mean_score():
+    merged = EXAMPLE.merged(2)
+    np.testing.assert_allclose(merged.scores, [0.1, (5 * 0.6 + 6 * 0.9) / 11])
+    assert (merged.pixels.tolist(), merged.right.tolist()) == ([4, 11], [1, 9])
+    assert EXAMPLE.merged(4).pixels.tolist() == [4, 5, 6]  # without the empty one
+
+
+def counted(num_decoders=4):
+    """Counts of a random map of which a third is ignored, and the map."""
+    generator = torch.Generator().manual_seed(0)
+    labels, truth = (torch.randint(0, 3, (6, 8), generator=generator) for _ in range(2))
+    truth[:2] = 255
+    scores = dict(
+        confidence=torch.rand(6, 8, generator=generator),
+        agreement=torch.randint(0, num_decoders + 1, (6, 8), generator=generator) / num_decoders,
+    )
+    counts = CalibrationCounts(num_decoders)
+    counts.add(scores, labels, truth[None])
+    right = (labels == truth)[2:].flatten()
+    return counts, {name: values[2:].flatten() for name, values in scores.items()}, right
+
+
+def test_counts_are_those_of_a_loop():
+    counts, scores, right = counted()
+    agreement = counts.reliability()['agreement']
+    for index, score in enumerate((0.0, 0.25, 0.5, 0.75, 1.0)):
+        chosen = scores['agreement'] == score
+        assert agreement.scores[index] == score
+        assert agreement.pixels[index] == chosen.sum()
+        assert agreement.right[index] == right[chosen].sum()
+    confidence = counts.reliability()['confidence']
+    assert confidence.pixels.sum() == 32 and confidence.right.sum() == right.sum()
+    pairs = itertools.product(scores['confidence'][right], scores['confidence'][~right])
+    expected = np.mean([float(a > b) for a, b in pairs])
+    assert confidence.separation == pytest.approx(expected, abs=0.01)
+
+
+def test_the_record_has_ten_bins_of_confidence_at_most_and_what_is_undefined_is_none():
+    counts, _, _ = counted()
+    record = calibration_record(counts.reliability())
+    assert len(record['confidence']['pixels']) == 10 and len(record['agreement']['pixels']) == 5
+    assert sum(record['agreement']['pixels']) == sum(record['confidence']['pixels']) == 32
+
+    alone = CalibrationCounts(0)
+    truth = torch.zeros(1, 4, 4, dtype=torch.long)
+    alone.add(dict(confidence=torch.full((4, 4), 0.8)), truth[0], truth)  # nothing is wrong
+    record = calibration_record(alone.reliability())
+    assert record.keys() == {'confidence'} and record['confidence']['separation'] is None
+    assert record['confidence']['calibration_error'] == pytest.approx(0.2, abs=1e-4)
+
+
+def test_a_panel_for_each_score():
+    panels = plot_reliability(counted()[0].reliability()).axes
+    assert [axes.get_xlabel() for axes in panels] == ['confidence', 'agreement']
+    drawn = panels[1].lines[1]
+    np.testing.assert_allclose(drawn.get_xdata(), [0, 0.25, 0.5, 0.75, 1])
+
+
+@torch.no_grad()
+def test_confidence_is_the_largest_probability(tiny_cct):
+    config = Config.fromfile(tiny_cct.config)
+    model = load_training_model(config, tiny_cct.checkpoint, 'cpu')
+    item = DATASETS.build(config.test_dataloader.dataset)[0]
+    scores, labels = score_maps(model, item, model.dataset_meta['classes'])
+    (result,) = model.test_step(pseudo_collate([item]))
+    probabilities = result.seg_logits.data.softmax(0)
+    torch.testing.assert_close(scores['confidence'], probabilities.amax(0))
+    assert torch.equal(labels, probabilities.argmax(0))
