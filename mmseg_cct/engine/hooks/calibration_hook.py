@@ -87,9 +87,8 @@ class CalibrationHook(Hook):
         classes = runner.val_dataloader.dataset.metainfo['classes']
         for inputs, sample in zip(data_batch['inputs'], data_batch['data_samples']):
             item = dict(inputs=inputs, data_samples=sample)
-            self.counts.add(
-                *score_maps(model, item, classes, self.seed), sample.gt_sem_seg.data.cpu()
-            )
+            scores, labels = score_maps(model, item, classes, self.seed)
+            self.counts.add(scores, labels, sample.gt_sem_seg.data.cpu())
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
         """Logs the figures of all processes."""
