@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import HOOKS, PARAM_SCHEDULERS, init_default_scope
 
+from mmseg_cct.apis.config_errors import check_components, config_errors_as_one_line
 from mmseg_cct.engine.hooks import RampUpHook
 from mmseg_cct.errors import UserError
 
@@ -39,6 +40,7 @@ def planned_curves(config: Config) -> list[Curve]:
     Raises:
         UserError: The config has no number of iterations or no learning rate.
     """
+    check_components(config)
     init_default_scope(config.get('default_scope', 'mmseg'))
     max_iters = (config.get('train_cfg') or {}).get('max_iters')
     if not max_iters:
@@ -46,7 +48,8 @@ def planned_curves(config: Config) -> list[Curve]:
             f'{config.filename}: no train_cfg.max_iters; expected a config that trains '
             'by iterations'
         )
-    return _ramps(config, max_iters) + _learning_rates(config, max_iters)
+    with config_errors_as_one_line(config):
+        return _ramps(config, max_iters) + _learning_rates(config, max_iters)
 
 
 def plot_curves(curves: Sequence[Curve]) -> Figure:

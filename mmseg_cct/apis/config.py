@@ -14,6 +14,7 @@ from mmseg_cct.utils.shipped import SCOPE, find_config
 from mmseg_cct.utils.text import error_line, one_line
 
 from .class_names import apply_class_names
+from .config_rules import check_structure
 
 
 def load_config(config_file: str, options: dict[str, Any]) -> Config:
@@ -41,6 +42,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
         raise UserError(f'{config_file}: this config does not load: {error_line(cause)}') from error
 
     _drop_scope(config._cfg_dict)
+    check_structure(config)
     old_max_iters = config.get('train_cfg', {}).get('max_iters')
     for key in options:
         if not _has(config, key):
@@ -50,6 +52,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
         config.merge_from_dict(options)
     except Exception as error:
         raise UserError(f'--cfg-options: does not fit {config_file}: {one_line(error)}') from error
+    check_structure(config)
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         _end_schedulers_with_training(config, old_max_iters)
     _check_domains(config)

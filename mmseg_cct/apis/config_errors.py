@@ -8,6 +8,7 @@ built again, alone, is the one that refuses its arguments.
 import copy
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -37,13 +38,11 @@ from mmengine.utils import ManagerMixin
 from mmseg_cct.datasets.semi_supervised import explain_failed_build
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.deprecation import old_argument_names
+from mmseg_cct.utils.library_errors import library_errors_as_one_line, original_error
 from mmseg_cct.utils.suggest import close_names
 from mmseg_cct.utils.text import one_line
 
 from .config_rules import check_values
-
-# What constructors raise on a bad value, and builders on a bad type.
-BUILD_ERRORS = (KeyError, TypeError, ValueError, AssertionError, OSError)
 
 _SPLITS = ('train', 'val', 'test')
 _LOADER_PARTS = dict(dataset=DATASETS, sampler=DATA_SAMPLERS, batch_sampler=DATA_SAMPLERS)
@@ -113,12 +112,12 @@ class Component(NamedTuple):
 
     Attributes:
         key: Dotted key in the config.
-        settings: Its type and arguments.
+        settings: Its type and arguments, or what stands in their place.
         registry: mmengine's registry for it; the config's scope may have a child of that.
     """
 
     key: str
-    settings: Mapping[str, Any]
+    settings: Any
     registry: Registry
 
 
@@ -132,9 +131,21 @@ def check_config(config: Mapping[str, Any]) -> None:
         UserError: A type is not registered, takes no such argument or needs another, or a value
             cannot be.
     """
+    if config.get('model') is None:
+        raise UserError('model: missing; expected the config of a model')
+    check_components(config)
+
+
+def check_components(config: Mapping[str, Any]) -> None:
+    """Does as `check_config`, for a config that may have no model.
+
+    Args:
+        config: The config.
+
+    Raises:
+        UserError: As of `check_config`.
+    """
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
-        if not hasattr(config.get('model'), 'items'):
-            raise UserError('model: missing; expected the config of a model')
         for key in _TYPED:
             part = _part(config, key)
             if isinstance(part, Mapping) and 'type' not in part:
@@ -142,6 +153,29 @@ def check_config(config: Mapping[str, Any]) -> None:
         for component in find_components(config):
             _check_component(component)
         check_values(config)
+
+
+@contextmanager
+def config_errors_as_one_line(config: Any, fails: str = 'cannot be built') -> Iterator[None]:
+    """Names the component, or at least the config, in place of a library's traceback.
+
+    Args:
+        config: The whole config.
+        fails: What failed, for the message.
+
+    Yields:
+        Nothing; the body builds the config, or takes a first batch through it.
+
+    Raises:
+        Exception: What this package raised, which is a bug, or a `UserError` instead.
+    """
+    place = getattr(config, 'filename', None) or 'the config'
+    with library_errors_as_one_line(place, fails, 'settings that fit together'):
+        try:
+            yield
+        except Exception as error:
+            raise_config_error(config, error)
+            raise
 
 
 def raise_config_error(config: Mapping[str, Any], error: Exception) -> None:
@@ -152,18 +186,21 @@ def raise_config_error(config: Mapping[str, Any], error: Exception) -> None:
 
     Args:
         config: The whole config.
-        error: One of `BUILD_ERRORS`.
+        error: What building or running it raised.
 
     Raises:
         UserError: A component refuses its arguments, or a data set has no files.
     """
     if isinstance(error, UserError):
         return
+    message = str(original_error(error))
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         # Inner components first: the outer ones give the error of an inner one too.
         for component in reversed(list(find_components(config))):
+            if not _has_type(component.settings):
+                continue
             again = build_alone(component)
-            if type(again) is type(error) and str(again) == str(error):
+            if type(again) is type(error) and str(again) == message:
                 if component.registry is DATASETS:
                     explain_failed_build(dict(component.settings), component.key)
                 raise UserError(_refusal(component, error)) from error
@@ -188,26 +225,47 @@ def _part(config: Any, key: str) -> Any:
     return config
 
 
-def _find_within(part: Any, key: str, registry: Registry) -> Iterator[Component]:
-    is_collection = registry.name in _COLLECTIONS or key.endswith('.domains')
+def _find_within(
+    part: Any, key: str, registry: Registry, is_listed: bool = False
+) -> Iterator[Component]:
     if isinstance(part, Sequence) and not isinstance(part, str):
-        part, is_collection = dict(enumerate(part)), True
-    if not isinstance(part, Mapping):
+        for index, value in enumerate(part):
+            yield from _find_within(value, f'{key}.{index}', registry, True)
+        return
+    if isinstance(part, (str, int, float)):
+        yield Component(key, part, registry)
+    if not isinstance(part, Mapping):  # none, or an object
         return
     if registry is METRICS and 'metrics' in part:
         part, registry = {'type': 'Evaluator', **part}, EVALUATOR
     inner = _INNER.get(registry.name, {})
-    if 'type' in part:
+    may_be_named = registry.name in _COLLECTIONS or key.endswith('.domains')
+    is_single = is_listed and may_be_named and not any(map(_is_container, part.values()))
+    if 'type' in part or is_single:
         yield Component(key, part, registry)
-    elif is_collection and not inner.keys() & part.keys():
-        inner = dict.fromkeys(part, registry)
+    elif may_be_named and not inner.keys() & part.keys():
+        for name, value in part.items():
+            yield from _find_within(value, f'{key}.{name}', registry, True)
+        return
     for name, value in part.items():
         if name in inner:
             yield from _find_within(value, f'{key}.{name}', inner[name])
 
 
+def _is_container(value: Any) -> bool:
+    return isinstance(value, (Mapping, list, tuple))
+
+
+def _has_type(settings: Any) -> bool:
+    return isinstance(settings, Mapping) and 'type' in settings
+
+
 def _check_component(component: Component) -> None:
     key, settings, registry = component
+    if not isinstance(settings, Mapping):
+        raise UserError(f'{key}={settings!r}: expected dict(type=...), a {registry.name}')
+    if 'type' not in settings:
+        raise UserError(f'{key}: no type; expected type=..., the name of a {registry.name}')
     built = _resolve(component)
     parameters = _parameters(built)
     by_builder = _BUILDER_ARGUMENTS.get(registry.name, set())
@@ -232,10 +290,15 @@ def _resolve(component: Component) -> Any:
     """The class or function that a component's type names."""
     key, settings, registry = component
     kind = settings['type']
-    if not isinstance(kind, str):
+    if callable(kind):
         return kind
+    if not isinstance(kind, str) or not kind.strip('.'):
+        raise UserError(f'{key}.type={kind!r}: expected the name of a {registry.name}')
     with registry.switch_scope_and_registry(settings.get('_scope_')) as scoped:
-        built = scoped.get(kind)
+        try:
+            built = scoped.get(kind)
+        except Exception:  # a registry tries to import what looks like a path, '../x' too
+            built = None
         if built is None:
             near = close_names(kind, _registered_names(scoped))
             hint = (
@@ -303,7 +366,8 @@ def _stand_ins(registry: Registry) -> dict[str, Any]:
 
 def _refusal(component: Component, error: Exception) -> str:
     built = _resolve(component)
-    line = one_line(error.args[0] if error.args else error)
+    said = original_error(error)
+    line = one_line(said.args[0] if said.args else said)
     if isinstance(error, TypeError) and 'argument' in line:
         return f'{component.key}: {line}; {_signature(built, _parameters(built))}'
     name = getattr(built, '__name__', built)

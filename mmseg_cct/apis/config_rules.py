@@ -47,6 +47,11 @@ def _or(other: Any, allows: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda v: v == other or allows(v)
 
 
+def _is_size(value: Any) -> bool:
+    is_pair = isinstance(value, (list, tuple)) and len(value) == 2
+    return is_pair and all(map(_whole(1), value))
+
+
 _COUNT, _COUNT_OR_NONE = 'a whole number from 1', 'a whole number from 1, or None'
 RULES = (
     Rule('train_cfg.max_iters', _whole(1), _COUNT),
@@ -70,12 +75,57 @@ RULES = (
     Rule('default_hooks.*.interval', _or(-1, _whole(1)), f'{_COUNT}, or -1 for never'),
     Rule('custom_hooks.*.interval', _or(-1, _whole(1)), f'{_COUNT}, or -1 for never'),
     Rule('custom_hooks.*.start', _or(None, _number()), 'a finite number'),
+    Rule('custom_hooks.*.fraction', _number(), 'a finite number'),
+    Rule('custom_hooks.*.attribute', lambda v: isinstance(v, str), 'a dotted name'),
     Rule('custom_hooks.*.end', _or(None, _number()), 'a finite number'),
+    Rule('model*data_preprocessor.size', _or(None, _is_size), 'height and width, or None'),
+    Rule('model*size_divisor', _or(None, _whole(1)), _COUNT_OR_NONE),
+    Rule('log_level', lambda v: isinstance(v, (str, int)), 'a name such as INFO'),
     Rule('log_processor.window_size', _or('global', _whole(1)), _COUNT),
 )
+# Sections by the kind of their values, where they have one.
+_SECTIONS: dict[str, tuple[str, ...]] = {
+    'dict': (
+        'model', 'model.*data_preprocessor', 'model.train_cfg', 'model.test_cfg', 'model.domains',
+        '*_dataloader', '*_dataloader.dataset', '*_dataloader.dataset.domains', 'train_cfg',
+        'val_cfg', 'test_cfg', 'env_cfg', 'optim_wrapper', 'optim_wrapper.optimizer',
+        'optim_wrapper.clip_grad', 'default_hooks', 'visualizer', 'randomness', 'log_processor',
+        'pseudo_labels',
+    ),
+    'dict or list of dicts': ('param_scheduler', '*_evaluator'),
+    'list of dicts': ('custom_hooks',),
+    'text': ('default_scope', 'work_dir', 'load_from', 'experiment_name'),
+}  # fmt: skip
 # Of torch's clip_grad_norm_ and clip_grad_value_; `type` picks one.
 _CLIP_GRAD = ('type', 'max_norm', 'norm_type', 'error_if_nonfinite', 'foreach', 'clip_value')
 _EVALUATION = ('{}_dataloader', '{}_cfg', '{}_evaluator')
+
+
+def check_structure(config: Any) -> None:
+    """Checks that the sections of a config are of the kind that everything else builds on.
+
+    Args:
+        config: The whole config.
+
+    Raises:
+        UserError: One is a list or a number in place of a dict, or the like.
+    """
+    for key, value in _settings(config):
+        for kind, patterns in _SECTIONS.items():
+            if value is None or not any(fnmatchcase(key, pattern) for pattern in patterns):
+                continue
+            if not _is_of_kind(value, kind):
+                raise UserError(f'{key}={value!r}: expected a {kind}, or None')
+
+
+def _is_of_kind(value: Any, kind: str) -> bool:
+    if kind == 'text':
+        return isinstance(value, str)
+    if isinstance(value, (list, tuple)):
+        return 'list' in kind and all(_is_of_kind(part, 'dict') for part in value)
+    if isinstance(value, (str, int, float)):
+        return False
+    return not isinstance(value, Mapping) or kind != 'list of dicts'  # or an object, from Python
 
 
 def check_values(config: Any) -> None:
@@ -91,7 +141,7 @@ def check_values(config: Any) -> None:
         for rule in RULES:
             if fnmatchcase(key, rule.pattern) and not rule.allows(value):
                 raise UserError(f'{key}={value!r}: expected {rule.expected}')
-    test = config.model.get('test_cfg') or {}
+    test = (config.get('model') or {}).get('test_cfg') or {}
     for name in ('crop_size', 'stride'):
         if test.get('mode') == 'slide' and test.get(name) is None:
             raise UserError(f'model.test_cfg.{name}: missing; expected one for mode="slide"')

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from mmseg_cct.utils.palette import distinct_colours
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 
 from .config import load_config
-from .config_rules import check_values
+from .config_errors import check_config, config_errors_as_one_line
 from .device import default_device
 
 # Names the model of the predictions in a folder, so that two models never share one.
@@ -91,6 +92,7 @@ def predict_images(
         return counts
     model = load_model(config, checkpoint, device, domain)
     share = own_share(todo)
+    first_image: Any = config_errors_as_one_line(config, 'fails at the first image')
     with progress_bar(len(share), skipped) as bar:
         for name, path in share:
             try:
@@ -98,7 +100,9 @@ def predict_images(
             except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
                 counts.add_unreadable(path, error)
             else:
-                _predict(model, image, Path(out), name, opacity)
+                with first_image:
+                    _predict(model, image, Path(out), name, opacity)
+                first_image = nullcontext()
                 counts.written += 1
             bar.update()
     return ImageCounts.merged(gather(counts))
@@ -126,14 +130,15 @@ def load_model(
     Raises:
         UserError: The checkpoint is no checkpoint, or lacks weights or has them in other shapes.
     """
-    check_values(config)
+    check_config(config)
     device = device or default_device()
     if domain is not None:
         pipeline = config.test_dataloader.dataset.domains[domain].pipeline
         config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
     elif config.get('test_pipeline') is None:
         config.test_pipeline = config.test_dataloader.dataset.pipeline
-    model = init_model(config, device=device)
+    with config_errors_as_one_line(config):
+        model = init_model(config, device=device)
     loaded = read_checkpoint(checkpoint) if content is None else content
     require_matching_weights(model, loaded, checkpoint, training=False)
     load_state_dict(model, weights(loaded))

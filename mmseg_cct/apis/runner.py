@@ -6,10 +6,11 @@ from typing import Any
 import torch.distributed
 from mmengine.config import Config
 from mmengine.device import get_device
+from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
-from .config_errors import BUILD_ERRORS, raise_config_error
+from .config_errors import config_errors_as_one_line
 
 
 def run(config: Config, what: str) -> Any:
@@ -18,14 +19,15 @@ def run(config: Config, what: str) -> Any:
     own_group = config.launcher != 'none' and get_device() == 'cpu'
     if own_group:
         torch.distributed.init_process_group('gloo')
-    runner = None
+    first = _FirstBatch()
     try:
         runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
+        runner.register_hook(first, 'LOWEST')
         result = getattr(runner, what)()
-    except BUILD_ERRORS as error:
-        # A runner builds most of its parts when it starts to run, and reports each iteration.
-        if runner is None or not runner.message_hub.get_info('iter', 0):
-            raise_config_error(config, error)
+    except Exception:
+        if not first.passed:
+            with config_errors_as_one_line(config, first.failure):
+                raise
         raise
     if own_group:  # after an error the process ends, and its message needs the group's store
         # The distributed model holds the group. Were it left to the interpreter's end, a thread of
@@ -34,3 +36,23 @@ def run(config: Config, what: str) -> Any:
         gc.collect()
         torch.distributed.destroy_process_group()
     return result
+
+
+class _FirstBatch(Hook):
+    """Tells mistakes of a config, which the first batch finds, from what goes wrong later."""
+
+    def __init__(self) -> None:
+        self.failure = 'cannot be built'
+        self.passed = False
+
+    def before_run(self, runner: Runner) -> None:
+        self.failure = 'fails at its first batch'
+
+    def before_test(self, runner: Runner) -> None:
+        self.failure = 'fails at its first batch'
+
+    def after_train_iter(self, *_: Any, **__: Any) -> None:
+        self.passed = True
+
+    def after_test_iter(self, *_: Any, **__: Any) -> None:
+        self.passed = True

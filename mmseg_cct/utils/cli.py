@@ -16,6 +16,8 @@ from mmengine.config import DictAction
 
 from mmseg_cct.errors import UserError
 
+from .library_errors import TRACEBACK_VARIABLE
+
 _PATIENCE = 5.0  # seconds that other ranks leave rank 0 to report a mistake
 # What each launcher tells a process: its rank, its rank on this machine, and their number.
 _RANKS = ('RANK', 'LOCAL_RANK', 'WORLD_SIZE')
@@ -190,10 +192,13 @@ def user_errors_as_one_line() -> Iterator[None]:
     Raises:
         SystemExit: With code 2 in place of a `UserError`, or of what a disk or a path refuses.
         OSError: Of another kind, which is a bug.
+        UserError: The environment variable `MMSEG_CCT_TRACEBACK` asks for the traceback.
     """
     try:
         yield
     except UserError as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
         if _is_first_to_say(str(error)):
             print(f'error: {error}', file=sys.stderr, flush=True)
         raise SystemExit(2) from None

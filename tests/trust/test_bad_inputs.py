@@ -642,11 +642,11 @@ REHEARSAL = {
     ),
     'validation without packing': (
         lambda i: i.drop(f'{VAL}.pipeline.2'),
-        r'val_dataloader: the first images cannot pass through the model \(.*\); expected',
+        r'model\.data_preprocessor: a batch without inputs; expected PackSegInputs',
     ),
     'validation transform': (
         lambda i: i.set(f'{VAL}.pipeline.1.imdecode_backend', 'magick'),
-        r'val_dataloader: the first images cannot load \(.*magick.*\); expected',
+        r'val_dataloader: its first images do not load \(.*magick.* in mm.*:\d+\); expected',
     ),
     'palette': (
         lambda i: i.set(f'{VAL}.palette', [[0, 0, 0], [9, 9, 9], [1, 300, 1]]),

@@ -3,17 +3,19 @@
 `--fuzz-seconds 3600 --fuzz-seed 1` looks for longer, at other places.
 """
 
-import fnmatch
+import copy
 import hashlib
 import os
 import pickle
 import random
 import shutil
+import signal
 import time
+import traceback
+from contextlib import contextmanager
 
 import torch
-
-from mmseg_cct.apis.config_rules import RULES
+from mmengine.config import Config
 
 VALUES = (
     None, -1, 0, 1, 2**32, 1e30, float('inf'), 'x', '', '../..', True, [], [1], {}, {'type': 'X'},
@@ -39,31 +41,32 @@ class MakesFolder:
         return os.mkdir, (os.path.abspath('ran'),)
 
 
-def places(part, key=''):
-    """Dotted keys of all settings."""
-    items = part.items() if isinstance(part, dict) else enumerate(part)
-    for name, value in items:
-        here = f'{key}.{name}' if key else str(name)
-        yield here
-        if isinstance(value, (dict, list, tuple)):
-            yield from places(value, here)
+def nodes(part):
+    """All places in a config: each the dict or list that holds something, and the name there."""
+    for name in list(part) if isinstance(part, dict) else range(len(part)):
+        yield part, name
+        if isinstance(part[name], (dict, list)):
+            yield from nodes(part[name])
 
 
-def change_setting(rng, config, folder):
-    """Sets one of the settings that `config_rules` holds, and which a run reads late."""
-    keys = [
-        key
-        for key in places(config)
-        if any(fnmatch.fnmatchcase(key, rule.pattern) for rule in RULES)
-    ]
-    *path, name = rng.choice(keys).split('.')
-    owner = config
-    for part in path:
-        owner = owner[int(part) if isinstance(owner, (list, tuple)) else part]
-    owner[int(name) if isinstance(owner, list) else name] = rng.choice(VALUES)
+def change_setting(rng, config):
+    """Replaces, drops, wraps or unwraps any part of the config, and says which."""
+    owner, name = rng.choice(list(nodes(config)))
+    kind = rng.randrange(5)
+    if kind == 0:
+        del owner[name]
+    elif kind == 1:
+        owner[name] = rng.choice([[owner[name]], dict(type=owner[name]), {'x': owner[name]}])
+    elif kind == 2 and isinstance(owner[name], dict):
+        owner[name] = rng.choice([list(owner[name]), list(owner[name].values())])
+    elif kind == 2 and isinstance(owner[name], list):
+        owner[name] = {str(index): value for index, value in enumerate(owner[name])}
+    else:
+        owner[name] = rng.choice(VALUES)
+    return f'{name}={owner.get(name, "gone") if isinstance(owner, dict) else owner}'[:300]
 
 
-def change_file(rng, config, folder):
+def change_file(rng, folder):
     """Cuts, flips, empties or replaces an image, a mask or the checkpoint."""
     files = sorted(path for path in (folder / 'data').rglob('*') if path.is_file())
     file = rng.choice([*files, *[folder / 'x.pth'] * len(files)])
@@ -108,44 +111,69 @@ def contents(folder):
     }
 
 
+@contextmanager
+def ends_within(seconds):
+    """Raises TimeoutError in a body that takes longer."""
+
+    def stop(*_):
+        raise TimeoutError(f'did not end within {seconds} s')
+
+    earlier = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, earlier)
+
+
+def damage(rng, cct, original, trained):
+    """Damages one thing of the run that is then tried; returns its command line and what it was."""
+    for name in ('w', 't', 'o', 's', 'work_dirs'):
+        shutil.rmtree(cct.folder / name, ignore_errors=True)
+    for path in (*cct.folder.glob('y*.pth'), cct.folder / 'p.png'):
+        path.unlink(missing_ok=True)
+    shutil.rmtree(cct.data)
+    shutil.copytree(cct.folder / 'kept', cct.data)
+    shutil.copy(trained.checkpoint, cct.folder / 'x.pth')
+    config = copy.deepcopy(original)
+    config['train_cfg']['max_iters'] = 6
+    arguments = rng.choice(COMMANDS)
+    change = rng.choices(range(3), (4, 1, 1))[0]
+    what = ''
+    if change == 0:
+        what = change_setting(rng, config)
+    elif change == 1:
+        change_file(rng, cct.folder)
+    else:
+        arguments = change_arguments(rng, arguments)
+    Config(config).dump(cct.file)
+    return arguments, what
+
+
 def test_no_traceback_no_lost_input_no_foreign_code(cct, trained, request, capfd):
     seed = request.config.getoption('--fuzz-seed')
     seconds = request.config.getoption('--fuzz-seconds')
     shutil.copytree(cct.data, cct.folder / 'kept')
-    original = cct.config.copy()
-    start, number = time.monotonic(), 0
+    original = cct.config.to_dict()
+    start, number, failures = time.monotonic(), 0, []
     while time.monotonic() - start < seconds:
-        rng = random.Random(f'{seed} {number}')
-        number += 1
-        for name in ('w', 't', 'o', 's'):
-            shutil.rmtree(cct.folder / name, ignore_errors=True)
-        for path in (*cct.folder.glob('y*.pth'), cct.folder / 'p.png'):
-            path.unlink(missing_ok=True)
-        shutil.rmtree(cct.data)
-        shutil.copytree(cct.folder / 'kept', cct.data)
-        shutil.copy(trained.checkpoint, cct.folder / 'x.pth')
-        config = original.to_dict()
-        config['train_cfg']['max_iters'] = 6
-        arguments = rng.choice(COMMANDS)
-        change = rng.randrange(3)
-        if change == 0:
-            change_setting(rng, config, cct.folder)
-        elif change == 1:
-            change_file(rng, config, cct.folder)
-        else:
-            arguments = change_arguments(rng, arguments)
-        cct.config = type(original)(config)
-        cct.config.dump(cct.file)
+        arguments, what = damage(random.Random(f'{seed} {number}'), cct, original, trained)
         before = contents(cct.folder)
-        what = f'--fuzz-seed {seed}, number {number - 1}: {arguments}'
+        what = f'--fuzz-seed {seed}, number {number}: {arguments} {what}'
+        number += 1
+        code = None
         try:
-            code = cct.tool(*arguments)
+            with ends_within(30):
+                code = cct.tool(*arguments)
         except Exception as error:
-            raise AssertionError(f'{what}: {type(error).__name__}: {error}') from error
+            frames = traceback.format_tb(error.__traceback__)[-3:]
+            failures.append(f'{what}: {type(error).__name__}: {error}\n{"".join(frames)}')
         capfd.readouterr()
-        assert not (cct.folder / 'ran').exists(), f'{what}: foreign code ran'
+        if (cct.folder / 'ran').exists():
+            failures.append(f'{what}: foreign code ran')
         after = contents(cct.folder)
-        assert {path: after.get(path) for path in before} == before, (
-            f'{what}: exit {code}, and an input changed'
-        )
+        if {path: after.get(path) for path in before} != before:
+            failures.append(f'{what}: exit {code}, and an input changed')
     assert number >= min(5, seconds)
+    assert not failures, f'{len(failures)} of {number}:\n' + '\n'.join(failures)

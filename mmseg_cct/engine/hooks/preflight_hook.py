@@ -17,7 +17,7 @@ from mmseg_cct.engine.checkpoints import require_initial_weights, require_matchi
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 
-from .rehearsal import rehearse_validation
+from .rehearsal import rehearse_validation, require_iou_metrics
 
 
 @HOOKS.register_module()
@@ -57,6 +57,7 @@ class PreflightHook(Hook):
     def before_test(self, runner: Runner) -> None:
         """Checks the test set."""
         dataset = runner.test_dataloader.dataset
+        require_iou_metrics(getattr(runner.test_evaluator, 'metrics', ()), 'test_evaluator')
         _require_classes(_model(runner), dataset, 'test_dataloader.dataset')
         check_evaluation_data(dataset, 'test_dataloader.dataset')
 

@@ -12,21 +12,21 @@ from mmengine.hooks import CheckpointHook
 from mmengine.logging import MMLogger
 from mmengine.runner import Runner
 from mmengine.runner.amp import autocast
+from mmseg.engine.hooks import SegVisualizationHook
 from mmseg.evaluation import IoUMetric
 
 from mmseg_cct.datasets.checks import leaf_datasets
 from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.engine.undisturbed import undisturbed
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
-from mmseg_cct.utils.text import error_line
-
-from .unlabeled_visualization_hook import undisturbed
+from mmseg_cct.utils.library_errors import library_errors_as_one_line as _explained
 
 _IOU_METRICS = ('mIoU', 'mDice', 'mFscore')
 
 
 def rehearse_validation(runner: Runner) -> None:
-    """Takes the first validation batch through pipeline, model and metrics.
+    """Takes the first validation batch through pipeline, model, metrics and visualizer.
 
     The training stays as it would be: random states and modes are restored, metrics are copies,
     and nothing is written. Every rank takes the same batch and gathers nothing. Metrics other than
@@ -40,16 +40,22 @@ def rehearse_validation(runner: Runner) -> None:
     _require_palette(dataset)
     evaluator = getattr(loop, 'evaluator', None)
     metrics = list(getattr(evaluator, 'metrics', ()))
-    for metric in metrics:
-        _require_iou_metrics(metric)
+    require_iou_metrics(metrics, 'val_evaluator')
     with undisturbed(unwrap_model(runner.model), seed=0):
-        with _explained('val_dataloader', 'load; expected images that make up a batch'):
+        with _explained('val_dataloader', 'its first images do not load', 'images for a batch'):
             count = min(runner.val_dataloader.batch_size or 1, len(dataset))
             batch = runner.val_dataloader.collate_fn([dataset[index] for index in range(count)])
-        fits = 'pass through the model; expected a val_dataloader and model.test_cfg that fit it'
-        with _explained('val_dataloader', fits), autocast(enabled=getattr(loop, 'fp16', False)):
-            samples = [sample.to_dict() for sample in runner.model.val_step(batch)]
-        names = _metric_names(metrics, batch, samples)
+        fits = 'a val_dataloader and a model.test_cfg that fit the model'
+        with (
+            _explained('val_dataloader', 'its first images do not pass the model', fits),
+            autocast(enabled=getattr(loop, 'fp16', False)),
+        ):
+            outputs = runner.model.val_step(batch)
+        names = _metric_names(metrics, batch, [sample.to_dict() for sample in outputs])
+        for hook in runner.hooks:
+            if isinstance(hook, SegVisualizationHook) and hook.draw:
+                with _explained('visualizer', 'the first image cannot be drawn', 'one that fits'):
+                    _draw(hook, runner, batch, outputs)
     if names is not None:
         _require_best(runner.hooks, names)
 
@@ -63,7 +69,7 @@ def _metric_names(
         if not isinstance(metric, (IoUMetric, MultiDomainIoUMetric)) or _formats_only(metric):
             return None
         _require_truth(samples)
-        with _explained('val_evaluator', 'be measured; expected metrics that fit the data set'):
+        with _explained('val_evaluator', 'the first images cannot be measured', 'fitting metrics'):
             names += _names_of(metric, batch, samples)
     return names
 
@@ -87,6 +93,17 @@ def _names_of(metric: BaseMetric, batch: Any, samples: Sequence[dict]) -> list[s
     return [f'{prefix}{name}' for name in dict.fromkeys(names)]
 
 
+def _draw(hook: SegVisualizationHook, runner: Runner, batch: Any, outputs: Sequence[Any]) -> None:
+    rehearsed = copy.copy(hook)
+    rehearsed.interval, rehearsed.show = 1, False
+    visualizer = hook._visualizer
+    backends, visualizer._vis_backends = visualizer._vis_backends, {}  # nothing is kept
+    try:
+        rehearsed.after_val_iter(runner, 0, batch, outputs)
+    finally:
+        visualizer._vis_backends = backends
+
+
 def _require_best(hooks: Sequence[Any], names: Sequence[str]) -> None:
     for hook in hooks:
         if not isinstance(hook, CheckpointHook) or not hook.save_best:
@@ -99,16 +116,27 @@ def _require_best(hooks: Sequence[Any], names: Sequence[str]) -> None:
                 )
 
 
-def _require_iou_metrics(metric: BaseMetric) -> None:
-    if isinstance(metric, MultiDomainIoUMetric):
-        metrics = list(metric.metrics.values())
-    else:
-        metrics = [metric] if isinstance(metric, IoUMetric) else []
-    for part in metrics:
+def require_iou_metrics(metrics: Sequence[Any], key: str) -> None:
+    """Checks the names of the measures, which MMSeg looks at after the last image.
+
+    Args:
+        metrics: Metrics of an evaluator; those that measure no IoU are left alone.
+        key: The evaluator's key in the config.
+
+    Raises:
+        UserError: One is unknown.
+    """
+    parts = list(metrics)
+    for metric in metrics:
+        if isinstance(metric, MultiDomainIoUMetric):
+            parts += metric.metrics.values()
+    for part in parts:
+        if not isinstance(part, IoUMetric):
+            continue
         given = [part.metrics] if isinstance(part.metrics, str) else part.metrics
-        if not set(given) <= set(_IOU_METRICS):
+        if not isinstance(given, (list, tuple)) or any(name not in _IOU_METRICS for name in given):
             raise UserError(
-                f'val_evaluator.iou_metrics={given!r}: expected some of {", ".join(_IOU_METRICS)}'
+                f'{key}.iou_metrics={given!r}: expected some of {", ".join(_IOU_METRICS)}'
             )
 
 
@@ -151,31 +179,6 @@ def _formats_only(metric: BaseMetric) -> bool:
     if isinstance(metric, MultiDomainIoUMetric):
         return bool(metric.kwargs.get('format_only', False))
     return bool(getattr(metric, 'format_only', False))
-
-
-@contextmanager
-def _explained(key: str, what: str) -> Iterator[None]:
-    """Names the key and what cannot be, in place of an exception's traceback.
-
-    Args:
-        key: The key in the config.
-        what: What the first images cannot do, a semicolon, and what is expected.
-
-    Yields:
-        Nothing; the body runs inside.
-
-    Raises:
-        UserError: The body raised an exception.
-    """
-    try:
-        yield
-    except UserError:
-        raise
-    except Exception as error:
-        fails, _, expected = what.partition('; ')
-        raise UserError(
-            f'{key}: the first images cannot {fails} ({error_line(error, 300)}); {expected}'
-        ) from error
 
 
 @contextmanager

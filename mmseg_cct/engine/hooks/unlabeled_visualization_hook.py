@@ -1,12 +1,10 @@
 """Visualizes main and auxiliary predictions on unlabelled images."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib
 import numpy as np
-import torch
 import torch.nn.functional as F
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -16,15 +14,13 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
-from torch import nn
 
 from mmseg_cct.datasets.samplers import PairDraw
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.engine.undisturbed import undisturbed
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
-from mmseg_cct.models.layers.modes import eval_mode
-from mmseg_cct.utils.seed import seeded_random_state
 from mmseg_cct.visualization.label_maps import class_legend, paint
 
 TILES_PER_ROW, LEGEND_COLUMNS = 5, 8
@@ -110,26 +106,6 @@ class UnlabeledVisualizationHook(Hook):
                 classes, palette = self.meta['classes'], self.meta['palette']
                 picture = draw_predictions(*predict(model, item), classes, palette)
                 runner.visualizer.add_image(f'unlabeled_{index}.png', picture, runner.iter + 1)
-
-
-@contextmanager
-def undisturbed(model: nn.Module, seed: int) -> Iterator[None]:
-    """Runs the body in evaluation mode, without gradients and under a seed, and undoes it all.
-
-    Args:
-        model: The model, all on one device.
-        seed: Seed of the body's random draws.
-
-    Yields:
-        Nothing.
-    """
-    device = next(model.parameters()).device
-    on_accelerator = device.type != 'cpu'  # whose generator `seeded_random_state` leaves alone
-    forked = torch.random.fork_rng([device] if on_accelerator else [], device_type=device.type)
-    with seeded_random_state(seed), forked, torch.no_grad(), eval_mode(model.modules()):
-        if on_accelerator:
-            getattr(torch, device.type).manual_seed(seed)
-        yield
 
 
 def predict(model: Any, item: dict) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:

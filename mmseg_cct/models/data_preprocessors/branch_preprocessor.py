@@ -34,7 +34,15 @@ class BranchPreprocessor(SegDataPreProcessor):
 
         Returns:
             `inputs`, one tensor `(N, 3, H, W)` or one by branch, and `data_samples` likewise.
+
+        Raises:
+            UserError: If the pipeline packed nothing, or images of a branch have several sizes.
         """
+        if 'inputs' not in data:
+            raise UserError(
+                'model.data_preprocessor: a batch without inputs; expected PackSegInputs at the '
+                "end of the data set's pipeline"
+            )
         if not isinstance(data['inputs'], dict):
             return super().forward(data, training)
         if training:

@@ -1,5 +1,7 @@
 """Construction of a bank's perturbations from their configs."""
 
+from collections.abc import Mapping
+
 from mmseg.registry import MODELS
 from torch import nn
 
@@ -37,10 +39,15 @@ def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
         The perturbations by name, sorted: types in the paper's order, new types last; then names.
 
     Raises:
-        UserError: If a type is unknown, or a name would count as a loss.
+        UserError: If they are no dict, a type is unknown, or a name would count as a loss.
     """
     known = [c.__name__ for c in _concrete_subclasses(Perturbation)]  # type: ignore[type-abstract]
     built = []
+    if not isinstance(configs, Mapping):
+        raise UserError(
+            f'model.auxiliary_head.perturbations={configs!r}: expected a dict of perturbations by '
+            'name'
+        )
     for name, config in configs.items():
         if 'loss' in name:
             raise UserError(

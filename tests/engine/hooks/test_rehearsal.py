@@ -3,6 +3,7 @@
 import random
 from types import SimpleNamespace
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -10,6 +11,7 @@ from mmengine.dataset import pseudo_collate
 from mmengine.evaluator import DumpResults, Evaluator
 from mmengine.hooks import CheckpointHook
 from mmengine.structures import PixelData
+from mmseg.engine.hooks import SegVisualizationHook
 from mmseg.evaluation import IoUMetric
 from mmseg.structures import SegDataSample
 from torch import nn
@@ -43,8 +45,8 @@ class Set(list):
     metainfo = dict(classes=CLASSES, palette=[[0, 0, 0], [255, 0, 0]])
 
 
-def sample(truth=(4, 6), domain='a'):
-    packed = SegDataSample(metainfo=dict(img_path='v0.png', ori_shape=(4, 6), domain=domain))
+def sample(truth=(4, 6), domain='a', path='v0.png'):
+    packed = SegDataSample(metainfo=dict(img_path=path, ori_shape=(4, 6), domain=domain))
     if truth:
         packed.gt_sem_seg = PixelData(data=torch.zeros(1, *truth, dtype=torch.long))
     return dict(inputs=torch.zeros(3, 4, 6), data_samples=packed)
@@ -55,6 +57,7 @@ def runner_of(metric=None, samples=None, save_best=None, meta=None):
     dataset = Set(samples or [sample(), sample()])
     evaluator.dataset_meta = meta or Set.metainfo
     loader = SimpleNamespace(dataset=dataset, batch_size=1, collate_fn=pseudo_collate)
+    loader.batch_size = len(samples) if samples else 1
     return SimpleNamespace(
         model=Model().train(),
         val_dataloader=loader,
@@ -122,12 +125,57 @@ def test_metrics_that_write_are_left_out(tmp_path):
             'v0.png has a mask of 3×2 pixels and a prediction of 6×4; expected',
         ),
         (dict(metric=IoUMetric(iou_metrics='IoU')), r"iou_metrics=\['IoU'\]: expected some of"),
-        (dict(samples=[dict(inputs=1)]), r'cannot pass through the model \(.*Error.*\); expected'),
+        (
+            dict(samples=[[1], [1, 2]]),
+            r'val_dataloader: its first images do not load \(RuntimeError: each .* equal size in '
+            r'mmengine/dataset/utils.py:\d+\); expected images for a batch \(MMSEG_CCT_TRACEBACK',
+        ),
     ],
 )
 def test_what_cannot_be_validated(arguments, expected):
     with pytest.raises(UserError, match=expected):
         rehearse_validation(runner_of(**arguments))
+
+
+def test_an_error_of_the_users_own_code_keeps_its_traceback():
+    with pytest.raises(TypeError, match='expected Tensor'):
+        rehearse_validation(runner_of(samples=[dict(inputs=1)]))
+
+
+class Pictures:
+    """Stands in for mmengine's visualizer."""
+
+    def __init__(self):
+        self.kept, self._vis_backends = [], {'disk': self}
+
+    def add_datasample(self, name, image, data_sample, show, **_):
+        assert not show
+        self.kept += list(self._vis_backends)
+        for index in np.unique(data_sample.pred_sem_seg.data):
+            data_sample.metainfo['palette'][index]
+
+
+@pytest.mark.parametrize('draw', [True, False])
+def test_the_visualizer_draws_and_keeps_nothing(draw, tmp_path, monkeypatch):
+    pictures = Pictures()
+    monkeypatch.setattr(SegVisualizationHook, '__init__', lambda self: None)
+    hook = SegVisualizationHook()
+    vars(hook).update(draw=draw, interval=50, show=True, wait_time=0, backend_args=None)
+    hook._visualizer = pictures
+    runner = runner_of()
+    runner.iter, runner.hooks = 7, [*runner.hooks, hook]
+    runner.val_dataloader.dataset[:] = [sample(path=str(tmp_path / 'v0.png'))]
+    if draw:  # there is no such file
+        with pytest.raises(FileNotFoundError):
+            rehearse_validation(runner)
+    cv2.imwrite(str(tmp_path / 'v0.png'), np.zeros((4, 6, 3), np.uint8))
+    if draw:
+        with pytest.raises(KeyError, match='palette'):
+            rehearse_validation(runner)
+    else:
+        rehearse_validation(runner)
+    assert pictures.kept == [] and list(pictures._vis_backends) == ['disk']
+    assert (hook.interval, hook.show) == (50, True)
 
 
 @pytest.mark.parametrize(

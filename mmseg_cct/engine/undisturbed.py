@@ -1,0 +1,30 @@
+"""Forward passes that leave a training as it is."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from mmseg_cct.models.layers.modes import eval_mode
+from mmseg_cct.utils.seed import seeded_random_state
+
+
+@contextmanager
+def undisturbed(model: nn.Module, seed: int) -> Iterator[None]:
+    """Runs the body in evaluation mode, without gradients and under a seed, and undoes it all.
+
+    Args:
+        model: The model, all on one device.
+        seed: Seed of the body's random draws.
+
+    Yields:
+        Nothing.
+    """
+    device = next(model.parameters()).device
+    on_accelerator = device.type != 'cpu'  # whose generator `seeded_random_state` leaves alone
+    forked = torch.random.fork_rng([device] if on_accelerator else [], device_type=device.type)
+    with seeded_random_state(seed), forked, torch.no_grad(), eval_mode(model.modules()):
+        if on_accelerator:
+            getattr(torch, device.type).manual_seed(seed)
+        yield

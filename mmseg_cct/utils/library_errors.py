@@ -1,0 +1,109 @@
+"""One line for exceptions that libraries raise on settings that cannot be."""
+
+import os
+import re
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mmseg_cct.errors import UserError
+
+from .text import error_line
+
+# Set to anything, it makes tools show the traceback behind a line.
+TRACEBACK_VARIABLE = 'MMSEG_CCT_TRACEBACK'
+_PACKAGE = Path(__file__).parents[1].resolve()
+_LIBRARIES = tuple(
+    Path(sysconfig.get_paths()[name]).resolve() for name in ('stdlib', 'purelib', 'platlib')
+)
+_IN_WORKER = re.compile(r'File "([^"<]+)", line (\d+)')
+
+
+@contextmanager
+def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterator[None]:
+    """Names a section of the config in place of a library's traceback.
+
+    What this package or the user's own code raises is a bug, and keeps its traceback.
+
+    Args:
+        place: File or key.
+        fails: What failed, such as `cannot be built`.
+        expected: What is expected.
+
+    Yields:
+        Nothing; the body runs inside.
+
+    Raises:
+        UserError: The body raised an exception, and a library's code was the last to run.
+        OSError: That of the disk, as it is.
+        Exception: That of other code, as it is.
+    """
+    try:
+        yield
+    except (UserError, OSError):
+        raise
+    except Exception as error:
+        where = library_place(error)
+        if where is None:
+            raise
+        original = original_error(error)
+        raise UserError(
+            f'{place}: {fails} ({error_line(last_line(original), 200)} in {where}); expected '
+            f'{expected} ({TRACEBACK_VARIABLE}=1 shows the traceback)'
+        ) from error
+
+
+def original_error(error: BaseException) -> BaseException:
+    """Undoes the rewording of mmengine, which adds the hook to the message of a TypeError.
+
+    Args:
+        error: The error.
+
+    Returns:
+        The error that the hook raised.
+    """
+    inner = error.__context__
+    if inner is not None and type(inner) is type(error) and str(error).startswith(str(inner)):
+        return inner
+    return error
+
+
+def last_line(error: BaseException) -> BaseException:
+    """Cuts the traceback of a DataLoader's worker off the message that it became.
+
+    Args:
+        error: The error.
+
+    Returns:
+        One of the same type, with the last line alone.
+    """
+    text = str(error.args[0]) if error.args else ''
+    if 'Original Traceback' not in text:
+        return error
+    message = text.strip().splitlines()[-1].removeprefix(f'{type(error).__name__}: ')
+    return Exception.__new__(type(error), message)
+
+
+def library_place(error: BaseException) -> str | None:
+    """Finds the line of a library that raised an error.
+
+    Args:
+        error: The error, maybe from a worker of a DataLoader.
+
+    Returns:
+        File and line; `None` where the code is this package's or the user's own.
+    """
+    error = original_error(error)
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if error.args and 'Original Traceback' in str(error.args[0]):
+        frames += _IN_WORKER.findall(str(error.args[0]))
+    files = [(Path(file), line) for file, line in frames if os.path.isfile(file)]
+    if not files:
+        return None
+    file, line = files[-1]
+    parents = file.resolve().parents
+    if _PACKAGE in parents or not any(folder in parents for folder in _LIBRARIES):
+        return None
+    return f'{"/".join(file.parts[-3:])}:{line}'
