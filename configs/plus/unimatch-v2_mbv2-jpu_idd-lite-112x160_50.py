@@ -3,4 +3,8 @@ train_dataloader = dict(
     dataset=dict(unlabeled=dict(pipeline=[*_base_.unlabeled_pipeline, _base_.strong_views]))
 )
 model = _base_.method
-custom_hooks = _base_.method_hooks
+custom_hooks = [
+    *_base_.method_hooks,
+    dict(type='FreezeHook'),
+    dict(type='ChannelsLastHook'),
+]
