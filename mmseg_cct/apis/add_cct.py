@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import mmseg
 import torch
-from mmcv.transforms import LoadAnnotations
+from mmcv.transforms import Compose, LoadAnnotations
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DefaultScope
+from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import DATASETS, MODELS, TRANSFORMS
 from torch import Tensor, nn
 
@@ -26,7 +27,7 @@ from .config import load_config
 from .config_errors import check_config
 from .new_config import default_lambda_u
 
-_SIDE = 128  # pixels of the image that the dry run sees
+_SIDES = (128, 512)  # pixels of the images that the dry run sees: some models need a larger one
 _COARSEST = 16  # stride of a stage that is offered as z
 
 _CONFIG = """\
@@ -159,10 +160,11 @@ def add_cct(
         raise UserError(f'--out {out}: expected the name of a config, such as {target.stem}.py')
     if target.exists() and not force:
         raise UserError(f'{out}: is there already; expected another --out, or --force')
-    found = len(find_images(unlabeled))
+    found = find_images(unlabeled)
     path, base = _find(config, target)
     if path.resolve() == target.resolve():
         raise UserError(f'--out {out}: is the config itself; expected another name')
+    _require_a_head_of_pixels(path)
     settings = load_config(str(path), {})
     _require_plain(settings, config)
     classes = _classes(settings)
@@ -175,6 +177,7 @@ def add_cct(
         warnings.simplefilter('ignore')  # what MMSeg says of losses that nothing computes here
         dry_run = try_model(settings.model)
         pipeline = _unlabeled_pipeline(settings.train_dataloader.dataset)
+        _try_pipeline(pipeline, str(next(iter(found.values()))))
     z = _choose(dry_run, in_index)
     lambda_u = default_lambda_u(dry_run.num_classes)
     text = _CONFIG.format(
@@ -188,7 +191,7 @@ def add_cct(
         num_classes=dry_run.num_classes,
         context=tuple(context),
         delete='_delete_=True, ' if settings.train_dataloader.get('sampler') else '',
-        heads=_heads(settings.model.get('auxiliary_head')),
+        heads=_heads(settings.model),
         pipeline='\n'.join(f'    {_literal(transform)},' for transform in pipeline),
         unlabeled=unlabeled,
         hooks='\n    *_base_.custom_hooks,' if settings.get('custom_hooks') else '',
@@ -204,7 +207,7 @@ def add_cct(
               f'--in-index {index}' for index, other in _offered(dry_run) if other != z),
             f'classes: {dry_run.num_classes}; context (not objects): {", ".join(context) or "none"}'
             f'{"" if context else ", see --context"}',
-            f'unlabelled: {found} images of {unlabeled}, augmented as the labelled ones',
+            f'unlabelled: {len(found)} images of {unlabeled}, augmented as the labelled ones',
             f'weight of the unsupervised loss: {lambda_u}',
         ),
     )  # fmt: skip
@@ -220,42 +223,70 @@ def try_model(model: Mapping[str, Any]) -> DryRun:
         What it gives.
 
     Raises:
-        UserError: It does not run, or gives no map of logits.
+        UserError: It does not run, gives no map of logits, or has other features in training.
     """
     settings: Any = copy.deepcopy(model)
     _drop_weights(settings)
-    try:
-        built = revert_sync_batchnorm(MODELS.build(settings)).eval()
-        inputs: list[Tensor] = []
-        if (layer := getattr(built.decode_head, 'conv_seg', None)) is not None:
-            layer.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
-        with torch.no_grad():
-            features = built.extract_feat(torch.zeros(1, 3, _SIDE, _SIDE))
-            logits = built.decode_head.forward(features)
-    except Exception as error:  # whatever a model raises that this image does not suit
-        raise UserError(
-            f'model: does not run on an image of {_SIDE}×{_SIDE} ({error_line(error, 160)}); '
-            'expected a model of one main head on feature maps'
-        ) from error
+    own = settings.backbone.get('img_size')  # of transformers that take no other
+    own = own[0] if isinstance(own, (list, tuple)) else own
+    sides = dict.fromkeys([_SIDES[0], *([own] if own else []), *_SIDES[1:]])
+    refusal: Exception | None = None
+    for side in sides:
+        try:
+            return _try_on(settings, side)
+        except UserError:
+            raise
+        except Exception as error:  # whatever a model raises that this image does not suit
+            refusal = refusal or error
+    images = ' or '.join(f'{side}×{side}' for side in sides)
+    raise UserError(
+        f'model: does not run on an image of {images} ({error_line(refusal, 160)}); '
+        'expected a model of one main head on feature maps'
+    ) from refusal
+
+
+def _try_on(settings: Mapping[str, Any], side: int) -> DryRun:
+    """Runs a model on an image of `side` × `side` pixels."""
+    built = revert_sync_batchnorm(MODELS.build(copy.deepcopy(settings))).eval()
+    head = built.decode_head
+    inputs: list[Tensor] = []
+    if (layer := getattr(head, 'conv_seg', None)) is not None:
+        layer.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
+    with torch.no_grad():
+        features = built.extract_feat(torch.zeros(1, 3, side, side))
+        logits = head.forward(features)
+        in_training = built.train().extract_feat(torch.zeros(2, 3, side, side))
     if not isinstance(logits, Tensor) or logits.ndim != 4:
         raise UserError(
-            f'model.decode_head: {type(built.decode_head).__name__} gives no map of logits; '
+            f'model.decode_head: {type(head).__name__} gives no map of logits; '
             'expected a head that does'
         )
     if logits.shape[1] < 2:
         raise UserError(
             'model.decode_head.out_channels=1: expected one output for each class, out_channels=2'
         )
+    if _shapes(in_training) != _shapes(features):
+        raise UserError(
+            f'model.backbone: {type(built.backbone).__name__} gives other features in training '
+            'than at inference; expected a model that predicts from the same'
+        )
     features = [features] if isinstance(features, Tensor) else features
     stages = (
-        _z(f'in_index={index}', f'output {index} of {_encoder(built)}', each)
+        _z(f'in_index={index}', f'output {index} of {_encoder(built)}', each, side)
         for index, each in enumerate(features)
     )
     fused = None
     if inputs:
-        name = type(built.decode_head).__name__
-        fused = _z("in_layer='conv_seg'", f'what {name} has fused (the input of conv_seg)', *inputs)
+        title = f'what {type(head).__name__} has fused (the input of conv_seg)'
+        fused = _z("in_layer='conv_seg'", title, *inputs, side)
     return DryRun(tuple(stages), fused, logits.shape[1])
+
+
+def _shapes(features: Any) -> Any:
+    """Shapes of features without that of the batch, in the nesting that they have."""
+    if isinstance(features, Tensor):
+        return features.shape[1:]
+    return [_shapes(each) for each in features]
 
 
 def _encoder(model: nn.Module) -> str:
@@ -263,13 +294,13 @@ def _encoder(model: nn.Module) -> str:
     return type(part).__name__
 
 
-def _z(setting: str, title: str, features: Any) -> Z:
+def _z(setting: str, title: str, features: Any, side: int) -> Z:
     """Describes features; of stride 0 where they are no map whose stride is a power of two."""
     if not isinstance(features, Tensor) or features.ndim != 4:
         return Z(setting, title, 0, 0)
     height, width = features.shape[-2:]
-    stride = _SIDE // height
-    fits = height == width and stride * height == _SIDE and not stride & (stride - 1)
+    stride = side // height
+    fits = height == width and stride * height == side and not stride & (stride - 1)
     return Z(setting, title, features.shape[1], stride if fits else 0)
 
 
@@ -315,6 +346,19 @@ def _find(name: str, target: Path) -> tuple[Path, str]:
         hint = f'; did you mean {" or ".join(close)}?' if close else ''
         raise UserError(f'{name}: no such file, and no config of MMSegmentation{hint}')
     return path, f'mmseg::{path.relative_to(root).as_posix()}'
+
+
+def _require_a_head_of_pixels(path: Path) -> None:
+    """Refuses heads that classify masks, before the packages that these need are imported."""
+    model = Config.fromfile(path, import_custom_modules=False).get('model') or {}
+    head = model.get('decode_head')
+    name = head.get('type') if isinstance(head, Mapping) else None
+    kind = MODELS.get(name) if isinstance(name, str) else None
+    if isinstance(kind, type) and not issubclass(kind, BaseDecodeHead):
+        raise UserError(
+            f'model.decode_head.type={name!r}: classifies masks or images, not pixels; expected a '
+            'head that gives a map of logits'
+        )
 
 
 def _require_plain(config: Config, name: str) -> None:
@@ -371,17 +415,30 @@ def _unlabeled_pipeline(dataset: Any) -> list[dict[str, Any]]:
     return kept
 
 
+def _try_pipeline(pipeline: Sequence[Mapping[str, Any]], image: str) -> None:
+    sample = dict(img_path=image, seg_fields=[], reduce_zero_label=False)
+    try:
+        Compose([TRANSFORMS.build(dict(transform)) for transform in pipeline])(sample)
+    except Exception as error:  # whatever a transform raises that finds no mask
+        raise UserError(
+            f'train_dataloader.dataset.pipeline: does not run on {image} without a mask '
+            f'({error_line(error, 160)}); expected transforms that need none'
+        ) from error
+
+
 def _imports(config: Config) -> list[str]:
     imports = (config.get('custom_imports') or {}).get('imports') or []
     imports = [imports] if isinstance(imports, str) else list(imports)
     return [*imports, *({'mmseg_cct'} - set(imports))]
 
 
-def _heads(heads: Any) -> str:
-    if not heads:
-        return 'bank'
-    several = '*' if isinstance(heads, (list, tuple)) else ''
-    return f'[{several}_base_.model.auxiliary_head, bank]'
+def _heads(model: Mapping[str, Any]) -> str:
+    heads = model.get('auxiliary_head')
+    if heads:
+        several = '*' if isinstance(heads, (list, tuple)) else ''
+        return f'[{several}_base_.model.auxiliary_head, bank]'
+    # None and an empty list cannot be inherited from
+    return 'dict(bank, _delete_=True)' if 'auxiliary_head' in model else 'bank'
 
 
 def _literal(value: Any) -> str:

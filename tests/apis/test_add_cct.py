@@ -1,8 +1,11 @@
 """The CCT version of MMSeg's own configs: fitted to the model, built, stepped; mistakes."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from mmengine.config import ConfigDict
 from mmengine.model import revert_sync_batchnorm
 from mmengine.structures import PixelData
 from mmseg.registry import DATASETS, MODELS
@@ -189,6 +192,41 @@ def test_the_fused_features_unless_they_are_coarse_then_the_deepest_fine_stage(o
         _choose(coarse, None)
 
 
+@pytest.mark.parametrize('heads', ['None', '[]'])
+def test_a_base_that_names_no_auxiliary_head_gets_the_bank(write, own, heads):
+    config = edit(
+        own, "backbone=dict(type='ResNet'", f"auxiliary_head={heads}, backbone=dict(type='ResNet'"
+    )
+    assert load_config(str(write(config).file), {}).model.auxiliary_head.in_channels == 32
+
+
+def test_a_model_that_takes_no_small_image_is_tried_on_a_larger_one():
+    name = 'mobilenet-v3-d8-s_lraspp_4xb4-320k_cityscapes-512x1024'
+    model = load_config(str(_find(name, Path('cct.py'))[0]), {}).model
+    dry_run = try_model(model)  # it pools 49×49 features
+    assert (dry_run.fused.channels, dry_run.fused.stride) == (128, 2)
+
+
+def test_a_transformer_of_fixed_size_is_tried_on_that():
+    model = dict(
+        type='EncoderDecoder',
+        backbone=dict(
+            type='BEiT',
+            img_size=(96, 96),
+            patch_size=16,
+            embed_dims=16,
+            num_layers=1,
+            num_heads=2,
+            out_indices=(0,),
+        ),
+        decode_head=dict(
+            type='FCNHead', in_channels=16, in_index=0, channels=8, num_convs=1, num_classes=3
+        ),
+    )
+    (stage,) = try_model(ConfigDict(model)).stages
+    assert (stage.channels, stage.stride) == (16, 16)
+
+
 def refused(write, config, **options):
     with pytest.raises(UserError) as caught:
         write(config, **options)
@@ -223,6 +261,11 @@ def test_mistakes_are_one_line(write, own, images, tmp_path):
 @pytest.mark.parametrize(
     ('old', 'new', 'expected'),
     [
+        (
+            "dict(type='LoadAnnotations'),",
+            "dict(type='LoadAnnotations'), dict(type='GenerateEdge'),",
+            'pipeline: does not run on',
+        ),
         ("type='EncoderDecoder'", "type='DepthEstimator'", 'expected EncoderDecoder'),
         ('in_channels=64', 'in_channels=63', 'does not run on an image of 128×128'),
         ('num_classes=3', 'num_classes=2, out_channels=1, threshold=0.5', 'out_channels=1'),
@@ -232,6 +275,20 @@ def test_mistakes_are_one_line(write, own, images, tmp_path):
 )
 def test_a_config_that_cannot_be_is_one_line(write, own, old, new, expected):
     assert expected in refused(write, edit(own, old, new))
+
+
+@pytest.mark.parametrize(
+    ('name', 'expected'),
+    [
+        ('ddrnet_23-slim_in1k-pre_2xb6-120k_cityscapes-1024x1024', 'DDRNet gives other features'),
+        ('pidnet-s_2xb6-120k_1024x1024-cityscapes', 'PIDNet gives other features'),
+        ('mask2former_r50_8xb2-160k_ade20k-512x512', "'Mask2FormerHead': classifies masks"),
+        ('maskformer_r50-d32_8xb2-160k_ade20k-512x512', "'MaskFormerHead': classifies masks"),
+        ('ocrnet_hr18_4xb2-40k_cityscapes-512x1024', "model.type='CascadeEncoderDecoder'"),
+    ],
+)
+def test_models_of_mmseg_that_cct_does_not_fit_are_one_line(write, name, expected):
+    assert expected in refused(write, name)
 
 
 def test_the_tool_says_what_it_chose(own, images, tmp_path, capsys):
