@@ -15,6 +15,7 @@ from mmseg.structures import SegDataSample
 
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.config_errors import check_config
+from mmseg_cct.models.segmentors.auxiliary_heads import split_settings
 
 CONFIGS = Path(__file__).parents[1] / 'configs'
 ALL = sorted(path.stem for path in (CONFIGS / 'plus').glob('*.py'))
@@ -30,7 +31,8 @@ DATA = [
     *(f'r50_voc-field_{n}' for n in FIELD_SPLITS),
 ]
 # CCT+ on models of MMSegmentation and on DINO's transformers
-OTHER_MODELS = ['segformer-mit-b0', 'segformer-mit-b2']
+WITH_FCN_HEAD = ['deeplabv3plus-r50', 'upernet-swin-t']
+OTHER_MODELS = [*WITH_FCN_HEAD, 'segformer-mit-b0', 'segformer-mit-b2']
 TRANSFORMERS = ['dinov2-s', 'dinov2-b', 'dinov3-s']
 OTHERS = [
     *(
@@ -38,7 +40,7 @@ OTHERS = [
         for model in OTHER_MODELS + TRANSFORMERS
         for data in ('camvid_50', 'folder')
     ),
-    *(f'{model}_voc-field_92' for model in TRANSFORMERS),
+    *(f'{model}_voc-field_92' for model in WITH_FCN_HEAD + TRANSFORMERS),
 ]
 CROP = 64
 
@@ -67,7 +69,9 @@ def test_it_differs_from_cct_in_the_method_alone(name):
         for branch in ('labeled', 'unlabeled'):
             assert dataset[branch].ann_file == f'data/splits/voc_field/{n}_{branch}.txt'
         expected = 50 * ((10582 - n) // 10)
-        assert config.train_cfg.max_iters == config.param_scheduler['end'] == expected
+        schedulers = config.param_scheduler
+        last = schedulers[-1] if isinstance(schedulers, list) else schedulers
+        assert config.train_cfg.max_iters == last['end'] == expected
         return
     base = parse(f'cct/cct_{data}')
     for key in ('optim_wrapper', 'param_scheduler', 'train_cfg', 'val_dataloader'):
@@ -120,8 +124,11 @@ def batch_for(config, classes):
             for data in ('r50_voc-field_183', 'mbv2-jpu_idd-lite-112x160_50')
             for method in METHODS
         ),
-        # z of the main head; a linear head
-        *(('cct-plus', f'{model}_folder') for model in ('segformer-mit-b0', 'dinov2-s')),
+        # z of the main head; beside an auxiliary head of MMSeg; a linear head
+        *(
+            ('cct-plus', f'{model}_folder')
+            for model in ('segformer-mit-b0', *WITH_FCN_HEAD, 'dinov2-s')
+        ),
     ],
 )
 def test_builds_and_makes_one_step(method, data):
@@ -135,14 +142,14 @@ def test_builds_and_makes_one_step(method, data):
         pytest.importorskip('timm', reason='its backbone is from timm')
         model_config.backbone.update(pretrained=False, embed_dim=48, num_heads=3)
         model_config.neck.in_channels = (48,) * 4
-    if model_config.auxiliary_head:
-        model_config.auxiliary_head.compile = False
+    heads, bank = split_settings(model_config.auxiliary_head)
+    if bank:
+        bank.compile = False
     model_config.loss_strong.threshold = 0.0  # random weights are sure of nothing
     model = MODELS.build(model_config)
     optim_wrapper = build_optim_wrapper(model, config.optim_wrapper)
     if any(hook.type == 'TeacherHook' for hook in config.custom_hooks):
         model.set_teacher(copy.deepcopy(model).requires_grad_(False).eval())
-    bank = config.model.auxiliary_head
     context = bank.context_classes if bank else ()
     names = [*context, *(f'class {i}' for i in range(len(context), model.num_classes))]
     losses = {}
@@ -156,6 +163,7 @@ def test_builds_and_makes_one_step(method, data):
     model.train_step(batch_for(config, tuple(names)), optim_wrapper)
 
     expected = {'decode.loss_ce', 'strong.loss'}
+    expected |= {'aux_0.loss_ce'} if heads else set()
     expected |= {'aux.loss'} if method.startswith('cct') else set()
     expected |= {'feature.loss'} if method == 'unimatch' else set()
     assert {key for key in losses if 'loss' in key} == expected

@@ -230,19 +230,19 @@ def try_model(model: Mapping[str, Any]) -> DryRun:
     own = settings.backbone.get('img_size')  # of transformers that take no other
     own = own[0] if isinstance(own, (list, tuple)) else own
     sides = dict.fromkeys([_SIDES[0], *([own] if own else []), *_SIDES[1:]])
-    refusal: Exception | None = None
+    refusals: list[Exception] = []
     for side in sides:
         try:
             return _try_on(settings, side)
         except UserError:
             raise
         except Exception as error:  # whatever a model raises that this image does not suit
-            refusal = refusal or error
+            refusals.append(error)
     images = ' or '.join(f'{side}×{side}' for side in sides)
     raise UserError(
-        f'model: does not run on an image of {images} ({error_line(refusal, 160)}); '
+        f'model: does not run on an image of {images} ({error_line(refusals[0], 160)}); '
         'expected a model of one main head on feature maps'
-    ) from refusal
+    ) from refusals[0]
 
 
 def _try_on(settings: Mapping[str, Any], side: int) -> DryRun:
@@ -278,7 +278,7 @@ def _try_on(settings: Mapping[str, Any], side: int) -> DryRun:
     fused = None
     if inputs:
         title = f'what {type(head).__name__} has fused (the input of conv_seg)'
-        fused = _z("in_layer='conv_seg'", title, *inputs, side)
+        fused = _z("in_layer='conv_seg'", title, inputs[-1], side)
     return DryRun(tuple(stages), fused, logits.shape[1])
 
 
