@@ -3,17 +3,20 @@
 
 Compares the main decoder's prediction with the masks of the validation set. Plots the share of
 right pixels by its confidence and by the share of the auxiliary decoders that agree with it, a
-reliability diagram (DIR/calibration.png), and writes the numbers (DIR/calibration.json).
+reliability diagram (DIR/calibration.png), and writes the numbers (DIR/calibration.json). Then the
+pseudo labels of confidence --threshold by class: who is used, and who is right.
 
 Examples:
     python tools/analyze_calibration.py CONFIG CHECKPOINT --out work_dirs/calibration
-    python tools/analyze_calibration.py CONFIG CHECKPOINT --split test --out DIR
+    python tools/analyze_calibration.py CONFIG CHECKPOINT --split test --threshold 0.8 --out DIR
 """
 
 import argparse
+from typing import Any
 
 from mmseg_cct.analysis.calibration import write_calibration
 from mmseg_cct.utils.cli import add_cfg_options, add_device, user_errors_as_one_line
+from mmseg_cct.utils.markdown import markdown_table
 
 
 def parse_args() -> argparse.Namespace:
@@ -22,7 +25,7 @@ def parse_args() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('config', help='config of the training')
-    parser.add_argument('checkpoint', help='its checkpoint, with the auxiliary decoders')
+    parser.add_argument('checkpoint', help='its checkpoint')
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the results')
     parser.add_argument(
         '--split', choices=['val', 'test'], default='val',
@@ -31,6 +34,10 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--seed', type=int, default=0, help='seed of the perturbations (default: 0)'
     )
+    parser.add_argument(
+        '--threshold', type=float, default=0.95, metavar='T',
+        help='confidence that makes a prediction a pseudo label (default: 0.95)',
+    )  # fmt: skip
     add_device(parser)
     add_cfg_options(parser)
     return parser.parse_args()
@@ -43,12 +50,26 @@ def main() -> None:
         found = write_calibration(
             args.config, args.checkpoint, args.out,
             split=args.split, options=args.cfg_options, device=args.device, seed=args.seed,
+            threshold=args.threshold,
         )  # fmt: skip
     for name in ('confidence', 'agreement'):
+        if name not in found:  # a model without auxiliary decoders
+            continue
         separation, error = found[name]['separation'], found[name]['calibration_error']
         shown = 'undefined' if separation is None else f'{separation:.3f}'
         print(f'{name}: separation {shown}, calibration error {error:.3f}')
+    print(_table_of(found['pseudo_labels']))
     print(f'wrote {args.out}')
+
+
+def _table_of(pseudo_labels: dict[str, Any]) -> str:
+    """Markdown, in percent."""
+    percent = [
+        (name, *('' if row[key] is None else f'{row[key]:.0%}' for key in ('used', 'right')))
+        for name, row in (*pseudo_labels['by_class'].items(), ('all', pseudo_labels))
+    ]
+    header = 'true class', f'of confidence {pseudo_labels["threshold"]:g}', 'of these right'
+    return markdown_table(header, percent)
 
 
 if __name__ == '__main__':

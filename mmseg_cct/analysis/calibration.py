@@ -11,12 +11,15 @@ from mmseg.registry import DATASETS
 from tqdm import tqdm
 
 from mmseg_cct.apis.config import load_config
+from mmseg_cct.apis.inference import load_model
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.calibration import (
     CalibrationCounts,
+    PseudoLabelCounts,
     calibration_record,
+    count_decoders,
     plot_reliability,
     score_maps,
 )
@@ -37,45 +40,61 @@ def write_calibration(
     options: dict[str, Any] | None = None,
     device: str | None = None,
     seed: int = 0,
+    threshold: float = 0.95,
 ) -> dict[str, Any]:
     """Measures both scores on a labelled set and writes `calibration.png` and `calibration.json`.
 
     Args:
         config_file: Path of the training's config.
-        checkpoint: Checkpoint of the training, with its auxiliary decoders.
+        checkpoint: Checkpoint of the training.
         out: Output folder.
         split: Data set of the config, 'val' or 'test'.
         options: Settings to override, by dotted key.
         device: Device of the model; by default the first GPU, else the CPU.
         seed: Seed of the perturbations, the same for every image.
+        threshold: τ in [0, 1], of the pseudo labels by class.
 
     Returns:
         What `calibration.json` holds: the number of `images`, and `calibration_record` of
-        `confidence`, in ten bins, and `agreement`, a bin for each number of decoders that occurs.
+        `confidence`, in ten bins, and `agreement`, a bin for each number of decoders that occurs,
+        where the model has them; and `PseudoLabelCounts.record` under `pseudo_labels`.
 
     Raises:
-        UserError: A file, the set, its masks or the auxiliary decoders are missing.
+        UserError: A file, the set, its masks or the auxiliary decoders are missing, or τ is out of
+            range.
     """
+    if not 0 <= threshold <= 1:
+        raise UserError(f'--threshold {threshold}: expected a confidence in [0, 1]')
     config = load_config(config_file, options or {})
     init_default_scope(config.get('default_scope', 'mmseg'))
     require_checkpoint(checkpoint)
     key = f'{split}_dataloader.dataset'
     dataset = _build_dataset(config, split, f'{config_file}: {key}')
-    model = load_training_model(config, checkpoint, device)
+    model = load_model(config, checkpoint, device)
+    if count_decoders(model):  # which the checkpoint has to hold as well
+        model = load_training_model(config, checkpoint, device)
     claim_output_folder(out, RECORD, data_folders(config))
-    counts = CalibrationCounts(model.auxiliary_head.num_decoders)
+    classes = model.dataset_meta['classes']
+    counts = CalibrationCounts(count_decoders(model))
+    pseudo_labels = PseudoLabelCounts(len(classes), threshold)
     for index in tqdm(range(len(dataset)), unit='image'):
         item = dataset[index]
         if 'gt_sem_seg' not in item['data_samples']:
             raise UserError(f'{config_file}: {key}: has no masks; expected labelled images')
-        scores, labels = score_maps(model, item, model.dataset_meta['classes'], seed)
-        counts.add(scores, labels, item['data_samples'].gt_sem_seg.data)
-    if not counts.pixels_and_right['agreement'].sum():
+        scores, labels = score_maps(model, item, classes, seed)
+        truth = item['data_samples'].gt_sem_seg.data
+        counts.add(scores, labels, truth)
+        pseudo_labels.add(scores['confidence'], labels, truth)
+    if not counts.pixels_and_right['confidence'].sum():
         raise UserError(f'{config_file}: {key}: no pixel with a class; expected labelled images')
 
     reliability = counts.reliability()
     write_atomic(Path(out, FIGURE), png_bytes(plot_reliability(reliability)))
-    content = dict(images=len(dataset), **calibration_record(reliability))
+    content = dict(
+        images=len(dataset),
+        **calibration_record(reliability),
+        pseudo_labels=pseudo_labels.record(classes),
+    )
     write_atomic(Path(out, RECORD), json.dumps(content, indent=1).encode() + b'\n')
     return content
 

@@ -111,6 +111,67 @@ class CalibrationCounts:
         return found
 
 
+class PseudoLabelCounts:
+    """Confident predictions by class, as the pseudo labels that they would be.
+
+    Args:
+        num_classes: C.
+        threshold: τ in [0, 1]; pixels of at least this confidence are used.
+
+    Attributes:
+        used: Int64 counts `(C, C)` of the used pixels, a row a true class, a column a predicted
+            one.
+        pixels: Int64 counts `(C,)` of all pixels of a true class.
+    """
+
+    def __init__(self, num_classes: int, threshold: float) -> None:
+        self.threshold = threshold
+        self.used = torch.zeros(num_classes, num_classes, dtype=torch.int64)
+        self.pixels = torch.zeros(num_classes, dtype=torch.int64)
+
+    def add(self, confidence: Tensor, labels: Tensor, truth: Tensor) -> None:
+        """Counts an image.
+
+        Args:
+            confidence: `(H, W)` in [0, 1].
+            labels: Predicted class ids `(H, W)`.
+            truth: Class ids `(1, ·, ·)`, 255 where ignored; resized to the labels.
+        """
+        truth = _at_size(truth, labels.shape)
+        counted = truth != _IGNORED
+        used = counted & (confidence >= self.threshold)
+        size = len(self.pixels)
+        self.pixels += torch.bincount(truth[counted].long(), minlength=size)
+        pairs = truth[used].long() * size + labels[used]
+        self.used += torch.bincount(pairs, minlength=size**2).view(size, size)
+
+    def record(self, classes: Sequence[str]) -> dict[str, Any]:
+        """States shares in [0, 1], None where there is no pixel.
+
+        Args:
+            classes: C names.
+
+        Returns:
+            The `threshold`; `used`, the share of the pixels that are confident, and `right`, the
+            share of these that are right; `by_class` the same of the pixels that truly are of a
+            class, and `precise`, how many of the used pixels that are called so are.
+        """
+        hits, by_truth, by_label = self.used.diag(), self.used.sum(1), self.used.sum(0)
+        rows = zip(classes, *(v.tolist() for v in (self.pixels, by_truth, by_label, hits)))
+        by_class = {
+            name: dict(
+                used=_share(used, pixels), right=_share(hit, used), precise=_share(hit, called)
+            )
+            for name, pixels, used, called, hit in rows
+        }
+        return dict(
+            threshold=self.threshold,
+            used=_share(int(by_truth.sum()), int(self.pixels.sum())),
+            right=_share(int(hits.sum()), int(by_truth.sum())),
+            by_class=by_class,
+        )
+
+
 def shown(reliability: Mapping[str, Reliability]) -> dict[str, Reliability]:
     """Joins the bins of the confidence to ten and leaves out empty ones.
 
@@ -149,6 +210,12 @@ def calibration_record(reliability: Mapping[str, Reliability]) -> dict[str, Any]
     return record
 
 
+def count_decoders(model: Any) -> int:
+    """K, the auxiliary decoders of a model; 0 where it has none."""
+    # MMSeg's own auxiliary heads stand under the same name
+    return getattr(getattr(model, 'auxiliary_head', None), 'num_decoders', 0)
+
+
 @torch.no_grad()
 def score_maps(
     model: Any, item: dict[str, Any], classes: Sequence[str], seed: int = 0
@@ -156,7 +223,7 @@ def score_maps(
     """Scores the main decoder's prediction for an image.
 
     Args:
-        model: A `CCTSegmentor` in evaluation mode.
+        model: An `EncoderDecoder` in evaluation mode; the agreement needs a `CCTSegmentor`.
         item: Output of the test pipeline: `inputs (3, H, W)` and `data_samples`.
         classes: C names.
         seed: Seed of the perturbations.
@@ -169,9 +236,11 @@ def score_maps(
     batch = model.data_preprocessor(pseudo_collate([item]), training=False)
     for sample in batch['data_samples']:
         sample.set_metainfo(dict(classes=tuple(classes)))
-    z, seg_logits = model.predict_unlabeled(model.extract_feat(batch['inputs']))
     maps = {}
-    if model.with_auxiliary_head:
+    if not count_decoders(model):
+        seg_logits = model._forward(batch['inputs'])
+    else:
+        z, seg_logits = model.predict_unlabeled(model.extract_feat(batch['inputs']))
         with torch.random.fork_rng([seg_logits.device] if seg_logits.is_cuda else []):
             torch.manual_seed(seed)
             _, flips = model.auxiliary_head.disagreement(z, seg_logits, batch['data_samples'])
@@ -209,6 +278,10 @@ def plot_reliability(reliability: Mapping[str, Reliability]) -> Figure:
         axes.set_ylim(0, 1.02)
         axes.legend(fontsize=8, loc='upper left')
     return figure
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def _bin_of(scores: Tensor, name: str, size: int) -> Tensor:

@@ -68,10 +68,29 @@ def test_what_is_missing_is_named(tiny_cct, tmp_path):
         calibrate(tiny_cct, tmp_path / 'out', options={'test_dataloader.dataset.pipeline': steps})
 
 
+def test_a_model_without_auxiliary_decoders_has_no_agreement(tiny_cct, tmp_path):
+    options = {'model.type': 'EncoderDecoder', 'model.auxiliary_head': None}
+    found = calibrate(tiny_cct, tmp_path / 'out', options=options)
+    expected = calibrate(tiny_cct, tmp_path / 'cct')
+    assert found.keys() == {'images', 'confidence', 'pseudo_labels'}
+    assert found['confidence'] == expected['confidence']
+    assert found['pseudo_labels'] == expected['pseudo_labels']
+
+
+def test_a_threshold_out_of_range_is_named(tiny_cct, tmp_path):
+    with pytest.raises(UserError, match=r'--threshold 1\.5: expected a confidence in \[0, 1\]'):
+        calibrate(tiny_cct, tmp_path, threshold=1.5)
+
+
 def test_the_command_line(tiny_cct, tmp_path, capsys):
     arguments = tiny_cct.config, tiny_cct.checkpoint, '--split', 'test', '--out', tmp_path / 'out'
-    assert run_tool('analyze_calibration', *map(str, arguments)) in (0, None)
-    confidence, agreement, wrote = capsys.readouterr().out.splitlines()[-3:]
+    options = '--threshold', '0.3'
+    assert run_tool('analyze_calibration', *map(str, (*arguments, *options))) in (0, None)
+    confidence, agreement, *table, wrote = capsys.readouterr().out.splitlines()[-9:]
     assert re.fullmatch(r'confidence: separation 0.\d{3}, calibration error 0.\d{3}', confidence)
     assert re.fullmatch(r'agreement: separation 0.\d{3}, calibration error 0.\d{3}', agreement)
+    assert table[0] == '| true class | of confidence 0.3 | of these right |'
+    assert [line.split(' ')[1] for line in table[2:]] == ['sky', 'road', 'car', 'all']
+    record = json.loads((tmp_path / 'out/calibration.json').read_text())['pseudo_labels']
+    assert f'| {record["used"]:.0%} | {record["right"]:.0%} |' in table[-1]
     assert wrote == f'wrote {tmp_path}/out'

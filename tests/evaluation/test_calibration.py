@@ -12,6 +12,7 @@ from mmseg.registry import DATASETS
 from mmseg_cct.analysis.ranking import load_training_model
 from mmseg_cct.evaluation.calibration import (
     CalibrationCounts,
+    PseudoLabelCounts,
     Reliability,
     calibration_record,
     plot_reliability,
@@ -84,6 +85,31 @@ def test_the_record_has_ten_bins_of_confidence_at_most_and_what_is_undefined_is_
     record = calibration_record(alone.reliability())
     assert record.keys() == {'confidence'} and record['confidence']['separation'] is None
     assert record['confidence']['calibration_error'] == pytest.approx(0.2, abs=1e-4)
+
+
+def test_pseudo_labels_by_class_are_those_of_a_loop():
+    generator = torch.Generator().manual_seed(1)
+    labels, truth = (torch.randint(0, 3, (6, 8), generator=generator) for _ in range(2))
+    truth[0] = 255
+    confidence = torch.rand(6, 8, generator=generator)
+    counts = PseudoLabelCounts(4, threshold=0.4)  # the last class does not occur
+    counts.add(confidence, labels, truth[None])
+    record = counts.record('abcd')
+    pixels = [
+        (int(t), int(label))
+        for t, label, c in zip(truth.flatten(), labels.flatten(), confidence.flatten())
+        if t != 255 and c >= 0.4
+    ]
+    assert record['used'] == pytest.approx(len(pixels) / 40)
+    assert record['right'] == pytest.approx(np.mean([t == label for t, label in pixels]))
+    for index, name in enumerate('abc'):
+        of_class = [t == label for t, label in pixels if t == index]
+        called = [t == label for t, label in pixels if label == index]
+        row = record['by_class'][name]
+        assert row['used'] == pytest.approx(len(of_class) / int((truth == index).sum()))
+        assert row['right'] == pytest.approx(np.mean(of_class))
+        assert row['precise'] == pytest.approx(np.mean(called))
+    assert record['by_class']['d'] == dict(used=None, right=None, precise=None)
 
 
 def test_a_panel_for_each_score():

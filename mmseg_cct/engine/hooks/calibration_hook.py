@@ -9,6 +9,7 @@ from mmengine.dist import all_reduce, get_world_size, is_main_process
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
+from mmseg.models import EncoderDecoder
 from mmseg.structures import SegDataSample
 
 from mmseg_cct.engine.model_wrappers import unwrap_model
@@ -16,10 +17,10 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.calibration import (
     CalibrationCounts,
     calibration_record,
+    count_decoders,
     plot_reliability,
     score_maps,
 )
-from mmseg_cct.models import CCTSegmentor
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.visualization.figures import png_bytes
 
@@ -57,17 +58,17 @@ class CalibrationHook(Hook):
         self.counts: CalibrationCounts | None = None
 
     def before_train(self, runner: Runner) -> None:
-        """Raises `UserError` if the model has no main decoder whose z the bank sees."""
-        if not isinstance(model := unwrap_model(runner.model), CCTSegmentor):
+        """Raises `UserError` if the model is not one encoder with one main decoder."""
+        if not isinstance(model := unwrap_model(runner.model), EncoderDecoder):
             raise UserError(
-                f'CalibrationHook: model.type={type(model).__name__}; expected a CCTSegmentor'
+                f'CalibrationHook: model.type={type(model).__name__}; expected an EncoderDecoder, '
+                'such as CCTSegmentor'
             )
 
     def before_val_epoch(self, runner: Runner) -> None:
         """Starts to count, and chooses this process's batches."""
-        model, loader = unwrap_model(runner.model), runner.val_dataloader
-        bank = model.auxiliary_head if model.with_auxiliary_head else None
-        self.counts = CalibrationCounts(bank.num_decoders if bank else 0)
+        loader = runner.val_dataloader
+        self.counts = CalibrationCounts(count_decoders(unwrap_model(runner.model)))
         wanted = -(-self.num_images // ((loader.batch_size or 1) * get_world_size()))
         chosen = np.linspace(0, len(loader) - 1, min(wanted, len(loader))).round()
         self.batches = set(chosen.astype(int).tolist())
