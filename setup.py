@@ -64,6 +64,7 @@ setup(
     package_data={
         'mmseg_cct': [
             'analysis/*.jinja',
+            'models/layers/*.cpp',
             '.mim/model-index.yml',
             *(f'.mim/configs/**/*.{suffix}' for suffix in ('py', 'txt', 'yml')),
             *(f'.mim/tools/{name}' for name in ('*.py', 'dist_*.sh', 'slurm_*.sh')),

@@ -61,6 +61,7 @@ def test_the_wheel_has_code_configs_lists_and_tools(built, project_root):
     package, shipped = project_root / 'mmseg_cct', built.installed / 'mmseg_cct' / '.mim'
     own = {name for name in files(package, '.py') if not name.startswith('.mim')}
     assert own <= files(built.installed / 'mmseg_cct', '.py')
+    assert files(package, '.cpp') <= files(built.installed / 'mmseg_cct', '.cpp')
     kinds = ('.py', '.txt', '.yml')
     assert files(shipped / 'configs', *kinds) == files(project_root / 'configs', *kinds)
     assert files(shipped / 'tools', '.py') == files(project_root / 'tools', '.py')

@@ -66,7 +66,8 @@ class PerturbedDecoderBank(BaseModule):
             in each iteration. Below 1 the losses are unbiased estimates, cheaper in time and
             memory.
         memory_budget: Bytes of the largest temporary; None picks by device.
-        compile: 'auto' compiles the decoders where a compiler is found, True always, False never.
+        compile: 'auto' runs the decoders by a native kernel on a CPU where there is a compiler and
+            it has the losses, else by `torch.compile`; True is `torch.compile`, False neither.
         final_activation: Whether the decoders end in a ReLU, as in the public code.
         kernel_init: Initialisation of the sub-pixel convolutions, as in `PixelShuffleHead`.
         log_terms: Whether to log L_u of each perturbation, the agreement with the main prediction

@@ -43,7 +43,8 @@ class Chunking:
 
     Args:
         memory_budget: Bytes of the largest temporary; None picks by device.
-        compile: 'auto' compiles where a compiler is found, True always, False never.
+        compile: 'auto' compiles where a compiler is found, True always, False never; only 'auto'
+            lets `native_chain` go first.
     """
 
     def __init__(self, memory_budget: int | None = None, compile: bool | str = 'auto') -> None:
@@ -79,6 +80,24 @@ class Chunking:
                 default=1,
             )
         return together, 1 << max((fits // together).bit_length() - 1, 0)
+
+    def native_size(self, projected: Tensor, values_per_position: int, tile: int) -> int:
+        """Positions per chunk of the native kernel, which holds no predictions.
+
+        Args:
+            projected: `(K, B, P)`.
+            values_per_position: Values of the main prediction at a position, s²C.
+            tile: Positions that a thread takes at once.
+
+        Returns:
+            A multiple of the tile, at least one for each thread if there are as many, whose
+            features and targets fit into the budget; chunks of one size with little padding.
+        """
+        num_decoders, width, num_positions = projected.shape
+        fits = self._num_values(projected) // max(values_per_position, num_decoders * width)
+        most = max(fits, tile * torch.get_num_threads())
+        chunks = -(-num_positions // most)
+        return -(-num_positions // (chunks * tile)) * tile
 
     def _num_values(self, projected: Tensor) -> int:
         """Number of float32 values that fill the budget."""

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmseg_cct.models.layers.chunking import Chunking
+from mmseg_cct.models.layers.native_chain import NativeChain, native_chain
 from mmseg_cct.models.layers.stacked_decoders import (
     Chain,
     as_seg_logits,
@@ -28,7 +29,12 @@ from mmseg_cct.models.layers.stacked_decoders import (
 from mmseg_cct.models.layers.subpixel import subpixel_chunks
 
 from .agreement import agreement
+from .consistency import mse_distance
 from .pixel_term import Distance, Gate, PixelTargets, PixelTerm
+from .weak_ce import label_cross_entropy
+
+# Distances of the native kernel, in its order.
+NATIVE_DISTANCES: tuple[Distance, ...] = (mse_distance, label_cross_entropy)
 
 
 class TermTensors(NamedTuple):
@@ -112,6 +118,63 @@ class ChunkStep:
         grad, values = torch.func.grad(total, has_aux=True)(predicted)
         gradients = decode_backward(outputs, chain, grad.to(projected.dtype))
         return gradients, values, agreeing if self.count_agreement else None
+
+
+@dataclass(frozen=True)
+class NativeStep:
+    """A `ChunkStep` by the native kernel, for the squared error and the cross-entropy with labels.
+
+    Attributes:
+        step: What it computes.
+        kernel: The kernel.
+    """
+
+    step: ChunkStep
+    kernel: NativeChain
+
+    @staticmethod
+    def knows(terms: Sequence[PixelTerm]) -> bool:
+        """Whether the kernel has these losses: each at most once, on all decoders."""
+        distances = [term.distance for term in terms]
+        once = len(set(distances)) == len(distances) and set(distances) <= {*NATIVE_DISTANCES}
+        return once and all(term.decoders is None for term in terms)
+
+    def __call__(
+        self,
+        projected: Tensor,
+        weights: Sequence[Tensor],
+        biases: Sequence[Tensor],
+        main_logits: Tensor,
+        terms: Sequence[TermTensors],
+    ) -> tuple[tuple, tuple[Tensor, ...], Tensor | None]:
+        """Computes as `ChunkStep`; p is a multiple of the kernel's tile."""
+        projected, seg_logits = projected.float(), main_logits.float().flatten(1, 2).contiguous()
+        chain = Chain(
+            [w.float().contiguous() for w in weights],
+            [b.float().contiguous() for b in biases],
+            self.step.final_activation,
+        )
+        share: Any = None
+        if any(self.step.gates):  # the weights of all decoders depend on the votes of all
+            share = self.kernel.agreeing(projected, chain, seg_logits) / len(projected)
+        maps: list[Tensor | None] = [None, None, None]
+        factors = [0.0, 0.0]
+        for distance, gate, term in zip(self.step.distances, self.step.gates, terms):
+            weight = term.pixel_weight.float()
+            if gate:
+                weight = weight * gate(share.view_as(weight))
+            index = NATIVE_DISTANCES.index(distance)
+            maps[index], factors[index] = weight.contiguous(), float(term.factor)
+            if term.labels is not None:
+                maps[2] = term.labels.float().contiguous()
+        gradients, values, agreeing = self.kernel.losses(
+            projected, chain, seg_logits, maps, factors
+        )
+        return (
+            gradients,
+            tuple(values[NATIVE_DISTANCES.index(d)].float() for d in self.step.distances),
+            agreeing.view_as(main_logits[0]) if self.step.count_agreement else None,
+        )
 
 
 def _at_least_float32(seg_logits: Tensor) -> Tensor:
@@ -240,21 +303,24 @@ def chunked_loss(
     """
     # Σ over decoders and pixels of gradients of order 1, so this brings the mean back
     scale = terms[0].scale
-    divisible = all(term.decoders is None and term.gate is None for term in terms)
-    together, size = chunking.shape(projected, chain.values_per_position, divisible)
     step = ChunkStep(
         tuple(term.distance for term in terms),
         tuple(term.gate for term in terms),
         chain.final_activation,
         count_agreement,
     )
-    plan = _ChunkPlan(
-        chunking.prepare(step, projected.device),
-        _cut_targets(targets, terms, scale, size),
-        scale.float(),
-        together,
-        size,
-    )
+    kernel = native_chain(projected, chain, chunking) if NativeStep.knows(terms) else None
+    run: Callable
+    if kernel is not None:
+        values_per_position = targets.seg_logits.shape[1] * targets.stride**2
+        together = len(projected)
+        size = chunking.native_size(projected, values_per_position, kernel.tile)
+        run = NativeStep(step, kernel)
+    else:
+        divisible = all(term.decoders is None and term.gate is None for term in terms)
+        together, size = chunking.shape(projected, chain.values_per_position, divisible)
+        run = chunking.prepare(step, projected.device)
+    plan = _ChunkPlan(run, _cut_targets(targets, terms, scale, size), scale.float(), together, size)
     loss, agreeing, *sums = _LossFromChunks.apply(plan, projected, *chain.weights, *chain.biases)
     values = [value * term.scale.to(value) for value, term in zip(sums, terms)]
     return loss, values, None if agreeing is None else agreeing / len(projected)

@@ -5,6 +5,7 @@ from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.models.layers.chunking import split_positions
+from mmseg_cct.models.layers.native_chain import native_chain
 from mmseg_cct.models.layers.softmax import softmax
 from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode
 
@@ -133,6 +134,10 @@ class IntermediateVAT(Perturbation):
         n, num_positions = clean.shape[1], clean.shape[3]
         # channel-first, (k, B, N·h·w)
         clean, tangent = (t.transpose(1, 2).flatten(2) for t in (clean, tangent))
+        kernel = native_chain(clean, decoders.chain, decoders.chunking)
+        if kernel is not None:
+            u = kernel.fisher_product(clean, tangent, decoders.chain)
+            return u.unflatten(2, (n, num_positions)).transpose(1, 2)
         _, size = decoders.chunking.shape(clean, decoders.chain.values_per_position)
         function = fisher_product_activated if decoders.chain.final_activation else fisher_product
         step = decoders.chunking.prepare(function, clean.device)

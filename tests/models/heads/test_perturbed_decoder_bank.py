@@ -970,6 +970,51 @@ def test_compiled_results_are_the_eager_ones(project_root):
     assert done.stdout.split()[-2:] == ['graphs', '2'], done.stdout
 
 
+GATED = dict(
+    type='MSEConsistency',
+    confidence_threshold=0.4,
+    gate=dict(type='AgreementGate', threshold=0.25),
+)
+
+
+@pytest.mark.skipif(not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler')
+@pytest.mark.parametrize(
+    'kwargs',
+    [
+        dict(),
+        dict(channels=7, stride=4),
+        dict(position_fraction=0.4),
+        dict(memory_budget=2_000_000, final_activation=True),
+        dict(loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4), loss_consistency=GATED),
+    ],
+)
+def test_native_results_are_the_eager_ones(kwargs):
+    results = []
+    for compile in (False, 'auto'):
+        bank = make_bank(compile=compile, log_terms=True, **kwargs)
+        z, seg_logits, samples = make_batch(stride=bank.stride)
+        torch.manual_seed(3)
+        losses, agreement = bank.loss_and_agreement((z,), seg_logits, samples)
+        results.append((losses, agreement, gradients(losses['loss'], z, [bank])))
+    (losses, agreement, grads), (native, native_agreement, native_grads) = results
+    assert losses.keys() == native.keys()
+    for name, value in losses.items():
+        torch.testing.assert_close(native[name], value, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(native_agreement, agreement, equal_nan=True)
+    assert_same_results((native['loss'], native_grads), (losses['loss'], grads))
+
+
+def test_losses_that_the_native_kernel_lacks_run_without_it():
+    terms = dict(
+        loss_consistency=dict(type='JSConsistency'), loss_pairwise=dict(type='PairwiseVariance')
+    )
+    with mock.patch.object(chunking.Chunking, 'prepare', lambda self, function, device: function):
+        auto, eager = (
+            loss_and_gradients(make_bank(compile=c, **terms), make_batch()) for c in ('auto', False)
+        )
+    assert_same_results(auto, eager)
+
+
 def with_masks(samples, valid):
     for sample, mask in zip(samples, valid):
         sample.valid_mask = PixelData(data=mask)

@@ -1,0 +1,220 @@
+"""Builds and calls `native_chain.cpp`, the auxiliary decoders as one fused kernel for a CPU.
+
+The machine's C++ compiler compiles the kernel for a stride and numbers of channels. That takes
+seconds, once: libraries are kept in the user's cache directory (`$XDG_CACHE_HOME/mmseg_cct`).
+"""
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from mmengine.logging import print_log
+from torch import Tensor
+
+from .chunking import Chunking
+from .stacked_decoders import Chain
+
+SOURCE = Path(__file__).with_suffix('.cpp')
+FLAGS = ['-O3', '-march=native', '-std=c++17', '-shared', '-fPIC', '-pthread']
+FLAGS += ['-fno-math-errno', '-fno-trapping-math']  # no results change
+# Computed in float32: 16-bit features come from autocast.
+TYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+
+class _Targets(ctypes.Structure):
+    _fields_ = [
+        ('seg_logits', ctypes.c_void_p),
+        ('maps', ctypes.c_void_p * 3),
+        ('agreeing', ctypes.c_void_p),
+        ('factors', ctypes.c_float * 2),
+    ]
+
+
+class NativeChain:
+    """The kernel for chains of one shape; tensors are float32, contiguous and on the CPU.
+
+    Args:
+        path: The compiled library.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._library = ctypes.CDLL(str(path))
+        sizes, pointer = [ctypes.c_int64] * 3, ctypes.c_void_p
+        self._library.native_losses.argtypes = [*sizes, *[pointer] * 5]
+        self._library.native_fisher.argtypes = [*sizes, *[pointer] * 3]
+        # positions are worked off in tiles of as many
+        self.tile = ctypes.c_int.in_dll(self._library, 'native_tile').value
+
+    def losses(
+        self,
+        features: Tensor,
+        chain: Chain,
+        seg_logits: Tensor,
+        maps: Sequence[Tensor | None],
+        factors: Sequence[float],
+    ) -> tuple[tuple[Tensor, list[Tensor], list[Tensor]], Tensor, Tensor]:
+        """Computes Σ factor · Σ_k Σ_pixel weight · distance of two distances and its gradients.
+
+        Args:
+            features: `(K, B, p)`, projected, p a multiple of `tile`.
+            chain: The decoders.
+            seg_logits: `(C, s², p)`, the main decoder's, in sub-pixel layout.
+            maps: Three maps `(s², p)`: the weights of the squared error to the main prediction,
+                those of the cross-entropy and its labels; None for what is not there.
+            factors: Of the two.
+
+        Returns:
+            Gradients with respect to features, weights and biases; Σ_pixel weight · distance,
+            `(2, K)`; and how many decoders choose the main decoder's class, `(s², p)`.
+        """
+        grad = features.clone()
+        parameters = [*chain.weights, *chain.biases]
+        grads = [torch.zeros_like(parameter) for parameter in parameters]
+        agreeing = torch.empty_like(seg_logits[0])
+        values = torch.zeros(2, len(features), dtype=torch.float64)
+        targets = _Targets(
+            _pointer(seg_logits),
+            _pointers(maps),
+            _pointer(agreeing),
+            (ctypes.c_float * 2)(*factors),
+        )
+        self._library.native_losses(
+            *self._sizes(features),
+            _pointer(grad),
+            _pointers(parameters),
+            _pointers(grads),
+            ctypes.byref(targets),
+            _pointer(values),
+        )
+        levels = len(chain.weights)
+        return (grad, grads[:levels], grads[levels:]), values, agreeing
+
+    def agreeing(self, features: Tensor, chain: Chain, seg_logits: Tensor) -> Tensor:
+        """Counts the decoders that choose the main decoder's class; as in `losses`."""
+        agreeing = torch.empty_like(seg_logits[0])
+        self._library.native_losses(
+            *self._sizes(features),
+            _pointer(features),
+            _pointers([*chain.weights, *chain.biases]),
+            None,
+            ctypes.byref(_Targets(_pointer(seg_logits), agreeing=_pointer(agreeing))),
+            None,
+        )
+        return agreeing
+
+    def fisher_product(self, features: Tensor, tangent: Tensor, chain: Chain) -> Tensor:
+        """Hessian of KL(decode(x) ‖ decode(x + r)) at r = 0, times a tangent.
+
+        Args:
+            features: x, `(K, B, P)`.
+            tangent: `(K, B, P)`.
+            chain: The decoders.
+
+        Returns:
+            `(K, B, P)`.
+        """
+        num_positions = features.shape[-1]
+        features, product = (
+            F.pad(maps, (0, -num_positions % self.tile)).contiguous()
+            for maps in (features, tangent)
+        )
+        self._library.native_fisher(
+            *self._sizes(features),
+            _pointer(features),
+            _pointers([*chain.weights, *chain.biases]),
+            _pointer(product),
+        )
+        return product[..., :num_positions]
+
+    def _sizes(self, features: Tensor) -> tuple[int, int, int]:
+        """Threads, decoders and positions."""
+        decoders, _, size = features.shape
+        return min(torch.get_num_threads(), size // self.tile), decoders, size
+
+
+def native_chain(projected: Tensor, chain: Chain, chunking: Chunking) -> NativeChain | None:
+    """Builds the kernel for some decoders, or finds it built.
+
+    Args:
+        projected: `(K, B, P)`, what they are to run on.
+        chain: The decoders.
+        chunking: Says by `compile` whether the kernel is wanted.
+
+    Returns:
+        None where it is not wanted or not possible: another device or type, decoders without a
+        level, no compiler, or a failed build, which the log tells.
+    """
+    fits = projected.device.type == 'cpu' and projected.dtype in TYPES and chain.weights
+    if chunking.compile != 'auto' or not fits:
+        return None
+    classes, width = chain.weights[-1].shape[1] // 4, chain.weights[0].shape[-1]
+    return _built(len(chain.weights), width, classes, chain.final_activation)
+
+
+@cache
+def _built(levels: int, width: int, classes: int, final_activation: bool) -> NativeChain | None:
+    compiler = next(filter(None, map(shutil.which, ('g++', 'clang++'))), None)
+    reason = 'no g++ or clang++ found'
+    if compiler is not None:
+        shape = dict(LEVELS=levels, WIDTH=width, CLASSES=classes, FINAL_RELU=int(final_activation))
+        command = [compiler, *FLAGS, *(f'-D{name}={value}' for name, value in shape.items())]
+        try:
+            return NativeChain(_build(command))
+        except subprocess.CalledProcessError as error:
+            reason = f'{" ".join(command)} failed: {error.stderr.strip().splitlines()[:1]}'
+        except OSError as error:
+            reason = str(error)
+    print_log(
+        'PerturbedDecoderBank: no native kernel for the auxiliary decoders, they run by PyTorch '
+        f'(the same result, two to four times slower): {reason}',
+        logger='current',
+    )
+    return None
+
+
+def _build(command: list[str]) -> Path:
+    """Compiles the source and keeps the library by what went into it."""
+    version = subprocess.run([command[0], '--version'], capture_output=True, check=True).stdout
+    parts = (SOURCE.read_bytes(), ' '.join(command).encode(), version, _processor().encode())
+    digest = hashlib.sha256(b'\0'.join(parts)).hexdigest()[:16]
+    folder = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'mmseg_cct'
+    path = folder / f'native_chain_{digest}.so'
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:  # others may build it too
+            built = Path(temporary) / path.name
+            subprocess.run(
+                [*command, str(SOURCE), '-o', str(built)],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            built.replace(path)
+    return path
+
+
+def _processor() -> str:
+    """What `-march=native` depends on: home directories are shared between machines."""
+    info = Path('/proc/cpuinfo')
+    if not info.exists():
+        return platform.processor() + platform.machine()
+    kept = ('model name', 'flags', 'Features', 'CPU part')
+    return '\n'.join(sorted({x for x in info.read_text().splitlines() if x.startswith(kept)}))
+
+
+def _pointer(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
+
+
+def _pointers(tensors: Sequence[Tensor | None]) -> Any:
+    return (ctypes.c_void_p * len(tensors))(*map(_pointer, tensors))

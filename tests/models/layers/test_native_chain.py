@@ -1,0 +1,199 @@
+import itertools
+import shutil
+
+import pytest
+import torch
+
+from mmseg_cct.models.layers import native_chain as module
+from mmseg_cct.models.layers.chunking import Chunking
+from mmseg_cct.models.layers.native_chain import native_chain
+from mmseg_cct.models.layers.stacked_decoders import Chain, decode
+from mmseg_cct.models.perturbations import intermediate_vat
+
+K = 3
+AUTO = Chunking(compile='auto')
+needs_compiler = pytest.mark.skipif(
+    not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler'
+)
+# levels, channels, classes, final activation; the last ones are of other tests too
+shapes = pytest.mark.parametrize(
+    ('levels', 'channels', 'classes', 'final_activation'),
+    [(1, 2, 2, False), (2, 7, 5, False), (2, 13, 13, True), (3, 21, 21, False)],
+)
+
+
+def make_chain(levels, channels, classes, final_activation):
+    torch.manual_seed(0)
+    widths = [channels] * levels + [classes]
+    weights = [torch.randn(K, 4 * o, i) * (2 / i) ** 0.5 for i, o in itertools.pairwise(widths)]
+    biases = [0.1 * torch.randn(K, 4 * o, 1) for o in widths[1:]]
+    return Chain(weights, biases, final_activation)
+
+
+def differentiable(chain):
+    return Chain(
+        [w.clone().requires_grad_() for w in chain.weights],
+        [b.clone().requires_grad_() for b in chain.biases],
+        chain.final_activation,
+    )
+
+
+def assert_close(actual, expected):
+    """Within 1e-5 of the largest value."""
+    assert (actual - expected).abs().max() <= 1e-5 * expected.abs().max()
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request):
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@needs_compiler
+@shapes
+@pytest.mark.parametrize('terms', ['squared', 'entropy', 'both'])
+def test_losses_and_gradients_are_those_of_autograd(
+    levels, channels, classes, final_activation, terms, threads
+):
+    chain = make_chain(levels, channels, classes, final_activation)
+    size, pixels = 96, 4**levels
+    features = torch.randn(K, channels, size)
+    seg_logits = 3 * torch.randn(classes, pixels, size)
+    weights = torch.rand(2, pixels, size)
+    labels = torch.randint(0, classes, (pixels, size))
+    factors = (0.7, 1.3)
+    squared, entropy = terms != 'entropy', terms != 'squared'
+
+    leaf, parameters = features.clone().requires_grad_(), differentiable(chain)
+    predicted = decode(leaf, parameters).flatten(2).unflatten(2, (pixels, size))
+    q, p = predicted.softmax(1), seg_logits.softmax(0)
+    mse = ((q - p).square().mean(1) * weights[0]).sum((1, 2))
+    picked = q.log().gather(1, labels.expand(K, 1, -1, -1)).squeeze(1)
+    expected = torch.stack([mse * squared, -(picked * weights[1]).sum((1, 2)) * entropy])
+    (expected * torch.tensor(factors)[:, None]).sum().backward()
+
+    kernel = native_chain(features, chain, AUTO)
+    assert kernel is not None and size % kernel.tile == 0
+    maps = [weights[0] if squared else None, *((weights[1], labels.float()) if entropy else ())]
+    maps += [None] * (3 - len(maps))
+    before = features.clone()
+    (grad, *grads), values, agreeing = kernel.losses(features, chain, seg_logits, maps, factors)
+
+    assert torch.equal(features, before)
+    assert_close(values, expected.detach())
+    assert_close(grad, leaf.grad)
+    for actual, of in zip((*grads[0], *grads[1]), (*parameters.weights, *parameters.biases)):
+        assert_close(actual, of.grad)
+    votes = (predicted.argmax(1) == seg_logits.argmax(0)).float().sum(0)
+    if not final_activation:  # whose zeros are ties
+        assert torch.equal(agreeing, votes)
+        assert torch.equal(kernel.agreeing(features, chain, seg_logits), votes)
+
+
+@needs_compiler
+@shapes
+@pytest.mark.parametrize('size', [1, 50, 96])
+def test_fisher_product_is_the_eager_one(
+    levels, channels, classes, final_activation, size, threads
+):
+    chain = make_chain(levels, channels, classes, final_activation)
+    features, tangent = torch.randn(2, K, channels, size)
+    before = tangent.clone()
+    kernel = native_chain(features, chain, AUTO)
+    actual = kernel.fisher_product(features, tangent, chain)
+    expected = intermediate_vat._fisher_product(features, tangent, chain)
+    assert_close(actual, expected)
+    assert torch.equal(tangent, before)
+
+
+@needs_compiler
+def test_the_same_number_of_threads_gives_the_same_bits(threads):
+    chain = make_chain(2, 7, 5, False)
+    features, seg_logits = torch.randn(K, 7, 640), torch.randn(5, 16, 640)
+    kernel = native_chain(features, chain, AUTO)
+    maps = (torch.rand(16, 640), None, None)
+    first, second = (kernel.losses(features, chain, seg_logits, maps, (1, 0)) for _ in range(2))
+    for one, two in zip(first[0][1] + [first[1]], second[0][1] + [second[1]]):
+        assert torch.equal(one, two)
+
+
+@needs_compiler
+def test_extreme_and_missing_predictions():
+    chain = make_chain(1, 2, 2, False)
+    features, seg_logits = 1e4 * torch.randn(K, 2, 64), 1e4 * torch.randn(2, 4, 64)
+    kernel = native_chain(features, chain, AUTO)
+    maps = (torch.ones(4, 64), None, None)
+    (grad, *_), values, _ = kernel.losses(features, chain, seg_logits, maps, (1, 0))
+    assert grad.isfinite().all() and values.isfinite().all() and (values[0] > 0).all()
+    features[0, 0, 3] = torch.nan
+    _, values, _ = kernel.losses(features, chain, seg_logits, maps, (1, 0))
+    assert values[0].isnan().tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ('compile', 'dtype', 'levels'),
+    [(False, torch.float32, 2), (True, torch.float32, 2), ('auto', torch.float64, 2)],
+)
+def test_other_settings_have_no_kernel(compile, dtype, levels):
+    chain = make_chain(levels, 7, 5, False)
+    features = torch.randn(K, 7, 64, dtype=dtype)
+    assert native_chain(features, chain, Chunking(compile=compile)) is None
+    assert native_chain(torch.randn(K, 7, 64), Chain((), (), False), AUTO) is None
+
+
+@pytest.fixture
+def fresh(tmp_path, monkeypatch):
+    """Nothing built yet; the lines that are logged."""
+    module._built.cache_clear()
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
+    logged = []
+    monkeypatch.setattr(module, 'print_log', lambda message, **kwargs: logged.append(message))
+    yield logged
+    module._built.cache_clear()
+
+
+def ask_twice():
+    chain = make_chain(1, 2, 2, False)
+    return [native_chain(torch.randn(K, 2, 8), chain, AUTO) for _ in range(2)]
+
+
+def test_without_a_compiler_there_is_no_kernel_and_one_line(fresh, monkeypatch):
+    monkeypatch.setattr(module.shutil, 'which', lambda name: None)
+    assert ask_twice() == [None, None]
+    assert len(fresh) == 1 and 'no g++ or clang++' in fresh[0] and '\n' not in fresh[0]
+
+
+@needs_compiler
+def test_after_a_failed_build_there_is_no_kernel_and_one_line(fresh, tmp_path, monkeypatch):
+    broken = tmp_path / 'broken.cpp'
+    broken.write_text('#error not today\n#error nor tomorrow\n')
+    monkeypatch.setattr(module, 'SOURCE', broken)
+    assert ask_twice() == [None, None]
+    assert len(fresh) == 1 and 'not today' in fresh[0] and '\n' not in fresh[0]
+    assert list((tmp_path / 'mmseg_cct').iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_is_told(fresh, tmp_path, monkeypatch):
+    (tmp_path / 'mmseg_cct').write_text('a file in the way')
+    monkeypatch.setattr(module.shutil, 'which', lambda name: 'true')
+    assert ask_twice() == [None, None]
+    assert len(fresh) == 1 and 'mmseg_cct' in fresh[0]
+
+
+@needs_compiler
+def test_a_library_is_built_once(fresh, tmp_path, monkeypatch):
+    first, _ = ask_twice()
+    assert [path.suffix for path in (tmp_path / 'mmseg_cct').iterdir()] == ['.so']
+    module._built.cache_clear()
+    run = module.subprocess.run
+    commands = []
+    monkeypatch.setattr(
+        module.subprocess,
+        'run',
+        lambda command, **kw: commands.append(command) or run(command, **kw),
+    )
+    second, _ = ask_twice()  # as another process
+    assert first is not None and second is not None and fresh == []
+    assert [command[1:] for command in commands] == [['--version']]
