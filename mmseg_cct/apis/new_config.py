@@ -67,6 +67,9 @@ BACKBONES = {
     'deeplabv3plus-r50': Backbone(
         'DeepLabV3+ on ResNet-50', 'cct_deeplabv3plus-r50-d8', 4, 'sgd', _MMSEG_HEADS
     ),
+    'deeplabv3plus-mbv2': Backbone(
+        'DeepLabV3+ on MobileNetV2', 'cct_deeplabv3plus-mbv2', 4, 'adamw'
+    ),
     'upernet-swin-t': Backbone(
         'UPerNet on Swin-T', 'cct_upernet-swin-t', 4, 'transformer', _MMSEG_HEADS
     ),
