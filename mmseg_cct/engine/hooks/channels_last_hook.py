@@ -17,11 +17,10 @@ class ChannelsLastHook(Hook):
     on a CPU loses. Measure a few iterations of both.
     """
 
-    priority = 'LOW'  # after a teacher is there
-
     def before_train(self, runner: Runner) -> None:
-        """Converts model and teacher in place; the optimizer's parameters stay the same objects."""
-        model = unwrap_model(runner.model)
-        # a teacher is no submodule: its weights are not the student's
-        for network in (model, *getattr(model, '_teacher', ())):
-            network.to(memory_format=torch.channels_last)
+        """Converts the model in place; the optimizer's parameters stay the same objects.
+
+        A teacher keeps the usual layout: mmengine averages into tensors that it found when the
+        teacher was made, and new ones would never hear of it.
+        """
+        unwrap_model(runner.model).to(memory_format=torch.channels_last)
