@@ -32,5 +32,6 @@ def test_the_start_is_the_same(runs):
 def test_the_teacher_follows_the_student(runs, with_hook):
     _, runner = runs[not with_hook]
     (teacher,) = runner.model._teacher
-    for name, value in runner.model.state_dict().items():
-        torch.testing.assert_close(teacher.state_dict()[name], value, msg=name)
+    averages = dict(teacher.named_parameters())
+    for name, value in runner.model.named_parameters():
+        torch.testing.assert_close(averages[name], value, msg=name)
