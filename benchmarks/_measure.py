@@ -1,9 +1,10 @@
 """Time, peak memory and a machine's ceilings, measured the same way in every benchmark.
 
-Time: steps take turns, so that a disturbance meets all of them, and medians are compared. On a GPU
-CUDA events around the step, on a CPU the wall clock. The process's CPU time (all threads) is taken
-beside it: where other jobs run it is the steadier of the two, most of all with one thread (several
-spin while they wait for each other).
+Time: steps take turns, so that a disturbance meets all of them. On a GPU CUDA events around the
+step, on a CPU the wall clock. The process's CPU time (all threads) is taken beside it: where other
+jobs run it is the steadier of the two, most of all with one thread (several spin while they wait
+for each other). Ratios are those of each turn: their median and, in brackets, their quartiles. A
+turn in which other processes took the cores that the threads need is taken again (`_quiet`).
 
 Peak memory of a step: what it needs on top of what lives when it begins (inputs and parameters).
 On a GPU the allocator's own count. On a CPU the process's resident pages: freed heap is handed back
@@ -22,12 +23,18 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from _quiet import refuse_turns, watch
 
 Step = Callable[[], object]
 
+Times = dict[str, Any]
+
 MIB = 2**20
+MIN_TURNS = 3
 
 
 def say(message: str) -> None:
@@ -83,8 +90,7 @@ def machine(device: str) -> dict[str, str]:
         torch=torch.__version__,
         python=platform.python_version(),
     )
-    if hasattr(os, 'getloadavg'):
-        found['load at start'] = f'{os.getloadavg()[0]:.1f}'
+    found['cores of this process'] = str(len(watch().cores))
     if device == 'cuda':
         found['gpu'] = torch.cuda.get_device_name()
     return found
@@ -97,13 +103,18 @@ def seconds(value: float | None) -> str:
         value: In seconds.
 
     Returns:
-        As '123 ms' or '1.23 s'; a dash for None.
+        As '123 ms' or '1.23 s', with ~ before it where it was taken on a busy machine; a dash for
+        None.
     """
     if value is None:
         return '–'
     if value >= 1:
-        return f'{value:.2f} s'
-    return f'{value * 1e3:.3g} ms'
+        return _marked(f'{value:.2f} s')
+    return _marked(f'{value * 1e3:.3g} ms')
+
+
+def _marked(figure: str) -> str:
+    return f'~{figure}' if watch().noisy else figure
 
 
 def mebibytes(value: float | None) -> str:
@@ -133,6 +144,38 @@ def ratio(numerator: float | None, denominator: float | None) -> str:
     return f'{numerator / denominator:.3g}×'
 
 
+def quartiles(above: Times, below: Times, key: str = 'times') -> tuple[float, float, float]:
+    """Ratios of two steps that took turns, turn by turn.
+
+    Args:
+        above: The one step, from `alternate`.
+        below: The other, of the same call.
+        key: 'times' or 'cpu_times'.
+
+    Returns:
+        First quartile, median and third quartile.
+    """
+    first, median, third = np.quantile(np.divide(above[key], below[key]), (0.25, 0.5, 0.75))
+    return float(first), float(median), float(third)
+
+
+def paired_ratio(above: Times, below: Times, key: str = 'times') -> str:
+    """Formats the ratio of two steps with its spread.
+
+    Args:
+        above: The one step, from `alternate`.
+        below: The other, of the same call.
+        key: 'times' or 'cpu_times'.
+
+    Returns:
+        As '1.23× (1.20–1.27)', with ~ before it where it was taken on a busy machine.
+    """
+    if above is below:
+        return '1×'
+    first, median, third = quartiles(above, below, key)
+    return _marked(f'{median:.3g}× ({first:.3g}–{third:.3g})')
+
+
 def once(step: Step, device: str) -> float:
     """Runs a step.
 
@@ -157,8 +200,12 @@ def once(step: Step, device: str) -> float:
 
 
 def alternate(
-    steps: dict[str, Step], repeats: int, device: str, warm_up: int = 1
-) -> dict[str, dict[str, float]]:
+    steps: dict[str, Step],
+    repeats: int,
+    device: str,
+    warm_up: int = 1,
+    limit: float = 120.0,
+) -> dict[str, Times]:
     """Times steps by turns.
 
     Args:
@@ -166,10 +213,15 @@ def alternate(
         repeats: Times that each is measured.
         device: 'cpu' or 'cuda'.
         warm_up: Runs after the first one that are not counted.
+        limit: Seconds after which no further turn begins, once there are three.
 
     Returns:
-        For each step, in seconds: `first` (the first call, which compiles), `median`, `min` and
-        `max`, and `cpu`, the median CPU time.
+        For each step, in seconds: `times` and `cpu_times` of each turn, `median`, `min` and `max`
+        of the former, `cpu`, the median of the latter, and `first` (the first call, which
+        compiles).
+
+    Raises:
+        SystemExit: Other processes disturb too many turns.
     """
     first = {name: _first_call(step, device) for name, step in steps.items()}
     for step in steps.values():
@@ -177,14 +229,26 @@ def alternate(
             step()
     times: dict[str, list[float]] = {name: [] for name in steps}
     busy: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(repeats):
-        for name, step in steps.items():
-            begin = time.process_time()
-            times[name].append(once(step, device))
-            busy[name].append(time.process_time() - begin)
+    begin, turns, discarded = time.perf_counter(), 0, 0
+    while turns < repeats and (turns < MIN_TURNS or time.perf_counter() - begin < limit):
+        start = watch().read()
+        turn = {name: _reading(step, device) for name, step in steps.items()}
+        if watch().disturbed(start):
+            if not watch().allow_busy:
+                discarded += 1
+                if discarded > max(repeats, MIN_TURNS):
+                    refuse_turns(discarded)
+                continue
+            watch().noisy = True
+        turns += 1
+        for name, (wall, cpu) in turn.items():
+            times[name].append(wall)
+            busy[name].append(cpu)
     return {
         name: dict(
             first=first[name],
+            times=t,
+            cpu_times=busy[name],
             median=statistics.median(t),
             min=min(t),
             max=max(t),
@@ -192,6 +256,12 @@ def alternate(
         )
         for name, t in times.items()
     }
+
+
+def _reading(step: Step, device: str) -> tuple[float, float]:
+    begin = time.process_time()
+    wall = once(step, device)
+    return wall, time.process_time() - begin
 
 
 def _first_call(step: Step, device: str) -> float:

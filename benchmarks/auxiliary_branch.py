@@ -7,7 +7,8 @@ L_u, and backward to the decoders' parameters and to z. Compared are
   bank eager  the same, not compiled
   plain       plain.py: one decoder after the other, every prediction alive until backward
   public      the authors' public code, from your own clone (--reference DIR)
-in one process, by turns, medians. The first call, which compiles, is reported apart.
+in one process, by turns: medians, and ratios of each turn with their quartiles. The first call,
+which compiles, is reported apart.
 
 Peak memory, on a CPU: a process of its own, its peak RSS minus that of an idle process which only
 built the same inputs. What the compiler leaves in the bank's process is thus counted, against the
@@ -42,7 +43,9 @@ from _measure import (
     machine,
     matmul_rate,
     mebibytes,
+    paired_ratio,
     process_peak,
+    quartiles,
     ratio,
     say,
     seconds,
@@ -50,6 +53,7 @@ from _measure import (
     step_peak,
 )
 from _public_code import PublicCode, load_public_code
+from _quiet import add_busy_option, require_quiet
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from plain import PlainBank, consistency_mse
@@ -307,8 +311,8 @@ def main_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
             name,
             seconds(row['time']['median']),
             f'{seconds(row["time"]["min"])}–{seconds(row["time"]["max"])}',
-            ratio(row['time']['median'], bank['time']['median']),
-            ratio(row['time']['cpu'], bank['time']['cpu']),
+            paired_ratio(row['time'], bank['time']),
+            paired_ratio(row['time'], bank['time'], 'cpu_times'),
             mebibytes(row['memory']),
             ratio(row['memory'], bank['memory']),
             mebibytes(row['step_memory']),
@@ -334,20 +338,22 @@ def main_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         columns += ['kernels', 'copies']
     summary = dict(
         case=str(case),
-        time_ratio=plain['time']['median'] / bank['time']['median'],
-        cpu_time_ratio=plain['time']['cpu'] / bank['time']['cpu'],
+        time_ratio=quartiles(plain['time'], bank['time'])[1],
+        time_ratio_quartiles=quartiles(plain['time'], bank['time']),
+        cpu_time_ratio=quartiles(plain['time'], bank['time'], 'cpu_times')[1],
         memory_ratio=_quotient(bank['memory'], plain['memory']),
         step_memory_ratio=_quotient(bank['step_memory'], plain['step_memory']),
-        definitions='time_ratio: plain over bank; memory_ratio: bank over plain',
+        definitions='time_ratio: plain over bank, by turns; memory_ratio: bank over plain',
         implementations=figures,
     )
     if 'public' in figures:
         public = figures['public']
-        summary['public_time_ratio'] = public['time']['median'] / bank['time']['median']
+        summary['public_time_ratio'] = quartiles(public['time'], bank['time'])[1]
+        summary['public_time_ratio_quartiles'] = quartiles(public['time'], bank['time'])
         summary['public_memory_ratio'] = _quotient(bank['memory'], public['memory'])
     heading = f'### The auxiliary branch: {case}, {options.dtype}'
     verdict = (
-        f'Bank against plain: {summary["time_ratio"]:.2f}× faster; memory plain over bank '
+        f'Plain over bank: {paired_ratio(plain["time"], bank["time"])}; memory plain over bank '
         f'{ratio(plain["memory"], bank["memory"])}.'
     )
     return f'{heading}\n\n{markdown_table(columns, rows)}\n\n{verdict}', summary
@@ -447,7 +453,7 @@ def perturbations_table(options: argparse.Namespace) -> tuple[str, dict[str, Any
             for n in implementations(options):
                 cells += [seconds(time.get(n)), mebibytes(memory.get(n))]
             cells += [
-                ratio(time['plain'], time.get('bank')),
+                paired_ratio(times['plain'], times['bank']) if 'bank' in times else '–',
                 ratio(memory['plain'], memory.get('bank')),
             ]
             rows.append(cells)
@@ -536,8 +542,8 @@ def widths_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
                 [
                     label,
                     seconds(times[label]['median']),
-                    ratio(times[label]['median'], narrow['median']),
-                    ratio(times[label]['cpu'], narrow['cpu']),
+                    paired_ratio(times[label], narrow),
+                    paired_ratio(times[label], narrow, 'cpu_times'),
                     mebibytes(memory),
                 ]
             )
@@ -599,7 +605,7 @@ def _bank_series(
                 [
                     label,
                     seconds(times[label]['median']),
-                    ratio(times[label]['median'], times[first]['median']),
+                    paired_ratio(times[label], times[first]),
                     mebibytes(memory[label]),
                     ratio(memory[label], memory[first]),
                     seconds(times[label]['first']),
@@ -768,6 +774,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--no-compile', action='store_true', help='run the bank uncompiled')
     parser.add_argument('--reference', metavar='DIR', help="your clone of the authors' public code")
     parser.add_argument('--json', metavar='FILE', help='where to write all figures')
+    add_busy_option(parser)
     parser.add_argument('--child', help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -784,6 +791,7 @@ def main() -> None:
     if options.child:
         child(options.child, options)
         return
+    require_quiet(options.threads, options.allow_busy)
     about = machine(options.device)
     say(markdown_table(['machine', ''], [[key, value] for key, value in about.items()]))
     results: dict[str, Any] = dict(machine=about, dtype=options.dtype, device=options.device)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from _measure import MIB, machine
+from _quiet import add_busy_option, require_quiet
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
 from PIL import Image
@@ -122,7 +123,9 @@ def main() -> None:
     parser.add_argument('--names', type=int, default=1_000_000, help='N, names without files')
     parser.add_argument('--files', type=int, default=2000, help='M, files that the checks open')
     parser.add_argument('--images', metavar='DIR', help='real images; without them no check')
+    add_busy_option(parser)
     args = parser.parse_args()
+    require_quiet(1, args.allow_busy)
 
     init_default_scope('mmseg')
     MMLogger.get_current_instance().setLevel('ERROR')

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import torch
+from _quiet import add_busy_option, require_quiet
 
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.pseudo_labels.cam import load_classifier
@@ -36,12 +37,14 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--workers', type=int, nargs='+', default=[1, 2, 1, 2], help='(default: %(default)s)'
     )
+    add_busy_option(parser)
     return parser.parse_args()
 
 
 def main() -> None:
     """Prints the rates."""
     args = parse_args()
+    require_quiet(max(args.workers), args.allow_busy)
     torch.set_num_threads(1)
     with user_errors_as_one_line():
         config = load_config(args.config, {})

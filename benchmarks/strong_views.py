@@ -16,7 +16,8 @@ from importlib.util import find_spec
 import cv2
 import numpy as np
 import torch
-from _measure import alternate, machine, say
+from _measure import alternate, machine, say, seconds
+from _quiet import add_busy_option, require_quiet
 from mmseg.structures import SegDataSample
 from PIL import Image, ImageFilter
 from torch import Tensor
@@ -96,8 +97,10 @@ def main() -> None:
     parser.add_argument('--sizes', nargs='+', default=['320x320', '512x1024'], metavar='HxW')
     parser.add_argument('--views', type=int, default=100, help='views of a reading')
     parser.add_argument('--repeats', type=int, default=5, help='readings')
+    add_busy_option(parser)
     args = parser.parse_args()
 
+    require_quiet(1, args.allow_busy)
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
     say(', '.join(f'{name}: {value}' for name, value in machine('cpu').items()))
@@ -119,7 +122,7 @@ def main() -> None:
     say('\n| a view | ' + ' | '.join(args.sizes) + ' |')
     say('| --- |' + ' ---: |' * len(args.sizes))
     for name, of_size in times.items():
-        say(f'| {name} | ' + ' | '.join(f'{value * 1e3:.2f} ms' for value in of_size) + ' |')
+        say(f'| {name} | ' + ' | '.join(seconds(value) for value in of_size) + ' |')
 
 
 if __name__ == '__main__':

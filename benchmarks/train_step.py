@@ -7,6 +7,10 @@ step of the config, in one process, by turns, medians. The network has random we
 read.
 With --method the recipes of configs/_base_/methods make their steps on the same network and images,
 in the same turns: their strong views are as many images more, a teacher predicts and is averaged.
+With --variants both steps are also taken with settings that change no result but in rounding:
+`merged` (parameter groups with equal options are one), `fused` and `foreach` (options of the
+optimizer), `channels_last`, `compiled_encoder` and `compiled_head` (torch.compile), several with +.
+On a GPU the table also counts kernels, copies, and how often the host waits for the device.
 With --reference DIR the authors' public model (your own clone) makes the same two steps in the same
 turns.
 
@@ -16,11 +20,13 @@ Examples:
     python benchmarks/train_step.py --device cuda --images 10 --size 320 320 --dtype bfloat16
     python benchmarks/train_step.py --config configs/cct/cct_mbv2_camvid_50.py --size 168 224
     python benchmarks/train_step.py --method unimatch cct-plus fixmatch
+    python benchmarks/train_step.py --variants merged merged+fused channels_last
 """
 
 import argparse
 import copy
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +39,8 @@ from _measure import (
     count_kernels,
     machine,
     mebibytes,
+    paired_ratio,
+    quartiles,
     ratio,
     say,
     seconds,
@@ -40,9 +48,9 @@ from _measure import (
     step_peak,
 )
 from _public_code import load_public_code
+from _quiet import add_busy_option, require_quiet
 from mmengine.config import Config
 from mmengine.logging import MMLogger
-from mmengine.model import MomentumAnnealingEMA
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import init_default_scope
 from mmengine.structures import PixelData
@@ -51,11 +59,20 @@ from mmseg.structures import SegDataSample
 from torch import Tensor
 
 import mmseg_cct  # noqa: F401 (registers the components)
+from mmseg_cct.engine.averaged_model import MultiTensorEMA
 from mmseg_cct.utils.markdown import markdown_table
 
 PROJECT = Path(__file__).resolve().parents[1]
 CONFIG = PROJECT / 'configs/cct/cct_r50_voc_1464.py'
 METHODS = PROJECT / 'configs/_base_/methods'
+VARIANTS = (
+    'merged',
+    'fused',
+    'foreach',
+    'channels_last',
+    'compiled_encoder',
+    'compiled_head',
+)
 
 
 def labels(options: argparse.Namespace, num_classes: int) -> Tensor:
@@ -108,13 +125,23 @@ def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
         name: _recipe_step(name, model, config.optim_wrapper, pairs, options)
         for name in options.method
     }
-    return {
+    plain = dict(inputs=images, data_samples=samples)
+    steps = {
         'CCT': _plugin_step(model, config.optim_wrapper, pairs, options),
-        'supervised': _plugin_step(
-            baseline, config.optim_wrapper, dict(inputs=images, data_samples=samples), options
-        ),
+        'supervised': _plugin_step(baseline, config.optim_wrapper, plain, options),
         **recipes,
     }
+    for name in options.variants:
+        settings = frozenset(name.split('+'))
+        steps |= {
+            f'CCT, {name}': _plugin_step(
+                model, config.optim_wrapper, pairs, options, settings=settings
+            ),
+            f'supervised, {name}': _plugin_step(
+                baseline, config.optim_wrapper, plain, options, settings=settings
+            ),
+        }
+    return steps
 
 
 def _recipe_step(
@@ -149,21 +176,47 @@ def _plugin_step(
     batch: dict,
     options: argparse.Namespace,
     taught: bool = False,
+    settings: frozenset[str] = frozenset(),
 ) -> Step:
+    """A step of the plugin.
+
+    Args:
+        model_cfg: The model.
+        optim_cfg: The optimizer wrapper.
+        batch: As a data loader gives it.
+        options: The command line.
+        taught: Whether the model takes a teacher.
+        settings: Of `VARIANTS`.
+
+    Returns:
+        The step.
+    """
     torch.manual_seed(0)
-    model = MODELS.build(model_cfg).to(options.device).train()
+    model = MODELS.build(copy.deepcopy(model_cfg)).to(options.device).train()
     optim_cfg = copy.deepcopy(optim_cfg)
     if options.dtype == 'bfloat16' and options.device == 'cpu':
         optim_cfg['type'] = 'CPUAmpOptimWrapper'
     elif options.dtype == 'bfloat16':
         optim_cfg.update(type='AmpOptimWrapper', dtype='bfloat16')
+    if 'merged' in settings:
+        optim_cfg['constructor'] = 'MergedOptimWrapperConstructor'
+    for key in settings & {'fused', 'foreach'}:
+        optim_cfg['optimizer'][key] = True
+    if 'channels_last' in settings:
+        model.to(memory_format=torch.channels_last)
+    if 'compiled_encoder' in settings:
+        model.backbone.compile()
+        if model.with_neck:
+            model.neck.compile()
+    if 'compiled_head' in settings:
+        model.decode_head.compile()
     logger = MMLogger.get_current_instance()
     logger.setLevel('WARNING')  # else three lines per parameter, where learning rates differ
     optim_wrapper = build_optim_wrapper(model, optim_cfg)
     logger.setLevel('INFO')
     if not taught:
         return lambda: model.train_step(batch, optim_wrapper)
-    average = MomentumAnnealingEMA(model, momentum=0.01, gamma=1, update_buffers=True)
+    average = MultiTensorEMA(model, momentum=0.01, gamma=1, update_buffers=True)
     model.set_teacher(average.module.eval())
 
     def step() -> None:
@@ -171,6 +224,26 @@ def _plugin_step(
         average.update_parameters(model)
 
     return step
+
+
+def count_waits(step: Step) -> int:
+    """Counts how often the host waits for the GPU in a step.
+
+    Args:
+        step: What to run; warmed up.
+
+    Returns:
+        Number of operations that CUDA reports as synchronizing.
+    """
+    torch.cuda.synchronize()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        torch.cuda.set_sync_debug_mode('warn')
+        try:
+            step()
+        finally:
+            torch.cuda.set_sync_debug_mode('default')
+    return sum('synchronizing' in str(warning.message) for warning in caught)
 
 
 def public_steps(options: argparse.Namespace) -> dict[str, Step]:
@@ -248,6 +321,14 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--no-compile', action='store_true', help='run the bank uncompiled')
     parser.add_argument('--reference', metavar='DIR', help="your clone of the authors' public code")
     parser.add_argument(
+        '--variants',
+        nargs='+',
+        type=_variant,
+        default=[],
+        metavar='NAME[+NAME...]',
+        help=f'settings to measure too: {", ".join(VARIANTS)}, and several of them with +',
+    )
+    parser.add_argument(
         '--method',
         nargs='+',
         default=[],
@@ -255,7 +336,16 @@ def parse_args() -> argparse.Namespace:
         help='recipes to measure too',
     )
     parser.add_argument('--json', metavar='FILE', help='where to write all figures')
+    add_busy_option(parser)
     return parser.parse_args()
+
+
+def _variant(text: str) -> str:
+    if unknown := set(text.split('+')) - set(VARIANTS):
+        raise argparse.ArgumentTypeError(
+            f'{text}: no {", ".join(sorted(unknown))}; expected {", ".join(VARIANTS)}, joined by +'
+        )
+    return text
 
 
 def main() -> None:
@@ -265,6 +355,7 @@ def main() -> None:
     set_precision(options.dtype)
     init_default_scope('mmseg')
     torch.manual_seed(0)
+    require_quiet(options.threads, options.allow_busy)
     about = machine(options.device)
     say(markdown_table(['machine', ''], [[key, value] for key, value in about.items()]))
 
@@ -283,21 +374,26 @@ def main() -> None:
         'range',
         'over supervised',
         'CPU time over supervised',
+        *['over the first of its kind'] * bool(options.variants),
         'memory',
         'over supervised',
         'first call',
     ]
     rows = []
     for name, row in figures.items():
-        baseline = 'public supervised' if name.startswith('public') else 'supervised'
+        kind, _, variant = name.partition(', ')
+        baseline = f'supervised, {variant}' if variant else 'supervised'
+        if name.startswith('public'):
+            baseline = 'public supervised'
         time, against = row['time'], figures[baseline]
         rows.append(
             [
                 name,
                 seconds(time['median']),
                 f'{seconds(time["min"])}–{seconds(time["max"])}',
-                ratio(time['median'], against['time']['median']),
-                ratio(time['cpu'], against['time']['cpu']),
+                paired_ratio(time, against['time']),
+                paired_ratio(time, against['time'], 'cpu_times'),
+                *[paired_ratio(time, figures[kind]['time'])] * bool(options.variants),
                 mebibytes(row['memory']),
                 ratio(row['memory'], against['memory']),
                 seconds(time['first']),
@@ -305,9 +401,10 @@ def main() -> None:
         )
         if options.device == 'cuda':
             row['kernels'], row['copies'] = count_kernels(steps[name])
-            rows[-1] += [str(row['kernels']), str(row['copies'])]
+            row['waits'] = count_waits(steps[name])
+            rows[-1] += [str(row[key]) for key in ('kernels', 'copies', 'waits')]
     if options.device == 'cuda':
-        columns += ['kernels', 'copies']
+        columns += ['kernels', 'copies', 'waits of the host']
     n, (height, width) = options.images, options.size
     say(
         f'\n### A training step: {Path(options.config).stem}, {n}+{n} images of {height}×{width}, '
@@ -320,16 +417,17 @@ def main() -> None:
     for prefix in ('', 'public ') if options.reference else ('',):
         cct, supervised = (figures[prefix + kind]['time'] for kind in ('CCT', 'supervised'))
         key = prefix.replace(' ', '_') + 'step_ratio'
-        results[key] = cct['median'] / supervised['median']
-        results[f'{key}_cpu_time'] = cct['cpu'] / supervised['cpu']
+        results[key] = quartiles(cct, supervised)[1]
+        results[f'{key}_quartiles'] = quartiles(cct, supervised)
+        results[f'{key}_cpu_time'] = quartiles(cct, supervised, 'cpu_times')[1]
     if 'unimatch' in options.method:
-        for name in set(options.method) - {'unimatch'}:
+        for name in sorted(set(options.method) - {'unimatch'}):
             mine, theirs = figures[name]['time'], figures['unimatch']['time']
-            results[f'{name}_over_unimatch'] = mine['median'] / theirs['median']
-            results[f'{name}_over_unimatch_cpu_time'] = mine['cpu'] / theirs['cpu']
+            results[f'{name}_over_unimatch'] = quartiles(mine, theirs)[1]
+            results[f'{name}_over_unimatch_cpu_time'] = quartiles(mine, theirs, 'cpu_times')[1]
             say(
-                f'\n{name} over unimatch: {ratio(mine["median"], theirs["median"])}, CPU time '
-                f'{ratio(mine["cpu"], theirs["cpu"])}'
+                f'\n{name} over unimatch: {paired_ratio(mine, theirs)}, CPU time '
+                f'{paired_ratio(mine, theirs, "cpu_times")}'
             )
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1), encoding='utf-8')

@@ -49,6 +49,7 @@ def fit_to_device(config: Config, launcher: str) -> Config:
         UserError: The launcher needs GPUs.
     """
     config.launcher = launcher
+    _step_as_a_whole(config)
     if launcher != 'none':
         _log_metrics_once(config)
     if launcher != 'none' and (config.model.get('backbone') or {}).get('with_cp'):
@@ -74,6 +75,13 @@ def fit_to_device(config: Config, launcher: str) -> Config:
         'device_ids': None,
     }
     return config
+
+
+def _step_as_a_whole(config: Config) -> None:
+    """Merges the optimizer's parameter groups, unless the config has a way of its own."""
+    wrapper = config.get('optim_wrapper') or {}
+    if 'optimizer' in wrapper:  # not of several optimizers
+        wrapper.setdefault('constructor', 'MergedOptimWrapperConstructor')
 
 
 def _log_metrics_once(config: Config) -> None:

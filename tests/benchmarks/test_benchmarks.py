@@ -7,6 +7,7 @@ from argparse import Namespace
 from types import ModuleType
 
 import _measure
+import _quiet
 import auxiliary_branch as branch
 import pytest
 import strong_views
@@ -15,12 +16,22 @@ import train_step
 from _public_code import load_public_code
 from torch.utils.flop_counter import FlopCounterMode
 
+busy_seconds = _quiet._busy_seconds
+
 TINY = [
     '--no-compile', '--threads', '1', '--repeats', '1', '--decoders', '7', '--classes', '3',
     '--channels', '4', '--images', '1', '--size', '3', '2', '--map-sizes', '3x2',
     '--scale-decoders', '7', '14', '--scale-classes', '3', '--scale-images', '1', '2',
     '--scale-strides', '2', '4', '--width-classes', '3', '--widths', '8', '--places', '4x8', '8x4',
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """No benchmark here looks at the machine for a second, nor minds how busy it is."""
+    monkeypatch.setattr(_quiet, '_busy_seconds', lambda _: None)
+    monkeypatch.setattr(_quiet.time, 'sleep', lambda _: None)
+    monkeypatch.setattr(_quiet, '_watch', _quiet.Watch(threads=1, allow_busy=False))
 
 
 def run(module, monkeypatch, *arguments):
@@ -50,7 +61,7 @@ def test_auxiliary_branch_prints_its_tables_and_writes_its_figures(monkeypatch, 
         assert heading in printed
     figures = json.loads((tmp_path / 'figures.json').read_text())
     bank, plain = (figures['main']['implementations'][name]['time'] for name in ('bank', 'plain'))
-    assert figures['time_ratio'] == pytest.approx(plain['median'] / bank['median'])
+    assert figures['time_ratio'] == pytest.approx(plain['times'][0] / bank['times'][0])
     assert figures['memory_ratio'] == pytest.approx(10 / 40)
     assert {'3x2 main decoder', '3x2 vat', '3x2 feature_noise'} <= figures['perturbations'].keys()
     assert {'K=7', 'K=14', 'N=2', 'stride 4'} <= figures['scaling'].keys()
@@ -108,6 +119,9 @@ def test_train_step_compares_cct_with_supervised(monkeypatch, project_root, tmp_
         '--threads',
         1,
         '--no-compile',
+        '--variants',
+        'merged+fused',
+        'channels_last',
         '--json',
         tmp_path / 'figures.json',
     )
@@ -117,6 +131,18 @@ def test_train_step_compares_cct_with_supervised(monkeypatch, project_root, tmp_
     assert figures['step_ratio'] == pytest.approx(
         steps['CCT']['time']['median'] / steps['supervised']['time']['median']
     )
+    assert list(steps)[2:] == [
+        'CCT, merged+fused',
+        'supervised, merged+fused',
+        'CCT, channels_last',
+        'supervised, channels_last',
+    ]
+
+
+def test_an_unknown_variant_is_named(monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        run(train_step, monkeypatch, '--variants', 'fused+faster')
+    assert 'fused+faster: no faster; expected merged, fused' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize('num_decoders', [7, 30, 45, 120])
@@ -151,7 +177,97 @@ def test_steps_take_turns():
     steps = dict(a=lambda: calls.append('a'), b=lambda: calls.append('b'))
     times = _measure.alternate(steps, repeats=2, device='cpu')
     assert calls == list('ab' + 'ab' + 'abab')
-    assert times['a'].keys() == {'first', 'median', 'min', 'max', 'cpu'}
+    assert times['a'].keys() == {'first', 'times', 'cpu_times', 'median', 'min', 'max', 'cpu'}
+
+
+def test_slow_steps_take_three_turns_and_no_more():
+    calls = []
+    _measure.alternate(dict(a=lambda: calls.append('a')), 9, 'cpu', warm_up=0, limit=0.0)
+    assert calls == ['a'] * (1 + 3)
+
+
+def test_ratios_are_those_of_the_turns():
+    # of the medians: 2 / 2; of the turns: 1/4, 2/2, 9/1
+    slow, fast = dict(times=[1.0, 2.0, 9.0]), dict(times=[4.0, 2.0, 1.0])
+    assert _measure.quartiles(slow, fast) == (0.625, 1.0, 5.0)
+    assert _measure.paired_ratio(slow, fast) == '1× (0.625–5)'
+    assert _measure.paired_ratio(slow, slow) == '1×'
+
+
+class Machine:
+    """Clocks of a machine whose cores others keep busy."""
+
+    def __init__(self, monkeypatch, cores, others):
+        self.wall, self.cores, self.others = 100.0, cores, others
+        monkeypatch.setattr(_quiet, '_own_cores', lambda: frozenset(range(cores)))
+        monkeypatch.setattr(_quiet, '_busy_seconds', lambda _: 5.0 + self.others * self.wall)
+        monkeypatch.setattr(_quiet.time, 'perf_counter', lambda: self.wall)
+        monkeypatch.setattr(_quiet.time, 'process_time', lambda: 3.0)
+        monkeypatch.setattr(_quiet.time, 'sleep', self.sleep)
+
+    def sleep(self, seconds):
+        self.wall += seconds
+
+
+@pytest.mark.parametrize('others, threads', [(0.1, 4), (2.0, 2), (3.0, 1)])
+def test_load_that_fits_beside_the_threads_is_no_matter(monkeypatch, others, threads):
+    Machine(monkeypatch, 4, others)
+    _quiet.require_quiet(threads, allow_busy=False)
+    assert not _quiet.watch().noisy
+
+
+@pytest.mark.parametrize('others, threads', [(0.5, 4), (2.5, 2), (3.9, 1)])
+def test_a_figure_on_a_busy_machine_is_refused(monkeypatch, others, threads):
+    Machine(monkeypatch, 4, others)
+    with pytest.raises(SystemExit, match=f'keep {others} of the 4 cores busy') as refused:
+        _quiet.require_quiet(threads, allow_busy=False)
+    assert '\n' not in str(refused.value)
+
+
+def test_more_threads_than_cores_are_refused(monkeypatch):
+    Machine(monkeypatch, 1, 0.0)
+    with pytest.raises(SystemExit, match='--threads 2: this process may use 1 cores'):
+        _quiet.require_quiet(2, allow_busy=False)
+
+
+def test_figures_of_a_busy_machine_are_marked_where_they_are_allowed(monkeypatch, capsys):
+    Machine(monkeypatch, 4, 4.0)
+    _quiet.require_quiet(1, allow_busy=True)
+    assert 'every figure is marked' in capsys.readouterr().out
+    assert _measure.seconds(0.5) == '~500 ms'
+    assert _measure.paired_ratio(dict(times=[2.0]), dict(times=[1.0])) == '~2× (2–2)'
+
+
+def test_turns_that_others_disturb_are_taken_again(monkeypatch):
+    machine = Machine(monkeypatch, 1, 0.0)
+    _quiet.require_quiet(1, allow_busy=False)
+    turns = []
+
+    def step():
+        machine.wall += 1.0
+        turns.append(len(turns))
+        monkeypatch.setattr(_quiet, '_busy_seconds', lambda _: 200.0 if len(turns) == 3 else 100.0)
+
+    times = _measure.alternate(dict(a=step), repeats=4, device='cpu', warm_up=0)
+    # the first call; then the turn that ends in the disturbance, the one that begins in it, four
+    assert len(times['a']['times']) == 4
+    assert len(turns) == 6
+
+
+def test_a_machine_that_stays_busy_ends_the_measurement(monkeypatch):
+    machine = Machine(monkeypatch, 1, 0.0)
+    _quiet.require_quiet(1, allow_busy=False)
+    machine.others = 1.0
+    with pytest.raises(SystemExit, match='disturbed 4 turns; expected a quiet machine'):
+        _measure.alternate(dict(a=lambda: machine.sleep(1.0)), 3, 'cpu')
+
+
+def test_the_cores_that_a_process_may_use_are_those_of_the_system():
+    if not _quiet.Path('/proc/stat').exists():
+        pytest.skip('this system does not tell')
+    cores = _quiet._own_cores()
+    alone = busy_seconds(frozenset([min(cores)]))
+    assert 0 < alone <= busy_seconds(cores)
 
 
 def test_peak_memory_of_a_step_is_what_it_allocates():

@@ -4,6 +4,7 @@ import torch
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
+from torch import nn
 
 from mmseg_cct.engine.model_wrappers import unwrap_model
 
@@ -13,14 +14,31 @@ class ChannelsLastHook(Hook):
     """Keeps 4-dimensional weights, and so the features, as N×H×W×C in memory.
 
     The losses agree but for rounding. Noise and dropout are drawn in order of memory, so a seed's
-    draws are others. MobileNets on CPUs and convolutions in mixed precision on GPUs gain; ResNet-50
-    on a CPU loses. Measure a few iterations of both.
+    draws are others. What it is worth depends on network and device;
+    `benchmarks/train_step.py --variants channels_last` measures it.
+
+    Args:
+        enabled: Whether to convert the model; None does so on a CPU where the model has depthwise
+            convolutions, as MobileNetV2 has, whose steps take a sixth to a third less.
     """
 
-    def before_train(self, runner: Runner) -> None:
-        """Converts the model in place; the optimizer's parameters stay the same objects.
+    # before a hook copies the model for its average
+    priority = 'VERY_HIGH'
 
-        A teacher keeps the usual layout: mmengine averages into tensors that it found when the
-        teacher was made, and new ones would never hear of it.
-        """
-        unwrap_model(runner.model).to(memory_format=torch.channels_last)
+    def __init__(self, enabled: bool | None = True) -> None:
+        self.enabled = enabled
+
+    def before_run(self, runner: Runner) -> None:
+        """Converts the model; weights that are loaded later take its format."""
+        model = unwrap_model(runner.model)
+        if self.enabled is None:
+            on_cpu = next(model.parameters()).device.type == 'cpu'
+            enabled = on_cpu and any(map(_is_depthwise, model.modules()))
+        else:
+            enabled = self.enabled
+        if enabled:
+            model.to(memory_format=torch.channels_last)
+
+
+def _is_depthwise(module: nn.Module) -> bool:
+    return isinstance(module, nn.Conv2d) and module.groups == module.in_channels > 1

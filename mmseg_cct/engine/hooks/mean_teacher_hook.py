@@ -7,6 +7,7 @@ from mmengine.hooks import EMAHook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
+from mmseg_cct.engine.averaged_model import MultiTensorEMA
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.teacher import use_batch_statistics
 
@@ -38,7 +39,7 @@ class MeanTeacherHook(EMAHook):
             raise UserError(f'{type(self).__name__}.decay={decay}: expected a number in (0, 1)')
         # its momentum is max(1 - α, gamma / (gamma + t))
         super().__init__(
-            'MomentumAnnealingEMA',
+            MultiTensorEMA,
             strict_load=True,
             momentum=1 - decay,
             gamma=1,

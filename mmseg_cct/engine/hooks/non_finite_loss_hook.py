@@ -1,5 +1,6 @@
 """Stops training at the first non-finite loss."""
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -30,15 +31,17 @@ class NonFiniteLossHook(Hook):
     overflows now and then by design, is no alarm. The verdict is copied to the host while backward
     runs and is waited for just before the optimizer steps: by then the forward pass is long over,
     so no GPU stands still. All ranks learn of it through one reduction of a few numbers, and stop
-    together.
+    together. The terms come along for the log, which else would wait for the GPU once for each.
     """
 
-    priority = 'ABOVE_NORMAL'
+    # before RuntimeInfoHook takes the terms into the log
+    priority = 'HIGHEST'
 
     def __init__(self) -> None:
         self._runner: Runner | None = None
         self._batch: Any = None
         self._pending: _Verdict | None = None
+        self._logged: dict[str, float] | None = None
         self._handles: list[Any] = []
 
     def before_train(self, runner: Runner) -> None:
@@ -62,9 +65,15 @@ class NonFiniteLossHook(Hook):
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
-        """Looks at iterations without a step: of gradient accumulation, or left out by a scaler."""
+        """Looks at iterations without a step, of gradient accumulation or left out by a scaler.
+
+        The values in `outputs` become numbers.
+        """
         self._judge()
         self._batch = None
+        if outputs is not None and self._logged is not None:
+            outputs.update({k: v for k, v in self._logged.items() if k in outputs})
+        self._logged = None
 
     def _watch(self, model: Any, args: Any, losses: Any) -> None:
         """Notes what the model returned, if it is losses."""
@@ -83,7 +92,10 @@ class NonFiniteLossHook(Hook):
             UserError: They were not.
         """
         verdict, self._pending = self._pending, None
-        if verdict is None or verdict.is_finite():
+        if verdict is None:
+            return
+        if verdict.is_finite():
+            self._logged = verdict.values()
             return
         assert self._runner is not None
         runner, iteration = self._runner, self._runner.iter
@@ -108,22 +120,25 @@ class NonFiniteLossHook(Hook):
 
 
 class _Verdict:
-    """Whether the losses of an iteration are finite, on its way to the host."""
+    """The losses of an iteration and whether they are finite, on their way to the host."""
 
     def __init__(self, terms: dict[str, Tensor]) -> None:
-        self.terms = terms
         # The sum as well: finite terms may overflow in it.
         total = sum(value for name, value in terms.items() if 'loss' in name)
         assert isinstance(total, Tensor)
-        flags = torch.stack([self._bad(total), self._bad(total)])
+        self.names = ['loss', *terms]
+        # here, on any rank, then the values
+        packed = torch.stack([self._bad(total), self._bad(total), total, *terms.values()])
         if is_distributed():
-            torch.distributed.all_reduce(flags[1:], op=torch.distributed.ReduceOp.MAX)
+            torch.distributed.all_reduce(packed[1:2], op=torch.distributed.ReduceOp.MAX)
         self._event = None
-        if flags.is_cuda:
-            flags = flags.to('cpu', non_blocking=True)
+        if packed.is_cuda:
+            packed = packed.to('cpu', non_blocking=True)
             self._event = torch.cuda.Event()
             self._event.record()
-        self._flags = flags
+        self._packed = packed
+        self._here = False
+        self._values: list[float] = []
 
     @staticmethod
     def _bad(value: Tensor) -> Tensor:
@@ -133,24 +148,24 @@ class _Verdict:
         """Whether they are on all ranks."""
         if self._event is not None:
             self._event.synchronize()
-        return not self._flags[1].item()
+        here, anywhere, *self._values = self._packed.tolist()
+        self._here = bool(here)
+        return not anywhere
 
     def bad_here(self) -> bool:
         """Whether they are not on this rank."""
-        return bool(self._flags[0].item())
+        return self._here
 
     def values(self) -> dict[str, float]:
-        """The terms as numbers."""
-        return {name: value.item() for name, value in self.terms.items()}
+        """The terms and their sum as numbers."""
+        return dict(zip(self.names, self._values))
 
     def describe(self) -> str:
         """The terms that are not finite."""
-        bad = [
-            f'{name} is {value.item()}'
-            for name, value in self.terms.items()
-            if not value.isfinite()
-        ]
-        return ', '.join(bad) or f'the sum of {", ".join(self.terms)} is infinite'
+        _, *values = self._values
+        terms = dict(zip(self.names[1:], values))
+        bad = [f'{name} is {value}' for name, value in terms.items() if not math.isfinite(value)]
+        return ', '.join(bad) or f'the sum of {", ".join(terms)} is infinite'
 
 
 def _mean(value: Tensor | Sequence[Tensor]) -> Tensor:

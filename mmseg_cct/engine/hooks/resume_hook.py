@@ -13,6 +13,7 @@ from mmengine.runner import IterBasedTrainLoop, Runner
 
 from mmseg_cct.engine.checkpoints import require_matching_weights
 from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.engine.optimizers.merged_optim_wrapper_constructor import merge_saved_state
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.config_text import read_config_text
 
@@ -52,6 +53,9 @@ class ResumeHook(Hook):
         """Checks the checkpoint, and puts the config's settings in place of those in it."""
         model = unwrap_model(runner.model)
         require_matching_weights(model, checkpoint, self.checkpoint, training=True)
+        if isinstance(runner.optim_wrapper, OptimWrapper):  # one group per parameter until 0.1.0
+            groups = runner.optim_wrapper.optimizer.param_groups
+            checkpoint['optimizer'] = merge_saved_state(checkpoint['optimizer'], groups)
         _require_same_optimizer(runner, checkpoint, self.checkpoint)
         _require_iterations_left(runner, checkpoint, self.checkpoint)
         earlier = _saved_config(checkpoint, self.checkpoint)

@@ -1,8 +1,41 @@
-"""The memory layout in whole runs on drawn scenes."""
+"""The memory format of the model that a run trains, and of its average."""
+
+from types import SimpleNamespace
 
 import pytest
 import torch
 from teacher_training import train
+from torch import nn
+
+from mmseg_cct.engine.hooks import ChannelsLastHook
+
+
+def network(groups):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(4, 4, 3, groups=groups), nn.Conv2d(4, 2, 3))
+
+
+def is_channels_last(model):
+    return all(conv.weight.is_contiguous(memory_format=torch.channels_last) for conv in model)
+
+
+@pytest.mark.parametrize(
+    'enabled, groups, converted',
+    [(None, 4, True), (None, 1, False), (None, 2, False), (True, 1, True), (False, 4, False)],
+)
+def test_depthwise_convolutions_decide_unless_told(enabled, groups, converted):
+    model = network(groups)
+    ChannelsLastHook(enabled).before_run(SimpleNamespace(model=model))
+    # a depthwise 3×3 weight, (4, 1, 3, 3), is of both formats: look at the dense one
+    assert is_channels_last(model[1:]) == converted
+
+
+def test_values_stay():
+    image = torch.rand(1, 4, 8, 8)
+    plain, model = network(4), network(4)
+    ChannelsLastHook(True).before_run(SimpleNamespace(model=model))
+    torch.testing.assert_close(model(image), plain(image))
+    assert model(image).is_contiguous(memory_format=torch.channels_last)
 
 
 @pytest.fixture(scope='module')
@@ -35,3 +68,9 @@ def test_the_teacher_follows_the_student(runs, with_hook):
     averages = dict(teacher.named_parameters())
     for name, value in runner.model.named_parameters():
         torch.testing.assert_close(averages[name], value, msg=name)
+
+
+def test_the_teacher_is_in_the_layout_too(runs):
+    (teacher,) = runs[0][1].model._teacher
+    weight = teacher.backbone.layer1[0].conv1.weight
+    assert weight.is_contiguous(memory_format=torch.channels_last) and not weight.is_contiguous()

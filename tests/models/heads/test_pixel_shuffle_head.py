@@ -3,12 +3,15 @@ import logging
 import pytest
 import torch
 import torch.nn.functional as F
+from dispatch import DispatchCounter
 from mmengine.structures import PixelData
+from mmseg.models.losses import accuracy
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PixelShuffleHead
+from mmseg_cct.models.heads.pixel_shuffle_head import pixel_accuracy
 
 N, D, C, H, W = 2, 6, 3, 4, 5
 
@@ -195,3 +198,27 @@ def test_a_size_that_is_no_multiple_of_the_stride_is_warned_of_once(caplog, monk
         'model.decode_head: predictions of 16×24 are resized to their inputs '
         'of 12×24; expected inputs'
     )
+
+
+def test_accuracy_is_mmsegs():
+    torch.manual_seed(0)
+    logits, label = torch.randn(2, 3, 4, 5), torch.randint(3, (2, 4, 5))
+    label[0, :2] = 255
+    expected = accuracy(logits, label, ignore_index=255)
+    assert pixel_accuracy(logits, label, 255).item() == pytest.approx(expected.item())
+    assert pixel_accuracy(logits, torch.full_like(label, 255), 255) == 0
+
+
+def test_accuracy_lets_no_host_wait_for_its_device():
+    logits, label = torch.randn(2, 3, 4, 5), torch.randint(3, (2, 4, 5))
+    with DispatchCounter() as counter:
+        pixel_accuracy(logits, label, 255)
+    assert not {'_local_scalar_dense', 'nonzero', 'index'} & counter.calls.keys()
+
+
+def test_losses_of_one_name_add_up():
+    losses = [dict(type='CrossEntropyLoss', loss_weight=weight) for weight in (1.0, 0.5)]
+    head = make_head(loss_decode=losses)
+    logits, label = torch.randn(1, C, 8, 8), torch.randint(C, (1, 8, 8))
+    value = head.loss_by_feat(logits, samples(label))['loss_ce']
+    assert value.item() == pytest.approx(1.5 * F.cross_entropy(logits, label).item())

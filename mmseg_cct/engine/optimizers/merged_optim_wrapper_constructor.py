@@ -1,0 +1,136 @@
+"""One parameter group per learning rate and weight decay."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from mmengine.logging import MMLogger, print_log
+from mmengine.optim import DefaultOptimWrapperConstructor
+from mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS
+from mmengine.utils import digit_version
+from torch import nn
+
+# optimizers of torch with a fused step, on CPUs since 2.4
+FUSED = ('SGD', 'Adam', 'AdamW')
+_CPU_HAS_FUSED = digit_version(torch.__version__) >= digit_version('2.4')
+
+
+@OPTIM_WRAPPER_CONSTRUCTORS.register_module()
+class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
+    """Merges the groups that `paramwise_cfg` makes, one per parameter, where their options agree.
+
+    The optimizer then steps all parameters of a group at once, and schedules set a handful of
+    rates; torch's SGD, Adam and AdamW do it in one fused pass unless the config sets `fused` or
+    `foreach`. The log names each group in a line, in place of each option of each parameter. The
+    updates are those of mmengine's constructor, whose arguments it takes. `tools/train.py` uses it
+    where the config names no constructor.
+    """
+
+    def __init__(self, optim_wrapper_cfg: dict, paramwise_cfg: dict | None = None) -> None:
+        optimizer = optim_wrapper_cfg.get('optimizer') or {}
+        settled = {'fused', 'foreach', 'differentiable'} & optimizer.keys()
+        if optimizer.get('type') in FUSED and not settled and _CPU_HAS_FUSED:
+            optim_wrapper_cfg = {**optim_wrapper_cfg, 'optimizer': {**optimizer, 'fused': True}}
+        super().__init__(optim_wrapper_cfg, paramwise_cfg)
+
+    def add_params(
+        self,
+        params: list[dict],
+        module: nn.Module,
+        prefix: str = '',
+        is_dcn_module: int | float | None = None,
+    ) -> None:
+        """Adds the parameters of a module and of its children, as mmengine does.
+
+        Args:
+            params: Groups, appended to.
+            module: The module.
+            prefix: Its name; empty for the model itself, whose groups are then merged.
+            is_dcn_module: Whether its parent is a deformable convolution.
+        """
+        if prefix:
+            super().add_params(params, module, prefix, is_dcn_module)
+            return
+        with _without_lines_of_parameters():
+            super().add_params(params, module, prefix, is_dcn_module)
+        params[:] = merge_groups(params)
+        print_log(_describe(params), logger='current')
+        frozen = sum(not parameter.requires_grad for parameter in module.parameters())
+        if frozen:
+            print_log(f'{frozen} parameters are frozen: the optimizer skips them', logger='current')
+
+
+def merge_groups(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Merges parameter groups with the same options.
+
+    Args:
+        groups: Groups of parameters under `params`, with options under other keys.
+
+    Returns:
+        One group for each set of options, in the order of their first parameter; `positions` are
+        the places of its parameters in the order given.
+    """
+    merged: dict[str, dict[str, Any]] = {}
+    position = 0
+    for group in groups:
+        options = {key: value for key, value in group.items() if key != 'params'}
+        key = repr(sorted(options.items()))
+        into = merged.setdefault(key, dict(params=[], positions=[], **options))
+        into['params'] += group['params']
+        into['positions'] += range(position, position + len(group['params']))
+        position += len(group['params'])
+    return list(merged.values())
+
+
+def merge_saved_state(state: dict[str, Any], groups: list[dict[str, Any]]) -> dict[str, Any]:
+    """Brings an optimizer's state with one group per parameter to merged groups.
+
+    Args:
+        state: From a checkpoint.
+        groups: Those of the optimizer that shall load it.
+
+    Returns:
+        The state for these groups; the state given where it needs no merging or does not fit.
+    """
+    saved = state.get('param_groups', [])
+    order = [position for group in groups for position in group.get('positions', ())]
+    single = all(len(group['params']) == 1 for group in saved)
+    if len(saved) == len(groups) or not single or sorted(order) != list(range(len(saved))):
+        return state
+    merged, start = [], 0
+    for group in groups:
+        count = len(group['params'])
+        options = {k: v for k, v in saved[group['positions'][0]].items() if k != 'params'}
+        params = list(range(start, start + count))
+        merged.append(dict(options, params=params, positions=group['positions']))
+        start += count
+    by_parameter = [state['state'].get(saved[position]['params'][0]) for position in order]
+    kept = {index: value for index, value in enumerate(by_parameter) if value is not None}
+    return dict(state, state=kept, param_groups=merged)
+
+
+def _describe(groups: list[dict[str, Any]]) -> str:
+    lines = []
+    for group in groups:
+        numbers = {k: v for k, v in group.items() if isinstance(v, (int, float))}
+        options = [f'{k}={v:g}' for k, v in numbers.items() if not k.endswith('_mult')]
+        lines.append(f'{len(group["params"])} with {", ".join(options) or "the default options"}')
+    return f'Parameters by options of the optimizer: {"; ".join(lines)}'
+
+
+@contextmanager
+def _without_lines_of_parameters() -> Iterator[None]:
+    """Leaves out what mmengine logs for each parameter, three lines where rates differ."""
+
+    def is_other(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        return not text.startswith('paramwise_options') and 'is skipped since its' not in text
+
+    logger = MMLogger.get_current_instance()
+    logger.addFilter(is_other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_other)

@@ -1,0 +1,117 @@
+"""Groups of parameters, and the states of checkpoints from before they were merged."""
+
+import copy
+import logging
+
+import pytest
+import torch
+from mmengine.logging import MMLogger
+from mmengine.optim import build_optim_wrapper
+from torch import nn
+
+from mmseg_cct.engine.optimizers.merged_optim_wrapper_constructor import (
+    merge_groups,
+    merge_saved_state,
+)
+
+CUSTOM_KEYS = {'0.': dict(lr_mult=0.1), '2.': dict(lr_mult=0.1, decay_mult=0.0)}
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2), nn.Linear(2, 2))
+
+
+def wrapper(model, constructor, kind='SGD', **options):
+    extra = dict(momentum=0.9) if kind == 'SGD' else {}
+    cfg = dict(
+        type='OptimWrapper',
+        optimizer=dict(type=kind, lr=0.1, weight_decay=0.01, **extra, **options),
+        paramwise_cfg=dict(custom_keys=copy.deepcopy(CUSTOM_KEYS)),
+        constructor=constructor,
+    )
+    return build_optim_wrapper(model, cfg)
+
+
+MERGED, PLAIN = 'MergedOptimWrapperConstructor', 'DefaultOptimWrapperConstructor'
+
+
+def step(model, optim):
+    torch.manual_seed(1)
+    for _ in range(3):
+        optim.update_params(model(torch.randn(8, 3)).square().mean())
+
+
+@pytest.mark.parametrize('kind', ['SGD', 'AdamW'])
+def test_updates_are_those_of_mmengine(kind):
+    models = [network(), network()]
+    for model, constructor in zip(models, (MERGED, PLAIN)):
+        step(model, wrapper(model, constructor, kind))
+    for merged, plain in zip(*(model.parameters() for model in models)):
+        torch.testing.assert_close(merged, plain)
+
+
+def test_parameters_with_the_same_options_share_a_group():
+    groups = wrapper(network(), MERGED).optimizer.param_groups
+    assert [(len(g['params']), g['lr'], g['weight_decay']) for g in groups] == [
+        (2, pytest.approx(0.01), 0.01),
+        (4, 0.1, 0.01),
+        (2, pytest.approx(0.01), 0.0),
+    ]
+    assert [g['positions'] for g in groups] == [[0, 1], [2, 3, 6, 7], [4, 5]]
+
+
+def test_options_that_differ_keep_groups_apart():
+    groups = [dict(params=['a']), dict(params=['b'], lr=1.0), dict(params=['c'])]
+    assert merge_groups(groups) == [
+        dict(params=['a', 'c'], positions=[0, 2]),
+        dict(params=['b'], positions=[1], lr=1.0),
+    ]
+
+
+@pytest.mark.parametrize('options, fused', [({}, True), ({'foreach': True}, None)])
+def test_the_step_is_fused_unless_the_config_says_otherwise(options, fused):
+    assert wrapper(network(), MERGED, **options).optimizer.defaults['fused'] == fused
+
+
+def test_the_log_has_a_line_in_place_of_one_for_each_option():
+    lines = []
+    logger = MMLogger.get_current_instance()
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logger.addHandler(handler)
+    try:
+        model = network()
+        model[3].requires_grad_(False)
+        wrapper(model, MERGED)
+        assert [line for line in lines if 'parameters' in line.lower()] == [
+            'Parameters by options of the optimizer: 2 with lr=0.01, weight_decay=0.01; 2 with '
+            'the default options; 2 with lr=0.01, weight_decay=0',
+            '2 parameters are frozen: the optimizer skips them',
+        ]
+    finally:
+        logger.removeHandler(handler)
+
+
+@pytest.mark.parametrize('kind', ['SGD', 'AdamW'])
+def test_a_state_with_one_group_per_parameter_goes_on_merged(kind):
+    models = [network(), network()]
+    plain = wrapper(models[0], PLAIN, kind)
+    step(models[0], plain)
+    state = copy.deepcopy(plain.state_dict())
+    models[1].load_state_dict(models[0].state_dict())
+    merged = wrapper(models[1], MERGED, kind)
+    merged.load_state_dict(merge_saved_state(state, merged.optimizer.param_groups))
+    for model, optim in zip(models, (plain, merged)):
+        step(model, optim)
+    for one, other in zip(*(model.parameters() for model in models)):
+        torch.testing.assert_close(one, other)
+
+
+def test_other_states_are_left_alone():
+    model = network()
+    optim = wrapper(model, MERGED)
+    own, groups = optim.state_dict(), optim.optimizer.param_groups
+    assert merge_saved_state(own, groups) is own
+    other = wrapper(nn.Linear(2, 2), PLAIN).state_dict()  # of another model
+    assert merge_saved_state(other, groups) is other
