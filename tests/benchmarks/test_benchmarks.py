@@ -9,6 +9,7 @@ from types import ModuleType
 import _measure
 import _quiet
 import auxiliary_branch as branch
+import data_loading
 import pytest
 import strong_views
 import torch
@@ -330,3 +331,31 @@ def test_every_library_gives_a_packed_view():
     image = strong_views.picture(16, 32)
     for view in strong_views.candidates(image).values():
         assert view().shape == (3, 16, 32) and view().dtype == torch.uint8
+
+
+def test_data_loading_tells_where_the_time_goes(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(data_loading.torch, 'set_num_threads', lambda _: None)
+    monkeypatch.setattr(data_loading.cv2, 'setNumThreads', lambda _: None)
+    monkeypatch.setattr(data_loading, 'PICTURES', 1)
+    arguments = ['--batch-size', 1, '--repeats', 1, '--json', tmp_path / 'figures.json']
+    run(data_loading, monkeypatch, '--pipelines', 'idd_lite', 'shapes', *arguments)
+    assert '| idd_lite | 227×320 .jpg |' in capsys.readouterr().out
+    figures = json.loads((tmp_path / 'figures.json').read_text())['pipelines']
+    spent = figures['idd_lite']['spent']
+    assert {'LoadImageFromFile', 'LoadAnnotations', 'PackSegInputs', 'rest'} <= spent.keys()
+    assert figures['idd_lite']['image'] == pytest.approx(figures['idd_lite']['pair'] / 2)
+    assert 'DrawShapesScene' in figures['shapes']['spent']
+
+
+def test_data_loading_takes_real_images(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(data_loading.torch, 'set_num_threads', lambda _: None)
+    monkeypatch.setattr(data_loading.cv2, 'setNumThreads', lambda _: None)
+    few = ['--pipelines', 'camvid', '--batch-size', 1, '--repeats', 1]
+    with pytest.raises(SystemExit, match=r'no \.jpg or \.png in it'):
+        run(data_loading, monkeypatch, *few, '--images', f'camvid={tmp_path}')
+    data_loading.cv2.imwrite(str(tmp_path / 'a.jpg'), data_loading.picture(40, 60, 0))
+    run(data_loading, monkeypatch, *few, '--images', f'camvid={tmp_path}')
+    assert '| camvid |' in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        run(data_loading, monkeypatch, *few, '--images', 'no_such=.')
+    assert 'no_such: expected PIPELINE=DIR' in capsys.readouterr().err

@@ -41,7 +41,7 @@ class NonFiniteLossHook(Hook):
         self._runner: Runner | None = None
         self._batch: Any = None
         self._pending: _Verdict | None = None
-        self._logged: dict[str, float] | None = None
+        self._logged: dict[str, Tensor] | None = None
         self._handles: list[Any] = []
 
     def before_train(self, runner: Runner) -> None:
@@ -67,7 +67,7 @@ class NonFiniteLossHook(Hook):
     ) -> None:
         """Looks at iterations without a step, of gradient accumulation or left out by a scaler.
 
-        The values in `outputs` become numbers.
+        The values in `outputs` are then on the host.
         """
         self._judge()
         self._batch = None
@@ -95,7 +95,7 @@ class NonFiniteLossHook(Hook):
         if verdict is None:
             return
         if verdict.is_finite():
-            self._logged = verdict.values()
+            self._logged = verdict.on_host()
             return
         assert self._runner is not None
         runner, iteration = self._runner, self._runner.iter
@@ -156,14 +156,17 @@ class _Verdict:
         """Whether they are not on this rank."""
         return self._here
 
+    def on_host(self) -> dict[str, Tensor]:
+        """The terms and their sum, 0-dimensional on the CPU."""
+        return dict(zip(self.names, self._packed[2:].unbind()))
+
     def values(self) -> dict[str, float]:
-        """The terms and their sum as numbers."""
-        return dict(zip(self.names, self._values))
+        """The terms as numbers."""
+        return dict(zip(self.names[1:], self._values[1:]))
 
     def describe(self) -> str:
         """The terms that are not finite."""
-        _, *values = self._values
-        terms = dict(zip(self.names[1:], values))
+        terms = self.values()
         bad = [f'{name} is {value}' for name, value in terms.items() if not math.isfinite(value)]
         return ', '.join(bad) or f'the sum of {", ".join(terms)} is infinite'
 

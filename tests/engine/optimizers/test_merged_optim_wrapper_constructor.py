@@ -69,9 +69,12 @@ def test_options_that_differ_keep_groups_apart():
     ]
 
 
-@pytest.mark.parametrize('options, fused', [({}, True), ({'foreach': True}, None)])
-def test_the_step_is_fused_unless_the_config_says_otherwise(options, fused):
-    assert wrapper(network(), MERGED, **options).optimizer.defaults['fused'] == fused
+@pytest.mark.parametrize(
+    'kind, options, fused',
+    [('AdamW', {}, True), ('AdamW', {'foreach': True}, None), ('SGD', {}, None)],
+)
+def test_the_step_is_fused_unless_the_config_says_otherwise(kind, options, fused):
+    assert wrapper(network(), MERGED, kind, **options).optimizer.defaults['fused'] == fused
 
 
 def test_the_log_has_a_line_in_place_of_one_for_each_option():
