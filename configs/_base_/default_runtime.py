@@ -24,7 +24,7 @@ default_hooks = dict(
     nonfinite_loss=dict(type='NonFiniteLossHook'),
     sampler_seed=dict(type='DistSamplerSeedHook'),
     # faster depthwise convolutions on a CPU; untried on a GPU, where it stays off
-    memory_format=dict(type='ChannelsLastHook'),
+    memory_format=dict(type='ChannelsLastHook', enabled=None),
     visualization=dict(type='SegVisualizationHook'),
 )
 
