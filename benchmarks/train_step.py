@@ -216,7 +216,7 @@ def _plugin_step(
     logger.setLevel('INFO')
     if not taught:
         return lambda: model.train_step(batch, optim_wrapper)
-    average = MultiTensorEMA(model, momentum=0.01, gamma=1, update_buffers=True)
+    average = MultiTensorEMA(model, momentum=0.01, gamma=1)
     model.set_teacher(average.module.eval())
 
     def step() -> None:

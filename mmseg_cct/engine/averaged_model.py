@@ -1,39 +1,45 @@
 """Exponential moving average of a model, all tensors at once."""
 
+import torch
 from mmengine.model import MomentumAnnealingEMA
-from torch import Tensor, nn
+from torch import nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 
 class MultiTensorEMA(MomentumAnnealingEMA):
     """`MomentumAnnealingEMA` whose averages are updated by a few calls in place of one per tensor.
 
-    The arguments and the averages are those of mmengine's class.
+    The arguments and the averages are those of mmengine's class; buffers are always averaged too.
+    The average may be moved or laid out anew at any time: mmengine's keeps to the tensors that it
+    was made with.
+
+    Args:
+        model: The model to average.
+        momentum: Smallest share of the model in a new average.
+        gamma: The share after t updates is at least gamma / (gamma + t).
     """
 
+    def __init__(self, model: nn.Module, momentum: float = 0.0002, gamma: int = 100) -> None:
+        super().__init__(model, momentum, gamma, update_buffers=True)
+
+    @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:
-        """Takes the model's weights into the average.
+        """Takes the model's weights and buffers into the average.
 
         Args:
             model: The model that is averaged.
         """
         steps = int(self.steps)
-        if steps == 0 or steps % self.interval or not self.update_buffers:
-            super().update_parameters(model)
-            return
-        averages, sources = self._pairs(model)
-        momentum = max(self.momentum, self.gamma / (self.gamma + steps))
-        get_ema_multi_avg_fn(1 - momentum)(averages, sources, steps)
+        averages, values = self.module.state_dict(), model.state_dict()
+        if steps == 0:
+            for name, average in averages.items():
+                average.copy_(values[name])
+        else:
+            names = [name for name, average in averages.items() if average.is_floating_point()]
+            momentum = max(self.momentum, self.gamma / (self.gamma + steps))
+            get_ema_multi_avg_fn(1 - momentum)(
+                [averages[name] for name in names],
+                [values[name].to(averages[name].device) for name in names],
+                steps,
+            )
         self.steps += 1
-
-    def _pairs(self, model: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
-        """Floating-point tensors of the average, and those of the model."""
-        own, other = (_tensors(module) for module in (self.module, model))
-        names = [name for name in self.avg_parameters if own[name].is_floating_point()]
-        return [own[name] for name in names], [other[name].to(own[name].device) for name in names]
-
-
-def _tensors(module: nn.Module) -> dict[str, Tensor]:
-    named = dict(module.named_parameters(remove_duplicate=False))
-    named.update(module.named_buffers(remove_duplicate=False))
-    return {name: tensor.data for name, tensor in named.items()}

@@ -22,22 +22,25 @@ class ChannelsLastHook(Hook):
             convolutions, as MobileNetV2 has, whose steps take a sixth to a third less.
     """
 
-    # before a hook copies the model for its average
-    priority = 'VERY_HIGH'
+    priority = 'LOW'  # after a teacher is there
 
     def __init__(self, enabled: bool | None = True) -> None:
         self.enabled = enabled
 
-    def before_run(self, runner: Runner) -> None:
-        """Converts the model; weights that are loaded later take its format."""
+    def before_train(self, runner: Runner) -> None:
+        """Converts model and teacher in place; the optimizer's parameters stay the same objects.
+
+        Weights are there by now: initialised in another layout, they would be other draws.
+        """
         model = unwrap_model(runner.model)
-        if self.enabled is None:
+        enabled = self.enabled
+        if enabled is None:
             on_cpu = next(model.parameters()).device.type == 'cpu'
             enabled = on_cpu and any(map(_is_depthwise, model.modules()))
-        else:
-            enabled = self.enabled
         if enabled:
-            model.to(memory_format=torch.channels_last)
+            # a teacher is no submodule: its weights are not the student's
+            for network in (model, *getattr(model, '_teacher', ())):
+                network.to(memory_format=torch.channels_last)
 
 
 def _is_depthwise(module: nn.Module) -> bool:

@@ -43,7 +43,6 @@ class MeanTeacherHook(EMAHook):
             strict_load=True,
             momentum=1 - decay,
             gamma=1,
-            update_buffers=True,
         )
         self.batch_statistics = batch_statistics
 

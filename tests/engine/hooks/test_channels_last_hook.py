@@ -25,7 +25,7 @@ def is_channels_last(model):
 )
 def test_depthwise_convolutions_decide_unless_told(enabled, groups, converted):
     model = network(groups)
-    ChannelsLastHook(enabled).before_run(SimpleNamespace(model=model))
+    ChannelsLastHook(enabled).before_train(SimpleNamespace(model=model))
     # a depthwise 3×3 weight, (4, 1, 3, 3), is of both formats: look at the dense one
     assert is_channels_last(model[1:]) == converted
 
@@ -33,7 +33,7 @@ def test_depthwise_convolutions_decide_unless_told(enabled, groups, converted):
 def test_values_stay():
     image = torch.rand(1, 4, 8, 8)
     plain, model = network(4), network(4)
-    ChannelsLastHook(True).before_run(SimpleNamespace(model=model))
+    ChannelsLastHook(True).before_train(SimpleNamespace(model=model))
     torch.testing.assert_close(model(image), plain(image))
     assert model(image).is_contiguous(memory_format=torch.channels_last)
 
