@@ -7,11 +7,12 @@ size, so a function compiles once.
 import shutil
 from collections.abc import Callable
 from functools import cache
+from types import FunctionType
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from mmengine.logging import print_log
+from mmengine.logging import MessageHub, print_log
 from torch import Tensor
 
 # Bytes of the largest temporary, in general one chunk's logits. A CPU gains most from chunks that
@@ -21,6 +22,11 @@ GPU_MEMORY_BUDGET = 512 * 2**20
 # Every chunk reads the weights of its decoders. Where many decoders or classes leave room for fewer
 # positions than this, a chunk takes only some of the decoders.
 MIN_POSITIONS = 32
+
+# What torch.compile takes in a fresh installation, and the matrix products a thread does while the
+# compiled decoders save it a second: docs/performance.md.
+COMPILE_SECONDS = 20
+FLOPS_PER_SECOND_SAVED = 45e9
 
 
 def split_positions(maps: Tensor, size: int) -> list[Tensor]:
@@ -104,18 +110,21 @@ class Chunking:
         default = GPU_MEMORY_BUDGET if projected.is_cuda else CPU_MEMORY_BUDGET
         return (default if self.memory_budget is None else self.memory_budget) // 4
 
-    def prepare(self, function: Callable, device: torch.device) -> Callable:
+    def prepare(self, function: Callable, device: torch.device, flops: float) -> Callable:
         """Compiles a function as `compile` says.
 
         Args:
             function: A pure, hashable function of tensors.
             device: Where it runs.
+            flops: Of the matrix products of an iteration, over all calls.
 
         Returns:
             The function, or its compiled twin; the same object at every call.
         """
         if self.compile == 'auto':
-            return _compiled_if_possible(function) if _compiler_found(device.type) else function
+            if not _compiler_found(device.type) or not _compiling_pays(device.type, flops):
+                return function
+            return _compiled_if_possible(function)
         return _compiled(function) if self.compile else function
 
 
@@ -124,21 +133,63 @@ def _log_once(message: str) -> None:
     print_log(message, logger='current')
 
 
+def _compiling_pays(device_type: str, flops: float) -> bool:
+    """Whether a training is so long that compiled code saves more time than compiling takes.
+
+    Estimated by the work alone, not by the clock: the same training decides alike at each run.
+
+    Args:
+        device_type: 'cpu' or 'cuda'; on a GPU it always pays.
+        flops: As in `Chunking.prepare`.
+
+    Returns:
+        True outside of a training too, whose length is not known.
+    """
+    iterations = MessageHub.get_current_instance().get_info('max_iters')
+    if device_type != 'cpu' or iterations is None:
+        return True
+    saved = iterations * flops / (torch.get_num_threads() * FLOPS_PER_SECOND_SAVED)
+    if saved >= COMPILE_SECONDS:
+        return True
+    _log_once(
+        'PerturbedDecoderBank: the auxiliary decoders run uncompiled, as compiling takes about '
+        f'{COMPILE_SECONDS} s and would save {saved:.0f} s in {iterations} iterations '
+        '(auxiliary_head.compile=True compiles all the same)'
+    )
+    return False
+
+
 @cache
 def _compiled(function: Callable) -> Callable:
+    """Compiles a function for each shape and type of its first argument.
+
+    Each has a code object of its own, because torch.compile gives a code object up after eight
+    compilations.
+    """
     _log_once(
         'PerturbedDecoderBank: the auxiliary decoders are compiled in the first iteration (half a '
         'minute; later runs find them in the cache)'
     )
-    return torch.compile(function, dynamic=False, fullgraph=True)
+
+    @cache
+    def compiled(shape: torch.Size, dtype: torch.dtype) -> Callable:
+        def call(*args: Any) -> Any:
+            return function(*args)
+
+        twin = FunctionType(call.__code__.replace(), call.__globals__, closure=call.__closure__)
+        return torch.compile(twin, dynamic=False, fullgraph=True)
+
+    def run(first: Tensor, *args: Any) -> Any:
+        return compiled(first.shape, first.dtype)(first, *args)
+
+    return run
 
 
 @cache
 def _compiled_if_possible(function: Callable) -> Callable:
     """Compiles a function and falls back to the plain one, shape by shape.
 
-    Compilation fails for every shape where the compiler is broken, and for new shapes (numbers of
-    classes or decoders) once a process has seen more of them than torch.compile keeps.
+    Compilation fails where the compiler is broken.
     """
     failed = set()
 

@@ -11,6 +11,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -169,7 +170,14 @@ def _built(levels: int, width: int, classes: int, final_activation: bool) -> Nat
         shape = dict(LEVELS=levels, WIDTH=width, CLASSES=classes, FINAL_RELU=int(final_activation))
         command = [compiler, *FLAGS, *(f'-D{name}={value}' for name, value in shape.items())]
         try:
-            return NativeChain(_build(command))
+            begin = time.perf_counter()
+            kernel = NativeChain(_build(command))
+            print_log(
+                'PerturbedDecoderBank: the auxiliary decoders run by a native kernel for this CPU '
+                f'(ready after {time.perf_counter() - begin:.1f} s; libraries are kept)',
+                logger='current',
+            )
+            return kernel
         except subprocess.CalledProcessError as error:
             reason = f'{" ".join(command)} failed: {error.stderr.strip().splitlines()[:1]}'
         except OSError as error:

@@ -319,7 +319,8 @@ def chunked_loss(
     else:
         divisible = all(term.decoders is None and term.gate is None for term in terms)
         together, size = chunking.shape(projected, chain.values_per_position, divisible)
-        run = chunking.prepare(step, projected.device)
+        # forward, backward to the features and to the weights
+        run = chunking.prepare(step, projected.device, 3 * chain.flops(projected.shape[-1]))
     plan = _ChunkPlan(run, _cut_targets(targets, terms, scale, size), scale.float(), together, size)
     loss, agreeing, *sums = _LossFromChunks.apply(plan, projected, *chain.weights, *chain.biases)
     values = [value * term.scale.to(value) for value, term in zip(sums, terms)]

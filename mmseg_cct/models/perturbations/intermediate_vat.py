@@ -140,8 +140,10 @@ class IntermediateVAT(Perturbation):
             return u.unflatten(2, (n, num_positions)).transpose(1, 2)
         _, size = decoders.chunking.shape(clean, decoders.chain.values_per_position)
         function = fisher_product_activated if decoders.chain.final_activation else fisher_product
-        step = decoders.chunking.prepare(function, clean.device)
         chain = decoders.chain
+        # forward, its tangent, and back
+        flops = 3 * chain.flops(clean.shape[-1])
+        step = decoders.chunking.prepare(function, clean.device, flops)
         u = [
             step(x, v, tuple(chain.weights), tuple(chain.biases))
             for x, v in zip(split_positions(clean, size), split_positions(tangent, size))

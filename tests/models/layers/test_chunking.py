@@ -1,11 +1,18 @@
+import math
+import os
 import pickle
 import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from mmseg_cct.models.layers import chunking
 from mmseg_cct.models.layers.chunking import Chunking, split_positions
+
+CPU = torch.device('cpu')
 
 
 @pytest.mark.parametrize(
@@ -90,13 +97,13 @@ def subtract_one(x):
 
 def test_without_compiler_runs_uncompiled_and_says_so_in_one_line(no_compiler):
     for _ in range(3):
-        assert Chunking(compile='auto').prepare(add_one, torch.device('cpu')) is add_one
+        assert Chunking(compile='auto').prepare(add_one, CPU, 1e9) is add_one
     assert len(no_compiler) == 1
     assert 'no compiler' in no_compiler[0] and '\n' not in no_compiler[0]
 
 
 def test_compile_false_asks_for_no_compiler(no_compiler):
-    assert Chunking(compile=False).prepare(add_one, torch.device('cpu')) is add_one
+    assert Chunking(compile=False).prepare(add_one, CPU, 1e9) is add_one
     assert no_compiler == []
 
 
@@ -108,11 +115,69 @@ def test_compiles_a_function_once(monkeypatch):
         return lambda x: function(x)
 
     monkeypatch.setattr(torch, 'compile', compile_)
-    cpu = torch.device('cpu')
-    first = Chunking(compile=True).prepare(subtract_one, cpu)
-    assert Chunking(compile=True).prepare(subtract_one, cpu) is first
+    first = Chunking(compile=True).prepare(subtract_one, CPU, 1e9)
+    assert Chunking(compile=True).prepare(subtract_one, CPU, 1e9) is first
     assert first is not subtract_one and first(torch.ones(1)) == 0
     assert len(compiled) == 1 and compiled[0]['dynamic'] is False
+
+
+@pytest.fixture
+def training_of(monkeypatch):
+    """Sets the length of the training; the lines that are logged."""
+
+    def set_iterations(iterations):
+        hub = SimpleNamespace(get_info=lambda key: iterations if key == 'max_iters' else None)
+        monkeypatch.setattr(chunking.MessageHub, 'get_current_instance', lambda: hub)
+        return logged
+
+    logged = []
+    monkeypatch.setattr(chunking, '_compiler_found', lambda device_type: True)
+    monkeypatch.setattr(chunking, '_compiled_if_possible', lambda function: 'compiled')
+    monkeypatch.setattr(chunking, 'print_log', lambda message, **kwargs: logged.append(message))
+    chunking._log_once.cache_clear()
+    yield set_iterations
+    chunking._log_once.cache_clear()
+
+
+def test_auto_compiles_where_it_saves_more_than_it_takes(training_of):
+    before = torch.get_num_threads()
+    saved_each = 22e9 / chunking.FLOPS_PER_SECOND_SAVED / before
+    enough = math.ceil(chunking.COMPILE_SECONDS / saved_each)
+    for iterations in (enough, None):  # None: outside of a training
+        assert training_of(iterations) == []
+        assert Chunking(compile='auto').prepare(add_one, CPU, 22e9) == 'compiled'
+    for _ in range(2):
+        logged = training_of(enough - 1)
+        assert Chunking(compile='auto').prepare(add_one, CPU, 22e9) is add_one
+    assert len(logged) == 1 and f'{enough - 1} iterations' in logged[0]
+    assert Chunking(compile='auto').prepare(add_one, torch.device('cuda'), 1) == 'compiled'
+
+
+SHAPES = """
+import functools, torch
+import mmseg_cct.models
+from mmseg_cct.models.layers import chunking
+inductor, logged = torch.compile, []
+torch.compile = functools.partial(inductor, backend='eager')
+chunking.print_log = lambda message, **kwargs: logged.append(message)
+def double(x):
+    return 2 * x
+for prepare in (chunking._compiled_if_possible, chunking._compiled):
+    run = prepare(double)
+    for size in [*range(2, 14), *range(2, 14)]:
+        assert torch.equal(run(torch.ones(size)), 2 * torch.ones(size))
+print(torch._dynamo.utils.counters['stats']['unique_graphs'], len(logged))
+"""
+
+
+@pytest.mark.slow
+def test_twelve_shapes_are_compiled_once_each():
+    environment = {k: v for k, v in os.environ.items() if k != 'TORCHDYNAMO_DISABLE'}
+    done = subprocess.run(
+        [sys.executable, '-c', SHAPES], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ['12', '1']
 
 
 def negate(x):
@@ -136,7 +201,7 @@ def test_runs_uncompiled_where_compiling_fails(monkeypatch):
     monkeypatch.setattr(torch, 'compile', compile_)
     monkeypatch.setattr(chunking, '_compiler_found', lambda device_type: True)
     monkeypatch.setattr(chunking, 'print_log', lambda message, **kwargs: logged.append(message))
-    run = Chunking(compile='auto').prepare(negate, torch.device('cpu'))
+    run = Chunking(compile='auto').prepare(negate, CPU, 1e9)
     for length in (2, 3, 3, 2, 4):
         assert torch.equal(run(torch.ones(length)), -torch.ones(length))
     assert attempts == [2, 3, 2, 4]  # a shape that failed is not tried again
@@ -149,3 +214,19 @@ def test_runs_uncompiled_where_compiling_fails(monkeypatch):
 def test_pickles():
     again = pickle.loads(pickle.dumps(Chunking(12345, False)))
     assert (again.memory_budget, again.compile) == (12345, False)
+
+
+@pytest.mark.parametrize('num_positions', [1, 31, 32, 1000, 3200, 100_000])
+@pytest.mark.parametrize('threads', [1, 4])
+def test_chunks_of_the_native_kernel_are_whole_tiles_with_little_padding(num_positions, threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    size = Chunking(8 * 2**20).native_size(projected(30, 21, num_positions), 21 * 64, tile=32)
+    torch.set_num_threads(before)
+    assert size % 32 == 0
+    assert size * 21 * 64 * 4 <= 8 * 2**20 + 32 * 21 * 64 * 4
+    chunks = -(-num_positions // size)
+    assert chunks * (size - 32) < num_positions
+    # a thread has a tile at least, whatever the budget
+    least = Chunking(1).native_size(projected(30, 21, num_positions), 21 * 64, tile=32)
+    assert least <= 32 * threads
