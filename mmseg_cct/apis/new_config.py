@@ -16,7 +16,7 @@ from mmseg_cct.utils.suggest import nearest
 from .class_names import check_names
 from .config import load_config
 from .config_errors import check_config
-from .pretrained import fit_of_weights, require_fitting_weights
+from .pretrained import fit_of_weights, require_fitting_weights, require_weights_of_timm
 
 # One in so many labelled images validates where there is no folder for it.
 HOLD_OUT = 5
@@ -453,6 +453,8 @@ def _start(backbone: dict[str, Any], weights: str | None, from_scratch: bool) ->
     if not Path(weights).is_file():
         raise UserError(f'--weights: {weights} is not a file; expected a checkpoint')
     if is_timm:
+        with DefaultScope.overwrite_default_scope('mmseg'):
+            require_weights_of_timm(backbone, weights, 'model.backbone')
         return f'pretrained_cfg_overlay=dict(file={weights!r})'
     with DefaultScope.overwrite_default_scope('mmseg'):
         prefix = fit_of_weights(backbone, weights).prefix

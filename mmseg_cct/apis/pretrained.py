@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlparse
@@ -96,6 +97,8 @@ def check_pretrained_weights(model: Mapping[str, Any], scope: str | None = 'mmse
             if '://' in checkpoint and _url_of(checkpoint, key) is None:
                 continue  # storage that only mmengine reads
             require_fitting_weights(part, checkpoint, init.get('prefix') or '', key)
+        for key, part in _timm_files(model, 'model'):
+            require_weights_of_timm(part, part['pretrained_cfg_overlay']['file'], key)
 
 
 def require_fitting_weights(
@@ -125,6 +128,38 @@ def require_fitting_weights(
         raise UserError(
             f'{where} has {fit.fitting} of the {fit.total} weights of {module["type"]}; expected '
             f'most of them{hint}'
+        )
+
+
+def require_weights_of_timm(module: Mapping[str, Any], checkpoint: str, key: str) -> None:
+    """Checks that the weights of a file fit a network of timm, which leaves out what does not.
+
+    Args:
+        module: The config of the module, such as MMSeg's `TIMMBackbone`.
+        checkpoint: A file, of safetensors too.
+        key: The module's dotted key in the config.
+
+    Raises:
+        UserError: The file cannot be read, or fits less than half of the network.
+    """
+    where = f'{key}.pretrained_cfg_overlay.file: {checkpoint}'
+    try:
+        overlay = dict(module.get('pretrained_cfg_overlay') or {}, file=checkpoint)
+        built = MODELS.build({**module, 'pretrained_cfg_overlay': overlay}).timm_model
+        found = import_module('timm.models').load_state_dict(checkpoint, weights_only=True)
+    except UserError:  # of `TimmViT`, which leaves nothing out
+        raise
+    except Exception as error:  # timm and torch raise nearly anything on what is no checkpoint
+        name = module['model_name']
+        raise UserError(f'{where} does not fit {name}: {error_line(error, 160)}') from error
+    if module['type'].endswith('TimmViT'):
+        return
+    expected = {name: value.shape for name, value in built.state_dict().items()}
+    fitting = sum(n in found and found[n].shape == shape for n, shape in expected.items())
+    if 2 * fitting < len(expected):
+        raise UserError(
+            f'{where} has {fitting} of the {len(expected)} weights of {module["model_name"]}; '
+            'expected most of them'
         )
 
 
@@ -195,6 +230,18 @@ def _pretrained_modules(config: Any, key: str) -> Iterator[tuple[str, Any]]:
         items = enumerate(config) if isinstance(config, (list, tuple)) else ()
     for name, value in items:
         yield from _pretrained_modules(value, f'{key}.{name}')
+
+
+def _timm_files(config: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """Yields the dotted key and the settings of each module that timm loads from a file."""
+    if isinstance(config, Mapping):
+        if config.get('pretrained') and (config.get('pretrained_cfg_overlay') or {}).get('file'):
+            yield key, config
+        items: Any = config.items()
+    else:
+        items = enumerate(config) if isinstance(config, (list, tuple)) else ()
+    for name, value in items:
+        yield from _timm_files(value, f'{key}.{name}')
 
 
 def _named_checkpoints(config: Any, key: str) -> Iterator[tuple[str, str]]:

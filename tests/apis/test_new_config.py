@@ -206,6 +206,29 @@ def test_weights_of_a_file_are_named_with_their_prefix(data, tmp_path):
         write(data, weights='gone.pth')
 
 
+@pytest.mark.slow
+def test_weights_of_timm_are_tried_before_a_config_is_written(data, tmp_path):
+    timm = pytest.importorskip('timm')
+    other = timm.create_model('vit_tiny_patch16_224')
+    torch.save(other.state_dict(), tmp_path / 'other.pth')
+    (tmp_path / 'text.pth').write_text('no checkpoint')
+    for name, file, message in (
+        (
+            'dinov3-s',
+            'other.pth',
+            r'overlay\.file: .*other\.pth does not fit vit_small_patch16_dinov3',
+        ),
+        ('regnety', 'other.pth', r'other\.pth has 0 of the \d+ weights of regnety_032'),
+        ('regnety', 'text.pth', r'text\.pth does not fit regnety_032'),
+    ):
+        with pytest.raises(UserError, match=message):
+            write(data, backbone=name, weights=str(tmp_path / file))
+    own = timm.create_model('regnety_032')
+    torch.save(own.state_dict(), tmp_path / 'own.pth')
+    written = write(data, backbone='regnety', weights=str(tmp_path / 'own.pth'))
+    assert 'own.pth' in written.files[-1].read_text()
+
+
 def test_what_is_there_is_not_overwritten(data):
     path = write(data).files[0]
     with pytest.raises(UserError, match=f'{path}: is there already; expected another --out'):
