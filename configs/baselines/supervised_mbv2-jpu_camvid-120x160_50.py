@@ -4,5 +4,4 @@ train_dataloader = dict(dataset=dict(unlabeled=None))
 custom_hooks = [
     dict(type='IterationSeedHook'),
     dict(type='FreezeHook'),
-    dict(type='ChannelsLastHook'),
 ]

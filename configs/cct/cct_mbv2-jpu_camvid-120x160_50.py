@@ -77,6 +77,5 @@ custom_hooks = [
     dict(type='TeacherHook', decay=0.99),
     dict(type='IterationSeedHook'),
     dict(type='FreezeHook'),
-    dict(type='ChannelsLastHook'),
 ]
 default_hooks = dict(checkpoint=dict(interval=150))

@@ -58,8 +58,7 @@ custom_hooks = [
     ),
     dict(type='TeacherHook', decay=0.99),
     dict(type='IterationSeedHook'),
-    # the same training in two thirds of the time
+    # the same training in less time
     dict(type='FreezeHook'),
-    dict(type='ChannelsLastHook'),
 ]
 default_hooks = dict(checkpoint=dict(interval=150))
