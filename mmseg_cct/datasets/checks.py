@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from mmcv.transforms import LoadAnnotations, Pad
+from mmcv.transforms import LoadAnnotations, LoadImageFromFile, Pad
 from mmengine import fileio
 from mmengine.dataset import BaseDataset
 from mmengine.dist import broadcast_object_list, is_main_process
@@ -248,11 +248,16 @@ def _check_labels(found: Counter, dataset: Any) -> None:
         )
     there = frozenset().union(*found)
     mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
-    if len(classes) == 2 and there == {0, 255} and not mapped:
-        raise UserError(
-            f'labeled: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
-            f'{classes[1]} never occurs; expected 0 for {classes[0]} and 1 for {classes[1]} '
-            '(replace 255 by 1)'
+    if len(classes) > 1 and there == {0, 255} and not mapped:
+        line = f'labeled: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
+        if len(classes) == 2:
+            raise UserError(
+                f'{line}{classes[1]} never occurs; expected 0 for {classes[0]} and 1 for '
+                f'{classes[1]} (replace 255 by 1)'
+            )
+        _warn(
+            f'{line}{classes[0]} alone occurs; expected ids from 0 to {len(classes) - 1} (replace '
+            '255 by the id of its class, if it is one)'
         )
     if void:
         _warn(
@@ -285,7 +290,7 @@ def _check_labeled_image(
             'data_prefix.seg_map_path'
         )
     backend_args = getattr(dataset, 'backend_args', None)
-    size = image_size(image, backend_args, decode)
+    size = image_size(image, backend_args, decode, _loader(dataset))
     if '://' not in mask and not fileio.exists(mask, backend_args):
         raise UserError(f'{image}: no mask for this labelled image; expected {mask}')
     ids = read_mask(mask, backend_args)
@@ -311,7 +316,8 @@ def _check_labeled_image(
 def _check_unlabeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> None:
     if not _is_file(info):
         return
-    size = image_size(info['img_path'], getattr(dataset, 'backend_args', None), decode=False)
+    backend_args = getattr(dataset, 'backend_args', None)
+    size = image_size(info['img_path'], backend_args, False, _loader(dataset))
     for transform in _flatten(dataset.pipeline):
         if isinstance(transform, LoadPseudoLabels):
             _check_pseudo_labels(transform, info, size, dataset)
@@ -331,6 +337,11 @@ def _check_pseudo_labels(
             f'{transform.path_of(info["img_path"])}: label id {unknown[0]} outside the classes; '
             f'expected 0 to {num_classes - 1}, or 255 where there is none'
         )
+
+
+def _loader(dataset: Any) -> LoadImageFromFile | None:
+    transforms = _flatten(getattr(dataset, 'pipeline', None))
+    return next((part for part in transforms if isinstance(part, LoadImageFromFile)), None)
 
 
 def _warn_of_common_images(labeled: Any, unlabeled: Any) -> None:

@@ -11,10 +11,10 @@ from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images, find_masks
 from mmseg_cct.utils.palette import distinct_colours
 
-from .image_lists import read_list, resolve_list
+from .image_lists import image_stem, read_list, resolve_list
 
 SUBSETS = ('labeled', 'unlabeled', 'all')
 
@@ -154,13 +154,7 @@ class FolderDataset(BaseSegDataset):
             return {}
         if not Path(root).is_dir():
             raise UserError(f'{root}: no such folder; expected the masks (FolderDataset.mask_dir)')
-        suffix = self.seg_map_suffix
-        # As with images, case does not count: a .PNG left out would be an image without a mask.
-        masks = {
-            path.relative_to(root).as_posix()[: -len(suffix)]: str(path)
-            for path in sorted(Path(root).rglob('*'))
-            if path.name.lower().endswith(suffix.lower())
-        }
+        masks = {name: str(path) for name, path in find_masks(root, self.seg_map_suffix).items()}
         strays = sorted(set(masks) - set(images))
         if strays:
             print_log(
@@ -175,25 +169,16 @@ class FolderDataset(BaseSegDataset):
         return os.path.join(str(self.data_prefix.get('seg_map_path')), name + self.seg_map_suffix)
 
     def _listed_names(self, images: dict[str, str]) -> list[str]:
-        lines: dict[str, str] = {}  # by image
+        names = []
         for line in read_list(self.ann_file):
-            name = self._listed_name(line, images)
-            if name in lines:
+            found = [name for name in (line, image_stem(line)) if name in images]
+            if not found:
                 raise UserError(
-                    f'{self.ann_file}: {lines[name]} and {line} are the same image; expected every '
-                    'image once'
+                    f'{self.ann_file}: no image {line} in {self.data_prefix["img_path"]}; expected '
+                    f'one ({", ".join(IMAGE_SUFFIXES)})'
                 )
-            lines[name] = line
-        return list(lines)
-
-    def _listed_name(self, name: str, images: dict[str, str]) -> str:
-        for candidate in (name, os.path.splitext(name)[0]):
-            if candidate in images:
-                return candidate
-        raise UserError(
-            f'{self.ann_file}: no image {name} in {self.data_prefix["img_path"]}; expected one '
-            f'({", ".join(IMAGE_SUFFIXES)})'
-        )
+            names.append(found[0])
+        return names
 
 
 def _is_inside(folder: str, outer: str) -> bool:

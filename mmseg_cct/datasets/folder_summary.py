@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import find_images, read_mask
+from mmseg_cct.utils.image_files import find_images, find_masks, read_mask
 from mmseg_cct.utils.markdown import markdown_table
 
 from .checks import unknown_ids
@@ -108,10 +108,7 @@ def describe_folder(summary: FolderSummary, classes: Sequence[str]) -> str:
 def _masks_by_name(found: dict[str, Path], images: Path, masks: Path) -> dict[str, Path]:
     if not masks.is_dir():
         raise UserError(f'{masks}: no such folder; expected the masks of some of {images}')
-    by_name = {
-        path.relative_to(masks).as_posix().removesuffix('.png'): path
-        for path in sorted(masks.rglob('*.png'))
-    }
+    by_name = find_masks(masks)
     if not by_name:
         raise UserError(f'{masks}: no mask in this folder; expected PNG files of class ids')
     if strays := sorted(by_name.keys() - found.keys()):

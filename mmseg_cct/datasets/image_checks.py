@@ -2,19 +2,20 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-import mmcv
+from mmcv.transforms import LoadImageFromFile
 from mmengine import fileio
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import explain_unreadable, open_image, read_mask
+from mmseg_cct.utils.image_files import decode_image, explain_unreadable, open_image, read_mask
 
 # The last bytes of a format; some programs append a little.
 _ENDS = {'JPEG': b'\xff\xd9', 'PNG': b'IEND'}
 _TAIL = 64  # bytes
-_ORIENTATION = 0x0112  # the EXIF tag; its values 5 to 8 swap width and height
+_ORIENTATION = 0x0112  # the EXIF tag
 
 
 def explain_failed_load(info: Mapping[str, Any], backend_args: dict | None = None) -> str | None:
@@ -32,8 +33,7 @@ def explain_failed_load(info: Mapping[str, Any], backend_args: dict | None = Non
         return None
     try:
         # As the pipeline decodes it: OpenCV refuses some files that Pillow opens.
-        if mmcv.imfrombytes(fileio.get(path, backend_args)) is None:
-            return explain_unreadable(path, 'image', 'not an image format that OpenCV decodes')
+        decode_image(fileio.get(path, backend_args))
     except Exception as error:
         return explain_unreadable(path, 'image', error)
     try:
@@ -44,13 +44,17 @@ def explain_failed_load(info: Mapping[str, Any], backend_args: dict | None = Non
     return None
 
 
-def image_size(path: str, backend_args: dict | None, decode: bool) -> tuple[int, int]:
+def image_size(
+    path: str, backend_args: dict | None, decode: bool, loader: LoadImageFromFile | None = None
+) -> tuple[int, int]:
     """Reads the size that an image has once it is loaded, turned as its EXIF tag says.
 
     Args:
         path: The file.
         backend_args: Arguments of mmengine's file backend.
-        decode: Whether to decode all of it; else only its header and its last bytes are read.
+        decode: Whether to decode all of it; else only its header and its last bytes are read, where
+            they tell whether it is whole.
+        loader: The pipeline's transform, which names the backend that decodes; OpenCV by default.
 
     Returns:
         Width and height in pixels.
@@ -59,20 +63,23 @@ def image_size(path: str, backend_args: dict | None, decode: bool) -> tuple[int,
         UserError: If it is missing or cannot be read.
     """
     try:
-        with open_image(path, backend_args) as image:
-            if decode or not _has_end(image):
-                image.load()
-            turned = image.getexif().get(_ORIENTATION, 1) >= 5
-            return image.size[::-1] if turned else image.size
+        if not decode:
+            # what Pillow does not know OpenCV may
+            with suppress(UnidentifiedImageError), open_image(path, backend_args) as image:
+                if _has_end(image) and image.getexif().get(_ORIENTATION, 1) == 1:
+                    return image.size
+        flag, backend = (loader.color_type, loader.imdecode_backend) if loader else ('color', None)
+        height, width = decode_image(fileio.get(path, backend_args), flag, backend).shape[:2]
+        return width, height
     except Exception as error:
         raise UserError(explain_unreadable(path, 'image', error)) from None
 
 
 def _has_end(image: Image.Image) -> bool:
-    """Tells whether the file is whole: OpenCV makes up the rest of a truncated one."""
+    """Tells whether the file is of a format with a mark at its end, and has it."""
     mark = _ENDS.get(image.format or '')
     if mark is None:
-        return True
+        return False
     file = image.fp  # type: ignore[attr-defined]
     here = file.tell()
     file.seek(-min(_TAIL, file.seek(0, os.SEEK_END)), os.SEEK_END)

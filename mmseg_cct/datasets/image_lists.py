@@ -9,6 +9,7 @@ from typing import Any
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
 
 def read_list(path: str | os.PathLike) -> list[str]:
@@ -25,7 +26,8 @@ def read_list(path: str | os.PathLike) -> list[str]:
         The names in the order of the file.
 
     Raises:
-        UserError: If the file is missing, is not text, is empty, or names an image twice.
+        UserError: If the file is missing, is not text, is empty, or names an image twice, with its
+            extension or without.
     """
     expected = 'a text file with one image name per line'
     if not os.path.exists(path):
@@ -37,12 +39,23 @@ def read_list(path: str | os.PathLike) -> list[str]:
     names = [_image_name(line) for line in lines if line.strip()]
     if not names:
         raise UserError(f'{path}: the list is empty; expected {expected}')
-    seen: set[str] = set()
+    seen: dict[str, str] = {}  # by stem
     for name in names:
-        if name in seen:
-            raise UserError(f'{path}: {name} is listed twice; expected every image once')
-        seen.add(name)
+        stem = image_stem(name)
+        if stem in seen:
+            twice = f'{name} is listed twice'
+            same = f'{seen[stem]} and {name} are the same image'
+            raise UserError(
+                f'{path}: {twice if seen[stem] == name else same}; expected every image once'
+            )
+        seen[stem] = name
     return names
+
+
+def image_stem(name: str) -> str:
+    """Cuts the extension of an image format off a name; others belong to it."""
+    stem, extension = os.path.splitext(name)
+    return stem if extension.lower() in IMAGE_SUFFIXES else name
 
 
 def write_list(path: str | os.PathLike, names: Iterable[str]) -> None:

@@ -2,12 +2,13 @@
 
 import io
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import mmcv
 import numpy as np
 from mmengine import fileio
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from mmseg_cct.errors import UserError
 
@@ -15,6 +16,50 @@ from .files import write_atomic
 from .text import one_line
 
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
+
+
+def find_files(folder: str | os.PathLike) -> list[Path]:
+    """Finds the files of a folder and its subfolders, linked ones too.
+
+    Args:
+        folder: The folder.
+
+    Returns:
+        Their paths, sorted, and links to what is not there.
+    """
+    found: list[Path] = []
+    todo = [(Path(folder), {os.path.realpath(folder)})]
+    while todo:
+        here, above = todo.pop()
+        for path in here.iterdir():
+            if not path.is_dir():
+                found.append(path)
+            elif (real := os.path.realpath(path)) not in above:  # else a link leads in a circle
+                todo.append((path, above | {real}))
+    return sorted(found)
+
+
+def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Path]:
+    """Finds the masks of a folder and its subfolders.
+
+    Args:
+        folder: The folder.
+        suffix: End of their names, which is cut off. Its case does not count: a `.PNG` left out
+            would be an image without a mask.
+
+    Returns:
+        Paths by name, sorted; a name is relative to the folder, with ``/``.
+
+    Raises:
+        UserError: If there is no such folder.
+    """
+    if not Path(folder).is_dir():
+        raise UserError(f'{folder}: no such folder; expected a folder of masks')
+    return {
+        path.relative_to(folder).as_posix()[: -len(suffix)]: path
+        for path in find_files(folder)
+        if path.name.lower().endswith(suffix.lower())
+    }
 
 
 def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[str, Path]:
@@ -29,18 +74,22 @@ def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[st
         Paths by name, sorted; a name is relative to the folder, with ``/``.
 
     Raises:
-        UserError: If there is no such folder, it holds no such image, or two images differ in their
-            extension only.
+        UserError: If there is no such folder, it holds no such image, an image is a link to what is
+            not there, or two images differ in their extension only.
     """
     root = Path(folder)
     if not root.is_dir():
         raise UserError(f'{folder}: no such folder; expected a folder of images')
     images: dict[str, Path] = {}
-    for path in sorted(root.rglob('*')):
+    for path in find_files(root):
         end = path.suffix if suffix is None else suffix
         is_image = end.lower() in IMAGE_SUFFIXES if suffix is None else path.name.endswith(end)
-        if not is_image or not path.is_file():
+        if not is_image:
             continue
+        if path.is_symlink() and not path.exists():
+            raise UserError(
+                f'{path}: a link to {os.readlink(path)}, which is not there; expected an image'
+            )
         name = path.relative_to(root).as_posix()[: -len(end)]
         if name in images:
             raise UserError(
@@ -66,12 +115,31 @@ def read_image(path: str | os.PathLike) -> np.ndarray:
     Raises:
         ValueError: If OpenCV does not decode it. Pillow raises nearly anything on a corrupt file.
     """
-    data = Path(path).read_bytes()
-    with Image.open(io.BytesIO(data)) as image:
-        image.load()  # OpenCV reads a truncated file without an error and makes up the rest
-    decoded = mmcv.imfrombytes(data)
+    return decode_image(Path(path).read_bytes())
+
+
+def decode_image(data: bytes, flag: str = 'color', backend: str | None = None) -> np.ndarray:
+    """Decodes an image as mmcv's `LoadImageFromFile` does, and notices where it is truncated.
+
+    Args:
+        data: The file.
+        flag: The transform's `color_type`.
+        backend: The transform's `imdecode_backend`; `None` takes mmcv's, OpenCV.
+
+    Returns:
+        `(H, W)` or `(H, W, ·)`, BGR, turned as its EXIF tag says.
+
+    Raises:
+        ValueError: If the backend does not decode it. Pillow raises nearly anything on a corrupt
+            file.
+    """
+    # OpenCV reads a truncated file without an error and makes up the rest. It knows formats, such
+    # as colours of 16 bits in a TIFF, that Pillow does not know.
+    with suppress(UnidentifiedImageError), Image.open(io.BytesIO(data)) as image:
+        image.load()
+    decoded = mmcv.imfrombytes(data, flag=flag, backend=backend)
     if decoded is None:
-        raise ValueError('not an image format that OpenCV decodes')
+        raise ValueError(f'no image that {backend or "OpenCV"} decodes, in 8 or 16 bits')
     return decoded
 
 

@@ -202,6 +202,14 @@ class TestAllLabels:
             'occurs; expected 0 for ground and 1 for thing (replace 255 by 1)'
         )
 
+    def test_black_and_white_masks_of_three_classes(self, tree, warnings_logged):
+        self._write(tree, [0, 255], [0], [255])
+        SemiSegDataset(tree.config('labeled', metainfo=dict(classes=('ground', 'thing', 'other'))))
+        assert warnings_logged[0] == (
+            'labeled: the 3 masks hold 0 and 255 alone, and 255 is ignored, so that ground alone '
+            'occurs; expected ids from 0 to 2 (replace 255 by the id of its class, if it is one)'
+        )
+
     def test_one_class_and_ignored_pixels_after_the_mapping(self, tree, warnings_logged):
         self._write(tree, [0, 1], [1], [1])
         config = tree.config(

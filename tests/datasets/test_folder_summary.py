@@ -46,6 +46,11 @@ def test_validation_images_are_counted(root):
         summarize_folder(root, 3)
 
 
+def test_the_case_of_a_suffix_does_not_count(root):
+    (root / 'masks' / 'a.png').rename(root / 'masks' / 'a.PNG')
+    assert summarize_folder(root, 3).labeled == ('a', 'more/b')
+
+
 def test_an_unknown_id_is_named(root):
     with pytest.raises(UserError, match=r'a\.png: label id 2; expected 0 to 1, the 2 classes in'):
         summarize_folder(root, 2)

@@ -37,6 +37,11 @@ class TestReadList:
         with pytest.raises(UserError, match='list: a is listed twice; expected every image once'):
             read_list(tmp_path / 'list')
 
+    def test_twice_with_an_extension_and_without(self, tmp_path):
+        (tmp_path / 'list').write_text('a.b\na.JPG\na\n')
+        with pytest.raises(UserError, match=r'list: a\.JPG and a are the same image; expected'):
+            read_list(tmp_path / 'list')
+
     def test_not_text(self, tmp_path):
         (tmp_path / 'list').write_bytes(b'\xff\xfe\x00\x81')
         with pytest.raises(UserError, match='list: cannot be read'):

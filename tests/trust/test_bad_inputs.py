@@ -56,6 +56,11 @@ class Inputs:
     def mask(self, name, ids):
         cv2.imwrite(str(self.cct.data / name), ids)
 
+    def replace(self, name, suffix, pixels):
+        """Writes another image of the same stem in its place."""
+        self.remove(name)
+        cv2.imwrite(str((self.cct.data / name).with_suffix(suffix)), pixels)
+
     def masks(self, ids):
         for index in range(3):
             self.mask(f'masks/l{index}.png', ids)
@@ -422,6 +427,29 @@ LISTS = {
     ),
 }
 FILES = {
+    'dangling link': (
+        lambda i: (
+            i.remove('images/u1.png'),
+            (i.cct.data / 'images/u1.png').symlink_to('gone.png'),
+        ),
+        r'images/u1.png: a link to gone.png, which is not there; expected an image',
+    ),
+    'float image': (
+        lambda i: i.replace('images/l1.png', '.tif', np.ones((32, 40), np.float32)),
+        r'images/l1.tif: cannot be read \(no image that cv2 decodes.*\); expected a readable image',
+    ),
+    'unlabelled float image': (
+        lambda i: i.replace('images/u1.png', '.tif', np.ones((32, 40), np.float32)),
+        r'images/u1.tif: cannot be read \(no image that cv2 decodes.*\); expected a readable image',
+    ),
+    'truncated TIFF': (
+        lambda i: i.truncate('images/u1.png', '.tif', 1900),
+        r'images/u1.tif: cannot be read \(.*\); expected a readable image',
+    ),
+    'order of the classes': (
+        lambda i: i.set(f'{VAL}.classes', ('thing', 'ground', 'other')),
+        r'val_dataloader\.dataset: class 0 is thing, in the data set ground; expected the same',
+    ),
     'no mask': (
         lambda i: (
             i.text('names.txt', 'l0\nl1\n', f'{LABELED}.ann_file'),
@@ -560,6 +588,10 @@ CHECKPOINTS = {
         r"load_from='few\.pth': has [1-9]\d* of the \d+ weights of the model in its shape; expect",
     ),
     'test: none': (lambda i: i.test('gone.pth'), r'gone.pth: no such checkpoint file'),
+    'test: order of the classes': (
+        lambda i: (i.set(f'{TEST}.classes', ('thing', 'ground', 'other')), i.test()),
+        r'the checkpoint: class 0 is ground, in the data set thing; expected the same order',
+    ),
     'test: text': (
         lambda i: (i.text('text.pth', 'hello'), i.test('text.pth')),
         r'text.pth: cannot be read \(.*\); expected a whole file',
@@ -611,6 +643,13 @@ CHECKPOINTS = {
     'splits: none': (
         lambda i: i.split('--list', 'names.txt', '-n', 0),
         r'number of labelled images: 0; expected 1 to 3',
+    ),
+    'splits: name with and without extension': (
+        lambda i: (
+            i.text('both.txt', 'a\na.png\nb\n'),
+            i.run('make_splits', '--list', 'both.txt', '-n', 1, '--out', 'splits'),
+        ),
+        r'both.txt: a and a.png are the same image; expected every image once',
     ),
     'splits: no list': (
         lambda i: i.split('--list', 'gone.txt', '-n', 1),

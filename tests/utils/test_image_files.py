@@ -1,11 +1,12 @@
 """Images are found and read, masks are read as they are in the file, and bad files are named."""
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import explain_unreadable, find_images, read_mask
+from mmseg_cct.utils.image_files import decode_image, explain_unreadable, find_images, read_mask
 
 
 def _touch(root, *names):
@@ -36,6 +37,18 @@ class TestFindImages:
         _touch(tmp_path, 'a.txt')
         with pytest.raises(UserError, match=f'no image in this folder; expected .*{expected}'):
             find_images(tmp_path, suffix)
+
+    def test_linked_folders_are_searched_once(self, tmp_path):
+        _touch(tmp_path, 'elsewhere/a.png', 'images/b.png')
+        (tmp_path / 'images/seq').symlink_to(tmp_path / 'elsewhere')
+        (tmp_path / 'elsewhere/circle').symlink_to(tmp_path / 'images')
+        assert list(find_images(tmp_path / 'images')) == ['b', 'seq/a']
+
+    def test_a_link_to_nothing(self, tmp_path):
+        _touch(tmp_path, 'b.png')
+        (tmp_path / 'a.png').symlink_to('gone.png')
+        with pytest.raises(UserError, match=r'a.png: a link to gone.png, which is not there'):
+            find_images(tmp_path)
 
     def test_ambiguous(self, tmp_path):
         _touch(tmp_path, 'a.jpg', 'a.png')
@@ -77,6 +90,33 @@ class TestReadMask:
         (tmp_path / 'a.png').write_text('text')
         with pytest.raises(UserError, match=r'a\.png: cannot be read \(.*\); expected a readable'):
             read_mask(tmp_path / 'a.png')
+
+
+class TestDecodeImage:
+    """As the pipeline decodes it: Pillow's word counts only on files that are cut off."""
+
+    def test_a_truncated_file(self, tmp_path):
+        pixels = np.random.default_rng(0).integers(0, 255, (32, 32, 3), np.uint8)
+        Image.fromarray(pixels).save(tmp_path / 'a.jpg')
+        data = (tmp_path / 'a.jpg').read_bytes()
+        assert decode_image(data).shape == (32, 32, 3)
+        with pytest.raises(OSError, match='truncated'):
+            decode_image(data[:-300])
+
+    def test_colours_of_16_bits(self, tmp_path):
+        cv2.imwrite(str(tmp_path / 'a.tif'), np.full((3, 5, 3), 65535, np.uint16))
+        assert decode_image((tmp_path / 'a.tif').read_bytes()).tolist() == [[[255] * 3] * 5] * 3
+
+    @pytest.mark.parametrize('shape', [(3, 5), (3, 5, 3)])
+    def test_colours_that_are_no_integers(self, tmp_path, shape):
+        cv2.imwrite(str(tmp_path / 'a.tif'), np.ones(shape, np.float32))
+        with pytest.raises(ValueError, match='no image that OpenCV decodes, in 8 or 16 bits'):
+            decode_image((tmp_path / 'a.tif').read_bytes())
+
+    def test_by_another_backend(self, tmp_path):
+        cv2.imwrite(str(tmp_path / 'a.png'), np.ones((3, 5, 3), np.uint8))
+        data = (tmp_path / 'a.png').read_bytes()
+        assert decode_image(data, 'grayscale', 'pillow').shape == (3, 5)
 
 
 def test_an_unreadable_file_is_explained_in_one_line_that_names_it_once():

@@ -48,6 +48,7 @@ class PreflightHook(Hook):
         if runner.val_loop is not None:
             validated = runner.val_dataloader.dataset
             _require_classes(model, validated, 'val_dataloader.dataset')
+            _require_order(_meta(trained), _meta(validated), 'val_dataloader.dataset')
             check_evaluation_data(validated, 'val_dataloader.dataset')
             rehearse_validation(runner)
         if is_main_process():
@@ -62,7 +63,10 @@ class PreflightHook(Hook):
         check_evaluation_data(dataset, 'test_dataloader.dataset')
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Checks the checkpoint that is tested, or that a training starts from."""
+        """Checks the checkpoint that is tested, or that a training starts from or goes on from."""
+        data = runner.train_dataloader if self.checkpoint is None else runner.test_dataloader
+        saved = (checkpoint.get('meta') or {}).get('dataset_meta')
+        _require_order(_meta(data.dataset), saved, 'the checkpoint')
         if self.checkpoint is not None:
             # Published checkpoints lack the auxiliary decoders, which testing never runs.
             require_matching_weights(_model(runner), checkpoint, self.checkpoint, training=False)
@@ -94,7 +98,7 @@ def describe_training(runner: Runner) -> str:
 
 
 def _describe_set(dataset: Any) -> str:
-    classes = (getattr(dataset, 'metainfo', None) or {}).get('classes') or ()
+    classes = _meta(dataset).get('classes') or ()
     names = f', {len(classes)} classes ({", ".join(map(str, classes))})' if classes else ''
     if not isinstance(dataset, SemiSegDataset):
         return f'{len(dataset)} images{names}'
@@ -111,7 +115,7 @@ def _model(runner: Runner) -> Any:
 
 def _require_classes(model: Any, dataset: Any, key: str) -> None:
     num_classes = getattr(getattr(model, 'decode_head', None), 'num_classes', None)
-    names = (getattr(dataset, 'metainfo', None) or {}).get('classes')
+    names = _meta(dataset).get('classes')
     # A binary head may have one output for both of its classes.
     if num_classes is None or not names or num_classes in (1, len(names)):
         return
@@ -120,6 +124,24 @@ def _require_classes(model: Any, dataset: Any, key: str) -> None:
         f'model.decode_head.num_classes={num_classes}: expected {len(names)}, the classes of {key} '
         f'({shown})'
     )
+
+
+def _meta(dataset: Any) -> dict:
+    return getattr(dataset, 'metainfo', None) or {}
+
+
+def _require_order(meta: Any, other: Any, name: str) -> None:
+    """Checks that ids mean the same in two sets: their class names are in one order."""
+    meta, other = meta or {}, other or {}
+    for domain, part in (meta.get('domains') or {}).items():
+        _require_order(part, (other.get('domains') or {}).get(domain), f'{name}, domain {domain}')
+    classes, others = (tuple(m.get('classes') or ()) for m in (meta, other))
+    if classes != others and set(classes) == set(others):
+        first = next(index for index in range(len(classes)) if classes[index] != others[index])
+        raise UserError(
+            f'{name}: class {first} is {others[first]}, in the data set {classes[first]}; expected '
+            f'the same order of the classes ({", ".join(classes[:8])})'
+        )
 
 
 def _warn_of_test_set(config: Any) -> None:
