@@ -299,6 +299,11 @@ def _check_labeled_image(
             f'{mask}: {ids.shape[1]}×{ids.shape[0]} pixels; expected {size[0]}×{size[1]}, the size '
             f'of its image {image}'
         )
+    if min(size) < 2:
+        raise UserError(
+            f'{mask}: {size[0]}×{size[1]} pixels; expected 2 or more on each side, for MMSeg drops '
+            'a side of 1 from a mask'
+        )
     num_classes = len(dataset.metainfo['classes'])
     ignore_index = getattr(dataset, 'ignore_index', 255)
     label_of = _labels(ids, info.get('label_map'), info.get('reduce_zero_label', False))

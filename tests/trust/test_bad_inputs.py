@@ -483,6 +483,13 @@ FILES = {
         lambda i: i.mask('masks/l1.png', np.zeros((9, 40), np.uint8)),
         r'masks/l1.png: 40×9 pixels; expected 40×32, the size of its image',
     ),
+    'image of one row': (
+        lambda i: (
+            i.mask('images/l1.png', np.zeros((1, 40, 3), np.uint8)),
+            i.mask('masks/l1.png', np.zeros((1, 40), np.uint8)),
+        ),
+        r'masks/l1.png: 40×1 pixels; expected 2 or more on each side',
+    ),
     'colour mask': (
         lambda i: i.mask('masks/l1.png', np.zeros((32, 40, 3), np.uint8)),
         r'masks/l1.png: a mask of Pillow mode RGB; expected one channel',
