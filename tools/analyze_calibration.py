@@ -15,7 +15,7 @@ import argparse
 from typing import Any
 
 from mmseg_cct.analysis.calibration import write_calibration
-from mmseg_cct.utils.cli import add_cfg_options, add_device, user_errors_as_one_line
+from mmseg_cct.utils.cli import add_cfg_options, add_device, seed, user_errors_as_one_line
 from mmseg_cct.utils.markdown import markdown_table
 
 
@@ -32,7 +32,7 @@ def parse_args() -> argparse.Namespace:
         help="which of the config's data sets (default: val)",
     )  # fmt: skip
     parser.add_argument(
-        '--seed', type=int, default=0, help='seed of the perturbations (default: 0)'
+        '--seed', type=seed, default=0, help='seed of the perturbations (default: 0)'
     )
     parser.add_argument(
         '--threshold', type=float, default=0.95, metavar='T',

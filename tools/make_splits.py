@@ -19,7 +19,7 @@ from mmseg_cct.datasets.splits import Split, draw_split
 from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
 from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.cli import seed, user_errors_as_one_line
 from mmseg_cct.utils.image_files import find_images
 
 VOC_NUMBERS = [60, 100, 200, 300, 500, 800, 1000, 1464]
@@ -70,7 +70,7 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
         help=f'numbers of labelled images; default for VOC: {" ".join(map(str, VOC_NUMBERS))}; '
         'for the public lists and for those of UniMatch: all there are',
     )
-    parser.add_argument('--seed', type=int, default=0, help='seed of the draw (default: 0)')
+    parser.add_argument('--seed', type=seed, default=0, help='seed of the draw (default: 0)')
     parser.add_argument(
         '--suffix',
         help='end of the image names under --images, cut off in the lists as MMSeg data sets '

@@ -25,6 +25,7 @@ from mmseg_cct.utils.cli import (
     add_device,
     add_launcher,
     at_least,
+    seed,
     set_ranks,
     user_errors_as_one_line,
 )
@@ -54,7 +55,7 @@ def parse_args() -> argparse.Namespace:
         help='another class, or the distance of the consistency loss (default: labels)',
     )
     parser.add_argument(
-        '--seed', type=int, default=0, help='seed of the perturbations (default: 0)'
+        '--seed', type=seed, default=0, help='seed of the perturbations (default: 0)'
     )
     add_device(parser)
     add_launcher(parser)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.cli import add_cfg_options
+from mmseg_cct.utils.cli import add_cfg_options, seed
 from mmseg_cct.utils.files import require_own_folder
 
 from .runs import StudyRun, execute
@@ -17,7 +17,7 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('config', help='a config of CCT: what all runs have in common')
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the study')
     parser.add_argument(
-        '--seeds', nargs='+', type=int, default=[0], metavar='SEED', help='default: 0'
+        '--seeds', nargs='+', type=seed, default=[0], metavar='SEED', help='default: 0'
     )
     where = parser.add_mutually_exclusive_group()
     where.add_argument('--gpus', metavar='0,1,2', help='GPUs, one run on each at a time')

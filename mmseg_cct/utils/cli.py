@@ -179,6 +179,23 @@ def at_least(minimum: int) -> Callable[[str], int]:
     return parse
 
 
+def seed(value: str) -> int:
+    """Reads a seed, as a type for options.
+
+    Args:
+        value: What the command line says.
+
+    Returns:
+        The seed, which NumPy and torch take.
+
+    Raises:
+        ArgumentTypeError: It is no whole number from 0 to 2³² - 1.
+    """
+    if not value.isdecimal() or int(value) >= 2**32:
+        raise argparse.ArgumentTypeError(f'{value}; expected 0 to {2**32 - 1}')
+    return int(value)
+
+
 @contextmanager
 def user_errors_as_one_line() -> Iterator[None]:
     """Ends the process with one line on stderr and exit code 2 at a user's error.

@@ -110,10 +110,7 @@ def read_image(path: str | os.PathLike) -> np.ndarray:
         path: The file.
 
     Returns:
-        `(H, W, 3)` uint8, BGR.
-
-    Raises:
-        ValueError: If OpenCV does not decode it. Pillow raises nearly anything on a corrupt file.
+        `(H, W, 3)` uint8, BGR. It raises nearly anything on a corrupt file.
     """
     return decode_image(Path(path).read_bytes())
 
