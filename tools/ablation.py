@@ -21,7 +21,7 @@ from mmseg_cct.studies.cli import add_study_arguments, run_study
 from mmseg_cct.studies.runs import StudyRun
 from mmseg_cct.studies.study import lists_of, prepare_study
 from mmseg_cct.studies.variants import PERTURBATIONS, VARIANTS
-from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:
@@ -36,7 +36,7 @@ def parse_args() -> argparse.Namespace:
         help='the baseline, each perturbation alone, CCT full and CCT full + ab-CE, for each K',
     )
     parser.add_argument(
-        '--num-decoders', nargs='+', type=int, default=[2, 4, 6, 8], metavar='K',
+        '--num-decoders', nargs='+', type=at_least(1), default=[2, 4, 6, 8], metavar='K',
         help='values of K in the grid (default: 2 4 6 8)',
     )  # fmt: skip
     parser.add_argument(
@@ -48,7 +48,7 @@ def parse_args() -> argparse.Namespace:
         help=f'beside the grid or without it: {" ".join(VARIANTS)}',
     )  # fmt: skip
     parser.add_argument(
-        '-n', nargs='+', type=int, default=[], metavar='N',
+        '-n', nargs='+', type=at_least(1), default=[], metavar='N',
         help="numbers of labelled images (default: the config's own lists)",
     )  # fmt: skip
     parser.add_argument(

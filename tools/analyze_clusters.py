@@ -51,7 +51,7 @@ def parse_args() -> argparse.Namespace:
         help='a location is on a boundary if it has two classes within this distance (default: 5)',
     )  # fmt: skip
     parser.add_argument(
-        '--margin', type=int, default=0, metavar='PIXELS',
+        '--margin', type=at_least(0), default=0, metavar='PIXELS',
         help='image border that ratios leave out, where zero padding dominates small maps '
         '(default: 0)',
     )  # fmt: skip

@@ -18,7 +18,7 @@ from mmseg_cct.studies.cli import add_study_arguments, run_study
 from mmseg_cct.studies.learning_curve import METHODS, nested_subsets, write_learning_curve
 from mmseg_cct.studies.runs import StudyRun
 from mmseg_cct.studies.study import prepare_study
-from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:
@@ -31,7 +31,7 @@ def parse_args() -> argparse.Namespace:
     )
     add_study_arguments(parser)
     parser.add_argument(
-        '-n', nargs='+', type=int, default=[], metavar='N',
+        '-n', nargs='+', type=at_least(1), default=[], metavar='N',
         help='numbers of labelled images (default: an eighth, a quarter, a half and all of them)',
     )  # fmt: skip
     return parser.parse_args()

@@ -24,7 +24,7 @@ from mmseg_cct.pseudo_labels.image_labels import (
     labels_from_table,
     write_annotations,
 )
-from mmseg_cct.utils.cli import add_overwrite, user_errors_as_one_line
+from mmseg_cct.utils.cli import add_overwrite, at_least, user_errors_as_one_line
 from mmseg_cct.utils.files import require_new_file
 from mmseg_cct.utils.image_files import find_images
 
@@ -50,7 +50,10 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('--list', metavar='FILE', help='list of image names (default: all images)')
     parser.add_argument(
-        '--min-pixels', type=int, default=1, help='minimum pixels of a class in a mask (default: 1)'
+        '--min-pixels',
+        type=at_least(1),
+        default=1,
+        help='minimum pixels of a class in a mask (default: 1)',
     )
     add_overwrite(parser)
     return parser.parse_args()

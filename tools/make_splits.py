@@ -14,7 +14,7 @@ Examples:
 import argparse
 from pathlib import Path
 
-from mmseg_cct.datasets.image_lists import read_list, write_list
+from mmseg_cct.datasets.image_lists import read_list, require_listable, write_list
 from mmseg_cct.datasets.splits import Split, draw_split
 from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
 from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
@@ -132,6 +132,7 @@ def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) ->
     }
     # Compare all before writing any: experiments may rest on the lists that are there.
     for path, names in lists.items():
+        require_listable(path, names)
         if not force and path.exists() and path.read_text('utf-8').splitlines() != names:
             raise UserError(f'{path}: exists and differs; expected a new folder or --force')
     for path, names in lists.items():

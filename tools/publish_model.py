@@ -22,7 +22,7 @@ from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.export import TOLERANCE, Export, export_onnx, export_torchscript
 from mmseg_cct.interop.publish import publish_checkpoint
-from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
 from mmseg_cct.utils.config_text import read_config_text
 
 
@@ -40,7 +40,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--size',
         nargs=2,
-        type=int,
+        type=at_least(1),
         metavar=('H', 'W'),
         help='size of the exported graph (default: that of the training images)',
     )

@@ -10,7 +10,7 @@ import argparse
 
 from mmseg_cct.analysis.report import write_report
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:
@@ -24,7 +24,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the report')
     parser.add_argument(
         '--pictures',
-        type=int,
+        type=at_least(0),
         default=6,
         metavar='N',
         help='the N hardest test images are shown, and the N first (default: 6)',

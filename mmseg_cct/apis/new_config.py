@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from mmengine.registry import DefaultScope
 
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
+from mmseg_cct.datasets.image_lists import require_listable
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.shipped import CONFIGS, SCOPE
@@ -378,6 +379,7 @@ def _hold_out(labeled: Sequence[str], out: str) -> dict[Path, str]:
         raise UserError(
             'masks: one mask, and no folder val to validate on; expected two masks or more'
         )
+    require_listable(Path(out, 'labeled.txt'), labeled)
     held = labeled[::HOLD_OUT]
     kept = [name for name in labeled if name not in set(held)]
     return {

@@ -20,6 +20,7 @@ from mmengine.runner.checkpoint import (
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
+from mmseg_cct.engine.checkpoints import require_finite_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line
 
@@ -175,20 +176,20 @@ def fit_of_weights(module: Mapping[str, Any], checkpoint: str, prefix: str = '')
         How they fit.
 
     Raises:
-        UserError: The file is no checkpoint.
+        UserError: The file is no checkpoint, or one of its weights is not finite.
     """
     try:
         content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
         content = content.get('state_dict') or content.get('model') or content
-        found = {
-            name.removeprefix('module.'): tuple(value.shape)
-            for name, value in content.items()
-            if isinstance(value, Tensor)
-        }
+        state = {n.removeprefix('module.'): v for n, v in content.items() if isinstance(v, Tensor)}
+    except UserError:
+        raise
     except Exception as error:  # torch raises nearly anything on what is no checkpoint
         raise UserError(
             f'{checkpoint}: cannot be read ({error_line(error, 120)}); expected a checkpoint'
         ) from error
+    require_finite_weights(state, checkpoint)
+    found = {name: tuple(value.shape) for name, value in state.items()}
     built: nn.Module = MODELS.build({**module, 'init_cfg': None})
     expected = {
         name: tuple(value.shape)

@@ -63,21 +63,31 @@ def write_list(path: str | os.PathLike, names: Iterable[str]) -> None:
 
     Args:
         path: The text file; its folder is made where it is missing.
+        names: The names, checked by `require_listable`.
+    """
+    lines = list(names)
+    require_listable(path, lines)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(''.join(f'{name}\n' for name in lines), encoding='utf-8')
+
+
+def require_listable(path: str | os.PathLike, names: Iterable[str]) -> None:
+    """Checks names before a list of them is written.
+
+    Args:
+        path: The list, for the message.
         names: The names.
 
     Raises:
         UserError: If a name would not be read as it is written: it holds a line break, begins or
             ends with a space, is not Unicode, or looks like the two columns of the public code.
     """
-    lines = list(names)
-    for name in lines:
+    for name in names:
         if re.search(r'[\r\n]', name) or _image_name(name) != name or not _is_unicode(name):
             raise UserError(
                 f'{path}: {name!a} cannot be a line of a list; expected an image name without '
                 'line breaks, outer spaces and a second extension after a space'
             )
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(''.join(f'{name}\n' for name in lines), encoding='utf-8')
 
 
 def resolve_list(ann_file: str) -> str:

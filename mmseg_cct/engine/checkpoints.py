@@ -75,15 +75,27 @@ def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
         isinstance(value, torch.Tensor) for value in weights(content).values()
     ):
         raise UserError(f'{checkpoint}: holds no weights; expected a checkpoint with state_dict')
-    _require_finite_weights(content, checkpoint, training)
+    require_finite_weights(weights(content), checkpoint, training)
     return dict(content) if 'state_dict' in content else dict(state_dict=content)
 
 
-def _require_finite_weights(content: Mapping[str, Any], checkpoint: str, training: bool) -> None:
+def require_finite_weights(
+    state: Mapping[str, Any], checkpoint: str, training: bool = False
+) -> None:
+    """Checks that weights are finite numbers.
+
+    Args:
+        state: Weights by name.
+        checkpoint: Their file, for the message.
+        training: Whether BatchNorm's averages may be non-finite, see `read_checkpoint`.
+
+    Raises:
+        UserError: One is NaN or infinite.
+    """
     averages = ('running_mean', 'running_var')
     wrong = [
         name
-        for name, value in weights(content).items()
+        for name, value in state.items()
         if not _is_finite(value) and not (training and name.endswith(averages))
     ]
     if wrong:

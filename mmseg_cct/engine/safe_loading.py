@@ -43,6 +43,8 @@ _ZOOS = {
     'openmmlab': get_external_models,
     'mmcls': get_mmcls_models,
 }
+# Of an archive, and of a pickle of torch before 1.6.
+_STARTS = (b'PK', b'\x80')
 # How torch's unpickler words that a file names what is not allowed.
 _REFUSED = re.compile(
     r'GLOBAL (\S+)|unrecognized function (.*?)(?: which|\.|$)|allowlisted via .* but got (.*)'
@@ -91,7 +93,7 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
 
 
 def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
-    """Compares a checkpoint with the checksums in it, without unpacking it.
+    """Looks at the start of a checkpoint and compares it with its checksums, without unpacking it.
 
     Args:
         file: A path, or the bytes of a file.
@@ -102,9 +104,13 @@ def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
     """
     with contextlib.ExitStack() as stack:
         opened = file if isinstance(file, io.BytesIO) else stack.enter_context(open(file, 'rb'))
-        is_zip = opened.read(2) == b'PK'
+        start = opened.read(24)
         opened.seek(0)
-        if not is_zip:
+        if not start:
+            return 'empty'
+        if not start.startswith(_STARTS):
+            return f'begins with {start!r}, as no checkpoint does'
+        if not start.startswith(b'PK'):
             return None
         try:
             with zipfile.ZipFile(opened) as archive:  # the index is at the end of the file

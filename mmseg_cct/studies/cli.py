@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.cli import add_cfg_options, seed
+from mmseg_cct.utils.cli import add_cfg_options, at_least, seed
 from mmseg_cct.utils.files import require_own_folder
 
 from .runs import StudyRun, execute
@@ -22,7 +22,11 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument('--gpus', metavar='0,1,2', help='GPUs, one run on each at a time')
     where.add_argument(
-        '--jobs', type=int, default=1, metavar='N', help='runs at a time on CPUs (default: 1)'
+        '--jobs',
+        type=at_least(1),
+        default=1,
+        metavar='N',
+        help='runs at a time on CPUs (default: 1)',
     )
     parser.add_argument(
         '--collect', action='store_true', help='train nothing, write the tables of what is there'

@@ -176,7 +176,7 @@ def test_a_prefix_that_is_missing_is_named(weights):
 
 def test_what_is_no_checkpoint_is_refused(tmp_path):
     (tmp_path / 'w.pth').write_text('<html>')
-    with pytest.raises(UserError, match=r'w\.pth: cannot be read .*; expected a checkpoint'):
+    with pytest.raises(UserError, match=r'w\.pth: cannot be read .*; expected a whole file'):
         check_pretrained_weights(network(str(tmp_path / 'w.pth')))
 
 

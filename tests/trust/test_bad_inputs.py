@@ -34,12 +34,23 @@ class Inputs:
         self.cct.config.merge_from_dict({key: value})
         self.cct.write()
 
-    def drop(self, key):
-        *path, name = key.split('.')
+    def owner(self, key):
+        """The dict or list that holds a setting, and its name there."""
+        *path, name = [int(part) if part.isdigit() else part for part in key.split('.')]
         owner = self.cct.config
         for part in path:
-            owner = owner[int(part)] if part.isdigit() else owner[part]
-        owner.pop(int(name) if name.isdigit() else name)
+            owner = owner[part]
+        return owner, name
+
+    def put(self, key, value):
+        """Sets a value as it is; `set` merges it into the one that is there."""
+        owner, name = self.owner(key)
+        owner[name] = value
+        self.cct.write()
+
+    def drop(self, key):
+        owner, name = self.owner(key)
+        owner.pop(name)
         self.cct.write()
 
     def text(self, name, content, key=None):
@@ -257,11 +268,50 @@ CONFIGS = {
 }
 
 
+def pretrained(content, expected):
+    """A row for weights of a backbone: bytes of a file, or a change of the trained ones."""
+
+    def spoil(i):
+        if isinstance(content, bytes):
+            i.text('backbone.pth', content)
+        else:
+            i.checkpoint('backbone.pth', content)
+        i.set(
+            'model.backbone.init_cfg',
+            dict(type='Pretrained', checkpoint='backbone.pth', prefix='backbone.'),
+        )
+
+    return spoil, rf'backbone\.pth:? {expected}'
+
+
+def with_nan(content):
+    content['state_dict']['backbone.layer1.0.conv1.weight'][0, 0] = float('nan')
+    return content
+
+
 def setting(key, value, expected):
     """A row for a setting that cannot be."""
     return lambda i: i.set(key, value), expected
 
 
+PRETRAINED = {
+    'pretrained weights: HTML': pretrained(
+        b'<!DOCTYPE html><html>404</html>',
+        r"cannot be read \(begins with b'<!DOCTYPE html>.*, as no checkpoint does\); expected",
+    ),
+    'pretrained weights: empty': pretrained(
+        b'', r'cannot be read \(empty\); expected a whole file'
+    ),
+    'pretrained weights: cut off': pretrained(
+        b'PK\x03\x04' + bytes(900), r'cannot be read \(damaged: .*\); expected a whole file'
+    ),
+    'pretrained weights: NaN': pretrained(
+        with_nan, r'1 of its weights are NaN or infinite, the first is backbone\.layer1\.0\.conv1'
+    ),
+    'pretrained weights: of another network': pretrained(
+        lambda _: dict(state_dict=dict(other=torch.ones(2))), r'has 0 of the \d+ weights of ResNet'
+    ),
+}
 PAIRS = 'train_dataloader.dataset'
 SETTINGS = {
     f'{key}={value}': setting(key, value, rf'{re.escape(key)}={re.escape(repr(value))}: expected ')
@@ -283,6 +333,42 @@ SETTINGS = {
         ('model.auxiliary_head.memory_budget', -1),
         ('custom_hooks.1.end', 'abc'),
         ('default_hooks.checkpoint.interval', 0),
+    )
+}
+STRUCTURE = {
+    f'{key}={value!r}': (lambda i, key=key, value=value: i.put(key, value), expected)
+    for key, value, expected in (
+        ('model', [1], r'model=\[1\]: expected a dict, or None'),
+        ('train_dataloader', 'x', r"train_dataloader='x': expected a dict, or None"),
+        ('param_scheduler', [3], r'param_scheduler=\[3\]: expected a dict or list of dicts'),
+        ('custom_hooks', {}, r'custom_hooks=\{\}: expected a list of dicts, or None'),
+        ('default_scope', 3, r'default_scope=3: expected a text, or None'),
+        ('custom_hooks.0', {}, r'custom_hooks\.0: no type; expected type=..., the name of a hook'),
+        ('model.neck', 7, r'model\.neck=7: expected dict\(type=...\), a model'),
+        (
+            'model.neck.type',
+            ['PSPNeck'],
+            r"model\.neck\.type=\['PSPNeck'\]: expected the name of a",
+        ),
+        ('model.neck.type', '../x', r"model\.neck\.type: no '../x' in mmseg's registry of models"),
+        (
+            f'{VAL}.pipeline.0',
+            'x',
+            r"val_dataloader\.dataset\.pipeline\.0='x': expected dict\(type=",
+        ),
+        (f'{BANK}.perturbations', [], r'perturbations=\[\]: expected a dict of perturbations'),
+        ('model.backbone.strides', 3, r'model\.backbone: ResNet refuses its arguments: object of '),
+        (
+            'train_dataloader.persistent_workers',
+            True,
+            r'tiny.py: cannot be built \(ValueError: persistent_workers option needs .* in '
+            r'utils/data/dataloader.py:\d+\); expected settings that fit together',
+        ),
+        (
+            'model.test_cfg.mode',
+            None,
+            r"model\.test_cfg\.mode=None: expected 'whole' or 'slide'",
+        ),
     )
 }
 WHOLE = {
@@ -348,6 +434,25 @@ COMMAND_LINES = {
     'name too long': (
         lambda i: i.run('train', 'tiny.py', '--work-dir', 'n' * 300),
         r'File name too long',
+    ),
+    **{
+        f'{tool}: seed {seed}': (
+            lambda i, arguments=(tool, *rest, option, seed): i.run(*arguments),
+            rf'{option}: {seed}; expected 0 to 4294967295',
+        )
+        for seed in ('-1', '4294967296', 'x')
+        for tool, option, *rest in (
+            ('make_splits', '--seed', '--images', 'data/images', '-n', 2, '--out', 's'),
+            ('rank_unlabeled', '--seed', 'tiny.py', 'x.pth', '--from-config', '--out', 'r'),
+            ('ablation', '--seeds', 'tiny.py', '--grid', '--out', 'a'),
+        )
+    },
+    'name of a list': (
+        lambda i: (
+            shutil.copy(i.cct.data / 'images/u1.png', i.cct.data / 'images/u\n9.png'),
+            i.run('make_splits', '--images', 'data/images', '-n', 2, '--out', 's'),
+        ),
+        r"2_\w+\.txt: 'u\\n9' cannot be a line of a list; expected an image name without",
     ),
     'predict: device': (
         lambda i: i.run(
@@ -702,6 +807,8 @@ REHEARSAL = {
 TABLE = {
     **REHEARSAL,
     **CONFIGS,
+    **PRETRAINED,
+    **STRUCTURE,
     **SETTINGS,
     **WHOLE,
     **COMMAND_LINES,
