@@ -189,7 +189,7 @@ def seed(value: str) -> int:
         The seed, which NumPy and torch take.
 
     Raises:
-        ArgumentTypeError: It is no whole number from 0 to 2³² - 1.
+        argparse.ArgumentTypeError: It is no whole number from 0 to 2³² - 1.
     """
     if not value.isdecimal() or int(value) >= 2**32:
         raise argparse.ArgumentTypeError(f'{value}; expected 0 to {2**32 - 1}')
