@@ -3,6 +3,7 @@ from .agreement_gate import AgreementGate
 from .bootstrapped_ce import BootstrappedCrossEntropy, bootstrapped_cross_entropy
 from .confidence_threshold import AdaptiveThreshold, FixedThreshold
 from .confident_ce import ConfidentCrossEntropy, PseudoTargets
+from .confident_mse import ConfidentMSE
 from .consistency import (
     ConsistencyLoss,
     JSConsistency,
@@ -21,6 +22,7 @@ __all__ = [
     'AgreementGate',
     'BootstrappedCrossEntropy',
     'ConfidentCrossEntropy',
+    'ConfidentMSE',
     'ConsistencyLoss',
     'FixedThreshold',
     'JSConsistency',

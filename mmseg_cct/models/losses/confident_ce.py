@@ -117,8 +117,20 @@ class ConfidentCrossEntropy(nn.Module):
         Returns:
             0-dimensional.
         """
-        target = targets.target if self.soft else targets.target.squeeze(1)
-        loss = F.cross_entropy(seg_logits.float(), target, reduction='none').unsqueeze(1)
+        loss = self.pixel_loss(seg_logits.float(), targets.target)
         counted = targets.valid if self.normalizer == 'valid' else targets.weight
         # a sum of weights below 1 is that of no pixel; the loss is 0 then, not undefined
         return (loss * targets.weight).sum() / counted.sum().clamp(min=1)
+
+    def pixel_loss(self, seg_logits: Tensor, target: Tensor) -> Tensor:
+        """Computes CE(ŷ, q) of every pixel.
+
+        Args:
+            seg_logits: `(N, C, H, W)`, float32.
+            target: As in `PseudoTargets`.
+
+        Returns:
+            `(N, 1, H, W)`.
+        """
+        target = target if self.soft else target.squeeze(1)
+        return F.cross_entropy(seg_logits, target, reduction='none').unsqueeze(1)

@@ -29,7 +29,8 @@ class CCTPlusSegmentor(CCTSegmentor):
     agreement can gate its pseudo labels.
 
     Args:
-        loss_strong: Config of a `ConfidentCrossEntropy`; its `loss_weight` is λ_s.
+        loss_strong: Config of a `ConfidentCrossEntropy` or `ConfidentMSE`; its `loss_weight` is
+            λ_s.
         cutmix: Config of a `CutMix`, drawn for every view; None leaves images as they are.
         channel_dropout: Config of a `ComplementaryDropout` on z of two strong views.
         feature_weight: λ_f, the weight of UniMatch's feature stream: the weak view's z under
@@ -125,9 +126,9 @@ class CCTPlusSegmentor(CCTSegmentor):
         )
         if self.feature_weight > 0:
             dropped = [self.feature_dropout(feature) for feature in weak_features]
-            cross_entropy = self._pseudo_loss(dropped, pseudo, weak)
-            losses['feature.loss'] = self.feature_weight * cross_entropy
-            losses['feature.cross_entropy'] = cross_entropy.detach()
+            unweighted = self._pseudo_loss(dropped, pseudo, weak)
+            losses['feature.loss'] = self.feature_weight * unweighted
+            losses['feature.unweighted'] = unweighted.detach()
         return losses
 
     @property
@@ -172,7 +173,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         mean = sum(by_view) / len(by_view)
         return dict(
             loss=self.loss_strong.loss_weight * mean,
-            cross_entropy=mean.detach(),
+            unweighted=mean.detach(),
             pixels=pseudo.weight.sum() / pseudo.valid.sum().clamp(min=1),
         )
 

@@ -1,0 +1,34 @@
+"""Squared error to another prediction, as in CutMix-Seg."""
+
+from mmseg.registry import MODELS
+from torch import Tensor
+
+from .confident_ce import ConfidentCrossEntropy
+
+
+@MODELS.register_module()
+class ConfidentMSE(ConfidentCrossEntropy):
+    """Mean of Σ_c (softmax(ŷ)_c - p_c)² over the pixels whose target p is confident.
+
+    Bounded, so that wrong pseudo labels weigh less than in the cross-entropy (French et al., BMVC
+    2020). Summed over the classes: λ need not grow with C, as it has to in `MSEConsistency`.
+
+    Args:
+        loss_weight: λ, the weight of the loss in the total.
+        threshold: As in `ConfidentCrossEntropy`; by default every pixel counts.
+        gate: As there.
+        normalizer: As there.
+    """
+
+    def __init__(
+        self,
+        loss_weight: float = 1.0,
+        threshold: float | dict = 0.0,
+        gate: dict | None = None,
+        normalizer: str = 'valid',
+    ) -> None:
+        super().__init__(loss_weight, threshold, gate, soft=True, normalizer=normalizer)
+
+    def pixel_loss(self, seg_logits: Tensor, target: Tensor) -> Tensor:
+        """Computes Σ_c (softmax(ŷ)_c - p_c)² of every pixel; arguments and result as there."""
+        return (seg_logits.softmax(1) - target).square().sum(1, keepdim=True)
