@@ -56,5 +56,7 @@ custom_hooks = [
     ),
     dict(type='TeacherHook', decay=0.99),
     dict(type='IterationSeedHook'),
+    # the same training in less time
+    dict(type='FreezeHook'),
 ]
 default_hooks = dict(checkpoint=dict(interval=150))
