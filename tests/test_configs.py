@@ -307,6 +307,19 @@ def test_builds(name):
         HOOKS.build(hook)
 
 
+@pytest.mark.parametrize('name', [name for name in CCT if len(heads_of(parse(name))) > 1])
+def test_heads_of_mmseg_beside_the_bank_learn_as_fast_as_the_main_one(name):
+    config = load(name)
+    model = MODELS.build(config.model)
+    optimizer = build_optim_wrapper(model, config.optim_wrapper).optimizer
+    rates = {id(p): group['lr'] for group in optimizer.param_groups for p in group['params']}
+    main, beside = (
+        {rates[id(p)] for p in heads.parameters()}
+        for heads in (model.decode_head, model.supervised_heads)
+    )
+    assert main == beside and len(main) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize('name', DISTINCT)
 def test_builds_and_makes_one_step(name):
