@@ -2,9 +2,5 @@ _base_ = ['../cct/cct_deeplabv3plus-r50_folder.py', '../_base_/methods/cct-plus.
 train_dataloader = dict(
     dataset=dict(unlabeled=dict(pipeline=[*_base_.unlabeled_pipeline, _base_.strong_views]))
 )
-fcn, bank = _base_.model.auxiliary_head
-model = dict(
-    _base_.method,
-    auxiliary_head=[fcn, dict(bank, **_base_.method.auxiliary_head)],
-)
+model = _base_.method
 custom_hooks = _base_.method_hooks

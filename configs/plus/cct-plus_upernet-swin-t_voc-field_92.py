@@ -15,11 +15,7 @@ train_dataloader = dict(
         ),
     )
 )
-fcn, bank = _base_.model.auxiliary_head
-model = dict(
-    _base_.method,
-    auxiliary_head=[fcn, dict(bank, **_base_.method.auxiliary_head)],
-)
+model = _base_.method
 custom_hooks = _base_.method_hooks
 train_cfg = dict(max_iters=max_iters, val_interval=5 * epoch)
 linear, poly = _base_.param_scheduler

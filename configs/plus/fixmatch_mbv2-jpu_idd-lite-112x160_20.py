@@ -3,8 +3,4 @@ train_dataloader = dict(
     dataset=dict(unlabeled=dict(pipeline=[*_base_.unlabeled_pipeline, _base_.strong_views]))
 )
 model = _base_.method
-custom_hooks = [
-    *_base_.method_hooks,
-    dict(type='FreezeHook'),
-    dict(type='ChannelsLastHook'),
-]
+custom_hooks = [*_base_.method_hooks, dict(type='FreezeHook')]

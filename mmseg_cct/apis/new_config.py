@@ -240,15 +240,6 @@ train_dataloader = dict(
 )
 model = {model}
 """
-# Lists are not merged: where MMSeg's own heads stand beside the bank, they are named again.
-_BANK_AND_HEADS = """\
-dict(
-    _base_.method,
-    auxiliary_head=[
-        *_base_.model.auxiliary_head[:-1],
-        dict(_base_.model.auxiliary_head[-1], **_base_.method.auxiliary_head),
-    ],
-)"""
 
 
 class NewConfigs(NamedTuple):
@@ -426,12 +417,9 @@ def _texts_of_model(
 
 
 def _text_of_recipe(method: str, recipe: Recipe, backbone: Backbone, cct: str, out: str) -> str:
-    has_heads = backbone.supervised_heads != 'None'
-    if not has_heads:
-        model = '_base_.method'
-    elif recipe.bank:
-        model = _BANK_AND_HEADS
-    else:
+    model = '_base_.method'
+    # a list of heads stays as it is; without the bank, MMSeg's own are left
+    if not recipe.bank and backbone.supervised_heads != 'None':
         model = f'dict(_base_.method, auxiliary_head={backbone.supervised_heads})'
     text = _RECIPE.format(
         method=method, cct=cct, root=_base_configs(out), name=recipe.name, model=model

@@ -135,7 +135,7 @@ def test_cct_plus_keeps_the_hooks_and_the_weight_of_the_folders_cct(data):
     _, cct, plus = (load_config(str(path), {}) for path in write(data, method='cct+').files)
     assert plus.custom_hooks == [*cct.custom_hooks, dict(type='CalibrationHook')]
     assert plus.custom_hooks[0].end == default_lambda_u(3)
-    assert plus.model.auxiliary_head.position_fraction == 1
+    assert plus.model.auxiliary_head == cct.model.auxiliary_head
 
 
 @pytest.mark.parametrize(('name', 'hooks'), [('fixmatch', []), ('unimatch-v2', ['TeacherHook'])])
@@ -155,7 +155,7 @@ def test_recipes_keep_mmsegs_own_heads(data, name):
     )
     check_config(config)
     bank = cct.model.auxiliary_head[-1]
-    expected = [dict(bank, position_fraction=1.0)] if RECIPES[name].bank else []
+    expected = [bank] if RECIPES[name].bank else []
     assert config.model.auxiliary_head == [cct.model.auxiliary_head[0], *expected]
 
 

@@ -1,15 +1,16 @@
-# CCT+: one strong view through the main decoder, CutMix, an EMA teacher, and CCT's auxiliary
-# decoders on the weak view, whose agreement weighs the pseudo labels.
-strong_views = dict(type='StrongViews', num_views=1)
+# CCT+: the main decoder also learns from a strong view with CutMix, by the squared error to an EMA
+# teacher; CCT's auxiliary decoders see the weak view. The view is calm: no other hues, no grey.
+strong_views = dict(
+    type='StrongViews',
+    num_views=1,
+    hue=0.0,
+    saturation=0.25,
+    gray_prob=0.0,
+    blur_sigma=(0.1, 1.0),
+)
 method = dict(
     type='CCTPlusSegmentor',
-    auxiliary_head=dict(position_fraction=1.0),  # the gate weighs every pixel
-    loss_strong=dict(
-        type='ConfidentCrossEntropy',
-        loss_weight=1.0,
-        threshold=0.8,
-        gate=dict(type='AgreementGate'),
-    ),
+    loss_strong=dict(type='ConfidentMSE', loss_weight=1.0),
     cutmix=dict(type='CutMix'),
 )
 # logs on val whether confidence and agreement tell right pixels from wrong ones

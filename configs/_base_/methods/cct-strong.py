@@ -1,3 +1,3 @@
 # CCT whose auxiliary decoders see a strong view; the main decoder learns from labels alone.
 _base_ = './cct-plus.py'
-method = dict(loss_strong=dict(loss_weight=0.0, threshold=0.0, gate=None), bank_on_strong=True)
+method = dict(loss_strong=dict(loss_weight=0.0), bank_on_strong=True)

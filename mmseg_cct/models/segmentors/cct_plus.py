@@ -30,7 +30,7 @@ class CCTPlusSegmentor(CCTSegmentor):
 
     Args:
         loss_strong: Config of a `ConfidentCrossEntropy` or `ConfidentMSE`; its `loss_weight` is
-            λ_s.
+            λ_s; with 0 the main decoder learns from labels alone.
         cutmix: Config of a `CutMix`, drawn for every view; None leaves images as they are.
         channel_dropout: Config of a `ComplementaryDropout` on z of two strong views.
         feature_weight: λ_f, the weight of UniMatch's feature stream: the weak view's z under
@@ -118,6 +118,8 @@ class CCTPlusSegmentor(CCTSegmentor):
             losses.update(add_prefix(auxiliary, 'aux'))
 
         # the main decoder on strong views and, as in UniMatch, on the weak z without some channels
+        if not self.loss_strong.loss_weight and not self.feature_weight:
+            return losses
         pseudo = self.loss_strong.targets(target, valid, agreement)
         if self.channel_dropout is not None:
             strong_features = self.channel_dropout(*strong_features)
