@@ -11,6 +11,7 @@ context_classes = ('background',)  # what is not an object
 lambda_u = 30.0 * len(classes) / 21  # the MSE is a mean over classes: 30 belongs to the 21 of VOC
 max_iters = 4000
 
+model = dict(auxiliary_head=dict(loss_consistency=dict(loss_weight=lambda_u)))
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='AdamW', lr=2e-3, weight_decay=1e-4),
