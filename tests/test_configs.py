@@ -242,7 +242,7 @@ def test_ramps_end_at_the_models_own_values(name):
 # What is no reproduction of the paper takes its targets from the network that was best on real data
 # (docs/results.md, IDD Lite): an EMA teacher. The demo's scenes have their own.
 @pytest.mark.parametrize(
-    'name', [n for n in CCT if 'folder' in n or 'mbv2-jpu' in n and 'voc' not in n]
+    'name', [n for n in CCT if 'folder' in n or ('mbv2-jpu' in n and 'voc' not in n)]
 )
 def test_configs_to_start_from_have_a_teacher(name):
     assert [hook.decay for hook in parse(name).custom_hooks if hook.type == 'TeacherHook'] == [0.99]
