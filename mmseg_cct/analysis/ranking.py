@@ -36,7 +36,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
-from mmseg_cct.utils.image_record import record_origin
+from mmseg_cct.utils.image_record import file_stamp, record_origin
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 from mmseg_cct.utils.text import one_line
 from mmseg_cct.visualization.figures import png_bytes
@@ -56,12 +56,14 @@ class RankedImage:
         score: Mean disagreement over decoders and pixels.
         name: Path, or index in the data set.
         by_perturbation: Mean disagreement of each perturbation's decoders.
+        stamp: What tells its file from one that takes its place.
         pictures: Image (RGB), coloured prediction and disagreement map for the contact sheet.
     """
 
     score: float
     name: str
     by_perturbation: dict[str, float] = field(compare=False)
+    stamp: list[int] | None = field(default=None, compare=False)
     pictures: tuple[np.ndarray, ...] = field(default=(), compare=False, repr=False)
 
 
@@ -92,7 +94,8 @@ def rank_images(
 ) -> Ranking:
     """Ranks images and writes `ranking.csv` and `contact_sheet.png`.
 
-    Each score is kept as soon as it is known: a second run computes what is missing. Connected
+    Each score is kept as soon as it is known: a second run computes what is missing, and what is
+    of an image that has changed. Connected
     processes share the images.
 
     Args:
@@ -112,6 +115,7 @@ def rank_images(
     config = load_config(config_file, options or {})
     require_checkpoint(checkpoint)
     listed = dict(_files(images) if images is not None else _unlabeled_set(config, config_file))
+    stamps = {name: file_stamp(info.get('img_path') or '') for name, info in listed.items()}
     origin = model_origin(config, checkpoint, measure=measure, seed=seed)
     model = load_training_model(config, checkpoint, device)
     pipeline = Compose([t for t in config.test_pipeline if t['type'] != 'LoadAnnotations'])
@@ -119,7 +123,7 @@ def rank_images(
     def finished() -> set[str]:
         read = {Path(images)} if images is not None else set()
         record_origin(Path(out, RECORD), origin, 'scores', read | data_folders(config))
-        return {image.name for image in _read_scores(out)}
+        return {image.name for image in _read_scores(out) if image.stamp == stamps.get(image.name)}
 
     done = on_first_process(finished) & set(listed)
     share = own_share([name for name in listed if name not in done])
@@ -132,14 +136,20 @@ def rank_images(
                 failed.append(f'{name}: unreadable image ({one_line(error)})')
             else:
                 maps, _ = disagreement(model, data, seed, measure)
-                image = RankedImage(float(maps.mean()), name, _by_perturbation(model, maps))
+                image = RankedImage(
+                    float(maps.mean()), name, _by_perturbation(model, maps), stamps[name]
+                )
                 scores.write(json.dumps(asdict(image)) + '\n')
                 scores.flush()
             bar.update()
     failed = sorted(line for part in gather(failed) for line in part)
     # Two runs with other numbers of processes may both have scored an image.
     ranked = sorted(
-        {image.name: image for image in _read_scores(out) if image.name in listed}.values(),
+        {
+            image.name: image
+            for image in _read_scores(out)
+            if image.name in listed and image.stamp == stamps[image.name]
+        }.values(),
         reverse=True,
     )
     if get_rank() == 0:

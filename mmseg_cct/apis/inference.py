@@ -26,7 +26,7 @@ from mmseg_cct.engine.checkpoints import (
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import image_files
 from mmseg_cct.utils.image_files import find_images
-from mmseg_cct.utils.image_record import ImageCounts, record_origin
+from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.palette import distinct_colours
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 
@@ -53,8 +53,9 @@ def predict_images(
     """Segments images and writes `masks/NAME.png` and `overlays/NAME.png` for each.
 
     A mask is a palette PNG of class ids, in the order of the classes that the checkpoint names.
-    Both files have the size of the image. An image whose files are there is skipped; one that
-    cannot be read is reported, and the rest goes on. Connected processes share the images.
+    Both files have the size of the image. An image whose files are there is skipped, unless it has
+    changed since; one that cannot be read is reported, and the rest goes on. Connected processes
+    share the images.
 
     Args:
         config_file: The config of the model.
@@ -82,6 +83,7 @@ def predict_images(
         read = {Path(images)} if os.path.isdir(images) else set()
         record_origin(Path(out, RECORD), origin, 'predictions', read | data_folders(config))
         # The overlay is written last, so it stands for both files.
+        forget_changed(out, {name: file_stamp(path) for name, path in found.items()}, 'overlays')
         done = Path(out, 'overlays')
         todo = [(name, path) for name, path in found.items() if not (done / f'{name}.png').exists()]
         return todo, len(found) - len(todo)

@@ -6,7 +6,7 @@ from mmengine.config import Config
 from mmengine.dist import get_rank
 
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.utils.image_record import ImageCounts, record_origin
+from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.shares import gather, on_first_process, own_share
 
 from .cam import load_classifier
@@ -14,8 +14,8 @@ from .crf import require_pydensecrf
 from .report import write_report
 from .settings import WeakImage, read_settings
 from .writer import (
+    LABELS,
     RECORD,
-    forget_changed,
     unfinished,
     write_pseudo_labels,
 )
@@ -34,7 +34,7 @@ def make_pseudo_labels(
 ) -> ImageCounts:
     """Generates pseudo labels for a config's images, and a report on them.
 
-    Images that an earlier run finished are skipped, if their image-level labels are the same.
+    Images that an earlier run finished are skipped, if file and image-level labels are the same.
     Connected processes share the images, and the first writes the report.
 
     Args:
@@ -58,7 +58,8 @@ def make_pseudo_labels(
     def list_images() -> list[WeakImage]:
         origin = settings.origin(checkpoint, with_crf)
         record_origin(Path(out, RECORD), origin, 'labels', data_folders(config))
-        forget_changed(settings.images, out)
+        made_of = {i.name: [list(i.class_ids), file_stamp(i.path)] for i in settings.images}
+        forget_changed(out, made_of, LABELS)
         return unfinished(settings.images, out)
 
     todo = on_first_process(list_images)

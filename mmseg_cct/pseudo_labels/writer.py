@@ -7,7 +7,6 @@ The output folder gets ``labels/NAME.png`` and, with a CRF, ``before_crf/NAME.pn
 label ids, 255 where ignored.
 """
 
-import json
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +23,6 @@ import torch
 from PIL import Image
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import read_image, write_png
 from mmseg_cct.utils.image_record import ImageCounts
 from mmseg_cct.utils.processes import end_with_parent
@@ -36,7 +34,6 @@ from .settings import PseudoLabelSettings, WeakImage
 from .thresholds import Thresholds, labels_from_maps
 
 RECORD = 'pseudo_labels.json'
-CLASS_IDS = 'class_ids.json'
 LABELS, BEFORE_CRF = 'labels', 'before_crf'
 QUEUED_PER_WORKER = 3  # tasks in the queue, so that no worker has to wait
 WAITING_IMAGES = 64  # maximum number of images in incomplete batches
@@ -229,25 +226,6 @@ def label_tasks(
             colours=settings.colours,
             out=out,
         )
-
-
-def forget_changed(images: Sequence[WeakImage], out: str) -> None:
-    """Removes the labels of images whose classes changed since they were made, and notes the new.
-
-    Args:
-        images: Images with their classes.
-        out: Output folder.
-    """
-    record = Path(out, CLASS_IDS)
-    classes = {image.name: list(image.class_ids) for image in images}
-    try:
-        earlier = json.loads(record.read_text(encoding='utf-8')) if record.is_file() else classes
-    except ValueError:  # damaged, so nothing is known of any label
-        earlier = {}
-    for name, class_ids in classes.items():
-        if earlier.get(name) != class_ids:
-            Path(out, LABELS, f'{name}.png').unlink(missing_ok=True)
-    write_atomic(record, (json.dumps({**earlier, **classes}) + '\n').encode())
 
 
 def unfinished(images: Sequence[WeakImage], out: str) -> list[WeakImage]:

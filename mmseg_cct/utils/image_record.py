@@ -1,6 +1,7 @@
-"""Counts of written, skipped and failed images, and the origin of an output folder."""
+"""Counts of written, skipped and failed images, and what an output folder was made of."""
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,9 @@ from mmseg_cct.errors import UserError
 
 from .files import claim_output_folder, write_atomic
 from .text import one_line
+
+# What the files of an output folder were made of, by name of the image.
+INPUTS = 'inputs.json'
 
 
 @dataclass
@@ -76,3 +80,38 @@ def record_origin(
             f'--out: {record.parent} holds {content} made with {key}={earlier.get(key)}, now it '
             f'is {origin.get(key)}; expected the same, or another folder'
         )
+
+
+def file_stamp(path: str | os.PathLike) -> list[int] | None:
+    """Tells a file from another that takes its place, without reading it.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its bytes and the time of its last change in ns; `None` where there is no local file.
+    """
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return [stat.st_size, stat.st_mtime_ns]
+
+
+def forget_changed(out: str | Path, inputs: Mapping[str, Any], outputs: str) -> None:
+    """Removes what was made of inputs that have changed since, and notes the new ones.
+
+    Args:
+        out: Output folder.
+        inputs: What each image's files are made of, by name, as JSON gives it back.
+        outputs: Folder in it of the files `NAME.png` that mark an image as done.
+    """
+    record = Path(out, INPUTS)
+    try:
+        earlier = json.loads(record.read_text(encoding='utf-8')) if record.is_file() else inputs
+    except ValueError:  # damaged, so nothing is known of any file
+        earlier = {}
+    for name, content in inputs.items():
+        if earlier.get(name) != content:
+            Path(out, outputs, f'{name}.png').unlink(missing_ok=True)
+    write_atomic(record, (json.dumps({**earlier, **inputs}) + '\n').encode())

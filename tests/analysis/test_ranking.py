@@ -2,7 +2,9 @@
 
 import csv
 import io
+import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,6 +66,19 @@ def test_a_score_is_the_images_own(tiny_cct, tmp_path):
         for seed in (0, 1)
     ]
     assert drawn[0].images[0].score != drawn[1].images[0].score
+
+
+def test_an_image_that_was_replaced_is_scored_again(tiny_cct, tmp_path):
+    folder = tmp_path / 'images'
+    shutil.copytree(tiny_cct.images, folder)
+    first = rank(tiny_cct, tmp_path / 'a', images=str(folder))
+    scores = {Path(image.name).name: image.score for image in first.images}
+    shutil.copy(folder / '1.png', folder / '2.png')
+    os.utime(folder / '2.png', ns=(1, 2))  # all of one size: the time tells
+    again = rank(tiny_cct, tmp_path / 'a', images=str(folder))
+    changed = {Path(image.name).name: image.score for image in again.images}
+    assert changed == {**scores, '2.png': scores['1.png']}
+    assert scores['1.png'] != scores['2.png']
 
 
 def test_the_unlabelled_set_of_the_config(tiny_cct, tmp_path):

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,14 @@ def test_a_second_run_does_only_what_is_missing(weak):
     assert (summary.written, summary.skipped) == (1, 3)
     assert Path(weak.out, 'labels/a.png').stat().st_mtime_ns == kept
     assert make(weak).skipped == 4
+
+
+def test_an_image_that_was_replaced_is_done_again(weak):
+    make(weak)
+    images = read_settings(weak.load()).images
+    os.utime(images[1].path, ns=(1, 2))
+    summary = make(weak)
+    assert (summary.written, summary.skipped) == (1, 3)
 
 
 def test_a_killed_run_leaves_no_half_file(weak, monkeypatch):

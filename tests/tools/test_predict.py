@@ -74,6 +74,17 @@ def test_a_second_run_does_only_what_is_missing(trained, photos, tmp_path):
     assert not list(out.rglob('*.part'))
 
 
+def test_an_image_that_was_replaced_is_done_again(trained, photos, tmp_path):
+    out = tmp_path / 'out'
+    predict(trained, photos, out)
+    before = (out / 'masks' / 'b.png').read_bytes()
+    (photos / 'b.png').write_bytes((photos / 'grey.png').read_bytes())
+    summary = predict(trained, photos, out)
+    assert (summary.written, summary.skipped) == (1, 3)
+    after = (out / 'masks' / 'b.png').read_bytes()
+    assert after == (out / 'masks' / 'grey.png').read_bytes() != before
+
+
 def test_a_run_stopped_between_the_files_of_an_image_does_that_image_again(
     trained, photos, tmp_path, monkeypatch
 ):

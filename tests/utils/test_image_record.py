@@ -1,9 +1,16 @@
 import json
+import os
 
 import pytest
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_record import ImageCounts, record_origin
+from mmseg_cct.utils.image_record import (
+    INPUTS,
+    ImageCounts,
+    file_stamp,
+    forget_changed,
+    record_origin,
+)
 
 
 def test_an_unreadable_image_is_one_line():
@@ -34,3 +41,37 @@ def test_another_origin_is_refused(tmp_path, now, message):
     record_origin(record, dict(checkpoint='a.pth'), 'labels')
     with pytest.raises(UserError, match=message):
         record_origin(record, now, 'labels')
+
+
+def test_outputs_of_changed_inputs_go(tmp_path):
+    (tmp_path / 'labels' / 'more').mkdir(parents=True)
+    names = ('a', 'b', 'more/c', 'd')
+    files = {name: tmp_path / 'labels' / f'{name}.png' for name in names}
+
+    def left(inputs):
+        for file in files.values():
+            file.touch()
+        forget_changed(tmp_path, inputs, 'labels')
+        return [name for name, file in files.items() if file.exists()]
+
+    first = {'a': [1, 2], 'b': [3, 4], 'more/c': None}
+    assert left(first) == list(names)  # nothing is known yet
+    assert left(first) == list(names)
+    assert left({'a': [1, 2], 'b': [3, 5], 'more/c': [0, 0]}) == ['a', 'd']
+    assert left({'a': [1, 2], 'd': [7, 7]}) == ['a', 'b', 'more/c']  # d is new
+    assert left({'b': [3, 5]}) == list(names)  # what is not asked for stays known
+    (tmp_path / INPUTS).write_text('{"a"')
+    assert left({'b': [3, 5]}) == ['a', 'more/c', 'd']
+
+
+def test_a_stamp_tells_files_apart(tmp_path):
+    file = tmp_path / 'a'
+    assert file_stamp(file) is None
+    file.write_bytes(b'one')
+    first = file_stamp(file)
+    assert first == file_stamp(file) and json.loads(json.dumps(first)) == first
+    file.write_bytes(b'longer')
+    assert file_stamp(file)[0] == 6
+    file.write_bytes(b'two')
+    os.utime(file, ns=(1, 2))
+    assert file_stamp(file) == [3, 2]
