@@ -4,9 +4,12 @@ import copy
 from functools import cache
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.dataset import Compose
 from mmengine.optim import build_optim_wrapper
 from mmengine.runner import Runner
 from mmengine.structures import PixelData
@@ -240,3 +243,31 @@ def test_reads_camvid_and_idd_lite(camvid_root, monkeypatch, tmp_path):
     truth = batch['data_samples']['labeled'][0].gt_sem_seg.data.unique()
     assert set(truth.tolist()) <= {0, 1, 2, 3, 4, 5, 6, 255}
     assert val.dataset[101]['data_samples'].gt_sem_seg.shape == (227, 320)
+
+
+@pytest.mark.parametrize('tta', [False, True])
+def test_sun_is_scored_at_the_size_of_its_training(tta, tmp_path):
+    config = copy.deepcopy(parse('cct_r50_cityscapes-sun_1500.py'))
+    image, mask = tmp_path / 'a.jpg', tmp_path / 'a.png'
+    cv2.imwrite(str(image), np.zeros((53, 73, 3), np.uint8))
+    cv2.imwrite(str(mask), np.arange(73, dtype=np.uint8)[None].repeat(53, 0))
+    pipeline = config.test_dataloader.dataset.domains.sun.pipeline
+    item = Compose(config.tta_pipeline.sun if tta else pipeline)(
+        dict(
+            img_path=str(image),
+            seg_map_path=str(mask),
+            seg_fields=[],
+            label_map=None,
+            reduce_zero_label=False,
+        )
+    )
+    samples = item['data_samples'] if tta else [item['data_samples']]
+    for sample in samples:  # scaled and flipped, but for the mask
+        assert sample.ori_shape == sample.gt_sem_seg.shape == (480, 640)
+        assert torch.equal(sample.gt_sem_seg.data, samples[0].gt_sem_seg.data)
+    assert samples[0].gt_sem_seg.data[0, 0].diff().ge(0).all()
+    if tta:
+        flips = [sample.flip for sample in samples]
+        sizes = [sample.img_shape for sample in samples]
+        assert flips == [False, True] * 5
+        assert sizes[::2] == [(240, 320), (360, 480), (480, 640), (600, 800), (720, 960)]

@@ -13,6 +13,7 @@ from .transforms import (
     MarkValidPixels,
     PackPseudoLabels,
     PackUnlabeledInputs,
+    ScoreAtSize,
     SetDomain,
     StrongViews,
 )
@@ -32,6 +33,7 @@ __all__ = [
     'PairDraw',
     'PairSampler',
     'SUNRGBDDataset',
+    'ScoreAtSize',
     'SemiSegDataset',
     'SetDomain',
     'ShapesDataset',

@@ -1,8 +1,10 @@
 # SUN RGB-D, 13 classes, at 480×640 without augmentation, as one of several domains. The masks are
 # from tools/convert_sun_rgbd.py, the lists from tools/make_splits.py, in `split_dir`. The paper
-# evaluates on the 5050 test images.
+# evaluates on the 5050 test images, at the size of the training.
 __height, __width = 480, 640
-__load, __load_masks = [dict(type='LoadImageFromFile')], [dict(type='LoadAnnotations')]
+__load = [dict(type='LoadImageFromFile')]
+__load_masks = [dict(type='LoadAnnotations')]
+__score = [dict(type='ScoreAtSize', size=(__height, __width))]
 # cameras differ in resolution
 __resize = [dict(type='Resize', scale=(__width, __height), keep_ratio=False)]
 __pack = [dict(type='PackSegInputs')]
@@ -10,8 +12,7 @@ __set = dict(type='SUNRGBDDataset', data_root='data/sun_rgbd')
 __test = dict(
     **__set,
     data_prefix=dict(img_path='images/test', seg_map_path='masks/test'),
-    # masks are loaded after the resize: the prediction is compared at the mask's own size
-    pipeline=[*__load, *__resize, *__load_masks, *__pack],
+    pipeline=[*__load, *__resize, *__load_masks, *__score, *__pack],
 )
 
 split_dir = 'data/splits/sun_rgbd'
@@ -44,6 +45,7 @@ tta_pipeline = [
             ],
             [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
             __load_masks,
+            __score,
             __pack,
         ],
     ),

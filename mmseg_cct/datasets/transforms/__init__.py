@@ -2,6 +2,7 @@
 
 from .draw_shapes_scene import DrawShapesScene
 from .pseudo_labels import LoadPseudoLabels, PackPseudoLabels
+from .score_at_size import ScoreAtSize
 from .set_domain import SetDomain
 from .strong_views import StrongViews
 from .valid_pixels import MarkValidPixels, PackUnlabeledInputs
@@ -12,6 +13,7 @@ __all__ = [
     'MarkValidPixels',
     'PackPseudoLabels',
     'PackUnlabeledInputs',
+    'ScoreAtSize',
     'SetDomain',
     'StrongViews',
 ]

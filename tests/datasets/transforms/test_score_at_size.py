@@ -1,0 +1,21 @@
+import numpy as np
+import pytest
+
+from mmseg_cct.datasets import ScoreAtSize
+from mmseg_cct.errors import UserError
+
+
+def test_the_mask_has_the_size_and_nothing_but_its_labels():
+    mask = np.array([[0, 7], [255, 3]], np.uint8)
+    results = ScoreAtSize((4, 6))(dict(gt_seg_map=mask, ori_shape=(2, 2), img_shape=(8, 8)))
+    assert results['ori_shape'] == (4, 6) and results['img_shape'] == (8, 8)
+    assert results['gt_seg_map'].tolist() == mask.repeat(2, 0).repeat(3, 1).tolist()
+
+
+def test_without_a_mask_the_image_keeps_its_size():
+    assert ScoreAtSize((4, 6))(dict(ori_shape=(2, 2))) == dict(ori_shape=(2, 2))
+
+
+def test_a_size_that_cannot_be():
+    with pytest.raises(UserError, match=r'ScoreAtSize\.size=\(0, 6\): expected height and width'):
+        ScoreAtSize((0, 6))
