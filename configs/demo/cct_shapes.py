@@ -38,8 +38,6 @@ model = dict(
             feature_noise=dict(num_decoders=1),
         ),
         loss_consistency=dict(loss_weight=15.0),
-        # compiling takes longer than it saves in a training this short
-        compile=False,
     ),
 )
 

@@ -22,7 +22,7 @@ model = dict(
         num_classes=num_classes,
         stride=8,
         # the mean over the pixels that have a label; MMSeg's default counts the padding too
-        loss_decode=dict(type='CrossEntropyLoss', avg_non_ignore=True),
+        loss_decode=dict(type='MeanCrossEntropy', avg_non_ignore=True),
     ),
     auxiliary_head=dict(
         type='PerturbedDecoderBank',

@@ -33,7 +33,7 @@ model = dict(
         num_classes=num_classes,
         norm_cfg=dict(type='BN', requires_grad=True),
         align_corners=False,
-        loss_decode=dict(type='CrossEntropyLoss', avg_non_ignore=True),
+        loss_decode=dict(type='MeanCrossEntropy', avg_non_ignore=True),
     ),
     auxiliary_head=dict(
         type='PerturbedDecoderBank',

@@ -35,7 +35,7 @@ model = dict(
         dropout_ratio=0.0,
         num_classes=num_classes,
         align_corners=False,
-        loss_decode=dict(type='CrossEntropyLoss', avg_non_ignore=True),
+        loss_decode=dict(type='MeanCrossEntropy', avg_non_ignore=True),
     ),
     auxiliary_head=dict(
         type='PerturbedDecoderBank',

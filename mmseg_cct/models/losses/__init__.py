@@ -13,6 +13,7 @@ from .consistency import (
     kl_distance,
     mse_distance,
 )
+from .mean_ce import MeanCrossEntropy
 from .pairwise import PairwiseVariance, variance
 from .pixel_term import PixelTargets, PixelTerm, stack_valid_masks
 from .weak_ce import WeakCrossEntropy, label_cross_entropy
@@ -28,6 +29,7 @@ __all__ = [
     'JSConsistency',
     'KLConsistency',
     'MSEConsistency',
+    'MeanCrossEntropy',
     'PairwiseVariance',
     'PixelTargets',
     'PixelTerm',

@@ -1,0 +1,54 @@
+"""Cross-entropy over the labelled pixels."""
+
+from typing import Any
+
+from mmseg.models.losses import CrossEntropyLoss
+from mmseg.registry import MODELS
+from torch import Tensor
+
+
+@MODELS.register_module()
+class MeanCrossEntropy(CrossEntropyLoss):
+    """MMSeg's `CrossEntropyLoss` as a mean over the labelled pixels, which are counted on the GPU.
+
+    With `avg_non_ignore=True` MMSeg's own makes the host wait for their number in every step.
+
+    Args:
+        avg_non_ignore: As in MMSeg, where it is False by default.
+        **kwargs: Arguments of `CrossEntropyLoss`, such as `class_weight` and `loss_weight`.
+    """
+
+    def __init__(self, avg_non_ignore: bool = True, **kwargs: Any) -> None:
+        super().__init__(avg_non_ignore=avg_non_ignore, **kwargs)
+
+    def forward(
+        self,
+        cls_score: Tensor,
+        label: Tensor,
+        weight: Tensor | None = None,
+        avg_factor: Any = None,
+        reduction_override: str | None = None,
+        ignore_index: int = -100,
+        **kwargs: Any,
+    ) -> Tensor:
+        """Computes the loss.
+
+        Args:
+            cls_score: Logits `(N, C, H, W)`.
+            label: `(N, H, W)`, class ids or `ignore_index`.
+            weight: Of each pixel, `(N, H, W)`.
+            avg_factor: Number that the sum is divided by; None for that of the labelled pixels.
+            reduction_override: 'none', 'mean' or 'sum' in place of the loss's own.
+            ignore_index: Label of the pixels without ground truth.
+            **kwargs: Further arguments of MMSeg's function.
+
+        Returns:
+            0-dimensional, or as `reduction_override` says; 0 without a labelled pixel.
+        """
+        plain = self.class_weight is None and not (self.use_sigmoid or self.use_mask)
+        averaged = (reduction_override or self.reduction) == 'mean'
+        if avg_factor is None and plain and averaged and self.avg_non_ignore:
+            avg_factor = (label != ignore_index).sum()
+        return super().forward(
+            cls_score, label, weight, avg_factor, reduction_override, ignore_index, **kwargs
+        )
