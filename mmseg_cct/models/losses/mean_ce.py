@@ -11,7 +11,8 @@ from torch import Tensor
 class MeanCrossEntropy(CrossEntropyLoss):
     """MMSeg's `CrossEntropyLoss` as a mean over the labelled pixels, which are counted on the GPU.
 
-    With `avg_non_ignore=True` MMSeg's own makes the host wait for their number in every step.
+    With `avg_non_ignore=True` MMSeg's own makes the host wait for their number in every step, and
+    fails with `class_weight`. With class weights the mean is weighted, as in torch.
 
     Args:
         avg_non_ignore: As in MMSeg, where it is False by default.
@@ -45,10 +46,14 @@ class MeanCrossEntropy(CrossEntropyLoss):
         Returns:
             0-dimensional, or as `reduction_override` says; 0 without a labelled pixel.
         """
-        plain = self.class_weight is None and not (self.use_sigmoid or self.use_mask)
-        averaged = (reduction_override or self.reduction) == 'mean'
-        if avg_factor is None and plain and averaged and self.avg_non_ignore:
-            avg_factor = (label != ignore_index).sum()
+        averaged = (reduction_override or self.reduction) == 'mean' and self.avg_non_ignore
+        if avg_factor is None and averaged and not (self.use_sigmoid or self.use_mask):
+            labeled = label != ignore_index
+            if self.class_weight is None:
+                avg_factor = labeled.sum()
+            else:
+                class_weight = cls_score.new_tensor(self.class_weight)
+                avg_factor = (class_weight[label.where(labeled, 0)] * labeled).sum()
         return super().forward(
             cls_score, label, weight, avg_factor, reduction_override, ignore_index, **kwargs
         )

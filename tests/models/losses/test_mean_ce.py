@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from dispatch import DispatchCounter
 from mmseg.models.losses import CrossEntropyLoss
 
@@ -23,7 +24,7 @@ def batch():
     [
         {},
         dict(loss_weight=0.5),
-        dict(class_weight=[1.0, 2.0, 0.5]),
+        dict(class_weight=[1.0, 2.0, 0.5], reduction='sum'),
         dict(avg_non_ignore=False),
         dict(reduction='sum'),
     ],
@@ -38,6 +39,14 @@ def test_values_and_gradients_are_mmsegs(batch, options):
             values.append((loss, *torch.autograd.grad(loss, logits)))
         for own, theirs in zip(*values):
             torch.testing.assert_close(own, theirs)
+
+
+def test_class_weights_weigh_the_mean(batch):
+    logits, label = batch
+    weights = [1.0, 2.0, 0.5]
+    loss = MeanCrossEntropy(class_weight=weights)(logits, label, ignore_index=255)
+    expected = F.cross_entropy(logits, label, torch.tensor(weights), ignore_index=255)
+    torch.testing.assert_close(loss, expected)
 
 
 def test_no_labelled_pixel_gives_zero(batch):
