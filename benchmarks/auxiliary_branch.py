@@ -3,10 +3,11 @@
 
 A step is what a training step does in the auxiliary branch: perturb z, decode with all K decoders,
 L_u, and backward to the decoders' parameters and to z. Compared are
-  bank        PerturbedDecoderBank
-  bank eager  the same, not compiled
-  plain       plain.py: one decoder after the other, every prediction alive until backward
-  public      the authors' public code, from your own clone (--reference DIR)
+  bank                PerturbedDecoderBank by default: on a CPU its native kernel
+  bank torch.compile  the same with compile=True
+  bank eager          the same with compile=False
+  plain               plain.py: one decoder after the other, every prediction alive until backward
+  public              the authors' public code, from your own clone (--reference DIR)
 in one process, by turns: medians, and ratios of each turn with their quartiles. The first call,
 which compiles, is reported apart.
 
@@ -25,9 +26,10 @@ import argparse
 import copy
 import dataclasses
 import json
+import statistics
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,7 @@ from _measure import (
     machine,
     matmul_rate,
     mebibytes,
+    once,
     paired_ratio,
     process_peak,
     quartiles,
@@ -150,14 +153,14 @@ class Branch:
         """Builds an implementation.
 
         Args:
-            name: 'bank', 'bank eager', 'plain', 'public', 'main decoder'.
+            name: 'bank', 'bank torch.compile', 'bank eager', 'plain', 'public', 'main decoder'.
 
         Returns:
             Its step, forward and backward; it returns the loss.
         """
         if name.startswith('bank'):
-            compiled = name == 'bank' and not self.options.no_compile
-            bank = self._bank(compile='auto' if compiled else False)
+            ways: dict[str, bool | str] = {'bank': 'auto', 'bank torch.compile': True}
+            bank = self._bank(compile=not self.options.no_compile and ways.get(name, False))
             return self._step(bank, lambda: bank.loss((self.z,), self.seg_logits, [])['loss'])
         if name == 'public':
             return self._public_step()
@@ -236,11 +239,6 @@ def prepare(options: argparse.Namespace) -> None:
     init_default_scope('mmseg')
 
 
-def fresh_compiler() -> None:
-    """Forgets compiled functions: one function may be compiled for eight shapes at most."""
-    torch._dynamo.reset()
-
-
 def implementations(options: argparse.Namespace) -> list[str]:
     """What is compared.
 
@@ -288,7 +286,7 @@ def main_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     branch = Branch(case, options)
     names = implementations(options)
     if not options.no_compile:
-        names.insert(1, 'bank eager')
+        names[1:1] = ['bank torch.compile', 'bank eager']
     steps = {name: branch.make(name) for name in names}
     times = alternate(steps, options.repeats, options.device)
     losses = {name: float(step()) for name, step in steps.items()}  # type: ignore[arg-type]
@@ -433,7 +431,6 @@ def perturbations_table(options: argparse.Namespace) -> tuple[str, dict[str, Any
     figures: dict[str, Any] = {}
     rows = []
     for height, width in options.map_sizes:
-        fresh_compiler()
         for name in ['main decoder', *SETTING.perturbations]:
             say(f'  {height}×{width} {name}')
             key = 'dropout' if name == 'main decoder' else name
@@ -524,7 +521,6 @@ def widths_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     figures: dict[str, Any] = {}
     rows = []
     for classes in options.width_classes:
-        fresh_compiler()
         cases = {
             f'C={classes}, channels {hidden or "C"}': dataclasses.replace(
                 base, classes=classes, hidden=hidden
@@ -590,7 +586,6 @@ def _bank_series(
     for cases in series.values():
         if len(cases) < 2:  # nothing to compare
             continue
-        fresh_compiler()
         say('  ' + ', '.join(label for label, _ in cases))
         steps = {label: Branch(case, options).make('bank') for label, case in cases}
         times = alternate(steps, options.repeats, options.device)
@@ -661,6 +656,22 @@ def work(case: Case) -> dict[str, float]:
     }
 
 
+def onednn_rate(size: int) -> float:
+    """Rate of a float32 product by oneDNN, which on other processors than Intel's outruns MKL.
+
+    Args:
+        size: Rows and columns of the matrices.
+
+    Returns:
+        FLOP per second; 0 where PyTorch lacks the operator, an internal one.
+    """
+    if not hasattr(torch.ops.mkldnn, '_linear_pointwise'):
+        return 0.0
+    a, b = torch.randn(2, size, size)
+    product = partial(torch.ops.mkldnn._linear_pointwise, a, b, None, 'none', [], '')
+    return 2 * size**3 / statistics.median(once(product, 'cpu') for _ in range(9))
+
+
 def floor_table(
     options: argparse.Namespace, main: dict[str, Any] | None
 ) -> tuple[str, dict[str, Any]]:
@@ -679,6 +690,7 @@ def floor_table(
     large = 2048 if device == 'cpu' else 8192
     rates = {
         'GEMM, large': matmul_rate(1, large, large, large, device, options.dtype),
+        'GEMM, large, by oneDNN': onednn_rate(large) if device == 'cpu' else 0.0,
         'GEMM, projections': matmul_rate(
             case.images, k * c, case.channels, case.height * case.width, device, options.dtype
         ),
@@ -690,7 +702,9 @@ def floor_table(
     count = work(case)
     flops = sum(count[key] for key in ('projections', 'sub-pixel convolutions', 'VAT'))
     floors = {
-        'matrix products, at the rate of a large GEMM': flops / rates['GEMM, large'],
+        'matrix products, at the rate of a large GEMM': (
+            flops / max(rates['GEMM, large'], rates['GEMM, large, by oneDNN'])
+        ),
         "matrix products, at these shapes' rates": (
             count['projections'] / rates['GEMM, projections']
             + (flops - count['projections']) / rates['GEMM, sub-pixel convolutions']
@@ -702,7 +716,7 @@ def floor_table(
         [f'{key} (FLOP)', f'{count[key] / 1e9:.2f} G', '', '']
         for key in ('projections', 'sub-pixel convolutions', 'VAT')
     ]
-    rows += [[key, '', f'{rate / 1e9:.0f} GFLOP/s', ''] for key, rate in rates.items()]
+    rows += [[key, '', f'{rate / 1e9:.0f} GFLOP/s', ''] for key, rate in rates.items() if rate]
     amounts = [flops, flops, count['exponentials'], count['bytes']]
     measured = ['', '', f'{exponential / 1e9:.2f} G/s', f'{bandwidth / 1e9:.1f} GB/s']
     rows += [
