@@ -53,8 +53,8 @@ def parse_args() -> argparse.Namespace:
         '--method',
         choices=METHODS,
         default='cct',
-        help='what learns from the unlabelled images (default: cct; supervised: the baseline only; '
-        'cct+ and the rest add strong views)',
+        help='what learns from the unlabelled images (default: cct, which led with few labels; '
+        'supervised: the baseline only; cct+ and the rest add strong views)',
     )
     parser.add_argument(
         '--size',
