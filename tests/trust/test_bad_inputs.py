@@ -11,6 +11,7 @@ import sys
 import cv2
 import numpy as np
 import pytest
+import tiny_weak
 import torch
 
 from mmseg_cct.engine.hooks import preflight_hook
@@ -804,7 +805,78 @@ REHEARSAL = {
         r'val_dataloader\.dataset\.metainfo\.palette: \[1, 300, 1\]; expected red, green and blue',
     ),
 }  # fmt: skip
+
+
+def table(content, expected):
+    """A row for a table of image-level labels."""
+
+    def spoil(i):
+        i.text('t.csv', content)
+        i.run(
+            'make_image_labels', '--csv', 't.csv', '--images', 'data/images', '--classes',
+            'ground', 'thing', 'other', '--out', 'labels.json',
+        )  # fmt: skip
+
+    return spoil, expected
+
+
+def image_labels(damage, expected):
+    """A row for an annotation file of image-level labels, from which labels are to be made."""
+
+    def spoil(i):
+        pytest.importorskip('mmpretrain', reason='it reads the file (extra `weak`)')
+        weak = tiny_weak.make_weak(i.cct.folder / 'weak')
+        file = weak.root / 'labels.json'
+        file.write_bytes(damage(file.read_text()))
+        i.run(
+            'make_pseudo_labels', weak.config, weak.checkpoint, '--out', weak.out, '--workers', 0,
+            '--no-crf',
+        )  # fmt: skip
+
+    return spoil, rf'labels\.json: {expected}'
+
+
+IMAGE_LABELS = {
+    'table: header': table(
+        'file,class\nl0,thing\n', r't\.csv: columns file,class; expected image,'
+    ),
+    'table: three columns': table(
+        'image,labels\nl0,thing,other\n', r't\.csv, line 2: 3 columns; expected 2, image,labels'
+    ),
+    'table: one column': table('image,labels\n"l0\nl1"\n', r"t\.csv, line 3: no image 'l0"),
+    'table: duplicate row': table(
+        'image,labels\nl0,thing\nl0.png,other\n', r't\.csv, line 3: l0 is there twice; expected ev'
+    ),
+    'table: class': table(
+        'image,labels\nl0,thnig\n', r"t\.csv, line 2: no class 'thnig'; expected"
+    ),
+    'table: image': table('image,labels\nl9,thing\n', r"t\.csv, line 2: no image 'l9'; expected"),
+    'table: Latin-1': table(
+        'image,labels\nl0,t\xe9\n'.encode('latin-1'), r't\.csv: cannot be read \(byte 0xe9 at 17'
+    ),
+    'table: UTF-16': table(
+        'image,labels\n'.encode('utf-16-le'), r't\.csv: cannot be read \(a zero'
+    ),
+    'table: empty': table('', r't\.csv: columns none; expected image,labels'),
+    'image labels: torn': image_labels(
+        lambda text: text[:90].encode(), r'is no JSON \(.*\); expected image-level labels'
+    ),
+    'image labels: no list': image_labels(
+        lambda text: text.replace('data_list', 'data').encode(), r'no data_list; expected image-lev'
+    ),
+    'image labels: label -1': image_labels(
+        lambda text: text.replace('[0]', '[-1]').encode(),
+        r'data_list\[0\]\.gt_label=\[-1\]: -1 is no class id; expected 0 to 1',
+    ),
+    'image labels: UTF-16': image_labels(
+        lambda text: text.encode('utf-16'), r'cannot be read \(byte 0xff at 0 is not UTF-8\)'
+    ),
+    'image labels: image': image_labels(
+        lambda text: text.replace('"b.jpg"', 'null').encode(), r'data_list\[1\]\.img_path=None: exp'
+    ),
+}
 TABLE = {
+    **IMAGE_LABELS,
     **REHEARSAL,
     **CONFIGS,
     **PRETRAINED,
