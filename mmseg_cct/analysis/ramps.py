@@ -41,7 +41,7 @@ def planned_curves(config: Config) -> list[Curve]:
         UserError: The config has no number of iterations or no learning rate.
     """
     check_components(config)
-    init_default_scope(config.get('default_scope', 'mmseg'))
+    init_default_scope(config.get('default_scope') or 'mmseg')
     max_iters = (config.get('train_cfg') or {}).get('max_iters')
     if not max_iters:
         raise UserError(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from mmengine.registry import DATA_SAMPLERS, DefaultScope
+from mmengine.registry import DATA_SAMPLERS, MODELS, DefaultScope, Registry
 
 from mmseg_cct.datasets.image_lists import check_annotations
 from mmseg_cct.datasets.samplers.endless_sampler import EndlessSampler
@@ -170,6 +170,8 @@ def check_training(config: Any) -> None:
     if dataset.get('type') == 'SemiSegDataset':
         if dataset.get('labeled') is None:
             raise UserError('train_dataloader.dataset.labeled: missing; expected a labelled set')
+        if dataset.get('unlabeled') is not None:
+            _require_pairs(config)
         preprocessor = (config.model.get('data_preprocessor') or {}).get('type')
         if dataset.get('unlabeled') is not None and preprocessor == 'SegDataPreProcessor':
             raise UserError(
@@ -190,16 +192,30 @@ def check_training(config: Any) -> None:
     _check_epochs(config)
 
 
+def _require_pairs(config: Any) -> None:
+    """Checks that the model's loss takes pairs: that of MMSeg's own models does not."""
+    kind = _class_of(MODELS, config.model.get('type'), config)
+    if getattr(getattr(kind, 'loss', None), '__module__', '').startswith('mmseg.'):
+        raise UserError(
+            f'model.type={config.model.type!r}: takes no pairs; expected a model that does, such '
+            'as CCTSegmentor, or train_dataloader.dataset.unlabeled=None'
+        )
+
+
+def _class_of(registry: Registry, kind: Any, config: Any) -> Any:
+    if not isinstance(kind, str):
+        return kind
+    scope = DefaultScope.overwrite_default_scope(config.get('default_scope'))
+    with scope, registry.switch_scope_and_registry(None) as scoped:
+        return scoped.get(kind)
+
+
 def _check_epochs(config: Any) -> None:
     loop = config.train_cfg
     by_epoch = loop.get('type') == 'EpochBasedTrainLoop' or loop.get('by_epoch', False)
     if by_epoch:
         sampler = (config.train_dataloader.get('sampler') or {}).get('type')
-        kind = sampler
-        if isinstance(sampler, str):
-            scope = DefaultScope.overwrite_default_scope(config.get('default_scope'))
-            with scope, DATA_SAMPLERS.switch_scope_and_registry(None) as samplers:
-                kind = samplers.get(sampler)
+        kind = _class_of(DATA_SAMPLERS, sampler, config)
         endless = isinstance(kind, type) and issubclass(kind, EndlessSampler)
         if endless or sampler == 'InfiniteSampler':
             raise UserError(

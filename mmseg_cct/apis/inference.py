@@ -219,7 +219,7 @@ def _complete_meta(meta: dict[str, Any], num_classes: int) -> dict[str, Any]:
 
 def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:
     """Classes and palette of the first data set in a config that names some."""
-    init_default_scope(config.get('default_scope', 'mmseg'))
+    init_default_scope(config.get('default_scope') or 'mmseg')
     for dataset in _datasets(config, domain):
         kind = dataset['type']
         kind = DATASETS.get(kind) if isinstance(kind, str) else kind

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from mmengine.registry import DefaultScope
 
+from mmseg_cct.datasets.checks import judge_labels
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
 from mmseg_cct.datasets.image_lists import require_listable
 from mmseg_cct.errors import UserError
@@ -334,6 +335,7 @@ def write_configs(
         contents[Path(out, f'{recipe.name}_{stem}.py')] = _text_of_recipe(
             method, recipe, chosen, name, out
         )
+    warnings = judge_labels(summary.labels, classes, 'masks')
     for path in (*contents, *lists):
         if path.exists() and not force:
             raise UserError(f'{path}: is there already; expected another --out, or --force')
@@ -341,11 +343,10 @@ def write_configs(
         write_atomic(path, content.encode())
     for path in contents:
         check_config(load_config(str(path), {}))
-    warnings = tuple(
-        f'class {name!r} is in no mask' for name, n in zip(classes, summary.masks) if not n
-    )
     compared = [path for path in contents if not recipe or path.stem != name]
-    return NewConfigs(summary, tuple(contents), tuple(lists), warnings, _next_commands(compared))
+    return NewConfigs(
+        summary, tuple(contents), tuple(lists), tuple(warnings), _next_commands(compared)
+    )
 
 
 def _fitting_size(

@@ -5,7 +5,7 @@ import itertools
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -233,44 +233,70 @@ def _check_all(check: Callable[..., Any], dataset: Any) -> Counter:
 
 
 def _check_labels(found: Counter, dataset: Any) -> None:
-    """Judges the labelled set as a whole by the label ids of its masks, after MMSeg's mappings."""
     found.pop(None, None)  # drawn images
-    total = found.total()
     leaf = leaf_datasets(dataset)[0]
-    classes, ignored = leaf.metainfo['classes'], getattr(leaf, 'ignore_index', 255)
+    mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
+    ignored = getattr(leaf, 'ignore_index', 255)
+    for line in judge_labels(found, leaf.metainfo['classes'], 'labeled', ignored, bool(mapped)):
+        _warn(line)
+
+
+def judge_labels(
+    found: Mapping[frozenset[int], int],
+    classes: Sequence[str],
+    name: str,
+    ignored: int = 255,
+    is_mapped: bool = False,
+) -> list[str]:
+    """Judges a labelled set as a whole by the labels of its masks.
+
+    Args:
+        found: Number of masks by the labels in them, after MMSeg's mappings.
+        classes: Names of the classes.
+        name: What to call the set.
+        ignored: Label of pixels that do not count.
+        is_mapped: Whether the files hold other ids than the labels.
+
+    Returns:
+        Warnings, a line each.
+
+    Raises:
+        UserError: No pixel is labelled, or two classes are 0 and 255.
+    """
+    total, warnings = sum(found.values()), []
     if not total:
-        return
+        return []
     void = sum(number for labels, number in found.items() if labels <= {ignored})
     if void == total:
         raise UserError(
-            f'labeled: all {total} masks are {ignored} (ignored) alone; expected class ids from 0 '
+            f'{name}: all {total} masks are {ignored} (ignored) alone; expected class ids from 0 '
             f'to {len(classes) - 1}'
         )
     there = frozenset().union(*found)
-    mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
-    if len(classes) > 1 and there == {0, 255} and not mapped:
-        line = f'labeled: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
+    if len(classes) > 1 and there == {0, 255} and not is_mapped:
+        line = f'{name}: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
         if len(classes) == 2:
             raise UserError(
                 f'{line}{classes[1]} never occurs; expected 0 for {classes[0]} and 1 for '
                 f'{classes[1]} (replace 255 by 1)'
             )
-        _warn(
+        warnings.append(
             f'{line}{classes[0]} alone occurs; expected ids from 0 to {len(classes) - 1} (replace '
             '255 by the id of its class, if it is one)'
         )
     if void:
-        _warn(
-            f'labeled: {void} of {total} masks are {ignored} (ignored) alone; expected a labelled '
+        warnings.append(
+            f'{name}: {void} of {total} masks are {ignored} (ignored) alone; expected a labelled '
             'pixel in each'
         )
     absent = [str(name) for index, name in enumerate(classes) if index not in there]
     if absent:
-        _warn(
-            f'labeled: {", ".join(absent[:5])}{" and more" if len(absent) > 5 else ""} '
+        warnings.append(
+            f'{name}: {", ".join(absent[:5])}{" and more" if len(absent) > 5 else ""} '
             f'({len(absent)} of {len(classes)} classes) in none of the {total} masks; expected '
             'each class in one'
         )
+    return warnings
 
 
 def _warn(message: str) -> None:

@@ -1,5 +1,6 @@
 """Counts and checks the images and masks of a folder."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +29,7 @@ class FolderSummary(NamedTuple):
         pixels: `(C,)` pixels of each class in the masks.
         ignored: Pixels that are ignored.
         masks: `(C,)` masks that show each class.
+        labels: Number of masks by the labels in them, those ignored among them.
     """
 
     labeled: tuple[str, ...]
@@ -37,6 +39,7 @@ class FolderSummary(NamedTuple):
     pixels: np.ndarray
     ignored: int
     masks: np.ndarray
+    labels: Counter[frozenset[int]]
 
 
 def summarize_folder(data: str | Path, num_classes: int) -> FolderSummary:
@@ -56,7 +59,7 @@ def summarize_folder(data: str | Path, num_classes: int) -> FolderSummary:
     images, masks = Path(data, 'images'), Path(data, 'masks')
     found = find_images(images)
     labeled = _masks_by_name(found, images, masks)
-    counts, shown = _count_classes(found, labeled, num_classes)
+    counts, shown, labels = _count_classes(found, labeled, num_classes)
     validation: dict[str, Path] = {}
     if Path(data, 'val').is_dir():
         own = find_images(Path(data, 'val', 'images'))
@@ -78,6 +81,7 @@ def summarize_folder(data: str | Path, num_classes: int) -> FolderSummary:
         counts[:-1],
         int(counts[-1]),
         shown,
+        labels,
     )
 
 
@@ -121,9 +125,13 @@ def _masks_by_name(found: dict[str, Path], images: Path, masks: Path) -> dict[st
 
 def _count_classes(
     images: dict[str, Path], masks: dict[str, Path], num_classes: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels of each class, those ignored last, `(C + 1,)`, and masks that show it, `(C,)`."""
+) -> tuple[np.ndarray, np.ndarray, Counter[frozenset[int]]]:
+    """Pixels of each class, those ignored last, `(C + 1,)`, and masks that show it, `(C,)`.
+
+    The last is the number of masks by the labels in them.
+    """
     counts, shown = np.zeros(num_classes + 1, np.int64), np.zeros(num_classes, np.int64)
+    labels: Counter[frozenset[int]] = Counter()
     for name, path in masks.items():
         ids = read_mask(path)
         size = image_size(str(images[name]), None, False)
@@ -138,7 +146,8 @@ def _count_classes(
                 f'{num_classes} classes in their order, or {IGNORED} where ignored'
             )
         present, pixels = np.unique(ids.astype(np.int64), return_counts=True)
+        labels[frozenset(present.tolist())] += 1
         present[present == IGNORED] = num_classes
         np.add.at(counts, present, pixels)
         shown[present[present < num_classes]] += 1
-    return counts, shown
+    return counts, shown, labels

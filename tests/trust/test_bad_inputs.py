@@ -408,6 +408,14 @@ WHOLE = {
         'SegDataPreProcessor',
         r'unlabeled: model\.data_preprocessor\.type is SegDataPreProcessor, which takes no pairs',
     ),
+    'pairs for a model that takes none': (
+        lambda i: (
+            i.drop('model.auxiliary_head'),
+            i.put('custom_hooks', []),
+            i.set('model.type', 'EncoderDecoder'),
+        ),
+        r"model\.type='EncoderDecoder': takes no pairs; expected a model that does, such as CCTSeg",
+    ),
     'epochs of an endless sampler': (
         lambda i: (i.drop('train_cfg'), i.set('train_cfg', dict(by_epoch=True, max_epochs=2))),
         r'train_cfg: counts epochs, and train_dataloader\.sampler PairSampler has no end',
