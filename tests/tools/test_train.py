@@ -119,6 +119,22 @@ def test_distributed_on_gpus_is_left_to_mmengine(tiny, monkeypatch):
     assert config.sync_bn == 'torch' and 'model_wrapper_cfg' not in config
 
 
+@pytest.mark.parametrize(('device', 'pinned'), [('cuda', True), ('cpu', None)])
+def test_memory_is_pinned_for_a_gpu_alone(tiny, monkeypatch, device, pinned):
+    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: device)
+    config = fit_to_device(load_config(str(tiny.config), {}), 'none')
+    assert config.train_dataloader.get('pin_memory') is pinned
+    config.train_dataloader.pin_memory = False
+    assert fit_to_device(config, 'none').train_dataloader.pin_memory is False
+
+
+def test_parameter_groups_are_merged_unless_the_config_has_its_own_way(tiny):
+    config = fit_to_device(load_config(str(tiny.config), {}), 'none')
+    assert config.optim_wrapper.constructor == 'MergedOptimWrapperConstructor'
+    config.optim_wrapper.constructor = 'DefaultOptimWrapperConstructor'
+    assert fit_to_device(config, 'none').optim_wrapper.constructor.startswith('Default')
+
+
 @pytest.mark.parametrize(
     ('options', 'end'),
     [

@@ -4,6 +4,7 @@ import pytest
 import tiny
 import torch
 import torch.distributed
+from dispatch import DispatchCounter
 from mmengine.optim import OptimWrapper
 from mmengine.registry import MODEL_WRAPPERS
 from mmengine.structures import PixelData
@@ -346,3 +347,19 @@ def test_auxiliary_decoders_of_another_seed_start_from_other_weights():
 def make_seeded_bank(seed):
     torch.manual_seed(seed)
     return MODELS.build(tiny.model_config()['auxiliary_head'])
+
+
+def test_the_host_waits_for_boxes_alone():
+    """`bounding_boxes` copies its masks to the host; nothing else there needs a tensor's value."""
+    head = dict(
+        type='PixelShuffleHead',
+        in_channels=6,
+        num_classes=3,
+        loss_decode=dict(type='MeanCrossEntropy'),
+    )
+    config = tiny.model_config(decode_head=head)
+    del config.auxiliary_head.perturbations['FeatureNoise']  # draws a seed, but on the host
+    model = MODELS.build(config)
+    with DispatchCounter() as counter:
+        losses_of(model)
+    assert not {'_local_scalar_dense', 'nonzero', 'masked_select', '_unique2'} & set(counter.calls)
