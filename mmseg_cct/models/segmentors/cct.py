@@ -12,7 +12,12 @@ from mmseg.utils import add_prefix
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.layers.modes import eval_mode, recorded_input
+from mmseg_cct.models.layers.modes import (
+    all_but_batch_norm,
+    eval_mode,
+    frozen_running_statistics,
+    recorded_input,
+)
 from mmseg_cct.utils.suggest import nearest
 
 from .auxiliary_heads import take_names_of_mmseg
@@ -116,8 +121,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         (teacher,) = self._teacher
         with torch.no_grad():
             target = teacher._forward(images)
-        own_z = self._layer_of_z is not None
-        return (self.predict_unlabeled(features)[0] if own_z else features), target
+        return self.features_of_bank(features), target
 
     def predict_unlabeled(self, features: Sequence[Tensor]) -> tuple[Sequence[Tensor], Tensor]:
         """Predicts with the main decoder as at inference.
@@ -130,16 +134,36 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             features: The neck's outputs for the unlabelled images.
 
         Returns:
-            What the auxiliary decoders take in: the same features or, where they name an
-            `in_layer`, its input alone, with gradient; and seg_logits `(N, C, ·, ·)` without.
+            As `features_of_bank`; and seg_logits `(N, C, ·, ·)` without gradient.
         """
-        as_at_inference = eval_mode(self.decode_head.modules())
-        if (name := self._layer_of_z) is None:
-            with torch.no_grad(), as_at_inference:
-                return features, self.decode_head.forward(features)
-        with as_at_inference, recorded_input(self.decode_head.get_submodule(name)) as inputs:
+        with torch.no_grad(), eval_mode(self.decode_head.modules()):
             seg_logits = self.decode_head.forward(features)
-        return tuple(inputs), seg_logits.detach()
+        return self.features_of_bank(features), seg_logits
+
+    def features_of_bank(self, features: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Computes what the auxiliary decoders take in.
+
+        The layers of the main decoder before an `in_layer` are a part of the encoder: they
+        normalise by the batch, as backbone and neck do. Their running statistics stay those of the
+        labelled images.
+
+        Args:
+            features: The neck's outputs for the unlabelled images.
+
+        Returns:
+            The same features or, where the auxiliary decoders name an `in_layer`, its input alone,
+            without dropout; with gradient.
+        """
+        if (name := self._layer_of_z) is None:
+            return features
+        head = self.decode_head
+        with (
+            eval_mode(all_but_batch_norm(head)),
+            frozen_running_statistics(head),
+            recorded_input(head.get_submodule(name)) as inputs,
+        ):
+            head.forward(features)
+        return tuple(inputs)
 
     @property
     def _layer_of_z(self) -> str | None:

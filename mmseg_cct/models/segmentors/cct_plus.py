@@ -111,7 +111,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         if self.with_auxiliary_head:
             if self.bank_on_strong:
                 samples = _mix_valid(samples, valid, boxes[0])
-                bank_view = self.predict_unlabeled(strong_features[0])[0], _mix(target, boxes[0])
+                bank_view = self.features_of_bank(strong_features[0]), _mix(target, boxes[0])
             else:
                 bank_view = weak_z, target
             auxiliary, agreement = self._bank_loss(*bank_view, samples)
