@@ -66,7 +66,7 @@ def write_calibration(
     if not 0 <= threshold <= 1:
         raise UserError(f'--threshold {threshold}: expected a confidence in [0, 1]')
     config = load_config(config_file, options or {})
-    init_default_scope(config.get('default_scope', 'mmseg'))
+    init_default_scope(config.get('default_scope') or 'mmseg')
     require_checkpoint(checkpoint)
     key = f'{split}_dataloader.dataset'
     dataset = _build_dataset(config, split, f'{config_file}: {key}')

@@ -99,7 +99,7 @@ def write_cluster_report(
         Paths of the figure and, with masks, of `clusters.csv` and `clusters.md`.
     """
     config = load_config(config_file, options or {})
-    init_default_scope(config.get('default_scope', 'mmseg'))
+    init_default_scope(config.get('default_scope') or 'mmseg')
     items, palette = _find_items(config, config_file, images, split, num_images)
     model = _build_model(config, checkpoint, device)
     read = {Path(images)} if images is not None and os.path.isdir(images) else set()

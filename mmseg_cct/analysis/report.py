@@ -40,7 +40,7 @@ def write_report(
     """
     runs = [find_run(name, Path(work_dir)) for name, work_dir in work_dirs.items()]
     _check_same_test_set(runs)
-    init_default_scope(runs[0].config.get('default_scope', 'mmseg'))
+    init_default_scope(runs[0].config.get('default_scope') or 'mmseg')
     out = Path(out)
     claim_output_folder(
         out, 'report.json', {folder for run in runs for folder in data_folders(run.config)}

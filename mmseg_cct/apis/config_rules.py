@@ -52,6 +52,10 @@ def _is_size(value: Any) -> bool:
     return is_pair and all(map(_whole(1), value))
 
 
+def _is_listing(value: Any) -> bool:
+    return value is None or isinstance(value, (str, list, tuple))
+
+
 _COUNT, _COUNT_OR_NONE = 'a whole number from 1', 'a whole number from 1, or None'
 RULES = (
     Rule('train_cfg.max_iters', _whole(1), _COUNT),
@@ -80,6 +84,7 @@ RULES = (
     Rule('custom_hooks.*.end', _or(None, _number()), 'a finite number'),
     Rule('model*data_preprocessor.size', _or(None, _is_size), 'height and width, or None'),
     Rule('model*size_divisor', _or(None, _whole(1)), _COUNT_OR_NONE),
+    Rule('*_dataloader.dataset*.classes', _is_listing, 'the class names'),
     Rule('log_level', lambda v: isinstance(v, (str, int)), 'a name such as INFO'),
     Rule('log_processor.window_size', _or('global', _whole(1)), _COUNT),
 )

@@ -42,7 +42,7 @@ def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
             "mmpretrain is not installed, which the classifier needs; run: pip install 'onedl-"
             "mmpretrain' torchvision"
         ) from None
-    init_default_scope(config.get('default_scope', 'mmpretrain'))
+    init_default_scope(config.get('default_scope') or 'mmpretrain')
     model_config = config.model.copy()
     if 'backbone' in model_config:
         model_config.backbone.pop('init_cfg', None)  # the checkpoint replaces them

@@ -164,7 +164,7 @@ def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage,
     ann_file = dataset_config.get('ann_file')
     if ann_file and dataset_config.get('type') == 'MultiLabelDataset':
         check_annotations(os.path.join(dataset_config.get('data_root') or '', ann_file))
-    scope = config.get('default_scope', 'mmpretrain')
+    scope = config.get('default_scope') or 'mmpretrain'
     with DefaultScope.overwrite_default_scope(scope):
         dataset = CLASSIFICATION_DATASETS.build(copy.deepcopy(dataset_config))
     folder, images = os.path.abspath(dataset.img_prefix), []

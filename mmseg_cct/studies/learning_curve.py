@@ -46,7 +46,7 @@ def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -
         UserError: A size is out of range, or the config takes a subset already.
     """
     config = load_config(base, options)
-    init_default_scope(config.get('default_scope', 'mmseg'))
+    init_default_scope(config.get('default_scope') or 'mmseg')
     labeled = config.train_dataloader.dataset.labeled
     if labeled.get('indices') is not None:
         raise UserError(
