@@ -1,6 +1,6 @@
 """Ramps and learning rates of a config, evaluated without training."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -75,7 +75,7 @@ def _ramps(config: Config, max_iters: int) -> list[Curve]:
         *(config.get('default_hooks') or {}).values(),
         *(config.get('custom_hooks') or []),
     ]:
-        kind = settings and settings.get('type')
+        kind = settings.get('type') if isinstance(settings, Mapping) else None
         kind = HOOKS.get(kind) if isinstance(kind, str) else kind
         if not (isinstance(kind, type) and issubclass(kind, RampUpHook)):
             continue

@@ -197,7 +197,12 @@ def disagreement(
     Returns:
         Disagreement of each auxiliary decoder `(K, H, W)`, and class ids of the main prediction
         `(H, W)`; both on the CPU.
+
+    Raises:
+        UserError: The pipeline packed nothing.
     """
+    if 'inputs' not in data:
+        raise UserError('test_pipeline: gives no inputs; expected PackSegInputs at its end')
     height, width = data['inputs'].shape[-2:]
     batch = model.data_preprocessor(
         dict(inputs=[data['inputs']], data_samples=[data['data_samples']])

@@ -43,7 +43,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
 
     _drop_scope(config._cfg_dict)
     check_structure(config)
-    old_max_iters = config.get('train_cfg', {}).get('max_iters')
+    old_max_iters = (config.get('train_cfg') or {}).get('max_iters')
     for key in options:
         if not _has(config, key):
             message = f'--cfg-options {key}: a new key, the config has none of this name'
@@ -89,14 +89,14 @@ def _check_domains(config: Config) -> None:
     for split in ('train', 'val', 'test'):
         key = f'{split}_dataloader'
         loader = config.get(key) or {}
-        for name in loader.get('dataset', {}).get('domains', {}):
+        for name in (loader.get('dataset') or {}).get('domains') or {}:
             if name not in known:
                 raise UserError(
                     f'{key}.dataset.domains.{name}: no such domain in the model; expected one of '
                     f'{", ".join(known)}'
                 )
         batch_size = loader.get('batch_size')
-        own_size = loader.get('sampler', {}).get('batch_size', batch_size)
+        own_size = (loader.get('sampler') or {}).get('batch_size', batch_size)
         if own_size != batch_size:
             raise UserError(
                 f'{key}.sampler.batch_size={own_size}: expected {batch_size}, as in {key}'
@@ -116,7 +116,7 @@ def _has(config: Any, key: str) -> bool:
 
 def _end_schedulers_with_training(config: Config, old_max_iters: int | None) -> None:
     """Moves the end of every scheduler that ended with the training to its new end."""
-    new_max_iters = config.get('train_cfg', {}).get('max_iters')
+    new_max_iters = (config.get('train_cfg') or {}).get('max_iters')
     schedulers = config.get('param_scheduler') or []
     for scheduler in schedulers if isinstance(schedulers, list) else [schedulers]:
         if scheduler.get('by_epoch', True) or old_max_iters is None:

@@ -234,7 +234,8 @@ def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:
 
 def _datasets(config: Config, domain: str | None) -> Iterator[dict[str, Any]]:
     todo: list[Any] = [
-        config.get(f'{split}_dataloader', {}).get('dataset') for split in ('test', 'val', 'train')
+        (config.get(f'{split}_dataloader') or {}).get('dataset')
+        for split in ('test', 'val', 'train')
     ]
     while todo:
         dataset = todo.pop(0)
@@ -244,4 +245,4 @@ def _datasets(config: Config, domain: str | None) -> Iterator[dict[str, Any]]:
             yield dataset
             # Inside wrappers: mmengine's, SemiSegDataset, and those of several domains.
             todo[:0] = [dataset.get(key) for key in ('dataset', 'datasets', 'labeled')]
-            todo[:0] = [dataset.get('domains', {}).get(domain)]
+            todo[:0] = [(dataset.get('domains') or {}).get(domain)]

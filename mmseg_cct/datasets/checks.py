@@ -65,7 +65,7 @@ def check_evaluation_data(dataset: Any, key: str) -> None:
 def look_at_evaluation_data(dataset: Any, key: str) -> None:
     """Validates evaluation data on this rank.
 
-    Reads the header and the end of every image, and in full the masks that the pipeline loads.
+    Decodes images and masks in full; of images without masks it reads the header and the end.
 
     Args:
         dataset: The set, wrapped or not.
@@ -78,8 +78,7 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
         for leaf in leaf_datasets(dataset):
             transforms = _flatten(getattr(leaf, 'pipeline', None))
             has_masks = any(isinstance(part, LoadAnnotations) for part in transforms)
-            check = functools.partial(_check_labeled_image, decode=False)
-            _check_all(check if has_masks else _check_unlabeled_image, leaf)
+            _check_all(_check_labeled_image if has_masks else _check_unlabeled_image, leaf)
     except UserError as error:
         raise UserError(f'{key}: {error}') from None
 
@@ -303,9 +302,7 @@ def _warn(message: str) -> None:
     print_log(message, logger='current', level=logging.WARNING)
 
 
-def _check_labeled_image(
-    info: Mapping[str, Any], dataset: BaseDataset, decode: bool = True
-) -> frozenset[int] | None:
+def _check_labeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> frozenset[int] | None:
     """Checks a pair and returns the label ids of its mask, `None` where the image is drawn."""
     if not _is_file(info):
         return None
@@ -316,7 +313,7 @@ def _check_labeled_image(
             'data_prefix.seg_map_path'
         )
     backend_args = getattr(dataset, 'backend_args', None)
-    size = image_size(image, backend_args, decode, _loader(dataset))
+    size = image_size(image, backend_args, True, _loader(dataset))
     if '://' not in mask and not fileio.exists(mask, backend_args):
         raise UserError(f'{image}: no mask for this labelled image; expected {mask}')
     ids = read_mask(mask, backend_args)

@@ -87,6 +87,12 @@ class Inputs:
             cv2.imwrite(str(path), image)
         path.write_bytes(path.read_bytes()[:-cut])
 
+    def damage(self, name):
+        """Zeroes the middle of an image."""
+        path = self.cct.data / name
+        data = path.read_bytes()
+        path.write_bytes(data[:200] + bytes(400) + data[600:])
+
     def checkpoint(self, name, change):
         content = self.trained.load(self.trained.checkpoint)
         torch.save(change(content), self.cct.folder / name)
@@ -646,6 +652,10 @@ FILES = {
     ),
     'truncated validation image': (
         lambda i: i.truncate('val_images/v1.png'),
+        r'val_dataloader\.dataset: .*v1.png: cannot be read .* expected a readable image',
+    ),
+    'damaged validation image with a good end': (
+        lambda i: i.damage('val_images/v1.png'),
         r'val_dataloader\.dataset: .*v1.png: cannot be read .* expected a readable image',
     ),
     'masks for unlabelled images': (
