@@ -1004,6 +1004,20 @@ def test_native_results_are_the_eager_ones(kwargs):
     assert_same_results((native['loss'], native_grads), (losses['loss'], grads))
 
 
+@pytest.mark.skipif(not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler')
+@pytest.mark.parametrize('features', [torch.float32, torch.bfloat16])
+def test_native_results_under_bfloat16_autocast_are_nearly_the_same(features):
+    perturbations = {n: c for n, c in PERTURBATIONS.items() if n != 'feature_noise'}
+    z, *rest = make_batch()
+    z = z.detach().to(features)
+    eager, native = (make_bank(perturbations, compile=compile) for compile in (False, 'auto'))
+    expected = loss_and_gradients(eager, (z.float().requires_grad_(), *rest))
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        actual = loss_and_gradients(native, (z.requires_grad_(), *rest))
+    assert actual[1][0].dtype == features
+    assert_close_in_bfloat16(actual, expected)
+
+
 def test_losses_that_the_native_kernel_lacks_run_without_it():
     terms = dict(
         loss_consistency=dict(type='JSConsistency'), loss_pairwise=dict(type='PairwiseVariance')
