@@ -235,6 +235,18 @@ def test_a_key_contains_loss_only_if_it_is_optimised(name):
             assert ('loss' in key) == value.requires_grad, key
 
 
+def test_with_weight_0_the_main_decoder_sees_no_strong_view():
+    settings, num_views, _ = RECIPES['cct-strong']
+    model = make_model(**settings)
+    with_teacher(model)
+    seen = []
+    forward = model.decode_head.forward
+    model.decode_head.forward = lambda features: seen.append(features) or forward(features)
+    losses = losses_of(model, prepared(model, num_views))
+    assert not [key for key in losses if key.startswith('strong.')]
+    assert len(seen) == 1  # the labelled images
+
+
 @pytest.mark.parametrize('name', RECIPES)
 def test_trains_under_ddp_without_looking_for_unused_parameters(name, tmp_path):
     settings, num_views, taught = RECIPES[name]
