@@ -1,4 +1,4 @@
-# VOC without a GPU: days in place of months.
+# VOC with the model of small machines.
 _base_ = [
     '../_base_/models/cct_mbv2-jpu.py',
     '../_base_/datasets/voc.py',
