@@ -12,7 +12,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +28,7 @@ from mmseg.registry import DATASETS
 from torch import Tensor
 
 from mmseg_cct.apis.config import load_config
+from mmseg_cct.apis.config_errors import config_errors_as_one_line
 from mmseg_cct.apis.inference import load_model, model_origin
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.image_lists import resolve_list
@@ -128,6 +129,7 @@ def rank_images(
     done = on_first_process(finished) & set(listed)
     share = own_share([name for name in listed if name not in done])
     failed = []
+    first_image: Any = config_errors_as_one_line(config, 'fails at the first image')
     with _open_scores(out) as scores, progress_bar(len(share), len(done)) as bar:
         for name in share:
             try:
@@ -135,7 +137,9 @@ def rank_images(
             except Exception as error:  # decoders raise nearly anything on a corrupt file
                 failed.append(f'{name}: unreadable image ({one_line(error)})')
             else:
-                maps, _ = disagreement(model, data, seed, measure)
+                with first_image:
+                    maps, _ = disagreement(model, data, seed, measure)
+                first_image = nullcontext()
                 image = RankedImage(
                     float(maps.mean()), name, _by_perturbation(model, maps), stamps[name]
                 )
