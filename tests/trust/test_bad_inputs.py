@@ -414,6 +414,10 @@ WHOLE = {
         'SegDataPreProcessor',
         r'unlabeled: model\.data_preprocessor\.type is SegDataPreProcessor, which takes no pairs',
     ),
+    'transforms that do not fit': (
+        lambda i: i.drop(f'{LABELED}.pipeline.0'),
+        r'tiny.py: fails at its first batch \(KeyError: .* in \S+\.py:\d+\); expected settings',
+    ),
     'pairs for a model that takes none': (
         lambda i: (
             i.drop('model.auxiliary_head'),
@@ -938,6 +942,17 @@ def test_as_a_process(cct, trained):
     assert done.returncode == 2
     assert re.search(expected, done.stderr.splitlines()[-1])
     assert 'Traceback' not in done.stderr + done.stdout
+
+
+def test_a_bug_keeps_its_traceback(cct, monkeypatch):
+    """At the first batch too, where what a library raises is a line."""
+
+    def loss(self, *_):
+        return {}['mine']
+
+    monkeypatch.setattr('mmseg_cct.models.CCTSegmentor.loss', loss)
+    with pytest.raises(KeyError, match='mine'):
+        cct.tool(*TRAIN)
 
 
 def test_a_bad_test_set_is_a_warning_while_training(cct, capfd):

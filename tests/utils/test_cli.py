@@ -5,7 +5,7 @@ import pytest
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import cli
-from mmseg_cct.utils.cli import add_launcher, at_least, set_ranks, user_errors_as_one_line
+from mmseg_cct.utils.cli import add_launcher, at_least, seed, set_ranks, user_errors_as_one_line
 
 RANK_VARIABLES = ('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT')
 
@@ -100,3 +100,13 @@ def test_at_least():
 def test_less_or_no_number_is_an_error(value):
     with pytest.raises(argparse.ArgumentTypeError, match=f'^{value}; expected 2 or more$'):
         at_least(2)(value)
+
+
+def test_seeds():
+    assert [seed('0'), seed('4294967295')] == [0, 2**32 - 1]
+
+
+@pytest.mark.parametrize('value', ['-1', '4294967296', '1e3', 'x', ''])
+def test_what_is_no_seed(value):
+    with pytest.raises(argparse.ArgumentTypeError, match=f'^{value}; expected 0 to 4294967295$'):
+        seed(value)

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from mmseg_cct.datasets import SemiSegDataset
-from mmseg_cct.engine.hooks.preflight_hook import describe_training
+from mmseg_cct.engine.hooks.preflight_hook import PreflightHook, describe_training
+from mmseg_cct.errors import UserError
 
 
 class Set(list):
@@ -50,3 +51,24 @@ def test_the_line_counts_images_and_names_classes(dataset, expected):
 
 def test_the_line_counts_what_is_validated_on():
     assert describe(pairs(2, 3), 51).endswith('batch size 8; validating on 51 images')
+
+
+def load_checkpoint(trained_on, data, domains=False):
+    """Tests a checkpoint that was trained on some classes with a data set of others."""
+    metas = [dict(classes=classes) for classes in (trained_on, data)]
+    if domains:
+        metas = [dict(domains=dict(a=meta)) for meta in metas]
+    runner = SimpleNamespace(
+        train_dataloader=SimpleNamespace(dataset=SimpleNamespace(metainfo=metas[1]))
+    )
+    PreflightHook().after_load_checkpoint(runner, dict(meta=dict(dataset_meta=metas[0])))
+
+
+@pytest.mark.parametrize('domains', [False, True])
+def test_classes_in_another_order(domains):
+    load_checkpoint(('a', 'b', 'c'), ('a', 'b', 'c'), domains)
+    load_checkpoint(('a', 'b', 'c'), ('a', 'b', 'd'), domains)  # other classes, maybe on purpose
+    load_checkpoint(None, ('a', 'b', 'c'), domains)
+    place = 'the checkpoint, domain a' if domains else 'the checkpoint'
+    with pytest.raises(UserError, match=f'^{place}: class 1 is c, in the data set b; expected the'):
+        load_checkpoint(('a', 'c', 'b'), ('a', 'b', 'c'), domains)

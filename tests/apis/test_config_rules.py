@@ -1,0 +1,62 @@
+"""The kinds of sections, and what a training needs as a whole."""
+
+import pytest
+from mmengine.config import Config
+from mmseg.datasets import BaseSegDataset
+
+from mmseg_cct.apis.config_rules import check_structure, check_values
+from mmseg_cct.errors import UserError
+
+
+@pytest.mark.parametrize(
+    'config',
+    [
+        {},
+        dict(model=None, train_dataloader=None, custom_hooks=None, default_scope=None),
+        dict(
+            model=dict(type='X', domains=dict(a=dict(data_preprocessor=dict(size=(2, 3))))),
+            param_scheduler=[dict(type='PolyLR')],
+            val_evaluator=dict(type='IoUMetric'),
+            test_evaluator=[dict(type='IoUMetric'), dict(type='X')],
+            custom_hooks=[dict(type='EMAHook')],
+            default_scope='mmseg',
+        ),
+    ],
+)
+def test_sections_that_may_be(config):
+    check_structure(Config(config))
+    check_values(Config(config))
+
+
+def test_an_object_from_python_may_stand_for_its_config():
+    dataset = BaseSegDataset.__new__(BaseSegDataset)
+    check_structure(dict(train_dataloader=dict(dataset=dataset)))
+
+
+@pytest.mark.parametrize(
+    ('config', 'expected'),
+    [
+        (dict(model='x'), "model='x': expected a dict, or None"),
+        (dict(train_cfg=[3]), r'train_cfg=\[3\]: expected a dict, or None'),
+        (dict(test_dataloader=True), 'test_dataloader=True: expected a dict'),
+        (dict(val_dataloader=dict(dataset=[{}])), r'val_dataloader\.dataset=\[\{\}\]: expected a'),
+        (dict(param_scheduler=[{}, 0]), r'param_scheduler=\[\{\}, 0\]: expected a dict or list of'),
+        (
+            dict(custom_hooks=dict(a=1)),
+            r"custom_hooks=\{'a': 1\}: expected a list of dicts, or None",
+        ),
+        (dict(custom_hooks=[[]]), r'custom_hooks=\[\[\]\]: expected a list of dicts'),
+        (dict(default_scope=['mmseg']), r"default_scope=\['mmseg'\]: expected a text, or None"),
+        (dict(load_from=3), 'load_from=3: expected a text'),
+    ],
+)
+def test_sections_of_another_kind(config, expected):
+    with pytest.raises(UserError, match=expected):
+        check_structure(Config(config))
+
+
+@pytest.mark.parametrize('size', [3, (3,), (3, 0), (3, 2.5), {'x': (3, 3)}])
+def test_a_size_is_height_and_width(size):
+    config = Config(dict(model=dict(domains=dict(a=dict(data_preprocessor=dict(size=size))))))
+    with pytest.raises(UserError, match=r'domains\.a\.data_preprocessor\.size=.*: expected height'):
+        check_values(config)
