@@ -9,6 +9,7 @@
 // are added in order, so that as many threads give the same result at each run.
 //
 // native_chain.py compiles it with LEVELS, WIDTH (B), CLASSES (C) and FINAL_RELU.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -90,12 +91,11 @@ INLINE void rows(const float *a, const float *b, int ldb, float *out, int ldo, c
 template <int M, Start start, bool relu, int INNER, int AR, int AC>
 static void product(const float *a, const float *b, int ldb, float *out, int ldo,
                     const float *bias = nullptr) {
-  constexpr int tiles = (M + ROWS - 1) / ROWS, R = (M + tiles - 1) / tiles, even = M / R * R;
-  for (int i = 0; i < even; i += R)
+  constexpr int tiles = (M + ROWS - 1) / ROWS, R = (M + tiles - 1) / tiles, n = M / R * R;
+  for (int i = 0; i < n; i += R)
     rows<R, start, relu, INNER, AR, AC>(a + i * AR, b, ldb, out + i * ldo, ldo, bias + i);
-  if constexpr (M > even)
-    rows<M - even, start, relu, INNER, AR, AC>(a + even * AR, b, ldb, out + even * ldo, ldo,
-                                               bias + even);
+  if constexpr (M > n)
+    rows<M - n, start, relu, INNER, AR, AC>(a + n * AR, b, ldb, out + n * ldo, ldo, bias + n);
 }
 
 template <std::size_t... i>
@@ -294,7 +294,7 @@ extern "C" const int native_tile = T;
 
 // Gradients take the place of the features (K, B, p), p a multiple of T, and are added to `grads`,
 // the losses to `values` (2, K). Parameters and their gradients: L weights, then L biases. Without
-// `grads` only the agreement is counted.
+// `grads`, and in a tile where all weights are 0, only the agreement is counted.
 extern "C" void native_losses(int64_t threads, int64_t decoders, int64_t size, float *features,
                               const float *const *parameters, float *const *grads,
                               const Targets *targets, double *values) {
@@ -306,17 +306,17 @@ extern "C" void native_losses(int64_t threads, int64_t decoders, int64_t size, f
     Tile &tile = tiles[thread];
     Blocks &own = blocks[thread];
     read(*targets, size, first, tile);
+    const bool counts = grads && std::any_of(tile.maps[0][0], tile.maps[LABELS][0],
+                                             [](float weight) { return weight != 0; });
     for (int64_t k = 0; k < decoders; ++k) {
       float *const at = features + k * B * size + first;
       copy(at, size, own.x);
-      if (!grads) {
-        descend<0, VOTE>(parameters, k, own.x, own.dx, own, tile, 0, *targets, nullptr);
-        continue;
-      }
-      Gradients *const of = &gradients[thread * decoders + k];
       own.sums[SQUARED] = own.sums[ENTROPY] = Vec{};
-      descend<0, LEARN>(parameters, k, own.x, own.dx, own, tile, 0, *targets, of);
-      copy(at, size, own.dx, true);
+      std::memset(own.dx, 0, sizeof own.dx);
+      Gradients *const of = counts ? &gradients[thread * decoders + k] : nullptr;
+      const auto run = counts ? descend<0, LEARN> : descend<0, VOTE>;
+      run(parameters, k, own.x, own.dx, own, tile, 0, *targets, of);
+      if (grads) copy(at, size, own.dx, true);
       for (int i = 0; i < 2 * LANES; ++i)
         sums[(thread * 2 + i % 2) * decoders + k] += own.sums[i % 2][i / 2];
     }

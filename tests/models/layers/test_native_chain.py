@@ -129,6 +129,27 @@ def test_the_same_number_of_threads_gives_the_same_bits(threads):
 
 
 @needs_compiler
+def test_positions_without_a_pixel_that_counts_have_no_gradient_and_votes():
+    chain = make_chain(2, 7, 5, False)
+    features, seg_logits, weights = (torch.randn(*size, 128) for size in ((K, 7), (5, 16), (16,)))
+    kernel = native_chain(features, chain, AUTO)
+    whole = kernel.losses(features, chain, seg_logits, (weights, None, None), (1, 0))
+    weights = torch.cat([torch.zeros(16, 64), weights[:, 64:]], 1)
+    (grad, *_), values, agreeing = kernel.losses(
+        features, chain, seg_logits, (weights, None, None), (1, 0)
+    )
+    assert (grad[..., :64] == 0).all()
+    assert_close(grad[..., 64:], whole[0][0][..., 64:])
+    assert torch.equal(agreeing, whole[2])
+    half = kernel.losses(
+        *(features[..., 64:].contiguous(), chain, seg_logits[..., 64:].contiguous()),
+        (weights[:, 64:].contiguous(), None, None),
+        (1, 0),
+    )
+    assert_close(values[0], half[1][0])
+
+
+@needs_compiler
 def test_extreme_and_missing_predictions():
     chain = make_chain(1, 2, 2, False)
     features, seg_logits = 1e4 * torch.randn(K, 2, 64), 1e4 * torch.randn(2, 4, 64)
