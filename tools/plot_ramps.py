@@ -30,6 +30,7 @@ def main() -> None:
     """Writes the plot."""
     args = parse_args()
     with user_errors_as_one_line():
+        require_new_file(args.out, args.overwrite, [args.config])  # no folder, which has no suffix
         out = Path(args.out).with_suffix('.png')
         require_new_file(out, args.overwrite, [args.config])
         config = load_config(args.config, args.cfg_options)

@@ -88,13 +88,14 @@ RULES = (
     Rule('log_level', lambda v: isinstance(v, (str, int)), 'a name such as INFO'),
     Rule('log_processor.window_size', _or('global', _whole(1)), _COUNT),
 )
-# Sections by the kind of their values, where they have one.
+# Sections by the kind of their values, where they have one; `*` stands for one name.
 _SECTIONS: dict[str, tuple[str, ...]] = {
     'dict': (
-        'model', 'model.*data_preprocessor', 'model.train_cfg', 'model.test_cfg', 'model.domains',
-        '*_dataloader', '*_dataloader.dataset', '*_dataloader.dataset.domains', 'train_cfg',
-        'val_cfg', 'test_cfg', 'env_cfg', 'optim_wrapper', 'optim_wrapper.optimizer',
-        'optim_wrapper.clip_grad', 'default_hooks', 'visualizer', 'randomness', 'log_processor',
+        'model', 'model.data_preprocessor', 'model.train_cfg', 'model.test_cfg', 'model.domains',
+        'model.domains.*', 'model.domains.*.data_preprocessor', '*_dataloader',
+        '*_dataloader.dataset', '*_dataloader.dataset.domains', 'train_cfg', 'val_cfg', 'test_cfg',
+        'env_cfg', 'optim_wrapper', 'optim_wrapper.optimizer', 'optim_wrapper.clip_grad',
+        'default_hooks', 'default_hooks.*', 'visualizer', 'randomness', 'log_processor',
         'pseudo_labels',
     ),
     'dict or list of dicts': ('param_scheduler', '*_evaluator'),
@@ -117,9 +118,11 @@ def check_structure(config: Any) -> None:
     """
     for key, value in _settings(config):
         for kind, patterns in _SECTIONS.items():
-            if value is None or not any(fnmatchcase(key, pattern) for pattern in patterns):
-                continue
-            if not _is_of_kind(value, kind):
+            is_one = any(
+                fnmatchcase(key, pattern) and key.count('.') == pattern.count('.')
+                for pattern in patterns
+            )
+            if is_one and value is not None and not _is_of_kind(value, kind):
                 raise UserError(f'{key}={value!r}: expected a {kind}, or None')
 
 

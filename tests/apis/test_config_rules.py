@@ -45,6 +45,7 @@ def test_an_object_from_python_may_stand_for_its_config():
             dict(custom_hooks=dict(a=1)),
             r"custom_hooks=\{'a': 1\}: expected a list of dicts, or None",
         ),
+        (dict(default_hooks=dict(logger=[{}])), r'default_hooks\.logger=\[\{\}\]: expected a d'),
         (dict(custom_hooks=[[]]), r'custom_hooks=\[\[\]\]: expected a list of dicts'),
         (dict(default_scope=['mmseg']), r"default_scope=\['mmseg'\]: expected a text, or None"),
         (dict(load_from=3), 'load_from=3: expected a text'),

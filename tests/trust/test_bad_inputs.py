@@ -446,6 +446,10 @@ COMMAND_LINES = {
         lambda i: i.run(*TRAIN, '--launcher', 'pytorch'),
         r'--launcher pytorch: RANK is not set; expected to be started by',
     ),
+    'no name of a file': (
+        lambda i: i.run('plot_ramps', 'tiny.py', '--out', ''),
+        r'error: : is a folder; expected the name of a file to write',
+    ),
     'work dir is a file': (
         lambda i: (i.text('w', 'x'), i.run('train', 'tiny.py', '--work-dir', 'w')),
         r'w: File exists',
