@@ -154,7 +154,7 @@ def require_new_file(
     if not path.exists():
         return
     if path.is_dir():
-        raise UserError(f'{file}: is a folder; expected the name of a file to write')
+        raise UserError(f'{path}: is a folder; expected the name of a file to write')
     if any(os.path.exists(source) and path.samefile(source) for source in inputs):
         raise UserError(f'{file}: is read and would be replaced; expected another file to write')
     if not overwrite:

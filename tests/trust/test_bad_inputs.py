@@ -448,7 +448,7 @@ COMMAND_LINES = {
     ),
     'no name of a file': (
         lambda i: i.run('plot_ramps', 'tiny.py', '--out', ''),
-        r'error: : is a folder; expected the name of a file to write',
+        r'error: \.: is a folder; expected the name of a file to write',
     ),
     'work dir is a file': (
         lambda i: (i.text('w', 'x'), i.run('train', 'tiny.py', '--work-dir', 'w')),
