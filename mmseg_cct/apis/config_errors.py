@@ -136,22 +136,27 @@ def check_config(config: Mapping[str, Any]) -> None:
     check_components(config)
 
 
-def check_components(config: Mapping[str, Any]) -> None:
+def check_components(config: Mapping[str, Any], section: str | None = None) -> None:
     """Does as `check_config`, for a config that may have no model.
 
     Args:
         config: The config.
+        section: The only section whose components are looked at: what builds no more than a model
+            may have a config without data.
 
     Raises:
         UserError: As of `check_config`.
     """
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         for key in _TYPED:
+            if section not in (None, key.split('.')[0]):
+                continue
             part = _part(config, key)
             if isinstance(part, Mapping) and 'type' not in part:
                 raise UserError(f'{key}: no type; expected type=..., the name of a component')
         for component in find_components(config):
-            _check_component(component)
+            if section in (None, component.key.split('.')[0]):
+                _check_component(component)
         check_values(config)
 
 

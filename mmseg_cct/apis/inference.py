@@ -31,7 +31,7 @@ from mmseg_cct.utils.palette import distinct_colours
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 
 from .config import load_config
-from .config_errors import check_config, config_errors_as_one_line
+from .config_errors import check_components, config_errors_as_one_line
 from .device import default_device
 
 # Names the model of the predictions in a folder, so that two models never share one.
@@ -132,7 +132,7 @@ def load_model(
     Raises:
         UserError: The checkpoint is no checkpoint, or lacks weights or has them in other shapes.
     """
-    check_config(config)
+    check_components(config, section='model')
     device = device or default_device()
     if domain is not None:
         pipeline = config.test_dataloader.dataset.domains[domain].pipeline
