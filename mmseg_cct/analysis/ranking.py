@@ -119,7 +119,8 @@ def rank_images(
     stamps = {name: file_stamp(info.get('img_path') or '') for name, info in listed.items()}
     origin = model_origin(config, checkpoint, measure=measure, seed=seed)
     model = load_training_model(config, checkpoint, device)
-    pipeline = Compose([t for t in config.test_pipeline if t['type'] != 'LoadAnnotations'])
+    with config_errors_as_one_line(config):
+        pipeline = Compose([t for t in config.test_pipeline if t['type'] != 'LoadAnnotations'])
 
     def finished() -> set[str]:
         read = {Path(images)} if images is not None else set()

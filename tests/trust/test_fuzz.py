@@ -65,6 +65,8 @@ def change_setting(rng, config):
         owner[name] = {str(index): value for index, value in enumerate(owner[name])}
     else:
         owner[name] = rng.choice(VALUES)
+        if name == 'max_iters' and owner[name] == 2**32:  # may be meant
+            owner[name] = 0
     return f'{name}={owner.get(name, "gone") if isinstance(owner, dict) else owner}'[:300]
 
 
