@@ -1,5 +1,3 @@
-import logging
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -184,16 +182,17 @@ def test_rejects_a_stride_that_is_no_power_of_two():
         PixelShuffleHead(D, C, stride=3)
 
 
-def test_a_size_that_is_no_multiple_of_the_stride_is_warned_of_once(caplog, monkeypatch):
+def test_a_size_that_is_no_multiple_of_the_stride_is_warned_of_once(monkeypatch):
+    warnings = []
     monkeypatch.setattr(
         'mmseg_cct.models.heads.pixel_shuffle_head.print_log',
-        lambda message, **_: logging.getLogger().warning(message),
+        lambda message, **_: warnings.append(message),
     )
     head = make_head(stride=8)
     z = torch.rand(1, D, 2, 3)
     for height in (16, 12, 12):
         head.loss_by_feat(head((z,)), samples(torch.zeros(1, height, 24, dtype=torch.long)))
-    (warning,) = [record.message for record in caplog.records]
+    (warning,) = warnings
     assert warning.startswith(
         'model.decode_head: predictions of 16×24 are resized to their inputs '
         'of 12×24; expected inputs'
