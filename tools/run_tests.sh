@@ -17,10 +17,10 @@ fi
 source tools/setup_venv.sh
 setup_venv weak dev
 
+cores=$(env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPROCESSORS_ONLN) # nproc heeds the variable
+workers=$((cores < 4 ? cores : 4))
 # One thread a worker: more threads than free cores slow torch down many times over.
 export OMP_NUM_THREADS=1
-cores=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
-workers=$((cores < 4 ? cores : 4))
 
 echo "== ruff";      python -m ruff check . && python -m ruff format --check .
 echo "== mypy";      python -m mypy
