@@ -11,6 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+
+# Its first import writes a file that is empty for a moment. Here that is over before workers start.
+import yapf.yapflib.yapf_api  # noqa: F401
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
