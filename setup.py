@@ -74,7 +74,7 @@ setup(
     python_requires='>=3.10',
     install_requires=[name + bounds for name, bounds in STACK.items()]
     + ['jinja2', 'matplotlib', 'numpy', 'opencv-python', 'packaging', 'pillow']
-    + ['tensorboard', 'tqdm'],
+    + ['scipy', 'tensorboard', 'tqdm'],
     extras_require={
         # mmpretrain backbones, image-level pseudo labels and their dense CRF, which compiles on no
         # newer Python (make_pseudo_labels has --no-crf)

@@ -12,14 +12,13 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import cv2
 import numpy as np
-import torch
 from matplotlib.figure import Figure
 from mmcv.transforms import Compose
 from mmengine.config import Config
@@ -28,12 +27,13 @@ from mmseg.registry import DATASETS
 from torch import Tensor
 
 from mmseg_cct.apis.config import load_config
-from mmseg_cct.apis.config_errors import config_errors_as_one_line
+from mmseg_cct.apis.config_errors import config_errors_as_one_line, first_image_guards
 from mmseg_cct.apis.inference import load_model, model_origin
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.image_lists import resolve_list
 from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint, weights
 from mmseg_cct.errors import UserError
+from mmseg_cct.evaluation.disagreement import auxiliary_disagreement, batch_of_one
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
@@ -130,7 +130,7 @@ def rank_images(
     done = on_first_process(finished) & set(listed)
     share = own_share([name for name in listed if name not in done])
     failed = []
-    first_image: Any = config_errors_as_one_line(config, 'fails at the first image')
+    guards = first_image_guards(config)
     with _open_scores(out) as scores, progress_bar(len(share), len(done)) as bar:
         for name in share:
             try:
@@ -138,9 +138,8 @@ def rank_images(
             except Exception as error:  # decoders raise nearly anything on a corrupt file
                 failed.append(f'{name}: unreadable image ({one_line(error)})')
             else:
-                with first_image:
+                with next(guards):
                     maps, _ = disagreement(model, data, seed, measure)
-                first_image = nullcontext()
                 image = RankedImage(
                     float(maps.mean()), name, _by_perturbation(model, maps), stamps[name]
                 )
@@ -187,7 +186,6 @@ def _read_scores(out: str) -> Iterator[RankedImage]:
                 yield RankedImage(**{**json.loads(line), 'pictures': ()})
 
 
-@torch.no_grad()
 def disagreement(
     model: Any, data: dict[str, Any], seed: int = 0, measure: str = 'labels'
 ) -> tuple[Tensor, Tensor]:
@@ -209,17 +207,8 @@ def disagreement(
     if 'inputs' not in data:
         raise UserError('test_pipeline: gives no inputs; expected PackSegInputs at its end')
     height, width = data['inputs'].shape[-2:]
-    batch = model.data_preprocessor(
-        dict(inputs=[data['inputs']], data_samples=[data['data_samples']])
-    )
-    for sample in batch['data_samples']:
-        sample.set_metainfo(dict(classes=tuple(model.dataset_meta['classes'])))
-    features = model.extract_feat(batch['inputs'])
-    z, seg_logits = model.predict_unlabeled(features)
-    device = seg_logits.device
-    with torch.random.fork_rng([device] if device.type == 'cuda' else []):
-        torch.manual_seed(seed)
-        distances, flips = model.auxiliary_head.disagreement(z, seg_logits, batch['data_samples'])
+    batch = batch_of_one(model, data, model.dataset_meta['classes'])
+    seg_logits, distances, flips = auxiliary_disagreement(model, batch, seed)
     maps = dict(labels=flips, distance=distances)[measure]
     # The preprocessor pads right and below.
     return (maps[:, 0, :height, :width].cpu(), seg_logits[0].argmax(0)[:height, :width].cpu())

@@ -7,8 +7,9 @@ built again, alone, is the one that refuses its arguments.
 
 import copy
 import inspect
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -181,6 +182,21 @@ def config_errors_as_one_line(config: Any, fails: str = 'cannot be built') -> It
         except Exception as error:
             raise_config_error(config, error)
             raise
+
+
+def first_image_guards(config: Any) -> Iterator[AbstractContextManager]:
+    """Guards the first image of a loop as `config_errors_as_one_line` does, and no other.
+
+    A mistake of the config shows with the first image; what fails later is another matter.
+
+    Args:
+        config: The whole config.
+
+    Yields:
+        A context for each image.
+    """
+    yield config_errors_as_one_line(config, 'fails at the first image')
+    yield from itertools.repeat(nullcontext())
 
 
 def raise_config_error(config: Mapping[str, Any], error: Exception) -> None:

@@ -3,7 +3,6 @@
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from mmseg_cct.utils.palette import distinct_colours
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 
 from .config import load_config
-from .config_errors import check_components, config_errors_as_one_line
+from .config_errors import check_components, config_errors_as_one_line, first_image_guards
 from .device import default_device
 
 # Names the model of the predictions in a folder, so that two models never share one.
@@ -94,7 +93,7 @@ def predict_images(
         return counts
     model = load_model(config, checkpoint, device, domain)
     share = own_share(todo)
-    first_image: Any = config_errors_as_one_line(config, 'fails at the first image')
+    guards = first_image_guards(config)
     with progress_bar(len(share), skipped) as bar:
         for name, path in share:
             try:
@@ -102,9 +101,8 @@ def predict_images(
             except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
                 counts.add_unreadable(path, error)
             else:
-                with first_image:
+                with next(guards):
                     _predict(model, image, Path(out), name, opacity)
-                first_image = nullcontext()
                 counts.written += 1
             bar.update()
     return ImageCounts.merged(gather(counts))

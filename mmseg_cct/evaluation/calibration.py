@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from mmengine.dataset import pseudo_collate
 from torch import Tensor
 from torch.nn import functional as F
+
+from .disagreement import auxiliary_disagreement, batch_of_one
 
 # So fine that the order of confidences is kept where most of them are close to 1.
 _CONFIDENCE_BINS = 10_000
@@ -233,17 +234,12 @@ def score_maps(
         predicted class ids `(H, W)`; all on the CPU.
     """
     height, width = item['inputs'].shape[-2:]
-    batch = model.data_preprocessor(pseudo_collate([item]), training=False)
-    for sample in batch['data_samples']:
-        sample.set_metainfo(dict(classes=tuple(classes)))
+    batch = batch_of_one(model, item, classes)
     maps = {}
     if not count_decoders(model):
         seg_logits = model._forward(batch['inputs'])
     else:
-        z, seg_logits = model.predict_unlabeled(model.extract_feat(batch['inputs']))
-        with torch.random.fork_rng([seg_logits.device] if seg_logits.is_cuda else []):
-            torch.manual_seed(seed)
-            _, flips = model.auxiliary_head.disagreement(z, seg_logits, batch['data_samples'])
+        seg_logits, _, flips = auxiliary_disagreement(model, batch, seed)
         maps['agreement'] = 1 - flips[:, 0].mean(0)
         if seg_logits.shape[-2:] != flips.shape[-2:]:  # a main decoder with a stride of its own
             seg_logits = F.interpolate(seg_logits, flips.shape[-2:], mode='bilinear')

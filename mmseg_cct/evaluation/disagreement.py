@@ -1,0 +1,47 @@
+"""Auxiliary decoders against the main one, for one image."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from mmengine.dataset import pseudo_collate
+from torch import Tensor
+
+
+def batch_of_one(model: Any, item: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
+    """Preprocesses an image and names the classes, which some perturbations ask for.
+
+    Args:
+        model: Its `data_preprocessor` pads right and below.
+        item: Output of the test pipeline: `inputs (3, H, W)` and `data_samples`.
+        classes: C names.
+
+    Returns:
+        `inputs (1, 3, ·, ·)`, and `data_samples`, a list of one.
+    """
+    batch = model.data_preprocessor(pseudo_collate([item]), training=False)
+    for sample in batch['data_samples']:
+        sample.set_metainfo(dict(classes=tuple(classes)))
+    return batch
+
+
+@torch.no_grad()
+def auxiliary_disagreement(
+    model: Any, batch: dict[str, Any], seed: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Compares the auxiliary predictions with the main one, and leaves torch's generators alone.
+
+    Args:
+        model: A `CCTSegmentor` in evaluation mode.
+        batch: From `batch_of_one`.
+        seed: Seed of the perturbations.
+
+    Returns:
+        The main decoder's seg_logits `(1, C, ·, ·)`; and of each auxiliary decoder the distance
+        from its prediction, and whether it chooses another class, `(K, 1, H, W)` each.
+    """
+    z, seg_logits = model.predict_unlabeled(model.extract_feat(batch['inputs']))
+    with torch.random.fork_rng([seg_logits.device] if seg_logits.is_cuda else []):
+        torch.manual_seed(seed)
+        distances, flips = model.auxiliary_head.disagreement(z, seg_logits, batch['data_samples'])
+    return seg_logits, distances, flips
