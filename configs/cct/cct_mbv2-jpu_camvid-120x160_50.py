@@ -2,8 +2,7 @@
 _base_ = [
     '../_base_/models/cct_mbv2-jpu.py',
     '../_base_/datasets/camvid_120x160.py',
-    '../_base_/schedules/cct.py',
-    '../_base_/schedules/adamw.py',
+    '../_base_/schedules/cct_few_labels.py',
     '../_base_/default_runtime.py',
 ]
 
@@ -20,7 +19,6 @@ model = dict(
 )
 
 n_labeled = 50
-max_iters = 600
 
 resize = dict(type='Resize', scale=(160, 120), keep_ratio=False)
 flip = dict(type='RandomFlip', prob=0.5)
@@ -48,34 +46,5 @@ train_dataloader = dict(
         ),
     ),
 )
-# 3e-3, for the backbone 1.2e-3; its first stages keep the weights of ImageNet
-optim_wrapper = dict(
-    optimizer=dict(lr=1.2e-3),
-    paramwise_cfg=dict(
-        custom_keys={
-            'neck.': dict(lr_mult=2.5),
-            'head.': dict(lr_mult=2.5),
-            'backbone.conv1': dict(lr_mult=0.0),
-            'backbone.layer1': dict(lr_mult=0.0),
-            'backbone.layer2': dict(lr_mult=0.0),
-        }
-    ),
-)
-train_cfg = dict(max_iters=max_iters, val_interval=150)
-param_scheduler = dict(
-    type='PolyLR', power=0.9, eta_min=0.0, begin=0, end=max_iters, by_epoch=False
-)
-custom_hooks = [
-    dict(
-        type='RampUpHook',
-        attribute='auxiliary_head.loss_consistency.loss_weight',
-        schedule='exp',
-        start=0.0,
-        end=lambda_u,
-        fraction=0.1,
-    ),
-    dict(type='TeacherHook', decay=0.99),
-    dict(type='IterationSeedHook'),
-    dict(type='FreezeHook'),
-]
+custom_hooks = [dict(_base_.custom_hooks[0], end=lambda_u), *_base_.custom_hooks[1:]]
 default_hooks = dict(checkpoint=dict(interval=150))
