@@ -50,7 +50,8 @@ def test_the_trainings_own_work_dir_is_never_used(trained, tmp_path):
     assert config.work_dir == str(tmp_path / 'test')
 
 
-def test_out_reaches_the_evaluators_that_write(trained):
+def test_out_reaches_the_evaluators_that_write(trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # `out` is made there
     text = trained.config.read_text()
     path = trained.folder / 'evaluators.py'
     path.write_text(
