@@ -215,6 +215,21 @@ def test_lists_and_iterations_fit_the_number_of_labels(name):
         assert {str(Path(file).parent) for file in lists} == {f'data/splits/{dataset_name}'}
 
 
+# VOC's crops are the paper's, of any class
+@pytest.mark.parametrize('name', [name for name in CCT if 'voc' not in name])
+def test_training_images_are_scaled_cropped_and_flipped(name):
+    """Few labels gain more by that than by unlabelled images (docs/results.md)."""
+    config = parse(name)
+    for branch in ('labeled', 'unlabeled'):
+        pipeline = config.train_dataloader.dataset[branch].pipeline
+        steps = {step.type: step for step in pipeline}
+        assert steps['RandomResize'].ratio_range[1] == 2.0
+        for crop, size in zip(steps['RandomCrop'].crop_size, config.model.data_preprocessor.size):
+            assert crop <= size < crop + 16  # padded to the stride
+        assert ('cat_max_ratio' in steps['RandomCrop']) == (branch == 'labeled')
+        assert steps['RandomFlip'].prob == 0.5
+
+
 # On a small machine's models: fewer decoders, and λ_u by the number of classes
 @pytest.mark.parametrize(
     'name', [name for name in CCT if 'idd-lite' not in name and 'mbv2-jpu' not in name]

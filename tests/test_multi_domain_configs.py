@@ -23,7 +23,7 @@ SETTINGS = (
     'r50_cityscapes-camvid_50',
     'r50_cityscapes-camvid_100',
     'r50_cityscapes-sun_1500',
-    'mbv2_camvid-idd_50',
+    'mbv2-jpu_camvid-idd_20',
 )
 KINDS = ('cct', 'supervised', 'cct-adv')
 ALL = [f'{kind}_{setting}.py' for kind in KINDS for setting in SETTINGS]
@@ -86,9 +86,15 @@ def test_domains_agree_in_model_and_data(name):
         height, width = own.data_preprocessor.size
         assert size in (None, (height, width)) or 'mbv2' in name
         assert height % 8 == width % 8 == 0
-        for dataset in sets:
-            (resize,) = [step for step in dataset.pipeline if step.type == 'Resize']
-            assert tuple(resize.scale) == (width, height)
+        if 'mbv2' in name:  # trained on crops, tested on whole images
+            for branch in [pairs.labeled] if is_baseline else [pairs.labeled, pairs.unlabeled]:
+                (crop,) = [step for step in branch.pipeline if step.type == 'RandomCrop']
+                assert tuple(crop.crop_size) == (height, width)
+            height, width = dict(camvid=(180, 240), idd=(227, 320))[domain]
+        else:
+            for dataset in sets:
+                (resize,) = [step for step in dataset.pipeline if step.type == 'Resize']
+                assert tuple(resize.scale) == (width, height)
         scales = [tuple(each.scale) for each in config.tta_pipeline[domain][-1].transforms[0]]
         assert scales == [(int(width * s), int(height * s)) for s in (0.5, 0.75, 1.0, 1.25, 1.5)]
 
@@ -127,16 +133,21 @@ def test_lists_schedule_and_settings(name):
     assert config.randomness.seed == 0
     if name.startswith('cct'):
         bank = config.model.auxiliary_head
-        assert sum(each.num_decoders for each in bank.perturbations.values()) == 30
         assert bank.loss_consistency == dict(type='MSEConsistency', loss_weight=30.0)
-        ramp = config.custom_hooks[0]
-        assert (ramp.attribute, ramp.schedule, ramp.start, ramp.end, ramp.fraction) == (
-            RAMP,
-            'exp',
-            0.0,
-            30.0,
-            0.1,
-        )
+        decoders = sum(each.num_decoders for each in bank.perturbations.values())
+        ramps = [hook for hook in config.custom_hooks if hook.type == 'RampUpHook']
+        ends = {ramp.attribute: ramp.end for ramp in ramps}
+        if 'mbv2' in name:  # λ_u = 30·C/21
+            assert decoders == 11
+            assert ends == {
+                RAMP.replace('*', 'camvid'): pytest.approx(110 / 7),
+                RAMP.replace('*', 'idd'): 10.0,
+            }
+        else:
+            assert decoders == 30
+            assert ends == {RAMP: 30.0}
+        for ramp in ramps:
+            assert (ramp.schedule, ramp.start, ramp.fraction) == ('exp', 0.0, 0.1)
     if name.startswith('cct-adv'):
         assert config.model.discriminator == dict(
             type='DomainDiscriminator', in_channels=config.model.decode_head.in_channels, scale=2e-2
@@ -154,7 +165,8 @@ def test_the_three_differ_in_nothing_else(setting):
     del cct['model']['auxiliary_head']
     for pairs in cct['train_dataloader']['dataset']['domains'].values():
         del pairs['unlabeled']
-    cct['custom_hooks'] = [hook for hook in cct['custom_hooks'] if hook['type'] != 'RampUpHook']
+    of_cct = ('RampUpHook', 'TeacherHook')
+    cct['custom_hooks'] = [hook for hook in cct['custom_hooks'] if hook['type'] not in of_cct]
     assert baseline == cct
 
 
@@ -185,8 +197,8 @@ def random_batch(domain, num_classes, classes, is_baseline):
         for kind, setting in (
             ('cct-adv', 'r50_cityscapes-camvid_50'),
             ('cct', 'r50_cityscapes-sun_1500'),
-            ('supervised', 'mbv2_camvid-idd_50'),
-            ('cct-adv', 'mbv2_camvid-idd_50'),
+            ('supervised', 'mbv2-jpu_camvid-idd_20'),
+            ('cct-adv', 'mbv2-jpu_camvid-idd_20'),
         )
     ],
 )
@@ -202,7 +214,8 @@ def test_builds_and_makes_a_step_in_every_domain(name):
     model = MODELS.build(config.model)
     wrapper = build_optim_wrapper(model, config.optim_wrapper)
     rates = {group['lr'] for group in wrapper.param_groups}
-    assert rates == {1e-2, 1e-3}
+    expected_rates = [0.0, 1.2e-3, 3e-3] if 'mbv2' in name else [1e-3, 1e-2]
+    assert sorted(rates) == pytest.approx(expected_rates)
     model.train()
     for domain, pairs in config.train_dataloader.dataset.domains.items():
         classes = classes_of(pairs.labeled)
@@ -226,19 +239,19 @@ def test_reads_camvid_and_idd_lite(camvid_root, monkeypatch, tmp_path):
         pytest.skip(f'IDD Lite is not at {idd_root} (link it as data/idd_lite, or --data-root DIR)')
     (tmp_path / 'data').symlink_to(camvid_root.parent.absolute())
     monkeypatch.chdir(tmp_path)
-    config = copy.deepcopy(parse('cct_mbv2_camvid-idd_50.py'))
+    config = copy.deepcopy(parse('cct_mbv2-jpu_camvid-idd_20.py'))
     for pairs in config.train_dataloader.dataset.domains.values():
-        pairs.check = False  # of 1756 images; it takes seconds
+        pairs.check = False  # of 1770 images; it takes seconds
     loaders = []
     for loader in (config.train_dataloader, config.val_dataloader, config.test_dataloader):
         loader.update(num_workers=0, persistent_workers=False)
         loaders.append(Runner.build_dataloader(loader, seed=0))
     train, val, test = loaders
-    assert len(train.dataset) == 317 + 1353
+    assert len(train.dataset) == 347 + 1383
     assert (len(val.dataset), len(test.dataset)) == (101 + 204, 233 + 204)
     for batch, domain, size in zip(train, ('camvid', 'idd'), ((120, 160), (112, 160))):
         for branch in ('labeled', 'unlabeled'):
-            assert [tuple(image.shape) for image in batch['inputs'][branch]] == [(3, *size)] * 4
+            assert [tuple(image.shape) for image in batch['inputs'][branch]] == [(3, *size)] * 8
             assert {sample.domain for sample in batch['data_samples'][branch]} == {domain}
     truth = batch['data_samples']['labeled'][0].gt_sem_seg.data.unique()
     assert set(truth.tolist()) <= {0, 1, 2, 3, 4, 5, 6, 255}

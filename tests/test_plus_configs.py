@@ -24,9 +24,9 @@ FIELD_SPLITS = (92, 183, 366, 732, 1464)
 DATA = [
     'r50_camvid_50',
     'r50_folder',
-    'mbv2_camvid_50',
+    'mbv2-jpu_camvid-180x240_50',
     'mbv2-jpu_folder',
-    *(f'mbv2-jpu_idd-lite-112x160_{n}' for n in (20, 50, 100)),
+    *(f'mbv2-jpu_idd-lite_{n}' for n in (20, 50, 100)),
     *(f'mbv2-jpu_voc-field_{n}' for n in (92, 183)),
     *(f'r50_voc-field_{n}' for n in FIELD_SPLITS),
 ]
@@ -122,7 +122,7 @@ def batch_for(config, classes):
     [
         *(
             (method, data)
-            for data in ('r50_voc-field_183', 'mbv2-jpu_idd-lite-112x160_50')
+            for data in ('r50_voc-field_183', 'mbv2-jpu_idd-lite_50')
             for method in METHODS
         ),
         # z of the main head; beside an auxiliary head of MMSeg; a linear head

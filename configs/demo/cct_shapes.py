@@ -44,7 +44,7 @@ model = dict(
 max_iters = 1400
 train_cfg = dict(max_iters=max_iters, val_interval=350)
 # random weights: the backbone learns as fast as the rest
-optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='AdamW', lr=5e-3, weight_decay=1e-4))
+optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='AdamW', lr=1e-2, weight_decay=1e-4))
 param_scheduler = dict(
     type='PolyLR', power=0.9, eta_min=0.0, begin=0, end=max_iters, by_epoch=False
 )

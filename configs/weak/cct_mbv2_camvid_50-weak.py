@@ -15,7 +15,9 @@ model = dict(
 unlabeled_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadPseudoLabels', image_dir=image_dir, label_dir=label_dir),
-    _base_.resize,
+    _base_.random_resize,
+    _base_.crop,
+    _base_.flip,
     dict(type='PackPseudoLabels'),
 ]
 train_dataloader = dict(dataset=dict(unlabeled=dict(pipeline=unlabeled_pipeline)))

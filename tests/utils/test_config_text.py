@@ -6,7 +6,7 @@ from mmseg_cct.utils.config_text import read_config_text
 
 
 def test_what_mmengine_dumps_reads_as_it_runs(project_root):
-    for name in ('cct/cct_mbv2_camvid_50.py', 'multi_domain/cct_mbv2_camvid-idd_50.py'):
+    for name in ('cct/cct_mbv2_camvid_50.py', 'multi_domain/cct_mbv2-jpu_camvid-idd_20.py'):
         config = Config.fromfile(project_root / 'configs' / name)
         text = config.pretty_text
         assert read_config_text(text, 'x').to_dict() == Config.fromstring(text, '.py').to_dict()

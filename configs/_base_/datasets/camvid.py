@@ -1,4 +1,5 @@
-# CamVid, 11 classes, at its own 360×480 without augmentation; validated on `val`, tested on `test`.
+# CamVid, 11 classes, trained on crops of 360×480 of images scaled by 0.5 to 2, tested on whole
+# images at their own 360×480; validated on `val`, tested on `test`.
 # A config names its lists of labelled and unlabelled training images, which lie beside this file.
 import os.path as osp
 
@@ -6,15 +7,28 @@ data_root = 'data/camvid'
 # absolute, so that a config in another project can build on this one
 split_dir = osp.normpath('{{ fileDirname }}/../splits/camvid')
 
-# images of other sizes are resized to 360×480
-resize = dict(type='Resize', scale=(480, 360), keep_ratio=False)
+crop_size = (360, 480)
+random_resize = dict(type='RandomResize', scale=(480, 360), ratio_range=(0.5, 2.0), keep_ratio=True)
+crop = dict(type='RandomCrop', crop_size=crop_size)
+flip = dict(type='RandomFlip', prob=0.5)
 train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),
-    resize,
+    random_resize,
+    # of ten draws the first in which no class fills more than three quarters
+    dict(crop, cat_max_ratio=0.75),
+    flip,
     dict(type='PackSegInputs'),
 ]
-unlabeled_pipeline = [dict(type='LoadImageFromFile'), resize, dict(type='PackSegInputs')]
+unlabeled_pipeline = [
+    dict(type='LoadImageFromFile'),
+    random_resize,
+    crop,
+    flip,
+    dict(type='PackSegInputs'),
+]
+# images of other sizes are resized to 360×480
+resize = dict(type='Resize', scale=(480, 360), keep_ratio=False)
 # masks are loaded after the resize: the prediction is compared at the mask's own size
 test_pipeline = [
     dict(type='LoadImageFromFile'),

@@ -1,17 +1,33 @@
-# Cityscapes at 512×1024 without augmentation. Paths are relative to the project root. A config
-# names its lists (`aachen/aachen_000000_000019` a line), which tools/make_splits.py writes to
+# Cityscapes at 512×1024, trained on crops of that size of images scaled by 0.5 to 2, tested on
+# whole images. Paths are relative to the project root. A config names its lists
+# (`aachen/aachen_000000_000019` a line), which tools/make_splits.py writes to
 # data/splits/cityscapes.
 cityscapes_root = 'data/cityscapes'
 split_dir = 'data/splits/cityscapes'
 
-resize = dict(type='Resize', scale=(1024, 512), keep_ratio=True)
+crop_size = (512, 1024)
+random_resize = dict(
+    type='RandomResize', scale=(1024, 512), ratio_range=(0.5, 2.0), keep_ratio=True
+)
+crop = dict(type='RandomCrop', crop_size=crop_size)
+flip = dict(type='RandomFlip', prob=0.5)
 train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),
-    resize,
+    random_resize,
+    # of ten draws the first in which no class fills more than three quarters
+    dict(crop, cat_max_ratio=0.75),
+    flip,
     dict(type='PackSegInputs'),
 ]
-unlabeled_pipeline = [dict(type='LoadImageFromFile'), resize, dict(type='PackSegInputs')]
+unlabeled_pipeline = [
+    dict(type='LoadImageFromFile'),
+    random_resize,
+    crop,
+    flip,
+    dict(type='PackSegInputs'),
+]
+resize = dict(type='Resize', scale=(1024, 512), keep_ratio=True)
 # masks are loaded after the resize: the prediction is compared at the mask's own 1024×2048 (the
 # paper's numbers are at 512×1024)
 test_pipeline = [

@@ -1,17 +1,28 @@
 # Your own images: data/mine/images, and masks of some of them in data/mine/masks (one channel of
-# class ids, 255 = ignore); images and masks to validate on in data/mine/val. Augmented as VOC is.
-# A config names the `classes` at its top level.
+# class ids, 255 = ignore); images and masks to validate on in data/mine/val. Scaled, cropped and
+# flipped as VOC is. A config names the `classes` at its top level.
 mine = 'data/mine'
 crop_size = (320, 320)
 
-augmentation = [
-    dict(type='RandomResize', scale=(400, 400), ratio_range=(0.5, 2.0), keep_ratio=True),
-    dict(type='RandomCrop', crop_size=crop_size),
-    dict(type='RandomFlip', prob=0.5),
+random_resize = dict(type='RandomResize', scale=(400, 400), ratio_range=(0.5, 2.0), keep_ratio=True)
+crop = dict(type='RandomCrop', crop_size=crop_size)
+flip = dict(type='RandomFlip', prob=0.5)
+train_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='LoadAnnotations'),
+    random_resize,
+    # of ten draws the first in which no class fills more than three quarters
+    dict(crop, cat_max_ratio=0.75),
+    flip,
     dict(type='PackSegInputs'),
 ]
-train_pipeline = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), *augmentation]
-unlabeled_pipeline = [dict(type='LoadImageFromFile'), *augmentation]
+unlabeled_pipeline = [
+    dict(type='LoadImageFromFile'),
+    random_resize,
+    crop,
+    flip,
+    dict(type='PackSegInputs'),
+]
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),

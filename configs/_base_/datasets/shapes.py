@@ -4,14 +4,24 @@ size = 48
 n_labeled = 12
 n_unlabeled = 600
 
+random_resize = dict(
+    type='RandomResize', scale=(size, size), ratio_range=(0.75, 1.5), keep_ratio=True
+)
+crop = dict(type='RandomCrop', crop_size=(size, size))
+flip = dict(type='RandomFlip', prob=0.5)
 train_pipeline = [
     dict(type='DrawShapesScene'),
-    dict(type='RandomFlip', prob=0.5),
+    random_resize,
+    # of ten draws the first in which no class fills more than three quarters
+    dict(crop, cat_max_ratio=0.75),
+    flip,
     dict(type='PackSegInputs'),
 ]
 unlabeled_pipeline = [
     dict(type='DrawShapesScene', with_seg_map=False),
-    dict(type='RandomFlip', prob=0.5),
+    random_resize,
+    crop,
+    flip,
     dict(type='PackSegInputs'),
 ]
 test_pipeline = [dict(type='DrawShapesScene'), dict(type='PackSegInputs')]

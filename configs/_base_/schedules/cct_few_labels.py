@@ -1,8 +1,8 @@
 # Runs of minutes on one CPU core, with few labels: a high rate, an EMA teacher, and the first
 # stages of a MobileNetV2 as ImageNet left them. A config gives the first hook, the ramp, its λ_u.
 _base_ = ['./cct.py', './adamw.py']
-max_iters = 600
-train_cfg = dict(max_iters=max_iters, val_interval=150)
+max_iters = 1200
+train_cfg = dict(max_iters=max_iters, val_interval=300)
 # 3e-3, for the backbone 1.2e-3
 optim_wrapper = dict(
     optimizer=dict(lr=1.2e-3),

@@ -1,0 +1,19 @@
+# CamVid and IDD Lite, trained on small crops: for a CPU.
+# (import_module, because mmengine takes `import mmengine` for its lazy-import style)
+from importlib import import_module
+
+_base_ = './multi_domain.py'
+
+__load = import_module('mmengine').Config.fromfile
+__domains = dict(
+    camvid=__load('{{ fileDirname }}/../domains/camvid_180x240.py'),
+    idd=__load('{{ fileDirname }}/../domains/idd_lite.py'),
+)
+# for the config on top of this one: each domain's part of the model, and the folder of its lists
+domain_models = {name: domain.model for name, domain in __domains.items()}
+split_dirs = {name: domain.split_dir for name, domain in __domains.items()}
+
+train_dataloader = dict(dataset=dict(domains={n: d.train for n, d in __domains.items()}))
+val_dataloader = dict(dataset=dict(domains={n: d.val for n, d in __domains.items()}))
+test_dataloader = dict(dataset=dict(domains={n: d.test for n, d in __domains.items()}))
+tta_pipeline = {n: d.tta_pipeline for n, d in __domains.items()}
