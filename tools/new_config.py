@@ -52,16 +52,24 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--method',
         choices=METHODS,
-        default='cct',
-        help='what learns from the unlabelled images (default: cct, which led with few labels; '
-        'supervised: the baseline only; cct+ and the rest add strong views)',
+        default='cct-strong',
+        help='what learns from the unlabelled images (default: cct-strong, CCT whose auxiliary '
+        'decoders see a strong view, which led with few labels; cct: the paper; supervised: the '
+        'baseline only)',
     )
     parser.add_argument(
         '--size',
         type=_size,
         metavar='WxH',
-        help='width and height of the training crops, into which tests resize (default: that of '
-        'the images, with a longest side of 512 at most)',
+        help='width and height that images are resized into, for training times 0.5 to 2 (default: '
+        'their own, with a longest side of 512 at most)',
+    )
+    parser.add_argument(
+        '--crop',
+        type=_size,
+        metavar='WxH',
+        help='width and height of the training crops (default: --size; with mbv2 half of it, for a '
+        'step of a quarter of the time)',
     )
     parser.add_argument(
         '--iters', type=at_least(1), default=4000, metavar='N', help='iterations (default: 4000)'
@@ -97,6 +105,7 @@ def main() -> None:
             backbone=args.backbone,
             method=args.method,
             size=args.size,
+            crop=args.crop,
             iters=args.iters,
             batch_size=args.batch_size,
             weights=args.weights,

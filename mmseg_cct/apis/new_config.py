@@ -23,6 +23,7 @@ from .pretrained import fit_of_weights, require_fitting_weights, require_weights
 # One in so many labelled images validates where there is no folder for it.
 HOLD_OUT = 5
 _LONGEST_SIDE = 512  # pixels, where no size is chosen
+_SHORTEST_CROP = 96  # pixels, where no crop is chosen
 
 
 def default_lambda_u(num_classes: int) -> float:
@@ -47,6 +48,8 @@ class Backbone(NamedTuple):
         stride: Output stride of z.
         tuning: How it is fine-tuned, a key of `TUNINGS`.
         supervised_heads: Auxiliary heads of its baseline, as the config writes them.
+        halves_crops: Whether training crops are half as wide and high as the images, so that a step
+            takes a quarter of the time: for machines without a GPU.
     """
 
     title: str
@@ -54,11 +57,12 @@ class Backbone(NamedTuple):
     stride: int
     tuning: str
     supervised_heads: str = 'None'
+    halves_crops: bool = False
 
 
 _MMSEG_HEADS = '_base_.model.auxiliary_head[:1]'  # MMSeg's own; the auxiliary decoders come last
 BACKBONES = {
-    'mbv2': Backbone('MobileNetV2', 'cct_mbv2-jpu', 8, 'adamw'),
+    'mbv2': Backbone('MobileNetV2', 'cct_mbv2-jpu', 8, 'adamw', halves_crops=True),
     'r18': Backbone('ResNet-18', 'cct_r18-d8', 8, 'sgd'),
     'r50': Backbone('ResNet-50', 'cct_r50-d8', 8, 'sgd'),
     'regnety': Backbone("timm's RegNetY-3.2GF", 'cct_timm-regnety', 8, 'sgd'),
@@ -70,7 +74,7 @@ BACKBONES = {
         'DeepLabV3+ on ResNet-50', 'cct_deeplabv3plus-r50-d8', 4, 'sgd', _MMSEG_HEADS
     ),
     'deeplabv3plus-mbv2': Backbone(
-        'DeepLabV3+ on MobileNetV2', 'cct_deeplabv3plus-mbv2', 4, 'adamw'
+        'DeepLabV3+ on MobileNetV2', 'cct_deeplabv3plus-mbv2', 4, 'adamw', halves_crops=True
     ),
     'upernet-swin-t': Backbone(
         'UPerNet on Swin-T', 'cct_upernet-swin-t', 4, 'transformer', _MMSEG_HEADS
@@ -180,23 +184,27 @@ _base_ = [
 
 classes = {classes}
 context_classes = {context}  # what is not an object
-size = {size}  # width and height: of training crops, and what tests and --tta resize into
+# width and height: of whole images, and of training crops from images of 0.5 to 2 times that
+size, crop = {size}, {crop}
 batch_size = {batch_size}  # pairs of a labelled and an unlabelled image
 max_iters, val_interval = {iters}, {interval}
 {lambda_u}
 model = dict(
-    data_preprocessor=dict(size=size[::-1]),{backbone_settings}
+    data_preprocessor=dict(size=crop[::-1]),{backbone_settings}
 )
 {tuning}
 
-augmentation = [
-    dict(type='RandomResize', scale=size, ratio_range=(0.5, 2.0), keep_ratio=True),
-    dict(type='RandomCrop', crop_size=size[::-1]),
-    dict(type='RandomFlip', prob=0.5),
-    dict(type='PackSegInputs'),
+random_resize = dict(type='RandomResize', scale=size, ratio_range=(0.5, 2.0), keep_ratio=True)
+random_crop = dict(type='RandomCrop', crop_size=crop[::-1])
+flip_and_pack = [dict(type='RandomFlip', prob=0.5), dict(type='PackSegInputs')]
+train_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='LoadAnnotations'),
+    random_resize,
+    dict(random_crop, cat_max_ratio=0.75),  # in ten draws, not of one class alone
+    *flip_and_pack,
 ]
-train_pipeline = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), *augmentation]
-unlabeled_pipeline = [dict(type='LoadImageFromFile'), *augmentation]
+unlabeled_pipeline = [dict(type='LoadImageFromFile'), random_resize, random_crop, *flip_and_pack]
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='Resize', scale=size, keep_ratio=True),
@@ -269,8 +277,9 @@ def write_configs(
     *,
     context: Sequence[str] = (),
     backbone: str = 'mbv2',
-    method: str = 'cct',
+    method: str = 'cct-strong',
     size: tuple[int, int] | None = None,
+    crop: tuple[int, int] | None = None,
     iters: int = 4000,
     batch_size: int = 8,
     weights: str | None = None,
@@ -287,8 +296,9 @@ def write_configs(
         context: Those that are not objects.
         backbone: A key of `BACKBONES`.
         method: One of `METHODS`.
-        size: Width and height of the training crops, into which tests resize; by default that of
-            the images, with a longest side of 512 at most.
+        size: Width and height that images are resized into, for training times 0.5 to 2; by default
+            their own, with a longest side of 512 at most.
+        crop: Width and height of the training crops; by default `size`, for MobileNetV2 half of it.
         iters: Iterations of the training.
         batch_size: Pairs of a labelled and an unlabelled image.
         weights: File of the backbone's weights; by default those of the model zoo.
@@ -309,7 +319,12 @@ def write_configs(
     summary = summarize_folder(data, len(classes))
     if method != 'supervised' and not summary.unlabeled:
         raise UserError(f'{data}/images: every image has a mask; expected images without, too')
-    size = _fitting_size(size, summary.size, chosen.stride)
+    if size is None:
+        size = _default_size(summary.size, chosen.stride)
+    if crop is None:
+        crop = _default_crop(size, chosen)
+    for option, sides in (('--size', size), ('--crop', crop)):
+        _require_multiples(option, sides, chosen.stride)
     stem = f'{backbone}_{Path(data).resolve().name}'
     recipe = RECIPES.get(method)
     whole = 'cct' if recipe else method
@@ -326,6 +341,7 @@ def write_configs(
         classes=tuple(classes),
         context=tuple(context),
         size=size,
+        crop=crop,
         batch_size=batch_size,
         iters=iters,
         interval=max(iters // 8, 1),
@@ -349,20 +365,26 @@ def write_configs(
     )
 
 
-def _fitting_size(
-    chosen: tuple[int, int] | None, images: tuple[int, int], stride: int
-) -> tuple[int, int]:
-    if chosen is None:
-        scale = min(_LONGEST_SIDE / max(images), 1.0)
-        width, height = (max(int(side * scale) // stride, 1) * stride for side in images)
-        return width, height
-    if any(side < stride or side % stride for side in chosen):
-        width, height = (-(-side // stride) * stride for side in chosen)
+def _default_size(images: tuple[int, int], stride: int) -> tuple[int, int]:
+    scale = min(_LONGEST_SIDE / max(images), 1.0)
+    width, height = (max(int(side * scale) // stride, 1) * stride for side in images)
+    return width, height
+
+
+def _default_crop(size: tuple[int, int], backbone: Backbone) -> tuple[int, int]:
+    if not backbone.halves_crops or min(size) < 2 * _SHORTEST_CROP:
+        return size
+    width, height = (-(-side // 2 // backbone.stride) * backbone.stride for side in size)
+    return width, height
+
+
+def _require_multiples(option: str, sides: tuple[int, int], stride: int) -> None:
+    if any(side < stride or side % stride for side in sides):
+        width, height = (-(-side // stride) * stride for side in sides)
         raise UserError(
-            f'--size {chosen[0]}x{chosen[1]}: expected multiples of {stride}, the stride of the '
+            f'{option} {sides[0]}x{sides[1]}: expected multiples of {stride}, the stride of the '
             f'network, such as {width}x{height}'
         )
-    return chosen
 
 
 def _hold_out(labeled: Sequence[str], out: str) -> dict[Path, str]:

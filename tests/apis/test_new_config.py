@@ -45,6 +45,7 @@ def save(path, pixels):
 
 
 def write(data, **options):
+    options = dict(method='cct') | options
     return write_configs(str(data), str(data.parents[1] / 'configs'), CLASSES, **options)
 
 
@@ -68,7 +69,7 @@ def test_cct_and_its_baseline_are_written_for_the_folder(data):
     assert baseline.model.auxiliary_head is None
     assert baseline.train_dataloader.dataset.unlabeled is None
     assert baseline.optim_wrapper == cct.optim_wrapper
-    assert all(len(path.read_text().splitlines()) < 75 for path in written.files)
+    assert all(len(path.read_text().splitlines()) < 80 for path in written.files)
 
 
 def test_the_baseline_alone(data):
@@ -183,14 +184,35 @@ def test_without_a_folder_to_validate_on_every_fifth_mask_is_held_out(data):
     [((64, 40), (64, 40)), ((1000, 500), (512, 256)), ((30, 2000), (8, 512))],
 )
 def test_the_default_size_is_the_images_in_multiples_of_the_stride(data, images, expected):
+    config = load_config(str(write(resized(data, images)).files[0]), {})
+    assert config.size == expected
+
+
+@pytest.mark.parametrize(
+    ('images', 'backbone', 'expected'),
+    [
+        ((328, 200), 'mbv2', (168, 104)),
+        ((328, 200), 'r18', (328, 200)),
+        ((328, 184), 'mbv2', (328, 184)),  # a half would be too small to learn from
+    ],
+)
+def test_crops_are_half_of_the_images_where_there_is_no_gpu(data, images, backbone, expected):
+    config = load_config(str(write(resized(data, images), backbone=backbone).files[-1]), {})
+    assert (config.size, config.crop) == (images, expected)
+    labeled, unlabeled = (config.train_dataloader.dataset[x] for x in ('labeled', 'unlabeled'))
+    assert config.model.data_preprocessor.size == labeled.pipeline[3].crop_size == expected[::-1]
+    assert unlabeled.pipeline[2].crop_size == expected[::-1]
+    assert config.test_pipeline[1].scale == labeled.pipeline[2].scale == images
+
+
+def resized(data, images):
     for path in [*(data / 'images').iterdir(), *data.glob('val/images/*')]:
         if not (data / 'masks' / f'{path.stem}.png').exists():
             Image.new('RGB', images).save(path)
     for path in data.rglob('*.png'):
         Image.fromarray(np.zeros(images[::-1], np.uint8)).save(path)
         Image.new('RGB', images).save(path.parents[1] / 'images' / f'{path.stem}.jpg')
-    config = load_config(str(write(data).files[0]), {})
-    assert config.size == expected
+    return data
 
 
 def test_weights_of_a_file_are_named_with_their_prefix(data, tmp_path):
@@ -242,6 +264,7 @@ def test_what_is_there_is_not_overwritten(data):
         (dict(context=('crak',)), "--context: no class 'crak'; did you mean crack"),
         (dict(size=(64, 30)), '--size 64x30: expected multiples of 8.* such as 64x32'),
         (dict(size=(64, 40), backbone='mit-b0'), 'multiples of 16.* such as 64x48'),
+        (dict(crop=(30, 32)), '--crop 30x32: expected multiples of 8.* such as 32x32'),
     ],
 )
 def test_options_that_do_not_fit_are_refused(data, options, message):
@@ -278,9 +301,9 @@ def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
     assert lines[-4:] == [
         'Next:',
         '  python -m mmseg_cct train configs/mine/supervised_mbv2_mine.py',
-        '  python -m mmseg_cct train configs/mine/cct_mbv2_mine.py',
+        '  python -m mmseg_cct train configs/mine/cct-strong_mbv2_mine.py',
         '  python -m mmseg_cct report supervised=work_dirs/supervised_mbv2_mine '
-        'cct=work_dirs/cct_mbv2_mine --out work_dirs/report',
+        'cct-strong=work_dirs/cct-strong_mbv2_mine --out work_dirs/report',
     ]
     with pytest.raises(SystemExit):
         run_tool('new_config', 'data/mine', '--classes', *CLASSES, '--size', '64')
