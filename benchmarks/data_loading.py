@@ -59,7 +59,7 @@ SOURCES = {
     'cityscapes, shrunk once': Source('cct/cct_r50_cityscapes_372.py', (512, 1024), '.png'),
     'camvid': Source('cct/cct_r50_camvid_50.py', (360, 480)),
     'camvid, strong views': Source('plus/cct-plus_r50_camvid_50.py', (360, 480)),
-    'idd_lite': Source('cct/cct_mbv2-jpu_idd-lite-112x160_50.py', (227, 320)),
+    'idd_lite': Source('cct/cct_mbv2-jpu_idd-lite_50.py', (227, 320)),
     'folder': Source('cct/cct_r50_folder.py', (768, 1024)),
     'shapes': Source('demo/cct_shapes.py', None),
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that wants a GPU, in one call: tests on CUDA, the GPU tables of docs/performance.md, then
-# ResNet-50 on CamVid at 360x480, supervised, CCT, CCT with its target in eval mode, and CCT+, with 20,
-# 50 and 100 labels, seed after seed until the time is up.
+# ResNet-50 on CamVid at 360x480, supervised, CCT, CCT with its target in eval mode, and CCT whose
+# auxiliary decoders see a strong view, with 20, 50 and 100 labels, seed after seed until the time is up.
 #
 # Usage: bash benchmarks/on_gpu.sh OUT [HOURS]
 #   OUT     folder of all results: a log of each step in OUT/logs, tables in OUT/tables, runs in
@@ -103,7 +103,7 @@ if [ "${SIZE:-}" = tiny ]; then
         --map-sizes 4x4 --scale-decoders 7 14 --scale-classes 3 --scale-images 1 2
         --scale-strides 2 4 --no-compile)
     whole+=(--repeats 1 --images 2 --size 32 32 --no-compile)
-    config=configs/cct/cct_mbv2-d16_camvid-120x160_50.py
+    config=configs/cct/cct_mbv2-jpu_camvid-180x240_50.py
     tests=(tests/engine/test_schedules.py)
     loading=(--pipelines camvid --repeats 1 --batch-size 2)
     options=(model.backbone.init_cfg=None train_cfg.max_iters=2 train_cfg.val_interval=2
@@ -158,10 +158,10 @@ step loading python benchmarks/data_loading.py --allow-busy "${loading[@]}" \
     --json "$out/tables/loading.json"
 
 # ----------------------------------------------------------------------------------------- runs
-# CCT+ is another config, made here, so that it has the same network and weights.
-plus=$out/study/cct-plus.py
-cat >"$plus" <<END
-_base_ = ['$PWD/$config', '$PWD/configs/_base_/methods/cct-plus.py']
+# cct-strong is another config, made here, so that it has the same network and weights.
+strong=$out/study/cct-strong.py
+cat >"$strong" <<END
+_base_ = ['$PWD/$config', '$PWD/configs/_base_/methods/cct-strong.py']
 train_dataloader = dict(
     dataset=dict(unlabeled=dict(pipeline=[*_base_.unlabeled_pipeline, _base_.strong_views]))
 )
@@ -199,7 +199,7 @@ if [ "$hours" != 0 ]; then
             for method in baseline cct eval_target; do
                 run cct "$config" "$method" "$n" "$seed"
             done
-            run cct-plus "$plus" cct "$n" "$seed"
+            run cct-strong "$strong" cct "$n" "$seed"
         done
     done
 fi
@@ -217,7 +217,7 @@ fi
     if [ -e "$out/logs/tests.log" ]; then
         printf '\n## tests\n\n%s\n' "$(tail -n 1 "$out/logs/tests.log")"
     fi
-    for study in cct cct-plus; do
+    for study in cct cct-strong; do
         [ -e "$out/study/$study/ablation.md" ] || continue
         printf '\n## CamVid: %s\n\n' "$study"
         sed 's/^# /### /;s/](/](study\/'"$study"'\//' "$out/study/$study/ablation.md"

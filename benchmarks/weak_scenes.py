@@ -98,7 +98,8 @@ CCT = """_base_ = {base!r}
 root = {root!r}
 folder = dict(type='FolderDataset', data_root=root, classes={classes!r})
 load, masks = dict(type='LoadImageFromFile'), dict(type='LoadAnnotations')
-flip, pack = dict(type='RandomFlip', prob=0.5), dict(type='PackSegInputs')
+pack = dict(type='PackSegInputs')
+augment = [_base_.random_resize, _base_.crop, _base_.flip]
 train_dataloader = dict(
     dataset=dict(
         labeled=dict(
@@ -108,7 +109,14 @@ train_dataloader = dict(
             mask_dir='masks/train',
             subset='labeled',
             ann_file=f'{{root}}/12_labeled.txt',
-            pipeline=[load, masks, flip, pack],
+            pipeline=[
+                load,
+                masks,
+                _base_.random_resize,
+                dict(_base_.crop, cat_max_ratio=0.75),
+                _base_.flip,
+                pack,
+            ],
         ),
         unlabeled=dict(
             _delete_=True,
@@ -116,7 +124,7 @@ train_dataloader = dict(
             image_dir='images/train',
             subset='unlabeled',
             ann_file=f'{{root}}/12_unlabeled.txt',
-            pipeline=[load, flip, pack],
+            pipeline=[load, *augment, pack],
         ),
     )
 )
@@ -147,7 +155,7 @@ train_dataloader = dict(
                     image_dir=f'{{_base_.root}}/images/train',
                     label_dir=f'{{_base_.root}}/pseudo/labels',
                 ),
-                _base_.flip,
+                *_base_.augment,
                 dict(type='PackPseudoLabels'),
             ]
         )

@@ -15,6 +15,13 @@ from mmseg_cct.models.layers.chunking import Chunking, split_positions
 CPU = torch.device('cpu')
 
 
+@pytest.fixture(autouse=True)
+def outside_of_a_training(monkeypatch):
+    """Forgets the length of a training that an earlier test of this process has left."""
+    hub = SimpleNamespace(get_info=lambda key: None)
+    monkeypatch.setattr(chunking.MessageHub, 'get_current_instance', lambda: hub)
+
+
 @pytest.mark.parametrize(
     ('num_positions', 'size', 'chunks'), [(12, 4, 3), (13, 4, 4), (3, 8, 1), (5, 1, 5), (8, 8, 1)]
 )
