@@ -39,6 +39,10 @@ _ENVIRONMENT = {
 }  # fmt: skip
 
 
+# Where this process holds the store, ranks that have still to ask need it to the very end.
+_kept_stores: list[torch.distributed.Store] = []
+
+
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options that training and testing have in common.
 
@@ -218,6 +222,7 @@ def user_errors_as_one_line() -> Iterator[None]:
             raise
         if _is_first_to_say(str(error)):
             print(f'error: {error}', file=sys.stderr, flush=True)
+        _leave_group()
         raise SystemExit(2) from None
     except OSError as error:
         if error.errno not in _ENVIRONMENT:
@@ -231,6 +236,7 @@ def _is_first_to_say(message: str) -> bool:
     try:
         # Ranks that wait in a reduction cannot be asked, but the store answers at any time.
         store = torch.distributed.distributed_c10d._get_default_store()
+        _kept_stores.append(store)
         return store.add(f'mmseg_cct/error/{message}', 1) == 1
     except (RuntimeError, ValueError):  # no process group, or the machine that began it is gone
         if os.environ.get('RANK', '0') != '0':
@@ -238,3 +244,9 @@ def _is_first_to_say(message: str) -> bool:
             # this process speaks; and rank 0 has had the time to, before its launcher ends it.
             time.sleep(_PATIENCE)
         return True
+
+
+def _leave_group() -> None:
+    # Its threads may abort a process that ends without leaving. NCCL's would wait for other ranks.
+    if torch.distributed.is_initialized() and torch.distributed.get_backend() == 'gloo':
+        torch.distributed.destroy_process_group()
