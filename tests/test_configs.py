@@ -21,7 +21,7 @@ from mmseg.structures import SegDataSample
 from PIL import Image
 
 import mmseg_cct  # noqa: F401 (registers the components)
-from mmseg_cct.apis import add_cct, new_config
+from mmseg_cct.apis import add_cct, config_choices
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.config_errors import check_config
 
@@ -263,7 +263,7 @@ def test_configs_to_start_from_have_a_teacher(name):
     assert [hook.decay for hook in parse(name).custom_hooks if hook.type == 'TeacherHook'] == [0.99]
 
 
-@pytest.mark.parametrize('module', [new_config, add_cct])
+@pytest.mark.parametrize('module', [config_choices, add_cct])
 def test_configs_that_are_written_have_the_same_teacher(module):
     text = inspect.getsource(module)
     assert re.findall(r"type='TeacherHook', decay=([^)]+)\)", text) == ['0.99']

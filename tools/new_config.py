@@ -13,7 +13,8 @@ Examples:
 import argparse
 from pathlib import Path
 
-from mmseg_cct.apis.new_config import BACKBONES, METHODS, write_configs
+from mmseg_cct.apis.config_choices import BACKBONES, METHODS
+from mmseg_cct.apis.new_config import write_configs
 from mmseg_cct.datasets.folder_summary import describe_folder
 from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
 

@@ -10,16 +10,9 @@ from PIL import Image
 from world import run_tool
 
 from mmseg_cct.apis.config import load_config
+from mmseg_cct.apis.config_choices import BACKBONES, METHODS, RECIPES
 from mmseg_cct.apis.config_errors import check_config
-from mmseg_cct.apis.new_config import (
-    BACKBONES,
-    METHODS,
-    RECIPES,
-    _base_configs,
-    _next_commands,
-    default_lambda_u,
-    write_configs,
-)
+from mmseg_cct.apis.new_config import _base_configs, _next_commands, default_lambda_u, write_configs
 from mmseg_cct.errors import UserError
 
 CLASSES = ('background', 'crack', 'rust')
