@@ -15,7 +15,7 @@ ROOMS = {
     'models': {'errors', 'utils'},
     'datasets': {'errors', 'utils'},
     'evaluation': {'errors'},
-    'visualization': {'utils'},
+    'visualization': {'utils', 'evaluation'},
     'engine': {'errors', 'utils', 'models', 'datasets', 'evaluation', 'visualization'},
     'interop': {'errors', 'utils', 'engine'},
     'apis': {'errors', 'utils', 'datasets', 'engine'},

@@ -1,8 +1,6 @@
 """Calibration of a trained model's predictions on a labelled set, as a figure and numbers."""
 
 import copy
-import json
-from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
@@ -15,20 +13,13 @@ from mmseg_cct.apis.inference import load_model
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation.calibration import (
-    CalibrationCounts,
-    PseudoLabelCounts,
-    calibration_record,
-    count_decoders,
-    plot_reliability,
-    score_maps,
-)
-from mmseg_cct.utils.files import claim_output_folder, write_atomic
-from mmseg_cct.visualization.figures import png_bytes
+from mmseg_cct.evaluation.calibration import CalibrationCounts
+from mmseg_cct.evaluation.pseudo_label_counts import PseudoLabelCounts
+from mmseg_cct.evaluation.score_maps import count_decoders, resize_nearest, score_maps
+from mmseg_cct.utils.files import claim_output_folder
+from mmseg_cct.visualization.calibration import RECORD, write_calibration_files
 
 from .ranking import load_training_model
-
-RECORD, FIGURE = 'calibration.json', 'calibration.png'
 
 
 def write_calibration(
@@ -82,21 +73,18 @@ def write_calibration(
         if 'gt_sem_seg' not in item['data_samples']:
             raise UserError(f'{config_file}: {key}: has no masks; expected labelled images')
         scores, labels = score_maps(model, item, classes, seed)
-        truth = item['data_samples'].gt_sem_seg.data
+        truth = resize_nearest(item['data_samples'].gt_sem_seg.data, labels.shape)
         counts.add(scores, labels, truth)
         pseudo_labels.add(scores['confidence'], labels, truth)
     if not counts.pixels_and_right['confidence'].sum():
         raise UserError(f'{config_file}: {key}: no pixel with a class; expected labelled images')
 
-    reliability = counts.reliability()
-    write_atomic(Path(out, FIGURE), png_bytes(plot_reliability(reliability)))
-    content = dict(
+    return write_calibration_files(
+        out,
+        counts.reliability(),
         images=len(dataset),
-        **calibration_record(reliability),
         pseudo_labels=pseudo_labels.record(classes),
     )
-    write_atomic(Path(out, RECORD), json.dumps(content, indent=1).encode() + b'\n')
-    return content
 
 
 def _build_dataset(config: Config, split: str, where: str) -> Any:

@@ -5,18 +5,11 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from mmengine.config import Config
-from mmengine.dataset import pseudo_collate
-from mmseg.registry import DATASETS
 
-from mmseg_cct.analysis.ranking import load_training_model
 from mmseg_cct.evaluation.calibration import (
     CalibrationCounts,
-    PseudoLabelCounts,
     Reliability,
     calibration_record,
-    plot_reliability,
-    score_maps,
 )
 
 SCORES, PIXELS, RIGHT = np.array([0.1, 0.4, 0.6, 0.9]), np.array([4, 0, 5, 6]), [1, 0, 3, 6]
@@ -53,7 +46,7 @@ def counted(num_decoders=4):
         agreement=torch.randint(0, num_decoders + 1, (6, 8), generator=generator) / num_decoders,
     )
     counts = CalibrationCounts(num_decoders)
-    counts.add(scores, labels, truth[None])
+    counts.add(scores, labels, truth)
     right = (labels == truth)[2:].flatten()
     return counts, {name: values[2:].flatten() for name, values in scores.items()}, right
 
@@ -80,52 +73,8 @@ def test_the_record_has_ten_bins_of_confidence_at_most_and_what_is_undefined_is_
     assert sum(record['agreement']['pixels']) == sum(record['confidence']['pixels']) == 32
 
     alone = CalibrationCounts(0)
-    truth = torch.zeros(1, 4, 4, dtype=torch.long)
-    alone.add(dict(confidence=torch.full((4, 4), 0.8)), truth[0], truth)  # nothing is wrong
+    truth = torch.zeros(4, 4, dtype=torch.long)
+    alone.add(dict(confidence=torch.full((4, 4), 0.8)), truth, truth)  # nothing is wrong
     record = calibration_record(alone.reliability())
     assert record.keys() == {'confidence'} and record['confidence']['separation'] is None
     assert record['confidence']['calibration_error'] == pytest.approx(0.2, abs=1e-4)
-
-
-def test_pseudo_labels_by_class_are_those_of_a_loop():
-    generator = torch.Generator().manual_seed(1)
-    labels, truth = (torch.randint(0, 3, (6, 8), generator=generator) for _ in range(2))
-    truth[0] = 255
-    confidence = torch.rand(6, 8, generator=generator)
-    counts = PseudoLabelCounts(4, threshold=0.4)  # the last class does not occur
-    counts.add(confidence, labels, truth[None])
-    record = counts.record('abcd')
-    pixels = [
-        (int(t), int(label))
-        for t, label, c in zip(truth.flatten(), labels.flatten(), confidence.flatten())
-        if t != 255 and c >= 0.4
-    ]
-    assert record['used'] == pytest.approx(len(pixels) / 40)
-    assert record['right'] == pytest.approx(np.mean([t == label for t, label in pixels]))
-    for index, name in enumerate('abc'):
-        of_class = [t == label for t, label in pixels if t == index]
-        called = [t == label for t, label in pixels if label == index]
-        row = record['by_class'][name]
-        assert row['used'] == pytest.approx(len(of_class) / int((truth == index).sum()))
-        assert row['right'] == pytest.approx(np.mean(of_class))
-        assert row['precise'] == pytest.approx(np.mean(called))
-    assert record['by_class']['d'] == dict(used=None, right=None, precise=None)
-
-
-def test_a_panel_for_each_score():
-    panels = plot_reliability(counted()[0].reliability()).axes
-    assert [axes.get_xlabel() for axes in panels] == ['confidence', 'agreement']
-    drawn = panels[1].lines[1]
-    np.testing.assert_allclose(drawn.get_xdata(), [0, 0.25, 0.5, 0.75, 1])
-
-
-@torch.no_grad()
-def test_confidence_is_the_largest_probability(tiny_cct):
-    config = Config.fromfile(tiny_cct.config)
-    model = load_training_model(config, tiny_cct.checkpoint, 'cpu')
-    item = DATASETS.build(config.test_dataloader.dataset)[0]
-    scores, labels = score_maps(model, item, model.dataset_meta['classes'])
-    (result,) = model.test_step(pseudo_collate([item]))
-    probabilities = result.seg_logits.data.softmax(0)
-    torch.testing.assert_close(scores['confidence'], probabilities.amax(0))
-    assert torch.equal(labels, probabilities.argmax(0))

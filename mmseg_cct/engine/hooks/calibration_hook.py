@@ -1,8 +1,6 @@
 """Calibration of the predictions at each validation."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from mmengine.dist import all_reduce, get_world_size, is_main_process
@@ -14,15 +12,9 @@ from mmseg.structures import SegDataSample
 
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation.calibration import (
-    CalibrationCounts,
-    calibration_record,
-    count_decoders,
-    plot_reliability,
-    score_maps,
-)
-from mmseg_cct.utils.files import write_atomic
-from mmseg_cct.visualization.figures import png_bytes
+from mmseg_cct.evaluation.calibration import CalibrationCounts, calibration_record
+from mmseg_cct.evaluation.score_maps import count_decoders, resize_nearest, score_maps
+from mmseg_cct.visualization.calibration import write_calibration_files
 
 
 @HOOKS.register_module()
@@ -89,7 +81,8 @@ class CalibrationHook(Hook):
         for inputs, sample in zip(data_batch['inputs'], data_batch['data_samples']):
             item = dict(inputs=inputs, data_samples=sample)
             scores, labels = score_maps(model, item, classes, self.seed)
-            self.counts.add(scores, labels, sample.gt_sem_seg.data.cpu())
+            truth = resize_nearest(sample.gt_sem_seg.data.cpu(), labels.shape)
+            self.counts.add(scores, labels, truth)
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
         """Logs the figures of all processes."""
@@ -105,8 +98,4 @@ class CalibrationHook(Hook):
         """Writes diagram and numbers of the last validation."""
         if self.counts is None or not is_main_process():
             return
-        reliability = self.counts.reliability()
-        folder = Path(runner.work_dir)
-        write_atomic(folder / 'calibration.png', png_bytes(plot_reliability(reliability)))
-        content = json.dumps(calibration_record(reliability), indent=1)
-        write_atomic(folder / 'calibration.json', content.encode() + b'\n')
+        write_calibration_files(runner.work_dir, self.counts.reliability())

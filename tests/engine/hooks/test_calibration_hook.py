@@ -15,7 +15,8 @@ from mmseg_cct.analysis.calibration import write_calibration
 from mmseg_cct.analysis.ranking import load_training_model
 from mmseg_cct.engine.hooks import CalibrationHook
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation.calibration import CalibrationCounts, score_maps
+from mmseg_cct.evaluation.calibration import CalibrationCounts
+from mmseg_cct.evaluation.score_maps import resize_nearest, score_maps
 
 FIGURES = {
     f'{score}.{figure}'
@@ -127,7 +128,8 @@ def test_evenly_spaced_images(tiny_cct, tmp_path):
     for index in (0, 3):
         item = dataset[index]
         truth = item['data_samples'].gt_sem_seg.data
-        counts.add(*score_maps(model, item, ('sky', 'road', 'car'), seed=5), truth)
+        scores, labels = score_maps(model, item, ('sky', 'road', 'car'), seed=5)
+        counts.add(scores, labels, resize_nearest(truth, labels.shape))
     for name, expected in counts.pixels_and_right.items():
         np.testing.assert_array_equal(hook.counts.pixels_and_right[name], expected)
 

@@ -1,0 +1,73 @@
+"""Confident predictions on labelled images, counted as the pseudo labels that they would be."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_IGNORED = 255
+
+
+class PseudoLabelCounts:
+    """Confident predictions by class, as the pseudo labels that they would be.
+
+    Args:
+        num_classes: C.
+        threshold: τ in [0, 1]; pixels of at least this confidence are used.
+
+    Attributes:
+        used: Int64 counts `(C, C)` of the used pixels, a row a true class, a column a predicted
+            one.
+        pixels: Int64 counts `(C,)` of all pixels of a true class.
+    """
+
+    def __init__(self, num_classes: int, threshold: float) -> None:
+        self.threshold = threshold
+        self.used = torch.zeros(num_classes, num_classes, dtype=torch.int64)
+        self.pixels = torch.zeros(num_classes, dtype=torch.int64)
+
+    def add(self, confidence: Tensor, labels: Tensor, truth: Tensor) -> None:
+        """Counts an image.
+
+        Args:
+            confidence: `(H, W)` in [0, 1].
+            labels: Predicted class ids `(H, W)`.
+            truth: Class ids `(H, W)`, 255 where ignored.
+        """
+        counted = truth != _IGNORED
+        used = counted & (confidence >= self.threshold)
+        size = len(self.pixels)
+        self.pixels += torch.bincount(truth[counted].long(), minlength=size)
+        pairs = truth[used].long() * size + labels[used]
+        self.used += torch.bincount(pairs, minlength=size**2).view(size, size)
+
+    def record(self, classes: Sequence[str]) -> dict[str, Any]:
+        """States shares in [0, 1], None where there is no pixel.
+
+        Args:
+            classes: C names.
+
+        Returns:
+            The `threshold`; `used`, the share of the pixels that are confident, and `right`, the
+            share of these that are right; `by_class` the same of the pixels that truly are of a
+            class, and `precise`, how many of the used pixels that are called so are.
+        """
+        hits, by_truth, by_label = self.used.diag(), self.used.sum(1), self.used.sum(0)
+        rows = zip(classes, *(v.tolist() for v in (self.pixels, by_truth, by_label, hits)))
+        by_class = {
+            name: dict(
+                used=_share(used, pixels), right=_share(hit, used), precise=_share(hit, called)
+            )
+            for name, pixels, used, called, hit in rows
+        }
+        return dict(
+            threshold=self.threshold,
+            used=_share(int(by_truth.sum()), int(self.pixels.sum())),
+            right=_share(int(hits.sum()), int(by_truth.sum())),
+            by_class=by_class,
+        )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -1,0 +1,66 @@
+"""Scores of a prediction by pixel: the main decoder's confidence, the auxiliary ones' agreement."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from .disagreement import auxiliary_disagreement, batch_of_one
+
+
+def count_decoders(model: Any) -> int:
+    """K, the auxiliary decoders of a model; 0 where it has none."""
+    # MMSeg's own auxiliary heads stand under the same name
+    return getattr(getattr(model, 'auxiliary_head', None), 'num_decoders', 0)
+
+
+@torch.no_grad()
+def score_maps(
+    model: Any, item: dict[str, Any], classes: Sequence[str], seed: int = 0
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Scores the main decoder's prediction for an image.
+
+    Args:
+        model: An `EncoderDecoder` in evaluation mode; the agreement needs a `CCTSegmentor`.
+        item: Output of the test pipeline: `inputs (3, H, W)` and `data_samples`.
+        classes: C names.
+        seed: Seed of the perturbations.
+
+    Returns:
+        `confidence` and, with auxiliary decoders, `agreement`, each `(H, W)` in [0, 1]; and the
+        predicted class ids `(H, W)`; all on the CPU.
+    """
+    height, width = item['inputs'].shape[-2:]
+    batch = batch_of_one(model, item, classes)
+    maps = {}
+    if not count_decoders(model):
+        seg_logits = model._forward(batch['inputs'])
+    else:
+        seg_logits, _, flips = auxiliary_disagreement(model, batch, seed)
+        maps['agreement'] = 1 - flips[:, 0].mean(0)
+        if seg_logits.shape[-2:] != flips.shape[-2:]:  # a main decoder with a stride of its own
+            seg_logits = F.interpolate(seg_logits, flips.shape[-2:], mode='bilinear')
+    maps['confidence'], maps['labels'] = seg_logits[0].float().softmax(0).max(0)
+    padded = batch['inputs'].shape[-2:]  # right and below
+    maps = {
+        name: resize_nearest(values[None], padded)[:height, :width].cpu()
+        for name, values in maps.items()
+    }
+    labels = maps.pop('labels')
+    return maps, labels
+
+
+def resize_nearest(values: Tensor, size: Sequence[int]) -> Tensor:
+    """Resizes values by nearest neighbour.
+
+    Args:
+        values: `(1, ·, ·)`.
+        size: `(H, W)`.
+
+    Returns:
+        `(H, W)` of the same type.
+    """
+    resized = F.interpolate(values[None].float(), tuple(size), mode='nearest-exact')
+    return resized[0, 0].to(values.dtype)
