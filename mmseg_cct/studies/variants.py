@@ -4,10 +4,12 @@
 """
 
 import copy
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from mmengine.config import Config, ConfigDict
+from mmseg.models import EncoderDecoder
 from mmseg.registry import DATASETS
 
 from mmseg_cct.errors import UserError
@@ -36,8 +38,9 @@ def unchanged(config: Config) -> None:
 
 def baseline(config: Config) -> None:
     """Makes a CCT config train supervised: labelled images only, for as many iterations."""
-    config.model.type = 'EncoderDecoder'
+    _bank(config)
     config.model.auxiliary_head = _heads_without_bank(config)
+    _become(config, 'EncoderDecoder')
     config.train_dataloader.dataset.unlabeled = None
     config.custom_hooks = [
         hook
@@ -164,15 +167,21 @@ def _final_relu(config: Config) -> None:
 
 def _traditional(config: Config, segmentor: str, distance: str) -> None:
     loss = _bank(config).loss_consistency
-    config.model.update(
-        type=segmentor,
-        auxiliary_head=_heads_without_bank(config),
-        loss_consistency=ConfigDict(loss, type=distance),
-    )
+    config.model.auxiliary_head = _heads_without_bank(config)
+    _become(config, segmentor)
+    config.model.loss_consistency = ConfigDict(loss, type=distance)
     config.custom_hooks = _hooks_without_teacher(config)
     for hook in config.custom_hooks:
         if 'attribute' in hook:
             hook.attribute = hook.attribute.removeprefix('auxiliary_head.')
+
+
+def _become(config: Config, segmentor: str) -> None:
+    """Changes the segmentor, and keeps of its settings those that every segmentor takes."""
+    taken = inspect.signature(EncoderDecoder.__init__).parameters.keys() | {'type', '_scope_'}
+    for name in config.model.keys() - taken:  # a recipe's, such as `loss_strong`
+        del config.model[name]
+    config.model.type = segmentor
 
 
 def _hooks_without_teacher(config: Config) -> list[ConfigDict]:

@@ -164,6 +164,33 @@ def test_a_variant_of_any_model_changes_the_bank_and_keeps_mmsegs_heads(name, mo
         MODELS.build(config.model)
 
 
+@pytest.mark.parametrize('recipe', ['cct-strong', 'cct-plus'])
+def test_the_baseline_of_a_recipe_is_that_of_its_cct(recipe, configs):
+    """`new_config.py` starts from a recipe, and a learning curve compares it with its baseline."""
+    config = Config.fromfile(configs / f'plus/{recipe}_mbv2-jpu_idd-lite_20.py')
+    VARIANTS['baseline'](config)
+    expected = Config.fromfile(configs / 'baselines/supervised_mbv2-jpu_idd-lite_20.py')
+    found = settings(config)
+    found['custom_hooks'] = [h for h in found['custom_hooks'] if h['type'] != 'CalibrationHook']
+    hooks = settings(expected).pop('custom_hooks')
+    assert {**found, 'custom_hooks': hooks} == settings(expected)
+    assert sorted(map(str, found['custom_hooks'])) == sorted(map(str, hooks))
+
+
+def test_a_recipe_without_auxiliary_decoders_is_no_cct(configs):
+    config = Config.fromfile(configs / 'plus/fixmatch_mbv2-jpu_idd-lite_20.py')
+    with pytest.raises(UserError, match='no PerturbedDecoderBank; expected a config of CCT'):
+        VARIANTS['baseline'](config)
+
+
+@pytest.mark.parametrize('name', ['mean_teacher', 'input_vat'])
+def test_a_traditional_method_keeps_nothing_of_a_recipe(name, configs):
+    config = Config.fromfile(configs / 'plus/cct-strong_mbv2-jpu_idd-lite_20.py')
+    VARIANTS[name](config)
+    config.model.backbone.init_cfg = None
+    assert type(MODELS.build(config.model)).__name__ == config.model.type
+
+
 STEPPED = {**VARIANTS, 'vat_k1': only('vat', 1), 'feature_drop_k1': only('feature_drop', 1)}
 
 
