@@ -15,6 +15,7 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import claim_output_folder, write_atomic
 from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.text import signed
 from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import paint
 
@@ -133,18 +134,19 @@ def verdict(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
     by_gain = [i for i in np.argsort(gain) if not np.isnan(gain[i])]
     worst, best = by_gain[0], by_gain[-1]
     ahead = int((gain[by_gain] > 0).sum())
-    relation = 'ahead of' if after > before else 'behind' if after < before else 'level with'
+    points = round(after - before, 1)
+    relation = 'ahead of' if points > 0 else 'behind' if points < 0 else 'level with'
+    distance = f' by {abs(points)} points' if points else ''
+    down, up = (f'{classes[i]} ({signed(gain[i])})' for i in (worst, best))
     extremes = (
-        f'the largest change up is {classes[best]} ({gain[best]:+.1f}), the largest down '
-        f'{classes[worst]} ({gain[worst]:+.1f})'
+        f'the largest change up is {up}, the largest down {down}'
         if gain[worst] < 0 < gain[best]
-        else f'the changes lie between {classes[worst]} ({gain[worst]:+.1f}) and {classes[best]} '
-        f'({gain[best]:+.1f})'
+        else f'the changes lie between {down} and {up}'
     )
     return (
-        f'{second} is {relation} {first} by {abs(after - before):.1f} points: {after:.1f} against '
-        f'{before:.1f} % mIoU. It is better in {ahead} of {len(by_gain)} classes; {extremes}. One '
-        'run each: another seed gives another figure.'
+        f'{second} is {relation} {first}{distance}: {after:.1f} against {before:.1f} % mIoU. It is '
+        f'better in {ahead} of {len(by_gain)} classes; {extremes}. One run each: another seed '
+        'gives another figure.'
     )
 
 
@@ -167,7 +169,7 @@ def _iou_rows(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> list[lis
     columns = [np.append(values, np.nanmean(values)) * 100 for values in iou.values()]
     cells = [[f'{value:.1f}' for value in column] for column in columns]
     if len(columns) == 2:
-        cells.append([f'{value:+.1f}' for value in columns[1] - columns[0]])
+        cells.append([signed(value) for value in columns[1] - columns[0]])
     return [list(row) for row in zip([*classes, 'mean'], *cells)]
 
 

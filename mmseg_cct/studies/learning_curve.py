@@ -15,6 +15,7 @@ from mmengine.registry import init_default_scope
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.text import signed
 
 from .study import Labels, Result, collect, results_table, select, write_csv
 from .validation_curves import Curves, read_validations
@@ -165,7 +166,7 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
         without, reached = (mean(values) for values in zip(*pairs))
         lines.append(
             f'- {n} labels: CCT {reached:.1f}, supervised {without:.1f} mIoU; '
-            f'{mean(gains):+.1f}, {_verdict(gains)}. {_worth(n, reached, {**curve, n: without})}'
+            f'{signed(mean(gains))}, {_verdict(gains)}. {_worth(n, reached, {**curve, n: without})}'
         )
     if not lines:
         return 'No number of labels has a finished run of both methods with the same seed.'

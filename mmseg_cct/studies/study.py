@@ -19,6 +19,7 @@ from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.text import signed
 
 from .runs import StudyRun, prepare_run, read_metrics
 from .variants import Variant
@@ -238,9 +239,9 @@ def gains_table(results: Sequence[Result], methods: Sequence[str], reference: st
                     [
                         method,
                         labels,
-                        f'{mean(gains):+.1f}',
+                        signed(mean(gains)),
                         '' if half == math.inf else f'±{half:.1f}',
-                        ' '.join(f'{gain:+.1f}' for gain in gains),
+                        ' '.join(map(signed, gains)),
                         _verdict(gains, half),
                     ]
                 )

@@ -1,4 +1,4 @@
-"""Text for messages of one line."""
+"""Text for messages, reports and tables."""
 
 
 def one_line(text: object, max_length: int | None = None) -> str:
@@ -28,3 +28,8 @@ def error_line(error: BaseException, max_length: int | None = None) -> str:
         `Type: message`.
     """
     return one_line(f'{type(error).__name__}: {error}', max_length)
+
+
+def signed(points: float) -> str:
+    """Writes a difference in points, to one digit; what rounds to nothing has no minus."""
+    return f'{round(points, 1) + 0.0:+.1f}'

@@ -155,6 +155,8 @@ def test_the_verdict_says_who_is_ahead_and_where():
     assert said.startswith('CCT is ahead of sup by 5.0 points: 50.0 against 45.0 % mIoU.')
     assert 'better in 1 of 2 classes' in said and 'x (+20.0)' in said and 'y (-10.0)' in said
     assert 'CCT is behind' in verdict({'sup': iou['CCT'], 'CCT': iou['sup']}, ['x', 'y', 'z'])
+    near = dict(sup=np.array([0.5, 0.4]), CCT=np.array([0.5002, 0.3995]))
+    assert verdict(near, ['x', 'y']).startswith('CCT is level with sup: 45.0 against 45.0 % mIoU.')
     better = dict(iou, CCT=np.array([0.7, 0.5, np.nan]))
     said = verdict(better, ['x', 'y', 'z'])
     assert 'better in 2 of 2 classes; the changes lie between y (+10.0) and x (+20.0).' in said

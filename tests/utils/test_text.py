@@ -1,4 +1,4 @@
-from mmseg_cct.utils.text import error_line, one_line
+from mmseg_cct.utils.text import error_line, one_line, signed
 
 
 def test_lines_become_one():
@@ -12,3 +12,8 @@ def test_a_long_line_is_cut():
 
 def test_an_error_names_its_type():
     assert error_line(KeyError('a')) == "KeyError: 'a'"
+
+
+def test_what_rounds_to_nothing_has_no_minus():
+    assert [signed(x) for x in (-0.04, 0.04, -0.06, 12)] == ['+0.0', '+0.0', '-0.1', '+12.0']
+    assert signed(float('nan')) == '+nan'
