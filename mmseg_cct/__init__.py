@@ -4,11 +4,12 @@ Importing this package registers every component, so a config needs one line:
 `custom_imports = dict(imports=['mmseg_cct'], allow_failed_imports=False)`.
 """
 
-from .stack import check_stack, explain_import_failure
+from .stack import check_stack, explain_import_failure, import_formatter
 from .version import __version__
 
 # First of all: the imports below fail with a long traceback on a stack that does not fit.
 check_stack()
+import_formatter()
 
 try:
     from .utils.quiet import silence_misleading_lines

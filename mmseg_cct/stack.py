@@ -4,7 +4,9 @@ setup.py runs this file for `MAINTAINED` before anything is installed: only the 
 imported at module level.
 """
 
+import importlib
 import re
+import time
 from importlib import metadata
 
 # onedl-*: the maintained distributions of OpenMMLab's libraries. The lower bounds are what was run.
@@ -66,6 +68,25 @@ def find_problem() -> str | None:
             found = 'which is not installed' if version is None else f'but {version} is installed'
             return f"mmseg_cct: needs {name}{bounds}, {found}; run: pip install '{name}{bounds}'"
     return _torchvision_problem()
+
+
+def import_formatter() -> None:
+    """Imports yapf, by which mmengine writes configs, before mmengine does.
+
+    The first import of an installation keeps a file that is empty for a moment. Another process
+    that reads it then, such as a rank of the same training, fails; so it tries again.
+
+    Raises:
+        EOFError: The file stays empty.
+    """
+    for patience in (0.1, 1.0, 5.0, 0.0):  # seconds
+        try:
+            importlib.import_module('yapf.yapflib.yapf_api')
+            return
+        except EOFError:
+            if not patience:
+                raise
+            time.sleep(patience)
 
 
 def explain_import_failure(error: BaseException) -> str | None:

@@ -1,9 +1,11 @@
+import os
 import subprocess
 import sys
 from importlib import metadata
 
 import pytest
 
+from mmseg_cct import stack
 from mmseg_cct.stack import (
     MAINTAINED,
     ORIGINAL,
@@ -164,6 +166,38 @@ def test_the_import_itself_stops_with_the_line():
     assert done.returncode != 0
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith('ImportError: mmseg_cct: needs torch')
+
+
+def test_a_file_that_another_rank_has_not_filled_yet_is_read_again(tmp_path):
+    environment = {**os.environ, 'XDG_CACHE_HOME': str(tmp_path)}
+
+    def run(code):
+        command = [sys.executable, '-c', code]
+        return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+    run('import yapf.yapflib.yapf_api')
+    (file,) = tmp_path.rglob('Grammar*.pickle')
+    file.write_bytes(b'')
+    done = run(
+        'import pathlib, time\n'
+        f'filled = lambda seconds: print("waited", seconds, pathlib.Path({str(file)!r}).unlink())\n'
+        'time.sleep = filled\n'
+        'import mmseg_cct.stack'
+    )
+    assert (done.returncode, done.stdout) == (0, 'waited 0.1 None\n'), done.stderr
+
+
+def test_a_file_that_stays_empty_is_an_error(monkeypatch):
+    waited = []
+
+    def fail(name):
+        raise EOFError(name)
+
+    monkeypatch.setattr(stack.importlib, 'import_module', fail)
+    monkeypatch.setattr(stack.time, 'sleep', waited.append)
+    with pytest.raises(EOFError):
+        stack.import_formatter()
+    assert len(waited) == 3
 
 
 def test_setup_declares_the_maintained_stack(project_root):

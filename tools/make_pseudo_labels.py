@@ -16,8 +16,6 @@ import argparse
 import os
 import sys
 
-from mmengine.dist import get_rank
-
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.device import default_device
 from mmseg_cct.engine.checkpoints import require_checkpoint
@@ -73,7 +71,7 @@ def main() -> int:
     with user_errors_as_one_line():
         set_ranks(args)
         require_checkpoint(args.checkpoint)
-        with connected(args.launcher):
+        with connected(args.launcher) as rank:
             counts = make_pseudo_labels(
                 load_config(args.config, args.cfg_options),
                 args.checkpoint,
@@ -84,8 +82,7 @@ def main() -> int:
                 num_pictures=args.pictures,
                 device=args.device or default_device(),
             )
-            first = get_rank() == 0
-    if not first:  # the first process speaks for all
+    if rank:  # the first process speaks for all
         return 0
     for line in counts.failed:
         print(f'error: {line}', file=sys.stderr)

@@ -16,8 +16,6 @@ Examples:
 import argparse
 import sys
 
-from mmengine.dist import get_rank
-
 from mmseg_cct.apis.inference import predict_images
 from mmseg_cct.utils.cli import (
     add_cfg_options,
@@ -66,7 +64,7 @@ def main() -> int:
     args = parse_args()
     with user_errors_as_one_line():
         set_ranks(args)
-        with connected(args.launcher):
+        with connected(args.launcher) as rank:
             counts = predict_images(
                 args.config,
                 args.checkpoint,
@@ -77,8 +75,7 @@ def main() -> int:
                 opacity=args.opacity,
                 domain=args.domain,
             )
-            first = get_rank() == 0
-    if not first:  # the first process speaks for all
+    if rank:  # the first process speaks for all
         return 0
     for line in counts.failed:
         print(f'error: {line}', file=sys.stderr)

@@ -17,8 +17,6 @@ Examples:
 import argparse
 import sys
 
-from mmengine.dist import get_rank
-
 from mmseg_cct.analysis.ranking import rank_images
 from mmseg_cct.utils.cli import (
     add_cfg_options,
@@ -72,7 +70,7 @@ def main() -> int:
     args = parse_args()
     with user_errors_as_one_line():
         set_ranks(args)
-        with connected(args.launcher):
+        with connected(args.launcher) as rank:
             ranking = rank_images(
                 args.config,
                 args.checkpoint,
@@ -84,8 +82,7 @@ def main() -> int:
                 top=args.top,
                 measure=args.measure,
             )
-            first = get_rank() == 0
-    if not first:  # the first process speaks for all
+    if rank:  # the first process speaks for all
         return 0
     for line in ranking.failed:
         print(f'error: {line}', file=sys.stderr)

@@ -22,20 +22,20 @@ _TIMEOUT = datetime.timedelta(days=30)
 
 
 @contextmanager
-def connected(launcher: str) -> Iterator[None]:
+def connected(launcher: str) -> Iterator[int]:
     """Connects the processes that a launcher started, by gloo, which needs no GPU.
 
     Args:
         launcher: `none` for a single process; for others the ranks are set (`set_ranks`).
 
     Yields:
-        Nothing; the body runs connected.
+        The rank of this process; the body runs connected.
     """
     if launcher == 'none':
-        yield
+        yield 0
         return
     torch.distributed.init_process_group('gloo', timeout=_TIMEOUT)
-    yield
+    yield get_rank()
     # After an error the process ends, and its message needs the group's store.
     torch.distributed.destroy_process_group()
 

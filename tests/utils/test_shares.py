@@ -11,7 +11,8 @@ def fail():
 
 
 def test_a_single_process_does_everything():
-    with connected('none'):
+    with connected('none') as rank:
+        assert rank == 0
         assert on_first_process(lambda: 3) == 3
         assert own_share([1, 2, 3]) == [1, 2, 3]
         assert gather('all') == ['all']
