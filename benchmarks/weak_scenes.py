@@ -12,6 +12,7 @@ import argparse
 from pathlib import Path
 
 import cv2
+from mmengine.config import Config
 
 from mmseg_cct.datasets import ShapesDataset
 from mmseg_cct.datasets.transforms import DrawShapesScene
@@ -29,17 +30,7 @@ PARTS = {
 CAM = """_base_ = {base!r}
 root = {root!r}
 model = dict(
-    backbone=dict(
-        type='mmseg.ResNetV1c',
-        depth=18,
-        stem_channels=16,
-        base_channels=16,
-        num_stages=2,
-        strides=(1, 1),
-        dilations=(1, 1),
-        out_indices=(1,),
-        norm_cfg=dict(type='BN', requires_grad=True),
-    ),
+    backbone={backbone},
     head=dict(in_channels=32, num_classes=6),
 )
 load, pack = dict(type='LoadImageFromFile'), dict(type='PackInputs')
@@ -193,12 +184,15 @@ def write_scenes(out: Path) -> None:
 def write_configs(out: Path) -> None:
     """Writes the three configs."""
     classes, root = ShapesDataset.METAINFO['classes'], str(out)
+    demo = Config.fromfile(CONFIGS / 'demo/cct_shapes.py')
+    backbone = dict(demo.model.backbone, type='mmseg.ResNetV1c')
     bases = {'cam.py': CONFIGS / '_base_/classifier.py', 'cct.py': CONFIGS / 'demo/cct_shapes.py'}
     texts = {'cam.py': CAM, 'cct.py': CCT, 'cct-weak.py': WEAK}
     for name, text in texts.items():
         base = str(bases.get(name, ''))
         (out / name).write_text(
-            text.format(base=base, root=root, classes=classes), encoding='utf-8'
+            text.format(base=base, root=root, classes=classes, backbone=backbone),
+            encoding='utf-8',
         )
 
 
