@@ -108,7 +108,8 @@ def draw_files(folder: Path, source: Source, num_classes: int) -> list[Path]:
     for index in range(PICTURES):
         file = folder / 'images' / f'{index}{source.suffix}'
         file.parent.mkdir(exist_ok=True, parents=True)
-        cv2.imwrite(str(file), picture(height, width, index), [cv2.IMWRITE_JPEG_QUALITY, 92])
+        quality = [cv2.IMWRITE_JPEG_QUALITY, 92] if source.suffix == '.jpg' else []
+        cv2.imwrite(str(file), picture(height, width, index), quality)
         images.append(file)
     draw_masks(folder, images, num_classes)
     return images
