@@ -27,6 +27,7 @@ from mmseg_cct.apis.pretrained import fetch_pretrained_weights
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
+from mmseg_cct.evaluation.score_maps import resize_nearest
 from mmseg_cct.utils.files import claim_output_folder
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.markdown import markdown_table
@@ -169,7 +170,8 @@ def analyze(
 
     labels, contrasts = None, {}
     if 'gt_sem_seg' in sample:
-        labels = _resize_labels(sample.gt_sem_seg.data[0], (height, width))
+        # test pipelines load masks after the resize, at full size
+        labels = resize_nearest(sample.gt_sem_seg.data, (height, width)).long()
         inner = slice(margin, height - margin), slice(margin, width - margin)
         regions = [
             region[inner].to(pixels.device) for region in class_regions(labels, boundary_width)
@@ -342,9 +344,3 @@ def _write_csv(file: Path, contrasts: Mapping[str, Mapping[str, BoundaryContrast
             for name, contrast in row.items():
                 values = (contrast.boundary_mean, contrast.inside_mean, contrast.ratio)
                 writer.writerow([image, name, *(f'{value:.6g}' for value in values)])
-
-
-def _resize_labels(labels: Tensor, size: tuple[int, int]) -> Tensor:
-    """Resizes by nearest neighbour: test pipelines load masks after the resize, at full size."""
-    resized = nn.functional.interpolate(labels[None, None].float(), size, mode='nearest-exact')
-    return resized[0, 0].long()

@@ -16,7 +16,7 @@ from torch import Tensor
 # So fine that the order of confidences is kept where most of them are close to 1.
 _CONFIDENCE_BINS = 10_000
 _SHOWN_BINS = 10
-_IGNORED = 255
+IGNORED = 255
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class CalibrationCounts:
             labels: Predicted class ids `(H, W)`.
             truth: Class ids `(H, W)`, 255 where ignored.
         """
-        counted = truth != _IGNORED
+        counted = truth != IGNORED
         right = (labels == truth)[counted]
         for name, counts in self.pixels_and_right.items():
             size = counts.shape[1]

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_IGNORED = 255
+from .calibration import IGNORED
 
 
 class PseudoLabelCounts:
@@ -35,7 +35,7 @@ class PseudoLabelCounts:
             labels: Predicted class ids `(H, W)`.
             truth: Class ids `(H, W)`, 255 where ignored.
         """
-        counted = truth != _IGNORED
+        counted = truth != IGNORED
         used = counted & (confidence >= self.threshold)
         size = len(self.pixels)
         self.pixels += torch.bincount(truth[counted].long(), minlength=size)

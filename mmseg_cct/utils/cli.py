@@ -217,19 +217,19 @@ def user_errors_as_one_line() -> Iterator[None]:
     """
     try:
         yield
+        return
     except UserError as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
         if _is_first_to_say(str(error)):
             print(f'error: {error}', file=sys.stderr, flush=True)
-        _leave_group()
-        raise SystemExit(2) from None
     except OSError as error:
         if error.errno not in _ENVIRONMENT:
             raise
         place = f'{error.filename}: ' if error.filename else ''
         print(f'error: {place}{error.strerror}', file=sys.stderr, flush=True)
-        raise SystemExit(2) from None
+    _leave_group()
+    raise SystemExit(2)
 
 
 def _is_first_to_say(message: str) -> bool:

@@ -1,4 +1,4 @@
-"""Reliability diagrams."""
+"""Files of a calibration: the reliability diagrams and their numbers."""
 
 import json
 from collections.abc import Mapping

@@ -2,6 +2,7 @@ import argparse
 import os
 
 import pytest
+import torch
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import cli
@@ -90,6 +91,16 @@ def test_other_ranks_leave_the_word_to_the_first(environment, monkeypatch, capsy
         assert stop.value.code == 2
         assert capsys.readouterr().err == 'error: wrong\n'
     assert waited == [cli._PATIENCE]
+
+
+@pytest.mark.parametrize('error', [UserError('wrong'), FileNotFoundError(2, 'No such file', 'x')])
+def test_a_process_that_ends_with_an_error_leaves_its_group(error, environment, capsys):
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group('gloo', store=store, rank=0, world_size=1)
+    with pytest.raises(SystemExit) as stop, user_errors_as_one_line():
+        raise error
+    assert stop.value.code == 2 and not torch.distributed.is_initialized()
+    assert capsys.readouterr().err in ('error: wrong\n', 'error: x: No such file\n')
 
 
 def test_at_least():
