@@ -22,8 +22,18 @@ class FreezeHook(Hook):
         """Takes the parameters out of the graph."""
         if is_model_wrapper(runner.model):
             return
-        for group in runner.optim_wrapper.param_groups:
+        frozen = [
+            parameter
+            for group in runner.optim_wrapper.param_groups
             # a warm-up may have set `lr` itself to another value
-            if group.get('initial_lr', group['lr']) == 0:
-                for parameter in group['params']:
-                    parameter.requires_grad_(False)
+            if group.get('initial_lr', group['lr']) == 0
+            for parameter in group['params']
+        ]
+        for parameter in frozen:
+            parameter.requires_grad_(False)
+        if frozen:
+            # mmengine logs the rate of the first group, which may be one of these
+            runner.logger.info(
+                f'{len(frozen)} weights are frozen by a learning rate of 0; where "lr" in the log '
+                'is 0 it is theirs, and "base_lr" is that of the training'
+            )

@@ -26,7 +26,10 @@ def run_of(model, initial_lr=True):
         optimizer.param_groups[0]['initial_lr'] = 0.0
         optimizer.param_groups[1]['initial_lr'] = 1.0
     wrapper = SimpleNamespace(param_groups=optimizer.param_groups)
-    return SimpleNamespace(model=model, optim_wrapper=wrapper)
+    log = []
+    return SimpleNamespace(
+        model=model, optim_wrapper=wrapper, logger=SimpleNamespace(info=log.append), log=log
+    )
 
 
 def wants_gradients(module):
@@ -36,9 +39,12 @@ def wants_gradients(module):
 
 def test_a_rate_of_zero_means_no_gradient():
     model = Frozen()
-    HOOKS.build(dict(type='FreezeHook')).before_train(run_of(model))
+    run = run_of(model)
+    HOOKS.build(dict(type='FreezeHook')).before_train(run)
     assert not wants_gradients(model.stem)
     assert wants_gradients(model.head)
+    (line,) = run.log
+    assert line.startswith('2 weights are frozen')
 
 
 def test_without_schedule_the_rate_itself_counts():
@@ -54,6 +60,7 @@ def test_a_distributed_model_keeps_its_gradients():
     run.model = MMDistributedDataParallel.__new__(MMDistributedDataParallel)
     HOOKS.build(dict(type='FreezeHook')).before_train(run)
     assert wants_gradients(model.stem)
+    assert not run.log
 
 
 @pytest.mark.parametrize('key', ['backbone.layer1', 'neck'])
