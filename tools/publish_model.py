@@ -2,7 +2,8 @@
 """Publishes a checkpoint for inference, and exports it to ONNX and TorchScript on demand.
 
 Writes OUT-XXXXXXXX.pth, with a hash in its name, without auxiliary decoders, optimizer and
-schedulers. The file carries a config for inference: MMSegInferencer(None, FILE) runs it.
+schedulers. The file carries a config for inference, MMSegmentation's EncoderDecoder:
+MMSegInferencer(None, FILE) runs it.
 
 An exported graph maps decoded float32 images (N, 3, H, W), RGB in [0, 255], to logits
 (N, classes, H, W). It includes the normalisation; N is free, H and W are fixed by --size.
@@ -47,6 +48,9 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--config', help='config of the training (default: the one in the checkpoint)'
     )
+    parser.add_argument(
+        '--domain', metavar='NAME', help='of a model for several domains, the one to publish'
+    )
     return parser.parse_args()
 
 
@@ -55,11 +59,11 @@ def main() -> None:
     args = parse_args()
     with user_errors_as_one_line():
         config = None if args.config is None else load_config(args.config, {})
-        file = publish_checkpoint(args.source, args.target, config)
+        file = publish_checkpoint(args.source, args.target, config, args.domain)
         print(f'{file}: {file.stat().st_size / 2**20:.1f} MiB')
         if not (args.onnx or args.torchscript):
             return
-        model = load_model(config or _config(str(file)), str(file), 'cpu')
+        model = load_model(_config(str(file)), str(file), 'cpu')
         size = tuple(args.size or model.data_preprocessor.size or ())
         if len(size) != 2:
             raise UserError('--size: expected the height and width of the images')

@@ -2,15 +2,19 @@
 
 import copy
 import hashlib
+import inspect
 from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
+from mmseg.models import EncoderDecoder
+from mmseg.registry import MODELS
 from torch import Tensor
 
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, is_training_only, read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop import is_public, without_module_prefix
+from mmseg_cct.models.segmentors.multi_domain_cct import domain_settings
 from mmseg_cct.utils.config_text import read_config_text
 from mmseg_cct.utils.files import write_atomic
 
@@ -26,8 +30,14 @@ _CONFIG_KEYS = (
 _META_KEYS = ('dataset_meta', 'epoch', 'iter', 'mmengine_version')
 
 
-def publish_checkpoint(source: str, target: str, config: Config | None = None) -> Path:
-    """Writes a checkpoint for inference only.
+# What decides how a segmentor predicts.
+_INFERENCE = ('extract_feat', 'encode_decode', 'inference', 'predict', 'postprocess_result')
+
+
+def publish_checkpoint(
+    source: str, target: str, config: Config | None = None, domain: str | None = None
+) -> Path:
+    """Writes a checkpoint for inference only, as an `EncoderDecoder` of MMSegmentation.
 
     It lacks auxiliary decoders, optimizer, schedulers, logs and the unaveraged weights that
     `EMAHook` keeps beside the averaged ones. Equal contents give equal bytes.
@@ -38,13 +48,14 @@ def publish_checkpoint(source: str, target: str, config: Config | None = None) -
             torch.hub checks them.
         config: Config of the training; by default the one in the checkpoint, which is read and
             never run.
+        domain: Which domain to publish, if the model has several.
 
     Returns:
         Path of the written file.
 
     Raises:
-        UserError: The source is no checkpoint, or one of the public code, or its config is no list
-            of plain settings.
+        UserError: The source is no checkpoint, or one of the public code, its config is no list
+            of plain settings, or it does not have the domain.
     """
     if not Path(target).name:
         raise UserError(f'{target!r}: no file name; expected the path of the file to write')
@@ -55,12 +66,11 @@ def publish_checkpoint(source: str, target: str, config: Config | None = None) -
                 "has the public code's names; expected a converted checkpoint "
                 '(tools/convert_checkpoint.py)'
             )
+        state = inference_weights(checkpoint['state_dict'], domain)
     except UserError as error:
         raise UserError(f'{source}: {error}') from None
-    published = dict(
-        meta=inference_meta(checkpoint.get('meta') or {}, source, config),
-        state_dict=inference_weights(checkpoint['state_dict']),
-    )
+    meta = inference_meta(checkpoint.get('meta') or {}, source, config, domain)
+    published = dict(meta=meta, state_dict=state)
     data = checkpoint_bytes(published)
     digest = hashlib.sha256(data).hexdigest()[:8]
     path = Path(target)
@@ -70,18 +80,38 @@ def publish_checkpoint(source: str, target: str, config: Config | None = None) -
     return path
 
 
-def inference_weights(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Selects the weights of encoder and main decoder, without a wrapper's prefix `module.`."""
+def inference_weights(state: dict[str, Tensor], domain: str | None = None) -> dict[str, Tensor]:
+    """Selects the weights of encoder and main decoder, without a wrapper's prefix `module.`.
+
+    Args:
+        state: Weights of a training.
+        domain: Whose main decoder, if there are several.
+
+    Returns:
+        Copies under MMSegmentation's names.
+
+    Raises:
+        UserError: There are several domains and not this one, or none.
+    """
+    state = without_module_prefix(state)
+    domains: list[Any] = sorted({n.split('.')[1] for n in state if n.startswith('domains.')})
+    if domain not in (domains or [None]):
+        expected = f'one of {", ".join(domains)}' if domains else 'none, the model has no domains'
+        raise UserError(f'--domain {domain or "is missing"}: expected {expected}')
+    own = f'domains.{domain}.'
     # A view would be saved with its whole storage, so weights are cloned.
     return {
-        name: value.detach().clone()
-        for name, value in without_module_prefix(state).items()
-        if not is_training_only(name)
+        name.removeprefix(own): value.detach().clone()
+        for name, value in state.items()
+        if not is_training_only(name) and (name.startswith(own) or not name.startswith('domains.'))
     }
 
 
 def inference_meta(
-    meta: dict[str, Any], source: str = 'checkpoint', config: Config | None = None
+    meta: dict[str, Any],
+    source: str = 'checkpoint',
+    config: Config | None = None,
+    domain: str | None = None,
 ) -> dict[str, Any]:
     """Removes the description of the training and its machine from a checkpoint's meta.
 
@@ -89,39 +119,59 @@ def inference_meta(
         meta: Meta of a checkpoint.
         source: The checkpoint's name, for messages.
         config: Config of the training; by default the one in the meta.
+        domain: Which domain, if the model has several.
 
     Returns:
         Classes, palette, versions and, if there was a config, `cfg` for inference. A `UserError`
         says where the config in the meta is no list of plain settings.
     """
     kept = {key: meta[key] for key in _META_KEYS if key in meta}
+    if domain is not None:
+        kept['dataset_meta'] = (kept.get('dataset_meta') or {}).get('domains', {}).get(domain, {})
     if config is None and isinstance(meta.get('cfg'), str):
         config = read_config_text(meta['cfg'], source)
     if config is not None:
-        kept['cfg'] = inference_config(config).pretty_text
+        kept['cfg'] = inference_config(config, domain).pretty_text
     return kept
 
 
-def inference_config(config: Config) -> Config:
+def inference_config(config: Config, domain: str | None = None) -> Config:
     """Reduces a config to inference; `MMSegInferencer` runs with it.
 
     Args:
         config: Config of a training.
+        domain: Which domain, if the model has several.
 
     Returns:
-        Config without data sets, schedules and auxiliary decoders.
+        Config without data sets, schedules and what trains. Its model is MMSegmentation's
+        `EncoderDecoder`, unless the segmentor predicts in a way of its own.
     """
     kept = {key: copy.deepcopy(config[key]) for key in _CONFIG_KEYS if config.get(key) is not None}
-    for key in list(kept['model']):
-        if is_training_only(key):
-            kept['model'][key] = None
+    pipeline = kept.get('test_pipeline')
+    if domain is not None:
+        model = kept['model']
+        model.update(domain_settings(model, model['domains'][domain], domain))
+        pipeline = config.test_dataloader.dataset.domains[domain].pipeline
+    if domain is not None or _predicts_as_encoder_decoder(kept['model']['type']):
+        known = inspect.signature(EncoderDecoder).parameters
+        own = {key: value for key, value in kept['model'].items() if key in known}
+        kept['model'] = dict(own, type='EncoderDecoder')
+    for key in filter(is_training_only, list(kept['model'])):
+        kept['model'][key] = None
     _forget_initial_weights(kept['model'])
-    pipeline = kept.get('test_pipeline') or config.test_dataloader.dataset.pipeline
-    kept['test_pipeline'] = pipeline
+    kept['test_pipeline'] = pipeline or config.test_dataloader.dataset.pipeline
     # where MMSegInferencer looks for it
-    kept['test_dataloader'] = dict(dataset=dict(pipeline=copy.deepcopy(pipeline)))
+    dataset = dict(pipeline=copy.deepcopy(kept['test_pipeline']))
+    kept['test_dataloader'] = dict(dataset=dataset)
     kept['visualizer'] = dict(type='SegLocalVisualizer')
     return Config(kept)
+
+
+def _predicts_as_encoder_decoder(kind: str | type) -> bool:
+    kind = MODELS.get(kind) if isinstance(kind, str) else kind
+    return isinstance(kind, type) and all(
+        getattr(kind, name, None) is getattr(EncoderDecoder, name) for name in _INFERENCE
+    )
 
 
 def _forget_initial_weights(config: Any) -> None:

@@ -45,17 +45,89 @@ def test_only_what_inference_needs_is_left(tiny_cct, published):
 @pytest.mark.parametrize(
     ('name', 'kept'),
     [
-        ('decode_head.proj.weight', True),
-        ('domains.sea.decode_head.proj.weight', True),
-        ('domains.sea.auxiliary_head.proj', False),
-        ('discriminator.convs.0.weight', False),
+        ('decode_head.proj.weight', 'decode_head.proj.weight'),
+        ('domains.sea.decode_head.proj.weight', 'decode_head.proj.weight'),
+        ('domains.land.decode_head.proj.weight', None),
+        ('domains.sea.auxiliary_head.proj', None),
+        ('discriminator.convs.0.weight', None),
     ],
 )
-def test_decoders_of_domains_and_the_discriminator_are_stripped(tmp_path, name, kept):
+def test_other_domains_and_what_trains_are_stripped(tmp_path, name, kept):
+    domain = None if name.startswith('decode') else 'sea'
     weights = {'backbone.conv1.weight': torch.ones(1), name: torch.ones(1)}
+    if domain:
+        weights['domains.sea.decode_head.bias'] = torch.ones(1)
     torch.save(dict(meta={}, state_dict=weights), tmp_path / 'in.pth')
-    published = publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'))
-    assert (name in torch.load(published)['state_dict']) == kept
+    source, target = str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth')
+    published = publish_checkpoint(source, target, domain=domain)
+    expected = {'backbone.conv1.weight', 'decode_head.bias' if domain else kept, kept} - {None}
+    assert torch.load(published)['state_dict'].keys() == expected
+
+
+@pytest.mark.parametrize(
+    ('names', 'domain', 'message'),
+    [
+        (['land', 'sea'], None, 'in.pth: --domain is missing: expected one of land, sea'),
+        (['land', 'sea'], 'air', 'in.pth: --domain air: expected one of land, sea'),
+        ([], 'sea', 'in.pth: --domain sea: expected none, the model has no domains'),
+    ],
+)
+def test_a_domain_is_named_where_there_are_several(tmp_path, names, domain, message):
+    weights = {f'domains.{name}.decode_head.bias': torch.ones(1) for name in names}
+    torch.save(dict(state_dict={'backbone.bias': torch.ones(1), **weights}), tmp_path / 'in.pth')
+    with pytest.raises(UserError) as error:
+        publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'), domain=domain)
+    assert str(error.value).endswith(message)
+
+
+def published_from(config, tmp_path, domain=None):
+    """The segmentor of a config with its initial weights, and what its published file builds."""
+    config.model.backbone.init_cfg = None
+    trained = MODELS.build(config.model).eval()
+    meta = dict(cfg=config.pretty_text)
+    torch.save(dict(meta=meta, state_dict=trained.state_dict()), tmp_path / 'in.pth')
+    file = publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'), domain=domain)
+    content = torch.load(file, weights_only=False)
+    settings = Config.fromstring(content['meta']['cfg'], '.py')
+    model = MODELS.build(settings.model).eval()
+    model.load_state_dict(content['state_dict'])  # strict
+    return trained, model, settings
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        'cct/cct_mbv2-jpu_idd-lite_20.py',
+        'cct/cct_deeplabv3plus-mbv2_idd-lite_20.py',
+        'plus/cct-plus_mbv2-jpu_idd-lite_20.py',
+        'plus/cct-strong_mbv2-jpu_idd-lite_20.py',
+        'plus/fixmatch_mbv2-jpu_idd-lite_20.py',
+        'plus/unimatch_mbv2-jpu_idd-lite_20.py',
+        'plus/unimatch-v2_mbv2-jpu_idd-lite_20.py',
+        'baselines/mean-teacher_mbv2_camvid_50.py',
+        'baselines/input-vat_mbv2_camvid_50.py',
+    ],
+)
+def test_every_method_is_published_as_an_encoder_decoder(project_root, tmp_path, name):
+    config = Config.fromfile(project_root / 'configs' / name)
+    trained, model, settings = published_from(config, tmp_path)
+    assert settings.model.type == 'EncoderDecoder'
+    assert settings.model.auxiliary_head is None
+    assert not {'loss_strong', 'cutmix', 'loss_consistency'} & settings.model.keys()
+    images = torch.rand(1, 3, 32, 64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert torch.equal(model(images), trained(images))
+
+
+def test_a_domain_is_published_as_an_encoder_decoder(project_root, tmp_path):
+    name = 'multi_domain/cct_mbv2-jpu_camvid-idd_20.py'
+    config = Config.fromfile(project_root / 'configs' / name)
+    trained, model, settings = published_from(config, tmp_path, 'idd')
+    assert settings.test_pipeline == config.test_dataloader.dataset.domains.idd.pipeline
+    assert model.num_classes == 7
+    images = torch.rand(1, 3, 32, 64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        assert torch.equal(model(images), trained.domains.idd(images))
 
 
 def test_no_folder_of_the_training_machine_is_published(tiny_cct, published):
@@ -124,6 +196,7 @@ def test_a_part_of_the_auxiliary_decoders_is_still_missed(tiny_cct, capfd):
 def test_the_config_in_it_is_for_inference(published):
     text = torch.load(published, weights_only=False)['meta']['cfg']
     config = Config.fromstring(text, '.py')
+    assert config.model.type == 'EncoderDecoder'
     assert config.model.auxiliary_head is None
     assert config.keys() == {
         'default_scope',

@@ -50,9 +50,8 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         pretrained: None; MMSeg's `init_model` passes it.
         init_cfg: Initialisation of the weights.
 
-    Raises:
-        UserError: If there is no domain, a name is invalid, or a domain sets an unknown key or
-            other auxiliary heads than there are.
+    A `UserError` says if there is no domain, a name is invalid, or a domain sets an unknown key or
+    other auxiliary heads than there are.
     """
 
     def __init__(
@@ -70,23 +69,13 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         init_cfg: dict | list | None = None,
     ) -> None:
         check_domain_names(domains, 'model.domains')
-        common: dict[str, Any] = dict(
-            data_preprocessor=data_preprocessor or dict(type='BranchPreprocessor'),
+        common = dict(
+            data_preprocessor=data_preprocessor,
             decode_head=decode_head,
             auxiliary_head=auxiliary_head,
-            test_cfg=test_cfg or {},
+            test_cfg=test_cfg,
         )
-        settings: dict[str, dict[str, Any]] = {}
-        for name, own in domains.items():
-            if unknown := sorted(set(own) - set(common)):
-                raise UserError(
-                    f'model.domains.{name}.{unknown[0]}: no setting of a domain; '
-                    f'expected {", ".join(common)}'
-                )
-            settings[name] = {
-                key: merge_settings(common[key], own.get(key), f'model.domains.{name}.{key}')
-                for key in common
-            }
+        settings = {name: domain_settings(common, own, name) for name, own in domains.items()}
 
         super().__init__(
             MultiDomainPreprocessor(
@@ -248,6 +237,37 @@ class _DomainSegmentor(CCTSegmentor):
                 'model.auxiliary_head=None'
             )
         return super().loss_by_feat(inputs, features, data_samples)
+
+
+def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Settings of the decoders of one domain and of the preprocessing of its images.
+
+    Args:
+        common: Settings of all domains, such as the model's; other keys are left alone.
+        own: Those of this domain, which take precedence.
+        name: The domain, for messages.
+
+    Returns:
+        `data_preprocessor`, `decode_head`, `auxiliary_head` and `test_cfg`.
+
+    Raises:
+        UserError: The domain sets an unknown key or other auxiliary heads than there are.
+    """
+    shared = dict(
+        data_preprocessor=common.get('data_preprocessor') or dict(type='BranchPreprocessor'),
+        decode_head=common['decode_head'],
+        auxiliary_head=common.get('auxiliary_head'),
+        test_cfg=common.get('test_cfg') or {},
+    )
+    if unknown := sorted(set(own) - set(shared)):
+        raise UserError(
+            f'model.domains.{name}.{unknown[0]}: no setting of a domain; '
+            f'expected {", ".join(shared)}'
+        )
+    return {
+        key: merge_settings(value, own.get(key), f'model.domains.{name}.{key}')
+        for key, value in shared.items()
+    }
 
 
 def check_domain_names(domains: Mapping[str, Any], key: str) -> None:
