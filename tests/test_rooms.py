@@ -17,7 +17,7 @@ ROOMS = {
     'evaluation': {'errors'},
     'visualization': {'utils', 'evaluation'},
     'engine': {'errors', 'utils', 'models', 'datasets', 'evaluation', 'visualization'},
-    'interop': {'errors', 'utils', 'engine'},
+    'interop': {'errors', 'utils', 'models', 'engine'},
     'apis': {'errors', 'utils', 'datasets', 'engine'},
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine'},
     'analysis': {

@@ -24,8 +24,9 @@ class MeanTeacherHook(EMAHook):
 
     Args:
         decay: α.
-        batch_statistics: Whether the teacher's BatchNorm normalises by the batch instead of the
-            averaged running statistics.
+        batch_statistics: Whether the teacher's BatchNorm normalises by the batch, as the student's
+            does, instead of the averaged running statistics. By these the two disagree even with
+            equal weights, and the student learns that difference.
 
     Raises:
         UserError: If α is out of range.
@@ -34,13 +35,14 @@ class MeanTeacherHook(EMAHook):
     # The network that is validated, tested and the `state_dict` of a checkpoint.
     evaluated = 'teacher'
 
-    def __init__(self, decay: float = 0.99, batch_statistics: bool = False) -> None:
+    def __init__(self, decay: float = 0.99, batch_statistics: bool = True) -> None:
         if not 0 < decay < 1:
             raise UserError(f'{type(self).__name__}.decay={decay}: expected a number in (0, 1)')
         # its momentum is max(1 - α, gamma / (gamma + t))
         super().__init__(
             MultiTensorEMA,
-            strict_load=True,
+            # of other weights than a resumed training's the teacher becomes a copy of the student
+            strict_load=False,
             momentum=1 - decay,
             gamma=1,
         )

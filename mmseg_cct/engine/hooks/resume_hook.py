@@ -33,7 +33,8 @@ class ResumeHook(Hook):
     - Options of the optimizer and of schedules are those of the config, which may have changed:
       learning rate, momentum, weight decay, ends. mmengine restores the old ones with the state.
       What differs from the checkpoint's config is logged.
-    - With gradient accumulation it goes on from the last step: the gradients since are lost.
+    - With gradient accumulation it goes on from the last step: the gradients since are lost. A
+      teacher and BatchNorm's statistics have averaged these iterations already, and do so twice.
     - A validation that was due at the resumed iteration is run: the checkpoint was written before
       it, so it may have been lost, and with it the best checkpoint.
 
@@ -149,6 +150,7 @@ def _go_back_to_a_step(runner: Runner, checkpoint: dict[str, Any], earlier: dict
     """Lets gradients that were being accumulated be accumulated again.
 
     Between two steps the weights stay, so those of the checkpoint are those of the step before.
+    What is averaged in every iteration moves on: BatchNorm's statistics and a teacher.
     """
     meta, wrapper = checkpoint['meta'], runner.optim_wrapper
     rest = meta['iter'] % getattr(wrapper, '_accumulative_counts', 1)
@@ -157,7 +159,9 @@ def _go_back_to_a_step(runner: Runner, checkpoint: dict[str, Any], earlier: dict
         return
     print_log(
         f'--resume: from iteration {meta["iter"] - rest}, where the optimizer stepped last; '
-        f'the gradients of {rest} iterations after it were not applied yet',
+        f'the gradients of {rest} iterations after it were not applied yet. A teacher and running '
+        'statistics average these twice; a default_hooks.checkpoint.interval in multiples of '
+        'optim_wrapper.accumulative_counts avoids it',
         logger='current',
     )
     meta['iter'] -= rest

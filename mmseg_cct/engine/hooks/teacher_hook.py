@@ -25,6 +25,9 @@ class TeacherHook(MeanTeacherHook):
 
     evaluated = 'student'
 
+    def __init__(self, decay: float = 0.99, batch_statistics: bool = False) -> None:
+        super().__init__(decay, batch_statistics)
+
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Adds the teacher, and names in the meta data the network that `state_dict` is."""
         checkpoint['teacher_state_dict'] = self.ema_model.state_dict()

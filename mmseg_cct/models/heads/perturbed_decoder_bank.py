@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import Chunking
+from mmseg_cct.models.layers.sample_fields import stack_field
 from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode
 from mmseg_cct.models.layers.subpixel import (
     from_subpixel_layout,
@@ -20,11 +21,7 @@ from mmseg_cct.models.layers.subpixel import (
     level_channels,
     to_subpixel_layout,
 )
-from mmseg_cct.models.losses import (
-    PixelTargets,
-    PixelTerm,
-    stack_valid_masks,
-)
+from mmseg_cct.models.losses import PixelTargets, PixelTerm
 from mmseg_cct.models.losses.chunked_loss import chunked_loss
 from mmseg_cct.models.perturbations import PerturbationContext, build_perturbations
 from mmseg_cct.utils.seed import seeded_random_state
@@ -217,13 +214,14 @@ class PerturbedDecoderBank(BaseModule):
         losses = dict(
             consistency=self.loss_consistency, weak_ce=self.loss_weak, pairwise=self.loss_pairwise
         )
+        size = seg_logits.shape[-2:]
         targets = PixelTargets(
             seg_logits,
-            self._pseudo_labels(seg_logits, data_samples),
+            None if self.loss_weak is None else stack_field(data_samples, 'pseudo_sem_seg', size),
             self.num_decoders,
             self.stride,
             positions,
-            stack_valid_masks(data_samples, seg_logits.shape[-2:]),
+            stack_field(data_samples, 'valid_mask', size),
         )
         terms = {name: loss.term(targets) for name, loss in losses.items() if loss is not None}
         total, values, agreement = chunked_loss(
@@ -366,17 +364,6 @@ class PerturbedDecoderBank(BaseModule):
         if seg_logits.shape[-2:] == size:
             return seg_logits
         return F.interpolate(seg_logits, size, mode='bilinear', align_corners=False)
-
-    def _pseudo_labels(
-        self, seg_logits: Tensor, data_samples: Sequence[SegDataSample]
-    ) -> Tensor | None:
-        if self.loss_weak is None or not all('pseudo_sem_seg' in s for s in data_samples):
-            return None
-        labels = torch.stack([sample.pseudo_sem_seg.data for sample in data_samples])
-        size = seg_logits.shape[-2:]
-        if labels.shape[-2:] != size:  # nearest in float: ids below 2²⁴ pass unchanged
-            labels = F.interpolate(labels.float(), size, mode='nearest').long()
-        return labels
 
     def _context_ids(self, data_samples: Sequence[SegDataSample]) -> list[int]:
         """Resolves the context classes to ids by the class names in the samples."""

@@ -15,7 +15,7 @@ from .consistency import (
 )
 from .mean_ce import MeanCrossEntropy
 from .pairwise import PairwiseVariance, variance
-from .pixel_term import PixelTargets, PixelTerm, stack_valid_masks
+from .pixel_term import PixelTargets, PixelTerm
 from .weak_ce import WeakCrossEntropy, label_cross_entropy
 
 __all__ = [
@@ -41,6 +41,5 @@ __all__ = [
     'kl_distance',
     'label_cross_entropy',
     'mse_distance',
-    'stack_valid_masks',
     'variance',
 ]

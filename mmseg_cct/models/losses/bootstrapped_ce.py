@@ -1,19 +1,20 @@
 """Annealed bootstrapped cross-entropy (ab-CE), Eq. 4 of the paper."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
 
-@torch.no_grad()
 def hard_pixels(
-    seg_logits: Tensor, label: Tensor, threshold: float, ignore_index: int = 255
+    cross_entropy: Tensor, label: Tensor, threshold: float, ignore_index: int = 255
 ) -> Tensor:
-    """Labelled pixels whose true class has a probability below η.
+    """Labelled pixels whose true class has a probability below η: -log p > -log η.
 
     Args:
-        seg_logits: `(N, C, H, W)`.
+        cross_entropy: `(N, H, W)`, unweighted.
         label: `(N, H, W)`, class ids or `ignore_index`.
         threshold: η.
         ignore_index: Label of the pixels without ground truth.
@@ -21,10 +22,8 @@ def hard_pixels(
     Returns:
         `(N, H, W)` bool.
     """
-    valid = label != ignore_index
-    true_class = label.masked_fill(~valid, 0).unsqueeze(1)
-    probability = seg_logits.softmax(dim=1).gather(1, true_class).squeeze(1)
-    return valid & (probability < threshold)
+    easiest = -math.log(threshold) if threshold > 0 else math.inf
+    return (label != ignore_index) & (cross_entropy > easiest)
 
 
 def bootstrapped_cross_entropy(
@@ -46,10 +45,10 @@ def bootstrapped_cross_entropy(
     Returns:
         0-dimensional; 0 if no pixel counts.
     """
-    hard = hard_pixels(seg_logits, label, threshold, ignore_index)
-    loss = F.cross_entropy(
-        seg_logits, label, weight=class_weight, ignore_index=ignore_index, reduction='none'
-    )
+    loss = F.cross_entropy(seg_logits, label, ignore_index=ignore_index, reduction='none')
+    hard = hard_pixels(loss.detach(), label, threshold, ignore_index)
+    if class_weight is not None:
+        loss = loss * class_weight[label.masked_fill(~hard, 0)]
     return (loss * hard).sum() / hard.sum().clamp(min=1)
 
 
@@ -122,5 +121,7 @@ class BootstrappedCrossEntropy(nn.Module):
         Returns:
             0-dimensional, in [0, 1].
         """
-        hard = hard_pixels(cls_score, label, self.threshold, ignore_index)
+        with torch.no_grad():
+            loss = F.cross_entropy(cls_score, label, ignore_index=ignore_index, reduction='none')
+        hard = hard_pixels(loss, label, self.threshold, ignore_index)
         return hard.sum() / (label != ignore_index).sum().clamp(min=1)

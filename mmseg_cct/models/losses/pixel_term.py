@@ -5,12 +5,10 @@ sees pixels in sub-pixel layout: `R` sub-pixels of the last level, `Q` all other
 `subpixel.py`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
-from mmseg.structures import SegDataSample
 from torch import Tensor
 
 from mmseg_cct.errors import UserError
@@ -129,23 +127,3 @@ class PixelTerm:
     loss_weight: float
     decoders: Tensor | None
     gate: Gate | None = None
-
-
-def stack_valid_masks(
-    data_samples: Sequence[SegDataSample], size: tuple[int, int]
-) -> Tensor | None:
-    """Stacks the `valid_mask` of the samples at the size of a prediction.
-
-    Args:
-        data_samples: N samples of unlabelled images.
-        size: H and W of the prediction; masks of another size are resized to the nearest pixel.
-
-    Returns:
-        `(N, 1, H, W)` bool, or None where the samples carry no masks.
-    """
-    if not data_samples or not all('valid_mask' in sample for sample in data_samples):
-        return None
-    valid = torch.stack([sample.valid_mask.data for sample in data_samples])
-    if valid.shape[-2:] == tuple(size):
-        return valid
-    return F.interpolate(valid.float(), size, mode='nearest').bool()

@@ -9,6 +9,19 @@ from torch import Tensor, nn
 from mmseg_cct.models.heads import PerturbedDecoderBank
 
 
+def listed(auxiliary_head: Any) -> list[Any]:
+    """Lists what the setting `model.auxiliary_head` holds: settings of one head, several or None.
+
+    Args:
+        auxiliary_head: The setting.
+
+    Returns:
+        The settings of each head; they are the given objects, no copies.
+    """
+    settings = auxiliary_head if isinstance(auxiliary_head, (list, tuple)) else [auxiliary_head]
+    return [each for each in settings if each]
+
+
 def split_settings(auxiliary_head: Any) -> tuple[list[Any], Any]:
     """Tells apart what the setting `model.auxiliary_head` holds.
 
@@ -19,8 +32,7 @@ def split_settings(auxiliary_head: Any) -> tuple[list[Any], Any]:
         The settings of MMSeg's heads in their order; and those of the auxiliary decoders, None
         where there are none. They are the given objects, no copies.
     """
-    settings = auxiliary_head if isinstance(auxiliary_head, (list, tuple)) else [auxiliary_head]
-    settings = [each for each in settings if each]
+    settings = listed(auxiliary_head)
     banks = [each for each in settings if _is_bank(each)]
     return [each for each in settings if not _is_bank(each)], banks[0] if banks else None
 

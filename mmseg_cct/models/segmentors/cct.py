@@ -1,7 +1,7 @@
 """Cross-consistency training, Algorithm 1 of the paper."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from mmseg.models import EncoderDecoder
@@ -20,8 +20,8 @@ from mmseg_cct.models.layers.modes import (
 )
 from mmseg_cct.utils.suggest import nearest
 
-from .auxiliary_heads import take_names_of_mmseg
-from .pairs import require_pairs
+from .auxiliary_heads import listed, take_names_of_mmseg
+from .requirements import require_one_output_per_class, require_pairs
 from .teacher import TakesTeacher
 
 
@@ -53,6 +53,8 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             As `loss_by_feat`.
         """
         require_pairs(inputs, type(self).__name__)
+        if not self.with_auxiliary_head:
+            _ask_for_a_bank('none')
         # z = h(x): labelled, then unlabelled images through the shared encoder
         features = {name: self.extract_feat(inputs[name]) for name in ('labeled', 'unlabeled')}
         return self.loss_by_feat(inputs, features, data_samples)
@@ -170,23 +172,22 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         """Layer of the main decoder whose input the auxiliary decoders take; None for z itself."""
         return self.auxiliary_head.in_layer if self.with_auxiliary_head else None
 
+    def _init_decode_head(self, decode_head: dict) -> None:
+        super()._init_decode_head(decode_head)
+        require_one_output_per_class(self.decode_head)
+
     def _init_auxiliary_head(self, auxiliary_head: dict | list | None) -> None:
         """Builds the auxiliary decoders, and apart from them MMSeg's auxiliary heads."""
         self.supervised_heads = nn.ModuleList()
-        if auxiliary_head is None:
+        if auxiliary_head is None:  # as at inference
             return
-        settings = auxiliary_head if isinstance(auxiliary_head, list) else [auxiliary_head]
-        heads = [MODELS.build(cfg) for cfg in settings]
+        heads = [MODELS.build(settings) for settings in listed(auxiliary_head)]
         self.supervised_heads.extend(h for h in heads if isinstance(h, BaseDecodeHead))
         banks = [head for head in heads if not isinstance(head, BaseDecodeHead)]
         if not banks and self.bank_is_optional:
             return
         if len(banks) != 1:
-            names = ', '.join(type(head).__name__ for head in heads) or 'none'
-            raise UserError(
-                f'model.auxiliary_head: {names}; expected one PerturbedDecoderBank, and beside it '
-                'any number of heads of MMSeg'
-            )
+            _ask_for_a_bank(', '.join(type(head).__name__ for head in heads) or 'none')
         (self.auxiliary_head,) = banks
         self._check_layer(self.auxiliary_head.in_layer)
 
@@ -202,3 +203,10 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
                 f'model.auxiliary_head.in_layer={name!r}: no layer of '
                 f'{type(self.decode_head).__name__}; {nearest(name, children)}'
             )
+
+
+def _ask_for_a_bank(found: str) -> NoReturn:
+    raise UserError(
+        f'model.auxiliary_head: {found}; expected one PerturbedDecoderBank, and beside it any '
+        'number of heads of MMSeg'
+    )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from mmengine.structures import PixelData
 from mmseg.models.utils import resize
@@ -13,10 +14,11 @@ from torch import Tensor, cat, nn
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.cutmix import paste
-from mmseg_cct.models.losses import PseudoTargets, stack_valid_masks
+from mmseg_cct.models.layers.sample_fields import stack_field
+from mmseg_cct.models.losses import PseudoTargets
 
 from .cct import CCTSegmentor
-from .pairs import require_pairs
+from .requirements import require_pairs
 
 
 @MODELS.register_module()
@@ -92,13 +94,16 @@ class CCTPlusSegmentor(CCTSegmentor):
         views = [inputs[name] for name in self._strong_names(inputs)]
         weak = inputs['unlabeled']
         samples: Sequence[SegDataSample] = data_samples['unlabeled']
-        valid = stack_valid_masks(samples, weak.shape[-2:])
+        valid = stack_field(samples, 'valid_mask', weak.shape[-2:])
 
         # labelled images: L_s
         losses = self.supervised_loss(self.extract_feat(inputs['labeled']), data_samples['labeled'])
 
         # weak views: the target ŷ
-        weak_features = self.extract_feat(weak) if self._student_sees_weak else ()
+        weak_features: Sequence[Tensor] = ()
+        if self._student_sees_weak:
+            with torch.set_grad_enabled(self._student_learns_from_weak):
+                weak_features = self.extract_feat(weak)
         weak_z, target = self.predict_target(weak, weak_features)
         target = self._at_size_of(weak, target)
 
@@ -110,7 +115,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         agreement = None
         if self.with_auxiliary_head:
             if self.bank_on_strong:
-                samples = _mix_valid(samples, valid, boxes[0])
+                samples = _mix_samples(samples, boxes[0], weak.shape[-2:])
                 bank_view = self.features_of_bank(strong_features[0]), _mix(target, boxes[0])
             else:
                 bank_view = weak_z, target
@@ -136,6 +141,11 @@ class CCTPlusSegmentor(CCTSegmentor):
     @property
     def _student_sees_weak(self) -> bool:
         return not self._teacher or self.with_auxiliary_head or self.feature_weight > 0
+
+    @property
+    def _student_learns_from_weak(self) -> bool:
+        bank_on_weak = self.with_auxiliary_head and not self.bank_on_strong
+        return bank_on_weak or self.feature_weight > 0
 
     def _bank_loss(
         self, z: Sequence[Tensor], target: Tensor, samples: Sequence[SegDataSample]
@@ -199,13 +209,15 @@ def _mix(values: Tensor, boxes: Tensor | None) -> Tensor:
     return values if boxes is None else paste(values, boxes)
 
 
-def _mix_valid(
-    samples: Sequence[SegDataSample], valid: Tensor | None, boxes: Tensor | None
+def _mix_samples(
+    samples: Sequence[SegDataSample], boxes: Tensor | None, size: tuple[int, int]
 ) -> Sequence[SegDataSample]:
-    """The samples with the valid pixels of their mixed images."""
-    if valid is None or boxes is None:
+    """The samples of mixed images: their real pixels, and pseudo labels if they have any."""
+    if boxes is None:
         return samples
     mixed = [SegDataSample(metainfo=sample.metainfo) for sample in samples]
-    for sample, mask in zip(mixed, paste(valid, boxes)):
-        sample.valid_mask = PixelData(data=mask)
+    for name in ('valid_mask', 'pseudo_sem_seg'):
+        values = stack_field(samples, name, size)
+        for sample, value in zip(mixed, () if values is None else paste(values, boxes)):
+            sample.set_field(PixelData(data=value), name)
     return mixed

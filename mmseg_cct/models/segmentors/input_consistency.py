@@ -8,9 +8,9 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
-from mmseg_cct.models.losses import stack_valid_masks
+from mmseg_cct.models.layers.sample_fields import stack_field
 
-from .pairs import require_pairs
+from .requirements import require_one_output_per_class, require_pairs
 
 
 class InputConsistencySegmentor(EncoderDecoder):
@@ -27,6 +27,7 @@ class InputConsistencySegmentor(EncoderDecoder):
     def __init__(self, loss_consistency: dict, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.loss_consistency = MODELS.build(loss_consistency)
+        require_one_output_per_class(self.decode_head)
 
     def loss(
         self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
@@ -47,7 +48,7 @@ class InputConsistencySegmentor(EncoderDecoder):
         if self.with_auxiliary_head:
             losses.update(self._auxiliary_head_forward_train(features, data_samples['labeled']))
         seg_logits, probabilities = self.predict_pair(inputs['unlabeled'])
-        valid = stack_valid_masks(data_samples['unlabeled'], seg_logits.shape[-2:])
+        valid = stack_field(data_samples['unlabeled'], 'valid_mask', seg_logits.shape[-2:])
         consistency = self.loss_consistency(seg_logits, probabilities, valid)
         losses['aux.loss'] = self.loss_consistency.loss_weight * consistency
         losses['aux.consistency'] = consistency.detach()

@@ -3,7 +3,6 @@
 from typing import Any
 
 import torch
-from mmengine.model import BaseModel
 from mmseg.registry import MODELS
 from torch import Tensor
 
@@ -11,55 +10,32 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.modes import frozen_running_statistics
 
 from .input_consistency import InputConsistencySegmentor
-from .teacher import TakesTeacher, use_batch_statistics
+from .teacher import TakesTeacher
 
 
 @MODELS.register_module()
 class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
     """Penalises disagreement with an EMA teacher.
 
-    The teacher comes from `MeanTeacherHook` and predicts in eval mode, except that its BatchNorm
-    uses the statistics of the batch, as the student's does. With running statistics the two would
-    disagree even with equal weights, and the student would learn that difference. The running
-    statistics of the student's main decoder come from labelled images alone.
+    The teacher comes from `MeanTeacherHook`. The running statistics of the student's main decoder
+    come from labelled images alone.
 
     Args:
         loss_consistency: Config of the distance; the paper's is `MSEConsistency`.
         noise_std: Standard deviation of the Gaussian noise added to the normalised images, drawn
             independently for student and teacher. With 0, as in the paper's comparison, the two
             differ by their weights alone.
-        teacher_norm: Statistics of the teacher's BatchNorm: `'batch'`, or the averaged `'running'`.
         **kwargs: Arguments of `EncoderDecoder`.
 
     Raises:
-        UserError: If `noise_std` is negative or `teacher_norm` unknown.
+        UserError: If `noise_std` is negative.
     """
 
-    def __init__(
-        self,
-        loss_consistency: dict,
-        noise_std: float = 0.0,
-        teacher_norm: str = 'batch',
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, loss_consistency: dict, noise_std: float = 0.0, **kwargs: Any) -> None:
         super().__init__(loss_consistency, **kwargs)
         if noise_std < 0:
             raise UserError(f'model.noise_std={noise_std}: expected 0 or more')
-        if teacher_norm not in ('batch', 'running'):
-            raise UserError(f"model.teacher_norm={teacher_norm!r}: expected 'batch' or 'running'")
         self.noise_std = noise_std
-        self.teacher_norm = teacher_norm
-
-    def set_teacher(self, teacher: BaseModel) -> None:
-        """Sets the network whose predictions are the targets.
-
-        Args:
-            teacher: In eval mode; with `teacher_norm='batch'` its BatchNorm layers are switched
-                to train mode.
-        """
-        if self.teacher_norm == 'batch':
-            use_batch_statistics(teacher)
-        super().set_teacher(teacher)
 
     def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Returns student logits and teacher probabilities.

@@ -26,7 +26,7 @@ class Student(nn.Module):
 
 def averaged(decay, values):
     """Trains through `values`, the student's weight and running mean after each iteration."""
-    model, hook = Student(), MeanTeacherHook(decay)
+    model, hook = Student(), MeanTeacherHook(decay, batch_statistics=False)
     runner = SimpleNamespace(model=model, iter=0, max_iters=len(values))
     hook.before_run(runner)
     hook.before_train(runner)
@@ -172,3 +172,13 @@ def test_the_checkpoint_is_the_teacher_for_a_plain_encoder_decoder(whole):
 def test_validation_changes_the_mode_of_neither(whole):
     _, recorder, _ = whole
     assert recorder.training == [(True, False)] * 4
+
+
+def test_weights_without_some_of_the_layers_are_enough_to_start_from():
+    model, hook = Student(), MeanTeacherHook()
+    runner = SimpleNamespace(model=model, iter=0, max_iters=1, _resume=False)
+    hook.before_run(runner)
+    hook.after_load_checkpoint(runner, dict(state_dict={'norm.bias': torch.ones(1)}))
+    nn.init.constant_(model.norm.weight, 5.0)
+    hook.before_train(runner)
+    assert model.teacher.norm.weight.item() == 5

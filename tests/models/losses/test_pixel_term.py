@@ -1,10 +1,8 @@
 import pytest
 import torch
-from mmengine.structures import PixelData
 from mmseg.registry import MODELS
-from mmseg.structures import SegDataSample
 
-from mmseg_cct.models.losses import PixelTargets, stack_valid_masks
+from mmseg_cct.models.losses import PixelTargets
 
 N, C, H, W, K = 2, 4, 5, 6, 3
 
@@ -85,20 +83,3 @@ def test_a_single_prediction_counts_valid_pixels_alone(seg_logits, valid):
     target = torch.randn(N, C, H, W).softmax(1)
     expected = (seg_logits.softmax(1) - target).square().mean(1)[valid.squeeze(1)].mean()
     torch.testing.assert_close(loss(seg_logits, target, valid), expected)
-
-
-def sample_with(mask):
-    return SegDataSample(valid_mask=PixelData(data=mask))
-
-
-def test_masks_are_stacked_at_the_size_of_the_prediction(valid):
-    samples = [sample_with(mask) for mask in valid]
-    assert torch.equal(stack_valid_masks(samples, (H, W)), valid)
-    doubled = stack_valid_masks(samples, (2 * H, 2 * W))
-    assert torch.equal(doubled, valid.repeat_interleave(2, 2).repeat_interleave(2, 3))
-    assert doubled.dtype == torch.bool
-
-
-def test_samples_without_masks_give_none(valid):
-    assert stack_valid_masks([SegDataSample(), sample_with(valid[0])], (H, W)) is None
-    assert stack_valid_masks([], (H, W)) is None

@@ -172,3 +172,15 @@ def test_the_baseline_of_domains_keeps_mmsegs_heads():
 def test_lists_of_domains_are_those_of_the_model(common, own, message):
     with pytest.raises(UserError, match=message):
         multi_domain(common, own)
+
+
+def test_a_tuple_is_as_good_as_a_list():
+    model = make_model((fcn(), BANK))
+    assert [type(head).__name__ for head in model.supervised_heads] == ['FCNHead']
+    assert model.with_auxiliary_head
+
+
+def test_a_training_without_auxiliary_decoders_is_an_error():
+    model = make_model(None)  # as at inference
+    with pytest.raises(UserError, match=r'auxiliary_head: none; expected one Perturbed'):
+        model(**make_batch(model), mode='loss')

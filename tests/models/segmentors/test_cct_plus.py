@@ -323,3 +323,48 @@ def test_a_gate_with_a_part_of_the_positions_is_an_error():
             loss_strong=dict(STRONG, gate=GATE),
             auxiliary_head=dict(config, position_fraction=0.5),
         )
+
+
+def test_mixed_images_keep_their_pseudo_labels():
+    model = make_model(
+        auxiliary_head=dict(
+            tiny.model_config()['auxiliary_head'], loss_weak=dict(type='WeakCrossEntropy')
+        ),
+        bank_on_strong=True,
+    )
+    model.cutmix = FixedBoxes()
+    data = prepared(model)
+    labels = torch.randint(0, 3, (N, 1, *SIZE))
+    for sample, label in zip(data['data_samples']['unlabeled'], labels):
+        sample.pseudo_sem_seg = PixelData(data=label)
+    seen = []
+    loss = model.auxiliary_head.loss
+    model.auxiliary_head.loss = lambda *args: seen.append(args[2]) or loss(*args)
+    losses = losses_of(model, data)
+    actual = torch.stack([sample.pseudo_sem_seg.data for sample in seen[0]])
+    assert torch.equal(actual, paste(labels, model.cutmix.drawn[0]))
+    assert losses['aux.weak_ce'] > 0
+
+
+@pytest.mark.parametrize(
+    ('settings', 'learns'),
+    [
+        (dict(), True),
+        (dict(bank_on_strong=True), False),
+        (dict(auxiliary_head=None), False),
+        (dict(auxiliary_head=None, feature_weight=0.5), True),
+    ],
+)
+def test_the_weak_view_has_a_graph_only_where_the_student_learns_from_it(settings, learns):
+    model = make_model(**settings)
+    requires_grad = []
+    extract = model.extract_feat
+
+    def recorded(images):
+        features = extract(images)
+        requires_grad.append(features[0].requires_grad)
+        return features
+
+    model.extract_feat = recorded
+    losses_of(model, prepared(model))
+    assert requires_grad == [True, learns, True]  # labelled, weak, strong

@@ -1,6 +1,6 @@
-"""Check that a training batch has a labelled and an unlabelled branch."""
+"""What a training on unlabelled images needs from the batch and the main decoder."""
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
 
@@ -19,4 +19,19 @@ def require_pairs(inputs: dict[str, Tensor] | Tensor, segmentor: str) -> None:
         raise UserError(
             f'train_dataloader.dataset: {segmentor} trains on pairs of a labelled and an '
             'unlabelled image; expected a SemiSegDataset with both'
+        )
+
+
+def require_one_output_per_class(decode_head: nn.Module) -> None:
+    """Rejects a main decoder with one output for two classes, as its softmax is 1 everywhere.
+
+    Args:
+        decode_head: The main decoder.
+
+    Raises:
+        UserError: If its `out_channels` is 1.
+    """
+    if getattr(decode_head, 'out_channels', None) == 1:
+        raise UserError(
+            'model.decode_head.out_channels=1: expected one output for each class, out_channels=2'
         )

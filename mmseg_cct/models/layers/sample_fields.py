@@ -1,0 +1,30 @@
+"""What the samples of a batch carry for each pixel, as one tensor."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from mmseg.structures import SegDataSample
+from torch import Tensor
+
+
+def stack_field(
+    data_samples: Sequence[SegDataSample], name: str, size: tuple[int, int]
+) -> Tensor | None:
+    """Stacks a field of the samples at the size of a prediction.
+
+    Args:
+        data_samples: N samples of unlabelled images.
+        name: Of the field, such as `valid_mask` or `pseudo_sem_seg`.
+        size: H and W of the prediction; fields of another size are resized to the nearest pixel.
+
+    Returns:
+        `(N, 1, H, W)` of the field's type, or None where not all samples carry it.
+    """
+    if not data_samples or not all(name in sample for sample in data_samples):
+        return None
+    values = torch.stack([sample.get(name).data for sample in data_samples])
+    if values.shape[-2:] == tuple(size):
+        return values
+    # in float, where class ids below 2²⁴ are exact
+    return F.interpolate(values.float(), size, mode='nearest-exact').to(values.dtype)
