@@ -2,7 +2,7 @@ _base_ = '../cct/cct_r50_camvid_100.py'
 model = dict(
     type='MeanTeacherSegmentor',
     auxiliary_head=None,
-    loss_consistency=dict(type='MSEConsistency', loss_weight=30.0),
+    loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
 )
 custom_hooks = [
     dict(_base_.custom_hooks[0], attribute='loss_consistency.loss_weight'),  # ω_u

@@ -1,7 +1,7 @@
 _base_ = [
     '../_base_/models/cct_deeplabv3plus-r50-d8.py',
     '../_base_/datasets/cityscapes.py',
-    '../_base_/schedules/cct.py',
+    '../_base_/schedules/cct_teacher.py',
     '../_base_/schedules/sgd_poly.py',
     '../_base_/default_runtime.py',
 ]

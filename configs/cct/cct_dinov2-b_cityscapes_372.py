@@ -1,7 +1,7 @@
 _base_ = [
     '../_base_/models/cct_dinov2-b.py',
     '../_base_/datasets/cityscapes.py',
-    '../_base_/schedules/cct.py',
+    '../_base_/schedules/cct_teacher.py',
     '../_base_/schedules/adamw_vit.py',
     '../_base_/default_runtime.py',
 ]

@@ -2,16 +2,14 @@
 _base_ = [
     '../_base_/models/cct_mbv2-jpu.py',
     '../_base_/datasets/folder.py',
-    '../_base_/schedules/cct.py',
+    '../_base_/schedules/cct_teacher.py',
     '../_base_/default_runtime.py',
 ]
 
 classes = ('background', 'crack', 'rust')
 context_classes = ('background',)  # what is not an object
-lambda_u = 30.0 * len(classes) / 21  # the MSE is a mean over classes: 30 belongs to the 21 of VOC
 max_iters = 4000
 
-model = dict(auxiliary_head=dict(loss_consistency=dict(loss_weight=lambda_u)))
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='AdamW', lr=2e-3, weight_decay=1e-4),
@@ -22,16 +20,3 @@ param_scheduler = dict(
     type='PolyLR', power=0.9, eta_min=0.0, begin=0, end=max_iters, by_epoch=False
 )
 default_hooks = dict(checkpoint=dict(interval=500))
-custom_hooks = [
-    dict(
-        type='RampUpHook',
-        attribute='auxiliary_head.loss_consistency.loss_weight',
-        schedule='exp',
-        start=0.0,
-        end=lambda_u,
-        fraction=0.1,
-    ),
-    # the targets of the unlabelled images: its own would mislead the student
-    dict(type='TeacherHook', decay=0.99),
-    dict(type='IterationSeedHook'),
-]

@@ -2,7 +2,7 @@
 _base_ = [
     '../_base_/models/cct_mbv2-jpu.py',
     '../_base_/datasets/voc.py',
-    '../_base_/schedules/cct.py',
+    '../_base_/schedules/cct_teacher.py',
     '../_base_/default_runtime.py',
 ]
 

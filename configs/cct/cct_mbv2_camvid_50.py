@@ -2,7 +2,7 @@
 _base_ = [
     '../_base_/models/cct_mbv2-d8.py',
     '../_base_/datasets/camvid_168x224.py',
-    '../_base_/schedules/cct.py',
+    '../_base_/schedules/cct_teacher.py',
     '../_base_/schedules/sgd_poly.py',
     '../_base_/default_runtime.py',
 ]

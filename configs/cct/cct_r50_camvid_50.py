@@ -1,7 +1,7 @@
 _base_ = [
     '../_base_/models/cct_r50-d8.py',
     '../_base_/datasets/camvid.py',
-    '../_base_/schedules/cct.py',
+    '../_base_/schedules/cct_teacher.py',
     '../_base_/schedules/sgd_poly.py',
     '../_base_/default_runtime.py',
 ]

@@ -1,7 +1,7 @@
 _base_ = [
     '../_base_/models/cct_segformer-mit-b2.py',
     '../_base_/datasets/camvid.py',
-    '../_base_/schedules/cct.py',
+    '../_base_/schedules/cct_teacher.py',
     '../_base_/schedules/adamw.py',
     '../_base_/default_runtime.py',
 ]

@@ -37,7 +37,7 @@ model = dict(
             feature_drop=dict(num_decoders=1),
             feature_noise=dict(num_decoders=1),
         ),
-        loss_consistency=dict(loss_weight=15.0),
+        loss_consistency=dict(loss_weight=15.0, reference_classes=None),
     ),
 )
 
@@ -49,7 +49,6 @@ param_scheduler = dict(
     type='PolyLR', power=0.9, eta_min=0.0, begin=0, end=max_iters, by_epoch=False
 )
 custom_hooks = [
-    # L_u is a mean over classes: λ_u = 30 for the 21 of VOC would be too much for seven
     dict(
         type='RampUpHook',
         attribute='auxiliary_head.loss_consistency.loss_weight',

@@ -7,7 +7,12 @@ _base_ = [
     '../_base_/multi_domain_runtime.py',
 ]
 
-model = dict(type='MultiDomainCCTSegmentor', domains=_base_.domain_models)
+model = dict(
+    type='MultiDomainCCTSegmentor',
+    # the paper's λ_u = 30, whatever the number of classes
+    auxiliary_head=dict(loss_consistency=dict(reference_classes=None)),
+    domains=_base_.domain_models,
+)
 
 n_labeled = 1500
 # one pass over the unlabelled images of SUN RGB-D, and as many iterations of Cityscapes

@@ -25,7 +25,6 @@ from mmseg_cct.utils.text import error_line
 
 from .config import load_config
 from .config_errors import check_config
-from .new_config import default_lambda_u
 
 _SIDES = (128, 512)  # pixels of the images that the dry run sees: some models need a larger one
 _COARSEST = 16  # stride of a stage that is offered as z
@@ -38,7 +37,6 @@ _CONFIG = """\
 _base_ = {base!r}
 custom_imports = dict(imports={imports}, allow_failed_imports=False)
 
-lambda_u = {lambda_u}  # weight of the unsupervised loss: 30 from 21 classes on, below in proportion
 bank = dict(
     type='PerturbedDecoderBank',
     {z},
@@ -46,7 +44,8 @@ bank = dict(
     stride={stride},
     num_classes={num_classes},
     context_classes={context},  # what is not an object
-    loss_consistency=dict(type='MSEConsistency', loss_weight=lambda_u),
+    # 30 is for 21 classes and more; with fewer the loss is scaled in proportion
+    loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
 )
 model = dict(
     type='CCTSegmentor',
@@ -77,7 +76,7 @@ custom_hooks = [{hooks}
         attribute='auxiliary_head.loss_consistency.loss_weight',
         schedule='exp',
         start=0.0,
-        end=lambda_u,
+        end=30.0,  # λ_u
         fraction=0.1,
     ),
     dict(type='TeacherHook', decay=0.99),  # the targets: its own would mislead the student
@@ -179,12 +178,10 @@ def add_cct(
         pipeline = _unlabeled_pipeline(settings.train_dataloader.dataset)
         _try_pipeline(pipeline, str(next(iter(found.values()))))
     z = _choose(dry_run, in_index)
-    lambda_u = default_lambda_u(dry_run.num_classes)
     text = _CONFIG.format(
         name=path.name,
         base=base,
         imports=_imports(settings),
-        lambda_u=lambda_u,
         z=z.setting,
         channels=z.channels,
         stride=z.stride,
@@ -208,7 +205,6 @@ def add_cct(
             f'classes: {dry_run.num_classes}; context (not objects): {", ".join(context) or "none"}'
             f'{"" if context else ", see --context"}',
             f'unlabelled: {len(found)} images of {unlabeled}, augmented as the labelled ones',
-            f'weight of the unsupervised loss: {lambda_u}',
         ),
     )  # fmt: skip
 

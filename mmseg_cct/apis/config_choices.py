@@ -108,7 +108,7 @@ custom_hooks = [
         attribute='auxiliary_head.loss_consistency.loss_weight',
         schedule='exp',
         start=0.0,
-        end=lambda_u,  # the paper's 30 for 21 classes, in proportion
+        end=30.0,  # λ_u
         fraction=0.1,
     ),
     dict(type='TeacherHook', decay=0.99),  # the targets: its own would mislead the student

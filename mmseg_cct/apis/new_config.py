@@ -27,19 +27,6 @@ _LONGEST_SIDE = 512  # pixels, where no size is chosen
 _SHORTEST_CROP = 96  # pixels, where no crop is chosen
 
 
-def default_lambda_u(num_classes: int) -> float:
-    """Scales the weight of L_u to the number of classes.
-
-    Args:
-        num_classes: C.
-
-    Returns:
-        The paper's 30 for the 21 classes of VOC and for more; below, in proportion to C: the mean
-        over C classes divides an error by C, so a fixed weight would count few classes for more.
-    """
-    return round(30.0 * min(num_classes / 21, 1.0), 1)
-
-
 _CONFIG = """\
 # {backbone} on {data}: {labeled} labelled and {unlabeled} unlabelled images, {val} to validate on.
 # Written by tools/new_config.py, yours to change.
@@ -53,7 +40,7 @@ context_classes = {context}  # what is not an object
 size, crop = {size}, {crop}
 batch_size = {batch_size}  # pairs of a labelled and an unlabelled image
 max_iters, val_interval = {iters}, {interval}
-{lambda_u}
+
 model = dict(
     data_preprocessor=dict(size=crop[::-1]),{backbone_settings}
 )
@@ -210,7 +197,6 @@ def write_configs(
         batch_size=batch_size,
         iters=iters,
         interval=max(iters // 8, 1),
-        lambda_u=_lambda_u(WHOLE[whole], len(classes)),
     )
     if recipe:
         contents[Path(out, f'{recipe.name}_{stem}.py')] = _text_of_recipe(
@@ -341,12 +327,6 @@ def _start(backbone: dict[str, Any], weights: str | None, from_scratch: bool) ->
     if not prefix and backbone['init_cfg'].get('prefix'):
         prefixed = 'prefix=None, '
     return f'init_cfg=dict({prefixed}checkpoint={weights!r})'
-
-
-def _lambda_u(method: Part, num_classes: int) -> str:
-    if 'lambda_u' not in method.settings:
-        return ''
-    return f'lambda_u = {default_lambda_u(num_classes)}  # weight of the unsupervised loss\n'
 
 
 def _base_configs(out: str) -> str:

@@ -93,7 +93,9 @@ def test_data_schedule_and_evaluation_stay(write):
     assert config.train_dataloader.batch_size == before.train_dataloader.batch_size
     assert config.custom_imports.imports == ['mmseg_cct']
     ramp = config.custom_hooks[0]
-    assert ramp.end == config.model.auxiliary_head[1].loss_consistency.loss_weight == 27.1
+    assert config.model.auxiliary_head[1].loss_consistency == dict(
+        type='MSEConsistency', loss_weight=ramp.end, reference_classes=21
+    )
 
 
 def strip(part):

@@ -12,7 +12,7 @@ from world import run_tool
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.config_choices import BACKBONES, METHODS, RECIPES
 from mmseg_cct.apis.config_errors import check_config
-from mmseg_cct.apis.new_config import _base_configs, _next_commands, default_lambda_u, write_configs
+from mmseg_cct.apis.new_config import _base_configs, _next_commands, write_configs
 from mmseg_cct.errors import UserError
 
 CLASSES = ('background', 'crack', 'rust')
@@ -58,7 +58,8 @@ def test_cct_and_its_baseline_are_written_for_the_folder(data):
         assert config.param_scheduler.end == config.train_cfg.max_iters == 40
         assert config.train_dataloader.batch_size == 2
     assert cct.model.auxiliary_head.context_classes == ('background',)
-    assert cct.custom_hooks[0].end == pytest.approx(30 * 3 / 21, abs=0.05)
+    assert cct.custom_hooks[0].end == 30
+    assert cct.model.auxiliary_head.loss_consistency.reference_classes == 21
     assert baseline.model.auxiliary_head is None
     assert baseline.train_dataloader.dataset.unlabeled is None
     assert baseline.optim_wrapper == cct.optim_wrapper
@@ -128,7 +129,8 @@ def test_every_method_loads_and_builds(data, name):
 def test_cct_plus_keeps_the_hooks_and_the_weight_of_the_folders_cct(data):
     _, cct, plus = (load_config(str(path), {}) for path in write(data, method='cct+').files)
     assert plus.custom_hooks == [*cct.custom_hooks, dict(type='CalibrationHook')]
-    assert plus.custom_hooks[0].end == default_lambda_u(3)
+    assert plus.custom_hooks[0].end == 30
+    assert plus.model.auxiliary_head.loss_consistency.reference_classes == 21
     assert plus.model.auxiliary_head == cct.model.auxiliary_head
 
 
@@ -313,8 +315,3 @@ def test_in_a_checkout_the_bases_and_tools_are_its_own(data, project_root, monke
         'python tools/train.py c/cct_r18_mine.py',
         'python tools/report.py cct=work_dirs/cct_r18_mine --out work_dirs/report',
     )
-
-
-@pytest.mark.parametrize('num_classes, weight', [(2, 2.9), (7, 10.0), (21, 30.0), (150, 30.0)])
-def test_few_classes_get_less_weight_and_many_the_papers(num_classes, weight):
-    assert default_lambda_u(num_classes) == weight

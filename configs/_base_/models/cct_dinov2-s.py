@@ -43,7 +43,8 @@ model = dict(
         stride=16,
         num_classes=num_classes,
         context_classes=('background',),
-        loss_consistency=dict(type='MSEConsistency', loss_weight=30.0),
+        # 30 is for VOC's 21 classes; L_u of C classes is scaled by C/21
+        loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
     ),
     train_cfg=dict(),
     test_cfg=dict(mode='whole'),

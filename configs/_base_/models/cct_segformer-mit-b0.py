@@ -23,6 +23,7 @@ model = dict(
         stride=4,
         num_classes=num_classes,
         context_classes=('background',),
-        loss_consistency=dict(type='MSEConsistency', loss_weight=30.0),
+        # 30 is for VOC's 21 classes; L_u of C classes is scaled by C/21
+        loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
     ),
 )

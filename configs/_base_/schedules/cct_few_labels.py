@@ -1,5 +1,5 @@
 # Runs of minutes on one CPU core, with few labels: a high rate, an EMA teacher, and the first
-# stages of a MobileNetV2 as ImageNet left them. A config gives the first hook, the ramp, its λ_u.
+# stages of a MobileNetV2 as ImageNet left them.
 _base_ = ['./cct.py', './adamw.py']
 max_iters = 1200
 train_cfg = dict(max_iters=max_iters, val_interval=300)

@@ -58,6 +58,9 @@ class ConsistencyLoss(nn.Module):
             enough, or 'valid', all that are no padding, so that L_u grows with their share.
         gate: Config of an `AgreementGate`, which weighs the pixels by the share of the auxiliary
             decoders that choose the target's class; the divisor stays. None leaves it out.
+        reference_classes: Number of classes that `loss_weight` was chosen for. A mean over fewer
+            classes counts an error for more, so L_u is scaled by C / reference_classes, at most 1.
+            None never scales, as in the paper.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class ConsistencyLoss(nn.Module):
         confidence_threshold: float | None = None,
         normalizer: str = 'counted',
         gate: dict | None = None,
+        reference_classes: int | None = None,
     ) -> None:
         super().__init__()
         check_normalizer(normalizer)
@@ -73,6 +77,7 @@ class ConsistencyLoss(nn.Module):
         self.confidence_threshold = confidence_threshold
         self.normalizer = normalizer
         self.gate = MODELS.build(gate) if gate else None
+        self.reference_classes = reference_classes
 
     @staticmethod
     @abstractmethod
@@ -120,10 +125,11 @@ class ConsistencyLoss(nn.Module):
             ]
             confident = torch.stack(confidence) > self.confidence_threshold
             pixel_weight = pixel_weight * confident
+        num_classes = targets.seg_logits.shape[1]
         return targets.term(
             type(self).distance,
             pixel_weight,
-            targets.num_decoders,
+            targets.num_decoders * max((self.reference_classes or 0) / num_classes, 1),
             self.loss_weight,
             gate=self.gate,
             counted=targets.valid_pixels if self.normalizer == 'valid' else None,

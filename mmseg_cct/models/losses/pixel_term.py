@@ -69,7 +69,7 @@ class PixelTargets:
         self,
         distance: Distance,
         pixel_weight: Tensor,
-        values_per_pixel: int,
+        values_per_pixel: float,
         loss_weight: float,
         labels: Tensor | None = None,
         decoders: Tensor | None = None,
@@ -84,8 +84,8 @@ class PixelTargets:
         Args:
             distance: Pure function of seg_logits and target.
             pixel_weight: `(N, 1, H, W)` in [0, 1].
-            values_per_pixel: Values that the distance gives at each pixel: K, or 1 if it reduces
-                the decoders.
+            values_per_pixel: What the sum over a pixel's values is divided by: K, or 1 if the
+                distance reduces the decoders.
             loss_weight: ω.
             labels: `(N, 1, H, W)`, the target; None for the main decoder's probabilities.
             decoders: `(k,)` indices of the decoders the term looks at; None for all.
