@@ -72,6 +72,7 @@ RULES = (
     Rule('optim_wrapper.clip_grad.max_norm', _number(0), 'a finite number from 0'),
     Rule('model.test_cfg.mode', lambda v: v in ('whole', 'slide'), "'whole' or 'slide'"),
     Rule('model.*num_classes', _or(None, _whole(1)), _COUNT),
+    Rule('model.*loss_pairwise.num_decoders', _whole(2), 'a whole number from 2'),
     Rule('model.*num_decoders', _whole(0), 'a whole number from 0'),
     Rule('model.*confidence_threshold', _or(None, _number(0, 1)), 'a number in [0, 1], or None'),
     Rule('model.*memory_budget', _or(None, _whole(1)), _COUNT_OR_NONE),

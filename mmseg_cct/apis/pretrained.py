@@ -190,7 +190,10 @@ def fit_of_weights(module: Mapping[str, Any], checkpoint: str, prefix: str = '')
         ) from error
     require_finite_weights(state, checkpoint)
     found = {name: tuple(value.shape) for name, value in state.items()}
-    built: nn.Module = MODELS.build({**module, 'init_cfg': None})
+    bare = {**module, 'init_cfg': None}
+    if module['type'].endswith('TimmViT'):  # without `init_cfg` timm would load its own weights
+        bare['pretrained'] = False
+    built: nn.Module = MODELS.build(bare)
     expected = {
         name: tuple(value.shape)
         for name, value in built.state_dict().items()

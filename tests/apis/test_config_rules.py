@@ -61,3 +61,18 @@ def test_a_size_is_height_and_width(size):
     config = Config(dict(model=dict(domains=dict(a=dict(data_preprocessor=dict(size=size))))))
     with pytest.raises(UserError, match=r'domains\.a\.data_preprocessor\.size=.*: expected height'):
         check_values(config)
+
+
+def test_a_perturbation_may_have_no_decoder_and_a_variance_needs_two():
+    def check(num_decoders):
+        head = dict(
+            perturbations=dict(vat=dict(num_decoders=0)),
+            loss_pairwise=dict(num_decoders=num_decoders),
+        )
+        check_values(Config(dict(model=dict(auxiliary_head=head))))
+
+    check(2)
+    for num_decoders in (-1, 0, 1, 2.0):
+        expected = rf'loss_pairwise\.num_decoders={num_decoders}: expected a whole number from 2$'
+        with pytest.raises(UserError, match=expected):
+            check(num_decoders)

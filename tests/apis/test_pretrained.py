@@ -174,6 +174,24 @@ def test_a_prefix_that_is_missing_is_named(weights):
         check_pretrained_weights(network(weights(renamed('backbone.'))))
 
 
+def test_weights_for_a_transformer_of_timm_are_compared_without_its_own(tmp_path, monkeypatch):
+    pytest.importorskip('timm')
+
+    def fail(*_, **__):
+        raise OSError('no route to host')
+
+    monkeypatch.setattr('timm.models._builder.load_state_dict_from_hf', fail)
+    path, sizes = str(tmp_path / 'weights.pth'), dict(embed_dim=12, num_heads=3, depth=2)
+    name = dict(type='TimmViT', model_name='vit_small_patch16_dinov3.lvd1689m', out_indices=(0, 1))
+    built = MODELS.build(dict(name, pretrained=False, **sizes))
+    torch.save(built.state_dict(), path)
+    init_cfg = dict(type='Pretrained', checkpoint=path)
+    check_pretrained_weights(dict(backbone=dict(name, init_cfg=init_cfg, **sizes)))
+    sizes['embed_dim'] = 24
+    with pytest.raises(UserError, match='in another shape than TimmViT'):
+        check_pretrained_weights(dict(backbone=dict(name, init_cfg=init_cfg, **sizes)))
+
+
 def test_what_is_no_checkpoint_is_refused(tmp_path):
     (tmp_path / 'w.pth').write_text('<html>')
     with pytest.raises(UserError, match=r'w\.pth: cannot be read .*; expected a whole file'):

@@ -1,14 +1,12 @@
-import multiprocessing
-
 import numpy as np
 import pytest
 import torch
-import torch.distributed
 from mmengine.evaluator import Evaluator
 from mmengine.structures import PixelData
 from mmseg.registry import METRICS
 from mmseg.structures import SegDataSample
 from PIL import Image
+from ranks import on_two_ranks
 
 from mmseg_cct.errors import UserError
 
@@ -100,27 +98,14 @@ def test_predictions_may_be_only_written(tmp_path):
     assert len(list(tmp_path.rglob('*.png'))) == 5
 
 
-def evaluate_a_rank(rank, folder):
-    torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2
-    )
-    metric = make(collect_device='cpu', collect_dir=f'{folder}/parts')
-    metric.process(None, [sample.to_dict() for sample in SAMPLES[rank::2]])
-    torch.save(metric.evaluate(len(SAMPLES)), f'{folder}/{rank}.pth')
-    torch.distributed.destroy_process_group()
-
-
 def test_two_processes_give_the_metrics_of_one(tmp_path):
+    def evaluated(rank):
+        metric = make(collect_device='cpu', collect_dir=f'{tmp_path}/parts')
+        metric.process(None, [sample.to_dict() for sample in SAMPLES[rank::2]])
+        return metric.evaluate(len(SAMPLES))
+
     # The ranks have different numbers of images of a domain.
-    context = multiprocessing.get_context('fork')
-    workers = [context.Process(target=evaluate_a_rank, args=(k, tmp_path)) for k in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    expected = evaluate(make())
-    for rank in range(2):
-        assert torch.load(tmp_path / f'{rank}.pth', weights_only=False) == expected
+    assert on_two_ranks(evaluated, tmp_path) == [evaluate(make())] * 2
 
 
 def test_a_domain_without_images_is_left_out():

@@ -8,6 +8,7 @@ import time
 import pytest
 import torch
 from mmengine.fileio import get_file_backend
+from mmengine.runner import ValLoop
 
 from mmseg_cct.engine import checkpoints
 from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint
@@ -192,8 +193,14 @@ def test_a_schedule_with_groups_and_warm_up_follows_its_new_end(cct):
 
 def test_a_validation_that_was_cut_short_is_run_again(cct, monkeypatch):
     options = {'train_cfg.val_interval': 2, 'default_hooks.checkpoint.save_best': 'mIoU'}
+    run, validated = ValLoop.run, {}  # mIoU by iteration
+    monkeypatch.setattr(
+        ValLoop, 'run', lambda self: validated.update({self.runner.iter: run(self)['mIoU']})
+    )
     cct.train('whole', options=options)
-    from mmengine.runner import ValLoop
+    expected = dict(validated)
+    assert list(expected) == [2, 4, 6]
+    validated.clear()
 
     def kill(self):
         raise KeyboardInterrupt
@@ -203,6 +210,7 @@ def test_a_validation_that_was_cut_short_is_run_again(cct, monkeypatch):
         cct.train(options=options)
     assert not list((cct.folder / 'work').glob('best_*'))
     cct.train(options=options, resume='auto')
+    assert validated == pytest.approx(expected)
     best = [
         sorted(p.name for p in (cct.folder / name).glob('best_*')) for name in ('whole', 'work')
     ]

@@ -6,6 +6,7 @@ from typing import Any
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
+from torch import nn
 
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.schedules import SCHEDULES
@@ -112,9 +113,20 @@ class RampUpHook(Hook):
     def _existing(self, owner: object, part: str) -> str:
         """The name itself, if the object has such an attribute."""
         if not hasattr(owner, part):
-            near = close_names(part, dir(owner))
+            near = close_names(part, _modules_and_numbers(owner))
             hint = f'; did you mean {" or ".join(near)}?' if near else ''
             raise UserError(
                 f'RampUpHook.attribute={self.attribute!r}: the model has no {part!r} there{hint}'
             )
         return part
+
+
+def _modules_and_numbers(owner: Any) -> list[str]:
+    """Names that may stand in a path: of child modules and of public numbers."""
+    modules = [name for name, _ in owner.named_children()] if isinstance(owner, nn.Module) else []
+    numbers = [
+        name
+        for name, value in getattr(owner, '__dict__', {}).items()
+        if isinstance(value, Real) and not isinstance(value, bool) and not name.startswith('_')
+    ]
+    return modules + numbers

@@ -36,7 +36,7 @@ class TimmViT(BaseModule):
         stride: s.
         frozen: Whether the transformer stays as it was pretrained: without gradients, dropout or
             weight updates.
-        pretrained: Whether timm loads its weights.
+        pretrained: Whether timm loads its weights, where there is no `init_cfg`.
         pretrained_cfg_overlay: What to change in timm's description of the weights: `file` names a
             file to load them from, in timm's names or in those of the authors.
         init_cfg: Initialisation by mmengine, in place of timm's.
@@ -55,6 +55,7 @@ class TimmViT(BaseModule):
         **kwargs: Any,
     ) -> None:
         super().__init__(init_cfg)
+        pretrained = pretrained and init_cfg is None
         self.stride = stride
         self.frozen = frozen
         self.timm_model = _build(
@@ -71,6 +72,8 @@ class TimmViT(BaseModule):
         (self.patch_size,) = set(self.timm_model.patch_embed.patch_size)
         if pretrained:
             self._is_init = True  # timm has loaded them: mmengine leaves them alone
+        if init_cfg is not None:
+            self.timm_model.is_init = True  # or mmengine lets timm draw them anew, after init_cfg
         if frozen:
             self.timm_model.requires_grad_(False)
             self.timm_model.eval()

@@ -231,7 +231,7 @@ class PerturbedDecoderBank(BaseModule):
         if agreement is not None:
             agreement = self._in_image_layout(agreement, z, positions)
         if self.log_terms:
-            logged.update(self._details(terms, values[0], targets.valid_pixels.mean()))
+            logged.update(self._details(terms, values[0], targets.valid_pixels.sum()))
             logged['agreement'] = _mean_where_known(agreement, targets.valid_pixels)
         return dict(loss=total, **logged), agreement
 
@@ -310,14 +310,14 @@ class PerturbedDecoderBank(BaseModule):
         return projected.flatten(2)
 
     def _details(
-        self, terms: dict[str, PixelTerm], consistency: Tensor, valid_share: Tensor
+        self, terms: dict[str, PixelTerm], consistency: Tensor, num_valid: Tensor
     ) -> dict[str, Tensor]:
         """Figures for the log: L_u of each perturbation, and the share of valid pixels that count.
 
         Args:
             terms: Terms of the loss, by name.
             consistency: `(K,)`, which sums to L_u.
-            valid_share: Share of the pixels that are no padding.
+            num_valid: Number of the pixels that are no padding.
 
         Returns:
             0-dimensional values by name; shares only of terms that mask pixels.
@@ -332,7 +332,7 @@ class PerturbedDecoderBank(BaseModule):
         if getattr(self.loss_consistency, 'confidence_threshold', None) is not None:
             masked.add('consistency')
         for name in masked:
-            details[f'pixels_{name}'] = terms[name].pixel_weight.mean() / valid_share
+            details[f'pixels_{name}'] = terms[name].pixel_weight.sum() / num_valid.clamp(min=1)
         return details
 
     def _check_fit(self, z: Tensor, seg_logits: Tensor) -> None:

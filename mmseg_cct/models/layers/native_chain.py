@@ -95,7 +95,7 @@ class NativeChain:
             _pointers(parameters),
             _pointers(grads),
             ctypes.byref(targets),
-            _pointer(values),
+            _pointer(values, torch.float64),
         )
         levels = len(chain.weights)
         return (grad, grads[:levels], grads[levels:]), values, agreeing
@@ -220,8 +220,16 @@ def _processor() -> str:
     return '\n'.join(sorted({x for x in info.read_text().splitlines() if x.startswith(kept)}))
 
 
-def _pointer(tensor: Tensor | None) -> int | None:
-    return None if tensor is None else tensor.data_ptr()
+def _pointer(tensor: Tensor | None, dtype: torch.dtype = torch.float32) -> int | None:
+    if tensor is None:
+        return None
+    if tensor.dtype is not dtype or not tensor.is_cpu or not tensor.is_contiguous():
+        layout = 'contiguous' if tensor.is_contiguous() else 'strided'
+        raise ValueError(
+            f'NativeChain: {layout} {tensor.dtype} on {tensor.device}; expected contiguous {dtype} '
+            'on the CPU'
+        )
+    return tensor.data_ptr()
 
 
 def _pointers(tensors: Sequence[Tensor | None]) -> Any:

@@ -10,6 +10,7 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from mmseg.registry import DATASETS
+from ranks import on_two_ranks, without_cuda
 
 from mmseg_cct.analysis.calibration import write_calibration
 from mmseg_cct.analysis.ranking import load_training_model
@@ -138,6 +139,30 @@ def test_a_baseline_has_confidence_alone(tiny_cct, tmp_path):
     recorder, _ = train(tiny_cct, tmp_path, dict(type='CalibrationHook'), **BASELINE)
     logged = {name for name in recorder.validations[0] if '.separation' in name}
     assert logged == {'confidence.separation'}
+
+
+@without_cuda
+def test_the_figures_are_those_of_the_images_of_all_processes(tmp_path):
+    torch.manual_seed(0)
+    confidences = torch.rand(2, 1, 8, 8)
+    images = [
+        (dict(confidence=confidence), torch.zeros(1, 8, 8), (confidence < 0.7 - 0.4 * rank).long())
+        for rank, confidence in enumerate(confidences)
+    ]
+
+    def logged(*chosen):
+        hook, figures = CalibrationHook(), {}
+        hook.counts = CalibrationCounts(0)
+        for image in chosen:
+            hook.counts.add(*image)
+        hub = SimpleNamespace(update_scalar=figures.__setitem__)
+        hook.after_val_epoch(SimpleNamespace(message_hub=hub))
+        return figures
+
+    alone, other, together = logged(images[0]), logged(images[1]), logged(*images)
+    assert together.keys() == {'val/confidence.separation', 'val/confidence.calibration_error'}
+    assert alone != together != other
+    assert on_two_ranks(lambda rank: logged(images[rank]), tmp_path) == [together] * 2
 
 
 def test_mistakes_are_named(tiny_cct, tmp_path):

@@ -1,12 +1,12 @@
 """The teacher, by hand and in whole runs on drawn scenes."""
 
-import multiprocessing
 from types import SimpleNamespace
 
 import pytest
 import tiny
 import torch
 from mmseg.registry import MODELS
+from ranks import on_two_ranks, without_cuda
 from teacher_training import train
 from torch import nn
 
@@ -66,24 +66,12 @@ def test_batch_statistics_leave_the_averaged_ones_alone():
     assert model.teacher.norm.running_mean.item() == 0
 
 
-def averaged_on_rank(rank, folder):
-    torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2
-    )
-    norm = averaged(0.9, [(1.0, 10.0 + rank), (3.0, 20.0 + rank)])
-    torch.save(norm.state_dict(), folder / f'{rank}.pth')
-    torch.distributed.destroy_process_group()
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason='forks, which CUDA does not survive')
+@without_cuda
 def test_ranks_whose_statistics_differ_have_the_same_teacher(tmp_path):
-    context = multiprocessing.get_context('fork')
-    ranks = [context.Process(target=averaged_on_rank, args=(r, tmp_path)) for r in range(2)]
-    for process in ranks:
-        process.start()
-    for process in ranks:
-        process.join(60)
-    first, second = (torch.load(tmp_path / f'{rank}.pth') for rank in range(2))
+    def trained(rank):
+        return averaged(0.9, [(1.0, 10.0 + rank), (3.0, 20.0 + rank)]).state_dict()
+
+    first, second = on_two_ranks(trained, tmp_path)
     assert first['running_mean'].item() == pytest.approx(15.5)  # of 15 and 16
     assert first['num_batches_tracked'].dtype == torch.long
     for name, value in first.items():

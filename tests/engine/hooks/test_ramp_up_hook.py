@@ -123,6 +123,32 @@ def test_unknown_attribute_offers_the_nearest_names(attribute, missing, nearest)
         make_hook(attribute).before_train(make_runner())
 
 
+class WithoutBank(torch.nn.Module):
+    """Nothing here can be a part of a path, however near its name."""
+
+    def __init__(self):
+        super().__init__()
+        self._auxiliary_head = 1.0
+        self.auxiliary_heads = 'a string'
+        self.no_auxiliary_head = True
+
+    @property
+    def with_auxiliary_head(self):
+        return False
+
+    def _init_auxiliary_head(self):
+        pass
+
+
+def test_what_no_ramp_can_take_is_not_offered():
+    model = WithoutBank()
+    with pytest.raises(UserError, match=r"has no 'auxiliary_head' there$"):
+        make_hook(WEIGHT).before_train(make_runner(model))
+    model.auxiliary_hand = 2
+    with pytest.raises(UserError, match=r' there; did you mean auxiliary_hand\?$'):
+        make_hook(WEIGHT).before_train(make_runner(model))
+
+
 def test_unknown_attribute_without_a_near_name():
     with pytest.raises(UserError, match=r"has no 'qqqq' there$"):
         make_hook('qqqq').before_train(make_runner())

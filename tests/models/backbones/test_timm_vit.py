@@ -13,6 +13,14 @@ DINOV2, DINOV3 = 'vit_small_patch14_dinov2.lvd142m', 'vit_small_patch16_dinov3.l
 NARROW = dict(embed_dim=12, num_heads=3, depth=4)
 
 
+@pytest.fixture
+def offline(monkeypatch):
+    def fail(*_, **__):
+        raise OSError('no route to host')
+
+    monkeypatch.setattr('timm.models._builder.load_state_dict_from_hf', fail)
+
+
 def build(name=DINOV2, **settings):
     torch.manual_seed(0)
     settings = {**NARROW, 'out_indices': (0, 3), 'pretrained': False, **settings}
@@ -69,6 +77,25 @@ def test_loads_a_file_and_keeps_it_through_init_weights(tmp_path):
     assert all(torch.equal(value, saved.state_dict()[key]) for key, value in loaded.items())
 
 
+def test_an_init_cfg_is_in_place_of_what_timm_loads_and_draws(offline):
+    init_cfg = dict(type='Constant', layer='Linear', val=0.25, bias=0.5)
+    backbone = build(pretrained=True, init_cfg=init_cfg)
+    backbone.init_weights()
+    linear = [m for m in backbone.modules() if isinstance(m, torch.nn.Linear)]
+    assert linear and all((m.weight == 0.25).all() and (m.bias == 0.5).all() for m in linear)
+
+
+def test_a_checkpoint_in_an_init_cfg_is_loaded(offline, tmp_path):
+    saved = build()
+    torch.save(saved.state_dict(), tmp_path / 'weights.pth')
+    init_cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth'))
+    torch.manual_seed(1)
+    backbone = TimmViT(DINOV2, out_indices=(0, 3), init_cfg=init_cfg, **NARROW)
+    backbone.init_weights()
+    for name, value in backbone.state_dict().items():
+        assert torch.equal(value, saved.state_dict()[name]), name
+
+
 def test_the_authors_names_are_understood(tmp_path):
     """Their files have a mask token, and the position embedding has no dynamic size."""
     saved = timm.create_model(DINOV2, num_classes=0, **NARROW).state_dict()
@@ -104,11 +131,7 @@ def test_weights_of_another_model_are_one_line(tmp_path):
     assert 'weights.pth does not fit vit_small_patch14_dinov2' in text
 
 
-def test_a_failed_download_is_one_line(monkeypatch):
-    def fail(*_, **__):
-        raise OSError('no route to host')
-
-    monkeypatch.setattr('timm.models._builder.load_state_dict_from_hf', fail)
+def test_a_failed_download_is_one_line(offline):
     text = message(pretrained=True)
     assert 'could not be fetched (' in text
     assert 'pretrained_cfg_overlay.file=FILE' in text

@@ -1076,3 +1076,13 @@ def test_the_share_of_counting_pixels_is_one_of_the_valid_ones():
     valid[..., :5] = True
     losses = bank.loss((z,), seg_logits, with_masks(samples, valid))
     assert losses['pixels_consistency'].item() == pytest.approx(1)
+
+
+def test_a_batch_of_nothing_but_padding_gives_finite_figures():
+    bank = make_bank(loss_consistency=GATED, loss_weak=ALL_TERMS['loss_weak'])
+    z, seg_logits, samples = make_batch()
+    samples = with_masks(samples, torch.zeros(N, 1, 8 * H, 8 * W, dtype=torch.bool))
+    losses = bank.loss((z,), seg_logits, samples)
+    assert losses['loss'] == 0
+    assert losses['pixels_consistency'] == losses['pixels_weak_ce'] == 0
+    assert all(value.isfinite() for value in losses.values())

@@ -162,6 +162,62 @@ def test_extreme_and_missing_predictions():
     assert values[0].isnan().tolist() == [True, False, False]
 
 
+def swapped(tensor):
+    """The same values, in another order in memory."""
+    return tensor.mT.contiguous().mT
+
+
+@pytest.mark.parametrize(
+    ('change', 'found'),
+    [
+        (torch.Tensor.double, 'contiguous torch.float64 on cpu'),
+        (torch.Tensor.bfloat16, 'contiguous torch.bfloat16 on cpu'),
+        (swapped, 'strided torch.float32 on cpu'),
+        (lambda tensor: tensor.to('meta'), 'contiguous torch.float32 on meta'),
+    ],
+)
+def test_only_memory_that_it_can_read_has_a_pointer(change, found):
+    tensor = torch.randn(2, 3)
+    assert module._pointer(tensor) == tensor.data_ptr() and module._pointer(None) is None
+    with pytest.raises(ValueError, match=f'NativeChain: {found}; expected contiguous'):
+        module._pointer(change(tensor))
+    with pytest.raises(ValueError, match=r'expected contiguous torch\.float64 on the CPU$'):
+        module._pointer(tensor, torch.float64)
+
+
+@needs_compiler
+@pytest.mark.parametrize('change', [torch.Tensor.double, swapped])
+def test_every_tensor_that_it_would_misread_is_an_error(change):
+    chain = make_chain(1, 2, 2, False)
+    broken = chain._replace(weights=[change(weight) for weight in chain.weights])
+    features, seg_logits, weight = torch.randn(K, 2, 64), torch.randn(2, 4, 64), torch.rand(4, 64)
+    kernel = native_chain(features, chain, AUTO)
+
+    def losses(features, chain, seg_logits, weight):
+        kernel.losses(features, chain, seg_logits, (weight, None, None), (1, 0))
+
+    for call in (
+        lambda: losses(change(features), chain, seg_logits, weight),
+        lambda: losses(features, broken, seg_logits, weight),
+        lambda: losses(features, chain, change(seg_logits), weight),
+        lambda: losses(features, chain, seg_logits, change(weight)),
+        lambda: kernel.agreeing(change(features), chain, seg_logits),
+        lambda: kernel.agreeing(features, chain, change(seg_logits)),
+        lambda: kernel.fisher_product(features, features, broken),
+    ):
+        with pytest.raises(ValueError, match='NativeChain: '):
+            call()
+
+
+@needs_compiler
+def test_16_bit_features_have_a_kernel_that_takes_none():
+    chain = make_chain(1, 2, 2, False)
+    features, tangent = torch.randn(2, K, 2, 64)
+    kernel = native_chain(features.bfloat16(), chain, AUTO)  # losses cast them
+    with pytest.raises(ValueError, match=r'contiguous torch\.bfloat16 on cpu'):
+        kernel.fisher_product(features.bfloat16(), tangent, chain)
+
+
 @pytest.mark.parametrize(
     ('compile', 'dtype', 'levels'),
     [(False, torch.float32, 2), (True, torch.float32, 2), ('auto', torch.float64, 2)],

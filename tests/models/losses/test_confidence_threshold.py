@@ -1,5 +1,6 @@
 import pytest
 import torch
+from ranks import on_two_ranks, without_cuda
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.losses import AdaptiveThreshold, FixedThreshold
@@ -44,6 +45,16 @@ def test_it_rests_where_all_is_padding():
     confidence, labels, valid = predictions()
     threshold = AdaptiveThreshold(0.85)
     assert threshold(confidence, labels, torch.zeros_like(valid)).item() == pytest.approx(0.85)
+
+
+@without_cuda
+def test_all_ranks_have_the_same_one(tmp_path):
+    def moved(rank):
+        return AdaptiveThreshold(0.85, momentum=0.9)(*predictions(rank)).item()
+
+    mean = sum(naive_mean_of_largest(*predictions(rank)) for rank in range(2)) / 2
+    first, second = on_two_ranks(moved, tmp_path)
+    assert first == second == pytest.approx(0.9 * 0.85 + 0.1 * mean)
 
 
 def test_a_fixed_one_stays():

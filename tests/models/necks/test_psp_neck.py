@@ -74,6 +74,13 @@ def test_one_image_is_fine_without_batch_norm_on_one_value(kwargs):
     assert z.isfinite().all()
 
 
+def test_one_image_per_process_is_fine_where_statistics_are_shared(monkeypatch):
+    neck = make_neck(norm_cfg=dict(type='SyncBN'))
+    # as on several GPUs: a process alone falls back to BatchNorm and its one value
+    monkeypatch.setattr(torch.nn.SyncBatchNorm, 'forward', lambda self, x: x)
+    assert neck((torch.randn(1, B, H, W),))[0].isfinite().all()
+
+
 def test_one_image_is_fine_where_batch_norm_does_not_learn():
     x = torch.randn(1, B, H, W)
     assert make_neck().eval()((x,))[0].isfinite().all()

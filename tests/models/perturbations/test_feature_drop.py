@@ -47,7 +47,9 @@ def test_a_dead_image_stays_finite():
     assert (tiny.perturb(FeatureDrop(2), shared) == 0).all()
 
 
-@pytest.mark.parametrize('threshold_range', [(0.9, 0.6), (0.5,), (0.1, 0.2, 0.3)])
+@pytest.mark.parametrize(
+    'threshold_range', [(0.9, 0.6), (0.5,), (0.1, 0.2, 0.3), (2, 3), (0.6, 1.1), (-0.1, 0.6)]
+)
 def test_rejects_a_range_that_is_none(threshold_range):
     with pytest.raises(UserError, match=r'FeatureDrop.threshold_range=.*: expected'):
         FeatureDrop(threshold_range=threshold_range)

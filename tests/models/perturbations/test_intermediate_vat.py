@@ -5,6 +5,7 @@ import tiny
 import torch
 from plain import PlainDecoder, adversarial_noise
 
+from mmseg_cct.errors import UserError
 from mmseg_cct.models.perturbations import IntermediateVAT, intermediate_vat
 
 K = 2
@@ -193,3 +194,24 @@ def test_is_computed_in_float32_under_autocast():
     assert under_autocast.dtype == torch.float32
     change = under_autocast - shared.features.flatten(2)
     torch.testing.assert_close(change.double().flatten(2), exact.flatten(2), rtol=1e-5, atol=1e-6)
+
+
+def test_epsilon_0_is_the_identity():
+    shared, group = tiny.context(), tiny.decoders(K)
+    assert not draw(IntermediateVAT(K, epsilon=0), shared, group).any()
+
+
+@pytest.mark.parametrize(
+    ('name', 'value', 'expected'),
+    [
+        ('epsilon', -1, '0 or more'),
+        ('epsilon', float('nan'), '0 or more'),
+        ('xi', 0, 'more than 0'),
+        ('xi', -1e-6, 'more than 0'),
+        ('num_iterations', 0, '1 or more'),
+        ('norm_floor', -1e-8, '0 or more'),
+    ],
+)
+def test_rejects_a_value_out_of_range(name, value, expected):
+    with pytest.raises(UserError, match=f'IntermediateVAT.{name}={value}: expected {expected}'):
+        IntermediateVAT(**{name: value})

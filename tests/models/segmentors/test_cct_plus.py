@@ -65,7 +65,7 @@ def with_teacher(model):
 
 
 class FixedBoxes(torch.nn.Module):
-    """Mixes the upper left quarter of the first view's images, the lower half of the next's."""
+    """Mixes the first view's images in a box that reaches padding, the next's in the lower half."""
 
     def __init__(self):
         super().__init__()
@@ -76,9 +76,18 @@ class FixedBoxes(torch.nn.Module):
         if self.drawn:
             boxes[:, :, 16:] = True
         else:
-            boxes[:, :, :16, :16] = True
+            boxes[:, :, :16, 8:] = True
         self.drawn.append(boxes)
         return boxes
+
+
+class WithoutEvenChannels(torch.nn.Module):
+    """A dropout without chance."""
+
+    def forward(self, z):
+        kept = z.clone()
+        kept[:, ::2] = 0
+        return kept
 
 
 @pytest.mark.parametrize('num_views', [1, 2])
@@ -120,7 +129,7 @@ def test_the_feature_stream_is_the_weak_view_without_some_channels():
         auxiliary_head=None, feature_weight=3.0, loss_strong=dict(STRONG, threshold=0)
     )
     with_teacher(model)
-    model.feature_dropout = torch.nn.Dropout2d(0.0)
+    model.feature_dropout = WithoutEvenChannels()
     data = prepared(model)
     student = copy.deepcopy(model)
     losses = losses_of(model, data)
@@ -128,9 +137,47 @@ def test_the_feature_stream_is_the_weak_view_without_some_channels():
         labels = model._teacher[0](data['inputs']['unlabeled'], mode='tensor').argmax(1)
     student.extract_feat(data['inputs']['labeled'])
     z = student.extract_feat(data['inputs']['unlabeled'])
-    expected = F.cross_entropy(student.decode_head.forward(z), labels)
+    expected = F.cross_entropy(student.decode_head.forward((WithoutEvenChannels()(z[-1]),)), labels)
     torch.testing.assert_close(losses['feature.loss'], 3 * expected)
     assert make_model(feature_drop_ratio=0.25).feature_dropout.p == 0.25
+
+
+@pytest.mark.parametrize('align_corners', [False, True])
+def test_predictions_of_a_head_at_another_stride_are_resized_as_the_head_does(align_corners):
+    head = dict(
+        type='FCNHead',
+        in_channels=6,
+        channels=4,
+        num_convs=1,
+        dropout_ratio=0,
+        num_classes=3,
+        align_corners=align_corners,
+    )
+    model = make_model(auxiliary_head=None, decode_head=head)
+    teacher = with_teacher(model)
+    data = prepared(model)
+    student = copy.deepcopy(model)
+    losses = losses_of(model, data)
+
+    def at_image_size(seg_logits):
+        assert seg_logits.shape[-2:] == (4, 4)
+        return F.interpolate(seg_logits, SIZE, mode='bilinear', align_corners=align_corners)
+
+    with torch.no_grad():
+        z = teacher.extract_feat(data['inputs']['unlabeled'])
+        p = at_image_size(teacher.decode_head.forward(z)).softmax(1)
+    confidence, labels = p.max(1)
+    # labelled images move the running statistics first
+    student.supervised_loss(
+        student.extract_feat(data['inputs']['labeled']), data['data_samples']['labeled']
+    )
+    z = student.extract_feat(data['inputs']['unlabeled_strong_0'])
+    entropy = F.cross_entropy(
+        at_image_size(student.decode_head.forward(z)), labels, reduction='none'
+    )
+    confident = confidence >= 0.4
+    assert 0 < confident.sum() < confident.numel()
+    torch.testing.assert_close(losses['strong.unweighted'], (entropy * confident).mean().detach())
 
 
 def test_the_supervised_and_the_auxiliary_losses_are_those_of_cct():
@@ -178,7 +225,9 @@ def test_a_bank_on_the_strong_view_sees_mixed_images_targets_and_validity(monkey
     torch.testing.assert_close(target, expected)
     valid = torch.stack([s.valid_mask.data for s in data['data_samples']['unlabeled']])
     actual = torch.stack([sample.valid_mask.data for sample in samples])
-    assert torch.equal(actual, paste(valid, boxes))
+    expected = paste(valid, boxes)
+    assert not torch.equal(expected, valid)
+    assert torch.equal(actual, expected)
 
 
 def test_the_gate_weighs_by_the_agreement_of_the_decoders():
