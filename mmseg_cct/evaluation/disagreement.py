@@ -40,7 +40,8 @@ def auxiliary_disagreement(
         The main decoder's seg_logits `(1, C, ·, ·)`; and of each auxiliary decoder the distance
         from its prediction, and whether it chooses another class, `(K, 1, H, W)` each.
     """
-    z, seg_logits = model.predict_unlabeled(model.extract_feat(batch['inputs']))
+    features = model.extract_feat(batch['inputs'])
+    z, seg_logits = model.features_of_bank(features), model.predict_unlabeled(features)
     with torch.random.fork_rng([seg_logits.device] if seg_logits.is_cuda else []):
         torch.manual_seed(seed)
         distances, flips = model.auxiliary_head.disagreement(z, seg_logits, batch['data_samples'])

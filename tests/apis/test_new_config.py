@@ -95,7 +95,7 @@ def test_every_backbone_builds_and_segments(data, name):
     images = torch.zeros(1, 3, 64, 96)
     with torch.no_grad():
         features = model.extract_feat(images)
-        z, logits = model.predict_target(images, features)
+        z, logits = model.features_of_bank(features), model.predict_target(images, features)
     stride = BACKBONES[name].stride
     assert z[-1].shape[1:] == (bank.in_channels, 64 // stride, 96 // stride)
     # heads of MMSeg leave the upsampling to the segmentor

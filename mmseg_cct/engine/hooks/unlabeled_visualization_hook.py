@@ -122,7 +122,7 @@ def predict(model: Any, item: dict) -> tuple[np.ndarray, np.ndarray, dict[str, n
     data = model.data_preprocessor(pseudo_collate([item]), training=False)
     features = model.extract_feat(data['inputs'])
     bank = model.auxiliary_head
-    z, seg_logits = model.predict_unlabeled(features)
+    z, seg_logits = model.features_of_bank(features), model.predict_unlabeled(features)
     auxiliary = bank(z, seg_logits, data['data_samples']).argmax(2)[:, 0]
     main = F.interpolate(seg_logits, auxiliary.shape[-2:], mode='bilinear').argmax(1)[0]
 

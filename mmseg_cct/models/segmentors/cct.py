@@ -80,9 +80,10 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         losses = self.supervised_loss(features['labeled'], data_samples['labeled'])
 
         # ŷ of unlabelled images: the target, a constant
-        z, target = self.predict_target(inputs['unlabeled'], features['unlabeled'])
+        target = self.predict_target(inputs['unlabeled'], features['unlabeled'])
 
         # ŷ_a = g_a(p(z)) for each of the K perturbations p: L_u, L_w and L_pw
+        z = self.features_of_bank(features['unlabeled'])
         auxiliary = self.auxiliary_head.loss(z, target, data_samples['unlabeled'])
         losses.update(add_prefix(auxiliary, 'aux'))
         return losses
@@ -106,14 +107,12 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             losses.update(add_prefix(loss, f'aux_{index}'))
         return losses
 
-    def predict_target(
-        self, images: Tensor, features: Sequence[Tensor]
-    ) -> tuple[Sequence[Tensor], Tensor]:
+    def predict_target(self, images: Tensor, features: Sequence[Tensor]) -> Tensor:
         """Predicts what the auxiliary decoders shall agree with.
 
         Args:
             images: Unlabelled, `(N, 3, H, W)`.
-            features: The neck's outputs for them.
+            features: The neck's outputs for them; with a teacher they are not needed.
 
         Returns:
             As `predict_unlabeled`; with a teacher its prediction on the images.
@@ -122,10 +121,9 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             return self.predict_unlabeled(features)
         (teacher,) = self._teacher
         with torch.no_grad():
-            target = teacher._forward(images)
-        return self.features_of_bank(features), target
+            return teacher._forward(images)
 
-    def predict_unlabeled(self, features: Sequence[Tensor]) -> tuple[Sequence[Tensor], Tensor]:
+    def predict_unlabeled(self, features: Sequence[Tensor]) -> Tensor:
         """Predicts with the main decoder as at inference.
 
         It runs without dropout and normalises by its running statistics, so the target depends
@@ -136,11 +134,10 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             features: The neck's outputs for the unlabelled images.
 
         Returns:
-            As `features_of_bank`; and seg_logits `(N, C, ·, ·)` without gradient.
+            seg_logits `(N, C, ·, ·)` without gradient.
         """
         with torch.no_grad(), eval_mode(self.decode_head.modules()):
-            seg_logits = self.decode_head.forward(features)
-        return self.features_of_bank(features), seg_logits
+            return self.decode_head.forward(features)
 
     def features_of_bank(self, features: Sequence[Tensor]) -> Sequence[Tensor]:
         """Computes what the auxiliary decoders take in.

@@ -100,12 +100,8 @@ class CCTPlusSegmentor(CCTSegmentor):
         losses = self.supervised_loss(self.extract_feat(inputs['labeled']), data_samples['labeled'])
 
         # weak views: the target ŷ
-        weak_features: Sequence[Tensor] = ()
-        if self._student_sees_weak:
-            with torch.set_grad_enabled(self._student_learns_from_weak):
-                weak_features = self.extract_feat(weak)
-        weak_z, target = self.predict_target(weak, weak_features)
-        target = self._at_size_of(weak, target)
+        weak_features = self._encode_weak(weak)
+        target = self._at_size_of(weak, self.predict_target(weak, weak_features))
 
         # strong views, mixed alike: z of all of them from one batch
         boxes = [self.cutmix(view) if self.cutmix else None for view in views]
@@ -114,12 +110,12 @@ class CCTPlusSegmentor(CCTSegmentor):
         # auxiliary decoders on one of the views: L_u and their agreement with ŷ
         agreement = None
         if self.with_auxiliary_head:
+            features, target_of_bank = weak_features, target
             if self.bank_on_strong:
+                features, target_of_bank = strong_features[0], _mix(target, boxes[0])
                 samples = _mix_samples(samples, boxes[0], weak.shape[-2:])
-                bank_view = self.features_of_bank(strong_features[0]), _mix(target, boxes[0])
-            else:
-                bank_view = weak_z, target
-            auxiliary, agreement = self._bank_loss(*bank_view, samples)
+            z = self.features_of_bank(features)
+            auxiliary, agreement = self._bank_loss(z, target_of_bank, samples)
             losses.update(add_prefix(auxiliary, 'aux'))
 
         # the main decoder on strong views and, as in UniMatch, on the weak z without some channels
@@ -138,14 +134,14 @@ class CCTPlusSegmentor(CCTSegmentor):
             losses['feature.unweighted'] = unweighted.detach()
         return losses
 
-    @property
-    def _student_sees_weak(self) -> bool:
-        return not self._teacher or self.with_auxiliary_head or self.feature_weight > 0
-
-    @property
-    def _student_learns_from_weak(self) -> bool:
+    def _encode_weak(self, images: Tensor) -> Sequence[Tensor]:
+        """The neck's outputs for the weak views, where anything of the student needs them."""
         bank_on_weak = self.with_auxiliary_head and not self.bank_on_strong
-        return bank_on_weak or self.feature_weight > 0
+        learns = bank_on_weak or self.feature_weight > 0
+        if self._teacher and not learns:
+            return ()
+        with torch.set_grad_enabled(learns):
+            return self.extract_feat(images)
 
     def _bank_loss(
         self, z: Sequence[Tensor], target: Tensor, samples: Sequence[SegDataSample]

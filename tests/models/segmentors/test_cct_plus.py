@@ -405,15 +405,22 @@ def test_mixed_images_keep_their_pseudo_labels():
     ],
 )
 def test_the_weak_view_has_a_graph_only_where_the_student_learns_from_it(settings, learns):
-    model = make_model(**settings)
-    requires_grad = []
-    extract = model.extract_feat
+    def gradients_of_passes(teacher):
+        model = make_model(**settings)
+        if teacher:
+            with_teacher(model)
+        data, extract, passes = prepared(model), model.extract_feat, []
 
-    def recorded(images):
-        features = extract(images)
-        requires_grad.append(features[0].requires_grad)
-        return features
+        def recorded(images):
+            features = extract(images)
+            passes.append(features[0].requires_grad)
+            return features
 
-    model.extract_feat = recorded
-    losses_of(model, prepared(model))
-    assert requires_grad == [True, learns, True]  # labelled, weak, strong
+        model.extract_feat = recorded
+        losses_of(model, data)
+        return passes
+
+    assert gradients_of_passes(teacher=False) == [True, learns, True]  # labelled, weak, strong
+    # with a teacher the student need not see it otherwise
+    expected = [True, True, True] if learns else [True, True]
+    assert gradients_of_passes(teacher=True) == expected

@@ -207,7 +207,7 @@ def test_the_target_does_not_depend_on_chance_or_on_the_other_images(head, fused
         for inputs in (features, features, [f[[0, 0]] for f in features]):
             if head == 'LightHamHead':  # its matrix decomposition starts at random, by design
                 torch.manual_seed(4)
-            targets.append(model.predict_unlabeled(inputs)[1])
+            targets.append(model.predict_unlabeled(inputs))
     assert torch.equal(targets[0], targets[1])
     if head != 'LightHamHead':
         torch.testing.assert_close(targets[0][:1], targets[2][:1], rtol=1e-4, atol=1e-5)
@@ -224,7 +224,8 @@ def test_running_statistics_of_the_head_are_those_of_labelled_images(head, fused
     assert norms or head == 'LightHamHead'  # which has GroupNorm
     twin = copy.deepcopy(model)
     with torch.no_grad():
-        twin.predict_target(None, twin.extract_feat(batch['inputs']['unlabeled']))
+        features = twin.extract_feat(batch['inputs']['unlabeled'])
+        twin.features_of_bank(features), twin.predict_target(None, features)
     for actual, expected in zip(twin.decode_head.buffers(), model.decode_head.buffers()):
         assert torch.equal(actual, expected)
 
@@ -247,7 +248,7 @@ def test_without_the_bank_it_is_mmsegs_own_model(head):
 def test_the_fused_features_are_what_the_head_classifies():
     model = make_model('UPerHead', fused=True).eval()
     features = model.extract_feat(torch.randn(N, 3, *SIZE))
-    (z,), seg_logits = model.predict_unlabeled(features)
+    (z,), seg_logits = model.features_of_bank(features), model.predict_unlabeled(features)
     assert z.shape == (N, 8, SIZE[0] // 4, SIZE[1] // 4) and z.requires_grad
     assert not seg_logits.requires_grad
     torch.testing.assert_close(model.decode_head.conv_seg(z), seg_logits)
