@@ -113,3 +113,8 @@ def test_no_thread_of_the_group_outlives_a_distributed_run(trained, here):
     assert done.returncode == 0, done.stderr[-3000:]
     left = done.stdout.partition('left:')[2]
     assert left and 'gloo' not in left
+
+
+def test_the_config_is_not_overwritten(tiny, trained):
+    with pytest.raises(UserError, match=r'--work-dir .*: holds .*tiny.py, which the run would'):
+        prepare_test(str(tiny.config), str(trained.checkpoint), work_dir=str(tiny.folder))
