@@ -258,3 +258,14 @@ def test_a_training_resumes_from_its_own_dumped_config(tiny, finished):
         '--cfg-options', 'train_cfg.max_iters=3',
     )  # fmt: skip
     assert (finished / 'iter_3.pth').is_file()
+
+
+@pytest.mark.parametrize(
+    'arguments', [('train', 'c.py', '--resume'), ('test', 'c.py', 'c.pth', '--tta')]
+)
+def test_a_forgotten_number_of_processes_is_one_line(tiny, arguments):
+    name, *rest = arguments
+    done = tiny.shell('bash', tiny.tools / f'dist_{name}.sh', *rest)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f'error: PROCESSES={rest[-1]}; expected a whole number, as in: ')

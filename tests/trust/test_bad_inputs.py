@@ -482,7 +482,7 @@ COMMAND_LINES = {
             'predict', 'tiny.py', i.trained.checkpoint, 'data/images', '--out', 'o',
             '--device', 'gpu7',
         ),
-        r"--device: 'gpu7'; expected cpu, cuda or cuda:1",
+        r"--device: 'gpu7'; expected cpu, cuda, cuda:1 or mps",
     ),
     'predict: no such GPU': (
         lambda i: i.run(

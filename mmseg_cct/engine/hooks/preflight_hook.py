@@ -17,6 +17,7 @@ from mmseg_cct.engine.checkpoints import require_initial_weights, require_matchi
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 
+from .prediction_files import require_own_files
 from .rehearsal import rehearse_validation, require_iou_metrics
 
 
@@ -58,7 +59,9 @@ class PreflightHook(Hook):
     def before_test(self, runner: Runner) -> None:
         """Checks the test set."""
         dataset = runner.test_dataloader.dataset
-        require_iou_metrics(getattr(runner.test_evaluator, 'metrics', ()), 'test_evaluator')
+        metrics = getattr(runner.test_evaluator, 'metrics', ())
+        require_iou_metrics(metrics, 'test_evaluator')
+        require_own_files(metrics, dataset)
         _require_classes(_model(runner), dataset, 'test_dataloader.dataset')
         check_evaluation_data(dataset, 'test_dataloader.dataset')
 
