@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, Subset
 
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
-from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint
+from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.config_text import read_config_text
 from mmseg_cct.utils.files import read_utf8
@@ -100,13 +100,13 @@ def find_run(name: str, work_dir: Path) -> Run:
         The run.
 
     Raises:
-        UserError: There is no whole checkpoint, or no config with a test set in it.
+        UserError: There is no checkpoint, it is damaged, or it has no config with a test set.
     """
-    checkpoint = find_resumable(str(work_dir))
+    checkpoint = newest_checkpoint(str(work_dir))
     if checkpoint is None:
         raise UserError(
-            f'{work_dir}: no whole checkpoint in it; expected the work directory of a training '
-            'that has written one'
+            f'{work_dir}: no checkpoint in it; expected the work directory of a training that has '
+            'written one'
         )
     config = _trained_config(checkpoint)
     if (config.get('test_dataloader') or {}).get('dataset') is None:

@@ -212,7 +212,7 @@ def test_the_iou_of_an_image_is_that_of_its_picture(trained):
 
 
 def test_incomplete_runs_are_named(tmp_path):
-    with pytest.raises(UserError, match='no whole checkpoint in it; expected the work directory'):
+    with pytest.raises(UserError, match='no checkpoint in it; expected the work directory'):
         write_report(dict(a=tmp_path), tmp_path / 'out')
     with pytest.raises(UserError, match='no run; expected at least one'):
         write_report({}, tmp_path / 'out')
@@ -266,6 +266,15 @@ def test_a_copied_run_is_evaluated_by_its_own_checkpoint(changed):
 def test_a_run_that_cannot_be_evaluated_is_one_line(changed, edit, message):
     with pytest.raises(UserError, match=message):
         find_run('copy', changed(edit))
+
+
+def test_a_damaged_checkpoint_is_named(trained, tmp_path):
+    """An earlier one would give figures of another training than the folder's."""
+    shutil.copytree(trained / 'cct', tmp_path, dirs_exist_ok=True)
+    shutil.copy(tmp_path / 'iter_2.pth', tmp_path / 'iter_1.pth')
+    (tmp_path / 'iter_2.pth').write_bytes(b'PK')
+    with pytest.raises(UserError, match=r'iter_2\.pth: '):
+        find_run('a', tmp_path)
 
 
 def test_a_checkpoint_without_a_config_is_named(tmp_path):
