@@ -5,6 +5,12 @@ set -euo pipefail
 CONFIG=${1:?usage: dist_test.sh CONFIG CHECKPOINT PROCESSES [options of test.py]}
 CHECKPOINT=${2:?usage: dist_test.sh CONFIG CHECKPOINT PROCESSES [options of test.py]}
 PROCESSES=${3:?usage: dist_test.sh CONFIG CHECKPOINT PROCESSES [options of test.py]}
+case $PROCESSES in
+    0 | *[!0-9]*)
+        echo "error: PROCESSES=$PROCESSES; expected a whole number, as in: bash tools/dist_test.sh CONFIG CHECKPOINT 4" >&2
+        exit 2
+        ;;
+esac
 TOOLS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 PYTHONPATH=$TOOLS/..${PYTHONPATH:+:$PYTHONPATH} exec python -m torch.distributed.run \

@@ -4,6 +4,12 @@
 set -euo pipefail
 CONFIG=${1:?usage: dist_train.sh CONFIG PROCESSES [options of train.py]}
 PROCESSES=${2:?usage: dist_train.sh CONFIG PROCESSES [options of train.py]}
+case $PROCESSES in
+    0 | *[!0-9]*)
+        echo "error: PROCESSES=$PROCESSES; expected a whole number, as in: bash tools/dist_train.sh CONFIG 4" >&2
+        exit 2
+        ;;
+esac
 TOOLS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 PYTHONPATH=$TOOLS/..${PYTHONPATH:+:$PYTHONPATH} exec python -m torch.distributed.run \

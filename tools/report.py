@@ -36,11 +36,15 @@ def main() -> None:
     """Writes the report."""
     args = parse_args()
     with user_errors_as_one_line():
-        work_dirs = {}
+        work_dirs: dict[str, str] = {}
         for run in args.runs:
             name, separator, work_dir = run.partition('=')
             if not (name and separator and work_dir):
                 raise UserError(f'{run}: expected NAME=WORK_DIR')
+            if name in work_dirs:
+                raise UserError(
+                    f'{run}: {name} is {work_dirs[name]} already; expected another name'
+                )
             work_dirs[name] = work_dir
         print(f'wrote {write_report(work_dirs, args.out, args.pictures)}')
 

@@ -1,16 +1,14 @@
 """Calibration of a trained model's predictions on a labelled set, as a figure and numbers."""
 
-import copy
 from typing import Any
 
-from mmengine.config import Config
 from mmengine.registry import init_default_scope
-from mmseg.registry import DATASETS
 from tqdm import tqdm
 
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.calibration import CalibrationCounts
@@ -51,8 +49,8 @@ def write_calibration(
         where the model has them; and `PseudoLabelCounts.record` under `pseudo_labels`.
 
     Raises:
-        UserError: A file, the set, its masks or the auxiliary decoders are missing, or τ is out of
-            range.
+        UserError: A file, the set, its masks or the auxiliary decoders are missing, a file of the
+            set is bad, or τ is out of range.
     """
     if not 0 <= threshold <= 1:
         raise UserError(f'--threshold {threshold}: expected a confidence in [0, 1]')
@@ -60,7 +58,8 @@ def write_calibration(
     init_default_scope(config.get('default_scope') or 'mmseg')
     require_checkpoint(checkpoint)
     key = f'{split}_dataloader.dataset'
-    dataset = _build_dataset(config, split, f'{config_file}: {key}')
+    settings = (config.get(f'{split}_dataloader') or {}).get('dataset')
+    dataset = build_evaluation_set(settings, f'{config_file}: {key}')
     model = load_model(config, checkpoint, device)
     if count_decoders(model):  # which the checkpoint has to hold as well
         model = load_training_model(config, checkpoint, device)
@@ -85,15 +84,3 @@ def write_calibration(
         images=len(dataset),
         pseudo_labels=pseudo_labels.record(classes),
     )
-
-
-def _build_dataset(config: Config, split: str, where: str) -> Any:
-    settings = (config.get(f'{split}_dataloader') or {}).get('dataset')
-    if settings is None:
-        raise UserError(f'{where}: missing; expected a labelled data set')
-    try:
-        dataset = DATASETS.build(copy.deepcopy(settings))
-        dataset.full_init()
-    except OSError as error:
-        raise UserError(f'{where}: {error}; expected the data there') from error
-    return dataset

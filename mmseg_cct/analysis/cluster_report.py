@@ -1,6 +1,5 @@
 """Report on the cluster assumption: smoothness maps, and ratios of boundary to inside."""
 
-import copy
 import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from mmengine.dataset import Compose, pseudo_collate
 from mmengine.device import get_device
 from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
-from mmseg.registry import DATASETS, MODELS
+from mmseg.registry import MODELS
 from torch import Tensor, nn
 from tqdm import tqdm
 
@@ -25,6 +24,7 @@ from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
 from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.score_maps import resize_nearest
@@ -254,13 +254,7 @@ def _find_items(
         return _Items(
             files, lambda file: pipeline(dict(img_path=str(file), seg_fields=[])), num_images
         ), palette
-    try:
-        dataset = DATASETS.build(copy.deepcopy(settings))
-        dataset.full_init()
-    except OSError as error:
-        raise UserError(
-            f'{config_file}: {key}.dataset: {error}; expected the data there, or --images FOLDER'
-        ) from error
+    dataset = build_evaluation_set(settings, f'{config_file}: {key}.dataset')
     if colours := dataset.metainfo.get('palette'):
         palette[: len(colours)] = colours
     return _Items(range(len(dataset)), dataset.__getitem__, num_images), palette

@@ -13,13 +13,17 @@ import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.logging import print_log
-from mmengine.runner import Runner, find_latest_checkpoint
+from mmengine.runner import Runner
+from mmengine.utils import import_modules_from_strings
 from mmseg.evaluation import IoUMetric
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
 from mmseg_cct.apis.inference import load_model
+from mmseg_cct.datasets.evaluation_set import build_evaluation_set
+from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.config_text import read_config_text
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.text import error_line
 
@@ -49,8 +53,10 @@ class Run:
 
     @cached_property
     def test_loader(self) -> DataLoader:
-        """The test set, image by image."""
-        return Runner.build_dataloader(self.config.test_dataloader)
+        """The test set, image by image; a `UserError` names a bad file."""
+        loader = self.config.test_dataloader
+        dataset = build_evaluation_set(loader.dataset, f'{self.name}: test_dataloader.dataset')
+        return Runner.build_dataloader({**loader, 'dataset': dataset})
 
 
 @dataclass(frozen=True)
@@ -94,18 +100,36 @@ def find_run(name: str, work_dir: Path) -> Run:
         The run.
 
     Raises:
-        UserError: The config or the checkpoint is missing.
+        UserError: There is no checkpoint, it is damaged, or it has no config with a test set.
     """
-    configs = sorted(work_dir.glob('*.py'), key=lambda file: file.stat().st_mtime)
-    if not configs:
-        raise UserError(f'{work_dir}: no config in it; expected the work directory of a training')
-    if not (work_dir / 'last_checkpoint').is_file():
+    checkpoint = newest_checkpoint(str(work_dir))
+    if checkpoint is None:
         raise UserError(
-            f'{work_dir}: no last_checkpoint; expected the directory of a '
-            'training that has written one'
+            f'{work_dir}: no checkpoint in it; expected the work directory of a training that has '
+            'written one'
         )
-    checkpoint = find_latest_checkpoint(str(work_dir))
-    return Run(name, Config.fromfile(configs[-1]), checkpoint, read_scalars(work_dir))
+    config = _trained_config(checkpoint)
+    if (config.get('test_dataloader') or {}).get('dataset') is None:
+        raise UserError(f'{checkpoint}: its config has no test_dataloader; expected a test set')
+    return Run(name, config, checkpoint, read_scalars(work_dir))
+
+
+def _trained_config(checkpoint: str) -> Config:
+    """The config that a checkpoint was trained with; a folder may hold several."""
+    text = (read_checkpoint(checkpoint).get('meta') or {}).get('cfg')
+    if not isinstance(text, str):
+        raise UserError(f'{checkpoint}: has no config; expected the checkpoint of a training')
+    config = read_config_text(text, checkpoint)
+    custom = config.get('custom_imports')
+    if custom:
+        try:
+            import_modules_from_strings(**custom)
+        except (ImportError, TypeError) as error:
+            raise UserError(
+                f'{checkpoint}: custom_imports: {error_line(error)}; expected modules that can be '
+                'imported (PYTHONPATH)'
+            ) from error
+    return config
 
 
 def read_scalars(work_dir: Path) -> list[dict]:
@@ -157,11 +181,15 @@ def _logged_values(file: Path) -> Iterator[dict]:
 
 @torch.no_grad()
 def evaluate(run: Run) -> Evaluation:
-    """Evaluates a run on its whole test set."""
+    """Evaluates a run on its whole test set; a `UserError` says where it has no masks."""
     num_classes = len(run.test_loader.dataset.metainfo['classes'])
     areas: list[tuple[Tensor, ...]] = []
     for batch in run.test_loader:
         for sample in run.model.test_step(batch):
+            if 'gt_sem_seg' not in sample:
+                raise UserError(
+                    f'{run.name}: test_dataloader.dataset: has no masks; expected labelled images'
+                )
             predicted = sample.pred_sem_seg.data.squeeze(0).cpu()
             truth = sample.gt_sem_seg.data.squeeze(0).cpu()
             areas.append(IoUMetric.intersect_and_union(predicted, truth, num_classes, IGNORED))

@@ -1,6 +1,7 @@
 """Builds a Runner from a config and runs it."""
 
 import gc
+from pathlib import Path
 from typing import Any
 
 import torch.distributed
@@ -10,7 +11,26 @@ from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
+from mmseg_cct.errors import UserError
+
 from .config_errors import config_errors_as_one_line
+
+
+def require_config_kept(config: Config) -> None:
+    """Checks that the runner does not dump its config over the file that it was read from.
+
+    Args:
+        config: The config, with its `work_dir`.
+
+    Raises:
+        UserError: The file lies in the work directory.
+    """
+    dump = Path(config.work_dir, Path(config.filename).name)
+    if dump.exists() and dump.samefile(config.filename):
+        raise UserError(
+            f'--work-dir {config.work_dir}: holds {config.filename}, which the run would overwrite '
+            'with all settings written out; expected another folder'
+        )
 
 
 def run(config: Config, what: str) -> Any:

@@ -16,7 +16,7 @@ from mmseg_cct.utils.files import claim_output_folder, require_outside
 from .config import add_hook, default_work_dir, load_config
 from .config_errors import check_config
 from .device import fit_to_device
-from .runner import run
+from .runner import require_config_kept, run
 
 # MMSeg's metrics that write predictions.
 _PNG_WRITERS = ('IoUMetric', 'ClassIoUMetric', 'CityscapesMetric', 'MultiDomainIoUMetric')
@@ -51,14 +51,15 @@ def prepare_test(
         launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
 
     Returns:
-        The config for `test`. A `UserError` says where a file is missing, a setting cannot be, or
-        the config lacks what an option needs.
+        The config for `test`. A `UserError` says where a file is missing or would be overwritten, a
+        setting cannot be, or the config lacks what an option needs.
     """
     config = load_config(config_file, options or {})
     _require_keys(config, config_file, tta=tta, drawn=show or show_dir is not None)
     _set_checkpoint(config, checkpoint)
     config.work_dir = _work_dir(config, config_file, work_dir)
     require_outside(config.work_dir, data_folders(config), '--work-dir')
+    require_config_kept(config)
     for option, folder in (('--out', out), ('--show-dir', show_dir)):
         if folder is not None:
             claim_output_folder(folder, 'test.json', data_folders(config), option)

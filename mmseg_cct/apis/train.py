@@ -10,7 +10,12 @@ from mmengine.config import Config
 from mmengine.logging import print_log
 
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint, require_training_state
+from mmseg_cct.engine.checkpoints import (
+    find_resumable,
+    newest_checkpoint,
+    read_checkpoint,
+    require_training_state,
+)
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.processes import end_with_parent, locked_folder
@@ -20,7 +25,7 @@ from .config_errors import check_config
 from .config_rules import check_training
 from .device import enable_amp, fit_to_device
 from .pretrained import check_pretrained_weights, fetch_pretrained_weights
-from .runner import run
+from .runner import require_config_kept, run
 
 
 def prepare_training(
@@ -47,8 +52,8 @@ def prepare_training(
         The config for `train`.
 
     Raises:
-        UserError: A file is missing or does not fit, a setting cannot be, or the settings do not
-            fit the device.
+        UserError: A file is missing or does not fit, a setting cannot be, the settings do not fit
+            the device, or the work directory holds another training or the config itself.
     """
     options = options or {}
     config = load_config(config_file, options)
@@ -64,6 +69,7 @@ def prepare_training(
     if resume is None and config.get('resume'):  # mmengine's own resume looks at nothing
         resume = config.get('load_from') or 'auto'
         config.resume = False
+    _require_room(config, resume)
     if resume is not None:
         _resume(config, resume)
     start = None if config.get('resume') else config.get('load_from')
@@ -91,6 +97,18 @@ def train(config: Config) -> None:
     # Rank 0 writes for all.
     with locked_folder(config.work_dir, 'another training') if is_first else nullcontext():
         run(config, 'train')
+
+
+def _require_room(config: Config, resume: str | None) -> None:
+    """Checks that the training overwrites neither another one nor the config that it is of."""
+    newest = newest_checkpoint(config.work_dir)
+    if newest is None:
+        require_config_kept(config)
+    elif resume is None:
+        raise UserError(
+            f'--work-dir {config.work_dir}: holds a training up to {os.path.basename(newest)}; '
+            'expected --resume, or another folder'
+        )
 
 
 def _resume(config: Config, resume: str) -> None:

@@ -12,6 +12,7 @@ from torch.utils.data import Dataset
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
+from mmseg_cct.utils.library_errors import library_errors_as_one_line
 from mmseg_cct.utils.seed import seeded_random_state
 
 from .checks import (
@@ -94,8 +95,8 @@ class SemiSegDataset(Dataset):
             ``inputs`` and ``data_samples`` as in the class docstring.
 
         Raises:
-            UserError: If the index is no `PairDraw`, a file cannot be read, or a pipeline does not
-                give what its branch needs.
+            UserError: If the index is no `PairDraw`, a file cannot be read, a pipeline does not run
+                on an image or does not give what its branch needs.
         """
         if not isinstance(draw, PairDraw):
             raise UserError(
@@ -131,11 +132,15 @@ class SemiSegDataset(Dataset):
         except UserError:
             raise
         except Exception as error:
-            backend_args = getattr(dataset, 'backend_args', None)
-            reason = explain_failed_load(dataset.get_data_info(index), backend_args)
-            if reason is None:
+            info = dataset.get_data_info(index)
+            if reason := explain_failed_load(info, getattr(dataset, 'backend_args', None)):
+                raise UserError(reason) from error
+            with library_errors_as_one_line(
+                info.get('img_path') or f'{branch} image {index}',
+                f'{branch}.pipeline does not run on it',
+                'steps that fit the image and each other',
+            ):
                 raise
-            raise UserError(reason) from error
         if not isinstance(item, dict) or not {'inputs', 'data_samples'} <= item.keys():
             raise UserError(
                 f'{branch}.pipeline: gives no inputs and data_samples; expected PackSegInputs at '

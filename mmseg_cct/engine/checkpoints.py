@@ -226,6 +226,18 @@ def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
         )
 
 
+def newest_checkpoint(work_dir: str) -> str | None:
+    """Finds the newest checkpoint of a training, intact or not.
+
+    Args:
+        work_dir: The training's work directory.
+
+    Returns:
+        The file; `None` where no training has written one.
+    """
+    return next(_newest_first(work_dir), None)
+
+
 def find_resumable(work_dir: str) -> str | None:
     """Finds the newest intact checkpoint of a training.
 
@@ -249,11 +261,13 @@ def find_resumable(work_dir: str) -> str | None:
 
 
 def _newest_first(work_dir: str) -> Iterator[str]:
-    last = find_latest_checkpoint(work_dir)
-    # The work directory may have been moved, or been given by another relative path.
-    if last and not os.path.exists(last):
-        moved = os.path.join(work_dir, os.path.basename(last))
-        last = moved if os.path.exists(moved) else last
+    named = os.path.isfile(os.path.join(work_dir, 'last_checkpoint'))
+    last = find_latest_checkpoint(work_dir) if named else None
+    # The work directory may have been copied or moved, or been given by another relative path: its
+    # own file counts, not that of the original.
+    if last:
+        own = os.path.join(work_dir, os.path.basename(last))
+        last = own if os.path.exists(own) else last
     # An earlier training may have left files with higher numbers, so the named one bounds them.
     below = _number(last) if last else None
     if last:

@@ -136,10 +136,15 @@ class _Settings(DictAction):
 
 
 def _device(value: str) -> str:
+    expected = 'expected cpu, cuda, cuda:1 or mps'
     try:
         device = torch.device(value)
     except RuntimeError:
-        raise argparse.ArgumentTypeError(f'{value!r}; expected cpu, cuda or cuda:1') from None
+        raise argparse.ArgumentTypeError(f'{value!r}; {expected}') from None
+    if device.type not in ('cpu', 'cuda', 'mps'):
+        raise argparse.ArgumentTypeError(f'{value!r}; {expected}')
+    if device.type == 'mps' and not torch.backends.mps.is_available():
+        raise argparse.ArgumentTypeError(f'{value}; this machine has none')
     if device.type == 'cuda' and (device.index or 0) >= torch.cuda.device_count():
         raise argparse.ArgumentTypeError(f'{value}; there are {torch.cuda.device_count()} GPUs')
     return value

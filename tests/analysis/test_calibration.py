@@ -2,7 +2,10 @@
 
 import json
 import re
+import shutil
+from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from mmengine.config import Config
@@ -66,6 +69,19 @@ def test_what_is_missing_is_named(tiny_cct, tmp_path):
     steps = [dict(type='LoadImageFromFile'), dict(type='PackSegInputs')]
     with pytest.raises(UserError, match='has no masks; expected labelled images'):
         calibrate(tiny_cct, tmp_path / 'out', options={'test_dataloader.dataset.pipeline': steps})
+
+
+def test_bad_data_are_named(tiny_cct, tmp_path):
+    shutil.copytree(tiny_cct.images, tmp_path / 'images')
+    shutil.copytree(Path(tiny_cct.images).with_name('masks'), tmp_path / 'masks')
+    options = {'test_dataloader.dataset.data_root': str(tmp_path)}
+    cv2.imwrite(str(tmp_path / 'masks/1.png'), np.full((40, 56), 200, np.uint8))
+    with pytest.raises(UserError, match=r'test_dataloader\.dataset: .*1\.png: label id 200'):
+        calibrate(tiny_cct, tmp_path / 'out', options=options)
+    image = tmp_path / 'images/0.png'
+    image.write_bytes(image.read_bytes()[:600])
+    with pytest.raises(UserError, match=r'test_dataloader\.dataset: .*0\.png'):
+        calibrate(tiny_cct, tmp_path / 'out', options=options)
 
 
 def test_a_model_without_auxiliary_decoders_has_no_agreement(tiny_cct, tmp_path):

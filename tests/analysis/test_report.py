@@ -1,9 +1,13 @@
 """The report on finished runs, from hand-made logs and from two tiny trainings."""
 
 import json
+import shutil
 
+import cv2
 import numpy as np
 import pytest
+import torch
+import world
 from mmengine.config import Config
 from mmengine.runner import Runner
 
@@ -18,7 +22,9 @@ from mmseg_cct.analysis.runs import (
     predict_images,
     read_scalars,
 )
+from mmseg_cct.engine.safe_loading import load_data
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.config_text import read_config_text
 
 TINY = dict(
     train_cfg=dict(max_iters=2, val_interval=2),
@@ -205,22 +211,102 @@ def test_the_iou_of_an_image_is_that_of_its_picture(trained):
         assert evaluation.image_miou[index] == pytest.approx(np.mean(by_class))
 
 
-def test_incomplete_runs_are_named(tmp_path, trained):
-    with pytest.raises(UserError, match='no config in it; expected the work directory'):
-        write_report(dict(a=tmp_path), tmp_path / 'out')
-    (tmp_path / 'config.py').write_text('')
-    with pytest.raises(UserError, match='no last_checkpoint; expected'):
+def test_incomplete_runs_are_named(tmp_path):
+    with pytest.raises(UserError, match='no checkpoint in it; expected the work directory'):
         write_report(dict(a=tmp_path), tmp_path / 'out')
     with pytest.raises(UserError, match='no run; expected at least one'):
         write_report({}, tmp_path / 'out')
 
 
-def test_runs_with_different_test_sets_are_refused(trained, tmp_path):
-    other = tmp_path / 'other'
-    other.mkdir()
-    config = find_run('CCT', trained / 'cct').config
-    config.test_dataloader.dataset.start = 7
-    config.dump(other / 'config.py')
-    (other / 'last_checkpoint').write_text((trained / 'cct/last_checkpoint').read_text())
+@pytest.fixture
+def changed(trained, tmp_path):
+    """Copies the CCT run and changes the config in its checkpoint."""
+
+    def change(edit):
+        copy = tmp_path / 'changed'
+        shutil.copytree(trained / 'cct', copy)
+        content = load_data(str(copy / 'iter_2.pth'), 'iter_2.pth')
+        config = read_config_text(content['meta']['cfg'], 'iter_2.pth')
+        edit(config)
+        content['meta']['cfg'] = config.pretty_text
+        torch.save(content, copy / 'iter_2.pth')
+        return copy
+
+    return change
+
+
+def test_runs_with_different_test_sets_are_refused(trained, changed, tmp_path):
+    other = changed(lambda config: config.test_dataloader.dataset.update(start=7))
     with pytest.raises(UserError, match='b: another test set than a'):
         write_report(dict(a=trained / 'cct', b=other), tmp_path / 'out')
+
+
+def test_a_copied_run_is_evaluated_by_its_own_checkpoint(changed):
+    """`last_checkpoint` still names the original; a config in the folder may be broken by now."""
+    copy = changed(lambda config: config.update(randomness=dict(seed=7)))
+    (copy / 'broken.py').write_text('model = dict(')
+    run = find_run('copy', copy)
+    assert run.checkpoint == str(copy / 'iter_2.pth')
+    assert run.config.randomness.seed == 7
+
+
+@pytest.mark.parametrize(
+    'edit, message',
+    [
+        (
+            lambda config: config.pop('test_dataloader'),
+            r'iter_2\.pth: its config has no test_dataloader; expected a test set',
+        ),
+        (
+            lambda config: config.update(custom_imports=dict(imports=['no_such_module'])),
+            r'iter_2\.pth: custom_imports: ImportError: .*no_such_module; expected modules',
+        ),
+    ],
+)
+def test_a_run_that_cannot_be_evaluated_is_one_line(changed, edit, message):
+    with pytest.raises(UserError, match=message):
+        find_run('copy', changed(edit))
+
+
+def test_a_damaged_checkpoint_is_named(trained, tmp_path):
+    """An earlier one would give figures of another training than the folder's."""
+    shutil.copytree(trained / 'cct', tmp_path, dirs_exist_ok=True)
+    shutil.copy(tmp_path / 'iter_2.pth', tmp_path / 'iter_1.pth')
+    (tmp_path / 'iter_2.pth').write_bytes(b'PK')
+    with pytest.raises(UserError, match=r'iter_2\.pth: '):
+        find_run('a', tmp_path)
+
+
+def test_a_checkpoint_without_a_config_is_named(tmp_path):
+    torch.save(dict(state_dict=dict(a=torch.zeros(1))), tmp_path / 'iter_2.pth')
+    with pytest.raises(UserError, match=r'iter_2\.pth: has no config; expected the checkpoint'):
+        find_run('a', tmp_path)
+
+
+def test_bad_data_of_a_test_set_are_named(trained, tmp_path):
+    run = find_run('CCT', trained / 'cct')
+    rng = np.random.default_rng(0)
+    for index in range(2):
+        world.write_scene(tmp_path, f'{index}', rng)
+    run.config.test_dataloader.dataset = dict(
+        type='FolderDataset',
+        data_root=str(tmp_path),
+        image_dir='images',
+        mask_dir='masks',
+        classes=('a', 'b', 'c'),
+        pipeline=[
+            dict(type='LoadImageFromFile'),
+            dict(type='LoadAnnotations'),
+            dict(type='PackSegInputs'),
+        ],
+    )
+    cv2.imwrite(str(tmp_path / 'masks/1.png'), np.full((32, 40), 200, np.uint8))
+    with pytest.raises(UserError, match=r'CCT: test_dataloader\.dataset: .*1\.png: label id 200'):
+        evaluate(run)
+
+
+def test_a_test_set_without_masks_is_named(trained):
+    run = find_run('CCT', trained / 'cct')
+    run.config.test_dataloader.dataset.pipeline[0].with_seg_map = False
+    with pytest.raises(UserError, match=r'CCT: test_dataloader\.dataset: has no masks'):
+        evaluate(run)

@@ -359,6 +359,28 @@ class TestErrors:
         with pytest.raises(UserError, match=r'unlabeled\.pipeline: gives a ground truth'):
             SemiSegDataset(tree.config('labeled'), unlabeled)[DRAW]
 
+    @pytest.mark.parametrize('num_workers', [0, 1])
+    def test_an_image_that_the_pipeline_cannot_take(self, tree, num_workers):
+        cv2.imwrite(str(tree.image('u0')), np.zeros((3, 2000, 3), np.uint8))  # no row after Resize
+        dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+        draw = PairDraw(labeled=1, unlabeled=0, labeled_seed=11, unlabeled_seed=12)
+        loader = torch.utils.data.DataLoader(
+            dataset, sampler=[draw], batch_size=None, num_workers=num_workers
+        )
+        expected = r'u0\.jpg: unlabeled\.pipeline does not run on it \(error: OpenCV.*; expected'
+        with pytest.raises(UserError, match=expected):
+            next(iter(loader))
+
+    def test_a_bug_of_a_transform_keeps_its_traceback(self, tree):
+        class _Buggy:
+            def __call__(self, results):
+                return results['mine']
+
+        dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+        dataset.unlabeled.pipeline.transforms.insert(1, _Buggy())
+        with pytest.raises(KeyError, match='mine'):
+            dataset[DRAW]
+
     @pytest.mark.parametrize('content', [b'', b'no image', b'\xff\xd8\xff\xe0 half a header'])
     @pytest.mark.parametrize('name', ['l1', 'u2'])
     def test_image_that_turns_bad(self, tree, dataset, name, content):
@@ -387,14 +409,6 @@ class TestErrors:
         batches._shutdown_workers()  # left to the garbage collector, it takes 5 s
         assert str(caught.value).startswith(str(tree.root / 'images' / 'u'))
         assert '\n' not in str(caught.value)
-
-    def test_bug_in_a_transform_keeps_its_error(self, tree):
-        steps = tree.config('unlabeled')['pipeline']
-        broken = dict(type='RandomCrop', crop_size=(12, 12))
-        with pytest.raises(KeyError, match="'img'"):
-            SemiSegDataset(
-                tree.config('labeled'), tree.config('unlabeled', pipeline=[broken, *steps])
-            )[DRAW]
 
 
 class TestMMSegDatasets:

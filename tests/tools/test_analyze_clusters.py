@@ -129,3 +129,10 @@ def test_missing_data_is_named(trained, tmp_path):
         write_cluster_report(
             str(trained.config), None, str(tmp_path), split='val', options=dict(val_dataloader=None)
         )
+
+
+def test_bad_data_are_named(tiny, trained, tmp_path):
+    image = tiny.images / '1.jpg'
+    image.write_bytes(image.read_bytes()[:600])
+    with pytest.raises(UserError, match=r'test_dataloader\.dataset: .*1\.jpg'):
+        write_cluster_report(str(tiny.config), str(trained.checkpoint), str(tmp_path / 'out'))

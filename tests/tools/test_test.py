@@ -113,3 +113,22 @@ def test_no_thread_of_the_group_outlives_a_distributed_run(trained, here):
     assert done.returncode == 0, done.stderr[-3000:]
     left = done.stdout.partition('left:')[2]
     assert left and 'gloo' not in left
+
+
+def test_the_config_is_not_overwritten(tiny, trained):
+    with pytest.raises(UserError, match=r'--work-dir .*: holds .*tiny.py, which the run would'):
+        prepare_test(str(tiny.config), str(trained.checkpoint), work_dir=str(tiny.folder))
+
+
+def test_out_refuses_images_that_would_share_a_file(tiny, trained, capsys):
+    for kind in ('images', 'masks'):
+        folder = tiny.folder / 'data' / kind
+        for part in ('a', 'b'):
+            (folder / part).mkdir()
+        for index, file in enumerate(sorted(folder.glob('*.*'))):
+            file.rename(folder / 'ab'[index % 2] / f'{index // 2}{file.suffix}')
+    with pytest.raises(SystemExit):
+        tiny.run('test', tiny.config, trained.checkpoint, '--work-dir', 'w', '--out', 'png')
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith('error: --out png: ') and 'would both become 0.png' in line
+    assert not list((tiny.folder / 'png').glob('*.png'))

@@ -222,3 +222,50 @@ def test_two_gloo_processes_train(tiny):
     checkpoint = torch.load(tiny.folder / 'work' / 'iter_2.pth', weights_only=False)
     assert checkpoint['meta']['iter'] == 2
     assert not any(key.startswith('module.') for key in checkpoint['state_dict'])
+
+
+@pytest.fixture
+def finished(tiny):
+    """The work directory of a training of two iterations."""
+    tiny.run('train', tiny.config, '--work-dir', 'work')
+    return tiny.folder / 'work'
+
+
+@pytest.mark.parametrize('options', [[], ['--cfg-options', 'model.decode_head.num_classes=7']])
+def test_a_finished_training_is_not_overwritten(tiny, finished, options, capsys):
+    files = [path for path in finished.rglob('*') if path.is_file() and path.suffix != '.log']
+    before = {path: path.read_bytes() for path in files}
+    with pytest.raises(SystemExit):
+        tiny.run('train', tiny.config, '--work-dir', 'work', *options)
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        'error: --work-dir work: holds a training up to iter_2.pth; expected --resume, or another '
+        'folder'
+    )
+    assert before == {path: path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize('resume', [None, 'auto'])
+def test_the_config_is_not_overwritten(tiny, resume):
+    (tiny.folder / 'link').symlink_to(tiny.folder)
+    for work_dir in ('.', str(tiny.folder), 'link'):
+        with pytest.raises(UserError, match=r'--work-dir .*: holds .*tiny.py, which the run would'):
+            prepare_training(str(tiny.config), work_dir=work_dir, resume=resume)
+
+
+def test_a_training_resumes_from_its_own_dumped_config(tiny, finished):
+    tiny.run(
+        'train', 'work/tiny.py', '--work-dir', 'work', '--resume',
+        '--cfg-options', 'train_cfg.max_iters=3',
+    )  # fmt: skip
+    assert (finished / 'iter_3.pth').is_file()
+
+
+@pytest.mark.parametrize(
+    'arguments', [('train', 'c.py', '--resume'), ('test', 'c.py', 'c.pth', '--tta')]
+)
+def test_a_forgotten_number_of_processes_is_one_line(tiny, arguments):
+    name, *rest = arguments
+    done = tiny.shell('bash', tiny.tools / f'dist_{name}.sh', *rest)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f'error: PROCESSES={rest[-1]}; expected a whole number, as in: ')

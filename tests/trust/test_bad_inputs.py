@@ -416,7 +416,7 @@ WHOLE = {
     ),
     'transforms that do not fit': (
         lambda i: i.drop(f'{LABELED}.pipeline.0'),
-        r'tiny.py: fails at its first batch \(KeyError: .* in \S+\.py:\d+\); expected settings',
+        r'l\d\.png: labeled\.pipeline does not run on it \(KeyError: .* in \S+\.py:\d+\); expected',
     ),
     'pairs for a model that takes none': (
         lambda i: (
@@ -482,7 +482,7 @@ COMMAND_LINES = {
             'predict', 'tiny.py', i.trained.checkpoint, 'data/images', '--out', 'o',
             '--device', 'gpu7',
         ),
-        r"--device: 'gpu7'; expected cpu, cuda or cuda:1",
+        r"--device: 'gpu7'; expected cpu, cuda, cuda:1 or mps",
     ),
     'predict: no such GPU': (
         lambda i: i.run(
@@ -923,7 +923,7 @@ def test_the_table_is_long():
 @pytest.mark.parametrize('name', TABLE)
 def test_one_line_and_an_exit_code(name, cct, trained, capfd):
     spoil, expected = TABLE[name]
-    kept = cct.folder / 'work' / 'iter_1.pth'
+    kept = cct.folder / 'work' / 'best_mIoU_iter_1.pth'
     kept.parent.mkdir()
     kept.write_bytes(b'an earlier checkpoint')
     inputs = Inputs(cct, trained)

@@ -38,6 +38,7 @@ NAMED = (
     'analyze_clusters tiny.py x.pth --out data/val_images',
     'analyze_calibration tiny.py x.pth --out data/val_images',
     'report run=run --out data/images',
+    'report run=run run=run --out new',
     'convert_checkpoint x.pth x.pth',
     'convert_checkpoint x.pth x.pth --overwrite',
     'convert_checkpoint x.pth tiny.py',

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
 import time
 
@@ -121,6 +122,11 @@ class TestFindResumable:
         moved = tmp_path_factory.mktemp('moved') / 'work'
         work_dir.rename(moved)
         assert find_resumable(str(moved)) == str(moved / 'iter_10.pth')
+
+    def test_a_copied_work_dir(self, work_dir, tmp_path_factory):
+        copy = tmp_path_factory.mktemp('copied') / 'work'
+        shutil.copytree(work_dir, copy)
+        assert find_resumable(str(copy)) == str(copy / 'iter_10.pth')
 
 
 def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):

@@ -6,7 +6,14 @@ import torch
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import cli
-from mmseg_cct.utils.cli import add_launcher, at_least, seed, set_ranks, user_errors_as_one_line
+from mmseg_cct.utils.cli import (
+    add_device,
+    add_launcher,
+    at_least,
+    seed,
+    set_ranks,
+    user_errors_as_one_line,
+)
 
 RANK_VARIABLES = ('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT')
 
@@ -121,3 +128,33 @@ def test_seeds():
 def test_what_is_no_seed(value):
     with pytest.raises(argparse.ArgumentTypeError, match=f'^{value}; expected 0 to 4294967295$'):
         seed(value)
+
+
+def device(value):
+    parser = argparse.ArgumentParser()
+    add_device(parser)
+    return parser.parse_args(['--device', value]).device
+
+
+def test_devices(monkeypatch):
+    monkeypatch.setattr('torch.cuda.device_count', lambda: 2)
+    monkeypatch.setattr('torch.backends.mps.is_available', lambda: True)
+    for value in ('cpu', 'cuda', 'cuda:1', 'mps'):
+        assert device(value) == value
+
+
+@pytest.mark.parametrize(
+    ('value', 'message'),
+    [
+        ('meta', "'meta'; expected cpu, cuda, cuda:1 or mps"),
+        ('gpu7', "'gpu7'; expected cpu, cuda, cuda:1 or mps"),
+        ('cuda:2', 'cuda:2; there are 2 GPUs'),
+        ('mps', 'mps; this machine has none'),
+    ],
+)
+def test_what_is_no_device(value, message, monkeypatch, capsys):
+    monkeypatch.setattr('torch.cuda.device_count', lambda: 2)
+    monkeypatch.setattr('torch.backends.mps.is_available', lambda: False)
+    with pytest.raises(SystemExit):
+        device(value)
+    assert message in capsys.readouterr().err

@@ -9,14 +9,15 @@ from mmengine.logging import print_log
 from mmengine.model import BaseTTAModel
 from mmengine.registry import HOOKS
 from mmengine.runner import EpochBasedTrainLoop, Runner
-from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.checks import check_evaluation_data, look_at_evaluation_data
-from mmseg_cct.datasets.semi_supervised import SemiSegDataset, explain_failed_build
+from mmseg_cct.datasets.checks import check_evaluation_data
+from mmseg_cct.datasets.evaluation_set import build_evaluation_set
+from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.checkpoints import require_initial_weights, require_matching_weights
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 
+from .prediction_files import require_own_files
 from .rehearsal import rehearse_validation, require_iou_metrics
 
 
@@ -58,7 +59,9 @@ class PreflightHook(Hook):
     def before_test(self, runner: Runner) -> None:
         """Checks the test set."""
         dataset = runner.test_dataloader.dataset
-        require_iou_metrics(getattr(runner.test_evaluator, 'metrics', ()), 'test_evaluator')
+        metrics = getattr(runner.test_evaluator, 'metrics', ())
+        require_iou_metrics(metrics, 'test_evaluator')
+        require_own_files(metrics, dataset)
         _require_classes(_model(runner), dataset, 'test_dataloader.dataset')
         check_evaluation_data(dataset, 'test_dataloader.dataset')
 
@@ -147,15 +150,10 @@ def _require_order(meta: Any, other: Any, name: str) -> None:
 def _warn_of_test_set(config: Any) -> None:
     """Says what tools/test.py will stop at; a training does without a test set."""
     test = (config.get('test_dataloader') or {}).get('dataset')
-    if not isinstance(test, dict) or test == config.get('val_dataloader', {}).get('dataset'):
+    if not isinstance(test, dict) or test == (config.get('val_dataloader') or {}).get('dataset'):
         return
     try:
-        try:
-            dataset = DATASETS.build(test)
-        except (AssertionError, OSError, ValueError) as error:
-            explain_failed_build(test, 'test_dataloader.dataset')
-            raise UserError(f'test_dataloader.dataset: {error}') from error
-        look_at_evaluation_data(dataset, 'test_dataloader.dataset')
+        build_evaluation_set(test, 'test_dataloader.dataset')
     except UserError as error:
         print_log(
             f'the training goes on, but tools/test.py will stop: {error}',

@@ -5,7 +5,11 @@ from types import SimpleNamespace
 import pytest
 
 from mmseg_cct.datasets import SemiSegDataset
-from mmseg_cct.engine.hooks.preflight_hook import PreflightHook, describe_training
+from mmseg_cct.engine.hooks.preflight_hook import (
+    PreflightHook,
+    _warn_of_test_set,
+    describe_training,
+)
 from mmseg_cct.errors import UserError
 
 
@@ -72,3 +76,14 @@ def test_classes_in_another_order(domains):
     place = 'the checkpoint, domain a' if domains else 'the checkpoint'
     with pytest.raises(UserError, match=f'^{place}: class 1 is c, in the data set b; expected the'):
         load_checkpoint(('a', 'c', 'b'), ('a', 'b', 'c'), domains)
+
+
+def test_a_training_may_do_without_a_validation_set(tmp_path, monkeypatch):
+    lines = []
+    monkeypatch.setattr(
+        'mmseg_cct.engine.hooks.preflight_hook.print_log', lambda line, **_: lines.append(line)
+    )
+    test = dict(type='FolderDataset', data_root=str(tmp_path), image_dir='none', classes=('a',))
+    _warn_of_test_set(dict(val_dataloader=None, test_dataloader=dict(dataset=test)))
+    (line,) = lines
+    assert line.startswith('the training goes on, but tools/test.py will stop: test_dataloader.')

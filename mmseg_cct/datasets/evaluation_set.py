@@ -1,0 +1,39 @@
+"""Builds a validation or test set whose files are in order."""
+
+import copy
+from typing import Any
+
+from mmseg.registry import DATASETS
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.text import one_line
+
+from .checks import look_at_evaluation_data
+from .semi_supervised import explain_failed_build
+
+
+def build_evaluation_set(settings: Any, key: str) -> Any:
+    """Builds a set and validates its files, as before a training and a test.
+
+    Args:
+        settings: The config of the set; `None` where there is none.
+        key: Its key in the config, for the message.
+
+    Returns:
+        The set.
+
+    Raises:
+        UserError: The config has no such set, it cannot be built, or a file of it is bad.
+    """
+    if settings is None:
+        raise UserError(f'{key}: missing; expected a labelled data set')
+    try:
+        dataset = DATASETS.build(copy.deepcopy(settings))
+        dataset.full_init()
+    except UserError as error:
+        raise UserError(f'{key}: {error}') from None
+    except (AssertionError, OSError, ValueError) as error:
+        explain_failed_build(settings, key)
+        raise UserError(f'{key}: {one_line(error)}; expected a data set there') from error
+    look_at_evaluation_data(dataset, key)
+    return dataset
