@@ -31,16 +31,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
         UserError: The file is missing or does not run, or an option does not fit it.
     """
     config_file = find_config(config_file)
-    try:
-        config = Config.fromfile(config_file)
-    except Exception as error:
-        # A config is Python, so it can fail in any way, and any way is the config's mistake.
-        # mmengine wraps a failed import in errors that list sys.path; the first says what fails.
-        cause: BaseException = error
-        while isinstance(cause, ImportError) and cause.__context__ is not None:
-            cause = cause.__context__
-        raise UserError(f'{config_file}: this config does not load: {error_line(cause)}') from error
-
+    config = read_config(config_file)
     _drop_scope(config._cfg_dict)
     check_structure(config)
     old_max_iters = (config.get('train_cfg') or {}).get('max_iters')
@@ -61,6 +52,30 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     except UserError as error:
         raise UserError(f'{config_file}: {error}') from None
     return config
+
+
+def read_config(config_file: str | Path, import_custom_modules: bool = True) -> Config:
+    """Reads a config as it is.
+
+    Args:
+        config_file: Path of the config.
+        import_custom_modules: Whether to import what it names in `custom_imports`.
+
+    Returns:
+        The config.
+
+    Raises:
+        UserError: The file does not run.
+    """
+    try:
+        return Config.fromfile(config_file, import_custom_modules=import_custom_modules)
+    except Exception as error:
+        # A config is Python, so it can fail in any way, and any way is the config's mistake.
+        # mmengine wraps a failed import in errors that list sys.path; the first says what fails.
+        cause: BaseException = error
+        while isinstance(cause, ImportError) and cause.__context__ is not None:
+            cause = cause.__context__
+        raise UserError(f'{config_file}: this config does not load: {error_line(cause)}') from error
 
 
 def _drop_scope(part: Any) -> None:
