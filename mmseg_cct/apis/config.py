@@ -15,6 +15,7 @@ from mmseg_cct.utils.text import error_line, one_line
 
 from .class_names import apply_class_names
 from .config_rules import check_structure
+from .option_keys import require_effect
 
 
 def load_config(config_file: str, options: dict[str, Any]) -> Config:
@@ -28,7 +29,8 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
         The config.
 
     Raises:
-        UserError: The file is missing or does not run, or an option does not fit it.
+        UserError: The file is missing or does not run, or an option does not fit it or would do
+            nothing.
     """
     config_file = find_config(config_file)
     config = read_config(config_file)
@@ -36,6 +38,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     check_structure(config)
     old_max_iters = (config.get('train_cfg') or {}).get('max_iters')
     for key in options:
+        require_effect(config, config_file, key)
         if not _has(config, key):
             message = f'--cfg-options {key}: a new key, the config has none of this name'
             print_log(message, logger='current', level=logging.WARNING)
