@@ -34,7 +34,6 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     """
     config_file = find_config(config_file)
     config = read_config(config_file)
-    _drop_scope(config._cfg_dict)
     check_structure(config)
     old_max_iters = (config.get('train_cfg') or {}).get('max_iters')
     for key in options:
@@ -58,7 +57,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
 
 
 def read_config(config_file: str | Path, import_custom_modules: bool = True) -> Config:
-    """Reads a config as it is.
+    """Reads a config.
 
     Args:
         config_file: Path of the config.
@@ -71,7 +70,11 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
         UserError: The file does not run.
     """
     try:
-        return Config.fromfile(config_file, import_custom_modules=import_custom_modules)
+        config = Config.fromfile(config_file, import_custom_modules=import_custom_modules)
+        _drop_scope(
+            config._cfg_dict
+        )  # it looks at every part, and so imports what is imported late
+        return config
     except Exception as error:
         # A config is Python, so it can fail in any way, and any way is the config's mistake.
         # mmengine wraps a failed import in errors that list sys.path; the first says what fails.
