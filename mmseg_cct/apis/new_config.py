@@ -18,7 +18,7 @@ from mmseg_cct.utils.shipped import CONFIGS, SCOPE
 from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import one_line
 
-from .class_names import check_names
+from .class_names import check_classes
 from .config import load_config
 from .config_choices import BACKBONES, RECIPES, TUNINGS, WHOLE, Backbone, Part, Recipe
 from .config_errors import check_config
@@ -179,7 +179,7 @@ def write_configs(
     Raises:
         UserError: The folder, a name, the size or the weights do not fit, or a config is there.
     """
-    check_names(classes)
+    check_classes(classes)
     for name in context:
         if name not in classes:
             raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')

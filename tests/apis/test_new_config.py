@@ -285,6 +285,14 @@ def test_options_that_do_not_fit_are_refused(data, options, message):
     assert not (data.parents[1] / 'configs').exists()
 
 
+def test_one_class_is_refused(data):
+    with pytest.raises(
+        UserError, match=r"classes=\('crack',\): expected two names or more, that o"
+    ):
+        write_configs(str(data), str(data.parents[1] / 'configs'), ['crack'])
+    assert not (data.parents[1] / 'configs').exists()
+
+
 def test_images_without_masks_are_needed(data):
     for path in (data / 'images').iterdir():
         if not (data / 'masks' / f'{path.stem}.png').exists():
