@@ -183,7 +183,7 @@ def test_a_missing_config_is_named():
         ),
         (
             'import no_such_package as a',
-            'Error: Failed to import no_such_package in .*bad.py, line',
+            "load: ModuleNotFoundError: No module named 'no_such_package'$",
         ),
     ],
 )
