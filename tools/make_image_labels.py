@@ -17,7 +17,8 @@ from pathlib import Path
 
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.image_lists import read_list
+from mmseg_cct.apis.class_names import check_names
+from mmseg_cct.datasets.image_lists import find_listed, read_list
 from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels.image_labels import (
     labels_from_masks,
@@ -72,6 +73,8 @@ def make_image_labels(args: argparse.Namespace) -> str:
         UserError: A class, an image or the type of the data set is unknown.
     """
     names, label_map = args.classes, None
+    if names:
+        check_names(names, '--classes')
     if args.dataset:
         kind = DATASETS.get(args.dataset)
         if kind is None or 'classes' not in getattr(kind, 'METAINFO', {}):
@@ -85,7 +88,7 @@ def make_image_labels(args: argparse.Namespace) -> str:
 
     images = find_images(args.images)
     if args.list:
-        images = {name: _listed(name, images, args) for name in read_list(args.list)}
+        images = _listed(args.list, images, args.images)
     if args.csv:
         labels = labels_from_table(args.csv, images, classes)
     else:
@@ -96,10 +99,14 @@ def make_image_labels(args: argparse.Namespace) -> str:
     return f'wrote {args.out}: {len(labels)} images; with each class: {shares}'
 
 
-def _listed(name: str, images: dict[str, Path], args: argparse.Namespace) -> Path:
-    if name not in images:
-        raise UserError(f'{args.list}: no image {name} in {args.images}')
-    return images[name]
+def _listed(file: str, images: dict[str, Path], folder: str) -> dict[str, Path]:
+    found = {}
+    for line in read_list(file):
+        name = find_listed(line, images)
+        if name is None:
+            raise UserError(f'{file}: no image {line} in {folder}; expected those of the folder')
+        found[name] = images[name]
+    return found
 
 
 def main() -> None:

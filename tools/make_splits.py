@@ -12,6 +12,7 @@ Examples:
 """
 
 import argparse
+import re
 from pathlib import Path
 
 from mmseg_cct.datasets.image_lists import read_list, require_listable, write_list
@@ -20,6 +21,7 @@ from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
 from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.cli import seed, user_errors_as_one_line
+from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.image_files import find_images
 
 VOC_NUMBERS = [60, 100, 200, 300, 500, 800, 1000, 1464]
@@ -115,7 +117,7 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
 
 
 def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) -> None:
-    """Writes splits and prints a line for each.
+    """Writes splits and prints a line for each; a list without images is left out.
 
     Args:
         splits: The splits by their number of labelled images.
@@ -133,12 +135,20 @@ def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) ->
     # Compare all before writing any: experiments may rest on the lists that are there.
     for path, names in lists.items():
         require_listable(path, names)
-        if not force and path.exists() and path.read_text('utf-8').splitlines() != names:
+        if not force and path.exists() and _lines(path) != names:
             raise UserError(f'{path}: exists and differs; expected a new folder or --force')
     for path, names in lists.items():
-        write_list(path, names)
+        if names:
+            write_list(path, names)
+        else:  # no data set takes an empty list
+            path.unlink(missing_ok=True)
+            print(f'{path}: not written, for no image is left')
     for number, split in splits.items():
         print(f'{folder}/{number}_*.txt: {len(split.labeled)} labelled, {len(split.unlabeled)} not')
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in re.split(r'[\r\n]', read_utf8(path, 'a list of images')) if line]
 
 
 def main(argv: list[str] | None = None) -> None:

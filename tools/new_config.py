@@ -11,10 +11,9 @@ Examples:
 """
 
 import argparse
-from pathlib import Path
 
 from mmseg_cct.apis.config_choices import BACKBONES, METHODS
-from mmseg_cct.apis.new_config import write_configs
+from mmseg_cct.apis.new_config import plain_name, write_configs
 from mmseg_cct.datasets.folder_summary import describe_folder
 from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
 
@@ -100,7 +99,7 @@ def main() -> None:
     with user_errors_as_one_line():
         written = write_configs(
             args.data,
-            args.out or f'configs/{Path(args.data).resolve().name}',
+            args.out or f'configs/{plain_name(args.data)}',
             args.classes,
             context=args.context,
             backbone=args.backbone,

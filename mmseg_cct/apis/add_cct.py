@@ -23,7 +23,7 @@ from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.suggest import close_names, nearest
 from mmseg_cct.utils.text import error_line
 
-from .config import load_config
+from .config import load_config, read_config
 from .config_errors import check_config
 
 _SIDES = (128, 512)  # pixels of the images that the dry run sees: some models need a larger one
@@ -166,6 +166,7 @@ def add_cct(
     _require_a_head_of_pixels(path)
     settings = load_config(str(path), {})
     _require_plain(settings, config)
+    check_config(settings)
     classes = _classes(settings)
     if context is None:
         context = [name for name in classes if name == 'background']
@@ -346,7 +347,7 @@ def _find(name: str, target: Path) -> tuple[Path, str]:
 
 def _require_a_head_of_pixels(path: Path) -> None:
     """Refuses heads that classify masks, before the packages that these need are imported."""
-    model = Config.fromfile(path, import_custom_modules=False).get('model') or {}
+    model = read_config(path, import_custom_modules=False).get('model') or {}
     head = model.get('decode_head')
     name = head.get('type') if isinstance(head, Mapping) else None
     kind = MODELS.get(name) if isinstance(name, str) else None
@@ -363,6 +364,9 @@ def _require_plain(config: Config, name: str) -> None:
         raise UserError(
             f'{name}: model.type={model.get("type")!r}; expected EncoderDecoder, which CCT extends'
         )
+    for part in ('backbone', 'decode_head'):
+        if not model.get(part):
+            raise UserError(f'{name}: no model.{part}; expected that of an EncoderDecoder')
     if not (config.get('train_dataloader') or {}).get('dataset'):
         raise UserError(f'{name}: no train_dataloader.dataset; expected a config for training')
 
@@ -387,6 +391,10 @@ def _leaf_sets(dataset: Any) -> Iterator[Any]:
 
 def _classes(config: Config) -> tuple[str, ...]:
     dataset = next(_leaf_sets(config.train_dataloader.dataset))
+    if 'type' not in dataset:
+        raise UserError(
+            'train_dataloader.dataset: a set without type; expected the name of a data set'
+        )
     own = dataset.get('classes') or (dataset.get('metainfo') or {}).get('classes')
     with DefaultScope.overwrite_default_scope('mmseg'):
         kind = DATASETS.get(dataset['type'])

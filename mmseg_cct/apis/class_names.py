@@ -35,7 +35,7 @@ def apply_class_names(config: Config) -> None:
         return
     classes = config.get('classes')
     if classes is not None:
-        check_names(classes)
+        check_classes(classes)
         classes = tuple(classes)
         if _name_in_data_sets(config, classes):
             for head in _heads(model):
@@ -44,6 +44,11 @@ def apply_class_names(config: Config) -> None:
                     head['num_classes'] = len(classes)
     context = config.get('context_classes')
     if context is not None:
+        if not _is_list(context) or not all(isinstance(name, (str, int)) for name in context):
+            raise UserError(
+                f'context_classes={context!r}: expected a list, also of one class, such as '
+                '[background]'
+            )
         for name in context:
             if classes is not None and isinstance(name, str) and name not in classes:
                 raise UserError(f'context_classes: no class {name!r}; {nearest(name, classes)}')
@@ -52,20 +57,41 @@ def apply_class_names(config: Config) -> None:
                 head['context_classes'] = tuple(context)
 
 
-def check_names(classes: Any) -> None:
-    """Checks class names.
+def check_classes(classes: Any) -> None:
+    """Checks the class names of masks.
 
     Args:
         classes: The names.
 
     Raises:
+        UserError: They are no list of names, one is there twice, or there is but one: a network of
+            one class has nothing to tell apart, and its loss is 0.
+    """
+    check_names(classes, 'classes')
+    if len(classes) < 2:
+        raise UserError(
+            f'classes={tuple(classes)}: expected two names or more, that of the background too'
+        )
+
+
+def check_names(names: Any, key: str) -> None:
+    """Checks names of classes.
+
+    Args:
+        names: The names.
+        key: Their setting or option, for the message.
+
+    Raises:
         UserError: They are no list of names, or one is there twice.
     """
-    is_list = isinstance(classes, Sequence) and not isinstance(classes, str)
-    if not is_list or not classes or not all(isinstance(name, str) for name in classes):
-        raise UserError(f'classes={classes!r}: expected the class names in the order of their ids')
-    if len(set(classes)) < len(classes):
-        raise UserError(f'classes={tuple(classes)}: expected every name once')
+    if not _is_list(names) or not names or not all(isinstance(name, str) for name in names):
+        raise UserError(f'{key}={names!r}: expected the class names in the order of their ids')
+    if len(set(names)) < len(names):
+        raise UserError(f'{key}={tuple(names)}: expected every name once')
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def _name_in_data_sets(config: Config, classes: tuple[str, ...]) -> bool:

@@ -15,6 +15,7 @@ from mmseg_cct.utils.text import error_line, one_line
 
 from .class_names import apply_class_names
 from .config_rules import check_structure
+from .option_keys import require_effect
 
 
 def load_config(config_file: str, options: dict[str, Any]) -> Config:
@@ -28,23 +29,15 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
         The config.
 
     Raises:
-        UserError: The file is missing or does not run, or an option does not fit it.
+        UserError: The file is missing or does not run, or an option does not fit it or would do
+            nothing.
     """
     config_file = find_config(config_file)
-    try:
-        config = Config.fromfile(config_file)
-    except Exception as error:
-        # A config is Python, so it can fail in any way, and any way is the config's mistake.
-        # mmengine wraps a failed import in errors that list sys.path; the first says what fails.
-        cause: BaseException = error
-        while isinstance(cause, ImportError) and cause.__context__ is not None:
-            cause = cause.__context__
-        raise UserError(f'{config_file}: this config does not load: {error_line(cause)}') from error
-
-    _drop_scope(config._cfg_dict)
+    config = read_config(config_file)
     check_structure(config)
     old_max_iters = (config.get('train_cfg') or {}).get('max_iters')
     for key in options:
+        require_effect(config, config_file, key)
         if not _has(config, key):
             message = f'--cfg-options {key}: a new key, the config has none of this name'
             print_log(message, logger='current', level=logging.WARNING)
@@ -61,6 +54,34 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     except UserError as error:
         raise UserError(f'{config_file}: {error}') from None
     return config
+
+
+def read_config(config_file: str | Path, import_custom_modules: bool = True) -> Config:
+    """Reads a config.
+
+    Args:
+        config_file: Path of the config.
+        import_custom_modules: Whether to import what it names in `custom_imports`.
+
+    Returns:
+        The config.
+
+    Raises:
+        UserError: The file does not run.
+    """
+    try:
+        config = Config.fromfile(config_file, import_custom_modules=import_custom_modules)
+        _drop_scope(
+            config._cfg_dict
+        )  # it looks at every part, and so imports what is imported late
+        return config
+    except Exception as error:
+        # A config is Python, so it can fail in any way, and any way is the config's mistake.
+        # mmengine wraps a failed import in errors that list sys.path; the first says what fails.
+        cause: BaseException = error
+        while isinstance(cause, ImportError) and cause.__context__ is not None:
+            cause = cause.__context__
+        raise UserError(f'{config_file}: this config does not load: {error_line(cause)}') from error
 
 
 def _drop_scope(part: Any) -> None:

@@ -117,7 +117,7 @@ def check_structure(config: Any) -> None:
     Raises:
         UserError: One is a list or a number in place of a dict, or the like.
     """
-    for key, value in _settings(config):
+    for key, value in settings_of(config):
         for kind, patterns in _SECTIONS.items():
             is_one = any(
                 fnmatchcase(key, pattern) and key.count('.') == pattern.count('.')
@@ -146,7 +146,7 @@ def check_values(config: Any) -> None:
     Raises:
         UserError: One cannot be.
     """
-    for key, value in _settings(config):
+    for key, value in settings_of(config):
         for rule in RULES:
             if fnmatchcase(key, rule.pattern) and not rule.allows(value):
                 raise UserError(f'{key}={value!r}: expected {rule.expected}')
@@ -263,8 +263,16 @@ def _check_class_weights(part: Any, key: str, num_classes: int | None = None) ->
             _check_class_weights(value, f'{key}.{index}', num_classes)
 
 
-def _settings(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
-    """Dotted keys and values of all settings, dicts and lists among them."""
+def settings_of(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
+    """Finds all settings, dicts and lists among them.
+
+    Args:
+        part: A config, or a part of one.
+        key: Dotted key of the part.
+
+    Yields:
+        Dotted key and value of each.
+    """
     if key:
         yield key, part
     items: Any = ()
@@ -273,4 +281,4 @@ def _settings(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
     elif isinstance(part, (list, tuple)):
         items = enumerate(part)
     for name, value in items:
-        yield from _settings(value, f'{key}.{name}' if key else str(name))
+        yield from settings_of(value, f'{key}.{name}' if key else str(name))

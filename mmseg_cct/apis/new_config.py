@@ -1,6 +1,8 @@
 """Writes configs for a folder of images and masks."""
 
 import os
+import re
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +16,9 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.shipped import CONFIGS, SCOPE
 from mmseg_cct.utils.suggest import nearest
+from mmseg_cct.utils.text import one_line
 
-from .class_names import check_names
+from .class_names import check_classes
 from .config import load_config
 from .config_choices import BACKBONES, RECIPES, TUNINGS, WHOLE, Backbone, Part, Recipe
 from .config_errors import check_config
@@ -87,7 +90,7 @@ default_hooks = dict(checkpoint=dict(interval=val_interval))
 _BASELINE = """\
 # Supervised baseline of {name}.py: the same labelled images in the same order,
 # for as many iterations.
-_base_ = './{name}.py'
+_base_ = {base!r}
 model = dict(type='EncoderDecoder', auxiliary_head={heads})
 train_dataloader = dict(dataset=dict(unlabeled=None))
 custom_hooks = [dict(type='IterationSeedHook')]
@@ -95,7 +98,7 @@ custom_hooks = [dict(type='IterationSeedHook')]
 
 _RECIPE = """\
 # {method} on the data, the network and the schedule of {cct}.py.
-_base_ = ['./{cct}.py', '{root}/methods/{name}.py']
+_base_ = {bases!r}
 train_dataloader = dict(
     dataset=dict(unlabeled=dict(pipeline=[*_base_.unlabeled_pipeline, _base_.strong_views]))
 )
@@ -163,7 +166,7 @@ def write_configs(
     Raises:
         UserError: The folder, a name, the size or the weights do not fit, or a config is there.
     """
-    check_names(classes)
+    check_classes(classes)
     for name in context:
         if name not in classes:
             raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
@@ -177,7 +180,7 @@ def write_configs(
         crop = _default_crop(size, chosen)
     for option, sides in (('--size', size), ('--crop', crop)):
         _require_multiples(option, sides, chosen.stride)
-    stem = f'{backbone}_{Path(data).resolve().name}'
+    stem = f'{backbone}_{plain_name(data)}'
     recipe = RECIPES.get(method)
     whole = 'cct' if recipe else method
     name, baseline = f'{whole}_{stem}', f'supervised_{stem}'
@@ -185,7 +188,7 @@ def write_configs(
     contents = {}
     if method != 'supervised':
         contents[Path(out, f'{baseline}.py')] = _BASELINE.format(
-            name=name, heads=chosen.supervised_heads
+            name=name, base=f'./{name}.py', heads=chosen.supervised_heads
         )
     contents[Path(out, f'{name}.py')] = _CONFIG.format(
         **_texts_of_data(Path(data), summary, list(lists)),
@@ -214,6 +217,18 @@ def write_configs(
     return NewConfigs(
         summary, tuple(contents), tuple(lists), tuple(warnings), _next_commands(compared)
     )
+
+
+def plain_name(data: str) -> str:
+    """Names a folder's configs: its own name, a dash for what a shell or Python would read.
+
+    Args:
+        data: The folder.
+
+    Returns:
+        The name.
+    """
+    return re.sub(r'[^\w.-]+', '-', Path(data).resolve().name)
 
 
 def _default_size(images: tuple[int, int], stride: int) -> tuple[int, int]:
@@ -258,7 +273,7 @@ def _texts_of_data(data: Path, summary: FolderSummary, lists: Sequence[Path]) ->
     val = data if lists else data / 'val'
     labeled_list, val_list = (f'ann_file={str(path)!r}' for path in lists or ('', ''))
     return dict(
-        data=str(data),
+        data=one_line(data),
         labeled=str(len(summary.labeled) - held),
         unlabeled=str(summary.unlabeled),
         val=str(summary.validation or held),
@@ -296,7 +311,10 @@ def _text_of_recipe(method: str, recipe: Recipe, backbone: Backbone, cct: str, o
     if not recipe.bank and backbone.supervised_heads != 'None':
         model = f'dict(_base_.method, auxiliary_head={backbone.supervised_heads})'
     text = _RECIPE.format(
-        method=method, cct=cct, root=_base_configs(out), name=recipe.name, model=model
+        method=method,
+        cct=cct,
+        bases=[f'./{cct}.py', f'{_base_configs(out)}/methods/{recipe.name}.py'],
+        model=model,
     )
     hooks = '[*_base_.custom_hooks, _base_.calibration]' if recipe.bank else '_base_.method_hooks'
     return f'{text}custom_hooks = {hooks}\n'
@@ -339,13 +357,13 @@ def _base_configs(out: str) -> str:
 
 def _next_commands(configs: Iterable[Path]) -> tuple[str, ...]:
     train, report = (
-        f'python tools/{name}.py'
+        ['python', f'tools/{name}.py']
         if Path('tools', f'{name}.py').is_file()
-        else f'python -m mmseg_cct {name}'
+        else ['python', '-m', 'mmseg_cct', name]
         for name in ('train', 'report')
     )
     runs = [f'{path.stem.split("_")[0]}=work_dirs/{path.stem}' for path in configs]
     return (
-        *(f'{train} {path}' for path in configs),
-        f'{report} {" ".join(runs)} --out work_dirs/report',
+        *(shlex.join([*train, str(path)]) for path in configs),
+        shlex.join([*report, *runs, '--out', 'work_dirs/report']),
     )

@@ -14,7 +14,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images, find_masks
 from mmseg_cct.utils.palette import distinct_colours
 
-from .image_lists import image_stem, read_list, resolve_list
+from .image_lists import find_listed, read_list, resolve_list
 
 SUBSETS = ('labeled', 'unlabeled', 'all')
 
@@ -171,13 +171,13 @@ class FolderDataset(BaseSegDataset):
     def _listed_names(self, images: dict[str, str]) -> list[str]:
         names = []
         for line in read_list(self.ann_file):
-            found = [name for name in (line, image_stem(line)) if name in images]
-            if not found:
+            name = find_listed(line, images)
+            if name is None:
                 raise UserError(
                     f'{self.ann_file}: no image {line} in {self.data_prefix["img_path"]}; expected '
                     f'one ({", ".join(IMAGE_SUFFIXES)})'
                 )
-            names.append(found[0])
+            names.append(name)
         return names
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -56,6 +56,19 @@ def image_stem(name: str) -> str:
     """Cuts the extension of an image format off a name; others belong to it."""
     stem, extension = os.path.splitext(name)
     return stem if extension.lower() in IMAGE_SUFFIXES else name
+
+
+def find_listed(name: str, images: Collection[str]) -> str | None:
+    """Finds the image that a line of a list or a table stands for.
+
+    Args:
+        name: The line's name, with the extension of an image format or without.
+        images: Names of the images, without their extensions.
+
+    Returns:
+        The image's name; None where there is none.
+    """
+    return next((each for each in (name, image_stem(name)) if each in images), None)
 
 
 def write_list(path: str | os.PathLike, names: Iterable[str]) -> None:

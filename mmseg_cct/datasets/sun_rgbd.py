@@ -10,7 +10,7 @@ from PIL import Image
 from tqdm import tqdm
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import read_mask
+from mmseg_cct.utils.image_files import read_mask, write_png
 
 from .image_checks import image_size
 from .image_lists import resolve_list
@@ -95,7 +95,8 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
         The number of masks.
 
     Raises:
-        UserError: If labels and images do not belong together, or a file is no label image.
+        UserError: If labels and images do not belong together, a file is no label image, or a mask
+            is there and differs.
     """
     paths = sorted(Path(labels).glob('*.png'))
     images = [
@@ -109,9 +110,17 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
             f'{Path(root, "images")}; expected one for each of images/test and images/train'
         )
     for path, image in zip(tqdm(paths, unit='image'), images):
-        mask = Path(root, 'masks', image.parent.name, f'{image.stem}.png')
-        mask.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(_convert(path, image)).save(mask)
+        mask, ids = (
+            Path(root, 'masks', image.parent.name, f'{image.stem}.png'),
+            _convert(path, image),
+        )
+        if not mask.exists():
+            write_png(mask, Image.fromarray(ids))
+        elif not np.array_equal(read_mask(mask), ids):
+            raise UserError(
+                f'{mask}: is there and differs from {path} in 13 classes; expected the same, or '
+                'another folder'
+            )
     return len(paths)
 
 

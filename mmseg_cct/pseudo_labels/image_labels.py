@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mmseg_cct.datasets.checks import unknown_ids
+from mmseg_cct.datasets.image_lists import find_listed
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, read_mask
@@ -149,7 +150,10 @@ def _read_row(
             f'{place}: {count} columns; expected {len(row)}, {",".join(row)}, with the classes of '
             f'an image separated by "{SEPARATOR}"'
         )
-    name = _known_image(row['image'].strip(), images, place)
+    listed = row['image'].strip()
+    name = find_listed(listed, images)
+    if name is None:
+        raise UserError(f'{place}: no image {listed!r}; expected one ({", ".join(IMAGE_SUFFIXES)})')
     labels = [label.strip() for label in (row['labels'] or '').split(SEPARATOR)]
     for label in filter(None, labels):
         if label not in classes:
@@ -158,10 +162,3 @@ def _read_row(
                 f'separated by "{SEPARATOR}"'
             )
     return name, sorted({classes.index(label) for label in labels if label})
-
-
-def _known_image(name: str, images: Mapping[str, Path], place: str) -> str:
-    for candidate in (name, os.path.splitext(name)[0]):
-        if candidate in images:
-            return candidate
-    raise UserError(f'{place}: no image {name!r}; expected one ({", ".join(IMAGE_SUFFIXES)})')

@@ -10,6 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from mmseg_cct.utils.files import write_atomic
+
 from .study import (
     Result,
     collect,
@@ -96,7 +98,7 @@ def write_ablation(out: Path) -> Path:
             figure.savefig(out / name, dpi=120)
             parts.append(f'![{name.removesuffix(".png")}]({name})')
     file = out / 'ablation.md'
-    file.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
+    write_atomic(file, ('\n\n'.join(parts) + '\n').encode())
     return file
 
 

@@ -75,20 +75,22 @@ def run_study(
         Exit code: 0, 1 if a run failed, 130 after Ctrl-C.
 
     Raises:
-        UserError: `--collect` names no folder.
+        UserError: `--collect` names no folder, or the folder holds what is no study.
     """
     out, code = Path(args.out), 0
+    require_own_folder(out, '*/*/seed*/config.py')
     if args.collect:
         if not out.is_dir():
             raise UserError(f'{out}: no such folder; expected that of a study')
     else:
         slots = slots_of(args.gpus, args.jobs)
-        require_own_folder(out, '**/config.py')
         try:
             failures = execute(prepare(), tools, slots)
         except KeyboardInterrupt:
             failures, code = [], 130
             print('stopped; the same command goes on from here', file=sys.stderr)
+            if not out.is_dir():  # before the first run was prepared
+                return code
         if failures:
             code = 1
             print(f'{len(failures)} runs are not finished:', *failures, sep='\n', file=sys.stderr)

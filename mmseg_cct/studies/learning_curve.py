@@ -12,12 +12,13 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
-from mmseg_cct.apis.config import load_config
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.text import signed
 
 from .study import Labels, Result, collect, results_table, select, write_csv
+from .study_config import study_config
 from .validation_curves import Curves, read_validations
 from .variants import Variant, baseline, unchanged
 
@@ -44,9 +45,10 @@ def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -
         By size, a function that sets the subset in a config.
 
     Raises:
-        UserError: A size is out of range, or the config takes a subset already.
+        UserError: A size is out of range, or the config takes a subset already or is none that a
+            study can train.
     """
-    config = load_config(base, options)
+    config = study_config(base, options)
     init_default_scope(config.get('default_scope') or 'mmseg')
     labeled = config.train_dataloader.dataset.labeled
     if labeled.get('indices') is not None:
@@ -96,7 +98,7 @@ def write_learning_curve(out: Path) -> Path:
         plot_learning_curve(results).savefig(out / 'learning_curve.png', dpi=120)
         parts.append('![learning curve](learning_curve.png)')
     file = out / 'learning_curve.md'
-    file.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
+    write_atomic(file, ('\n\n'.join(parts) + '\n').encode())
     return file
 
 

@@ -22,6 +22,7 @@ from typing import IO
 
 from mmengine.config import Config
 
+from mmseg_cct.apis.config import read_config
 from mmseg_cct.errors import UserError
 
 _GRACE = 10.0  # seconds that processes have to end when told to
@@ -78,11 +79,11 @@ def prepare_run(name: str, folder: Path, config: Config) -> StudyRun:
         The run.
 
     Raises:
-        UserError: The folder holds a run of another config.
+        UserError: The folder holds a run of another config, or one that does not load.
     """
     run = StudyRun(name, folder, config.train_cfg.max_iters)
     if run.config.is_file():
-        if Config.fromfile(run.config).to_dict() != config.to_dict():
+        if read_config(run.config).to_dict() != config.to_dict():
             raise UserError(
                 f'{run.config}: differs from the config of this study; expected the '
                 'same: delete the folder, or name another one for this study'

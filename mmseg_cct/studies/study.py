@@ -5,6 +5,7 @@ The folder of a run is `<study>/<method>/<labels>/seed<seed>`; results are read 
 
 import copy
 import csv
+import io
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -15,13 +16,14 @@ from typing import Any, NamedTuple
 from mmengine.config import Config
 from scipy.stats import t as student
 
-from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.text import signed
 
 from .runs import StudyRun, prepare_run, read_metrics
+from .study_config import study_config
 from .variants import Variant
 
 # Sets the labelled images of a config for a seed, in place.
@@ -59,13 +61,15 @@ def prepare_study(
         base: Path of a CCT config.
         methods: Changes to the config, by method.
         labels: Setters of the labelled images, by labelled set.
-        seeds: Seeds of the runs.
+        seeds: Seeds of the runs; one that is there twice counts once.
         options: Settings of the base config to override, by dotted key.
 
     Returns:
-        The runs, seed by seed, so that an interrupted study has complete seeds.
+        The runs, seed by seed, so that an interrupted study has complete seeds. A `UserError` says
+        where the config is none that a study can train, a method does not fit it, or a folder holds
+        a run of another config.
     """
-    config = load_config(base, options)
+    config = study_config(base, options)
     # Only the last checkpoint is tested.
     config.merge_from_dict(
         {
@@ -74,8 +78,8 @@ def prepare_study(
         }
     )
     fetch_pretrained_weights(config.model)  # once, before many processes need them
-    runs = []
-    for seed in seeds:
+    planned = []  # all of them before the first is written: a method may refuse the config
+    for seed in dict.fromkeys(seeds):
         for labels_name, set_labels in labels.items():
             for method, change in methods.items():
                 run_config = copy.deepcopy(config)
@@ -84,8 +88,8 @@ def prepare_study(
                 run_config.randomness = dict(run_config.get('randomness', {}), seed=seed)
                 folder = out / method / labels_name / f'seed{seed}'
                 name = f'{method}, {labels_name} labels, seed {seed}'
-                runs.append(prepare_run(name, folder, run_config))
-    return runs
+                planned.append((name, folder, run_config))
+    return [prepare_run(*each) for each in planned]
 
 
 def lists_of(
@@ -109,12 +113,12 @@ def lists_of(
         By labelled set, a function that sets its lists in a config.
 
     Raises:
-        UserError: A list is missing.
+        UserError: A list is missing, or the config is none that a study can train.
     """
     if not numbers:
         return {'config': lambda config, seed: None}
     if folder is None:
-        own = load_config(base, options).train_dataloader.dataset.labeled.get('ann_file')
+        own = study_config(base, options).train_dataloader.dataset.labeled.get('ann_file')
         if not own:
             raise UserError(
                 f'{base}: train_dataloader.dataset.labeled has no ann_file; expected '
@@ -181,10 +185,11 @@ def select(results: Iterable[Result], method: str, labels: str) -> list[float]:
 
 def write_csv(results: Sequence[Result], file: Path) -> None:
     """Writes a CSV file with a line per run."""
-    with file.open('w', newline='', encoding='utf-8') as stream:
-        writer = csv.writer(stream)
-        writer.writerow(Result._fields)
-        writer.writerows(results)
+    stream = io.StringIO(newline='')
+    writer = csv.writer(stream)
+    writer.writerow(Result._fields)
+    writer.writerows(results)
+    write_atomic(file, stream.getvalue().encode())
 
 
 def results_table(results: Sequence[Result], methods: Sequence[str]) -> str:

@@ -273,6 +273,12 @@ def test_mistakes_are_one_line(write, own, images, tmp_path):
         ('num_classes=3', 'num_classes=2, out_channels=1, threshold=0.5', 'out_channels=1'),
         ('pipeline=pipeline', 'pipeline=[]', 'no pipeline'),
         ('train_dataloader = dict', 'loader = dict', 'no train_dataloader.dataset'),
+        ('model = dict(', 'model = dict((', 'this config does not load: SyntaxError'),
+        ('model = dict(', "_base_ = './gone.py'\nmodel = dict(", 'this config does not load: '),
+        ("backbone=dict(type='ResNet'", "spine=dict(type='ResNet'", 'own.py: no model.backbone'),
+        ('decode_head=dict(', 'head=dict(', 'own.py: no model.decode_head'),
+        ("type='RepeatDataset',", '', 'train_dataloader.dataset: no type'),
+        ("type='BaseSegDataset',", '', 'train_dataloader.dataset: a set without type'),
     ],
 )
 def test_a_config_that_cannot_be_is_one_line(write, own, old, new, expected):

@@ -96,6 +96,12 @@ def test_a_config_that_names_no_classes_stays_as_it_is(project_root):
         ("classes = ('a', 'a')\ncontext_classes = ()", 'expected every name once'),
         ("classes = 'background'", "classes='background': expected the class names"),
         ('classes = ()', 'expected the class names'),
+        (
+            "classes = ('crack',)",
+            r"classes=\('crack',\): expected two names or more, that of the b",
+        ),
+        ("context_classes = 'bg'", "context_classes='bg': expected a list, also of one class"),
+        ('context_classes = 0', 'context_classes=0: expected a list'),
         ('classes = 3', 'classes=3: expected the class names'),
         ("context_classes = ('backgrond',)", "no class 'backgrond'; did you mean background"),
     ],

@@ -1,5 +1,6 @@
 """Configs for a folder: written, loaded, built and stepped; what does not fit is refused."""
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,24 @@ def save(path, pixels):
 def write(data, **options):
     options = dict(method='cct') | options
     return write_configs(str(data), str(data.parents[1] / 'configs'), CLASSES, **options)
+
+
+@pytest.mark.parametrize(
+    ('name', 'plain'),
+    [("it's", 'it-s'), ('my data', 'my-data'), ('v1.2', 'v1.2'), ('$x;"y"', '-x-y-'), ('ö', 'ö')],
+)
+def test_any_name_of_a_folder_will_do(data, name, plain):
+    renamed = data.rename(data.with_name(name))
+    out = data.parents[1] / "own's configs"
+    written = write_configs(str(renamed), str(out), CLASSES, method='fixmatch')
+    names = [f'{method}_mbv2_{plain}.py' for method in ('supervised', 'cct', 'fixmatch')]
+    assert [path.name for path in written.files] == names
+    for path in written.files:
+        dataset = load_config(str(path), {}).train_dataloader.dataset.labeled
+        assert dataset.image_dir == f'{renamed}/images'
+    trained = [shlex.split(command)[-1] for command in written.commands[:-1]]
+    assert trained == [str(out / names[0]), str(out / names[2])]
+    assert shlex.split(written.commands[-1])[-4] == f'supervised=work_dirs/supervised_mbv2_{plain}'
 
 
 def test_cct_and_its_baseline_are_written_for_the_folder(data):
@@ -265,6 +284,14 @@ def test_what_is_there_is_not_overwritten(data):
 def test_options_that_do_not_fit_are_refused(data, options, message):
     with pytest.raises(UserError, match=message):
         write(data, **options)
+    assert not (data.parents[1] / 'configs').exists()
+
+
+def test_one_class_is_refused(data):
+    with pytest.raises(
+        UserError, match=r"classes=\('crack',\): expected two names or more, that o"
+    ):
+        write_configs(str(data), str(data.parents[1] / 'configs'), ['crack'])
     assert not (data.parents[1] / 'configs').exists()
 
 

@@ -2,7 +2,13 @@ import json
 
 import pytest
 
-from mmseg_cct.datasets.image_lists import check_annotations, read_list, resolve_list, write_list
+from mmseg_cct.datasets.image_lists import (
+    check_annotations,
+    find_listed,
+    read_list,
+    resolve_list,
+    write_list,
+)
 from mmseg_cct.errors import UserError
 
 
@@ -71,6 +77,25 @@ class TestReadList:
     def test_folder(self, tmp_path):
         with pytest.raises(UserError, match='cannot be read'):
             read_list(tmp_path)
+
+
+class TestFindListed:
+    @pytest.mark.parametrize(
+        ('name', 'found'),
+        [
+            ('a/b', 'a/b'),
+            ('a/b.jpg', 'a/b'),
+            ('a/b.PNG', 'a/b'),
+            ('c.v2', 'c.v2'),
+            ('c.v2.jpg', 'c.v2'),
+            ('d.jpg', 'd.jpg'),  # of d.jpg.jpg
+            ('c', None),
+            ('a/b.v2', None),  # not an extension: another image
+            ('b', None),
+        ],
+    )
+    def test_only_extensions_of_images_are_cut(self, name, found):
+        assert find_listed(name, {'a/b': 0, 'c.v2': 1, 'd.jpg': 2, 'd': 3}) == found
 
 
 class TestResolveList:

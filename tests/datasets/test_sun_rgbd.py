@@ -78,6 +78,21 @@ def test_the_tool_writes_what_the_data_set_reads(sun, project_root, capsys):
         assert np.array_equal(mask, to_13_classes(ids))
 
 
+def test_masks_of_other_content_are_kept(sun, project_root, capsys):
+    convert(sun, project_root)
+    convert(sun, project_root)  # the same again
+    mask = sun / 'sun/masks/train/img-000002.png'
+    Image.new('L', (30, 24), 3).save(mask)
+    before = mask.read_bytes()
+    with pytest.raises(SystemExit):
+        convert(sun, project_root)
+    assert re.search(
+        r'error: .*train/img-000002\.png: is there and differs from .*labels/img-000004\.png',
+        capsys.readouterr().err,
+    )
+    assert mask.read_bytes() == before
+
+
 def test_classes_and_palette_belong_together():
     meta = SUNRGBDDataset.METAINFO
     assert len(meta['classes']) == len({tuple(colour) for colour in meta['palette']}) == 13

@@ -46,6 +46,7 @@ class TestTable:
             ('image,labels\na,cat\na.jpg,dog\n', r'line 3: a is there twice; expected every im'),
             ('image,labels\n"a\nb",cat\n', r"line 3: no image 'a\\nb'; expected one"),
             (f'image,labels\na,{"x" * 200000}\n', r'line 2: field larger than .*; expected a CSV'),
+            ('image,labels\na.v2,cat\n', r"line 2: no image 'a.v2'; expected one"),
             ('image,labels\na,cat\nc.jpg,cat\n', r"line 3: no image 'c.jpg'; expected one"),
         ],
     )

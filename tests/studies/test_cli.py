@@ -52,6 +52,36 @@ def test_collect_starts_nothing(study):
     assert study(None, '--collect') == 0
 
 
+def test_stopped_before_the_first_run(study, capsys):
+    def stop():
+        study.out.rmdir()
+        raise KeyboardInterrupt
+
+    assert study(stop) == 128 + signal.SIGINT
+    assert not study.out.exists()  # tables alone would be no study, and so not be gone on with
+
+
+@pytest.mark.parametrize('options', [(), ('--collect',)])
+@pytest.mark.parametrize('stranger', ['config.py', 'a/config.py', 'a/b/c/config.py'])
+def test_the_files_of_others_are_kept(study, options, stranger):
+    for name in ('results.csv', 'ablation.md', stranger):
+        (study.out / name).parent.mkdir(parents=True, exist_ok=True)
+        (study.out / name).write_text('mine')
+    with pytest.raises(
+        UserError, match=r'out holds .* and has no .*seed.*config\.py, so this tool'
+    ):
+        study(lambda: pytest.fail('prepared'), *options)
+    for name in ('results.csv', 'ablation.md'):
+        assert (study.out / name).read_text() == 'mine'
+
+
+def test_a_study_is_collected_again(study, make_run):
+    folder = study.out / 'cct' / 'config' / 'seed0'
+    folder.mkdir(parents=True)
+    (folder / 'config.py').touch()
+    assert study(None, '--collect') == 0 == study(None, '--collect')
+
+
 def test_slots():
     assert slots_of('0, 3', 1) == [dict(CUDA_VISIBLE_DEVICES='0'), dict(CUDA_VISIBLE_DEVICES='3')]
     assert slots_of(None, 2) == [{}, {}]

@@ -76,6 +76,21 @@ def test_another_study_in_the_folder_is_an_error(tmp_path, base):
         )
 
 
+def test_a_seed_counts_once(tmp_path, base):
+    runs = prepare(tmp_path, base, [], seeds=[0, 3, 0], methods=['cct'])
+    assert [run.folder.name for run in runs] == ['seed0', 'seed3']
+
+
+def test_a_method_that_does_not_fit_writes_nothing(tmp_path, base):
+    def refuse(config):
+        raise UserError('no')
+
+    methods = {'cct': VARIANTS['cct'], 'other': refuse}
+    with pytest.raises(UserError, match='no'):
+        prepare_study(tmp_path, base, methods, lists_of(base, {}, []), [0], OPTIONS)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_missing_list_is_an_error(base, tmp_path):
     with pytest.raises(UserError, match=r'77_labeled.txt: no such list; expected the labeled'):
         lists_of(base, {}, [77])

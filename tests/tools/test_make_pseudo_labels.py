@@ -124,7 +124,7 @@ class TestImageLabels:
         for name in weak.names:  # 11 is void in CamVid
             Image.fromarray(np.full((4, 4), 11, np.uint8)).save(weak.masks / f'{name}.png')
         Image.fromarray(np.array([[8, 11]], np.uint8)).save(weak.masks / 'd.png')
-        Path('names.txt').write_text('d\na\n')
+        Path('names.txt').write_text('d\na.jpg\n')
         run('make_image_labels', '--masks', weak.masks, '--images', weak.images, '--out', 'l.json',
             '--dataset', 'CamVidDataset', '--list', 'names.txt')  # fmt: skip
         assert [
@@ -136,6 +136,7 @@ class TestImageLabels:
         [
             (['--dataset', 'NoDataset'], r'--dataset NoDataset: no data set of MMSeg with class'),
             (['--classes', 'a', '--background', 'b'], r'--background b: no class; expected one of'),
+            (['--classes', 'a', 'a', 'b'], "--classes=('a', 'a', 'b'): expected every name once"),
         ],
     )
     def test_mistakes_are_one_line(self, weak, run, capsys, args, message):

@@ -146,11 +146,31 @@ def test_lists_that_differ_are_kept(tool, names_file, tmp_path, capsys):
     assert _read(tmp_path, 3) == draw_split(NAMES, 3, seed=1)
 
 
-def test_all_labeled_leaves_an_empty_list(tool, names_file, tmp_path):
+def test_a_list_in_another_encoding_is_one_line(tool, names_file, tmp_path, capsys):
+    (tmp_path / '3_labeled.txt').write_bytes('Straße\n'.encode('latin-1'))
+    arguments = ['--list', names_file, '-n', '3', '--out', str(tmp_path)]
+    assert '3_labeled.txt: cannot be read (byte 0xdf' in _fails(tool, capsys, *arguments)
+    tool.main([*arguments, '--force'])
+
+
+def test_names_with_other_separators_are_the_same_names(tool, tmp_path):
+    write_list(tmp_path / 'names.txt', ['a\u2028b', 'c'])
+    arguments = ['--list', str(tmp_path / 'names.txt'), '-n', '1', '--out', str(tmp_path)]
+    tool.main(arguments)
+    tool.main(arguments)
+
+
+def test_all_labeled_leaves_no_empty_list(tool, names_file, tmp_path, capsys):
     arguments = ['--list', names_file, '-n', '20', '--out', str(tmp_path)]
     tool.main(arguments)
     tool.main(arguments)
-    assert (tmp_path / '20_unlabeled.txt').read_text() == ''
+    assert not (tmp_path / '20_unlabeled.txt').exists()
+    assert sorted(read_list(tmp_path / '20_labeled.txt')) == NAMES
+    assert '20_unlabeled.txt: not written, for no image is left' in capsys.readouterr().out
+    write_list(tmp_path / '20_unlabeled.txt', ['other'])
+    assert 'exists and differs' in _fails(tool, capsys, *arguments)
+    tool.main([*arguments, '--force'])
+    assert not (tmp_path / '20_unlabeled.txt').exists()
 
 
 def test_as_a_script(names_file, tmp_path, project_root):

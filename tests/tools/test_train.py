@@ -181,6 +181,10 @@ def test_a_missing_config_is_named():
             "custom_imports = dict(imports=['no_such_package'], allow_failed_imports=False)",
             "load: ModuleNotFoundError: No module named 'no_such_package'$",
         ),
+        (
+            'import no_such_package as a',
+            "load: ModuleNotFoundError: No module named 'no_such_package'$",
+        ),
     ],
 )
 def test_a_config_that_does_not_load_is_one_line(tmp_path, text, match):

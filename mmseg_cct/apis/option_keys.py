@@ -1,0 +1,50 @@
+"""Which options have an effect: those whose first part is read after the config is loaded."""
+
+import inspect
+
+from mmengine.config import Config
+from mmengine.runner import Runner
+
+from mmseg_cct.errors import UserError
+
+from .config_rules import settings_of
+
+# Keys at the top level of a config that a program reads.
+READ_KEYS = {
+    *(inspect.signature(Runner.__init__).parameters.keys() - {'self', 'cfg'}),
+    # what mmengine's runners read beside their arguments
+    *('runner_type', 'model_wrapper_cfg', 'find_unused_parameters', 'sync_bn', 'compile'),
+    *('activation_checkpointing', 'efficient_conv_bn_eval', 'strategy'),
+    'init_weights_for_test_or_val',
+    # what this package and MMSeg read
+    *('classes', 'context_classes', 'test_pipeline', 'tta_model', 'tta_pipeline', 'pseudo_labels'),
+}
+
+
+def require_effect(config: Config, config_file: str, option: str) -> None:
+    """Refuses an option for a variable: its value has been copied to where it is used.
+
+    Args:
+        config: The config, before the option is merged.
+        config_file: Its path, for the message.
+        option: Dotted key of the option.
+
+    Raises:
+        UserError: Its first part is in the config, and nothing reads it any more.
+    """
+    name = option.split('.')[0]
+    if name in READ_KEYS or name not in config:
+        return
+    value = config[name]
+    filled = [
+        f'{section}.{key}'
+        for section in config
+        if section in READ_KEYS
+        for key, setting in settings_of(config[section])
+        if key.split('.')[-1] == name and setting == value
+    ]
+    example = f', such as {filled[0]},' if filled else ''
+    raise UserError(
+        f'--cfg-options {option}: sets a variable, which {config_file} has read already; '
+        f'expected the setting that it fills{example} or an edit of the file'
+    )

@@ -1,0 +1,75 @@
+"""Options have an effect or are refused."""
+
+import ast
+import inspect
+import re
+
+import pytest
+from mmengine.runner import FlexibleRunner, Runner
+
+from mmseg_cct.apis.config import load_config
+from mmseg_cct.apis.option_keys import READ_KEYS
+from mmseg_cct.errors import UserError
+
+CONFIG = """
+max_iters, size, folder = 8, (64, 64), dict(image_dir='a')
+unused = 3
+model = dict(data_preprocessor=dict(size=size[::-1]))
+train_dataloader = dict(dataset=dict(labeled=dict(**folder)))
+train_cfg = dict(max_iters=max_iters)
+test_pipeline = [dict(type='Resize', scale=size)]
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    path = tmp_path / 'own.py'
+    path.write_text(CONFIG)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ('option', 'message'),
+    [
+        ('max_iters', r', such as train_cfg\.max_iters, or an edit of the file$'),
+        ('size', r', such as model\.data_preprocessor\.size, or an edit'),
+        ('folder.image_dir', r'the setting that it fills or an edit'),
+        ('folder.new', r'the setting that it fills or an edit'),
+        ('unused', r'sets a variable, which .*own\.py has read already; expected the setting'),
+    ],
+)
+def test_an_option_for_a_variable_is_refused(own, option, message):
+    with pytest.raises(UserError, match=f'^--cfg-options {option}: .*{message}'):
+        load_config(own, {option: 2})
+
+
+def test_other_options_have_their_effect(own):
+    options = {'train_cfg.max_iters': 2, 'test_pipeline.0.scale': (32, 32), 'experiment_name': 'x'}
+    config = load_config(own, options)
+    assert config.train_cfg.max_iters == 2
+    assert config.test_pipeline[0].scale == (32, 32)
+    assert config.experiment_name == 'x'
+
+
+@pytest.mark.parametrize('runner', [Runner, FlexibleRunner])
+def test_what_mmengine_reads_is_known(runner):
+    found = set(re.findall(r"\bcfg\.get\(\s*'(\w+)'", inspect.getsource(runner)))
+    assert 'train_dataloader' in found
+    assert found <= READ_KEYS
+
+
+def test_what_this_package_reads_is_known(project_root):
+    """Of the names that shipped configs have at their top level."""
+    named = set()
+    for path in (project_root / 'configs').rglob('*.py'):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                named.add(node.id)
+    read = set()
+    for path in (project_root / 'mmseg_cct').rglob('*.py'):
+        text = path.read_text()
+        read.update(re.findall(r"\bconfig(?:\.get\(|\[)'(\w+)'", text))
+        read.update(re.findall(r'\bconfig\.(\w+)', text))
+    assert {'model', 'max_iters', 'classes'} <= named
+    # that of a data set's own settings, and what loading a config has acted on
+    assert named & read <= READ_KEYS | {'data_root', 'custom_imports'}

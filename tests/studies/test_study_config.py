@@ -1,0 +1,64 @@
+"""What a study asks of its config, before it writes anything."""
+
+import pytest
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.studies.learning_curve import nested_subsets
+from mmseg_cct.studies.study import lists_of, prepare_study
+from mmseg_cct.studies.study_config import study_config
+from mmseg_cct.studies.variants import VARIANTS
+
+CCT = 'cct/cct_mbv2_camvid_50.py'
+EPOCHS = """
+_base_ = {base!r}
+train_cfg = dict(_delete_=True, type='EpochBasedTrainLoop', max_epochs=1)
+"""
+PLAIN = """
+_base_ = {base!r}
+train_dataloader = dict(
+    dataset=dict(_delete_=True, type='FolderDataset', image_dir='a', classes=('a', 'b'))
+)
+"""
+
+
+@pytest.fixture
+def own(project_root, tmp_path, monkeypatch):
+    """Writes a config of one's own on top of a shipped one; gives its path."""
+    monkeypatch.chdir(project_root)
+
+    def write(text):
+        path = tmp_path / 'own.py'
+        path.write_text(text.format(base=str(project_root / 'configs' / CCT)))
+        return str(path)
+
+    return write
+
+
+MISTAKES = [
+    (PLAIN, {}, r'own\.py: no train_dataloader\.dataset\.labeled; expected a SemiSegDataset'),
+    (EPOCHS, {}, r'own\.py: no train_cfg\.max_iters; expected a training that counts iterations'),
+    ('_base_ = {base!r}\noptim_wrapper = None', {}, r'own\.py: no optim_wrapper; expected'),
+    ('_base_ = {base!r}\ntest_dataloader = None', {}, r'own\.py: no test_dataloader; expected'),
+    ('_base_ = {base!r}', {'train_cfg.max_iters': 'abc'}, r"max_iters='abc': expected a whole"),
+    ('_base_ = {base!r}', {'model.backbone.typ': 'abc'}, r"unexpected keyword argument 'typ'"),
+    ('_base_ = {base!r}', {'test_evaluator': None}, r'test_evaluator: missing; expected one'),
+]
+
+
+@pytest.mark.parametrize(('text', 'options', 'message'), MISTAKES)
+def test_a_mistake_is_told_before_anything_is_written(own, tmp_path, text, options, message):
+    base, out = own(text), tmp_path / 'out'
+    for start in (
+        lambda: study_config(base, options),
+        lambda: nested_subsets(base, options, [20]),
+        lambda: lists_of(base, options, [20]),
+        lambda: prepare_study(out, base, VARIANTS, {'config': lambda *_: None}, [0], options),
+    ):
+        with pytest.raises(UserError, match=message):
+            start()
+    assert not out.exists()
+
+
+def test_several_domains_are_refused(own):
+    with pytest.raises(UserError, match=r'no train_dataloader\.dataset\.labeled'):
+        study_config('configs/multi_domain/cct_mbv2-jpu_camvid-idd_20.py', {})
