@@ -182,7 +182,8 @@ class Branch:
             self.case.channels,
             self.case.classes,
             perturbations,
-            dict(SETTING.loss_consistency),
+            # for any number of classes the loss that the others compute
+            dict(SETTING.loss_consistency, reference_classes=None),
             stride=self.case.stride,
             channels=self.case.hidden,
             context_classes=(0,),

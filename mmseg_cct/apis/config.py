@@ -71,9 +71,8 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
     """
     try:
         config = Config.fromfile(config_file, import_custom_modules=import_custom_modules)
-        _drop_scope(
-            config._cfg_dict
-        )  # it looks at every part, and so imports what is imported late
+        # this looks at every part, and so imports what a config imports late
+        _drop_scope(config._cfg_dict)
         return config
     except Exception as error:
         # A config is Python, so it can fail in any way, and any way is the config's mistake.
