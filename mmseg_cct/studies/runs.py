@@ -67,33 +67,35 @@ class StudyRun:
         return 'test' if trained else 'train'
 
 
-def prepare_run(name: str, folder: Path, config: Config) -> StudyRun:
-    """Writes a run's config, or checks it against the one in the folder.
+def prepare_runs(planned: Sequence[tuple[str, Path, Config]]) -> list[StudyRun]:
+    """Writes the configs of runs, or checks them against those in the folders.
+
+    All are checked before the first is written: what a refused study left would differ from the
+    configs of the corrected one.
 
     Args:
-        name: Name in messages.
-        folder: Folder of the run.
-        config: Config to train.
+        planned: For each run its name in messages, its folder, and the config to train.
 
     Returns:
-        The run.
+        The runs.
 
     Raises:
-        UserError: The folder holds a run of another config, or one that does not load.
+        UserError: A folder holds a run of another config, or one that does not load.
     """
-    run = StudyRun(name, folder, config.train_cfg.max_iters)
-    if run.config.is_file():
-        if read_config(run.config).to_dict() != config.to_dict():
+    runs = {StudyRun(name, to, config.train_cfg.max_iters): config for name, to, config in planned}
+    new = [run for run in runs if not run.config.is_file()]
+    for run, config in runs.items():
+        if run not in new and read_config(run.config).to_dict() != config.to_dict():
             raise UserError(
                 f'{run.config}: differs from the config of this study; expected the '
                 'same: delete the folder, or name another one for this study'
             )
-        return run
-    folder.mkdir(parents=True, exist_ok=True)
-    unfinished = run.config.with_suffix('.tmp.py')
-    config.dump(unfinished)
-    unfinished.replace(run.config)
-    return run
+    for run in new:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        unfinished = run.config.with_suffix('.tmp.py')
+        runs[run].dump(unfinished)
+        unfinished.replace(run.config)
+    return list(runs)
 
 
 def read_metrics(folder: Path) -> dict[str, float] | None:

@@ -22,7 +22,7 @@ from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.text import signed
 
-from .runs import StudyRun, prepare_run, read_metrics
+from .runs import StudyRun, prepare_runs, read_metrics
 from .study_config import study_config
 from .variants import Variant
 
@@ -89,7 +89,7 @@ def prepare_study(
                 folder = out / method / labels_name / f'seed{seed}'
                 name = f'{method}, {labels_name} labels, seed {seed}'
                 planned.append((name, folder, run_config))
-    return [prepare_run(*each) for each in planned]
+    return prepare_runs(planned)
 
 
 def lists_of(

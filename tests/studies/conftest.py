@@ -3,7 +3,7 @@
 import pytest
 from mmengine.config import Config
 
-from mmseg_cct.studies.runs import prepare_run
+from mmseg_cct.studies.runs import prepare_runs
 
 TRAIN = """
 import os, runpy, sys, time
@@ -58,7 +58,7 @@ def make_run(tmp_path):
 
     def make(name, **settings):
         config = Config(dict(train_cfg=dict(max_iters=3), **settings))
-        return prepare_run(name, tmp_path / 'runs' / name, config)
+        return prepare_runs([(name, tmp_path / 'runs' / name, config)])[0]
 
     return make
 

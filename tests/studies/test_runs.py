@@ -11,7 +11,7 @@ from mmengine.config import Config
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies import runs
-from mmseg_cct.studies.runs import execute, prepare_run, read_metrics
+from mmseg_cct.studies.runs import execute, prepare_runs, read_metrics
 
 
 def iterations(run):
@@ -161,7 +161,8 @@ def test_a_folder_belongs_to_one_config(make_run, tmp_path):
 
 
 def test_the_iterations_come_from_the_config(tmp_path):
-    run = prepare_run('a', tmp_path / 'a', Config(dict(train_cfg=dict(max_iters=40))))
+    config = Config(dict(train_cfg=dict(max_iters=40)))
+    (run,) = prepare_runs([('a', tmp_path / 'a', config)])
     assert run.checkpoint == tmp_path / 'a' / 'train' / 'iter_40.pth'
 
 

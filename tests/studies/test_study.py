@@ -12,6 +12,7 @@ from mmseg_cct.studies.ablation import (
     plot_perturbations,
     write_ablation,
 )
+from mmseg_cct.studies.learning_curve import write_learning_curve
 from mmseg_cct.studies.study import (
     Result,
     collect,
@@ -74,6 +75,15 @@ def test_another_study_in_the_folder_is_an_error(tmp_path, base):
         prepare_study(
             tmp_path, base, {'kl': VARIANTS['js']}, lists_of(base, {}, [20]), [0], OPTIONS
         )
+
+
+def test_a_refused_study_writes_nothing(tmp_path, base):
+    prepare(tmp_path, base, [], seeds=[1], methods=['cct'])
+    with pytest.raises(UserError, match=r'seed1/config\.py: differs'):
+        options = {**OPTIONS, 'train_cfg.max_iters': 9}
+        labels = lists_of(base, options, [])
+        prepare_study(tmp_path, base, {'cct': VARIANTS['cct']}, labels, [0, 1], options)
+    assert not (tmp_path / 'cct/config/seed0').exists()
 
 
 def test_a_seed_counts_once(tmp_path, base):
@@ -233,6 +243,24 @@ def test_all_is_written(out):
         assert (out / name).stat().st_size > 0
     assert '(comparison.png)' in text
     assert 'Gain over the supervised baseline of the same seed' in text
+
+
+@pytest.mark.parametrize('write', [write_ablation, write_learning_curve])
+@pytest.mark.parametrize('done', [0, 1])
+def test_tables_are_never_half_written(out, monkeypatch, write, done):
+    tables = [out / 'results.csv', write(out)]
+    before = [path.read_bytes() for path in tables]
+    calls = []
+
+    def stop(_):
+        calls.append(None)
+        if len(calls) > done:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr('os.fsync', stop)
+    with pytest.raises(KeyboardInterrupt):
+        write(out)
+    assert [path.read_bytes() for path in tables] == before
 
 
 def test_an_empty_study_is_written_too(tmp_path):
