@@ -138,7 +138,7 @@ class SemiSegDataset(Dataset):
             with library_errors_as_one_line(
                 info.get('img_path') or f'{branch} image {index}',
                 f'{branch}.pipeline does not run on it',
-                'steps that fit the image and each other',
+                'an image and steps that fit together',
             ):
                 raise
         if not isinstance(item, dict) or not {'inputs', 'data_samples'} <= item.keys():
