@@ -9,6 +9,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import one_line
 
 from .checks import look_at_evaluation_data
+from .naming_pipeline import name_images_in_errors
 from .semi_supervised import explain_failed_build
 
 
@@ -20,7 +21,7 @@ def build_evaluation_set(settings: Any, key: str) -> Any:
         key: Its key in the config, for the message.
 
     Returns:
-        The set.
+        The set, whose pipeline names the image that it fails on.
 
     Raises:
         UserError: The config has no such set, it cannot be built, or a file of it is bad.
@@ -36,4 +37,5 @@ def build_evaluation_set(settings: Any, key: str) -> Any:
         explain_failed_build(settings, key)
         raise UserError(f'{key}: {one_line(error)}; expected a data set there') from error
     look_at_evaluation_data(dataset, key)
+    name_images_in_errors(dataset, key)
     return dataset

@@ -84,6 +84,22 @@ def test_bad_data_are_named(tiny_cct, tmp_path):
         calibrate(tiny_cct, tmp_path / 'out', options=options)
 
 
+def test_an_image_that_the_pipeline_cannot_take_is_named(tiny_cct, tmp_path):
+    for kind in ('images', 'masks'):
+        (tmp_path / kind).mkdir()
+        cv2.imwrite(str(tmp_path / kind / '0.png'), np.zeros((3, 2000), np.uint8))
+    load, *rest = Config.fromfile(tiny_cct.config).test_dataloader.dataset.pipeline
+    resize = dict(type='Resize', scale=(56, 40), keep_ratio=True)  # no row is left
+    options = {
+        'test_dataloader.dataset.data_root': str(tmp_path),
+        'test_dataloader.dataset.pipeline': [dict(load), resize, *map(dict, rest)],
+    }
+    with pytest.raises(
+        UserError, match=r'0\.png: .*test_dataloader\.dataset\.pipeline does not run'
+    ):
+        calibrate(tiny_cct, tmp_path / 'out', options=options)
+
+
 def test_a_model_without_auxiliary_decoders_has_no_agreement(tiny_cct, tmp_path):
     options = {'model.type': 'EncoderDecoder', 'model.auxiliary_head': None}
     found = calibrate(tiny_cct, tmp_path / 'out', options=options)

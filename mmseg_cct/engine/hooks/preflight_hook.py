@@ -12,6 +12,7 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 
 from mmseg_cct.datasets.checks import check_evaluation_data
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
+from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.checkpoints import require_initial_weights, require_matching_weights
 from mmseg_cct.engine.model_wrappers import unwrap_model
@@ -51,6 +52,7 @@ class PreflightHook(Hook):
             _require_classes(model, validated, 'val_dataloader.dataset')
             _require_order(_meta(trained), _meta(validated), 'val_dataloader.dataset')
             check_evaluation_data(validated, 'val_dataloader.dataset')
+            name_images_in_errors(validated, 'val_dataloader.dataset')
             rehearse_validation(runner)
         if is_main_process():
             _warn_of_test_set(runner.cfg)
@@ -64,6 +66,7 @@ class PreflightHook(Hook):
         require_own_files(metrics, dataset)
         _require_classes(_model(runner), dataset, 'test_dataloader.dataset')
         check_evaluation_data(dataset, 'test_dataloader.dataset')
+        name_images_in_errors(dataset, 'test_dataloader.dataset')
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Checks the checkpoint that is tested, or that a training starts from or goes on from."""

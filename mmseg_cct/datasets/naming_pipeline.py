@@ -1,0 +1,50 @@
+"""Pipeline whose errors name the image."""
+
+from typing import Any
+
+from mmengine.dataset import Compose
+
+from mmseg_cct.utils.library_errors import library_errors_as_one_line
+
+from .checks import leaf_datasets
+
+
+class NamingPipeline(Compose):
+    """A pipeline that names the image where a library's transform fails on it.
+
+    Args:
+        pipeline: The pipeline.
+        key: What to call its data set in messages.
+    """
+
+    def __init__(self, pipeline: Compose, key: str) -> None:
+        self.transforms, self.key = pipeline.transforms, key
+
+    def __call__(self, info: dict[str, Any]) -> dict[str, Any] | None:
+        """Runs the pipeline.
+
+        Args:
+            info: Data info of the image.
+
+        Returns:
+            What the last transform gives. A `UserError` names an image that a library's transform
+            cannot take; what other code raises is a bug and keeps its traceback.
+        """
+        with library_errors_as_one_line(
+            info.get('img_path') or 'a drawn image',
+            f'{self.key}.pipeline does not run on it',
+            'an image and steps that fit together',
+        ):
+            return super().__call__(info)
+
+
+def name_images_in_errors(dataset: Any, key: str) -> None:
+    """Lets the pipelines of a data set name the image that they fail on.
+
+    Args:
+        dataset: The set, wrapped or not; changed in place.
+        key: What to call it in messages.
+    """
+    for leaf in leaf_datasets(dataset):
+        if isinstance(getattr(leaf, 'pipeline', None), Compose):
+            leaf.pipeline = NamingPipeline(leaf.pipeline, key)
