@@ -5,7 +5,7 @@ Takes a set whose masks are known, by default the test set of the config, and co
 error (the share of wrong pixels) of the images ranked first with that of random ones.
 
 Example:
-    python benchmarks/ranking.py configs/demo/cct_shapes.py work_dirs/demo/cct/iter_400.pth
+    python benchmarks/ranking.py configs/demo/cct_shapes.py work_dirs/demo/cct/iter_1400.pth
 """
 
 import argparse

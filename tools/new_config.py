@@ -54,7 +54,7 @@ def parse_args() -> argparse.Namespace:
         choices=METHODS,
         default='cct-strong',
         help='what learns from the unlabelled images (default: cct-strong, CCT whose auxiliary '
-        'decoders see a strong view, which led with few labels; cct: the paper; supervised: the '
+        'decoders see a strong view; cct: on the same view, in less time a step; supervised: the '
         'baseline only)',
     )
     parser.add_argument(
@@ -68,8 +68,8 @@ def parse_args() -> argparse.Namespace:
         '--crop',
         type=_size,
         metavar='WxH',
-        help='width and height of the training crops (default: --size; with mbv2 half of it, for a '
-        'step of a quarter of the time)',
+        help='width and height of the training crops (default: --size; where no GPU is needed '
+        'half of it, from a --size of 192 on, for a step of a quarter of the time)',
     )
     parser.add_argument(
         '--iters', type=at_least(1), default=4000, metavar='N', help='iterations (default: 4000)'
