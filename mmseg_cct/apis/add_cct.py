@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
+from mmseg_cct.utils.settings import forget_initial_weights
 from mmseg_cct.utils.suggest import close_names, nearest
 from mmseg_cct.utils.text import error_line
 
@@ -223,7 +224,7 @@ def try_model(model: Mapping[str, Any]) -> DryRun:
         UserError: It does not run, gives no map of logits, or has other features in training.
     """
     settings: Any = copy.deepcopy(model)
-    _drop_weights(settings)
+    forget_initial_weights(settings)
     own = settings.backbone.get('img_size')  # of transformers that take no other
     own = own[0] if isinstance(own, (list, tuple)) else own
     sides = dict.fromkeys([_SIDES[0], *([own] if own else []), *_SIDES[1:]])
@@ -369,15 +370,6 @@ def _require_plain(config: Config, name: str) -> None:
             raise UserError(f'{name}: no model.{part}; expected that of an EncoderDecoder')
     if not (config.get('train_dataloader') or {}).get('dataset'):
         raise UserError(f'{name}: no train_dataloader.dataset; expected a config for training')
-
-
-def _drop_weights(part: Any) -> None:
-    if isinstance(part, dict):
-        for key in {'init_cfg', 'pretrained'} & part.keys():
-            part[key] = False if part[key] is True else None
-        part = list(part.values())
-    for value in part if isinstance(part, (list, tuple)) else ():
-        _drop_weights(value)
 
 
 def _leaf_sets(dataset: Any) -> Iterator[Any]:

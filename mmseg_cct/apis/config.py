@@ -10,6 +10,7 @@ from mmengine.logging import print_log
 
 from mmseg_cct.engine.schedules import SCHEDULER_ENDS
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.settings import settings_of
 from mmseg_cct.utils.shipped import SCOPE, find_config
 from mmseg_cct.utils.text import error_line, one_line
 
@@ -88,13 +89,9 @@ def _drop_scope(part: Any) -> None:
 
     They are registered with MMSeg's, so in a scope of this name the builders would find none.
     """
-    if isinstance(part, dict):
-        if part.get('_scope_') == SCOPE:
-            del part['_scope_']
-        part = list(part.values())
-    if isinstance(part, (list, tuple)):
-        for value in part:
-            _drop_scope(value)
+    for _, value in settings_of(part, 'config'):
+        if isinstance(value, dict) and value.get('_scope_') == SCOPE:
+            del value['_scope_']
 
 
 def default_work_dir(config_file: str) -> str:

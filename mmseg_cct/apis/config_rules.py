@@ -6,7 +6,7 @@ without a word and a training then stumbles over: hours later, or never.
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from mmengine.registry import DATA_SAMPLERS, MODELS, DefaultScope, Registry
 from mmseg_cct.datasets.image_lists import check_annotations
 from mmseg_cct.datasets.samplers.endless_sampler import EndlessSampler
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.settings import settings_of
 
 
 class Rule(NamedTuple):
@@ -261,24 +262,3 @@ def _check_class_weights(part: Any, key: str, num_classes: int | None = None) ->
     elif isinstance(part, Sequence) and not isinstance(part, str):
         for index, value in enumerate(part):
             _check_class_weights(value, f'{key}.{index}', num_classes)
-
-
-def settings_of(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
-    """Finds all settings, dicts and lists among them.
-
-    Args:
-        part: A config, or a part of one.
-        key: Dotted key of the part.
-
-    Yields:
-        Dotted key and value of each.
-    """
-    if key:
-        yield key, part
-    items: Any = ()
-    if hasattr(part, 'items'):
-        items = part.items()
-    elif isinstance(part, (list, tuple)):
-        items = enumerate(part)
-    for name, value in items:
-        yield from settings_of(value, f'{key}.{name}' if key else str(name))

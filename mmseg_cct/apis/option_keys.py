@@ -6,8 +6,7 @@ from mmengine.config import Config
 from mmengine.runner import Runner
 
 from mmseg_cct.errors import UserError
-
-from .config_rules import settings_of
+from mmseg_cct.utils.settings import settings_of
 
 # Keys at the top level of a config that a program reads.
 READ_KEYS = {

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from mmseg_cct.engine.checkpoints import require_finite_weights
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.settings import settings_of
 from mmseg_cct.utils.text import error_line
 
 CONNECT_TIMEOUT = 20  # seconds; torch's own download waits for ever
@@ -40,7 +41,7 @@ def fetch_pretrained_weights(model: dict[str, Any]) -> None:
     Raises:
         UserError: A file is missing, a name is not in the model zoo or a download failed.
     """
-    for key, checkpoint in _named_checkpoints(model, 'model'):
+    for key, checkpoint in _named_checkpoints(model):
         url = _url_of(checkpoint, key)
         if url is not None:
             _fetch(url, checkpoint, key)
@@ -93,12 +94,12 @@ def check_pretrained_weights(model: Mapping[str, Any], scope: str | None = 'mmse
     if os.environ.get('LOCAL_RANK', '0') != '0':
         return
     with DefaultScope.overwrite_default_scope(scope):
-        for key, part in _pretrained_modules(model, 'model'):
+        for key, part in _pretrained_modules(model):
             init, checkpoint = part['init_cfg'], part['init_cfg']['checkpoint']
             if '://' in checkpoint and _url_of(checkpoint, key) is None:
                 continue  # storage that only mmengine reads
             require_fitting_weights(part, checkpoint, init.get('prefix') or '', key)
-        for key, part in _timm_files(model, 'model'):
+        for key, part in _timm_files(model):
             require_weights_of_timm(part, part['pretrained_cfg_overlay']['file'], key)
 
 
@@ -223,44 +224,36 @@ def _beginning(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     return ''
 
 
-def _pretrained_modules(config: Any, key: str) -> Iterator[tuple[str, Any]]:
+def _modules(config: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields the dotted key and the settings of the model and of each of its parts."""
+    for key, part in settings_of(config, 'model'):
+        if isinstance(part, Mapping):
+            yield key, part
+
+
+def _pretrained_modules(config: Any) -> Iterator[tuple[str, Any]]:
     """Yields the dotted key and the settings of each module with a `Pretrained` checkpoint."""
-    if isinstance(config, Mapping):
-        init = config.get('init_cfg')
-        if 'type' in config and isinstance(init, Mapping) and init.get('type') == 'Pretrained':
-            yield key, config
-        items: Any = config.items()
-    else:
-        items = enumerate(config) if isinstance(config, (list, tuple)) else ()
-    for name, value in items:
-        yield from _pretrained_modules(value, f'{key}.{name}')
+    for key, part in _modules(config):
+        init = part.get('init_cfg')
+        if 'type' in part and isinstance(init, Mapping) and init.get('type') == 'Pretrained':
+            yield key, part
 
 
-def _timm_files(config: Any, key: str) -> Iterator[tuple[str, Any]]:
+def _timm_files(config: Any) -> Iterator[tuple[str, Any]]:
     """Yields the dotted key and the settings of each module that timm loads from a file."""
-    if isinstance(config, Mapping):
-        if config.get('pretrained') and (config.get('pretrained_cfg_overlay') or {}).get('file'):
-            yield key, config
-        items: Any = config.items()
-    else:
-        items = enumerate(config) if isinstance(config, (list, tuple)) else ()
-    for name, value in items:
-        yield from _timm_files(value, f'{key}.{name}')
+    for key, part in _modules(config):
+        if part.get('pretrained') and (part.get('pretrained_cfg_overlay') or {}).get('file'):
+            yield key, part
 
 
-def _named_checkpoints(config: Any, key: str) -> Iterator[tuple[str, str]]:
+def _named_checkpoints(config: Any) -> Iterator[tuple[str, str]]:
     """Yields the dotted key and the value of each `Pretrained` checkpoint in a config."""
-    if isinstance(config, dict):
-        if config.get('type') == 'Pretrained' and isinstance(config.get('checkpoint'), str):
-            yield f'{key}.checkpoint', config['checkpoint']
+    for key, part in _modules(config):
+        if part.get('type') == 'Pretrained' and isinstance(part.get('checkpoint'), str):
+            yield f'{key}.checkpoint', part['checkpoint']
         # The older spelling, which MMSeg's segmentors and backbones still accept.
-        if isinstance(config.get('pretrained'), str):
-            yield f'{key}.pretrained', config['pretrained']
-        items: Any = config.items()
-    else:
-        items = enumerate(config) if isinstance(config, (list, tuple)) else ()
-    for name, value in items:
-        yield from _named_checkpoints(value, f'{key}.{name}')
+        if isinstance(part.get('pretrained'), str):
+            yield f'{key}.pretrained', part['pretrained']
 
 
 def _url_of(checkpoint: str, key: str) -> str | None:

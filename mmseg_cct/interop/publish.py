@@ -17,6 +17,7 @@ from mmseg_cct.interop import is_public, without_module_prefix
 from mmseg_cct.models.segmentors.multi_domain_cct import domain_settings
 from mmseg_cct.utils.config_text import read_config_text
 from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.settings import forget_initial_weights
 
 # Keys of a config for inference; the others name data and folders of the training machine.
 _CONFIG_KEYS = (
@@ -158,7 +159,7 @@ def inference_config(config: Config, domain: str | None = None) -> Config:
         kept['model'] = dict(own, type='EncoderDecoder')
     for key in filter(is_training_only, list(kept['model'])):
         kept['model'][key] = None
-    _forget_initial_weights(kept['model'])
+    forget_initial_weights(kept['model'])
     kept['test_pipeline'] = pipeline or config.test_dataloader.dataset.pipeline
     # where MMSegInferencer looks for it
     dataset = dict(pipeline=copy.deepcopy(kept['test_pipeline']))
@@ -172,11 +173,3 @@ def _predicts_as_encoder_decoder(kind: str | type) -> bool:
     return isinstance(kind, type) and all(
         getattr(kind, name, None) is getattr(EncoderDecoder, name) for name in _INFERENCE
     )
-
-
-def _forget_initial_weights(config: Any) -> None:
-    if isinstance(config, dict):
-        if isinstance(config.get('init_cfg'), dict) and config['init_cfg'].get('checkpoint'):
-            config['init_cfg'] = None
-        for value in config.values():
-            _forget_initial_weights(value)

@@ -13,9 +13,10 @@ from mmseg.structures import SegDataSample
 from PIL import Image
 from world import run_tool
 
-from mmseg_cct.apis.add_cct import _choose, _drop_weights, _find, add_cct, try_model
+from mmseg_cct.apis.add_cct import _choose, _find, add_cct, try_model
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.settings import forget_initial_weights
 
 DEEPLAB = 'deeplabv3plus_r50-d8_4xb2-40k_cityscapes-512x1024'
 SEGFORMER = 'mmseg::segformer/segformer_mit-b0_8xb2-160k_ade20k-512x512.py'
@@ -63,7 +64,7 @@ def test_a_config_of_mmseg_trains_with_cct(write, name, classes, channels, heads
     added = write(name)
     assert f'{channels} channels at stride 4' in added.choices[0]
     config = load_config(str(added.file), {})
-    _drop_weights(config.model)
+    forget_initial_weights(config.model)
     config.model.data_preprocessor.size = (CROP, CROP)
     auxiliary = config.model.auxiliary_head
     assert isinstance(auxiliary, list) == bool(heads)
