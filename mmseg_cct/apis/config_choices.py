@@ -94,27 +94,12 @@ TUNINGS = {
 WHOLE = {
     'supervised': Part(
         'cct',
-        """\
+        """
 model.update(type='EncoderDecoder', auxiliary_head={heads})
 train_dataloader['dataset']['unlabeled'] = None
 custom_hooks = [dict(type='IterationSeedHook')]""",
     ),
-    'cct': Part(
-        'cct',
-        """\
-custom_hooks = [
-    dict(
-        type='RampUpHook',
-        attribute='auxiliary_head.loss_consistency.loss_weight',
-        schedule='exp',
-        start=0.0,
-        end=30.0,  # λ_u
-        fraction=0.1,
-    ),
-    dict(type='TeacherHook', decay=0.99),  # the targets: its own would mislead the student
-    dict(type='IterationSeedHook'),
-]""",
-    ),
+    'cct': Part('cct_teacher', ''),
 }
 
 

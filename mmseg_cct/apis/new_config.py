@@ -83,8 +83,7 @@ val_dataloader = dict(
 )
 test_dataloader = val_dataloader
 train_cfg = dict(max_iters=max_iters, val_interval=val_interval)
-default_hooks = dict(checkpoint=dict(interval=val_interval))
-{method}
+default_hooks = dict(checkpoint=dict(interval=val_interval)){method}
 """
 
 _BASELINE = """\
