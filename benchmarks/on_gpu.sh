@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything that wants a GPU, in one call: tests on CUDA, the GPU tables of docs/performance.md, then
-# ResNet-50 on CamVid at 360x480, supervised, CCT, CCT with its target in eval mode, and CCT whose
+# ResNet-50 on CamVid at 360x480, supervised, CCT with its own target, CCT with a teacher, and CCT whose
 # auxiliary decoders see a strong view, with 20, 50 and 100 labels, seed after seed until the time is up.
 #
 # Usage: bash benchmarks/on_gpu.sh OUT [HOURS]
@@ -196,7 +196,7 @@ late=()
 if [ "$hours" != 0 ]; then
     for seed in "${seeds[@]}"; do
         for n in 20 50 100; do
-            for method in baseline cct eval_target; do
+            for method in baseline own_target cct; do  # cct: with an EMA teacher
                 run cct "$config" "$method" "$n" "$seed"
             done
             run cct-strong "$strong" cct "$n" "$seed"
