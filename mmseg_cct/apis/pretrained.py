@@ -1,5 +1,6 @@
 """Fetches pretrained weights before anything is built, and checks that they fit."""
 
+import copy
 import os
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -22,7 +23,7 @@ from torch import Tensor, nn
 
 from mmseg_cct.engine.checkpoints import require_finite_weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.settings import settings_of
+from mmseg_cct.utils.settings import forget_initial_weights, settings_of
 from mmseg_cct.utils.text import error_line
 
 CONNECT_TIMEOUT = 20  # seconds; torch's own download waits for ever
@@ -191,9 +192,8 @@ def fit_of_weights(module: Mapping[str, Any], checkpoint: str, prefix: str = '')
         ) from error
     require_finite_weights(state, checkpoint)
     found = {name: tuple(value.shape) for name, value in state.items()}
-    bare = {**module, 'init_cfg': None}
-    if module['type'].endswith('TimmViT'):  # without `init_cfg` timm would load its own weights
-        bare['pretrained'] = False
+    bare = copy.deepcopy(dict(module))
+    forget_initial_weights(bare)
     built: nn.Module = MODELS.build(bare)
     expected = {
         name: tuple(value.shape)

@@ -1,5 +1,6 @@
 """Pipeline whose errors name the image."""
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from mmengine.dataset import Compose
@@ -30,12 +31,23 @@ class NamingPipeline(Compose):
             What the last transform gives. A `UserError` names an image that a library's transform
             cannot take; what other code raises is a bug and keeps its traceback.
         """
-        with library_errors_as_one_line(
-            info.get('img_path') or 'a drawn image',
-            f'{self.key}.pipeline does not run on it',
-            'an image and steps that fit together',
-        ):
+        with failures_named(info.get('img_path') or 'a drawn image', self.key):
             return super().__call__(info)
+
+
+def failures_named(image: str, key: str) -> AbstractContextManager[None]:
+    """Names the image where a library's transform fails on it.
+
+    Args:
+        image: Its path, or what else tells which it is.
+        key: What to call its data set in messages.
+
+    Returns:
+        A context in which such an error becomes a `UserError`.
+    """
+    return library_errors_as_one_line(
+        image, f'{key}.pipeline does not run on it', 'an image and steps that fit together'
+    )
 
 
 def name_images_in_errors(dataset: Any, key: str) -> None:

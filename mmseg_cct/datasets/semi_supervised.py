@@ -12,7 +12,6 @@ from torch.utils.data import Dataset
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
-from mmseg_cct.utils.library_errors import library_errors_as_one_line
 from mmseg_cct.utils.seed import seeded_random_state
 
 from .checks import (
@@ -22,6 +21,7 @@ from .checks import (
 )
 from .image_checks import explain_failed_load
 from .image_lists import read_list, resolve_list
+from .naming_pipeline import failures_named
 from .samplers import PairDraw
 
 
@@ -135,11 +135,7 @@ class SemiSegDataset(Dataset):
             info = dataset.get_data_info(index)
             if reason := explain_failed_load(info, getattr(dataset, 'backend_args', None)):
                 raise UserError(reason) from error
-            with library_errors_as_one_line(
-                info.get('img_path') or f'{branch} image {index}',
-                f'{branch}.pipeline does not run on it',
-                'an image and steps that fit together',
-            ):
+            with failures_named(info.get('img_path') or f'{branch} image {index}', branch):
                 raise
         if not isinstance(item, dict) or not {'inputs', 'data_samples'} <= item.keys():
             raise UserError(

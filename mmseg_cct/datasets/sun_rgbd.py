@@ -110,10 +110,8 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
             f'{Path(root, "images")}; expected one for each of images/test and images/train'
         )
     for path, image in zip(tqdm(paths, unit='image'), images):
-        mask, ids = (
-            Path(root, 'masks', image.parent.name, f'{image.stem}.png'),
-            _convert(path, image),
-        )
+        mask = Path(root, 'masks', image.parent.name, f'{image.stem}.png')
+        ids = _convert(path, image)
         if not mask.exists():
             write_png(mask, Image.fromarray(ids))
         elif not np.array_equal(read_mask(mask), ids):

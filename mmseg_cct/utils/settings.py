@@ -33,5 +33,7 @@ def forget_initial_weights(part: Any) -> None:
     """
     for _, module in settings_of(part, 'config'):
         if isinstance(module, dict):
+            if str(module.get('type')).endswith('TimmViT'):  # whose default is timm's weights
+                module.setdefault('pretrained', True)
             for key in {'init_cfg', 'pretrained'} & module.keys():
                 module[key] = False if module[key] is True else None
