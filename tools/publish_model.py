@@ -19,12 +19,11 @@ from mmengine.config import Config
 
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.inference import load_model
-from mmseg_cct.engine.checkpoints import read_checkpoint
+from mmseg_cct.engine.checkpoints import read_checkpoint, saved_config
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.export import TOLERANCE, Export, export_onnx, export_torchscript
 from mmseg_cct.interop.publish import publish_checkpoint
 from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
-from mmseg_cct.utils.config_text import read_config_text
 
 
 def parse_args() -> argparse.Namespace:
@@ -75,10 +74,10 @@ def main() -> None:
 
 
 def _config(checkpoint: str) -> Config:
-    text = (read_checkpoint(checkpoint).get('meta') or {}).get('cfg')
-    if text is None:
+    config = saved_config(read_checkpoint(checkpoint), checkpoint)
+    if config is None:
         raise UserError(f'{checkpoint}: carries no config; expected --config CONFIG')
-    return read_config_text(text, checkpoint)
+    return config
 
 
 def _report(done: Export, size: tuple[int, int]) -> None:

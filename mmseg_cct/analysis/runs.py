@@ -21,9 +21,8 @@ from torch.utils.data import DataLoader, Subset
 
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
-from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint
+from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint, saved_config
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.config_text import read_config_text
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.text import error_line
 
@@ -116,10 +115,9 @@ def find_run(name: str, work_dir: Path) -> Run:
 
 def _trained_config(checkpoint: str) -> Config:
     """The config that a checkpoint was trained with; a folder may hold several."""
-    text = (read_checkpoint(checkpoint).get('meta') or {}).get('cfg')
-    if not isinstance(text, str):
+    config = saved_config(read_checkpoint(checkpoint), checkpoint)
+    if config is None:
         raise UserError(f'{checkpoint}: has no config; expected the checkpoint of a training')
-    config = read_config_text(text, checkpoint)
     custom = config.get('custom_imports')
     if custom:
         try:

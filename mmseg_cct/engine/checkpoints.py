@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mmengine.config import Config
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.logging import print_log
 from mmengine.runner import find_latest_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.config_text import read_config_text
 from mmseg_cct.utils.files import write_atomic
 
 from .safe_loading import find_damage
@@ -122,6 +124,23 @@ def weights(content: Mapping[str, Any]) -> dict[str, Any]:
     state = content.get('state_dict', content)
     state = state if isinstance(state, Mapping) else {}
     return {str(name).removeprefix('module.'): value for name, value in state.items()}
+
+
+def saved_config(content: Mapping[str, Any], checkpoint: str) -> Config | None:
+    """The config that a checkpoint carries; its text is read and never run.
+
+    Args:
+        content: What the checkpoint holds.
+        checkpoint: Its name, for messages.
+
+    Returns:
+        The config of its training, or of a published model; `None` where there is none.
+
+    Raises:
+        UserError: The config is no list of plain settings.
+    """
+    text = (content.get('meta') or {}).get('cfg')
+    return read_config_text(text, checkpoint) if isinstance(text, str) else None
 
 
 def is_training_only(name: str) -> bool:

@@ -11,11 +11,15 @@ from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.engine.checkpoints import checkpoint_bytes, is_training_only, read_checkpoint
+from mmseg_cct.engine.checkpoints import (
+    checkpoint_bytes,
+    is_training_only,
+    read_checkpoint,
+    saved_config,
+)
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop import is_public, without_module_prefix
 from mmseg_cct.models.segmentors.multi_domain_cct import domain_settings
-from mmseg_cct.utils.config_text import read_config_text
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.settings import forget_initial_weights
 
@@ -129,8 +133,7 @@ def inference_meta(
     kept = {key: meta[key] for key in _META_KEYS if key in meta}
     if domain is not None:
         kept['dataset_meta'] = (kept.get('dataset_meta') or {}).get('domains', {}).get(domain, {})
-    if config is None and isinstance(meta.get('cfg'), str):
-        config = read_config_text(meta['cfg'], source)
+    config = saved_config(dict(meta=meta), source) if config is None else config
     if config is not None:
         kept['cfg'] = inference_config(config, domain).pretty_text
     return kept

@@ -78,7 +78,7 @@ def run_study(
         UserError: `--collect` names no folder, or the folder holds what is no study.
     """
     out, code = Path(args.out), 0
-    require_own_folder(out, '*/*/seed*/config.py')
+    require_own_folder(out, '*/*/seed*/config*.py')  # the first may be unfinished
     if args.collect:
         if not out.is_dir():
             raise UserError(f'{out}: no such folder; expected that of a study')

@@ -1,7 +1,7 @@
 import pytest
 from torch import nn
 
-from mmseg_cct.engine.checkpoints import require_initial_weights
+from mmseg_cct.engine.checkpoints import require_initial_weights, saved_config
 from mmseg_cct.errors import UserError
 
 
@@ -34,3 +34,17 @@ def test_unrelated_weights_start_none(names, fitting):
     content = {name: state.get(name, state['backbone.bias']) for name in names}
     with pytest.raises(UserError, match=rf"load_from='x\.pth': has {fitting} of the 4 weights"):
         require_initial_weights(network(), content, 'x.pth')
+
+
+def test_the_config_of_a_checkpoint_is_read_and_not_run(tmp_path):
+    trained = dict(meta=dict(cfg="lr = 0.1\nmodel = dict(type='A')\n"))
+    assert saved_config(trained, 'x.pth').to_dict() == dict(lr=0.1, model=dict(type='A'))
+    foreign = dict(meta=dict(cfg=f"open({str(tmp_path / 'x')!r}, 'w')"))
+    with pytest.raises(UserError, match=r'^x\.pth: its config is no list of plain settings'):
+        saved_config(foreign, 'x.pth')
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('content', [{}, dict(meta=None), dict(meta=dict(cfg=None))])
+def test_a_checkpoint_may_carry_no_config(content):
+    assert saved_config(content, 'x.pth') is None

@@ -68,17 +68,18 @@ def test_the_files_of_others_are_kept(study, options, stranger):
         (study.out / name).parent.mkdir(parents=True, exist_ok=True)
         (study.out / name).write_text('mine')
     with pytest.raises(
-        UserError, match=r'out holds .* and has no .*seed.*config\.py, so this tool'
+        UserError, match=r'out holds .* and has no .*seed.*config\*\.py, so this tool'
     ):
         study(lambda: pytest.fail('prepared'), *options)
     for name in ('results.csv', 'ablation.md'):
         assert (study.out / name).read_text() == 'mine'
 
 
-def test_a_study_is_collected_again(study, make_run):
+@pytest.mark.parametrize('first', ['config.py', 'config.tmp.py'])
+def test_a_study_is_collected_again(study, make_run, first):
     folder = study.out / 'cct' / 'config' / 'seed0'
     folder.mkdir(parents=True)
-    (folder / 'config.py').touch()
+    (folder / first).touch()  # the latter after a kill while the first config was written
     assert study(None, '--collect') == 0 == study(None, '--collect')
 
 

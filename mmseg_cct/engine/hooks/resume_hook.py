@@ -11,11 +11,10 @@ from mmengine.optim import OptimWrapper
 from mmengine.registry import HOOKS
 from mmengine.runner import IterBasedTrainLoop, Runner
 
-from mmseg_cct.engine.checkpoints import require_matching_weights
+from mmseg_cct.engine.checkpoints import require_matching_weights, saved_config
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.optimizers.merged_optim_wrapper_constructor import merge_saved_state
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.config_text import read_config_text
 
 from .iteration_seed_hook import IterationSeedHook
 
@@ -59,7 +58,7 @@ class ResumeHook(Hook):
             checkpoint['optimizer'] = merge_saved_state(checkpoint['optimizer'], groups)
         _require_same_optimizer(runner, checkpoint, self.checkpoint)
         _require_iterations_left(runner, checkpoint, self.checkpoint)
-        earlier = _saved_config(checkpoint, self.checkpoint)
+        earlier = _earlier_settings(checkpoint, self.checkpoint)
         _log_differences(earlier, runner.cfg.to_dict())
         _go_back_to_a_step(runner, checkpoint, earlier)
         _follow_new_settings(runner, checkpoint)
@@ -114,12 +113,12 @@ def _require_iterations_left(runner: Runner, checkpoint: dict[str, Any], name: s
         )
 
 
-def _saved_config(checkpoint: dict[str, Any], name: str) -> dict[str, Any]:
-    text = checkpoint['meta'].get('cfg')
+def _earlier_settings(checkpoint: dict[str, Any], name: str) -> dict[str, Any]:
     try:
-        return read_config_text(text, name).to_dict() if isinstance(text, str) else {}
+        config = saved_config(checkpoint, name)
     except UserError:  # it tells what differs, no more
         return {}
+    return config.to_dict() if config else {}
 
 
 def _log_differences(earlier: dict[str, Any], now: dict[str, Any]) -> None:
