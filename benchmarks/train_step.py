@@ -2,9 +2,10 @@
 """Time and peak memory of a whole CCT training step against a supervised-only step.
 
 Both steps see the same images: CCT takes N labelled and N unlabelled ones, the supervised step all
-2N as labelled. A step is `model.train_step`: normalisation, forward, backward and the optimizer's
-step of the config, in one process, by turns, medians. The network has random weights; no data is
-read.
+2N as labelled; the step named baseline is that of a training's baseline, the N labelled ones alone.
+A step is `model.train_step`: normalisation, forward, backward and the optimizer's step of the
+config, and its teacher's if it has one, in one process, by turns, medians. The network has random
+weights; no data is read.
 With --method the recipes of configs/_base_/methods make their steps on the same network and images,
 in the same turns: their strong views are as many images more, a teacher predicts and is averaged.
 With --variants both steps are also taken with settings that change no result but in rounding:
@@ -90,7 +91,7 @@ def labels(options: argparse.Namespace, num_classes: int) -> Tensor:
 
 
 def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
-    """The plugin's CCT step and supervised step.
+    """The plugin's CCT step, supervised step and that of the baseline.
 
     Args:
         options: The command line.
@@ -126,16 +127,19 @@ def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
         for name in options.method
     }
     plain = dict(inputs=images, data_samples=samples)
+    labeled = dict(inputs=images[:n], data_samples=samples[:n])
+    taught = _has_teacher(config.get('custom_hooks', []))
     steps = {
-        'CCT': _plugin_step(model, config.optim_wrapper, pairs, options),
+        'CCT': _plugin_step(model, config.optim_wrapper, pairs, options, taught),
         'supervised': _plugin_step(baseline, config.optim_wrapper, plain, options),
+        'baseline': _plugin_step(baseline, config.optim_wrapper, labeled, options),
         **recipes,
     }
     for name in options.variants:
         settings = frozenset(name.split('+'))
         steps |= {
             f'CCT, {name}': _plugin_step(
-                model, config.optim_wrapper, pairs, options, settings=settings
+                model, config.optim_wrapper, pairs, options, taught, settings
             ),
             f'supervised, {name}': _plugin_step(
                 baseline, config.optim_wrapper, plain, options, settings=settings
@@ -166,8 +170,11 @@ def _recipe_step(
     for view in range(recipe.strong_views.num_views):
         for branches in batch.values():
             branches[f'unlabeled_strong_{view}'] = branches['unlabeled']
-    taught = any(hook.type == 'TeacherHook' for hook in recipe.method_hooks)
-    return _plugin_step(merged.model, optim_cfg, batch, options, taught)
+    return _plugin_step(merged.model, optim_cfg, batch, options, _has_teacher(recipe.method_hooks))
+
+
+def _has_teacher(hooks: list[dict]) -> bool:
+    return any(hook['type'] == 'TeacherHook' for hook in hooks)
 
 
 def _plugin_step(
@@ -374,6 +381,7 @@ def main() -> None:
         'range',
         'over supervised',
         'CPU time over supervised',
+        'over the baseline',
         *['over the first of its kind'] * bool(options.variants),
         'memory',
         'over supervised',
@@ -393,6 +401,7 @@ def main() -> None:
                 f'{seconds(time["min"])}–{seconds(time["max"])}',
                 paired_ratio(time, against['time']),
                 paired_ratio(time, against['time'], 'cpu_times'),
+                '' if name.startswith('public') else paired_ratio(time, times['baseline']),
                 *[paired_ratio(time, figures[kind]['time'])] * bool(options.variants),
                 mebibytes(row['memory']),
                 ratio(row['memory'], against['memory']),
@@ -420,6 +429,7 @@ def main() -> None:
         results[key] = quartiles(cct, supervised)[1]
         results[f'{key}_quartiles'] = quartiles(cct, supervised)
         results[f'{key}_cpu_time'] = quartiles(cct, supervised, 'cpu_times')[1]
+    results['step_over_baseline'] = quartiles(times['CCT'], times['baseline'])[1]
     if 'unimatch' in options.method:
         for name in sorted(set(options.method) - {'unimatch'}):
             mine, theirs = figures[name]['time'], figures['unimatch']['time']

@@ -132,7 +132,10 @@ def test_train_step_compares_cct_with_supervised(monkeypatch, project_root, tmp_
     assert figures['step_ratio'] == pytest.approx(
         steps['CCT']['time']['median'] / steps['supervised']['time']['median']
     )
-    assert list(steps)[2:] == [
+    assert figures['step_over_baseline'] == pytest.approx(
+        steps['CCT']['time']['median'] / steps['baseline']['time']['median']
+    )
+    assert list(steps)[3:] == [
         'CCT, merged+fused',
         'supervised, merged+fused',
         'CCT, channels_last',
