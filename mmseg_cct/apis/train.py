@@ -120,7 +120,11 @@ def _resume(config: Config, resume: str) -> None:
             level=logging.WARNING,
         )
         return
-    require_training_state(read_checkpoint(checkpoint, training=True), checkpoint)
+    content = read_checkpoint(checkpoint, training=True)
+    require_training_state(content, checkpoint)
+    # mmengine restores a seed that it drew after the samplers have taken a new one
+    if (config.get('randomness') or {}).get('seed') is None:
+        config.merge_from_dict({'randomness.seed': content['meta'].get('seed')})
     # mmengine resumes from `load_from` where both are set.
     config.load_from, config.resume = checkpoint, True
     add_hook(config, 'resume', type='ResumeHook', checkpoint=checkpoint)

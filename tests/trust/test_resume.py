@@ -1,5 +1,6 @@
 """Kills, damaged files and moved ends: a resumed training is the one never interrupted."""
 
+import itertools
 import multiprocessing
 import os
 import shutil
@@ -10,6 +11,7 @@ import pytest
 import torch
 from mmengine.fileio import get_file_backend
 from mmengine.runner import ValLoop
+from mmseg.evaluation import IoUMetric
 
 from mmseg_cct.engine import checkpoints
 from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint
@@ -223,6 +225,47 @@ def test_a_validation_that_was_cut_short_is_run_again(cct, monkeypatch):
     assert len(best[0]) == 1 and best[1] == best[0]
 
 
+class TestBestCheckpoint:
+    """A resumed training whose validations score ever higher."""
+
+    OPTIONS = {'train_cfg.val_interval': 2, 'default_hooks.checkpoint.save_best': 'mIoU'}
+
+    @pytest.fixture(autouse=True)
+    def rising_scores(self, monkeypatch):
+        scores = itertools.count(1.0)
+        compute = IoUMetric.compute_metrics
+        monkeypatch.setattr(
+            IoUMetric,
+            'compute_metrics',
+            lambda self, results: {**compute(self, results), 'mIoU': next(scores)},
+        )
+
+    def best(self, cct, name):
+        return [p.name for p in (cct.folder / name).glob('best_*')]
+
+    def test_that_of_the_first_training_stays(self, cct):
+        cct.train('first', options={**self.OPTIONS, 'train_cfg.max_iters': 2})
+        first = cct.folder / 'first/iter_2.pth'
+        cct.train('second', options=self.OPTIONS, resume=str(first))
+        assert self.best(cct, 'first') == ['best_mIoU_iter_2.pth']
+        assert self.best(cct, 'second') == ['best_mIoU_iter_6.pth']
+
+    def test_that_of_a_repeated_validation_stays(self, cct):
+        options = {**self.OPTIONS, 'train_cfg.max_iters': 2}
+        for resume in (None, 'auto'):
+            cct.train(options=options, resume=resume)
+            assert self.best(cct, 'work') == ['best_mIoU_iter_2.pth']
+
+
+def test_a_seed_that_mmengine_drew_is_kept(cct):
+    cct.config.pop('randomness')
+    cct.write()
+    cct.train('whole')
+    cct.train('again', resume=str(cct.folder / 'whole/iter_2.pth'))
+    whole, again = (cct.scalars(cct.folder / name) for name in ('whole', 'again'))
+    assert_same_curve(again, {iteration: whole[iteration] for iteration in (3, 4, 5, 6)})
+
+
 def test_weights_alone_are_nothing_to_resume_from(cct, trained):
     content = trained.load(trained.checkpoint)
     torch.save({'state_dict': content['state_dict']}, cct.folder / 'weights.pth')
@@ -326,6 +369,29 @@ def test_accumulated_gradients_are_accumulated_again(cct):
     assert_same_weights(*learned)
 
 
+def test_accumulation_goes_on_with_the_next_epoch(cct):
+    config = cct.config
+    config.train_dataloader = dict(
+        batch_size=2,
+        num_workers=0,
+        sampler=dict(type='DefaultSampler', shuffle=True),
+        dataset=dict(
+            type='RepeatDataset', times=2, dataset=config.train_dataloader.dataset.labeled
+        ),  # three batches
+    )
+    config.model.update(type='EncoderDecoder', auxiliary_head=None)
+    config.train_cfg = dict(type='EpochBasedTrainLoop', max_epochs=4, val_interval=100)
+    config.param_scheduler = [dict(type='PolyLR', power=0.9, by_epoch=True, begin=0, end=4)]
+    config.default_hooks.checkpoint = dict(type='DurableCheckpointHook', by_epoch=True, interval=1)
+    config.custom_hooks = [dict(type='IterationSeedHook')]
+    config.optim_wrapper.accumulative_counts = 2
+    cct.write()
+    cct.train('whole')
+    cct.train('again', resume=str(cct.folder / 'whole/epoch_1.pth'))
+    last = [cct.load(cct.folder / name / 'epoch_4.pth')['meta'] for name in ('whole', 'again')]
+    assert [meta['iter'] for meta in last] == [12, 12]
+
+
 @pytest.mark.parametrize(
     'change, message',
     [
@@ -338,6 +404,14 @@ def test_the_state_of_another_optimizer_is_refused(cct, trained, change, message
     cct.write()
     with pytest.raises(UserError, match=message):
         cct.train(resume=str(trained.checkpoint))
+
+
+def test_the_state_of_an_older_torch_is_taken(cct, trained, tmp_path):
+    content = trained.load(trained.checkpoint)
+    for group in content['optimizer']['param_groups']:
+        del group['maximize']  # a flag of 1.12
+    torch.save(content, tmp_path / 'older.pth')
+    cct.train(resume=str(tmp_path / 'older.pth'))
 
 
 def test_a_checkpoint_with_more_decoders_is_refused(cct, trained):

@@ -1,5 +1,7 @@
 """Checkpointing that survives a kill at any moment."""
 
+from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 from mmengine.dist import is_main_process
@@ -17,7 +19,8 @@ class DurableCheckpointHook(CheckpointHook):
 
     mmengine removes the oldest checkpoint, and the best one, before it writes the new one, and
     writes into the file itself: a kill there costs the checkpoint. Here a file is written as a
-    whole (`AtomicLocalBackend`) and others are removed afterwards.
+    whole (`AtomicLocalBackend`) and others are removed afterwards. A training that goes on in
+    another folder leaves the best checkpoint of the first one alone.
 
     Args:
         *args: Arguments of `CheckpointHook`.
@@ -38,24 +41,36 @@ class DurableCheckpointHook(CheckpointHook):
         if isinstance(self.file_backend, LocalBackend) and is_main_process():
             remove_parts(self.out_dir)
         self.file_backend = _RemovesLater(self.file_backend)
+        for paths, key in self._best():
+            paths[key] = self.file_backend.join_path(self.out_dir, Path(paths[key]).name)
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
         """Saves where it is due, then removes what is not kept."""
         super().after_train_iter(runner, batch_idx, data_batch, outputs)
-        self.file_backend.remove_now()
+        self._remove_outdated()
 
     def after_train_epoch(self, runner: Runner) -> None:
         """Saves where it is due, then removes what is not kept."""
         super().after_train_epoch(runner)
-        self.file_backend.remove_now()
+        self._remove_outdated()
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float]) -> None:
         """Saves the best checkpoint, then removes the best before it."""
         super().after_val_epoch(runner, metrics)
         if isinstance(self.file_backend, _RemovesLater):  # not so in a validation on its own
-            self.file_backend.remove_now()
+            self._remove_outdated()
+
+    def _remove_outdated(self) -> None:
+        # a repeated validation may have written the best checkpoint under the name it had before
+        self.file_backend.remove_now(but=[paths[key] for paths, key in self._best()])
+
+    def _best(self) -> list[tuple[dict[str, Any], str]]:
+        """Where mmengine keeps the path of the best checkpoint, or of one for each metric."""
+        by_metric = getattr(self, 'best_ckpt_path_dict', {})
+        places = [(self.__dict__, 'best_ckpt_path'), *((by_metric, key) for key in by_metric)]
+        return [(paths, key) for paths, key in places if paths.get(key)]
 
 
 class _RemovesLater:
@@ -74,7 +89,8 @@ class _RemovesLater:
     def rmtree(self, path: str) -> None:
         self._noted.append((self._backend.rmtree, path))
 
-    def remove_now(self) -> None:
+    def remove_now(self, but: Collection[str]) -> None:
         while self._noted:
             remove, path = self._noted.pop(0)
-            remove(path)
+            if path not in but:
+                remove(path)

@@ -34,7 +34,8 @@ class ResumeHook(Hook):
       What differs from the checkpoint's config is logged.
     - With gradient accumulation it goes on from the last step: the gradients since are lost. A
       teacher and BatchNorm's statistics have averaged these iterations already, and do so twice.
-    - A validation that was due at the resumed iteration is run: the checkpoint was written before
+      A training by epochs goes on with the next epoch.
+    - A validation that was due at the resumed iteration is run: the checkpoint is written before
       it, so it may have been lost, and with it the best checkpoint.
 
     `tools/train.py --resume` adds it.
@@ -79,8 +80,8 @@ class ResumeHook(Hook):
         due = loop.iter % loop.val_interval == 0 or loop.iter == loop.max_iters
         if loop.iter >= max(loop.val_begin, 1) and due:
             print_log(
-                f'--resume: validating at iteration {loop.iter}, for the checkpoint was written '
-                'before its validation',
+                f'--resume: validating at iteration {loop.iter}: the checkpoint is written before '
+                'the validation, which may have been cut short',
                 logger='current',
             )
             runner.val_loop.run()
@@ -93,10 +94,15 @@ def _require_same_optimizer(runner: Runner, checkpoint: dict[str, Any], name: st
     found = checkpoint['optimizer'].get('param_groups', [])
     expected = wrapper.optimizer.param_groups
     sizes = [[len(group['params']) for group in groups] for groups in (found, expected)]
-    unknown = sorted(
-        {key for group in expected for key in group} - {key for g in found for key in g}
-    )
-    if sizes[0] != sizes[1] or set(unknown) - {'initial_lr', 'initial_momentum'}:
+    known = {key for group in found for key in group}
+    # a flag that a later torch added has its default
+    unknown = {
+        key
+        for group in expected
+        for key, value in group.items()
+        if key not in known and not (value is None or isinstance(value, bool))
+    }
+    if sizes[0] != sizes[1] or unknown - {'initial_lr', 'initial_momentum'}:
         raise UserError(
             f'--resume: {name} holds the state of another optimizer or model than optim_wrapper '
             'makes; expected the same (to start from its weights alone: --cfg-options '
@@ -151,6 +157,8 @@ def _go_back_to_a_step(runner: Runner, checkpoint: dict[str, Any], earlier: dict
     Between two steps the weights stay, so those of the checkpoint are those of the step before.
     What is averaged in every iteration moves on: BatchNorm's statistics and a teacher.
     """
+    if not isinstance(runner.train_loop, IterBasedTrainLoop):
+        return
     meta, wrapper = checkpoint['meta'], runner.optim_wrapper
     rest = meta['iter'] % getattr(wrapper, '_accumulative_counts', 1)
     # the last iteration of a training steps in any case
