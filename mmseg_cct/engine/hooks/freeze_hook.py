@@ -5,6 +5,8 @@ from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
+from mmseg_cct.errors import UserError
+
 
 @HOOKS.register_module()
 class FreezeHook(Hook):
@@ -15,13 +17,19 @@ class FreezeHook(Hook):
     memory, the more so the earlier the frozen layers. MMSeg's `frozen_stages` is another thing: it
     also normalises these layers by their running statistics.
 
-    A distributed training computes them as before, since DDP waits for every gradient.
+    A distributed training computes them as before, since DDP waits for every gradient; there they
+    count in the norm of `clip_grad` too.
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Takes the parameters out of the graph."""
-        if is_model_wrapper(runner.model):
-            return
+        """Takes the parameters out of the graph.
+
+        Args:
+            runner: The runner.
+
+        Raises:
+            UserError: A schedule lifts the rate of 0.
+        """
         frozen = [
             parameter
             for group in runner.optim_wrapper.param_groups
@@ -29,11 +37,20 @@ class FreezeHook(Hook):
             if group.get('initial_lr', group['lr']) == 0
             for parameter in group['params']
         ]
+        if not frozen:
+            return
+        for scheduler in runner.param_schedulers or ():
+            if getattr(scheduler, 'eta_min', 0):
+                raise UserError(
+                    f'param_scheduler.eta_min={scheduler.eta_min}: would lift the learning rate of '
+                    f'{len(frozen)} weights that lr_mult=0 freezes; expected 0'
+                )
+        if is_model_wrapper(runner.model):
+            return
         for parameter in frozen:
             parameter.requires_grad_(False)
-        if frozen:
-            # mmengine logs the rate of the first group, which may be one of these
-            runner.logger.info(
-                f'{len(frozen)} weights are frozen by a learning rate of 0; where "lr" in the log '
-                'is 0 it is theirs, and "base_lr" is that of the training'
-            )
+        # mmengine logs the rate of the first group, which may be one of these
+        runner.logger.info(
+            f'{len(frozen)} weights are frozen by a learning rate of 0; where "lr" in the log '
+            'is 0 it is theirs, and "base_lr" is that of the training'
+        )

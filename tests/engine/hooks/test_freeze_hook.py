@@ -5,9 +5,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 from mmengine.model import MMDistributedDataParallel
+from mmengine.optim import OptimWrapper, PolyParamScheduler
 from mmengine.registry import HOOKS
 from teacher_training import train
 from torch import nn
+
+from mmseg_cct.errors import UserError
 
 
 class Frozen(nn.Module):
@@ -25,10 +28,14 @@ def run_of(model, initial_lr=True):
     if initial_lr is not None:
         optimizer.param_groups[0]['initial_lr'] = 0.0
         optimizer.param_groups[1]['initial_lr'] = 1.0
-    wrapper = SimpleNamespace(param_groups=optimizer.param_groups)
+    wrapper = OptimWrapper(optimizer)
     log = []
     return SimpleNamespace(
-        model=model, optim_wrapper=wrapper, logger=SimpleNamespace(info=log.append), log=log
+        model=model,
+        optim_wrapper=wrapper,
+        param_schedulers=None,  # of mmengine, where there is none
+        logger=SimpleNamespace(info=log.append),
+        log=log,
     )
 
 
@@ -61,6 +68,16 @@ def test_a_distributed_model_keeps_its_gradients():
     HOOKS.build(dict(type='FreezeHook')).before_train(run)
     assert wants_gradients(model.stem)
     assert not run.log
+
+
+def test_a_schedule_that_lifts_the_rate_is_refused():
+    run = run_of(Frozen())
+    scheduler = PolyParamScheduler(run.optim_wrapper, 'lr', eta_min=1e-4, end=3)
+    run.param_schedulers = [scheduler]
+    with pytest.raises(UserError, match=r'^param_scheduler\.eta_min=0\.0001: would lift .* 2 wei'):
+        HOOKS.build(dict(type='FreezeHook')).before_train(run)
+    scheduler.eta_min = 0.0
+    HOOKS.build(dict(type='FreezeHook')).before_train(run)
 
 
 @pytest.mark.parametrize('key', ['backbone.layer1', 'neck'])
