@@ -313,7 +313,7 @@ def _check_labeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> froze
             'data_prefix.seg_map_path'
         )
     backend_args = getattr(dataset, 'backend_args', None)
-    size = image_size(image, backend_args, True, _loader(dataset))
+    size = image_size(image, backend_args, True, image_loader(dataset))
     if '://' not in mask and not fileio.exists(mask, backend_args):
         raise UserError(f'{image}: no mask for this labelled image; expected {mask}')
     ids = read_mask(mask, backend_args)
@@ -345,7 +345,7 @@ def _check_unlabeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> Non
     if not _is_file(info):
         return
     backend_args = getattr(dataset, 'backend_args', None)
-    size = image_size(info['img_path'], backend_args, False, _loader(dataset))
+    size = image_size(info['img_path'], backend_args, False, image_loader(dataset))
     for transform in _flatten(dataset.pipeline):
         if isinstance(transform, LoadPseudoLabels):
             _check_pseudo_labels(transform, info, size, dataset)
@@ -367,7 +367,15 @@ def _check_pseudo_labels(
         )
 
 
-def _loader(dataset: Any) -> LoadImageFromFile | None:
+def image_loader(dataset: Any) -> LoadImageFromFile | None:
+    """Finds the transform that loads the images of a data set.
+
+    Args:
+        dataset: The set, which wraps no other.
+
+    Returns:
+        The transform; `None` where there is none.
+    """
     transforms = _flatten(getattr(dataset, 'pipeline', None))
     return next((part for part in transforms if isinstance(part, LoadImageFromFile)), None)
 
