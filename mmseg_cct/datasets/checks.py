@@ -7,14 +7,12 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from mmcv.transforms import LoadAnnotations, LoadImageFromFile, Pad
 from mmengine import fileio
 from mmengine.dataset import BaseDataset
-from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.logging import print_log
 from mmseg.datasets.transforms import RandomRotate, RandomRotFlip
 
@@ -22,6 +20,7 @@ from mmseg_cct.datasets.transforms.pseudo_labels import LoadPseudoLabels, PackPs
 from mmseg_cct.datasets.transforms.valid_pixels import MarkValidPixels, PackUnlabeledInputs
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_mask
+from mmseg_cct.utils.shares import on_first_process
 
 from .image_checks import image_size
 
@@ -42,12 +41,14 @@ def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -
         labeled: The labelled set.
         unlabeled: The unlabelled set, if any.
     """
-    with _on_rank_0() as looks:
-        if looks:
-            _check_labels(_check_all(_check_labeled_image, labeled), labeled)
-            if unlabeled is not None:
-                _check_all(_check_unlabeled_image, unlabeled)
-                _warn_of_common_images(labeled, unlabeled)
+
+    def look() -> None:
+        _check_labels(_check_all(_check_labeled_image, labeled), labeled)
+        if unlabeled is not None:
+            _check_all(_check_unlabeled_image, unlabeled)
+            _warn_of_common_images(labeled, unlabeled)
+
+    on_first_process(look)
 
 
 def check_evaluation_data(dataset: Any, key: str) -> None:
@@ -57,9 +58,7 @@ def check_evaluation_data(dataset: Any, key: str) -> None:
         dataset: The set, wrapped or not.
         key: Its key in the config, for the message.
     """
-    with _on_rank_0() as looks:
-        if looks:
-            look_at_evaluation_data(dataset, key)
+    on_first_process(lambda: look_at_evaluation_data(dataset, key))
 
 
 def look_at_evaluation_data(dataset: Any, key: str) -> None:
@@ -81,27 +80,6 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
             _check_all(_check_labeled_image if has_masks else _check_unlabeled_image, leaf)
     except UserError as error:
         raise UserError(f'{key}: {error}') from None
-
-
-@contextmanager
-def _on_rank_0() -> Iterator[bool]:
-    """Re-raises rank 0's error on every rank.
-
-    Yields:
-        Whether this is rank 0.
-
-    Raises:
-        UserError: If the body raised one on rank 0.
-    """
-    message: list[str | None] = [None]
-    is_first = is_main_process()
-    try:
-        yield is_first
-    except UserError as error:
-        message = [str(error)]
-    broadcast_object_list(message)
-    if message[0] is not None:
-        raise UserError(message[0])
 
 
 def check_unlabeled_pipeline(dataset: Any) -> None:

@@ -8,6 +8,7 @@ from PIL import Image
 from mmseg_cct.datasets import SemiSegDataset, checks, image_checks
 from mmseg_cct.datasets.checks import look_at_evaluation_data, unknown_ids
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils import shares
 
 
 def _error(tree, **kwargs):
@@ -241,12 +242,12 @@ class TestCommonImages:
 
 class TestDistributed:
     def test_other_ranks_raise_what_rank_0_found(self, tree, monkeypatch):
-        def _broadcast(message):
-            assert message == [None]
-            message[0] = 'a.png: bad; expected good'
+        def _broadcast(outcome):
+            assert outcome == [None, None]
+            outcome[1] = 'a.png: bad; expected good'
 
-        monkeypatch.setattr(checks, 'is_main_process', lambda: False)
-        monkeypatch.setattr(checks, 'broadcast_object_list', _broadcast)
+        monkeypatch.setattr(shares, 'get_rank', lambda: 1)
+        monkeypatch.setattr(shares, 'broadcast_object_list', _broadcast)
         tree.image('l1').unlink()
         assert _error(tree) == 'a.png: bad; expected good'
 
