@@ -3,7 +3,7 @@
 import copy
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from mmseg_cct.utils.settings import forget_initial_weights
 from mmseg_cct.utils.suggest import close_names, nearest
 from mmseg_cct.utils.text import error_line
 
+from .class_names import leaf_sets
 from .config import load_config, read_config
 from .config_errors import check_config
 
@@ -368,21 +369,17 @@ def _require_plain(config: Config, name: str) -> None:
     for part in ('backbone', 'decode_head'):
         if not model.get(part):
             raise UserError(f'{name}: no model.{part}; expected that of an EncoderDecoder')
-    if not (config.get('train_dataloader') or {}).get('dataset'):
+    dataset = (config.get('train_dataloader') or {}).get('dataset')
+    if not dataset:
         raise UserError(f'{name}: no train_dataloader.dataset; expected a config for training')
-
-
-def _leaf_sets(dataset: Any) -> Iterator[Any]:
-    """Yields the settings of the sets inside mmengine's wrappers."""
-    inner = dataset.get('datasets') or ([dataset['dataset']] if 'dataset' in dataset else [])
-    if not inner:
-        yield dataset
-    for each in inner:
-        yield from _leaf_sets(each)
+    if 'labeled' in dataset:
+        raise UserError(
+            f'{name}: train_dataloader.dataset has a labelled set in it; expected that set alone'
+        )
 
 
 def _classes(config: Config) -> tuple[str, ...]:
-    dataset = next(_leaf_sets(config.train_dataloader.dataset))
+    dataset = next(leaf_sets(config.train_dataloader.dataset, ''))[1]
     if 'type' not in dataset:
         raise UserError(
             'train_dataloader.dataset: a set without type; expected the name of a data set'
@@ -395,7 +392,8 @@ def _classes(config: Config) -> tuple[str, ...]:
 
 def _unlabeled_pipeline(dataset: Any) -> list[dict[str, Any]]:
     """The labelled pipeline without what needs masks."""
-    pipeline = next(_leaf_sets(dataset)).get('pipeline') or dataset.get('pipeline')
+    labeled = next(leaf_sets(dataset, ''))[1]
+    pipeline = labeled.get('pipeline') or dataset.get('pipeline')
     if not pipeline:
         raise UserError('train_dataloader.dataset: no pipeline; expected the labelled one')
     kept = []

@@ -101,7 +101,7 @@ def _name_in_data_sets(config: Config, classes: tuple[str, ...]) -> bool:
         for split in _SPLITS:
             key = f'{split}_dataloader.dataset'
             dataset = (config.get(f'{split}_dataloader') or {}).get('dataset')
-            for leaf_key, leaf in _leaf_sets(dataset, key):
+            for leaf_key, leaf in leaf_sets(dataset, key):
                 kind = leaf.get('type')
                 kind = DATASETS.get(kind) if isinstance(kind, str) else kind
                 if not (inspect.isclass(kind) and issubclass(kind, BaseSegDataset)):
@@ -130,17 +130,17 @@ def _name_in_data_set(
         dataset['metainfo'] = {**(dataset.get('metainfo') or {}), 'classes': classes}
 
 
-def _leaf_sets(dataset: Any, key: str) -> Iterator[tuple[str, Any]]:
+def leaf_sets(dataset: Any, key: str) -> Iterator[tuple[str, Any]]:
     """Yields the dotted key and the settings of each set that wraps no other."""
     if isinstance(dataset, Sequence) and not isinstance(dataset, str):
         for index, part in enumerate(dataset):
-            yield from _leaf_sets(part, f'{key}.{index}')
+            yield from leaf_sets(part, f'{key}.{index}')
     elif isinstance(dataset, Mapping):
-        inner = [name for name in _INNER_SETS if name in dataset]
+        inner = [name for name in _INNER_SETS if dataset.get(name)]
         if not inner:
             yield key, dataset
         for name in inner:
-            yield from _leaf_sets(dataset[name], f'{key}.{name}')
+            yield from leaf_sets(dataset[name], f'{key}.{name}')
 
 
 def _heads(model: Any) -> list[Any]:

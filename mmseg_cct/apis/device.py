@@ -5,8 +5,10 @@ import os
 import torch
 from mmengine.config import Config
 from mmengine.device import get_device
+from mmengine.logging import print_log
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.settings import settings_of
 
 
 def default_device() -> str:
@@ -69,8 +71,8 @@ def fit_to_device(config: Config, launcher: str) -> Config:
         return config
     if launcher == 'mpi':
         raise UserError('--launcher mpi: needs GPUs; on CPUs start with tools/dist_*.sh')
-    # torch has no SyncBN on the CPU, and DDP wants no device ids there.
-    config.pop('sync_bn', None)
+    _revert_sync_bn(config)
+    # DDP wants no device ids on the CPU.
     config.model_wrapper_cfg = {
         'type': 'MMDistributedDataParallel',
         'broadcast_buffers': False,
@@ -79,6 +81,18 @@ def fit_to_device(config: Config, launcher: str) -> Config:
         'device_ids': None,
     }
     return config
+
+
+def _revert_sync_bn(config: Config) -> None:
+    """Makes BN of SyncBN, which torch lacks on the CPU, as mmengine does for a single process."""
+    config.pop('sync_bn', None)
+    changed = []
+    for key, layer in settings_of(config.model, 'model'):
+        if isinstance(layer, dict) and layer.get('type') == 'SyncBN':
+            layer['type'] = 'BN'
+            changed.append(key)
+    if changed:
+        print_log(f'{", ".join(changed)}: SyncBN needs GPUs, BN on CPUs', logger='current')
 
 
 def _step_as_a_whole(config: Config) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed
 from mmseg_cct.utils.palette import distinct_colours
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 
+from .class_names import leaf_sets
 from .config import load_config
 from .config_errors import check_components, config_errors_as_one_line, first_image_guards
 from .device import default_device
@@ -219,7 +220,7 @@ def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:
     """Classes and palette of the first data set in a config that names some."""
     init_default_scope(config.get('default_scope') or 'mmseg')
     for dataset in _datasets(config, domain):
-        kind = dataset['type']
+        kind = dataset.get('type')
         kind = DATASETS.get(kind) if isinstance(kind, str) else kind
         if isinstance(kind, type) and issubclass(kind, BaseDataset):
             meta = {**getattr(kind, 'METAINFO', {}), **(dataset.get('metainfo') or {})}
@@ -230,17 +231,10 @@ def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:
     return {}
 
 
-def _datasets(config: Config, domain: str | None) -> Iterator[dict[str, Any]]:
-    todo: list[Any] = [
-        (config.get(f'{split}_dataloader') or {}).get('dataset')
-        for split in ('test', 'val', 'train')
-    ]
-    while todo:
-        dataset = todo.pop(0)
-        if isinstance(dataset, Sequence) and not isinstance(dataset, str):
-            todo[:0] = dataset
-        elif isinstance(dataset, dict) and 'type' in dataset:
-            yield dataset
-            # Inside wrappers: mmengine's, SemiSegDataset, and those of several domains.
-            todo[:0] = [dataset.get(key) for key in ('dataset', 'datasets', 'labeled')]
-            todo[:0] = [(dataset.get('domains') or {}).get(domain)]
+def _datasets(config: Config, domain: str | None) -> Iterator[Any]:
+    """Yields the settings of all sets, of a set of several domains those of one."""
+    for split in ('test', 'val', 'train'):
+        dataset = (config.get(f'{split}_dataloader') or {}).get('dataset')
+        for _, leaf in leaf_sets(dataset, ''):
+            own = (leaf.get('domains') or {}).get(domain, leaf)
+            yield from (each for _, each in leaf_sets(own, ''))

@@ -6,22 +6,16 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlparse
 from urllib.request import urlopen
 
 import torch
 from mmengine.registry import DefaultScope
-from mmengine.runner.checkpoint import (
-    CheckpointLoader,
-    get_deprecated_model_names,
-    get_external_models,
-    get_mmcls_models,
-    get_torchvision_models,
-)
+from mmengine.runner.checkpoint import CheckpointLoader
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
 from mmseg_cct.engine.checkpoints import require_finite_weights
+from mmseg_cct.engine.safe_loading import address_of, cached_file
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.settings import forget_initial_weights, settings_of
 from mmseg_cct.utils.text import error_line
@@ -43,7 +37,7 @@ def fetch_pretrained_weights(model: dict[str, Any]) -> None:
         UserError: A file is missing, a name is not in the model zoo or a download failed.
     """
     for key, checkpoint in _named_checkpoints(model):
-        url = _url_of(checkpoint, key)
+        url = address_of(checkpoint, f'{key}: ')
         if url is not None:
             _fetch(url, checkpoint, key)
         elif '://' not in checkpoint and not Path(checkpoint).expanduser().is_file():
@@ -51,18 +45,6 @@ def fetch_pretrained_weights(model: dict[str, Any]) -> None:
                 f'{key}: {checkpoint} is not a file; expected a checkpoint, given for example by '
                 f'--cfg-options {key}=FILE'
             )
-
-
-def cached_file(url: str) -> Path:
-    """Where torch and mmengine look for a downloaded file.
-
-    Args:
-        url: Address of the file.
-
-    Returns:
-        The file's place in torch's cache.
-    """
-    return Path(torch.hub.get_dir()) / 'checkpoints' / Path(urlparse(url).path).name
 
 
 class Fit(NamedTuple):
@@ -97,7 +79,7 @@ def check_pretrained_weights(model: Mapping[str, Any], scope: str | None = 'mmse
     with DefaultScope.overwrite_default_scope(scope):
         for key, part in _pretrained_modules(model):
             init, checkpoint = part['init_cfg'], part['init_cfg']['checkpoint']
-            if '://' in checkpoint and _url_of(checkpoint, key) is None:
+            if '://' in checkpoint and address_of(checkpoint) is None:
                 continue  # storage that only mmengine reads
             require_fitting_weights(part, checkpoint, init.get('prefix') or '', key)
         for key, part in _timm_files(model):
@@ -254,30 +236,6 @@ def _named_checkpoints(config: Any) -> Iterator[tuple[str, str]]:
         # The older spelling, which MMSeg's segmentors and backbones still accept.
         if isinstance(part.get('pretrained'), str):
             yield f'{key}.pretrained', part['pretrained']
-
-
-def _url_of(checkpoint: str, key: str) -> str | None:
-    """The address behind mmengine's short names; None for local files and other storage."""
-    scheme, separator, name = checkpoint.partition('://')
-    if not separator:
-        return None
-    if scheme in ('http', 'https'):
-        return checkpoint
-    if scheme in ('open-mmlab', 'openmmlab'):
-        urls = get_external_models()
-        name = get_deprecated_model_names().get(name, name)
-    elif scheme == 'mmcls':
-        urls = get_mmcls_models()
-    elif scheme in ('torchvision', 'modelzoo'):
-        urls = get_torchvision_models()
-    else:
-        return None
-    if name not in urls:
-        raise UserError(
-            f'{key}: {checkpoint} is not in the model zoo of the installed mmengine; '
-            'expected a name that is, an https address or a local file'
-        )
-    return urls[name]
 
 
 def _fetch(url: str, checkpoint: str, key: str) -> None:

@@ -7,14 +7,12 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from mmcv.transforms import LoadAnnotations, LoadImageFromFile, Pad
 from mmengine import fileio
 from mmengine.dataset import BaseDataset
-from mmengine.dist import broadcast_object_list, is_main_process
 from mmengine.logging import print_log
 from mmseg.datasets.transforms import RandomRotate, RandomRotFlip
 
@@ -22,6 +20,7 @@ from mmseg_cct.datasets.transforms.pseudo_labels import LoadPseudoLabels, PackPs
 from mmseg_cct.datasets.transforms.valid_pixels import MarkValidPixels, PackUnlabeledInputs
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_mask
+from mmseg_cct.utils.shares import on_first_process
 
 from .image_checks import image_size
 
@@ -42,12 +41,14 @@ def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -
         labeled: The labelled set.
         unlabeled: The unlabelled set, if any.
     """
-    with _on_rank_0() as looks:
-        if looks:
-            _check_labels(_check_all(_check_labeled_image, labeled), labeled)
-            if unlabeled is not None:
-                _check_all(_check_unlabeled_image, unlabeled)
-                _warn_of_common_images(labeled, unlabeled)
+
+    def look() -> None:
+        _check_labels(_check_all(_check_labeled_image, labeled), labeled)
+        if unlabeled is not None:
+            _check_all(_check_unlabeled_image, unlabeled)
+            _warn_of_common_images(labeled, unlabeled)
+
+    on_first_process(look)
 
 
 def check_evaluation_data(dataset: Any, key: str) -> None:
@@ -57,9 +58,7 @@ def check_evaluation_data(dataset: Any, key: str) -> None:
         dataset: The set, wrapped or not.
         key: Its key in the config, for the message.
     """
-    with _on_rank_0() as looks:
-        if looks:
-            look_at_evaluation_data(dataset, key)
+    on_first_process(lambda: look_at_evaluation_data(dataset, key))
 
 
 def look_at_evaluation_data(dataset: Any, key: str) -> None:
@@ -81,27 +80,6 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
             _check_all(_check_labeled_image if has_masks else _check_unlabeled_image, leaf)
     except UserError as error:
         raise UserError(f'{key}: {error}') from None
-
-
-@contextmanager
-def _on_rank_0() -> Iterator[bool]:
-    """Re-raises rank 0's error on every rank.
-
-    Yields:
-        Whether this is rank 0.
-
-    Raises:
-        UserError: If the body raised one on rank 0.
-    """
-    message: list[str | None] = [None]
-    is_first = is_main_process()
-    try:
-        yield is_first
-    except UserError as error:
-        message = [str(error)]
-    broadcast_object_list(message)
-    if message[0] is not None:
-        raise UserError(message[0])
 
 
 def check_unlabeled_pipeline(dataset: Any) -> None:
@@ -313,7 +291,7 @@ def _check_labeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> froze
             'data_prefix.seg_map_path'
         )
     backend_args = getattr(dataset, 'backend_args', None)
-    size = image_size(image, backend_args, True, _loader(dataset))
+    size = image_size(image, backend_args, True, image_loader(dataset))
     if '://' not in mask and not fileio.exists(mask, backend_args):
         raise UserError(f'{image}: no mask for this labelled image; expected {mask}')
     ids = read_mask(mask, backend_args)
@@ -345,7 +323,7 @@ def _check_unlabeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> Non
     if not _is_file(info):
         return
     backend_args = getattr(dataset, 'backend_args', None)
-    size = image_size(info['img_path'], backend_args, False, _loader(dataset))
+    size = image_size(info['img_path'], backend_args, False, image_loader(dataset))
     for transform in _flatten(dataset.pipeline):
         if isinstance(transform, LoadPseudoLabels):
             _check_pseudo_labels(transform, info, size, dataset)
@@ -367,7 +345,15 @@ def _check_pseudo_labels(
         )
 
 
-def _loader(dataset: Any) -> LoadImageFromFile | None:
+def image_loader(dataset: Any) -> LoadImageFromFile | None:
+    """Finds the transform that loads the images of a data set.
+
+    Args:
+        dataset: The set, which wraps no other.
+
+    Returns:
+        The transform; `None` where there is none.
+    """
     transforms = _flatten(getattr(dataset, 'pipeline', None))
     return next((part for part in transforms if isinstance(part, LoadImageFromFile)), None)
 

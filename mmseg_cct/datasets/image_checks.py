@@ -18,25 +18,23 @@ _TAIL = 64  # bytes
 _ORIENTATION = 0x0112  # the EXIF tag
 
 
-def explain_failed_load(info: Mapping[str, Any], backend_args: dict | None = None) -> str | None:
+def explain_failed_load(
+    info: Mapping[str, Any], backend_args: dict | None, loader: LoadImageFromFile | None
+) -> str | None:
     """Finds the file that kept a sample from loading.
 
     Args:
         info: Data info of the sample.
         backend_args: Arguments of mmengine's file backend.
+        loader: The pipeline's transform, which names the backend that decodes.
 
     Returns:
         One line that names the file, or `None` if image and mask can be read.
     """
-    path = info.get('img_path')
-    if path is None:
+    if info.get('img_path') is None:
         return None
     try:
-        # As the pipeline decodes it: OpenCV refuses some files that Pillow opens.
-        decode_image(fileio.get(path, backend_args))
-    except Exception as error:
-        return explain_unreadable(path, 'image', error)
-    try:
+        image_size(info['img_path'], backend_args, True, loader)
         if 'seg_map_path' in info:
             read_mask(info['seg_map_path'], backend_args)
     except UserError as error:

@@ -14,11 +14,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 from mmseg_cct.utils.seed import seeded_random_state
 
-from .checks import (
-    check_datasets,
-    check_unlabeled_pipeline,
-    leaf_datasets,
-)
+from .checks import check_datasets, check_unlabeled_pipeline, image_loader, leaf_datasets
 from .image_checks import explain_failed_load
 from .image_lists import read_list, resolve_list
 from .naming_pipeline import failures_named
@@ -133,7 +129,8 @@ class SemiSegDataset(Dataset):
             raise
         except Exception as error:
             info = dataset.get_data_info(index)
-            if reason := explain_failed_load(info, getattr(dataset, 'backend_args', None)):
+            backend_args = getattr(dataset, 'backend_args', None)
+            if reason := explain_failed_load(info, backend_args, image_loader(dataset)):
                 raise UserError(reason) from error
             with failures_named(info.get('img_path') or f'{branch} image {index}', branch):
                 raise

@@ -28,9 +28,10 @@ GROUND_SATURATION, CLUTTER_SATURATION = 0.3, 0.5
 CLUTTER = 4
 # How far the light moves each colour channel.
 TINT = 0.1
+# Memory for drawn scenes of one size, in each process.
+_CACHE_BYTES = 2**26
 
 
-@functools.lru_cache(maxsize=4096)
 def draw_scene(seed: int, number: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Draws a scene: a pure function of its arguments.
 
@@ -43,6 +44,17 @@ def draw_scene(seed: int, number: int, size: int) -> tuple[np.ndarray, np.ndarra
         Image ``(size, size, 3)`` uint8 in BGR and class ids ``(size, size)`` uint8; read-only,
         because all calls share them.
     """
+    return _drawer(size)(seed, number)
+
+
+@functools.cache
+def _drawer(size: int) -> Callable[[int, int], tuple[np.ndarray, np.ndarray]]:
+    """Draws scenes of one size by seed and number, and keeps as many as there is memory for."""
+    keep = functools.lru_cache(_CACHE_BYTES // (4 * size**2))
+    return keep(functools.partial(_draw_scene, size=size))
+
+
+def _draw_scene(seed: int, number: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng((seed, number))
     image = _draw_ground(rng, size)
     seg_map = np.zeros((size, size), np.uint8)

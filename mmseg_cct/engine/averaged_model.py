@@ -9,7 +9,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 class MultiTensorEMA(MomentumAnnealingEMA):
     """`MomentumAnnealingEMA` whose averages are updated by a few calls in place of one per tensor.
 
-    The arguments and the averages are those of mmengine's class; buffers are always averaged too.
+    The averages are those of mmengine's class after every step; buffers are always averaged too.
     The average may be moved or laid out anew at any time: mmengine's keeps to the tensors that it
     was made with.
 

@@ -126,11 +126,50 @@ def register_safe_loaders() -> None:
     """Makes every scheme of mmengine's `CheckpointLoader` load data alone."""
     for prefixes, loader in (
         ('', _from_file),
-        (('http://', 'https://'), _from_address),
-        (tuple(f'{zoo}://' for zoo in _ZOOS), _from_zoo),
+        (('http://', 'https://', *(f'{zoo}://' for zoo in _ZOOS)), _from_address),
         ((r'(\S+\:)?s3://', r'(\S+\:)?petrel://', 'pavi://'), _from_storage),
     ):
         CheckpointLoader.register_scheme(prefixes, loader, force=True)
+
+
+def address_of(checkpoint: str, where: str = '') -> str | None:
+    """The address behind mmengine's short name of a checkpoint.
+
+    Args:
+        checkpoint: A short name, such as `open-mmlab://resnet50_v1c`, an address or a file.
+        where: What messages begin with.
+
+    Returns:
+        The address; `None` for local files and other storage.
+
+    Raises:
+        UserError: The name is not in the model zoo.
+    """
+    scheme, separator, name = checkpoint.partition('://')
+    if separator and scheme in ('http', 'https'):
+        return checkpoint
+    if not separator or scheme not in _ZOOS:
+        return None
+    addresses = _ZOOS[scheme]()
+    name = get_deprecated_model_names().get(name, name)
+    if name not in addresses:
+        raise UserError(
+            f'{where}{checkpoint} is not in the model zoo of the installed mmengine; expected a '
+            'name that is, an https address or a local file'
+        )
+    return addresses[name]
+
+
+def cached_file(url: str) -> Path:
+    """Where torch and mmengine look for a downloaded file.
+
+    Args:
+        url: Address of the file.
+
+    Returns:
+        The file's place in torch's cache.
+    """
+    return Path(torch.hub.get_dir()) / 'checkpoints' / Path(urlparse(url).path).name
 
 
 def _from_file(filename: str, map_location: Any = None) -> Any:
@@ -139,30 +178,23 @@ def _from_file(filename: str, map_location: Any = None) -> Any:
 
 def _from_address(filename: str, map_location: Any = None) -> Any:
     """Loads a file of torch's cache, after rank 0 has fetched it where it is missing."""
-    cached = Path(torch.hub.get_dir()) / 'checkpoints' / Path(urlparse(filename).path).name
+    url = address_of(filename)
+    assert url is not None  # by the schemes that it is registered for
+    cached = cached_file(url)
     if get_rank() == 0 and not cached.exists():
         cached.parent.mkdir(parents=True, exist_ok=True)
         try:
-            torch.hub.download_url_to_file(filename, str(cached))
+            torch.hub.download_url_to_file(url, str(cached))
         except OSError as error:
             raise UserError(
-                f'{filename}: could not be downloaded ({one_line(error)}); expected an address '
+                f'{url}: could not be downloaded ({one_line(error)}); expected an address '
                 f'that answers, or the file at {cached}'
             ) from error
     barrier()
-    return load_data(cached, filename, map_location)
-
-
-def _from_zoo(filename: str, map_location: Any = None) -> Any:
-    scheme, _, model = filename.partition('://')
-    addresses = _ZOOS[scheme]()
-    model = get_deprecated_model_names().get(model, model)
-    if model not in addresses:
-        raise UserError(f'{filename}: not in the model zoo of the installed mmengine')
-    content = _from_address(addresses[model], map_location)
+    content = load_data(cached, filename, map_location)
     # Older classifiers keep their backbone's weights under a prefix.
     strip = mmengine_checkpoint._process_mmcls_checkpoint
-    return strip(content) if scheme == 'mmcls' else content
+    return strip(content) if filename.startswith('mmcls://') else content
 
 
 def _from_storage(filename: str, map_location: Any = None) -> Any:

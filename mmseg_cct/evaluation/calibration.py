@@ -43,9 +43,10 @@ class Reliability:
 
     @property
     def calibration_error(self) -> float:
-        """Mean distance of a bin's score to its share of right pixels (ECE), by pixels."""
+        """Mean distance of a bin's score to its share of right pixels (ECE), by pixels; or NaN."""
         distance = np.abs(self.scores * self.pixels - self.right)
-        return float(distance.sum() / self.pixels.sum())
+        pixels = float(self.pixels.sum())
+        return float(distance.sum()) / pixels if pixels else float('nan')
 
     def merged(self, bins: int) -> 'Reliability':
         """Joins neighbouring bins, B a multiple of their new number, and leaves out empty ones."""
@@ -130,14 +131,15 @@ def calibration_record(reliability: Mapping[str, Reliability]) -> dict[str, Any]
 
     Returns:
         By score, in the bins of `shown`: the three arrays of `Reliability`, its `separation` before
-        bins are joined, None where it is undefined, and its `calibration_error`.
+        bins are joined and its `calibration_error`, each None where it is undefined.
     """
     record = {}
     for name, each in shown(reliability).items():
-        separation = reliability[name].separation
+        figures = (reliability[name].separation, each.calibration_error)
+        separation, error = (None if np.isnan(value) else value for value in figures)
         record[name] = dict(
-            separation=None if np.isnan(separation) else separation,
-            calibration_error=each.calibration_error,
+            separation=separation,
+            calibration_error=error,
             scores=each.scores.tolist(),
             pixels=each.pixels.tolist(),
             right=each.right.tolist(),

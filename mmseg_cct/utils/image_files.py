@@ -51,15 +51,16 @@ def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Pat
         Paths by name, sorted; a name is relative to the folder, with ``/``.
 
     Raises:
-        UserError: If there is no such folder.
+        UserError: If there is no such folder, or two masks differ in the case of the suffix only.
     """
-    if not Path(folder).is_dir():
+    root = Path(folder)
+    if not root.is_dir():
         raise UserError(f'{folder}: no such folder; expected a folder of masks')
-    return {
-        path.relative_to(folder).as_posix()[: -len(suffix)]: path
-        for path in find_files(folder)
-        if path.name.lower().endswith(suffix.lower())
-    }
+    masks: dict[str, Path] = {}
+    for path in find_files(root):
+        if path.name.lower().endswith(suffix.lower()):
+            _add_by_name(masks, path, root, suffix, 'mask')
+    return masks
 
 
 def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[str, Path]:
@@ -90,17 +91,21 @@ def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[st
             raise UserError(
                 f'{path}: a link to {os.readlink(path)}, which is not there; expected an image'
             )
-        name = path.relative_to(root).as_posix()[: -len(end)]
-        if name in images:
-            raise UserError(
-                f'{path}: differs from {images[name].name} in its extension only; expected one '
-                'image for each name'
-            )
-        images[name] = path
+        _add_by_name(images, path, root, end, 'image')
     if not images:
         expected = ', '.join(IMAGE_SUFFIXES) if suffix is None else f'names that end in {suffix}'
         raise UserError(f'{folder}: no image in this folder; expected {expected}')
     return dict(sorted(images.items()))
+
+
+def _add_by_name(found: dict[str, Path], path: Path, root: Path, end: str, kind: str) -> None:
+    name = path.relative_to(root).as_posix()[: -len(end)]
+    if name in found:
+        raise UserError(
+            f'{path}: differs from {found[name].name} in its extension only; expected one {kind} '
+            'for each name'
+        )
+    found[name] = path
 
 
 def read_image(path: str | os.PathLike) -> np.ndarray:

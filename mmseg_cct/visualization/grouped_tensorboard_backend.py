@@ -12,13 +12,7 @@ class GroupedTensorboardVisBackend(TensorboardVisBackend):
 
     TensorBoard groups by what stands before the first `/` of a name, and MMSeg joins the names of
     losses by a dot: `aux.consistency` becomes `aux/consistency`.
-
-    Args:
-        **kwargs: Arguments of `TensorboardVisBackend`.
     """
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
 
     def add_scalar(self, name: str, value: Any, step: int = 0, **kwargs: Any) -> None:
         """Writes a value.

@@ -278,6 +278,11 @@ def test_mistakes_are_one_line(write, own, images, tmp_path):
         ('model = dict(', "_base_ = './gone.py'\nmodel = dict(", 'this config does not load: '),
         ("backbone=dict(type='ResNet'", "spine=dict(type='ResNet'", 'own.py: no model.backbone'),
         ('decode_head=dict(', 'head=dict(', 'own.py: no model.decode_head'),
+        (
+            "type='RepeatDataset',",
+            "type='SemiSegDataset', labeled=dict(),",
+            'train_dataloader.dataset has a labelled set in it; expected that set alone',
+        ),
         ("type='RepeatDataset',", '', 'train_dataloader.dataset: no type'),
         ("type='BaseSegDataset',", '', 'train_dataloader.dataset: a set without type'),
     ],

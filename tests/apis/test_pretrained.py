@@ -6,11 +6,8 @@ import pytest
 import torch
 from mmseg.registry import MODELS
 
-from mmseg_cct.apis.pretrained import (
-    cached_file,
-    check_pretrained_weights,
-    fetch_pretrained_weights,
-)
+from mmseg_cct.apis.pretrained import check_pretrained_weights, fetch_pretrained_weights
+from mmseg_cct.engine.safe_loading import cached_file
 from mmseg_cct.errors import UserError
 
 
@@ -114,7 +111,9 @@ def test_short_names_are_resolved(cache):
 
 
 def test_an_unknown_short_name_is_named():
-    with pytest.raises(UserError, match=r'open-mmlab://resnet51 is not in the model zoo'):
+    with pytest.raises(
+        UserError, match=r'checkpoint: open-mmlab://resnet51 is not in the model zoo'
+    ):
         fetch_pretrained_weights(model('open-mmlab://resnet51'))
 
 

@@ -11,6 +11,7 @@ from mmengine.registry import TRANSFORMS
 from mmengine.runner import Runner
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
+from PIL import Image
 
 from mmseg_cct.datasets import PairDraw, PairSampler, SemiSegDataset
 from mmseg_cct.errors import UserError
@@ -378,6 +379,17 @@ class TestErrors:
 
         dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
         dataset.unlabeled.pipeline.transforms.insert(1, _Buggy())
+        with pytest.raises(KeyError, match='mine'):
+            dataset[DRAW]
+
+    def test_a_file_that_the_pipelines_own_backend_reads_is_not_blamed(self, tree):
+        for name in tree.unlabeled_names:
+            with Image.open(tree.image(name)) as image:
+                image.save(tree.image(name), format='TGA')  # which OpenCV does not read
+        load = dict(type='LoadImageFromFile', imdecode_backend='pillow')
+        unlabeled = tree.config('unlabeled', pipeline=[load, dict(type='PackSegInputs')])
+        dataset = SemiSegDataset(tree.config('labeled'), unlabeled)
+        dataset.unlabeled.pipeline.transforms.insert(1, lambda results: results['mine'])
         with pytest.raises(KeyError, match='mine'):
             dataset[DRAW]
 

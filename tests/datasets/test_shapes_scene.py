@@ -4,14 +4,10 @@ import numpy as np
 import pytest
 
 from mmseg_cct.datasets import ShapesDataset
-from mmseg_cct.datasets.shapes_scene import draw_scene
+from mmseg_cct.datasets.shapes_scene import _draw_scene as draw_again
+from mmseg_cct.datasets.shapes_scene import _drawer, draw_scene
 
 CLASSES = ShapesDataset.METAINFO['classes']
-
-
-def draw_again(*scene):
-    """The scene drawn anew, not the one that is kept."""
-    return draw_scene.__wrapped__(*scene)
 
 
 def test_a_scene_depends_on_seed_number_and_size_alone():
@@ -23,6 +19,14 @@ def test_a_scene_depends_on_seed_number_and_size_alone():
         np.testing.assert_array_equal(first, again)
     for other in [(4, 5, 48), (3, 6, 48)]:
         assert (draw_again(*other)[0] != image).mean() > 0.5
+
+
+@pytest.mark.parametrize('size', [48, 64, 300])
+def test_scenes_are_kept_up_to_64_mib(size):
+    image, seg_map = draw_scene(0, 0, size)
+    assert draw_scene(0, 0, size)[0] is image
+    kept, scene = _drawer(size).cache_info().maxsize, image.nbytes + seg_map.nbytes
+    assert 2**26 - scene < kept * scene <= 2**26
 
 
 def test_a_scene_has_its_size_and_known_classes():

@@ -86,7 +86,10 @@ def test_every_registered_component_has_a_heading_and_no_heading_is_of_another(d
 
 @pytest.mark.parametrize('name', sorted(registered()))
 def test_arguments_and_defaults_are_those_of_the_class(documented, name):
-    expected = arguments(registered()[name])
+    cls = registered()[name]
+    if not documented[name] and '__init__' not in vars(cls):
+        return  # the page names the class whose arguments they are
+    expected = arguments(cls)
     assert documented[name].keys() == expected.keys()
     assert documented[name] == expected
 

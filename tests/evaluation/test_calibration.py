@@ -78,3 +78,12 @@ def test_the_record_has_ten_bins_of_confidence_at_most_and_what_is_undefined_is_
     record = calibration_record(alone.reliability())
     assert record.keys() == {'confidence'} and record['confidence']['separation'] is None
     assert record['confidence']['calibration_error'] == pytest.approx(0.2, abs=1e-4)
+
+
+def test_without_a_pixel_of_a_class_both_figures_are_none():
+    counts = CalibrationCounts(0)
+    void = torch.full((4, 4), 255)
+    counts.add(dict(confidence=torch.full((4, 4), 0.8)), torch.zeros_like(void), void)
+    assert calibration_record(counts.reliability())['confidence'] == dict(
+        separation=None, calibration_error=None, scores=[], pixels=[], right=[]
+    )

@@ -106,8 +106,13 @@ def test_amp_refuses_a_wrapper_of_another_kind(tiny):
 
 def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(tiny, monkeypatch):
     monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: 'cpu')
-    config = fit_to_device(load_config(str(tiny.config), {}), 'pytorch')
+    config = load_config(str(tiny.config), {})
+    norms = [dict(type='SyncBN', requires_grad=True), dict(type='GN', num_groups=4)]
+    config.model.update(norm_cfg=norms[0], neck=dict(convs=[dict(norm_cfg=each) for each in norms]))
+    config = fit_to_device(config, 'pytorch')
     assert 'sync_bn' not in config
+    assert config.model.norm_cfg == dict(type='BN', requires_grad=True)
+    assert [conv.norm_cfg.type for conv in config.model.neck.convs] == ['BN', 'GN']
     assert config.model_wrapper_cfg['device_ids'] is None
     with pytest.raises(UserError, match='--launcher mpi: needs GPUs'):
         fit_to_device(config, 'mpi')

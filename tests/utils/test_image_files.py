@@ -6,7 +6,13 @@ import pytest
 from PIL import Image
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import decode_image, explain_unreadable, find_images, read_mask
+from mmseg_cct.utils.image_files import (
+    decode_image,
+    explain_unreadable,
+    find_images,
+    find_masks,
+    read_mask,
+)
 
 
 def _touch(root, *names):
@@ -54,6 +60,22 @@ class TestFindImages:
         _touch(tmp_path, 'a.jpg', 'a.png')
         with pytest.raises(UserError, match=r'a\.png: differs from a\.jpg in its extension only'):
             find_images(tmp_path)
+
+
+class TestFindMasks:
+    def test_every_case_of_the_suffix_in_depth(self, tmp_path):
+        _touch(tmp_path, 'b_mask.PNG', 'a/c_mask.png', 'd.png')
+        assert find_masks(tmp_path, '_mask.png') == {
+            'a/c': tmp_path / 'a/c_mask.png',
+            'b': tmp_path / 'b_mask.PNG',
+        }
+
+    def test_ambiguous(self, tmp_path):
+        _touch(tmp_path, 'a.png', 'a.PNG')
+        if len(list(tmp_path.iterdir())) == 1:
+            pytest.skip('a file system that knows no case')
+        with pytest.raises(UserError, match=r'a\.png: differs from a\.PNG .* one mask for each'):
+            find_masks(tmp_path)
 
 
 class TestReadMask:

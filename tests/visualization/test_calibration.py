@@ -31,3 +31,10 @@ def test_the_files_hold_what_is_returned(reliability, tmp_path):
     assert json.loads((tmp_path / 'calibration.json').read_text()) == record
     assert record['images'] == 3 and record['agreement']['calibration_error'] == 0
     assert (tmp_path / 'calibration.png').read_bytes().startswith(b'\x89PNG')
+
+
+def test_the_files_of_no_pixel_are_written_too(tmp_path):
+    none = Reliability(np.array([0.5]), np.zeros(1, np.int64), np.zeros(1, np.int64))
+    record = write_calibration_files(tmp_path, dict(agreement=none))
+    assert record['agreement']['calibration_error'] is None
+    assert json.loads((tmp_path / 'calibration.json').read_text()) == record

@@ -13,8 +13,8 @@ from torch import from_numpy
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_mask
 
-# MMSeg's key of a mask: every transform moves what is there with the image.
-FIELD = 'gt_seg_map'
+from .valid_pixels import FIELD
+
 # In the pipeline 255 marks filled pixels alone, so that packing can tell the two apart.
 _FILLED, _UNLABELED = 255, 254
 

@@ -9,7 +9,8 @@ from torch import from_numpy
 
 from mmseg_cct.errors import UserError
 
-# MMSeg's key of a mask: of all seg fields it is the only one that `Pad` fills.
+# MMSeg's key of a mask: every transform moves it with the image, and of all seg fields it is the
+# only one that `Pad` fills.
 FIELD = 'gt_seg_map'
 
 

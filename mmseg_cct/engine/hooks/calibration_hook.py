@@ -14,6 +14,7 @@ from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.calibration import CalibrationCounts, calibration_record
 from mmseg_cct.evaluation.score_maps import count_decoders, resize_nearest, score_maps
+from mmseg_cct.models.segmentors.requirements import require_one_output_per_class
 from mmseg_cct.visualization.calibration import write_calibration_files
 
 
@@ -50,12 +51,13 @@ class CalibrationHook(Hook):
         self.counts: CalibrationCounts | None = None
 
     def before_train(self, runner: Runner) -> None:
-        """Raises `UserError` if the model is not one encoder with one main decoder."""
+        """Raises `UserError` without one main decoder that has an output for each class."""
         if not isinstance(model := unwrap_model(runner.model), EncoderDecoder):
             raise UserError(
                 f'CalibrationHook: model.type={type(model).__name__}; expected an EncoderDecoder, '
                 'such as CCTSegmentor'
             )
+        require_one_output_per_class(model.decode_head)
 
     def before_val_epoch(self, runner: Runner) -> None:
         """Starts to count, and chooses this process's batches."""

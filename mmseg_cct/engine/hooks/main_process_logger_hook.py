@@ -13,13 +13,7 @@ class MainProcessLoggerHook(LoggerHook):
 
     mmengine writes the same JSON file on every rank. Two writes at once leave the end of the longer
     one behind the shorter one, and the file does not read.
-
-    Args:
-        **kwargs: Arguments of `LoggerHook`.
     """
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
 
     @master_only
     def after_test_epoch(self, *args: Any, **kwargs: Any) -> None:

@@ -5,11 +5,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tiny
 import torch
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
-from mmseg.registry import DATASETS
+from mmseg.registry import DATASETS, MODELS
 from ranks import on_two_ranks, without_cuda
 
 from mmseg_cct.analysis.calibration import write_calibration
@@ -171,3 +172,8 @@ def test_mistakes_are_named(tiny_cct, tmp_path):
     runner = SimpleNamespace(model=torch.nn.Conv2d(1, 1, 1))
     with pytest.raises(UserError, match=r'model\.type=Conv2d; expected an EncoderDecoder'):
         CalibrationHook().before_train(runner)
+    head = dict(type='FCNHead', in_channels=6, channels=4, num_classes=2, out_channels=1)
+    model = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
+    model['decode_head'] = dict(head, threshold=0.3, norm_cfg=dict(type='BN'))
+    with pytest.raises(UserError, match=r'out_channels=1: expected one output for each class'):
+        CalibrationHook().before_train(SimpleNamespace(model=MODELS.build(model)))
