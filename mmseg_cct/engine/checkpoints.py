@@ -134,10 +134,8 @@ def saved_config(content: Mapping[str, Any], checkpoint: str) -> Config | None:
         checkpoint: Its name, for messages.
 
     Returns:
-        The config of its training, or of a published model; `None` where there is none.
-
-    Raises:
-        UserError: The config is no list of plain settings.
+        The config of its training, or of a published model; `None` where there is none. A
+        `UserError` says where it is no list of plain settings.
     """
     text = (content.get('meta') or {}).get('cfg')
     return read_config_text(text, checkpoint) if isinstance(text, str) else None
