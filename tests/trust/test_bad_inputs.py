@@ -209,6 +209,10 @@ CONFIGS = {
         lambda i: i.set(f'{HEAD}.stride', 4),
         r'decode_head\.stride=4: predictions of 16×16 for inputs of 32×32; expected .*, 8$',
     ),
+    'stride of the bank': (
+        lambda i: i.set(f'{BANK}.stride', 4),
+        r'auxiliary_head\.stride=4: predictions of 16×16 for images of 32×32; expected .*, 8$',
+    ),
     'channels of the neck': (
         lambda i: i.set('model.neck.in_channels', 16),
         r'model\.neck\.in_channels=16: expected 8, the channels of output -1 of model\.backbone',
