@@ -82,7 +82,7 @@ _INNER: dict[str, dict[str, Registry]] = {
         **dict.fromkeys(
             ('loss', 'loss_decode', 'loss_consistency', 'loss_weak', 'loss_pairwise'), MODELS
         ),
-        **dict.fromkeys(('data_preprocessor', 'domains', 'module'), MODELS),
+        **dict.fromkeys(('data_preprocessor', 'domains', 'module', 'perturbations'), MODELS),
         'init_cfg': WEIGHT_INITIALIZERS,
     },
     'visualizer': {'vis_backends': VISBACKENDS},
@@ -101,8 +101,9 @@ _BUILDER_ARGUMENTS: dict[str, set[str]] = {
     'visualizer': {'name', 'save_dir', 'vis_backends'},
     'weight initializer': {'override'},
 }
-# Registries whose components a config may also list by name.
+# Registries whose components a config may also list by name, and keys that hold such lists.
 _COLLECTIONS = {'dataset', 'hook', 'parameter scheduler', 'transform'}
+_NAMED_PARTS = ('.domains', '.perturbations')
 # Parts that are useless without a type.
 _TYPED = ('model', *(f'{split}_dataloader.dataset' for split in _SPLITS), 'optim_wrapper.optimizer')
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -260,7 +261,7 @@ def _find_within(
     if registry is METRICS and 'metrics' in part:
         part, registry = {'type': 'Evaluator', **part}, EVALUATOR
     inner = _INNER.get(registry.name, {})
-    may_be_named = registry.name in _COLLECTIONS or key.endswith('.domains')
+    may_be_named = registry.name in _COLLECTIONS or key.endswith(_NAMED_PARTS)
     is_single = is_listed and may_be_named and not any(map(_is_container, part.values()))
     if 'type' in part or is_single:
         yield Component(key, part, registry)

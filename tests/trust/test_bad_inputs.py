@@ -188,7 +188,15 @@ CONFIGS = {
     ),
     'perturbation': (
         lambda i: i.set(f'{BANK}.perturbations.FeatureDrop.type', 'FeatureDorp'),
-        r"perturbations\.FeatureDrop: no perturbation 'FeatureDorp'; did you mean FeatureDrop",
+        r"perturbations\.FeatureDrop\.type: no 'FeatureDorp' in .* did you mean FeatureDrop",
+    ),
+    'argument of a perturbation': (
+        lambda i: i.set(f'{BANK}.perturbations.FeatureDrop.num_decoder', 0),
+        r"auxiliary_head\.perturbations\.FeatureDrop: .* 'num_decoder'; FeatureDrop takes num",
+    ),
+    'name of a perturbation': (
+        lambda i: i.set(f'{BANK}.perturbations.FeatureDrp.num_decoders', 0),
+        r'auxiliary_head\.perturbations\.FeatureDrp: no type; did you mean FeatureDrop\?',
     ),
     'no decoder': (
         lambda i: i.set(
