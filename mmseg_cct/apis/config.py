@@ -54,6 +54,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
         apply_class_names(config)
     except UserError as error:
         raise UserError(f'{config_file}: {error}') from None
+    _require_kept(config, options)
     return config
 
 
@@ -96,6 +97,20 @@ def _drop_scope(part: Any) -> None:
 
 def default_work_dir(config_file: str) -> str:
     return os.path.join('work_dirs', Path(config_file).stem)
+
+
+def _require_kept(config: Config, options: dict[str, Any]) -> None:
+    """Checks that no option gave way to what follows from the class names at the top level."""
+    for key, value in settings_of(config.get('model'), 'model'):
+        name = key.split('.')[-1]
+        if key not in options or name not in ('num_classes', 'context_classes'):
+            continue
+        given, source = options[key], name.removeprefix('num_')
+        if given != (list(value) if isinstance(given, list) else value):
+            raise UserError(
+                f'--cfg-options {key}={given!r}: follows {source}, from which it is {value!r}; '
+                f'expected another {source}'
+            )
 
 
 def _check_domains(config: Config) -> None:
