@@ -19,6 +19,7 @@ from mmseg_cct.engine.hooks import preflight_hook
 LABELED, UNLABELED = 'train_dataloader.dataset.labeled', 'train_dataloader.dataset.unlabeled'
 VAL, TEST = 'val_dataloader.dataset', 'test_dataloader.dataset'
 BANK, HEAD = 'model.auxiliary_head', 'model.decode_head'
+HEAD_OF_MMSEG = dict(channels=4, num_classes=3, norm_cfg=dict(type='BN'))
 TRAIN = ('train', 'tiny.py', '--work-dir', 'work')
 
 
@@ -228,6 +229,16 @@ CONFIGS = {
     'channels of the head': (
         lambda i: i.set(f'{HEAD}.in_channels', 7),
         r'decode_head\.in_channels=7: expected 6',
+    ),
+    'channels of a head of MMSeg': (
+        lambda i: i.put(HEAD, dict(HEAD_OF_MMSEG, type='FCNHead', in_channels=7, num_convs=1)),
+        r'error: model\.decode_head\.in_channels=7: expected 6, the channels of the features',
+    ),
+    'channels of a head that takes several': (
+        lambda i: i.put(
+            HEAD, dict(HEAD_OF_MMSEG, type='SegformerHead', in_channels=[7], in_index=[0])
+        ),
+        r'error: model\.decode_head\.in_channels=\[7\]: expected \[6\], the channels of the',
     ),
     'channels of the bank': (
         lambda i: i.set(f'{BANK}.in_channels', 7),
