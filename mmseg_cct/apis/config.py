@@ -40,6 +40,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     for key in options:
         require_effect(config, config_file, key)
         if not _has(config, key):
+            _require_room(config, config_file, key)
             message = f'--cfg-options {key}: a new key, the config has none of this name'
             print_log(message, logger='current', level=logging.WARNING)
     try:
@@ -144,6 +145,16 @@ def _has(config: Any, key: str) -> bool:
         else:
             return False
     return True
+
+
+def _require_room(config: Config, config_file: str, key: str) -> None:
+    """Checks that what an option goes into is a dict or a list, as far as it is there."""
+    for outer, value in settings_of(config):
+        if key.startswith(f'{outer}.') and not hasattr(value, 'keys') and type(value) is not list:
+            raise UserError(
+                f'--cfg-options {key}: does not fit {config_file}, where {outer} is {value!r}; '
+                f'expected a dict, which a file can give: {outer} = dict(...)'
+            )
 
 
 def _end_schedulers_with_training(config: Config, old_max_iters: int | None) -> None:

@@ -137,7 +137,7 @@ CONFIGS = {
     ),
     'option into a number': (
         lambda i: i.run(*TRAIN, '--cfg-options', 'train_cfg.max_iters.deeper=3'),
-        r'--cfg-options: does not fit tiny.py: .*max_iters',
+        r'--cfg-options train_cfg\.max_iters\.deeper: .* where train_cfg\.max_iters is 6; exp',
     ),
     'model': (
         lambda i: i.set('model.type', 'CCTSegmentr'),
