@@ -8,6 +8,7 @@ built again, alone, is the one that refuses its arguments.
 import copy
 import inspect
 import itertools
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
@@ -393,4 +394,6 @@ def _refusal(component: Component, error: Exception) -> str:
     if isinstance(error, TypeError) and 'argument' in line:
         return f'{component.key}: {line}; {_signature(built, _parameters(built))}'
     name = getattr(built, '__name__', built)
-    return f'{component.key}: {name} refuses its arguments: {line or type(error).__name__}'
+    if not line:  # as of an assert, whose condition says more than its type
+        line = f'{type(said).__name__} at {traceback.extract_tb(said.__traceback__)[-1].line}'
+    return f'{component.key}: {name} refuses its arguments: {line}'
