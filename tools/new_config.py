@@ -51,6 +51,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument(
         '--method',
+        type=lambda name: 'cct-plus' if name == 'cct+' else name,  # its name before
         choices=METHODS,
         default='cct-strong',
         help='what learns from the unlabelled images (default: cct-strong, CCT whose auxiliary '

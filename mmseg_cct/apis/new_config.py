@@ -172,7 +172,10 @@ def write_configs(
     chosen = BACKBONES[backbone]
     summary = summarize_folder(data, len(classes))
     if method != 'supervised' and not summary.unlabeled:
-        raise UserError(f'{data}/images: every image has a mask; expected images without, too')
+        raise UserError(
+            f'{data}/images: every image has a mask; expected images without, too, or --method '
+            'supervised, or lists that leave masks out, of tools/make_splits.py'
+        )
     if size is None:
         size = _default_size(summary.size, chosen.stride)
     if crop is None:
@@ -201,7 +204,7 @@ def write_configs(
         interval=max(iters // 8, 1),
     )
     if recipe:
-        contents[Path(out, f'{recipe.name}_{stem}.py')] = _text_of_recipe(
+        contents[Path(out, f'{method}_{stem}.py')] = _text_of_recipe(
             method, recipe, chosen, name, out
         )
     warnings = judge_labels(summary.labels, classes, 'masks')
@@ -312,7 +315,7 @@ def _text_of_recipe(method: str, recipe: Recipe, backbone: Backbone, cct: str, o
     text = _RECIPE.format(
         method=method,
         cct=cct,
-        bases=[f'./{cct}.py', f'{_base_configs(out)}/methods/{recipe.name}.py'],
+        bases=[f'./{cct}.py', f'{_base_configs(out)}/methods/{method}.py'],
         model=model,
     )
     hooks = '[*_base_.custom_hooks, _base_.calibration]' if recipe.bank else '_base_.method_hooks'
