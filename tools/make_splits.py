@@ -24,7 +24,7 @@ from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, re
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.cli import seed, user_errors_as_one_line
 from mmseg_cct.utils.files import read_utf8
-from mmseg_cct.utils.image_files import find_images, find_masks
+from mmseg_cct.utils.image_files import find_images, find_masks, suffix_of_masks
 
 VOC_NUMBERS = [60, 100, 200, 300, 500, 800, 1000, 1464]
 
@@ -83,8 +83,14 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         '--masks',
         metavar='DIR',
-        help='folder of the masks of some of the --images, by the same name (.png): the labelled '
-        'ones are drawn among these; default: among all, for masks that are still to be made',
+        help='folder of the masks of some of the --images: the labelled ones are drawn among '
+        'these; default: among all, for masks that are still to be made',
+    )
+    parser.add_argument(
+        '--mask-suffix',
+        default='.png',
+        metavar='END',
+        help="end of a mask's name, after that of its image, such as _mask.png (default: .png)",
     )
     parser.add_argument('--force', action='store_true', help='replace lists that differ')
     return parser.parse_args(argv)
@@ -125,8 +131,12 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     names = read_list(args.list) if args.list else list(find_images(args.images, args.suffix))
     if not args.masks:
         return {number: draw_split(names, number, args.seed) for number in args.num_labeled}
-    masks = find_masks(args.masks)
+    masks = find_masks(args.masks, args.mask_suffix)
     candidates = [name for name in names if name in masks]
+    if not candidates:
+        end = suffix_of_masks(masks, names)
+        expected = f'--mask-suffix {end}{args.mask_suffix}' if end else f'NAME{args.mask_suffix}'
+        raise UserError(f'{args.masks}: no mask of {args.images}; expected {expected}')
     return {
         number: draw_split_among(candidates, names, number, args.seed)
         for number in args.num_labeled

@@ -66,7 +66,7 @@ test_pipeline = [
     dict(type='LoadAnnotations'),  # after the resize: compared at the mask's own size
     dict(type='PackSegInputs'),
 ]
-folder = dict(image_dir={images!r}, mask_dir={masks!r})
+folder = dict(image_dir={images!r}, mask_dir={masks!r}{mask_suffix})
 train_dataloader = dict(
     batch_size=batch_size,
     dataset=dict(
@@ -77,7 +77,7 @@ train_dataloader = dict(
 val_dataloader = dict(
     dataset=dict(
         image_dir={val_images!r},
-        mask_dir={val_masks!r},{val_list}
+        mask_dir={val_masks!r}{mask_suffix},{val_list}
         pipeline=test_pipeline,
     )
 )
@@ -136,6 +136,7 @@ def write_configs(
     crop: tuple[int, int] | None = None,
     iters: int = 4000,
     batch_size: int = 8,
+    mask_suffix: str = '.png',
     weights: str | None = None,
     from_scratch: bool = False,
     force: bool = False,
@@ -155,6 +156,7 @@ def write_configs(
         crop: Width and height of the training crops; by default `size`, for MobileNetV2 half of it.
         iters: Iterations of the training.
         batch_size: Pairs of a labelled and an unlabelled image.
+        mask_suffix: End of a mask's name.
         weights: File of the backbone's weights; by default those of the model zoo.
         from_scratch: Whether to start from random weights.
         force: Whether to overwrite configs.
@@ -170,7 +172,7 @@ def write_configs(
         if name not in classes:
             raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
     chosen = BACKBONES[backbone]
-    summary = summarize_folder(data, len(classes))
+    summary = summarize_folder(data, len(classes), mask_suffix)
     if method != 'supervised' and not summary.unlabeled:
         raise UserError(
             f'{data}/images: every image has a mask; expected images without, too, or --method '
@@ -200,6 +202,7 @@ def write_configs(
         size=size,
         crop=crop,
         batch_size=batch_size,
+        mask_suffix='' if mask_suffix == '.png' else f', mask_suffix={mask_suffix!r}',
         iters=iters,
         interval=max(iters // 8, 1),
     )

@@ -2,6 +2,7 @@
 
 import io
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -101,6 +102,26 @@ def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[st
         expected = ', '.join(IMAGE_SUFFIXES) if suffix is None else f'names that end in {suffix}'
         raise UserError(f'{folder}: no image in this folder; expected {expected}')
     return dict(sorted(images.items()))
+
+
+def suffix_of_masks(masks: Collection[str], images: Collection[str]) -> str | None:
+    """Finds what the names of all masks have after those of their images, such as `_mask`.
+
+    Args:
+        masks: Names of the masks.
+        images: Names of the images.
+
+    Returns:
+        The end of the names; `None` where they have none in common.
+    """
+    first = next(iter(masks), '')
+    for image in sorted(images, key=len, reverse=True):
+        end = first.removeprefix(image)
+        if end not in ('', first) and all(
+            name.endswith(end) and name[: -len(end)] in images for name in masks
+        ):
+            return end
+    return None
 
 
 def read_image(path: str | os.PathLike) -> np.ndarray:

@@ -304,6 +304,16 @@ def test_images_without_masks_are_needed(data):
     assert write(data, method='supervised').files
 
 
+def test_masks_may_have_a_suffix(data):
+    for path in data.rglob('masks/*.png'):
+        path.rename(path.with_name(f'{path.stem}_mask.png'))
+    for path in write(data, mask_suffix='_mask.png').files:
+        config = load_config(str(path), {})
+        halves = config.train_dataloader.dataset
+        for dataset in (halves.labeled, halves.unlabeled, config.val_dataloader.dataset):
+            assert (dataset or halves.labeled).mask_suffix == '_mask.png'
+
+
 def test_one_mask_is_too_few_to_hold_some_out(data):
     (data / 'val').rename(data / 'other')
     for index in (1, 2, 3):

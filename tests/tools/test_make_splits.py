@@ -66,6 +66,18 @@ def test_labelled_images_are_drawn_among_those_with_a_mask(tool, tmp_path, capsy
     )
 
 
+def test_masks_of_another_suffix(tool, tmp_path, capsys):
+    for name in ('images/a', 'images/b', 'masks/a_mask'):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f'{name}.png').touch()
+    options = ['--images', str(tmp_path / 'images'), '--masks', str(tmp_path / 'masks')]
+    options += ['-n', '1', '--out', str(tmp_path)]
+    error = _fails(tool, capsys, *options)
+    assert error.endswith('images; expected --mask-suffix _mask.png\n')
+    tool.main([*options, '--mask-suffix', '_mask.png'])
+    assert _read(tmp_path, 1) == (['a'], ['b'])
+
+
 def test_masks_without_their_images(tool, names_file, tmp_path, capsys):
     options = ['--list', names_file, '--masks', str(tmp_path), '-n', '2', '--out', str(tmp_path)]
     assert '--masks: has no --images beside it; expected' in _fails(tool, capsys, *options)

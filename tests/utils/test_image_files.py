@@ -6,13 +6,34 @@ import pytest
 from PIL import Image
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import decode_image, explain_unreadable, find_images, read_mask
+from mmseg_cct.utils.image_files import (
+    decode_image,
+    explain_unreadable,
+    find_images,
+    read_mask,
+    suffix_of_masks,
+)
 
 
 def _touch(root, *names):
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
+
+
+@pytest.mark.parametrize(
+    ('masks', 'images', 'expected'),
+    [
+        (['a_mask', 'x/b_mask'], ['a', 'c', 'x/b'], '_mask'),
+        (['12_m'], ['1', '12'], '_m'),
+        (['a_mask', 'b_m'], ['a', 'b'], None),
+        (['a_mask', 'c_mask'], ['a', 'b'], None),
+        (['a', 'b'], ['a', 'b'], None),
+        ([], ['a'], None),
+    ],
+)
+def test_the_end_that_all_names_of_masks_have(masks, images, expected):
+    assert suffix_of_masks(masks, images) == expected
 
 
 class TestFindImages:
