@@ -39,27 +39,27 @@ _base_ = [
 
 classes = {classes}
 context_classes = {context}  # what is not an object
-# width and height: of whole images, and of training crops from images of 0.5 to 2 times that
-size, crop = {size}, {crop}
+size = {size}  # width and height of whole images; training resizes to 0.5 to 2 times that
+crop_size = {crop}  # height and width of the training crops
 batch_size = {batch_size}  # pairs of a labelled and an unlabelled image
 max_iters, val_interval = {iters}, {interval}
 
 model = dict(
-    data_preprocessor=dict(size=crop[::-1]),{backbone_settings}
+    data_preprocessor=dict(size=crop_size),{backbone_settings}
 )
 {tuning}
 
 random_resize = dict(type='RandomResize', scale=size, ratio_range=(0.5, 2.0), keep_ratio=True)
-random_crop = dict(type='RandomCrop', crop_size=crop[::-1])
+crop = dict(type='RandomCrop', crop_size=crop_size)
 flip_and_pack = [dict(type='RandomFlip', prob=0.5), dict(type='PackSegInputs')]
 train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),
     random_resize,
-    dict(random_crop, cat_max_ratio=0.75),  # in ten draws, not of one class alone
+    dict(crop, cat_max_ratio=0.75),  # in ten draws, not of one class alone
     *flip_and_pack,
 ]
-unlabeled_pipeline = [dict(type='LoadImageFromFile'), random_resize, random_crop, *flip_and_pack]
+unlabeled_pipeline = [dict(type='LoadImageFromFile'), random_resize, crop, *flip_and_pack]
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='Resize', scale=size, keep_ratio=True),
@@ -200,7 +200,7 @@ def write_configs(
         classes=tuple(classes),
         context=tuple(context),
         size=size,
-        crop=crop,
+        crop=crop[::-1],
         batch_size=batch_size,
         mask_suffix='' if mask_suffix == '.png' else f', mask_suffix={mask_suffix!r}',
         iters=iters,

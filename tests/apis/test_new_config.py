@@ -70,7 +70,8 @@ def test_cct_and_its_baseline_are_written_for_the_folder(data):
         assert labeled.classes == config.test_dataloader.dataset.classes == CLASSES
         assert labeled.image_dir == f'{data}/images'
         assert config.val_dataloader.dataset.mask_dir == f'{data}/val/masks'
-        assert config.model.decode_head.num_classes == 3
+        assert config.num_classes == config.model.decode_head.num_classes == 3
+        assert config.crop_size == config.crop['crop_size'] == (32, 64)
         assert config.model.data_preprocessor.size == (32, 64)
         assert labeled.pipeline[3].crop_size == (32, 64)
         assert config.test_pipeline[1] == dict(type='Resize', scale=(64, 32), keep_ratio=True)
@@ -212,7 +213,7 @@ def test_the_default_size_is_the_images_in_multiples_of_the_stride(data, images,
 )
 def test_crops_are_half_of_the_images_where_there_is_no_gpu(data, images, backbone, expected):
     config = load_config(str(write(resized(data, images), backbone=backbone).files[-1]), {})
-    assert (config.size, config.crop) == (images, expected)
+    assert (config.size, config.crop_size[::-1]) == (images, expected)
     labeled, unlabeled = (config.train_dataloader.dataset[x] for x in ('labeled', 'unlabeled'))
     assert config.model.data_preprocessor.size == labeled.pipeline[3].crop_size == expected[::-1]
     assert unlabeled.pipeline[2].crop_size == expected[::-1]
