@@ -183,9 +183,15 @@ def read_mask(path: str | os.PathLike, backend_args: dict | None = None) -> np.n
     if ids.ndim != 2 or ids.dtype.kind not in 'uib':
         raise UserError(
             f'{path}: a mask of Pillow mode {mode}; expected one channel of integer class ids (a '
-            'grey or palette PNG)'
+            f'grey or palette PNG){_way_from_colours(ids) if mode in ("RGB", "RGBA") else ""}'
         )
     return ids
+
+
+def _way_from_colours(pixels: np.ndarray) -> str:
+    if (pixels[..., :3] == pixels[..., :1]).all():
+        return ': its three channels are equal, one of them will do'
+    return ': docs/own_data.md turns colours into ids'
 
 
 def open_image(path: str | os.PathLike, backend_args: dict | None = None) -> Image.Image:

@@ -103,6 +103,15 @@ class TestReadMask:
         with pytest.raises(UserError, match=rf'a\.tif: a mask of Pillow mode {mode}; expected one'):
             read_mask(tmp_path / 'a.tif')
 
+    @pytest.mark.parametrize(
+        ('pixel', 'way'),
+        [((7, 7, 7), 'its three channels are equal'), ((7, 7, 8), 'docs/own_data.md turns')],
+    )
+    def test_a_way_on_from_colours(self, tmp_path, pixel, way):
+        Image.new('RGB', (2, 2), pixel).save(tmp_path / 'a.png')
+        with pytest.raises(UserError, match=rf'mode RGB; expected .* palette PNG\): {way}'):
+            read_mask(tmp_path / 'a.png')
+
     def test_no_file(self, tmp_path):
         with pytest.raises(UserError, match=r'a\.png: no such file; expected the mask there'):
             read_mask(tmp_path / 'a.png')
