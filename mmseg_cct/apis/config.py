@@ -109,8 +109,8 @@ def _require_kept(config: Config, options: dict[str, Any]) -> None:
         given, source = options[key], name.removeprefix('num_')
         if given != (list(value) if isinstance(given, list) else value):
             raise UserError(
-                f'--cfg-options {key}={given!r}: follows {source}, from which it is {value!r}; '
-                f'expected another {source}'
+                f'--cfg-options {key}={given!r}: {source} at the top level make it {value!r}; '
+                f'expected {source}=... in its place'
             )
 
 
