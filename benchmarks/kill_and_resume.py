@@ -6,7 +6,7 @@ checkpoint is being written. After each one every checkpoint file must be whole,
 must log the losses of the uninterrupted one.
 
 Example:
-    python benchmarks/kill_and_resume.py configs/demo/cct_shapes.py --kills 10 \
+    python benchmarks/kill_and_resume.py configs/demo/cct_shapes.py --kills 10 \\
         --cfg-options train_cfg.max_iters=200 default_hooks.checkpoint.interval=10
 """
 

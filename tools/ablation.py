@@ -4,11 +4,11 @@
 Call it again to resume: finished runs are skipped, stopped ones go on from their checkpoints.
 
 Examples:
-    python tools/ablation.py configs/cct/cct_r50_camvid_50.py --grid -n 20 50 100 \
+    python tools/ablation.py configs/cct/cct_r50_camvid_50.py --grid -n 20 50 100 \\
         --seeds 0 1 2 --gpus 0,1,2 --out work_dirs/ablation_camvid
-    python tools/ablation.py configs/cct/cct_mbv2_camvid_50.py --out work_dirs/distances \
+    python tools/ablation.py configs/cct/cct_mbv2_camvid_50.py --out work_dirs/distances \\
         --methods baseline cct kl js confidence pairwise --seeds 0 1
-    python tools/ablation.py configs/demo/cct_shapes.py --grid --num-decoders 2 --jobs 2 \
+    python tools/ablation.py configs/demo/cct_shapes.py --grid --num-decoders 2 --jobs 2 \\
         --out work_dirs/ablation_demo --cfg-options train_cfg.max_iters=100
 """
 

@@ -6,7 +6,7 @@ states the gain in words. Call it again to resume: finished runs are skipped, st
 from their checkpoints.
 
 Examples:
-    python tools/learning_curve.py configs/cct/cct_r50_folder.py --seeds 0 1 2 --gpus 0,1 \
+    python tools/learning_curve.py configs/cct/cct_r50_folder.py --seeds 0 1 2 --gpus 0,1 \\
         --out work_dirs/curve
     python tools/learning_curve.py CONFIG -n 10 20 40 80 --seeds 0 1 2 --out work_dirs/curve
 """

@@ -5,9 +5,9 @@ The annotation file is that of mmpretrain's MultiLabelDataset, which the classif
 and tools/make_pseudo_labels.py read.
 
 Examples:
-    python tools/make_image_labels.py --csv labels.csv --images data/mine/images \
+    python tools/make_image_labels.py --csv labels.csv --images data/mine/images \\
         --classes background crack rust --background background --out data/mine/labels.json
-    python tools/make_image_labels.py --masks data/camvid/masks/train \
+    python tools/make_image_labels.py --masks data/camvid/masks/train \\
         --images data/camvid/images/train --dataset CamVidDataset --out data/weak/train.json
 """
 

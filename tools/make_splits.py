@@ -4,9 +4,11 @@
 Examples:
     python tools/make_splits.py --voc-root data/VOCdevkit/VOC2012 --out data/splits/voc
     python tools/make_splits.py --list data/camvid/train.txt -n 5 20 50 100 --out lists/camvid
-    python tools/make_splits.py --images data/cityscapes/leftImg8bit/train \
+    python tools/make_splits.py --images data/mine/images --masks data/mine/masks -n 100 \\
+        --out data/splits/mine
+    python tools/make_splits.py --images data/cityscapes/leftImg8bit/train \\
         --suffix _leftImg8bit.png -n 100 372 744 --out data/splits/cityscapes
-    python tools/make_splits.py --from-public CCT/dataloaders/voc_splits \
+    python tools/make_splits.py --from-public CCT/dataloaders/voc_splits \\
         --out data/splits/voc_public
     python tools/make_splits.py --from-unimatch UniMatch/splits/pascal --out data/splits/voc_field
 """
@@ -16,13 +18,13 @@ import re
 from pathlib import Path
 
 from mmseg_cct.datasets.image_lists import read_list, require_listable, write_list
-from mmseg_cct.datasets.splits import Split, draw_split
+from mmseg_cct.datasets.splits import Split, draw_split, draw_split_among
 from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
 from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.cli import seed, user_errors_as_one_line
 from mmseg_cct.utils.files import read_utf8
-from mmseg_cct.utils.image_files import find_images
+from mmseg_cct.utils.image_files import find_images, find_masks, suffix_of_masks
 
 VOC_NUMBERS = [60, 100, 200, 300, 500, 800, 1000, 1464]
 
@@ -78,6 +80,18 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
         help='end of the image names under --images, cut off in the lists as MMSeg data sets '
         'expect (_leftImg8bit.png for Cityscapes); default: every image format, extension cut off',
     )
+    parser.add_argument(
+        '--masks',
+        metavar='DIR',
+        help='folder of the masks of some of the --images: the labelled ones are drawn among '
+        'these; default: among all, for masks that are still to be made',
+    )
+    parser.add_argument(
+        '--mask-suffix',
+        default='.png',
+        metavar='END',
+        help="end of a mask's name, after that of its image, such as _mask.png (default: .png)",
+    )
     parser.add_argument('--force', action='store_true', help='replace lists that differ')
     return parser.parse_args(argv)
 
@@ -94,6 +108,8 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     Raises:
         UserError: If no number is given where one is needed, or the lists do not allow it.
     """
+    if args.masks and not args.images:
+        raise UserError('--masks: has no --images beside it; expected the folder of their images')
     if folder := args.from_public or args.from_unimatch:
         read = read_public_splits if args.from_public else read_unimatch_splits
         splits = read(folder)
@@ -113,7 +129,18 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     if not args.num_labeled:
         raise UserError('-n: missing; expected one or more numbers of labelled images')
     names = read_list(args.list) if args.list else list(find_images(args.images, args.suffix))
-    return {number: draw_split(names, number, args.seed) for number in args.num_labeled}
+    if not args.masks:
+        return {number: draw_split(names, number, args.seed) for number in args.num_labeled}
+    masks = find_masks(args.masks, args.mask_suffix)
+    candidates = [name for name in names if name in masks]
+    if not candidates:
+        end = suffix_of_masks(masks, names)
+        expected = f'--mask-suffix {end}{args.mask_suffix}' if end else f'NAME{args.mask_suffix}'
+        raise UserError(f'{args.masks}: no mask of {args.images}; expected {expected}')
+    return {
+        number: draw_split_among(candidates, names, number, args.seed)
+        for number in args.num_labeled
+    }
 
 
 def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) -> None:

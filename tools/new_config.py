@@ -51,6 +51,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument(
         '--method',
+        type=lambda name: 'cct-plus' if name == 'cct+' else name,  # its name before
         choices=METHODS,
         default='cct-strong',
         help='what learns from the unlabelled images (default: cct-strong, CCT whose auxiliary '
@@ -81,6 +82,12 @@ def parse_args() -> argparse.Namespace:
         metavar='N',
         help='pairs of a labelled and an unlabelled image (default: 8)',
     )
+    parser.add_argument(
+        '--mask-suffix',
+        default='.png',
+        metavar='END',
+        help="end of a mask's name, after that of its image, such as _mask.png (default: .png)",
+    )
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
         '--weights', metavar='FILE', help="the backbone's weights (default: of the model zoo)"
@@ -108,6 +115,7 @@ def main() -> None:
             crop=args.crop,
             iters=args.iters,
             batch_size=args.batch_size,
+            mask_suffix=args.mask_suffix,
             weights=args.weights,
             from_scratch=args.from_scratch,
             force=args.force,

@@ -2,7 +2,7 @@
 """Compares finished trainings in report.md and report.html: IoU by class, curves, predictions.
 
 Examples:
-    python tools/report.py supervised=work_dirs/supervised_mbv2_camvid_50 \
+    python tools/report.py supervised=work_dirs/supervised_mbv2_camvid_50 \\
         CCT=work_dirs/cct_mbv2_camvid_50 --out work_dirs/report
 """
 

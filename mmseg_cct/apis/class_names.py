@@ -42,6 +42,8 @@ def apply_class_names(config: Config) -> None:
                 # A binary head may have one output for both of its classes.
                 if head.get('num_classes') != 1:
                     head['num_classes'] = len(classes)
+            if 'num_classes' in config:  # the variable that has filled the heads
+                config['num_classes'] = len(classes)
     context = config.get('context_classes')
     if context is not None:
         if not _is_list(context) or not all(isinstance(name, (str, int)) for name in context):

@@ -40,6 +40,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     for key in options:
         require_effect(config, config_file, key)
         if not _has(config, key):
+            _require_room(config, config_file, key)
             message = f'--cfg-options {key}: a new key, the config has none of this name'
             print_log(message, logger='current', level=logging.WARNING)
     try:
@@ -54,6 +55,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
         apply_class_names(config)
     except UserError as error:
         raise UserError(f'{config_file}: {error}') from None
+    _require_kept(config, options)
     return config
 
 
@@ -98,6 +100,20 @@ def default_work_dir(config_file: str) -> str:
     return os.path.join('work_dirs', Path(config_file).stem)
 
 
+def _require_kept(config: Config, options: dict[str, Any]) -> None:
+    """Checks that no option gave way to what follows from the class names at the top level."""
+    for key, value in settings_of(config.get('model'), 'model'):
+        name = key.split('.')[-1]
+        if key not in options or name not in ('num_classes', 'context_classes'):
+            continue
+        given, source = options[key], name.removeprefix('num_')
+        if given != (list(value) if isinstance(given, list) else value):
+            raise UserError(
+                f'--cfg-options {key}={given!r}: {source} at the top level make it {value!r}; '
+                f'expected {source}=... in its place'
+            )
+
+
 def _check_domains(config: Config) -> None:
     """Checks that model, data and sampler fit: the first validation may be hours away."""
     known = (config.get('model') or {}).get('domains')
@@ -129,6 +145,16 @@ def _has(config: Any, key: str) -> bool:
         else:
             return False
     return True
+
+
+def _require_room(config: Config, config_file: str, key: str) -> None:
+    """Checks that what an option goes into is a dict or a list, as far as it is there."""
+    for outer, value in settings_of(config):
+        if key.startswith(f'{outer}.') and not hasattr(value, 'keys') and type(value) is not list:
+            raise UserError(
+                f'--cfg-options {key}: does not fit {config_file}, where {outer} is {value!r}; '
+                f'expected a dict, which a file can give: {outer} = dict(...)'
+            )
 
 
 def _end_schedulers_with_training(config: Config, old_max_iters: int | None) -> None:

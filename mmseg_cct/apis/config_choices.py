@@ -107,19 +107,18 @@ class Recipe(NamedTuple):
     """A method on strong views, written as a change of the folder's CCT.
 
     Attributes:
-        name: Its file in `configs/_base_/methods`, and the start of the config's name.
         bank: Whether it keeps the auxiliary decoders, and with them the hooks of CCT.
     """
 
-    name: str
     bank: bool
 
 
+# By name, which is that of the file in `configs/_base_/methods` and the start of the config's.
 RECIPES = {
-    'cct+': Recipe('cct-plus', bank=True),
-    'cct-strong': Recipe('cct-strong', bank=True),
-    'fixmatch': Recipe('fixmatch', bank=False),
-    'unimatch': Recipe('unimatch', bank=False),
-    'unimatch-v2': Recipe('unimatch-v2', bank=False),
+    'cct-plus': Recipe(bank=True),
+    'cct-strong': Recipe(bank=True),
+    'fixmatch': Recipe(bank=False),
+    'unimatch': Recipe(bank=False),
+    'unimatch-v2': Recipe(bank=False),
 }
 METHODS = (*WHOLE, *RECIPES)

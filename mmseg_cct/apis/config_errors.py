@@ -8,6 +8,7 @@ built again, alone, is the one that refuses its arguments.
 import copy
 import inspect
 import itertools
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
@@ -82,7 +83,7 @@ _INNER: dict[str, dict[str, Registry]] = {
         **dict.fromkeys(
             ('loss', 'loss_decode', 'loss_consistency', 'loss_weak', 'loss_pairwise'), MODELS
         ),
-        **dict.fromkeys(('data_preprocessor', 'domains', 'module'), MODELS),
+        **dict.fromkeys(('data_preprocessor', 'domains', 'module', 'perturbations'), MODELS),
         'init_cfg': WEIGHT_INITIALIZERS,
     },
     'visualizer': {'vis_backends': VISBACKENDS},
@@ -101,8 +102,9 @@ _BUILDER_ARGUMENTS: dict[str, set[str]] = {
     'visualizer': {'name', 'save_dir', 'vis_backends'},
     'weight initializer': {'override'},
 }
-# Registries whose components a config may also list by name.
+# Registries whose components a config may also list by name, and keys that hold such lists.
 _COLLECTIONS = {'dataset', 'hook', 'parameter scheduler', 'transform'}
+_NAMED_PARTS = ('.domains', '.perturbations')
 # Parts that are useless without a type.
 _TYPED = ('model', *(f'{split}_dataloader.dataset' for split in _SPLITS), 'optim_wrapper.optimizer')
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -260,7 +262,7 @@ def _find_within(
     if registry is METRICS and 'metrics' in part:
         part, registry = {'type': 'Evaluator', **part}, EVALUATOR
     inner = _INNER.get(registry.name, {})
-    may_be_named = registry.name in _COLLECTIONS or key.endswith('.domains')
+    may_be_named = registry.name in _COLLECTIONS or key.endswith(_NAMED_PARTS)
     is_single = is_listed and may_be_named and not any(map(_is_container, part.values()))
     if 'type' in part or is_single:
         yield Component(key, part, registry)
@@ -392,4 +394,6 @@ def _refusal(component: Component, error: Exception) -> str:
     if isinstance(error, TypeError) and 'argument' in line:
         return f'{component.key}: {line}; {_signature(built, _parameters(built))}'
     name = getattr(built, '__name__', built)
-    return f'{component.key}: {name} refuses its arguments: {line or type(error).__name__}'
+    if not line:  # as of an assert, whose condition says more than its type
+        line = f'{type(said).__name__} at {traceback.extract_tb(said.__traceback__)[-1].line}'
+    return f'{component.key}: {name} refuses its arguments: {line}'

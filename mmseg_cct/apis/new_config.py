@@ -39,34 +39,34 @@ _base_ = [
 
 classes = {classes}
 context_classes = {context}  # what is not an object
-# width and height: of whole images, and of training crops from images of 0.5 to 2 times that
-size, crop = {size}, {crop}
+size = {size}  # width and height of whole images; training resizes to 0.5 to 2 times that
+crop_size = {crop}  # height and width of the training crops
 batch_size = {batch_size}  # pairs of a labelled and an unlabelled image
 max_iters, val_interval = {iters}, {interval}
 
 model = dict(
-    data_preprocessor=dict(size=crop[::-1]),{backbone_settings}
+    data_preprocessor=dict(size=crop_size),{backbone_settings}
 )
 {tuning}
 
 random_resize = dict(type='RandomResize', scale=size, ratio_range=(0.5, 2.0), keep_ratio=True)
-random_crop = dict(type='RandomCrop', crop_size=crop[::-1])
+crop = dict(type='RandomCrop', crop_size=crop_size)
 flip_and_pack = [dict(type='RandomFlip', prob=0.5), dict(type='PackSegInputs')]
 train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),
     random_resize,
-    dict(random_crop, cat_max_ratio=0.75),  # in ten draws, not of one class alone
+    dict(crop, cat_max_ratio=0.75),  # in ten draws, not of one class alone
     *flip_and_pack,
 ]
-unlabeled_pipeline = [dict(type='LoadImageFromFile'), random_resize, random_crop, *flip_and_pack]
+unlabeled_pipeline = [dict(type='LoadImageFromFile'), random_resize, crop, *flip_and_pack]
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='Resize', scale=size, keep_ratio=True),
     dict(type='LoadAnnotations'),  # after the resize: compared at the mask's own size
     dict(type='PackSegInputs'),
 ]
-folder = dict(image_dir={images!r}, mask_dir={masks!r})
+folder = dict(image_dir={images!r}, mask_dir={masks!r}{mask_suffix})
 train_dataloader = dict(
     batch_size=batch_size,
     dataset=dict(
@@ -77,7 +77,7 @@ train_dataloader = dict(
 val_dataloader = dict(
     dataset=dict(
         image_dir={val_images!r},
-        mask_dir={val_masks!r},{val_list}
+        mask_dir={val_masks!r}{mask_suffix},{val_list}
         pipeline=test_pipeline,
     )
 )
@@ -136,6 +136,7 @@ def write_configs(
     crop: tuple[int, int] | None = None,
     iters: int = 4000,
     batch_size: int = 8,
+    mask_suffix: str = '.png',
     weights: str | None = None,
     from_scratch: bool = False,
     force: bool = False,
@@ -155,6 +156,7 @@ def write_configs(
         crop: Width and height of the training crops; by default `size`, for MobileNetV2 half of it.
         iters: Iterations of the training.
         batch_size: Pairs of a labelled and an unlabelled image.
+        mask_suffix: End of a mask's name.
         weights: File of the backbone's weights; by default those of the model zoo.
         from_scratch: Whether to start from random weights.
         force: Whether to overwrite configs.
@@ -170,9 +172,12 @@ def write_configs(
         if name not in classes:
             raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
     chosen = BACKBONES[backbone]
-    summary = summarize_folder(data, len(classes))
+    summary = summarize_folder(data, len(classes), mask_suffix)
     if method != 'supervised' and not summary.unlabeled:
-        raise UserError(f'{data}/images: every image has a mask; expected images without, too')
+        raise UserError(
+            f'{data}/images: every image has a mask; expected images without, too, or --method '
+            'supervised, or lists that leave masks out, of tools/make_splits.py'
+        )
     if size is None:
         size = _default_size(summary.size, chosen.stride)
     if crop is None:
@@ -195,13 +200,14 @@ def write_configs(
         classes=tuple(classes),
         context=tuple(context),
         size=size,
-        crop=crop,
+        crop=crop[::-1],
         batch_size=batch_size,
+        mask_suffix='' if mask_suffix == '.png' else f', mask_suffix={mask_suffix!r}',
         iters=iters,
         interval=max(iters // 8, 1),
     )
     if recipe:
-        contents[Path(out, f'{recipe.name}_{stem}.py')] = _text_of_recipe(
+        contents[Path(out, f'{method}_{stem}.py')] = _text_of_recipe(
             method, recipe, chosen, name, out
         )
     warnings = judge_labels(summary.labels, classes, 'masks')
@@ -312,7 +318,7 @@ def _text_of_recipe(method: str, recipe: Recipe, backbone: Backbone, cct: str, o
     text = _RECIPE.format(
         method=method,
         cct=cct,
-        bases=[f'./{cct}.py', f'{_base_configs(out)}/methods/{recipe.name}.py'],
+        bases=[f'./{cct}.py', f'{_base_configs(out)}/methods/{method}.py'],
         model=model,
     )
     hooks = '[*_base_.custom_hooks, _base_.calibration]' if recipe.bank else '_base_.method_hooks'

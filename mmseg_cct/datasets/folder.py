@@ -11,7 +11,7 @@ from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images, find_masks
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images, find_masks, suffix_of_masks
 from mmseg_cct.utils.palette import distinct_colours
 
 from .image_lists import find_listed, read_list, resolve_list
@@ -45,7 +45,8 @@ class FolderDataset(BaseSegDataset):
 
     Raises:
         UserError: If a folder or the list is missing or empty, the class names are missing or
-            repeated, no image belongs to the subset, or an image on the list is missing.
+            repeated, no image belongs to the subset, an image on the list is missing, or all masks
+            have another suffix.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class FolderDataset(BaseSegDataset):
 
         Raises:
             UserError: If a folder or the list is missing or empty, no image belongs to the subset,
-                or an image on the list is missing.
+                an image on the list is missing, or all masks have another suffix.
         """
         images = self._find_images()
         masks = self._find_masks(images)
@@ -156,6 +157,11 @@ class FolderDataset(BaseSegDataset):
             raise UserError(f'{root}: no such folder; expected the masks (FolderDataset.mask_dir)')
         masks = {name: str(path) for name, path in find_masks(root, self.seg_map_suffix).items()}
         strays = sorted(set(masks) - set(images))
+        if len(strays) == len(masks) and (end := suffix_of_masks(masks, images)):
+            raise UserError(
+                f'{masks[strays[0]]}: a mask without image in {self.data_prefix["img_path"]}, as '
+                f'are all; expected FolderDataset.mask_suffix={end + self.seg_map_suffix!r}'
+            )
         if strays:
             print_log(
                 f'{masks[strays[0]]}: a mask without image in {self.data_prefix["img_path"]} '

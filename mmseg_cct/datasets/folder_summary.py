@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import find_images, find_masks, read_mask
+from mmseg_cct.utils.image_files import find_images, find_masks, read_mask, suffix_of_masks
 from mmseg_cct.utils.markdown import markdown_table
 
 from .checks import unknown_ids
@@ -42,12 +42,15 @@ class FolderSummary(NamedTuple):
     labels: Counter[frozenset[int]]
 
 
-def summarize_folder(data: str | Path, num_classes: int) -> FolderSummary:
+def summarize_folder(
+    data: str | Path, num_classes: int, mask_suffix: str = '.png'
+) -> FolderSummary:
     """Counts images and masks, and checks every id in the masks.
 
     Args:
         data: The folder.
         num_classes: Number of classes C.
+        mask_suffix: End of a mask's name.
 
     Returns:
         What it holds.
@@ -58,16 +61,17 @@ def summarize_folder(data: str | Path, num_classes: int) -> FolderSummary:
     """
     images, masks = Path(data, 'images'), Path(data, 'masks')
     found = find_images(images)
-    labeled = _masks_by_name(found, images, masks)
+    labeled = _masks_by_name(found, images, masks, mask_suffix)
     counts, shown, labels = _count_classes(found, labeled, num_classes)
     validation: dict[str, Path] = {}
     if Path(data, 'val').is_dir():
-        own = find_images(Path(data, 'val', 'images'))
-        validation = _masks_by_name(own, Path(data, 'val', 'images'), Path(data, 'val', 'masks'))
+        images, masks = Path(data, 'val', 'images'), Path(data, 'val', 'masks')
+        own = find_images(images)
+        validation = _masks_by_name(own, images, masks, mask_suffix)
         if missing := sorted(own.keys() - validation.keys()):
             raise UserError(
                 f'{own[missing[0]]}: no mask for this image; expected '
-                f'{Path(data, "val", "masks", missing[0])}.png'
+                f'{masks / missing[0]}{mask_suffix}'
             )
         _count_classes(own, validation, num_classes)
     paths = list(found.values())
@@ -109,16 +113,21 @@ def describe_folder(summary: FolderSummary, classes: Sequence[str]) -> str:
     )
 
 
-def _masks_by_name(found: dict[str, Path], images: Path, masks: Path) -> dict[str, Path]:
+def _masks_by_name(
+    found: dict[str, Path], images: Path, masks: Path, suffix: str
+) -> dict[str, Path]:
     if not masks.is_dir():
         raise UserError(f'{masks}: no such folder; expected the masks of some of {images}')
-    by_name = find_masks(masks)
+    by_name = find_masks(masks, suffix)
     if not by_name:
-        raise UserError(f'{masks}: no mask in this folder; expected PNG files of class ids')
+        raise UserError(
+            f'{masks}: no mask in this folder; expected files of class ids, NAME{suffix}'
+        )
     if strays := sorted(by_name.keys() - found.keys()):
+        end = suffix_of_masks(by_name, found)
         raise UserError(
             f'{by_name[strays[0]]}: a mask without image in {images} ({len(strays)} such in all); '
-            'expected an image of the same name'
+            f'expected {f"--mask-suffix {end}{suffix}" if end else "an image of the same name"}'
         )
     return by_name
 

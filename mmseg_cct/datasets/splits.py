@@ -39,7 +39,7 @@ def draw_split(names: Sequence[str], num_labeled: int, seed: int = 0) -> Split:
     if not 1 <= num_labeled <= len(names):
         raise UserError(
             f'number of labelled images: {num_labeled}; expected 1 to {len(names)}, '
-            'the images there are'
+            'the images to draw from'
         )
     # NumPy promises not to change RandomState, so a seed means the same list in every version.
     order = np.random.RandomState(seed).permutation(len(names))
@@ -48,3 +48,24 @@ def draw_split(names: Sequence[str], num_labeled: int, seed: int = 0) -> Split:
         labeled=[name for index, name in enumerate(names) if index in drawn],
         unlabeled=[name for index, name in enumerate(names) if index not in drawn],
     )
+
+
+def draw_split_among(
+    candidates: Sequence[str], names: Sequence[str], num_labeled: int, seed: int = 0
+) -> Split:
+    """Draws the labelled images among some of a set; all others of the set are unlabelled.
+
+    Raises as `draw_split`.
+
+    Args:
+        candidates: Names of the images that may be labelled.
+        names: Names of all images of the set.
+        num_labeled: Number of images to draw.
+        seed: Seed of the draw.
+
+    Returns:
+        The drawn images, in the order of `candidates`, and the others, in the order of `names`.
+    """
+    labeled = draw_split(candidates, num_labeled, seed).labeled
+    drawn = set(labeled)
+    return Split(labeled, [name for name in names if name not in drawn])

@@ -9,7 +9,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images
 
 from .image_lists import read_list
-from .splits import Split, draw_split
+from .splits import Split, draw_split_among
 
 
 def draw_voc_split(
@@ -34,10 +34,7 @@ def draw_voc_split(
             f'number of labelled images: {num_labeled}; expected at most {len(train)}, the '
             'original train list of VOC: the masks of the other trainaug images are not its own'
         )
-    labeled, _ = draw_split(train, num_labeled, seed)
-    drawn = set(labeled)
-    everything = dict.fromkeys([*train, *trainaug])
-    return Split(labeled, [name for name in everything if name not in drawn])
+    return draw_split_among(train, list(dict.fromkeys([*train, *trainaug])), num_labeled, seed)
 
 
 def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:

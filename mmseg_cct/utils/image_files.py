@@ -2,6 +2,7 @@
 
 import io
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -108,6 +109,26 @@ def _add_by_name(found: dict[str, Path], path: Path, root: Path, end: str, kind:
     found[name] = path
 
 
+def suffix_of_masks(masks: Collection[str], images: Collection[str]) -> str | None:
+    """Finds what the names of all masks have after those of their images, such as `_mask`.
+
+    Args:
+        masks: Names of the masks.
+        images: Names of the images.
+
+    Returns:
+        The end of the names; `None` where they have none in common.
+    """
+    first = next(iter(masks), '')
+    for image in sorted(images, key=len, reverse=True):
+        end = first.removeprefix(image)
+        if end not in ('', first) and all(
+            name.endswith(end) and name[: -len(end)] in images for name in masks
+        ):
+            return end
+    return None
+
+
 def read_image(path: str | os.PathLike) -> np.ndarray:
     """Reads an image as MMSeg's pipelines do, turned as its EXIF tag says.
 
@@ -167,9 +188,15 @@ def read_mask(path: str | os.PathLike, backend_args: dict | None = None) -> np.n
     if ids.ndim != 2 or ids.dtype.kind not in 'uib':
         raise UserError(
             f'{path}: a mask of Pillow mode {mode}; expected one channel of integer class ids (a '
-            'grey or palette PNG)'
+            f'grey or palette PNG){_way_from_colours(ids) if mode in ("RGB", "RGBA") else ""}'
         )
     return ids
+
+
+def _way_from_colours(pixels: np.ndarray) -> str:
+    if (pixels[..., :3] == pixels[..., :1]).all():
+        return ': its three channels are equal, one of them will do'
+    return ': docs/own_data.md turns colours into ids'
 
 
 def open_image(path: str | os.PathLike, backend_args: dict | None = None) -> Image.Image:

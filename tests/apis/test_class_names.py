@@ -49,6 +49,31 @@ def test_they_may_come_from_the_command_line(own):
     assert config.val_dataloader.dataset.classes == ('a', 'b')
 
 
+@pytest.mark.parametrize(
+    ('key', 'value', 'kept', 'expected'),
+    [
+        ('decode_head.num_classes', 5, 4, 'classes at .* make it 4; expected classes=... in'),
+        ('auxiliary_head.num_classes', 5, 4, 'classes at the top level make it 4'),
+        (
+            'auxiliary_head.context_classes',
+            ['rust'],
+            ['background'],
+            r"context_classes at .* make it \('background',\); expected context_classes=",
+        ),
+    ],
+)
+def test_an_option_that_they_would_replace_is_an_error(own, key, value, kept, expected):
+    key, names = f'model.{key}', f"classes = {CLASSES}\ncontext_classes = ('background',)"
+    with pytest.raises(UserError, match=rf'--cfg-options {key}=.*: {expected}'):
+        own(names, **{key: value})
+    own(names, **{key: kept})
+
+
+def test_an_option_for_a_binary_head_stays(own):
+    options = {'model.decode_head.num_classes': 1}
+    assert own(f'classes = {CLASSES[:2]}', **options).model.decode_head.num_classes == 1
+
+
 def test_a_set_without_names_of_its_own_gets_them_as_meta_information():
     leaf = dict(type='BaseSegDataset')
     config = Config(

@@ -86,6 +86,10 @@ def test_a_wrong_type_or_argument_is_one_line(key, value, message):
     ('key', 'value', 'message'),
     [
         ('model.backbone.depth', 7, r'^model\.backbone: ResNet refuses its arguments: invalid dep'),
+        (
+            'model.neck', dict(_delete_=True, type='JPU', in_channels=[8]),
+            r'^model\.neck: JPU refuses .*: AssertionError at assert isinst',
+        ),
         ('model.decode_head.loss_decod', {}, r"^model\.decode_head: .* argument 'loss_decod'; FCN"),
         ('optim_wrapper.optimizer.lr', -1, r'^optim_wrapper\.optimizer: SGD refuses .* rate: -1$'),
         ('param_scheduler.begin', 6, r'^param_scheduler: PolyLR refuses .*begin=6, end=6'),

@@ -70,7 +70,8 @@ def test_cct_and_its_baseline_are_written_for_the_folder(data):
         assert labeled.classes == config.test_dataloader.dataset.classes == CLASSES
         assert labeled.image_dir == f'{data}/images'
         assert config.val_dataloader.dataset.mask_dir == f'{data}/val/masks'
-        assert config.model.decode_head.num_classes == 3
+        assert config.num_classes == config.model.decode_head.num_classes == 3
+        assert config.crop_size == config.crop['crop_size'] == (32, 64)
         assert config.model.data_preprocessor.size == (32, 64)
         assert labeled.pipeline[3].crop_size == (32, 64)
         assert config.test_pipeline[1] == dict(type='Resize', scale=(64, 32), keep_ratio=True)
@@ -137,7 +138,7 @@ def test_every_method_loads_and_builds(data, name):
         pipeline = (config.train_dataloader.dataset.unlabeled or {}).get('pipeline', ())
         views = [step.num_views for step in pipeline if step['type'] == 'StrongViews']
         if name in RECIPES and path == files[-1]:
-            assert path.name.startswith(f'{RECIPES[name].name}_mbv2')
+            assert path.name.startswith(f'{name}_mbv2')
             assert type(model).__name__ == 'CCTPlusSegmentor'
             assert views == [2 if name.startswith('unimatch') else 1]
             assert model.with_auxiliary_head == RECIPES[name].bank
@@ -146,7 +147,7 @@ def test_every_method_loads_and_builds(data, name):
 
 
 def test_cct_plus_keeps_the_hooks_and_the_weight_of_the_folders_cct(data):
-    _, cct, plus = (load_config(str(path), {}) for path in write(data, method='cct+').files)
+    _, cct, plus = (load_config(str(path), {}) for path in write(data, method='cct-plus').files)
     assert plus.custom_hooks == [*cct.custom_hooks, dict(type='CalibrationHook')]
     assert plus.custom_hooks[0].end == 30
     assert plus.model.auxiliary_head.loss_consistency.reference_classes == 21
@@ -176,7 +177,7 @@ def test_recipes_keep_mmsegs_own_heads(data, name):
 
 def test_what_trains_next_is_the_baseline_and_the_recipe(data, monkeypatch):
     monkeypatch.chdir(data.parents[1])
-    written = write(data, method='cct+')
+    written = write(data, method='cct-plus')
     assert [path.name.split('_')[0] for path in written.files] == ['supervised', 'cct', 'cct-plus']
     trained = [line.rsplit('/', 1)[-1] for line in written.commands[:-1]]
     assert trained == ['supervised_mbv2_mine.py', 'cct-plus_mbv2_mine.py']
@@ -212,7 +213,7 @@ def test_the_default_size_is_the_images_in_multiples_of_the_stride(data, images,
 )
 def test_crops_are_half_of_the_images_where_there_is_no_gpu(data, images, backbone, expected):
     config = load_config(str(write(resized(data, images), backbone=backbone).files[-1]), {})
-    assert (config.size, config.crop) == (images, expected)
+    assert (config.size, config.crop_size[::-1]) == (images, expected)
     labeled, unlabeled = (config.train_dataloader.dataset[x] for x in ('labeled', 'unlabeled'))
     assert config.model.data_preprocessor.size == labeled.pipeline[3].crop_size == expected[::-1]
     assert unlabeled.pipeline[2].crop_size == expected[::-1]
@@ -299,9 +300,19 @@ def test_images_without_masks_are_needed(data):
     for path in (data / 'images').iterdir():
         if not (data / 'masks' / f'{path.stem}.png').exists():
             path.unlink()
-    with pytest.raises(UserError, match='every image has a mask; expected images without'):
+    with pytest.raises(UserError, match=r'every image has a mask; expected .*, or --method sup'):
         write(data)
     assert write(data, method='supervised').files
+
+
+def test_masks_may_have_a_suffix(data):
+    for path in data.rglob('masks/*.png'):
+        path.rename(path.with_name(f'{path.stem}_mask.png'))
+    for path in write(data, mask_suffix='_mask.png').files:
+        config = load_config(str(path), {})
+        halves = config.train_dataloader.dataset
+        for dataset in (halves.labeled, halves.unlabeled, config.val_dataloader.dataset):
+            assert (dataset or halves.labeled).mask_suffix == '_mask.png'
 
 
 def test_one_mask_is_too_few_to_hold_some_out(data):
@@ -327,6 +338,9 @@ def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
         '  python -m mmseg_cct report supervised=work_dirs/supervised_mbv2_mine '
         'cct-strong=work_dirs/cct-strong_mbv2_mine --out work_dirs/report',
     ]
+    run_tool('new_config', 'data/mine', '--classes', *CLASSES, '--method', 'cct+', '--out', 'plus')
+    assert (data.parents[1] / 'plus' / 'cct-plus_mbv2_mine.py').is_file()
+    capsys.readouterr()
     with pytest.raises(SystemExit):
         run_tool('new_config', 'data/mine', '--classes', *CLASSES, '--size', '64')
     assert '64; expected WIDTHxHEIGHT' in capsys.readouterr().err

@@ -74,6 +74,14 @@ def test_listed_image_may_be_unlabeled_in_spite_of_its_mask(root):
     assert _files(dataset) == [(str(root / 'photos' / 'b.PNG'), None)]
 
 
+def test_a_suffix_of_all_masks_is_named(root):
+    for name in ('b', 'sub/c.d'):
+        mask = root / 'labels' / f'{name}.png'
+        mask.rename(mask.with_name(f'{mask.stem}_mask.png'))
+    with pytest.raises(UserError, match=r"b_mask\.png: a mask without .*mask_suffix='_mask\.png'$"):
+        _files(_build(root, subset='labeled'))
+
+
 def test_mask_suffix(root):
     (root / 'labels' / 'b.png').rename(root / 'labels' / 'b_mask.png')
     dataset = _build(root, subset='labeled', mask_suffix='_mask.png')

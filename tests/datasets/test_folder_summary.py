@@ -68,6 +68,14 @@ def test_a_mask_without_image_is_named(root):
         summarize_folder(root, 3)
 
 
+def test_masks_with_a_suffix(root):
+    for name in ('a', 'more/b'):
+        (root / 'masks' / f'{name}.png').rename(root / 'masks' / f'{name}_mask.png')
+    with pytest.raises(UserError, match=r'2 such in all\); expected --mask-suffix _mask\.png$'):
+        summarize_folder(root, 3)
+    assert summarize_folder(root, 3, '_mask.png').labeled == ('a', 'more/b')
+
+
 def test_missing_and_empty_folders_are_named(root, tmp_path):
     with pytest.raises(UserError, match='nowhere/images: no such folder'):
         summarize_folder(tmp_path / 'nowhere', 3)
@@ -75,5 +83,5 @@ def test_missing_and_empty_folders_are_named(root, tmp_path):
     with pytest.raises(UserError, match=r'masks: no such folder; expected the masks of some'):
         summarize_folder(root, 3)
     (root / 'masks').mkdir()
-    with pytest.raises(UserError, match=r'masks: no mask in this folder; expected PNG'):
+    with pytest.raises(UserError, match=r'masks: no mask in this folder; expected .* NAME\.png'):
         summarize_folder(root, 3)

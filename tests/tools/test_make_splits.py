@@ -49,6 +49,40 @@ def test_from_a_folder(tool, tmp_path):
     assert _read(tmp_path, 4) == draw_split([f'city/{name}' for name in NAMES], 4)
 
 
+def test_labelled_images_are_drawn_among_those_with_a_mask(tool, tmp_path, capsys):
+    for folder, names in (('images', NAMES), ('masks', NAMES[5:9])):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / f'{name}.png').touch()
+    options = ['--images', str(tmp_path / 'images'), '--masks', str(tmp_path / 'masks')]
+    options += ['--out', str(tmp_path / 'out'), '-n']
+    tool.main([*options, '2', '4'])
+    assert _read(tmp_path / 'out', 4) == (NAMES[5:9], NAMES[:5] + NAMES[9:])
+    labeled, unlabeled = _read(tmp_path / 'out', 2)
+    assert labeled == draw_split(NAMES[5:9], 2).labeled
+    assert sorted(labeled + unlabeled) == NAMES
+    assert 'labelled images: 5; expected 1 to 4, the images to' in _fails(
+        tool, capsys, *options, '5'
+    )
+
+
+def test_masks_of_another_suffix(tool, tmp_path, capsys):
+    for name in ('images/a', 'images/b', 'masks/a_mask'):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f'{name}.png').touch()
+    options = ['--images', str(tmp_path / 'images'), '--masks', str(tmp_path / 'masks')]
+    options += ['-n', '1', '--out', str(tmp_path)]
+    error = _fails(tool, capsys, *options)
+    assert error.endswith('images; expected --mask-suffix _mask.png\n')
+    tool.main([*options, '--mask-suffix', '_mask.png'])
+    assert _read(tmp_path, 1) == (['a'], ['b'])
+
+
+def test_masks_without_their_images(tool, names_file, tmp_path, capsys):
+    options = ['--list', names_file, '--masks', str(tmp_path), '-n', '2', '--out', str(tmp_path)]
+    assert '--masks: has no --images beside it; expected' in _fails(tool, capsys, *options)
+
+
 def test_from_voc(tool, tmp_path):
     lists = tmp_path / 'ImageSets' / 'Segmentation'
     write_list(lists / 'train.txt', NAMES[:8])
@@ -124,7 +158,7 @@ def test_no_number(tool, names_file, tmp_path, capsys):
 def test_too_many(tool, names_file, tmp_path, capsys):
     error = _fails(tool, capsys, '--list', names_file, '-n', '21', '--out', str(tmp_path))
     assert error == (
-        'error: number of labelled images: 21; expected 1 to 20, the images there are\n'
+        'error: number of labelled images: 21; expected 1 to 20, the images to draw from\n'
     )
 
 

@@ -202,8 +202,12 @@ def test_a_config_that_does_not_load_is_one_line(tmp_path, text, match):
 
 
 def test_an_option_that_does_not_fit_is_one_line(tiny):
-    with pytest.raises(UserError, match=r'^--cfg-options: does not fit .*tiny.py: '):
-        load_config(str(tiny.config), {'train_cfg.max_iters.deeper': 3})
+    with pytest.raises(UserError, match=r'^--cfg-options: does not fit .*tiny.py: .*Index 9'):
+        load_config(str(tiny.config), {'param_scheduler.9.power': 3})
+    tiny.config.write_text(tiny.config.read_text() + "model['backbone']['init_cfg'] = None\n")
+    expected = r'^--cfg-options \S+: .* where model\.backbone\.init_cfg is None; expected a dict'
+    with pytest.raises(UserError, match=expected):
+        load_config(str(tiny.config), {'model.backbone.init_cfg.checkpoint': 'a.pth'})
 
 
 def test_a_missing_resume_checkpoint_is_named(tiny):

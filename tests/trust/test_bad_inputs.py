@@ -19,6 +19,7 @@ from mmseg_cct.engine.hooks import preflight_hook
 LABELED, UNLABELED = 'train_dataloader.dataset.labeled', 'train_dataloader.dataset.unlabeled'
 VAL, TEST = 'val_dataloader.dataset', 'test_dataloader.dataset'
 BANK, HEAD = 'model.auxiliary_head', 'model.decode_head'
+HEAD_OF_MMSEG = dict(channels=4, num_classes=3, norm_cfg=dict(type='BN'))
 TRAIN = ('train', 'tiny.py', '--work-dir', 'work')
 
 
@@ -136,7 +137,7 @@ CONFIGS = {
     ),
     'option into a number': (
         lambda i: i.run(*TRAIN, '--cfg-options', 'train_cfg.max_iters.deeper=3'),
-        r'--cfg-options: does not fit tiny.py: .*max_iters',
+        r'--cfg-options train_cfg\.max_iters\.deeper: .* where train_cfg\.max_iters is 6; exp',
     ),
     'model': (
         lambda i: i.set('model.type', 'CCTSegmentr'),
@@ -188,7 +189,15 @@ CONFIGS = {
     ),
     'perturbation': (
         lambda i: i.set(f'{BANK}.perturbations.FeatureDrop.type', 'FeatureDorp'),
-        r"perturbations\.FeatureDrop: no perturbation 'FeatureDorp'; did you mean FeatureDrop",
+        r"perturbations\.FeatureDrop\.type: no 'FeatureDorp' in .* did you mean FeatureDrop",
+    ),
+    'argument of a perturbation': (
+        lambda i: i.set(f'{BANK}.perturbations.FeatureDrop.num_decoder', 0),
+        r"auxiliary_head\.perturbations\.FeatureDrop: .* 'num_decoder'; FeatureDrop takes num",
+    ),
+    'name of a perturbation': (
+        lambda i: i.set(f'{BANK}.perturbations.FeatureDrp.num_decoders', 0),
+        r'auxiliary_head\.perturbations\.FeatureDrp: no type; did you mean FeatureDrop\?',
     ),
     'no decoder': (
         lambda i: i.set(
@@ -209,6 +218,10 @@ CONFIGS = {
         lambda i: i.set(f'{HEAD}.stride', 4),
         r'decode_head\.stride=4: predictions of 16×16 for inputs of 32×32; expected .*, 8$',
     ),
+    'stride of the bank': (
+        lambda i: i.set(f'{BANK}.stride', 4),
+        r'auxiliary_head\.stride=4: predictions of 16×16 for images of 32×32; expected .*, 8$',
+    ),
     'channels of the neck': (
         lambda i: i.set('model.neck.in_channels', 16),
         r'model\.neck\.in_channels=16: expected 8, the channels of output -1 of model\.backbone',
@@ -216,6 +229,16 @@ CONFIGS = {
     'channels of the head': (
         lambda i: i.set(f'{HEAD}.in_channels', 7),
         r'decode_head\.in_channels=7: expected 6',
+    ),
+    'channels of a head of MMSeg': (
+        lambda i: i.put(HEAD, dict(HEAD_OF_MMSEG, type='FCNHead', in_channels=7, num_convs=1)),
+        r'error: model\.decode_head\.in_channels=7: expected 6, the channels of the features',
+    ),
+    'channels of a head that takes several': (
+        lambda i: i.put(
+            HEAD, dict(HEAD_OF_MMSEG, type='SegformerHead', in_channels=[7], in_index=[0])
+        ),
+        r'error: model\.decode_head\.in_channels=\[7\]: expected \[6\], the channels of the',
     ),
     'channels of the bank': (
         lambda i: i.set(f'{BANK}.in_channels', 7),

@@ -12,6 +12,7 @@ from mmseg_cct.utils.image_files import (
     find_images,
     find_masks,
     read_mask,
+    suffix_of_masks,
 )
 
 
@@ -19,6 +20,21 @@ def _touch(root, *names):
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).touch()
+
+
+@pytest.mark.parametrize(
+    ('masks', 'images', 'expected'),
+    [
+        (['a_mask', 'x/b_mask'], ['a', 'c', 'x/b'], '_mask'),
+        (['12_m'], ['1', '12'], '_m'),
+        (['a_mask', 'b_m'], ['a', 'b'], None),
+        (['a_mask', 'c_mask'], ['a', 'b'], None),
+        (['a', 'b'], ['a', 'b'], None),
+        ([], ['a'], None),
+    ],
+)
+def test_the_end_that_all_names_of_masks_have(masks, images, expected):
+    assert suffix_of_masks(masks, images) == expected
 
 
 class TestFindImages:
@@ -103,6 +119,15 @@ class TestReadMask:
         Image.fromarray(array).save(tmp_path / 'a.tif')
         with pytest.raises(UserError, match=rf'a\.tif: a mask of Pillow mode {mode}; expected one'):
             read_mask(tmp_path / 'a.tif')
+
+    @pytest.mark.parametrize(
+        ('pixel', 'way'),
+        [((7, 7, 7), 'its three channels are equal'), ((7, 7, 8), 'docs/own_data.md turns')],
+    )
+    def test_a_way_on_from_colours(self, tmp_path, pixel, way):
+        Image.new('RGB', (2, 2), pixel).save(tmp_path / 'a.png')
+        with pytest.raises(UserError, match=rf'mode RGB; expected .* palette PNG\): {way}'):
+            read_mask(tmp_path / 'a.png')
 
     def test_no_file(self, tmp_path):
         with pytest.raises(UserError, match=r'a\.png: no such file; expected the mask there'):

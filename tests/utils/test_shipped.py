@@ -1,3 +1,5 @@
+import ast
+import re
 import subprocess
 import sys
 
@@ -88,6 +90,12 @@ def test_every_tool_is_a_command(project_root):
     assert {'train', 'test', 'predict', 'make-pseudo-labels'} <= set(commands())
     for script in commands().values():
         assert summary(script).endswith('.'), script
+
+
+@pytest.mark.parametrize('script', commands().values(), ids=lambda script: script.stem)
+def test_examples_of_the_help_keep_their_lines(script):
+    doc = ast.get_docstring(ast.parse(script.read_text()))
+    assert not re.search(r'\S {5,}\S', doc), f'{script}: a line that ends with one backslash'
 
 
 def python_m(*arguments, cwd):

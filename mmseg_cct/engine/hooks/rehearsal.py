@@ -4,7 +4,7 @@ import copy
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from mmengine.evaluator import BaseMetric
@@ -14,6 +14,7 @@ from mmengine.runner import Runner
 from mmengine.runner.amp import autocast
 from mmseg.engine.hooks import SegVisualizationHook
 from mmseg.evaluation import IoUMetric
+from torch import Tensor
 
 from mmseg_cct.datasets.checks import leaf_datasets
 from mmseg_cct.engine.model_wrappers import unwrap_model
@@ -45,12 +46,7 @@ def rehearse_validation(runner: Runner) -> None:
         with _explained('val_dataloader', 'its first images do not load', 'images for a batch'):
             count = min(runner.val_dataloader.batch_size or 1, len(dataset))
             batch = runner.val_dataloader.collate_fn([dataset[index] for index in range(count)])
-        fits = 'a val_dataloader and a model.test_cfg that fit the model'
-        with (
-            _explained('val_dataloader', 'its first images do not pass the model', fits),
-            autocast(enabled=getattr(loop, 'fp16', False)),
-        ):
-            outputs = runner.model.val_step(batch)
+        outputs = _predict(runner, batch)
         names = _metric_names(metrics, batch, [sample.to_dict() for sample in outputs])
         for hook in runner.hooks:
             if isinstance(hook, SegVisualizationHook) and hook.draw:
@@ -58,6 +54,38 @@ def rehearse_validation(runner: Runner) -> None:
                     _draw(hook, runner, batch, outputs)
     if names is not None:
         _require_best(runner.hooks, names)
+
+
+def _predict(runner: Runner, batch: Any) -> Sequence[Any]:
+    fails = 'its first images do not pass the model'
+    fits = 'a model whose parts fit together, and a val_dataloader and model.test_cfg that fit it'
+    with (
+        _explained('val_dataloader', fails, fits),
+        autocast(enabled=getattr(runner.val_loop, 'fp16', False)),
+    ):
+        try:
+            return runner.model.val_step(batch)
+        except Exception:
+            _require_channels(unwrap_model(runner.model), batch)
+            raise
+
+
+def _require_channels(model: Any, batch: Any) -> None:
+    """Checks what a failed prediction may come from: the channels that the decoder takes in."""
+    given = expected = None
+    with suppress(Exception):  # no such decoder, or what is before it fails
+        head = model.decode_head
+        images = model.data_preprocessor(batch, False)['inputs']
+        features = head._transform_inputs(model.extract_feat(images))
+        if isinstance(features, Tensor):
+            given, expected = head.in_channels, features.shape[1]
+        else:
+            given, expected = list(head.in_channels), [part.shape[1] for part in features]
+    if given != expected:
+        raise UserError(
+            f'model.decode_head.in_channels={given}: expected {expected}, the channels of the '
+            'features before it'
+        ) from None
 
 
 def _metric_names(

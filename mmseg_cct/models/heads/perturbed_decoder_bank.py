@@ -205,6 +205,7 @@ class PerturbedDecoderBank(BaseModule):
     ) -> tuple[dict[str, Tensor], Tensor | None]:
         z = features[self.in_index]
         self._check_fit(z, seg_logits)
+        self._check_stride(z, data_samples)
         seg_logits = self._at_decoder_size(seg_logits.detach(), z)
         positions = self._draw_positions(z)
         context = PerturbationContext(z, seg_logits, self._context_ids(data_samples), positions)
@@ -342,6 +343,19 @@ class PerturbedDecoderBank(BaseModule):
         ):
             if value != expected:
                 raise UserError(f'model.auxiliary_head.{key}={value}: expected {expected}, {whose}')
+
+    def _check_stride(self, z: Tensor, data_samples: Sequence[SegDataSample]) -> None:
+        """Compares the size of the predictions with that of the images, which `valid_mask` has."""
+        if not data_samples or 'valid_mask' not in data_samples[0]:
+            return
+        (h, w), expected = z.shape[-2:], data_samples[0].valid_mask.shape
+        # A backbone may round the size of its output up or down, by less than a position.
+        if any(abs(self.stride * a - b) >= self.stride for a, b in zip((h, w), expected)):
+            raise UserError(
+                f'model.auxiliary_head.stride={self.stride}: predictions of {self.stride * h}×'
+                f'{self.stride * w} for images of {expected[0]}×{expected[1]}; expected the stride '
+                f'of the features, {expected[0] / h:.0f}'
+            )
 
     def _draw_positions(self, z: Tensor) -> Tensor | None:
         """Draws `(S,)` feature positions, the same in every image; None for all."""

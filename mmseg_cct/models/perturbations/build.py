@@ -6,7 +6,7 @@ from mmseg.registry import MODELS
 from torch import nn
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.suggest import nearest
+from mmseg_cct.utils.suggest import close_names, nearest
 
 from .base import Perturbation
 from .feature_drop import FeatureDrop
@@ -55,6 +55,11 @@ def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
                 'another, for mmengine adds every logged value of such a name to the loss'
             )
         kind = config.get('type') if isinstance(config, dict) else None
+        if kind is None:  # perhaps a misspelt entry, merged into the others
+            near = close_names(name, [other for other in configs if other != name])
+            expected = f'expected type=..., one of {", ".join(known)}'
+            hint = f'did you mean {near[0]}?' if near else expected
+            raise UserError(f'model.auxiliary_head.perturbations.{name}: no type; {hint}')
         if kind not in known and not isinstance(kind, type):
             raise UserError(
                 f'model.auxiliary_head.perturbations.{name}: no perturbation '
