@@ -38,6 +38,7 @@ case $hours in
         exit 2
         ;;
 esac
+hours=$((10#$hours))  # 08 would be octal
 mkdir -p "$1/logs" "$1/done" "$1/tables" "$1/study" || exit 1
 out=$(cd "$1" && pwd)
 data=${DATA:+$(cd "$DATA" 2>/dev/null && pwd)}

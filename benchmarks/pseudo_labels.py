@@ -22,7 +22,7 @@ from mmseg_cct.pseudo_labels.cam import load_classifier
 from mmseg_cct.pseudo_labels.crf import refined_labels
 from mmseg_cct.pseudo_labels.settings import read_settings
 from mmseg_cct.pseudo_labels.writer import LABELS, label_tasks, write_pseudo_labels
-from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
 from mmseg_cct.utils.image_files import read_image
 
 
@@ -33,7 +33,7 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('config')
     parser.add_argument('checkpoint')
-    parser.add_argument('--images', type=int, default=32, help='how many (default: 32)')
+    parser.add_argument('--images', type=at_least(4), default=32, help='how many (default: 32)')
     parser.add_argument(
         '--workers', type=int, nargs='+', default=[1, 2, 1, 2], help='(default: %(default)s)'
     )

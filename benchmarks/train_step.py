@@ -10,7 +10,7 @@ With --method the recipes of configs/_base_/methods make their steps on the same
 in the same turns: their strong views are as many images more, a teacher predicts and is averaged.
 With --variants both steps are also taken with settings that change no result but in rounding:
 `merged` (parameter groups with equal options are one), `fused` and `foreach` (options of the
-optimizer), `channels_last`, `compiled_encoder` and `compiled_head` (torch.compile), several with +.
+optimizer), `channels_last` and `compiled_encoder` (torch.compile), several with +.
 On a GPU the table also counts kernels, copies, and how often the host waits for the device.
 With --reference DIR the authors' public model (your own clone) makes the same two steps in the same
 turns.
@@ -72,7 +72,6 @@ VARIANTS = (
     'foreach',
     'channels_last',
     'compiled_encoder',
-    'compiled_head',
 )
 
 
@@ -215,8 +214,6 @@ def _plugin_step(
         model.backbone.compile()
         if model.with_neck:
             model.neck.compile()
-    if 'compiled_head' in settings:
-        model.decode_head.compile()
     logger = MMLogger.get_current_instance()
     logger.setLevel('WARNING')  # else three lines per parameter, where learning rates differ
     optim_wrapper = build_optim_wrapper(model, optim_cfg)

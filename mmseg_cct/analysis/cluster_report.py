@@ -318,8 +318,9 @@ def _feature_map(name: str, outputs: Mapping[str, Any]) -> Tensor:
     """Returns the last feature map of a module's output, `(D, h, w)`."""
     if name not in outputs:
         raise UserError(
-            f'--layers {name}: does not run when the model predicts; expected a module '
-            'of backbone, neck or main decoder'
+            f'--layers {name}: gives no output of its own when the model predicts; expected a '
+            'module of backbone or neck, or a layer inside the main decoder, such as '
+            'decode_head.conv_seg'
         )
     output = outputs[name]
     while isinstance(output, (tuple, list)):

@@ -179,7 +179,7 @@ def _logged_values(file: Path) -> Iterator[dict]:
 
 @torch.no_grad()
 def evaluate(run: Run) -> Evaluation:
-    """Evaluates a run on its whole test set; a `UserError` says where it has no masks."""
+    """Evaluates a run on its whole test set; a `UserError` says if nothing in it is labelled."""
     num_classes = len(run.test_loader.dataset.metainfo['classes'])
     areas: list[tuple[Tensor, ...]] = []
     for batch in run.test_loader:
@@ -192,6 +192,10 @@ def evaluate(run: Run) -> Evaluation:
             truth = sample.gt_sem_seg.data.squeeze(0).cpu()
             areas.append(IoUMetric.intersect_and_union(predicted, truth, num_classes, IGNORED))
     intersection, union, _, in_truth = (torch.stack(parts) for parts in zip(*areas))
+    if not in_truth.any():
+        raise UserError(
+            f'{run.name}: test_dataloader.dataset: no pixel with a class; expected labelled images'
+        )
     by_image = intersection / union
     shown = in_truth > 0
     image_miou = torch.where(shown, by_image, 0).sum(1) / shown.sum(1)

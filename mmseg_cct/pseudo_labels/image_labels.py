@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,11 +100,12 @@ def labels_from_masks(
             raise UserError(
                 f'{path}: label id {unknown[0]}; expected 0 to {len(mask_classes) - 1}, or 255'
             )
-        present, counts = np.unique(ids, return_counts=True)
-        mapped = [(label_map or {}).get(label, label) for label in present.tolist()]
+        pixels: Counter[int] = Counter()  # by class: a label map may merge ids
+        for label, count in zip(*(a.tolist() for a in np.unique(ids, return_counts=True))):
+            pixels[(label_map or {}).get(label, label)] += count
         names_present = {
             mask_classes[label]
-            for label, count in zip(mapped, counts)
+            for label, count in pixels.items()
             if label != 255 and count >= min_pixels
         }
         found[name] = [index for index, label in enumerate(classes) if label in names_present]

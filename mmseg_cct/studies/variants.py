@@ -177,10 +177,15 @@ def _traditional(config: Config, segmentor: str, distance: str) -> None:
     config.model.auxiliary_head = _heads_without_bank(config)
     _become(config, segmentor)
     config.model.loss_consistency = ConfigDict(loss, type=distance)
-    config.custom_hooks = _hooks_without_teacher(config)
-    for hook in config.custom_hooks:
-        if 'attribute' in hook:
-            hook.attribute = hook.attribute.removeprefix('auxiliary_head.')
+    kept = []
+    for hook in _hooks_without_teacher(config):
+        attribute = hook.get('attribute', '')
+        if attribute.startswith('auxiliary_head.loss_consistency.'):
+            hook.attribute = attribute.removeprefix('auxiliary_head.')
+        elif attribute.startswith('auxiliary_head.'):
+            continue  # a ramp of what went with the decoders
+        kept.append(hook)
+    config.custom_hooks = kept
 
 
 def _become(config: Config, segmentor: str) -> None:

@@ -283,14 +283,15 @@ def test_a_checkpoint_without_a_config_is_named(tmp_path):
         find_run('a', tmp_path)
 
 
-def test_bad_data_of_a_test_set_are_named(trained, tmp_path):
+def run_on(trained, root, num_images=2):
+    """A run whose test set is drawn into a folder."""
     run = find_run('CCT', trained / 'cct')
     rng = np.random.default_rng(0)
-    for index in range(2):
-        world.write_scene(tmp_path, f'{index}', rng)
+    for index in range(num_images):
+        world.write_scene(root, f'{index}', rng)
     run.config.test_dataloader.dataset = dict(
         type='FolderDataset',
-        data_root=str(tmp_path),
+        data_root=str(root),
         image_dir='images',
         mask_dir='masks',
         classes=('a', 'b', 'c'),
@@ -300,8 +301,20 @@ def test_bad_data_of_a_test_set_are_named(trained, tmp_path):
             dict(type='PackSegInputs'),
         ],
     )
+    return run
+
+
+def test_bad_data_of_a_test_set_are_named(trained, tmp_path):
+    run = run_on(trained, tmp_path)
     cv2.imwrite(str(tmp_path / 'masks/1.png'), np.full((32, 40), 200, np.uint8))
     with pytest.raises(UserError, match=r'CCT: test_dataloader\.dataset: .*1\.png: label id 200'):
+        evaluate(run)
+
+
+def test_a_test_set_without_a_labelled_pixel_is_named(trained, tmp_path):
+    run = run_on(trained, tmp_path, num_images=1)
+    cv2.imwrite(str(tmp_path / 'masks/0.png'), np.full((32, 40), 255, np.uint8))
+    with pytest.raises(UserError, match=r'CCT: test_dataloader\.dataset: no pixel with a class'):
         evaluate(run)
 
 

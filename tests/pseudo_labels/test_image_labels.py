@@ -82,6 +82,12 @@ class TestMasks:
         write_mask(tmp_path, [[11, 0]])
         assert labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, {11: 255}) == {'a': [0]}
 
+    def test_pixels_are_counted_after_the_mapping(self, tmp_path):
+        write_mask(tmp_path, [[0, 0, 0], [1, 1, 1]])
+        merged = {0: 1, 1: 1}
+        found = labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, merged, min_pixels=5)
+        assert found == {'a': [1]}
+
     def test_an_unknown_id_is_refused(self, tmp_path):
         write_mask(tmp_path, [[7]])
         with pytest.raises(UserError, match=r'a\.png: label id 7; expected 0 to 1, or 255'):

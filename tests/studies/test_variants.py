@@ -191,6 +191,15 @@ def test_a_traditional_method_keeps_nothing_of_a_recipe(name, configs):
     assert type(MODELS.build(config.model)).__name__ == config.model.type
 
 
+@pytest.mark.parametrize('name', ['mean_teacher', 'input_vat'])
+def test_a_traditional_method_keeps_no_ramp_of_the_decoders(name, configs):
+    (file,) = configs.glob('**/cct_mbv2_camvid_50-weak.py')
+    config = Config.fromfile(file)
+    VARIANTS[name](config)
+    ramps = [hook.attribute for hook in config.custom_hooks if 'attribute' in hook]
+    assert ramps == ['loss_consistency.loss_weight']
+
+
 STEPPED = {**VARIANTS, 'vat_k1': only('vat', 1), 'feature_drop_k1': only('feature_drop', 1)}
 
 

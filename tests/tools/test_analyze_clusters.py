@@ -111,8 +111,9 @@ def test_without_masks_there_are_maps_alone(trained, tmp_path):
         (['auxiliary'], r'no such module; expected a name like data_preprocessor, backbone'),
         (
             ['decode_head.loss_decode'],
-            r'decode_head.loss_decode: does not run when the model predicts',
+            r'decode_head.loss_decode: gives no output of its own when the model predicts',
         ),
+        (['decode_head'], r'a layer inside the main decoder, such as decode_head\.conv_seg'),
     ],
 )
 def test_a_layer_without_a_map_is_named(trained, tmp_path, layers, match):

@@ -83,7 +83,7 @@ def test_the_checkpoint_is_from_before_the_step(cct, trained):
 
 def test_infinite_losses_and_iterations_without_a_step_count_too(cct):
     with pytest.raises(UserError, match=r'^iteration 2: aux.loss is inf on '):
-        poisoned(cct, 2, weight=1e39).train(options={'optim_wrapper.accumulative_counts': 2})
+        poisoned(cct, 2, weight=1e45).train(options={'optim_wrapper.accumulative_counts': 2})
 
 
 def test_gradients_that_overflow_under_a_scaler_are_no_alarm(cct):

@@ -68,10 +68,17 @@ def test_bfloat16_on_the_cpu_is_near_float32(cct, trained, monkeypatch):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU: float16 with a scaler')
 @pytest.mark.parametrize('dtype', ['float16', 'bfloat16'])
 def test_half_precision_on_a_gpu(cct, dtype):
-    cct.train(amp=True, options={'optim_wrapper.dtype': dtype})
-    content = cct.load(cct.folder / 'work/iter_6.pth')
-    assert content['optimizer']['loss_scaler']['scale'] > 0
-    assert all(value.isfinite().all() for value in content['state_dict'].values())
+    cct.train(
+        amp=True,
+        options={'optim_wrapper.dtype': dtype, 'default_hooks.checkpoint.interval': 1},
+    )
+    last = cct.load(cct.folder / 'work/iter_6.pth')
+    # a step is skipped, and the scale halved, where a gradient is not finite
+    assert last['optimizer']['loss_scaler']['scale'] == 2**16
+    assert all(value.isfinite().all() for value in last['state_dict'].values())
+    first = cct.load(cct.folder / 'work/iter_1.pth')['state_dict']
+    for name in ('decode_head.conv_seg.weight', 'auxiliary_head.up.0.weight'):
+        assert not torch.equal(first[name], last['state_dict'][name]), name
 
 
 def test_accumulation_steps_on_the_mean_of_its_batches(cct):

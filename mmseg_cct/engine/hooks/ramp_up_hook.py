@@ -74,7 +74,7 @@ class RampUpHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Checks the path, so that a typo ends the run before training starts.
 
-        Raises `UserError` if the model has no such numeric attribute.
+        Raises `UserError` if the model has no such numeric attribute, or one that is fixed.
         """
         for owner, name in self._owners(runner):
             if isinstance(value := getattr(owner, name), bool) or not isinstance(value, Real):
@@ -82,6 +82,13 @@ class RampUpHook(Hook):
                     f'RampUpHook.attribute={self.attribute!r}: expected a number, the '
                     f'model has {type(value).__name__} there'
                 )
+            try:
+                setattr(owner, name, value)
+            except AttributeError:
+                raise UserError(
+                    f'RampUpHook.attribute={self.attribute!r}: {type(owner).__name__}.{name} is '
+                    'fixed once the model is built; expected a number that may change'
+                ) from None
 
     def before_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: dict | None = None

@@ -1,7 +1,7 @@
 """Chunks of feature positions: their size, and the compilation of what runs on them.
 
-All chunks have one shape, the last one padded. The shape depends on neither image size nor batch
-size, so a function compiles once.
+All chunks have one shape, the last one padded. Where there are several, the shape depends on
+neither image size nor batch size, so a function compiles once.
 """
 
 import shutil
@@ -70,10 +70,11 @@ class Chunking:
 
         Returns:
             Decoders: K or, if divisible, its largest divisor that leaves room for `MIN_POSITIONS`.
-            Positions: the largest power of two whose activations fit into the budget, at least one.
+            Positions: the largest power of two whose activations fit into the budget, at least one,
+            and no larger than all P need.
         """
-        num_decoders = len(projected)
-        largest = max(values_per_position, projected.shape[1])
+        num_decoders, width, num_positions = projected.shape
+        largest = max(values_per_position, width)
         fits = self._num_values(projected) // largest  # decoders × positions
         together = num_decoders
         if divisible:
@@ -85,7 +86,8 @@ class Chunking:
                 ),
                 default=1,
             )
-        return together, 1 << max((fits // together).bit_length() - 1, 0)
+        size = 1 << max((fits // together).bit_length() - 1, 0)
+        return together, min(size, 1 << (num_positions - 1).bit_length())
 
     def native_size(self, projected: Tensor, values_per_position: int, tile: int) -> int:
         """Positions per chunk of the native kernel, which holds no predictions.

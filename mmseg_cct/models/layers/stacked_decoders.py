@@ -15,6 +15,11 @@ from torch import Tensor
 
 from .chunking import Chunking
 
+# float16 ends at 65504: it holds the sum of so many products of a gradient up to this size and an
+# activation up to 128.
+FLOAT16_SUMMANDS = 2**13
+FLOAT16_GRADIENT = 2**-4
+
 
 class Chain(NamedTuple):
     """Sub-pixel convolutions of K decoders.
@@ -98,7 +103,8 @@ def decode_backward(
     Args:
         outputs: Result of `decode_levels`.
         chain: The convolutions.
-        grad: Gradient with respect to the last output, of as many elements.
+        grad: Gradient with respect to the last output, of as many elements; in float16 up to
+            `FLOAT16_GRADIENT`, for the sums over columns come before any loss scaler.
 
     Returns:
         Gradients with respect to the projected features, the weights and the biases.
@@ -111,10 +117,17 @@ def decode_backward(
         if chain.activates(level):
             grad = grad.where(output > 0, 0)
         x = outputs[level].reshape(len(weight), weight.shape[-1], -1)
-        biases.insert(0, grad.sum(-1, keepdim=True).to(weight.dtype))
-        weights.insert(0, torch.bmm(x, grad.mT).mT.to(weight.dtype))
+        biases.insert(0, grad.sum(-1, keepdim=True, dtype=weight.dtype))
+        weights.insert(0, _summed_products(x, grad, weight.dtype).mT)
         grad = torch.bmm(weight.to(grad.dtype).mT, grad)
     return grad.reshape(outputs[0].shape), weights, biases
+
+
+def _summed_products(x: Tensor, grad: Tensor, dtype: torch.dtype) -> Tensor:
+    """x · gradᵀ in a type, for the sum over all columns may be too large for float16."""
+    size = FLOAT16_SUMMANDS if x.dtype == torch.float16 else x.shape[-1]
+    parts = zip(x.split(size, -1), grad.split(size, -1))
+    return torch.stack([torch.bmm(a, b.mT).to(dtype) for a, b in parts]).sum(0)
 
 
 def as_seg_logits(output: Tensor, chain: Chain) -> Tensor:

@@ -21,6 +21,8 @@ from torch import Tensor
 from mmseg_cct.models.layers.chunking import Chunking
 from mmseg_cct.models.layers.native_chain import NativeChain, native_chain
 from mmseg_cct.models.layers.stacked_decoders import (
+    FLOAT16_GRADIENT,
+    FLOAT16_SUMMANDS,
     Chain,
     as_seg_logits,
     decode_backward,
@@ -43,7 +45,7 @@ class TermTensors(NamedTuple):
     Attributes:
         labels: `(1, R, Q)` class ids, or None for the main decoder's probabilities.
         pixel_weight: `(1, R, Q)` in [0, 1].
-        factor: 0-dimensional, ω · scale of the term over the scale of the first term.
+        factor: 0-dimensional, ω · scale of the term over the scale of all terms.
         decoders: `(k,)` indices of the decoders the term looks at; None for all.
     """
 
@@ -188,8 +190,8 @@ class _ChunkPlan(NamedTuple):
         step: A `ChunkStep`, compiled or not.
         targets: For each chunk of positions the main decoder's logits `(C, R, Q)` and the tensors
             of every term.
-        scale: 0-dimensional factor of the loss, taken out of the terms' factors: in the chunks
-            gradients are of order 1, which float16 can hold.
+        scale: 0-dimensional factor of the loss, taken out of the terms' factors: see
+            `_common_scale`.
         num_decoders: Decoders of a step, a divisor of K.
         num_positions: p, positions of a step.
     """
@@ -301,8 +303,7 @@ def chunked_loss(
         term's value by decoder, unweighted and detached: their sum is the term; and the share of
         the K decoders that choose the target's class, `(s², P)` in sub-pixel layout, or None.
     """
-    # Σ over decoders and pixels of gradients of order 1, so this brings the mean back
-    scale = terms[0].scale
+    scale = _common_scale(terms)
     step = ChunkStep(
         tuple(term.distance for term in terms),
         tuple(term.gate for term in terms),
@@ -325,6 +326,20 @@ def chunked_loss(
     loss, agreeing, *sums = _LossFromChunks.apply(plan, projected, *chain.weights, *chain.biases)
     values = [value * term.scale.to(value) for value, term in zip(sums, terms)]
     return loss, values, None if agreeing is None else agreeing / len(projected)
+
+
+def _common_scale(terms: Sequence[PixelTerm]) -> Tensor:
+    """Factor of the loss that leaves gradients in the chunks whose sums float16 can hold.
+
+    It follows the largest ω · scale. A term of few pixels, or none, may have larger gradients: it
+    must not push those of the others below what float16 can hold.
+    """
+    factors = [
+        term.loss_weight * term.scale * (term.pixel_weight.sum() / FLOAT16_SUMMANDS).clamp(max=1)
+        for term in terms
+    ]
+    scale = torch.stack(factors).max() / FLOAT16_GRADIENT
+    return scale.where(scale > 0, 1)  # all ω may be 0, or no pixel count
 
 
 def _cut_targets(

@@ -11,7 +11,10 @@ from .base import PerturbationContext, SpatialMask
 
 @MODELS.register_module()
 class FeatureDrop(SpatialMask):
-    """Zeroes the positions whose channel mean is at least γ times the image's largest.
+    """Zeroes the positions whose channel mean of |z| is at least γ times the image's largest.
+
+    For z ≥ 0 that is the paper's mean of z. Other features, such as those of a neck without a final
+    ReLU, may have a negative mean everywhere, and γ times the largest would drop nothing.
 
     Args:
         num_decoders: k.
@@ -33,7 +36,7 @@ class FeatureDrop(SpatialMask):
 
     def mask(self, context: PerturbationContext) -> Tensor:
         """See `SpatialMask.mask`."""
-        attention = context.features.detach().float().mean(1)  # (N, h, w)
+        attention = context.features.detach().float().abs().mean(1)  # (N, h, w)
         low, high = self.threshold_range
         gamma = torch.rand(self.num_decoders, len(attention), 1, 1, device=attention.device)
         gamma = low + (high - low) * gamma

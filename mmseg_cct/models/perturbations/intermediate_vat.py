@@ -125,7 +125,7 @@ class IntermediateVAT(Perturbation):
         clean = decoders.project(features.flatten(2))  # (k, N, B, h·w)
         gram = (decoders.projection @ decoders.projection.transpose(1, 2)).unsqueeze(1)
         # a probe of unit length: a Gaussian vector of D·h·w values has a length of about √(D·h·w)
-        tangent = _projected_noise(gram, clean) / (d * h * w) ** 0.5
+        tangent = _projected_noise(decoders.projection, clean) / (d * h * w) ** 0.5
         tiny, eps = torch.finfo(clean.dtype).tiny, torch.finfo(clean.dtype).eps
         least = eps * gram.diagonal(dim1=-2, dim2=-1).amax(-1).sqrt()[..., None, None] + tiny
         for _ in range(self.num_iterations):
@@ -164,19 +164,20 @@ class IntermediateVAT(Perturbation):
         return joined.unflatten(2, (n, num_positions)).transpose(1, 2)
 
 
-def _projected_noise(gram: Tensor, like: Tensor) -> Tensor:
+def _projected_noise(weight: Tensor, like: Tensor) -> Tensor:
     """Draws W r for Gaussian r, a Gaussian of covariance W Wᵀ.
 
     Args:
-        gram: W Wᵀ, `(k, 1, B, B)`.
+        weight: W, `(k, B, D)`.
         like: `(k, N, B, S)`, for size and type.
 
     Returns:
         `(k, N, B, S)`.
     """
     # Double precision and a small multiple of the identity keep the factorisation defined where
-    # the rows of W are zero or linearly dependent.
-    gram = gram.double()
+    # the rows of W are zero or linearly dependent, as they are where B > D.
+    weight = weight.double()
+    gram = (weight @ weight.mT).unsqueeze(1)
     jitter = 1e-10 * gram.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None] + 1e-30
     factor, _ = torch.linalg.cholesky_ex(gram + jitter * torch.eye(gram.shape[-1]).to(gram))
     return factor.to(like.dtype) @ torch.randn_like(like)

@@ -307,6 +307,49 @@ def test_features_in_bfloat16_give_nearly_the_same():
     assert_close_in_bfloat16(actual, expected)
 
 
+@pytest.mark.parametrize(
+    ('num_classes', 'loss_weight', 'threshold'),
+    [(2, 30.0, None), (7, 30.0, None), (2, 0.01, None), (2, 30.0, 1.0)],
+    ids=['2 classes', '7 classes', 'start of a ramp', 'no confident pixel'],
+)
+def test_float16_holds_the_gradients_of_a_whole_batch_in_one_chunk(
+    num_classes, loss_weight, threshold
+):
+    """The sums over 400 000 pixels are formed before a loss scaler could see them."""
+    bank = PerturbedDecoderBank(
+        8,
+        num_classes,
+        dict(dropout=dict(type='SpatialDropout', num_decoders=4)),
+        dict(MSE, loss_weight=loss_weight, confidence_threshold=threshold),
+        loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4 if threshold else 0.0),
+        compile=False,
+        memory_budget=512 * 2**20,
+    )
+    torch.manual_seed(1)
+    z = torch.randn(4, 8, 40, 40).relu()
+    coarse = 2 * torch.randn(4, num_classes, 10, 10)
+    seg_logits = torch.nn.functional.interpolate(coarse, (320, 320), mode='bilinear')
+    samples = [SegDataSample(metainfo=dict(classes=CLASSES[:2])) for _ in z]
+    for sample in samples:
+        sample.pseudo_sem_seg = PixelData(data=torch.randint(0, num_classes, (1, 320, 320)))
+
+    def scaled_gradients():
+        loss = run_loss(bank, (z, seg_logits, samples))['loss']
+        return torch.autograd.grad(2**16 * loss, list(bank.parameters()))
+
+    expected = scaled_gradients()
+    with torch.autocast('cpu', dtype=torch.float16):
+        actual = scaled_gradients()
+    for a, e in zip(actual, expected):
+        assert_close_relative(a, e, 3e-3)
+
+
+def test_loss_weights_of_zero_give_no_gradient():
+    bank = make_bank(loss_consistency=dict(MSE, loss_weight=0.0))
+    loss, grads = loss_and_gradients(bank)
+    assert loss == 0 and not any(grad.any() for grad in grads)
+
+
 @pytest.mark.parametrize('channels', [None, 32])
 def test_every_decoder_gets_a_gradient_in_every_iteration(channels):
     bank = make_bank(channels=channels)
@@ -522,7 +565,8 @@ def test_results_do_not_depend_on_the_memory_budget(memory_budget, chunk_size):
     # of 48 positions, so the last two sizes leave a chunk that is filled up
     bank = make_bank(memory_budget=memory_budget, **ALL_TERMS)
     # L_pw compares decoders, so a chunk has all of them
-    assert bank.chunking.shape(bank.proj, bank.chain.values_per_position) == (
+    projected = bank.proj[..., :1].expand(-1, -1, N * H * W)
+    assert bank.chunking.shape(projected, bank.chain.values_per_position) == (
         bank.num_decoders,
         chunk_size,
     )

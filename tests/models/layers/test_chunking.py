@@ -35,7 +35,7 @@ def test_split_keeps_the_order_and_fills_up_with_zeros(num_positions, size, chun
     assert (joined[..., num_positions:] == 0).all()
 
 
-def projected(decoders, classes, num_positions=10):
+def projected(decoders, classes, num_positions=10**6):
     return torch.empty(1).expand(decoders, classes, num_positions)
 
 
@@ -46,14 +46,20 @@ each_size = pytest.mark.parametrize(
 
 
 @each_size
-def test_shape_does_not_depend_on_the_number_of_positions(decoders, classes, stride):
+def test_shape_of_several_chunks_does_not_depend_on_their_number(decoders, classes, stride):
     chunks = Chunking(memory_budget=10**6)
     shapes = {
         chunks.shape(projected(decoders, classes, num_positions), classes * stride**2, divisible)
-        for num_positions in (1, 10, 100_000)
+        for num_positions in (10**5, 10**6)
         for divisible in (False, True)
     }
     assert len(shapes) <= 2
+
+
+@pytest.mark.parametrize(('num_positions', 'size'), [(1, 1), (10, 16), (16, 16), (17, 32)])
+def test_a_single_chunk_is_no_larger_than_its_positions_need(num_positions, size):
+    chunks = Chunking(memory_budget=512 * 2**20)
+    assert chunks.shape(projected(4, 2, num_positions), 2 * 8**2) == (4, size)
 
 
 @each_size

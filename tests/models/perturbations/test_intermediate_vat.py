@@ -56,6 +56,14 @@ def projected_noise(monkeypatch):
     return drawn
 
 
+def test_noise_has_its_covariance_where_a_decoder_is_wider_than_z():
+    """W Wᵀ is singular where B > D."""
+    torch.manual_seed(0)
+    weight = torch.randn(1, 12, 3)
+    noise = intermediate_vat._projected_noise(weight, torch.empty(1, 1, 12, 50_000))[0, 0]
+    torch.testing.assert_close(noise.cov(), weight[0] @ weight[0].T, rtol=0, atol=0.2)
+
+
 def norms(r):
     return r.flatten(2).norm(dim=2)
 
