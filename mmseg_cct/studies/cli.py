@@ -45,15 +45,13 @@ def slots_of(gpus: str | None, jobs: int) -> list[dict[str, str]]:
         Environment variables of each slot.
 
     Raises:
-        UserError: An id is empty or given twice, or `jobs` is below 1.
+        UserError: An id is empty or given twice.
     """
     if gpus is not None:
         ids = [name.strip() for name in gpus.split(',')]
         if not all(ids) or len(set(ids)) < len(ids):
             raise UserError(f'--gpus {gpus}: expected different ids with commas, as in 0,1,2')
         return [{'CUDA_VISIBLE_DEVICES': name} for name in ids]
-    if jobs < 1:
-        raise UserError(f'--jobs {jobs}: expected 1 or more')
     return [{}] * jobs
 
 

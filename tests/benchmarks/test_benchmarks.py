@@ -320,7 +320,7 @@ def test_strong_views_prints_a_row_of_each_library(monkeypatch, capsys):
     monkeypatch.setattr(strong_views.torch, 'set_num_threads', lambda _: None)
     monkeypatch.setattr(strong_views.cv2, 'setNumThreads', lambda _: None)
     monkeypatch.setattr(strong_views, 'find_spec', lambda name: name == 'torchvision')
-    run(strong_views, monkeypatch, '--sizes', '16x32', '--views', '1', '--repeats', '1')
+    run(strong_views, monkeypatch, '--sizes', '48x64', '--views', '1', '--repeats', '1')
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith('|')]
     assert [row.split(' | ')[0] for row in rows[2:]] == [
         '| `StrongViews` (mmcv, OpenCV)',
@@ -331,9 +331,9 @@ def test_strong_views_prints_a_row_of_each_library(monkeypatch, capsys):
 
 
 def test_every_library_gives_a_packed_view():
-    image = strong_views.picture(16, 32)
+    image = strong_views.picture(48, 64, seed=0)
     for view in strong_views.candidates(image).values():
-        assert view().shape == (3, 16, 32) and view().dtype == torch.uint8
+        assert view().shape == (3, 48, 64) and view().dtype == torch.uint8
 
 
 def test_data_loading_tells_where_the_time_goes(monkeypatch, tmp_path, capsys):

@@ -89,13 +89,12 @@ def test_slots():
 
 
 @pytest.mark.parametrize(
-    ('gpus', 'jobs', 'message'),
+    ('gpus', 'message'),
     [
-        ('0,', 1, '--gpus 0,: expected different ids'),
-        ('1,1', 1, '--gpus 1,1: expected different ids'),
-        (None, 0, '--jobs 0: expected 1 or more'),
+        ('0,', '--gpus 0,: expected different ids'),
+        ('1,1', '--gpus 1,1: expected different ids'),
     ],
 )
-def test_wrong_slots_are_an_error(gpus, jobs, message):
+def test_wrong_slots_are_an_error(gpus, message):
     with pytest.raises(UserError, match=message):
-        slots_of(gpus, jobs)
+        slots_of(gpus, jobs=1)

@@ -203,13 +203,8 @@ class PerturbedDecoderBank(BaseModule):
         data_samples: Sequence[SegDataSample],
         map_agreement: bool,
     ) -> tuple[dict[str, Tensor], Tensor | None]:
-        z = features[self.in_index]
-        self._check_fit(z, seg_logits)
-        self._check_stride(z, data_samples)
-        seg_logits = self._at_decoder_size(seg_logits.detach(), z)
-        positions = self._draw_positions(z)
-        context = PerturbationContext(z, seg_logits, self._context_ids(data_samples), positions)
-
+        context = self._context(features, seg_logits, data_samples, self.position_fraction)
+        z, seg_logits, positions = context.features, context.seg_logits, context.positions
         projected = self._project_all(context)
 
         losses = dict(
@@ -252,12 +247,9 @@ class PerturbedDecoderBank(BaseModule):
         Returns:
             `(K, N, C, s·h, s·w)` logits.
         """
-        z = features[self.in_index]
-        context = PerturbationContext(
-            z, self._at_decoder_size(seg_logits.detach(), z), self._context_ids(data_samples)
-        )
+        context = self._context(features, seg_logits, data_samples)
         decoded = decode(self._project_all(context), self.chain)
-        n, _, h, w = z.shape
+        n, _, h, w = context.features.shape
         return torch.stack([from_subpixel_layout(d, (n, h, w), self.stride) for d in decoded])
 
     @torch.no_grad()
@@ -278,23 +270,39 @@ class PerturbedDecoderBank(BaseModule):
             Two maps `(K, N, s·h, s·w)`: the distance of L_u at every pixel, confident or not; and 1
             where the predicted class differs, else 0.
         """
-        z = features[self.in_index]
-        seg_logits = self._at_decoder_size(seg_logits, z)
-        context = PerturbationContext(z, seg_logits, self._context_ids(data_samples))
+        context = self._context(features, seg_logits, data_samples)
         projected = self._project_all(context)
-        target = to_subpixel_layout(seg_logits.float().softmax(1), self.stride).flatten(2)
+        target = to_subpixel_layout(context.seg_logits.float().softmax(1), self.stride).flatten(2)
         distances, flips = [], []
         for k in range(self.num_decoders):  # one at a time, so that K full predictions never exist
             one = slice(k, k + 1)
             decoded = decode(projected[one], self.chain.select(one)).float()
             distances.append(self.loss_consistency.distance(decoded, target))
             flips.append((decoded.argmax(1) != target.argmax(0)).float())
-        n, _, h, w = z.shape
+        n, _, h, w = context.features.shape
         by_pixel = [
             from_subpixel_layout(torch.cat(maps), (n, h, w), self.stride).transpose(0, 1)
             for maps in (distances, flips)
         ]
         return by_pixel[0], by_pixel[1]
+
+    def _context(
+        self,
+        features: Sequence[Tensor],
+        seg_logits: Tensor,
+        data_samples: Sequence[SegDataSample],
+        position_fraction: float = 1.0,
+    ) -> PerturbationContext:
+        """What the perturbations see: z, the main prediction at the decoders' size, positions."""
+        z = features[self.in_index]
+        self._check_fit(z, seg_logits)
+        self._check_stride(z, data_samples)
+        return PerturbationContext(
+            z,
+            self._at_decoder_size(seg_logits.detach(), z),
+            self._context_ids(data_samples),
+            _draw_positions(z, position_fraction),
+        )
 
     def _project_all(self, context: PerturbationContext) -> Tensor:
         """Perturbs z for every decoder and projects it: `(K, B, N·S)` of the compute type."""
@@ -356,12 +364,6 @@ class PerturbedDecoderBank(BaseModule):
                 f'{self.stride * w} for images of {expected[0]}×{expected[1]}; expected the stride '
                 f'of the features, {expected[0] / h:.0f}'
             )
-
-    def _draw_positions(self, z: Tensor) -> Tensor | None:
-        """Draws `(S,)` feature positions, the same in every image; None for all."""
-        total = z.shape[-2] * z.shape[-1]
-        chosen = max(round(self.position_fraction * total), 1)
-        return None if chosen == total else torch.randperm(total, device=z.device)[:chosen]
 
     def _in_image_layout(self, values: Tensor, z: Tensor, positions: Tensor | None) -> Tensor:
         """Reorders values `(s², N·S)` to `(N, 1, s·h, s·w)`, NaN where there are none."""
@@ -438,6 +440,13 @@ class _Place(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         """Passes on the gradient of all rows; that of the part is a view of it."""
         return grad, grad[ctx.chosen].to(ctx.dtype), None
+
+
+def _draw_positions(z: Tensor, fraction: float) -> Tensor | None:
+    """Draws `(S,)` feature positions, the same in every image; None for all."""
+    total = z.shape[-2] * z.shape[-1]
+    chosen = max(round(fraction * total), 1)
+    return None if chosen == total else torch.randperm(total, device=z.device)[:chosen]
 
 
 def _mean_where_known(values: Tensor, weight: Tensor) -> Tensor:

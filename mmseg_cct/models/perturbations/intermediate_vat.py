@@ -1,5 +1,8 @@
 """I-VAT: virtual adversarial perturbation of z, supplement G of the paper."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import torch
 from mmseg.registry import MODELS
 from torch import Tensor
@@ -13,45 +16,48 @@ from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode
 from .base import Perturbation, PerturbationContext
 
 
-def fisher_product(
-    projected: Tensor, tangent: Tensor, weights: tuple[Tensor, ...], biases: tuple[Tensor, ...]
-) -> Tensor:
+@dataclass(frozen=True)
+class FisherProduct:
     """Hessian of KL(decode(x) ‖ decode(x + r)) at r = 0, times a tangent.
 
     To first order in ξ it equals the divergence's gradient at r = ξ · tangent, divided by ξ. That
     finite difference is lost in rounding: at ξ = 1e-6 a float32 activation of order 1 changes by
-    less than its last bit.
+    less than its last bit. Hashable by value, so that it is compiled once.
 
-    Args:
-        projected: x, `(k, B, p)`.
-        tangent: `(k, B, p)`.
-        weights: One `(k, 4B, B)` per level, `(k, 4C, B)` for the last, of decoders without a final
-            ReLU.
-        biases: One `(k, 4B, 1)` per level, `(k, 4C, 1)` for the last.
-
-    Returns:
-        `(k, B, p)`.
+    Attributes:
+        final_activation: Whether the decoders end in a ReLU.
     """
-    return _fisher_product(projected, tangent, Chain(weights, biases, final_activation=False))
 
+    final_activation: bool
 
-def fisher_product_activated(
-    projected: Tensor, tangent: Tensor, weights: tuple[Tensor, ...], biases: tuple[Tensor, ...]
-) -> Tensor:
-    """`fisher_product` of decoders that end in a ReLU."""
-    return _fisher_product(projected, tangent, Chain(weights, biases, final_activation=True))
+    def __call__(
+        self,
+        projected: Tensor,
+        tangent: Tensor,
+        weights: Sequence[Tensor],
+        biases: Sequence[Tensor],
+    ) -> Tensor:
+        """Computes the product.
 
+        Args:
+            projected: x, `(k, B, p)`.
+            tangent: `(k, B, p)`.
+            weights: One `(k, 4B, B)` per level, `(k, 4C, B)` for the last.
+            biases: One `(k, 4B, 1)` per level, `(k, 4C, 1)` for the last.
 
-def _fisher_product(projected: Tensor, tangent: Tensor, chain: Chain) -> Tensor:
+        Returns:
+            `(k, B, p)`.
+        """
+        chain = Chain(weights, biases, self.final_activation)
 
-    def decoded(x: Tensor) -> Tensor:
-        return decode(x, chain)
+        def decoded(x: Tensor) -> Tensor:
+            return decode(x, chain)
 
-    _, change = torch.func.jvp(decoded, (projected,), (tangent,))
-    seg_logits, pull_back = torch.func.vjp(decoded, projected)
-    p = softmax(seg_logits)
-    force = p * (change - (p * change).sum(1, keepdim=True))  # (diag p - p pᵀ) · change
-    return pull_back(force)[0]
+        _, change = torch.func.jvp(decoded, (projected,), (tangent,))
+        seg_logits, pull_back = torch.func.vjp(decoded, projected)
+        p = softmax(seg_logits)
+        force = p * (change - (p * change).sum(1, keepdim=True))  # (diag p - p pᵀ) · change
+        return pull_back(force)[0]
 
 
 @MODELS.register_module()
@@ -142,7 +148,7 @@ class IntermediateVAT(Perturbation):
         return (self.epsilon * u).unflatten(-1, (h, w))
 
     def _fisher_product(self, clean: Tensor, tangent: Tensor, decoders: DecoderGroup) -> Tensor:
-        """Computes `fisher_product` on `(k, N, B, h·w)`, chunk by chunk."""
+        """Computes `FisherProduct` on `(k, N, B, h·w)`, chunk by chunk."""
         n, num_positions = clean.shape[1], clean.shape[3]
         # channel-first, (k, B, N·h·w)
         clean, tangent = (t.transpose(1, 2).flatten(2) for t in (clean, tangent))
@@ -151,11 +157,11 @@ class IntermediateVAT(Perturbation):
             u = kernel.fisher_product(clean, tangent, decoders.chain)
             return u.unflatten(2, (n, num_positions)).transpose(1, 2)
         _, size = decoders.chunking.shape(clean, decoders.chain.values_per_position)
-        function = fisher_product_activated if decoders.chain.final_activation else fisher_product
         chain = decoders.chain
         # forward, its tangent, and back
         flops = 3 * chain.flops(clean.shape[-1])
-        step = decoders.chunking.prepare(function, clean.device, flops)
+        product = FisherProduct(chain.final_activation)
+        step = decoders.chunking.prepare(product, clean.device, flops)
         u = [
             step(x, v, tuple(chain.weights), tuple(chain.biases))
             for x, v in zip(split_positions(clean, size), split_positions(tangent, size))
