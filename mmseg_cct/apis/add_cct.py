@@ -379,7 +379,7 @@ def _require_plain(config: Config, name: str) -> None:
 
 
 def _classes(config: Config) -> tuple[str, ...]:
-    dataset = next(leaf_sets(config.train_dataloader.dataset, ''))[1]
+    dataset = next(leaf_sets(config.train_dataloader.dataset))[1]
     if 'type' not in dataset:
         raise UserError(
             'train_dataloader.dataset: a set without type; expected the name of a data set'
@@ -392,7 +392,7 @@ def _classes(config: Config) -> tuple[str, ...]:
 
 def _unlabeled_pipeline(dataset: Any) -> list[dict[str, Any]]:
     """The labelled pipeline without what needs masks."""
-    labeled = next(leaf_sets(dataset, ''))[1]
+    labeled = next(leaf_sets(dataset))[1]
     pipeline = labeled.get('pipeline') or dataset.get('pipeline')
     if not pipeline:
         raise UserError('train_dataloader.dataset: no pipeline; expected the labelled one')

@@ -132,7 +132,7 @@ def _name_in_data_set(
         dataset['metainfo'] = {**(dataset.get('metainfo') or {}), 'classes': classes}
 
 
-def leaf_sets(dataset: Any, key: str) -> Iterator[tuple[str, Any]]:
+def leaf_sets(dataset: Any, key: str = '') -> Iterator[tuple[str, Any]]:
     """Yields the dotted key and the settings of each set that wraps no other."""
     if isinstance(dataset, Sequence) and not isinstance(dataset, str):
         for index, part in enumerate(dataset):

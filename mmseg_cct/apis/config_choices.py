@@ -103,22 +103,8 @@ custom_hooks = [dict(type='IterationSeedHook')]""",
 }
 
 
-class Recipe(NamedTuple):
-    """A method on strong views, written as a change of the folder's CCT.
-
-    Attributes:
-        bank: Whether it keeps the auxiliary decoders, and with them the hooks of CCT.
-    """
-
-    bank: bool
-
-
-# By name, which is that of the file in `configs/_base_/methods` and the start of the config's.
-RECIPES = {
-    'cct-plus': Recipe(bank=True),
-    'cct-strong': Recipe(bank=True),
-    'fixmatch': Recipe(bank=False),
-    'unimatch': Recipe(bank=False),
-    'unimatch-v2': Recipe(bank=False),
-}
+# Methods on strong views, files of `configs/_base_/methods`: a change of the folder's CCT each.
+RECIPES = ('cct-plus', 'cct-strong', 'fixmatch', 'unimatch', 'unimatch-v2')
+# Those that keep the auxiliary decoders, and with them the hooks of CCT.
+WITH_BANK = ('cct-plus', 'cct-strong')
 METHODS = (*WHOLE, *RECIPES)

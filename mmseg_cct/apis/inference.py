@@ -235,6 +235,6 @@ def _datasets(config: Config, domain: str | None) -> Iterator[Any]:
     """Yields the settings of all sets, of a set of several domains those of one."""
     for split in ('test', 'val', 'train'):
         dataset = (config.get(f'{split}_dataloader') or {}).get('dataset')
-        for _, leaf in leaf_sets(dataset, ''):
+        for _, leaf in leaf_sets(dataset):
             own = (leaf.get('domains') or {}).get(domain, leaf)
-            yield from (each for _, each in leaf_sets(own, ''))
+            yield from (each for _, each in leaf_sets(own))

@@ -20,7 +20,7 @@ from mmseg_cct.utils.text import one_line
 
 from .class_names import check_classes
 from .config import load_config
-from .config_choices import BACKBONES, RECIPES, TUNINGS, WHOLE, Backbone, Part, Recipe
+from .config_choices import BACKBONES, RECIPES, TUNINGS, WHOLE, WITH_BANK, Backbone, Part
 from .config_errors import check_config
 from .pretrained import fit_of_weights, require_fitting_weights, require_weights_of_timm
 
@@ -185,8 +185,7 @@ def write_configs(
     for option, sides in (('--size', size), ('--crop', crop)):
         _require_multiples(option, sides, chosen.stride)
     stem = f'{backbone}_{plain_name(data)}'
-    recipe = RECIPES.get(method)
-    whole = 'cct' if recipe else method
+    whole = 'cct' if method in RECIPES else method
     name, baseline = f'{whole}_{stem}', f'supervised_{stem}'
     lists = {} if summary.validation else _hold_out(summary.labeled, out)
     contents = {}
@@ -206,10 +205,8 @@ def write_configs(
         iters=iters,
         interval=max(iters // 8, 1),
     )
-    if recipe:
-        contents[Path(out, f'{method}_{stem}.py')] = _text_of_recipe(
-            method, recipe, chosen, name, out
-        )
+    if method in RECIPES:
+        contents[Path(out, f'{method}_{stem}.py')] = _text_of_recipe(method, chosen, name, out)
     warnings = judge_labels(summary.labels, classes, 'masks')
     for path in (*contents, *lists):
         if path.exists() and not force:
@@ -218,7 +215,7 @@ def write_configs(
         write_atomic(path, content.encode())
     for path in contents:
         check_config(load_config(str(path), {}))
-    compared = [path for path in contents if not recipe or path.stem != name]
+    compared = [path for path in contents if method not in RECIPES or path.stem != name]
     return NewConfigs(
         summary, tuple(contents), tuple(lists), tuple(warnings), _next_commands(compared)
     )
@@ -310,10 +307,10 @@ def _texts_of_model(
     )
 
 
-def _text_of_recipe(method: str, recipe: Recipe, backbone: Backbone, cct: str, out: str) -> str:
-    model = '_base_.method'
+def _text_of_recipe(method: str, backbone: Backbone, cct: str, out: str) -> str:
+    model, has_bank = '_base_.method', method in WITH_BANK
     # a list of heads stays as it is; without the bank, MMSeg's own are left
-    if not recipe.bank and backbone.supervised_heads != 'None':
+    if not has_bank and backbone.supervised_heads != 'None':
         model = f'dict(_base_.method, auxiliary_head={backbone.supervised_heads})'
     text = _RECIPE.format(
         method=method,
@@ -321,7 +318,7 @@ def _text_of_recipe(method: str, recipe: Recipe, backbone: Backbone, cct: str, o
         bases=[f'./{cct}.py', f'{_base_configs(out)}/methods/{method}.py'],
         model=model,
     )
-    hooks = '[*_base_.custom_hooks, _base_.calibration]' if recipe.bank else '_base_.method_hooks'
+    hooks = '[*_base_.custom_hooks, _base_.calibration]' if has_bank else '_base_.method_hooks'
     return f'{text}custom_hooks = {hooks}\n'
 
 

@@ -42,11 +42,7 @@ def baseline(config: Config) -> None:
     config.model.auxiliary_head = _heads_without_bank(config)
     _become(config, 'EncoderDecoder')
     config.train_dataloader.dataset.unlabeled = None
-    config.custom_hooks = [
-        hook
-        for hook in _hooks_without_teacher(config)
-        if not hook.get('attribute', '').startswith('auxiliary_head.')
-    ]
+    config.custom_hooks = _hooks_without_bank(config)
 
 
 def mean_teacher(config: Config) -> None:
@@ -177,15 +173,10 @@ def _traditional(config: Config, segmentor: str, distance: str) -> None:
     config.model.auxiliary_head = _heads_without_bank(config)
     _become(config, segmentor)
     config.model.loss_consistency = ConfigDict(loss, type=distance)
-    kept = []
-    for hook in _hooks_without_teacher(config):
-        attribute = hook.get('attribute', '')
-        if attribute.startswith('auxiliary_head.loss_consistency.'):
-            hook.attribute = attribute.removeprefix('auxiliary_head.')
-        elif attribute.startswith('auxiliary_head.'):
-            continue  # a ramp of what went with the decoders
-        kept.append(hook)
-    config.custom_hooks = kept
+    for hook in config.get('custom_hooks', []):  # what has moved from the bank to the model
+        if hook.get('attribute', '').startswith('auxiliary_head.loss_consistency.'):
+            hook.attribute = hook.attribute.removeprefix('auxiliary_head.')
+    config.custom_hooks = _hooks_without_bank(config)
 
 
 def _become(config: Config, segmentor: str) -> None:
@@ -199,6 +190,15 @@ def _become(config: Config, segmentor: str) -> None:
 def _hooks_without_teacher(config: Config) -> list[ConfigDict]:
     """The hooks of a method that has no targets from CCT's teacher."""
     return [hook for hook in config.get('custom_hooks', []) if hook.type != 'TeacherHook']
+
+
+def _hooks_without_bank(config: Config) -> list[ConfigDict]:
+    """The hooks of a method without auxiliary decoders: no teacher and no ramp of theirs."""
+    return [
+        hook
+        for hook in _hooks_without_teacher(config)
+        if not hook.get('attribute', '').startswith('auxiliary_head.')
+    ]
 
 
 VARIANTS: dict[str, Variant] = {

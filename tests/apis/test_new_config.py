@@ -11,7 +11,7 @@ from PIL import Image
 from world import run_tool
 
 from mmseg_cct.apis.config import load_config
-from mmseg_cct.apis.config_choices import BACKBONES, METHODS, RECIPES
+from mmseg_cct.apis.config_choices import BACKBONES, METHODS, RECIPES, WITH_BANK
 from mmseg_cct.apis.config_errors import check_config
 from mmseg_cct.apis.new_config import _base_configs, _next_commands, write_configs
 from mmseg_cct.errors import UserError
@@ -141,7 +141,7 @@ def test_every_method_loads_and_builds(data, name):
             assert path.name.startswith(f'{name}_mbv2')
             assert type(model).__name__ == 'CCTPlusSegmentor'
             assert views == [2 if name.startswith('unimatch') else 1]
-            assert model.with_auxiliary_head == RECIPES[name].bank
+            assert model.with_auxiliary_head is (name in WITH_BANK)
         else:
             assert type(model).__name__ != 'CCTPlusSegmentor' and views == []
 
@@ -171,7 +171,7 @@ def test_recipes_keep_mmsegs_own_heads(data, name):
     )
     check_config(config)
     bank = cct.model.auxiliary_head[-1]
-    expected = [bank] if RECIPES[name].bank else []
+    expected = [bank] if name in WITH_BANK else []
     assert config.model.auxiliary_head == [cct.model.auxiliary_head[0], *expected]
 
 

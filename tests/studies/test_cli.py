@@ -83,6 +83,12 @@ def test_a_study_is_collected_again(study, make_run, first):
     assert study(None, '--collect') == 0 == study(None, '--collect')
 
 
+def test_no_job_is_refused(study, capsys):
+    with pytest.raises(SystemExit):
+        study(lambda: pytest.fail('prepared'), '--jobs', '0')
+    assert 'argument --jobs: 0' in capsys.readouterr().err
+
+
 def test_slots():
     assert slots_of('0, 3', 1) == [dict(CUDA_VISIBLE_DEVICES='0'), dict(CUDA_VISIBLE_DEVICES='3')]
     assert slots_of(None, 2) == [{}, {}]
