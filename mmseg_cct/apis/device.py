@@ -54,6 +54,7 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     _step_as_a_whole(config)
     if launcher != 'none':
         _log_metrics_once(config)
+        config.setdefault('default_hooks', {})['statistics'] = dict(type='SyncStatisticsHook')
     if launcher != 'none' and (config.model.get('backbone') or {}).get('with_cp'):
         _let_ddp_checkpoint(config)
     if get_device() != 'cpu':

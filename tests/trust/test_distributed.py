@@ -128,13 +128,37 @@ def pair(cct, recorder):
             train(
                 prepare_training(
                     str(cct.file), work_dir=str(cct.folder / work_dir), options=options,
-                    launcher='pytorch',
+                    launcher='pytorch', resume=options.pop('resume', None),
                 )
             )  # fmt: skip
         return 0
 
     cct.tool_main = tool_main
     return exact(cct)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason='forks, which CUDA does not survive')
+def test_two_ranks_with_batch_norm_resume_to_the_same_weights(pair):
+    """Statistics are those of both ranks' images, and DDP takes the layout of the hook."""
+    for part in (pair.config.model.backbone, pair.config.model.neck):
+        part.norm_cfg = dict(type='SyncBN')
+    pair.config.default_hooks.memory_format = dict(type='ChannelsLastHook')
+    pair.config.custom_hooks.append(dict(type='TeacherHook', decay=0.5))
+    pair.config.train_cfg.val_interval = 100
+    pair.config.default_hooks.checkpoint.update(interval=1, max_keep_ckpts=-1)
+    pair.write()
+    assert two_ranks(pair, 'whole') == [0, 0], (pair.folder / 'err0.txt').read_text()
+    for first, second in zip(*(records(pair.folder / 'whole', rank) for rank in range(2))):
+        assert first['weights'] == second['weights']  # statistics included
+
+    options = {'resume': str(pair.folder / 'whole/iter_1.pth')}
+    assert two_ranks(pair, 'resumed', options) == [0, 0], (pair.folder / 'err0.txt').read_text()
+    contents = [
+        pair.load(pair.folder / name / f'iter_{ITERATIONS}.pth') for name in ('whole', 'resumed')
+    ]
+    for network in ('state_dict', 'teacher_state_dict'):
+        for name, weight in contents[0][network].items():
+            assert torch.equal(contents[1][network][name], weight), (network, name)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='gloo is for CPUs; see the test for NCCL')

@@ -12,6 +12,7 @@ from .progress_bar_hook import ProgressBarHook
 from .ramp_up_hook import RampUpHook
 from .resume_hook import ResumeHook
 from .steady_timer_hook import SteadyTimerHook
+from .sync_statistics_hook import SyncStatisticsHook
 from .teacher_hook import TeacherHook
 from .unlabeled_visualization_hook import UnlabeledVisualizationHook
 
@@ -30,6 +31,7 @@ __all__ = [
     'RampUpHook',
     'ResumeHook',
     'SteadyTimerHook',
+    'SyncStatisticsHook',
     'TeacherHook',
     'UnlabeledVisualizationHook',
 ]

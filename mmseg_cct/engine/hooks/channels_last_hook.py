@@ -2,6 +2,7 @@
 
 import torch
 from mmengine.hooks import Hook
+from mmengine.model import is_model_wrapper
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import nn
@@ -37,10 +38,15 @@ class ChannelsLastHook(Hook):
         if enabled is None:
             on_cpu = next(model.parameters()).device.type == 'cpu'
             enabled = on_cpu and any(map(_is_depthwise, model.modules()))
-        if enabled:
-            # a teacher is no submodule: its weights are not the student's
-            for network in (model, *getattr(model, '_teacher', ())):
-                network.to(memory_format=torch.channels_last)
+        if not enabled:
+            return
+        # a teacher is no submodule: its weights are not the student's
+        for network in (model, *getattr(model, '_teacher', ())):
+            network.to(memory_format=torch.channels_last)
+        if is_model_wrapper(runner.model):
+            # DDP laid out its buffers of gradients by the strides of before, and would mix them up
+            runner.model = None  # frees the old one, whose hooks on the parameters end with it
+            runner.model = runner.wrap_model(runner.cfg.get('model_wrapper_cfg'), model)
 
 
 def _is_depthwise(module: nn.Module) -> bool:

@@ -4,8 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from mmengine.dist import all_reduce_params
+from mmengine.model import MMDistributedDataParallel
+from ranks import on_two_ranks, without_cuda
 from teacher_training import train
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from mmseg_cct.engine.hooks import ChannelsLastHook
 
@@ -36,6 +40,28 @@ def test_values_stay():
     ChannelsLastHook(True).before_train(SimpleNamespace(model=model))
     torch.testing.assert_close(model(image), plain(image))
     assert model(image).is_contiguous(memory_format=torch.channels_last)
+
+
+@without_cuda
+@pytest.mark.parametrize('find_unused_parameters', [True, False])
+def test_ddp_averages_the_gradients_in_the_new_layout(tmp_path, find_unused_parameters):
+    def wrap(_, model):
+        return MMDistributedDataParallel(model, find_unused_parameters=find_unused_parameters)
+
+    def largest_errors(rank):
+        model = network(1)
+        runner = SimpleNamespace(model=wrap(None, model), cfg={}, wrap_model=wrap)
+        ChannelsLastHook().before_train(runner)
+        images = torch.rand(2, 4, 8, 8, generator=torch.Generator().manual_seed(rank))
+        expected = torch.autograd.grad(model(images).square().sum(), list(model.parameters()))
+        expected = [gradient.contiguous() for gradient in expected]
+        all_reduce_params(expected, op='mean')
+        DistributedDataParallel.forward(runner.model, images).square().sum().backward()
+        gradients = [parameter.grad for parameter in model.parameters()]
+        return [(g - e).abs().max() / e.abs().max() for g, e in zip(gradients, expected)]
+
+    for errors in on_two_ranks(largest_errors, tmp_path):
+        assert max(errors) < 1e-5
 
 
 @pytest.fixture(scope='module')

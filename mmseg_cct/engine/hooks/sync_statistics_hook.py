@@ -1,0 +1,37 @@
+"""BatchNorm's running statistics over the ranks of a distributed training."""
+
+from typing import Any
+
+from mmengine.dist import all_reduce_params
+from mmengine.hooks import Hook
+from mmengine.registry import HOOKS
+from mmengine.runner import Runner
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+
+@HOOKS.register_module()
+class SyncStatisticsHook(Hook):
+    """Averages BatchNorm's running statistics over the ranks after every iteration.
+
+    SyncBN needs GPUs. Without it every rank collects the statistics of its own images, would
+    validate with these, and a checkpoint would hold those of rank 0, from which a resumed training
+    would go on elsewhere. mmengine's `SyncBuffersHook` averages before a validation alone.
+    """
+
+    priority = 'HIGH'  # before a teacher averages them over time
+
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
+    ) -> None:
+        """Averages them; those of SyncBN are equal already."""
+        all_reduce_params(
+            [
+                statistics
+                for layer in runner.model.modules()
+                if isinstance(layer, _BatchNorm) and not isinstance(layer, nn.SyncBatchNorm)
+                for statistics in (layer.running_mean, layer.running_var)
+                if statistics is not None
+            ],
+            op='mean',
+        )
