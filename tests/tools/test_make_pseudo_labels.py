@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_weak
+import torch
 from PIL import Image
 
 from mmseg_cct.pseudo_labels import crf
@@ -88,6 +89,55 @@ def test_a_missing_checkpoint_is_one_line(weak, run, capsys):
     with pytest.raises(SystemExit):
         label(run, weak)
     assert capsys.readouterr().err == 'error: none.pth: no such checkpoint file\n'
+
+
+def label_classes(weak, classes):
+    """Lets the images' labels name other classes."""
+    file = weak.root / 'labels.json'
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps(dict(content, metainfo=dict(classes=classes))))
+
+
+@pytest.mark.parametrize(
+    ('classes', 'message'),
+    [
+        (['other', 'thing'], 'cam.pth: class 0 is thing, in the data set other; expected the same'),
+        (['thing', 'other', 'ground'], 'model.head.num_classes=2: expected 3, the classes of pseu'),
+    ],
+)
+def test_labels_of_other_classes_than_the_classifiers(weak, run, capsys, classes, message):
+    content = torch.load(weak.checkpoint)
+    content['meta'] = dict(dataset_meta=dict(classes=['thing', 'other']))
+    torch.save(content, weak.checkpoint)
+    label_classes(weak, classes)
+    with pytest.raises(SystemExit):
+        label(run, weak, '--no-crf')
+    assert message in capsys.readouterr().err
+    assert not Path(weak.out).exists()
+
+
+def test_without_any_image_their_lines_come(weak, run, capsys):
+    options = ['--cfg-options', 'pseudo_labels.images.data_prefix=none']
+    assert label(run, weak, '--no-crf', *options) == 1
+    captured = capsys.readouterr()
+    assert [line.split(': ')[1] for line in captured.err.splitlines() if 'error: ' in line] == [
+        f'{weak.root}/none/{name}.jpg' for name in sorted(weak.names)
+    ]
+    assert f'0 written to {weak.out}, 0 there already, 4 unreadable' in captured.out
+
+
+@pytest.mark.parametrize('finished', [False, True])
+def test_a_mask_of_another_size_than_its_image(weak, run, capsys, finished):
+    if finished:
+        assert label(run, weak, '--no-crf') == 0
+    Image.new('L', (5, 4)).save(weak.masks / 'b.png')
+    (weak.images / 'a.jpg').write_bytes(b'no image')  # which is counted and stops nothing
+    with pytest.raises(SystemExit):
+        label(run, weak, '--no-crf')
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f'error: {weak.masks}/b.png: 5×4 pixels; expected 32×24, the size of its image '
+        f'{weak.images}/b.jpg'
+    )
 
 
 def test_worker_processes_write_what_this_one_writes(weak, run, project_root):
