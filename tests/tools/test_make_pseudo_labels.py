@@ -163,12 +163,36 @@ class TestImageLabels:
         Path('table.csv').write_text('image,labels\na.jpg,other;thing\nmore/c.jpg,thing\n')
         run('make_image_labels', '--csv', 'table.csv', '--images', weak.images, '--out', 'l.json',
             '--classes', *weak.classes, '--background', 'ground')  # fmt: skip
-        assert capsys.readouterr().out.splitlines()[-1] == (
-            'wrote l.json: 2 images; with each class: thing 2, other 1'
+        assert capsys.readouterr().out == (
+            'wrote l.json: 2 images; with each class: thing 2, other 1\n'
         )
         data = json.loads(Path('l.json').read_text())
         assert data['metainfo'] == {'classes': ['thing', 'other']}
         assert data['data_list'][0] == {'img_path': 'a.jpg', 'gt_label': [0, 1]}
+
+    def test_of_a_table_only_the_images_of_a_list(self, weak, run):
+        Path('table.csv').write_text('image,labels\na.jpg,other\nb.jpg,other\nd.jpg,thing\n')
+        Path('names.txt').write_text('d\nb\n')
+        run('make_image_labels', '--csv', 'table.csv', '--images', weak.images, '--out', 'l.json',
+            '--list', 'names.txt', '--classes', 'thing', 'other')  # fmt: skip
+        assert json.loads(Path('l.json').read_text())['data_list'] == [
+            {'img_path': 'b.jpg', 'gt_label': [1]}, {'img_path': 'd.jpg', 'gt_label': [0]},
+        ]  # fmt: skip
+
+    def test_a_table_has_no_pixels_to_count(self, weak, run, capsys):
+        Path('table.csv').write_text('image,labels\na.jpg,other\n')
+        with pytest.raises(SystemExit):
+            run('make_image_labels', '--csv', 'table.csv', '--images', weak.images, '--out',
+                'l.json', '--classes', 'other', '--min-pixels', 5)  # fmt: skip
+        assert '--min-pixels 5: counts in masks; expected --masks' in capsys.readouterr().err
+
+    def test_classes_without_an_image_are_named(self, weak, run, capsys):
+        run('make_image_labels', '--masks', weak.masks, '--images', weak.images, '--out', 'l.json',
+            '--classes', *weak.classes, '--min-pixels', 100000)  # fmt: skip
+        assert capsys.readouterr().out.splitlines()[-2] == (
+            'warning: l.json: ground, thing, other (3 of 3 classes) in none of the 4 images; '
+            'expected each class in one'
+        )
 
     def test_from_masks_of_a_data_set_with_its_own_mapping(self, weak, run, capsys):
         for name in weak.names:  # 11 is void in CamVid
@@ -187,6 +211,10 @@ class TestImageLabels:
             (['--dataset', 'NoDataset'], r'--dataset NoDataset: no data set of MMSeg with class'),
             (['--classes', 'a', '--background', 'b'], r'--background b: no class; expected one of'),
             (['--classes', 'a', 'a', 'b'], "--classes=('a', 'a', 'b'): expected every name once"),
+            (
+                ['--classes', 'a', 'b', '--background', 'b', 'a'],
+                '--background b a: leaves no class; expected some of a, b only',
+            ),
         ],
     )
     def test_mistakes_are_one_line(self, weak, run, capsys, args, message):
