@@ -8,7 +8,8 @@ Examples:
     python tools/make_image_labels.py --csv labels.csv --images data/mine/images \\
         --classes background crack rust --background background --out data/mine/labels.json
     python tools/make_image_labels.py --masks data/camvid/masks/train \\
-        --images data/camvid/images/train --dataset CamVidDataset --out data/weak/train.json
+        --images data/camvid/images/train --dataset CamVidDataset --min-pixels 500 \\
+        --out work_dirs/weak_labels/train.json
 """
 
 import argparse
@@ -53,7 +54,6 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--min-pixels',
         type=at_least(1),
-        default=1,
         help='minimum pixels of a class in a mask (default: 1)',
     )
     add_overwrite(parser)
@@ -67,11 +67,14 @@ def make_image_labels(args: argparse.Namespace) -> str:
         args: Parsed command line.
 
     Returns:
-        Summary of the file in one line.
+        Summary of the file, below a warning of classes that no image has.
 
     Raises:
-        UserError: A class, an image or the type of the data set is unknown.
+        UserError: A class, an image or the type of the data set is unknown, no class is left, or
+            two options do not go together.
     """
+    if args.csv and args.min_pixels:
+        raise UserError(f'--min-pixels {args.min_pixels}: counts in masks; expected --masks')
     names, label_map = args.classes, None
     if names:
         check_names(names, '--classes')
@@ -85,18 +88,32 @@ def make_image_labels(args: argparse.Namespace) -> str:
         if name not in names:
             raise UserError(f'--background {name}: no class; expected one of {", ".join(names)}')
     classes = [name for name in names if name not in args.background]
+    if not classes:
+        raise UserError(
+            f'--background {" ".join(args.background)}: leaves no class; expected some of '
+            f'{", ".join(names)} only'
+        )
 
     images = find_images(args.images)
-    if args.list:
-        images = _listed(args.list, images, args.images)
+    listed = _listed(args.list, images, args.images) if args.list else images
     if args.csv:
-        labels = labels_from_table(args.csv, images, classes)
+        table = labels_from_table(args.csv, images, classes)
+        labels = {name: ids for name, ids in table.items() if name in listed}
     else:
-        labels = labels_from_masks(args.masks, images, names, classes, label_map, args.min_pixels)
+        labels = labels_from_masks(
+            args.masks, listed, names, classes, label_map, args.min_pixels or 1
+        )
     write_annotations(args.out, labels, images, args.images, classes)
     counts = Counter(label for ids in labels.values() for label in ids)
     shares = ', '.join(f'{name} {counts[index]}' for index, name in enumerate(classes))
-    return f'wrote {args.out}: {len(labels)} images; with each class: {shares}'
+    summary = f'wrote {args.out}: {len(labels)} images; with each class: {shares}'
+    absent = [name for index, name in enumerate(classes) if not counts[index]]
+    if absent:
+        summary = (
+            f'warning: {args.out}: {", ".join(absent)} ({len(absent)} of {len(classes)} classes) '
+            f'in none of the {len(labels)} images; expected each class in one\n{summary}'
+        )
+    return summary
 
 
 def _listed(file: str, images: dict[str, Path], folder: str) -> dict[str, Path]:

@@ -44,6 +44,10 @@ def _number(minimum: float = -math.inf, maximum: float = math.inf) -> Callable[[
     return allows
 
 
+def _inside(low: float, high: float) -> Callable[[Any], bool]:
+    return lambda v: _number()(v) and low < v < high
+
+
 def _or(other: Any, allows: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda v: v == other or allows(v)
 
@@ -51,6 +55,11 @@ def _or(other: Any, allows: Callable[[Any], bool]) -> Callable[[Any], bool]:
 def _is_size(value: Any) -> bool:
     is_pair = isinstance(value, (list, tuple)) and len(value) == 2
     return is_pair and all(map(_whole(1), value))
+
+
+def _is_scales(value: Any) -> bool:
+    is_list = isinstance(value, (list, tuple)) and len(value) > 0
+    return is_list and all(map(_inside(0, math.inf), value))
 
 
 def _is_listing(value: Any) -> bool:
@@ -87,6 +96,14 @@ RULES = (
     Rule('model*data_preprocessor.size', _or(None, _is_size), 'height and width, or None'),
     Rule('model*size_divisor', _or(None, _whole(1)), _COUNT_OR_NONE),
     Rule('*_dataloader.dataset*.classes', _is_listing, 'the class names'),
+    Rule('pseudo_labels.input_size', _or(None, _is_size), 'width and height, or None'),
+    Rule('pseudo_labels.scales', _is_scales, 'a list of positive numbers'),
+    Rule('pseudo_labels.thresholds.*', _number(0, 1), 'a number in [0, 1]'),
+    # pydensecrf crashes on widths much smaller
+    Rule('pseudo_labels.crf.*_s*', _number(0.01), 'a finite number from 0.01'),
+    Rule('pseudo_labels.crf.*_compat', _number(0), 'a finite number from 0'),
+    Rule('pseudo_labels.crf.iterations', _whole(1), _COUNT),
+    Rule('pseudo_labels.crf.gt_prob', _inside(0, 1), 'a number between 0 and 1, and neither'),
     Rule('log_level', lambda v: isinstance(v, (str, int)), 'a name such as INFO'),
     Rule('log_processor.window_size', _or('global', _whole(1)), _COUNT),
 )
@@ -98,7 +115,8 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
         '*_dataloader.dataset', '*_dataloader.dataset.domains', 'train_cfg', 'val_cfg', 'test_cfg',
         'env_cfg', 'optim_wrapper', 'optim_wrapper.optimizer', 'optim_wrapper.clip_grad',
         'default_hooks', 'default_hooks.*', 'visualizer', 'randomness', 'log_processor',
-        'pseudo_labels',
+        'pseudo_labels', 'pseudo_labels.images', 'pseudo_labels.segmentation',
+        'pseudo_labels.thresholds', 'pseudo_labels.crf',
     ),
     'dict or list of dicts': ('param_scheduler', '*_evaluator'),
     'list of dicts': ('custom_hooks',),

@@ -294,16 +294,35 @@ def _check_labeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> froze
     size = image_size(image, backend_args, True, image_loader(dataset))
     if '://' not in mask and not fileio.exists(mask, backend_args):
         raise UserError(f'{image}: no mask for this labelled image; expected {mask}')
-    ids = read_mask(mask, backend_args)
-    if ids.shape != size[::-1]:
-        raise UserError(
-            f'{mask}: {ids.shape[1]}×{ids.shape[0]} pixels; expected {size[0]}×{size[1]}, the size '
-            f'of its image {image}'
-        )
+    labels = check_mask(info, size, dataset)
     if min(size) < 2:
         raise UserError(
             f'{mask}: {size[0]}×{size[1]} pixels; expected 2 or more on each side, for MMSeg drops '
             'a side of 1 from a mask'
+        )
+    return labels
+
+
+def check_mask(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) -> frozenset[int]:
+    """Checks a mask.
+
+    Args:
+        info: Data info of its image.
+        size: Width and height of the image.
+        dataset: The set, whose classes they are.
+
+    Returns:
+        The label ids in the mask, after MMSeg's mappings.
+
+    Raises:
+        UserError: It cannot be read, has another size, or an unknown label id.
+    """
+    mask = info['seg_map_path']
+    ids = read_mask(mask, getattr(dataset, 'backend_args', None))
+    if ids.shape != size[::-1]:
+        raise UserError(
+            f'{mask}: {ids.shape[1]}×{ids.shape[0]} pixels; expected {size[0]}×{size[1]}, the size '
+            f'of its image {info["img_path"]}'
         )
     num_classes = len(dataset.metainfo['classes'])
     ignore_index = getattr(dataset, 'ignore_index', 255)

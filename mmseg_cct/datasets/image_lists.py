@@ -124,7 +124,8 @@ def check_annotations(path: str | os.PathLike) -> None:
     """Checks a file of image-level labels, as mmpretrain's `MultiLabelDataset` reads it.
 
     Args:
-        path: The JSON file: `metainfo`, and `data_list` with `img_path` and `gt_label` by image.
+        path: The JSON file: `metainfo` with the names of the `classes`, and `data_list` with
+            `img_path` and `gt_label` by image.
 
     Raises:
         UserError: If the file is missing, is no such file, or has a label that is no class id.
@@ -144,21 +145,23 @@ def check_annotations(path: str | os.PathLike) -> None:
         if not isinstance(content.get(key), kind):
             raise UserError(f'{path}: no {key}; expected {expected}')
     classes = content['metainfo'].get('classes')
-    count = len(classes) if isinstance(classes, list) else None
+    if not isinstance(classes, list) or not classes or not all(type(c) is str for c in classes):
+        raise UserError(f'{path}: metainfo.classes={classes!r}: expected the names of the classes')
     for index, entry in enumerate(content['data_list']):
         place, entry = f'{path}: data_list[{index}]', entry if isinstance(entry, dict) else {}
         if not isinstance(entry.get('img_path'), str):
             raise UserError(f'{place}.img_path={entry.get("img_path")!r}: expected a path')
-        _check_labels(entry.get('gt_label'), count, f'{place}.gt_label')
+        _check_labels(entry.get('gt_label'), len(classes), f'{place}.gt_label')
 
 
-def _check_labels(labels: Any, count: int | None, place: str) -> None:
+def _check_labels(labels: Any, count: int, place: str) -> None:
     if not isinstance(labels, list):
         raise UserError(f'{place}={labels!r}: expected a list of class ids')
     for label in labels:
-        if type(label) is not int or label < 0 or (count is not None and label >= count):
-            highest = '' if count is None else f' to {count - 1}'
-            raise UserError(f'{place}={labels!r}: {label!r} is no class id; expected 0{highest}')
+        if type(label) is not int or not 0 <= label < count:
+            raise UserError(
+                f'{place}={labels!r}: {label!r} is no class id; expected 0 to {count - 1}'
+            )
 
 
 def _is_unicode(name: str) -> bool:

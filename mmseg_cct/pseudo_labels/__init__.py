@@ -6,12 +6,13 @@ from mmengine.config import Config
 from mmengine.dist import get_rank
 
 from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.engine.class_checks import require_num_classes, require_same_order
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.shares import gather, on_first_process, own_share
 
 from .cam import load_classifier
 from .crf import require_pydensecrf
-from .report import write_report
+from .report import check_truths, write_report
 from .settings import WeakImage, read_settings
 from .writer import (
     LABELS,
@@ -54,8 +55,12 @@ def make_pseudo_labels(
         require_pydensecrf()
     settings = read_settings(config)
     model = load_classifier(config, checkpoint, device)
+    meta = dict(classes=[settings.classes[label_id] for label_id in settings.label_ids])
+    require_num_classes(model, meta, 'pseudo_labels.images')
+    require_same_order(meta, model.dataset_meta, checkpoint)
 
     def list_images() -> list[WeakImage]:
+        check_truths(settings)
         origin = settings.origin(checkpoint, with_crf)
         record_origin(Path(out, RECORD), origin, 'labels', data_folders(config))
         made_of = {i.name: [list(i.class_ids), file_stamp(i.path)] for i in settings.images}

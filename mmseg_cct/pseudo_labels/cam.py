@@ -30,7 +30,8 @@ def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
         device: Device of the model.
 
     Returns:
-        The model in evaluation mode.
+        The model in evaluation mode. Its `dataset_meta` is that of the set it was trained on, None
+        where the checkpoint does not tell.
 
     Raises:
         UserError: mmpretrain is missing, the model has no such head, or the weights do not fit.
@@ -52,13 +53,14 @@ def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
             f'{config.filename}: model.head has no linear layer `fc`; expected an ImageClassifier '
             'with GlobalAveragePooling and MultiLabelLinearClsHead'
         )
-    state = weights(read_checkpoint(checkpoint))
+    content = read_checkpoint(checkpoint)
     try:
-        load_state_dict(model, state, strict=True)
+        load_state_dict(model, weights(content), strict=True)
     except RuntimeError as error:
         raise UserError(
             f'{checkpoint}: does not fit {config.filename}: {error_line(error)}'
         ) from error
+    model.dataset_meta = (content.get('meta') or {}).get('dataset_meta')
     return model.to(device).eval()
 
 

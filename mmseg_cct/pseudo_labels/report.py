@@ -13,7 +13,9 @@ from matplotlib.patches import Patch
 from mmseg.datasets.transforms import LoadAnnotations
 from mmseg.evaluation import IoUMetric
 
-from mmseg_cct.datasets.checks import leaf_datasets
+from mmseg_cct.datasets.checks import check_mask, leaf_datasets
+from mmseg_cct.datasets.image_checks import image_size
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_image, read_mask
 from mmseg_cct.utils.markdown import markdown_table
 
@@ -83,7 +85,7 @@ def write_report(
     """
     truths = find_truths(settings.segmentation)
     images = [i for i in settings.images if Path(out, LABELS, f'{i.name}.png').exists()]
-    kinds = [kind for kind in (BEFORE_CRF, LABELS) if Path(out, kind).is_dir()]
+    kinds = [BEFORE_CRF, LABELS] if Path(out, BEFORE_CRF).is_dir() else [LABELS]
     statistics = {kind: count(images, Path(out, kind), settings, truths) for kind in kinds}
     parts = [
         f'# Pseudo labels of {len(images)} images',
@@ -123,6 +125,25 @@ def find_truths(segmentation: Any) -> dict[str, dict]:
         for info in infos
         if os.path.isfile(info.get('seg_map_path', ''))
     }
+
+
+def check_truths(settings: PseudoLabelSettings) -> None:
+    """Checks the masks that labels will be compared with.
+
+    A `UserError` names one that cannot be read, has another size than its image, or an unknown id.
+
+    Args:
+        settings: Settings of the labels.
+    """
+    truths = find_truths(settings.segmentation)
+    for image in settings.images:
+        info = truths.get(os.path.abspath(image.path))
+        if info is not None:
+            try:
+                size = image_size(image.path, None, decode=False)
+            except UserError:  # counted when it is to be labelled
+                continue
+            check_mask(info, size, settings.segmentation)
 
 
 def read_truth(info: dict) -> np.ndarray:
@@ -184,7 +205,7 @@ def summary_table(statistics: dict[str, LabelStatistics]) -> str:
     rows = []
     for kind, counts in statistics.items():
         means = [
-            f'{100 * np.nanmean(values):.1f}' if counts.compared else 'no masks'
+            _mean(values) if counts.compared else 'no masks'
             for values in (counts.iou, counts.iou_labeled, counts.precision)
         ]
         rows.append([_title(kind), f'{100 * counts.ignored:.1f}', *means])
@@ -277,6 +298,15 @@ def plot_pictures(
 
 def _title(kind: str) -> str:
     return {BEFORE_CRF: 'Labels before the CRF', LABELS: 'Labels'}[kind]
+
+
+def _mean(values: np.ndarray) -> str:
+    """The mean in %, with the number of classes that have a value where it is not all."""
+    there = values[~np.isnan(values)]
+    if not len(there):
+        return '–'
+    covered = '' if len(there) == len(values) else f' ({len(there)} of {len(values)} classes)'
+    return f'{100 * there.mean():.1f}{covered}'
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
+from mmseg_cct.apis.config_rules import check_values
 from mmseg_cct.datasets.image_lists import check_annotations
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.palette import distinct_colours
@@ -118,22 +119,20 @@ def read_settings(config: Config) -> PseudoLabelSettings:
     if section is None:
         raise UserError(f'{config.filename}: no pseudo_labels; expected a config like configs/weak')
     unknown = set(section) - {*REQUIRED, *OPTIONAL}
-    missing = [key for key in REQUIRED if key not in section]
+    missing = [key for key in REQUIRED if section.get(key) is None]
     if unknown or missing:
         wrong = f'no {missing[0]}' if missing else f'unknown {sorted(unknown)[0]}'
         raise UserError(
             f'{config.filename}: pseudo_labels: {wrong}; expected {", ".join(REQUIRED)}, and '
             f'possibly {", ".join(OPTIONAL)}'
         )
+    check_values(config)
     with DefaultScope.overwrite_default_scope('mmseg'):
         segmentation = DATASETS.build(copy.deepcopy(section.segmentation))
     classes = tuple(segmentation.metainfo.get('classes') or ())
     palette = segmentation.metainfo.get('palette') or distinct_colours(len(classes))
     images, names = _read_images(section.images, config)
     size, crf = section.get('input_size'), section.get('crf') or {}
-    scales = tuple(section.get('scales', (1.0,)))
-    if not scales or min(scales) <= 0:
-        raise UserError(f'pseudo_labels.scales: {scales}; expected positive factors')
     return PseudoLabelSettings(
         images=images,
         classes=classes,
@@ -144,8 +143,8 @@ def read_settings(config: Config) -> PseudoLabelSettings:
             if section.get('background') is None
             else _label_id(section.background, classes, 'background')
         ),
-        input_size=None if size is None else (int(size[0]), int(size[1])),
-        scales=scales,
+        input_size=None if size is None else tuple(size),
+        scales=tuple(section.get('scales', (1.0,))),
         thresholds=_make(Thresholds, section.get('thresholds') or {}, 'thresholds').check(),
         crf=_make(DenseCRF, crf, 'crf'),
         segmentation=segmentation,

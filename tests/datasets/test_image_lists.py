@@ -120,12 +120,14 @@ class TestCheckAnnotations:
     def test_takes_what_fits(self, tmp_path):
         self.check(tmp_path)
         self.check(tmp_path, data_list=[dict(img_path='a.png', gt_label=[])])
-        self.check(tmp_path, metainfo={}, data_list=[dict(img_path='a.png', gt_label=[7])])
 
     @pytest.mark.parametrize(
         ('changes', 'message'),
         [
             (dict(metainfo=None), r'labels\.json: no metainfo; expected image-level labels'),
+            (dict(metainfo={}), r'metainfo\.classes=None: expected the names of the classes'),
+            (dict(metainfo=dict(classes=[])), r'metainfo\.classes=\[\]: expected the names of'),
+            (dict(metainfo=dict(classes=[1])), r'metainfo\.classes=\[1\]: expected the names of'),
             (dict(data_list={}), r'labels\.json: no data_list; expected image-level labels'),
             (dict(data_list=['a.png']), r'data_list\[0\]\.img_path=None: expected a path'),
             (dict(data_list=[dict(img_path=3)]), r'data_list\[0\]\.img_path=3: expected a path'),

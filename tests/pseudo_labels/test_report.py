@@ -60,6 +60,13 @@ def test_a_class_that_is_nowhere_has_no_value(weak, counted):
     assert 'no masks' in summary_table({'labels': empty})
 
 
+def test_a_mean_says_how_many_classes_it_covers(counted):
+    counted.predicted[2] = 0  # no pixel is labelled with the last class
+    assert '| 75.0 (2 of 3 classes) |' in summary_table({'labels': counted})
+    counted.predicted[:] = 0
+    assert summary_table({'labels': counted}).endswith('| – |')
+
+
 def test_truth_goes_through_msegs_mappings(weak):
     config = weak.load()
     config.pseudo_labels.segmentation.reduce_zero_label = True

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_weak
+import torch
 from PIL import Image
 
 from mmseg_cct.pseudo_labels import crf
@@ -90,6 +91,55 @@ def test_a_missing_checkpoint_is_one_line(weak, run, capsys):
     assert capsys.readouterr().err == 'error: none.pth: no such checkpoint file\n'
 
 
+def label_classes(weak, classes):
+    """Lets the images' labels name other classes."""
+    file = weak.root / 'labels.json'
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps(dict(content, metainfo=dict(classes=classes))))
+
+
+@pytest.mark.parametrize(
+    ('classes', 'message'),
+    [
+        (['other', 'thing'], 'cam.pth: class 0 is thing, in the data set other; expected the same'),
+        (['thing', 'other', 'ground'], 'model.head.num_classes=2: expected 3, the classes of pseu'),
+    ],
+)
+def test_labels_of_other_classes_than_the_classifiers(weak, run, capsys, classes, message):
+    content = torch.load(weak.checkpoint)
+    content['meta'] = dict(dataset_meta=dict(classes=['thing', 'other']))
+    torch.save(content, weak.checkpoint)
+    label_classes(weak, classes)
+    with pytest.raises(SystemExit):
+        label(run, weak, '--no-crf')
+    assert message in capsys.readouterr().err
+    assert not Path(weak.out).exists()
+
+
+def test_without_any_image_their_lines_come(weak, run, capsys):
+    options = ['--cfg-options', 'pseudo_labels.images.data_prefix=none']
+    assert label(run, weak, '--no-crf', *options) == 1
+    captured = capsys.readouterr()
+    assert [line.split(': ')[1] for line in captured.err.splitlines() if 'error: ' in line] == [
+        f'{weak.root}/none/{name}.jpg' for name in sorted(weak.names)
+    ]
+    assert f'0 written to {weak.out}, 0 there already, 4 unreadable' in captured.out
+
+
+@pytest.mark.parametrize('finished', [False, True])
+def test_a_mask_of_another_size_than_its_image(weak, run, capsys, finished):
+    if finished:
+        assert label(run, weak, '--no-crf') == 0
+    Image.new('L', (5, 4)).save(weak.masks / 'b.png')
+    (weak.images / 'a.jpg').write_bytes(b'no image')  # which is counted and stops nothing
+    with pytest.raises(SystemExit):
+        label(run, weak, '--no-crf')
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f'error: {weak.masks}/b.png: 5×4 pixels; expected 32×24, the size of its image '
+        f'{weak.images}/b.jpg'
+    )
+
+
 def test_worker_processes_write_what_this_one_writes(weak, run, project_root):
     pytest.importorskip('pydensecrf', reason='the CRF is its (extra `weak`)')
     command = [
@@ -113,12 +163,36 @@ class TestImageLabels:
         Path('table.csv').write_text('image,labels\na.jpg,other;thing\nmore/c.jpg,thing\n')
         run('make_image_labels', '--csv', 'table.csv', '--images', weak.images, '--out', 'l.json',
             '--classes', *weak.classes, '--background', 'ground')  # fmt: skip
-        assert capsys.readouterr().out.splitlines()[-1] == (
-            'wrote l.json: 2 images; with each class: thing 2, other 1'
+        assert capsys.readouterr().out == (
+            'wrote l.json: 2 images; with each class: thing 2, other 1\n'
         )
         data = json.loads(Path('l.json').read_text())
         assert data['metainfo'] == {'classes': ['thing', 'other']}
         assert data['data_list'][0] == {'img_path': 'a.jpg', 'gt_label': [0, 1]}
+
+    def test_of_a_table_only_the_images_of_a_list(self, weak, run):
+        Path('table.csv').write_text('image,labels\na.jpg,other\nb.jpg,other\nd.jpg,thing\n')
+        Path('names.txt').write_text('d\nb\n')
+        run('make_image_labels', '--csv', 'table.csv', '--images', weak.images, '--out', 'l.json',
+            '--list', 'names.txt', '--classes', 'thing', 'other')  # fmt: skip
+        assert json.loads(Path('l.json').read_text())['data_list'] == [
+            {'img_path': 'b.jpg', 'gt_label': [1]}, {'img_path': 'd.jpg', 'gt_label': [0]},
+        ]  # fmt: skip
+
+    def test_a_table_has_no_pixels_to_count(self, weak, run, capsys):
+        Path('table.csv').write_text('image,labels\na.jpg,other\n')
+        with pytest.raises(SystemExit):
+            run('make_image_labels', '--csv', 'table.csv', '--images', weak.images, '--out',
+                'l.json', '--classes', 'other', '--min-pixels', 5)  # fmt: skip
+        assert '--min-pixels 5: counts in masks; expected --masks' in capsys.readouterr().err
+
+    def test_classes_without_an_image_are_named(self, weak, run, capsys):
+        run('make_image_labels', '--masks', weak.masks, '--images', weak.images, '--out', 'l.json',
+            '--classes', *weak.classes, '--min-pixels', 100000)  # fmt: skip
+        assert capsys.readouterr().out.splitlines()[-2] == (
+            'warning: l.json: ground, thing, other (3 of 3 classes) in none of the 4 images; '
+            'expected each class in one'
+        )
 
     def test_from_masks_of_a_data_set_with_its_own_mapping(self, weak, run, capsys):
         for name in weak.names:  # 11 is void in CamVid
@@ -137,6 +211,10 @@ class TestImageLabels:
             (['--dataset', 'NoDataset'], r'--dataset NoDataset: no data set of MMSeg with class'),
             (['--classes', 'a', '--background', 'b'], r'--background b: no class; expected one of'),
             (['--classes', 'a', 'a', 'b'], "--classes=('a', 'a', 'b'): expected every name once"),
+            (
+                ['--classes', 'a', 'b', '--background', 'b', 'a'],
+                '--background b a: leaves no class; expected some of a, b only',
+            ),
         ],
     )
     def test_mistakes_are_one_line(self, weak, run, capsys, args, message):

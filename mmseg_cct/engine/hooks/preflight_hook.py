@@ -1,8 +1,9 @@
-"""Validates evaluation data, classes and checkpoint before a run."""
+"""Validates data, classes and checkpoint before a run."""
 
 import logging
 from typing import Any
 
+from mmengine.dataset import BaseDataset
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
@@ -10,11 +11,12 @@ from mmengine.model import BaseTTAModel
 from mmengine.registry import HOOKS
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
-from mmseg_cct.datasets.checks import check_evaluation_data
+from mmseg_cct.datasets.checks import check_evaluation_data, leaf_datasets
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.checkpoints import require_initial_weights, require_matching_weights
+from mmseg_cct.engine.class_checks import require_num_classes, require_same_order
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 
@@ -24,12 +26,12 @@ from .rehearsal import rehearse_validation, require_iou_metrics
 
 @HOOKS.register_module()
 class PreflightHook(Hook):
-    """Checks the evaluation data, the number of classes and the checkpoint that is tested.
+    """Checks the data, the number of classes and the checkpoint that is tested.
 
     A mask that is missing in the validation set would otherwise end the run at its first
-    validation, and a checkpoint of another number of classes would be tested with random weights.
-    The first validation batch goes through pipeline, model and metrics before the training.
-    `tools/train.py` and `tools/test.py` add it.
+    validation, an image of a classifier's training when it is drawn, and a checkpoint of another
+    number of classes would be tested with random weights. The first validation batch goes through
+    pipeline, model and metrics before the training. `tools/train.py` and `tools/test.py` add it.
 
     Args:
         checkpoint: The checkpoint that is tested.
@@ -44,13 +46,16 @@ class PreflightHook(Hook):
         self.load_from = load_from
 
     def before_train(self, runner: Runner) -> None:
-        """Checks the validation set and, with a warning only, the test set; says what trains."""
+        """Checks the data and, with a warning only, the test set; says what trains."""
         model, trained = _model(runner), runner.train_dataloader.dataset
-        _require_classes(model, trained, 'train_dataloader.dataset')
+        require_num_classes(model, _meta(trained), 'train_dataloader.dataset')
+        # a `SemiSegDataset`, which is no `BaseDataset`, has checked its own
+        if all(isinstance(leaf, BaseDataset) for leaf in leaf_datasets(trained)):
+            check_evaluation_data(trained, 'train_dataloader.dataset')
         if runner.val_loop is not None:
             validated = runner.val_dataloader.dataset
-            _require_classes(model, validated, 'val_dataloader.dataset')
-            _require_order(_meta(trained), _meta(validated), 'val_dataloader.dataset')
+            require_num_classes(model, _meta(validated), 'val_dataloader.dataset')
+            require_same_order(_meta(trained), _meta(validated), 'val_dataloader.dataset')
             check_evaluation_data(validated, 'val_dataloader.dataset')
             name_images_in_errors(validated, 'val_dataloader.dataset')
             rehearse_validation(runner)
@@ -64,7 +69,7 @@ class PreflightHook(Hook):
         metrics = getattr(runner.test_evaluator, 'metrics', ())
         require_iou_metrics(metrics, 'test_evaluator')
         require_own_files(metrics, dataset)
-        _require_classes(_model(runner), dataset, 'test_dataloader.dataset')
+        require_num_classes(_model(runner), _meta(dataset), 'test_dataloader.dataset')
         check_evaluation_data(dataset, 'test_dataloader.dataset')
         name_images_in_errors(dataset, 'test_dataloader.dataset')
 
@@ -72,7 +77,7 @@ class PreflightHook(Hook):
         """Checks the checkpoint that is tested, or that a training starts from or goes on from."""
         data = runner.train_dataloader if self.checkpoint is None else runner.test_dataloader
         saved = (checkpoint.get('meta') or {}).get('dataset_meta')
-        _require_order(_meta(data.dataset), saved, 'the checkpoint')
+        require_same_order(_meta(data.dataset), saved, 'the checkpoint')
         if self.checkpoint is not None:
             # Published checkpoints lack the auxiliary decoders, which testing never runs.
             require_matching_weights(_model(runner), checkpoint, self.checkpoint, training=False)
@@ -119,35 +124,8 @@ def _model(runner: Runner) -> Any:
     return model.module if isinstance(model, BaseTTAModel) else model
 
 
-def _require_classes(model: Any, dataset: Any, key: str) -> None:
-    num_classes = getattr(getattr(model, 'decode_head', None), 'num_classes', None)
-    names = _meta(dataset).get('classes')
-    # A binary head may have one output for both of its classes.
-    if num_classes is None or not names or num_classes in (1, len(names)):
-        return
-    shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
-    raise UserError(
-        f'model.decode_head.num_classes={num_classes}: expected {len(names)}, the classes of {key} '
-        f'({shown})'
-    )
-
-
 def _meta(dataset: Any) -> dict:
     return getattr(dataset, 'metainfo', None) or {}
-
-
-def _require_order(meta: Any, other: Any, name: str) -> None:
-    """Checks that ids mean the same in two sets: their class names are in one order."""
-    meta, other = meta or {}, other or {}
-    for domain, part in (meta.get('domains') or {}).items():
-        _require_order(part, (other.get('domains') or {}).get(domain), f'{name}, domain {domain}')
-    classes, others = (tuple(m.get('classes') or ()) for m in (meta, other))
-    if classes != others and set(classes) == set(others):
-        first = next(index for index in range(len(classes)) if classes[index] != others[index])
-        raise UserError(
-            f'{name}: class {first} is {others[first]}, in the data set {classes[first]}; expected '
-            f'the same order of the classes ({", ".join(classes[:8])})'
-        )
 
 
 def _warn_of_test_set(config: Any) -> None:

@@ -1,8 +1,11 @@
 """What a training says of its data before it starts."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
+from mmengine.dataset import BaseDataset, RepeatDataset
+from torch.nn import Module
 
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.engine.hooks.preflight_hook import (
@@ -55,6 +58,15 @@ def test_the_line_counts_images_and_names_classes(dataset, expected):
 
 def test_the_line_counts_what_is_validated_on():
     assert describe(pairs(2, 3), 51).endswith('batch size 8; validating on 51 images')
+
+
+def test_a_missing_image_of_a_classifier_is_found_before_its_training(tmp_path):
+    labels = dict(metainfo=dict(classes=['a']), data_list=[dict(img_path='x.png', gt_label=[0])])
+    (tmp_path / 'labels.json').write_text(json.dumps(labels))
+    dataset = BaseDataset(str(tmp_path / 'labels.json'), data_prefix=dict(img_path='none'))
+    loader = SimpleNamespace(dataset=RepeatDataset(dataset, 2))
+    with pytest.raises(UserError, match=r'^train_dataloader\.dataset: none/x\.png: no such file'):
+        PreflightHook().before_train(SimpleNamespace(model=Module(), train_dataloader=loader))
 
 
 def load_checkpoint(trained_on, data, domains=False):

@@ -1,0 +1,57 @@
+"""Checks that a model, a data set and a checkpoint mean the same by a class id."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mmseg_cct.errors import UserError
+
+
+def require_num_classes(model: Any, meta: Mapping[str, Any], key: str) -> None:
+    """Checks that a model has an output for each class.
+
+    Args:
+        model: A segmentor or a classifier; one whose head tells no number of classes fits.
+        meta: Meta information of a data set; without class names it fits.
+        key: The data set's key in the config, for the message.
+
+    Raises:
+        UserError: It has more outputs or fewer.
+    """
+    names = meta.get('classes')
+    for head in ('decode_head', 'head'):
+        num_classes = getattr(getattr(model, head, None), 'num_classes', None)
+        # A binary segmentation head may have one output for both of its classes.
+        is_binary = head == 'decode_head' and num_classes == 1
+        if num_classes is None or not names or is_binary or num_classes == len(names):
+            continue
+        shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
+        raise UserError(
+            f'model.{head}.num_classes={num_classes}: expected {len(names)}, the classes of {key} '
+            f'({shown})'
+        )
+
+
+def require_same_order(
+    meta: Mapping[str, Any] | None, other: Mapping[str, Any] | None, name: str
+) -> None:
+    """Checks that ids mean the same in two sets: their class names are in one order.
+
+    Args:
+        meta: Meta information of a data set.
+        other: That of another, or of the one that a checkpoint was trained on.
+        name: What to call the other, for the message.
+
+    Raises:
+        UserError: The names are the same and their order is not.
+    """
+    meta, other = meta or {}, other or {}
+    for domain, part in (meta.get('domains') or {}).items():
+        others = (other.get('domains') or {}).get(domain)
+        require_same_order(part, others, f'{name}, domain {domain}')
+    classes, other_classes = (tuple(m.get('classes') or ()) for m in (meta, other))
+    if classes != other_classes and sorted(classes, key=str) == sorted(other_classes, key=str):
+        first, was = next((a, b) for a, b in zip(classes, other_classes) if a != b)
+        raise UserError(
+            f'{name}: class {classes.index(first)} is {was}, in the data set {first}; expected '
+            f'the same order of the classes ({", ".join(classes[:8])})'
+        )
