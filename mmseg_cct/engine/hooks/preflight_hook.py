@@ -3,13 +3,13 @@
 import logging
 from typing import Any
 
-from mmengine.dataset import BaseDataset
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.model import BaseTTAModel
 from mmengine.registry import HOOKS
 from mmengine.runner import EpochBasedTrainLoop, Runner
+from mmseg.datasets import BaseSegDataset
 
 from mmseg_cct.datasets.checks import check_evaluation_data, leaf_datasets
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
@@ -49,8 +49,8 @@ class PreflightHook(Hook):
         """Checks the data and, with a warning only, the test set; says what trains."""
         model, trained = _model(runner), runner.train_dataloader.dataset
         require_num_classes(model, _meta(trained), 'train_dataloader.dataset')
-        # a `SemiSegDataset`, which is no `BaseDataset`, has checked its own
-        if all(isinstance(leaf, BaseDataset) for leaf in leaf_datasets(trained)):
+        # A `SemiSegDataset` has checked its own, and masks of a large set take minutes to decode.
+        if not any(isinstance(s, SemiSegDataset | BaseSegDataset) for s in leaf_datasets(trained)):
             check_evaluation_data(trained, 'train_dataloader.dataset')
         if runner.val_loop is not None:
             validated = runner.val_dataloader.dataset
