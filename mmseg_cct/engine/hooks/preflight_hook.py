@@ -1,6 +1,7 @@
 """Validates evaluation data, classes and checkpoint before a run."""
 
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from mmengine.dist import is_main_process
@@ -17,6 +18,8 @@ from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.checkpoints import require_initial_weights, require_matching_weights
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
+from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.models.segmentors.multi_domain_cct import domain_named_in_errors
 
 from .prediction_files import require_own_files
 from .rehearsal import rehearse_validation, require_iou_metrics
@@ -47,6 +50,7 @@ class PreflightHook(Hook):
         """Checks the validation set and, with a warning only, the test set; says what trains."""
         model, trained = _model(runner), runner.train_dataloader.dataset
         _require_classes(model, trained, 'train_dataloader.dataset')
+        _require_fitting_banks(model, trained)
         if runner.val_loop is not None:
             validated = runner.val_dataloader.dataset
             _require_classes(model, validated, 'val_dataloader.dataset')
@@ -120,16 +124,36 @@ def _model(runner: Runner) -> Any:
 
 
 def _require_classes(model: Any, dataset: Any, key: str) -> None:
-    num_classes = getattr(getattr(model, 'decode_head', None), 'num_classes', None)
-    names = _meta(dataset).get('classes')
-    # A binary head may have one output for both of its classes.
-    if num_classes is None or not names or num_classes in (1, len(names)):
+    for domain, part, names in _by_domain(model, dataset):
+        num_classes = getattr(getattr(part, 'decode_head', None), 'num_classes', None)
+        # A binary head may have one output for both of its classes.
+        if num_classes is None or not names or num_classes in (1, len(names)):
+            continue
+        shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
+        place = '' if domain is None else f'.domains.{domain}'
+        raise UserError(
+            f'model{place}.decode_head.num_classes={num_classes}: expected {len(names)}, the '
+            f'classes of {key}{place} ({shown})'
+        )
+
+
+def _require_fitting_banks(model: Any, dataset: Any) -> None:
+    """Checks all auxiliary decoders: those of a second domain have their turn later."""
+    for domain, part, names in _by_domain(model, dataset):
+        bank = getattr(part, 'auxiliary_head', None)
+        if isinstance(bank, PerturbedDecoderBank) and names:
+            with domain_named_in_errors(domain):
+                bank.check_classes(names, part.out_channels)
+
+
+def _by_domain(model: Any, dataset: Any) -> Iterator[tuple[str | None, Any, Any]]:
+    """Yields name, model and class names of each domain; `None` is the name of the only one."""
+    meta = _meta(dataset)
+    if 'domains' not in meta:
+        yield None, model, meta.get('classes')
         return
-    shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
-    raise UserError(
-        f'model.decode_head.num_classes={num_classes}: expected {len(names)}, the classes of {key} '
-        f'({shown})'
-    )
+    for name, part in getattr(model, 'domains', {}).items():
+        yield name, part, meta['domains'].get(name, {}).get('classes')
 
 
 def _meta(dataset: Any) -> dict:
