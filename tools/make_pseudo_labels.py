@@ -17,6 +17,7 @@ import os
 import sys
 
 from mmseg_cct.apis.config import load_config
+from mmseg_cct.apis.config_rules import check_values
 from mmseg_cct.apis.device import default_device
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.pseudo_labels import make_pseudo_labels
@@ -71,9 +72,11 @@ def main() -> int:
     with user_errors_as_one_line():
         set_ranks(args)
         require_checkpoint(args.checkpoint)
+        config = load_config(args.config, args.cfg_options)
+        check_values(config)
         with connected(args.launcher) as rank:
             counts = make_pseudo_labels(
-                load_config(args.config, args.cfg_options),
+                config,
                 args.checkpoint,
                 args.out,
                 with_crf=not args.no_crf,

@@ -14,6 +14,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.calibration import CalibrationCounts
 from mmseg_cct.evaluation.pseudo_label_counts import PseudoLabelCounts
 from mmseg_cct.evaluation.score_maps import count_decoders, resize_nearest, score_maps
+from mmseg_cct.utils.domains import require_one_domain
 from mmseg_cct.utils.files import claim_output_folder
 from mmseg_cct.visualization.calibration import RECORD, write_calibration_files
 
@@ -55,6 +56,7 @@ def write_calibration(
     if not 0 <= threshold <= 1:
         raise UserError(f'--threshold {threshold}: expected a confidence in [0, 1]')
     config = load_config(config_file, options or {})
+    require_one_domain(config, config_file)
     init_default_scope(config.get('default_scope') or 'mmseg')
     require_checkpoint(checkpoint)
     key = f'{split}_dataloader.dataset'

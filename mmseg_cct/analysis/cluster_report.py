@@ -28,6 +28,7 @@ from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.score_maps import resize_nearest
+from mmseg_cct.utils.domains import require_one_domain
 from mmseg_cct.utils.files import claim_output_folder
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.markdown import markdown_table
@@ -100,6 +101,7 @@ def write_cluster_report(
         Paths of the figure and, with masks, of `clusters.csv` and `clusters.md`.
     """
     config = load_config(config_file, options or {})
+    require_one_domain(config, config_file)
     init_default_scope(config.get('default_scope') or 'mmseg')
     items, palette = _find_items(config, config_file, images, split, num_images)
     model = _build_model(config, checkpoint, device)

@@ -35,6 +35,7 @@ from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint, we
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.disagreement import auxiliary_disagreement, batch_of_one
 from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.utils.domains import require_one_domain
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_record import file_stamp, record_origin
@@ -114,6 +115,7 @@ def rank_images(
         The ranking. A `UserError` names a missing file or a model without auxiliary decoders.
     """
     config = load_config(config_file, options or {})
+    require_one_domain(config, config_file)
     require_checkpoint(checkpoint)
     listed = dict(_files(images) if images is not None else _unlabeled_set(config, config_file))
     stamps = {name: file_stamp(info.get('img_path') or '') for name, info in listed.items()}

@@ -23,6 +23,7 @@ from mmseg_cct.apis.inference import load_model
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint, saved_config
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.domains import require_one_domain
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.text import error_line
 
@@ -110,6 +111,7 @@ def find_run(name: str, work_dir: Path) -> Run:
     config = _trained_config(checkpoint)
     if (config.get('test_dataloader') or {}).get('dataset') is None:
         raise UserError(f'{checkpoint}: its config has no test_dataloader; expected a test set')
+    require_one_domain(config, checkpoint)
     return Run(name, config, checkpoint, read_scalars(work_dir))
 
 

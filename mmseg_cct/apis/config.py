@@ -122,7 +122,8 @@ def _check_domains(config: Config) -> None:
     for split in ('train', 'val', 'test'):
         key = f'{split}_dataloader'
         loader = config.get(key) or {}
-        for name in (loader.get('dataset') or {}).get('domains') or {}:
+        domains = (loader.get('dataset') or {}).get('domains') or {}
+        for name in domains:
             if name not in known:
                 raise UserError(
                     f'{key}.dataset.domains.{name}: no such domain in the model; expected one of '
@@ -133,6 +134,10 @@ def _check_domains(config: Config) -> None:
         if own_size != batch_size:
             raise UserError(
                 f'{key}.sampler.batch_size={own_size}: expected {batch_size}, as in {key}'
+            )
+        if split != 'train' and len(domains) > 1 and batch_size not in (1, None):
+            raise UserError(
+                f'{key}.batch_size={batch_size}: expected 1, for a batch must not mix domains'
             )
 
 

@@ -24,6 +24,7 @@ from mmseg_cct.engine.checkpoints import (
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import image_files
+from mmseg_cct.utils.domains import pipeline_for_tests, require_domain
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.palette import distinct_colours
@@ -74,7 +75,7 @@ def predict_images(
     """
     config = load_config(config_file, options or {})
     require_checkpoint(checkpoint)
-    _check_domain(config, domain)
+    require_domain(config, domain)
     domains = {} if domain is None else {'domain': domain}
     origin = model_origin(config, checkpoint, opacity=opacity, **domains)
 
@@ -129,15 +130,16 @@ def load_model(
         The model in evaluation mode, with `dataset_meta` (classes and palette) and `cfg`.
 
     Raises:
-        UserError: The checkpoint is no checkpoint, or lacks weights or has them in other shapes.
+        UserError: The checkpoint is no checkpoint, or lacks weights or has them in other shapes; or
+            the config does not have the domain.
     """
     check_components(config, section='model')
     device = device or default_device()
     if domain is not None:
-        pipeline = config.test_dataloader.dataset.domains[domain].pipeline
+        pipeline = pipeline_for_tests(config, domain)
         config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
     elif config.get('test_pipeline') is None:
-        config.test_pipeline = config.test_dataloader.dataset.pipeline
+        config.test_pipeline = pipeline_for_tests(config)
     with config_errors_as_one_line(config):
         model = init_model(config, device=device)
     loaded = read_checkpoint(checkpoint) if content is None else content
@@ -183,18 +185,6 @@ def _find_images(images: str) -> dict[str, Path]:
             f'mkdir frames && ffmpeg -i {images} frames/%06d.jpg'
         )
     return {path.stem: path} if path.is_file() else find_images(path)
-
-
-def _check_domain(config: Config, domain: str | None) -> None:
-    """Checks that a domain is named where the model has several, and that it has it."""
-    domains = config.model.get('domains')
-    if domains is None and domain is not None:
-        raise UserError(f'--domain {domain}: {config.filename} has no domains; expected none')
-    if domains is not None and domain not in domains:
-        raise UserError(
-            f'--domain {domain or "is missing"}: expected one of {", ".join(domains)}, as in '
-            f'model.domains of {config.filename}'
-        )
 
 
 def _predict(model: Any, image: np.ndarray, out: Path, name: str, opacity: float) -> None:

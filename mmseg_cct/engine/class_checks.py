@@ -1,13 +1,15 @@
 """Checks that a model, a data set and a checkpoint mean the same by a class id."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.models.segmentors.multi_domain_cct import domain_named_in_errors
 
 
 def require_num_classes(model: Any, meta: Mapping[str, Any], key: str) -> None:
-    """Checks that a model has an output for each class.
+    """Checks that a model has an output for each class, of every domain where there are several.
 
     Args:
         model: A segmentor or a classifier; one whose head tells no number of classes fits.
@@ -17,18 +19,36 @@ def require_num_classes(model: Any, meta: Mapping[str, Any], key: str) -> None:
     Raises:
         UserError: It has more outputs or fewer.
     """
-    names = meta.get('classes')
-    for head in ('decode_head', 'head'):
-        num_classes = getattr(getattr(model, head, None), 'num_classes', None)
-        # A binary segmentation head may have one output for both of its classes.
-        is_binary = head == 'decode_head' and num_classes == 1
-        if num_classes is None or not names or is_binary or num_classes == len(names):
-            continue
-        shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
-        raise UserError(
-            f'model.{head}.num_classes={num_classes}: expected {len(names)}, the classes of {key} '
-            f'({shown})'
-        )
+    for domain, part, names in _by_domain(model, meta):
+        for head in ('decode_head', 'head'):
+            num_classes = getattr(getattr(part, head, None), 'num_classes', None)
+            # A binary segmentation head may have one output for both of its classes.
+            is_binary = head == 'decode_head' and num_classes == 1
+            if num_classes is None or is_binary or num_classes == len(names):
+                continue
+            shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
+            place = '' if domain is None else f'.domains.{domain}'
+            raise UserError(
+                f'model{place}.{head}.num_classes={num_classes}: expected {len(names)}, the '
+                f'classes of {key}{place} ({shown})'
+            )
+
+
+def require_fitting_banks(model: Any, meta: Mapping[str, Any]) -> None:
+    """Checks the classes of the auxiliary decoders, in a second domain hours before their turn.
+
+    A `UserError` says if they have another number of classes than the main decoder, or a context
+    class is none of the data set's.
+
+    Args:
+        model: A segmentor.
+        meta: Meta information of the data set that trains it.
+    """
+    for domain, part, names in _by_domain(model, meta):
+        bank = getattr(part, 'auxiliary_head', None)
+        if isinstance(bank, PerturbedDecoderBank):
+            with domain_named_in_errors(domain):
+                bank.check_classes(names, part.out_channels)
 
 
 def require_same_order(
@@ -55,3 +75,15 @@ def require_same_order(
             f'{name}: class {classes.index(first)} is {was}, in the data set {first}; expected '
             f'the same order of the classes ({", ".join(classes[:8])})'
         )
+
+
+def _by_domain(
+    model: Any, meta: Mapping[str, Any]
+) -> Iterator[tuple[str | None, Any, Sequence[str]]]:
+    """Yields name, model and class names of each domain; `None` is the name of the only one."""
+    domains = meta.get('domains')
+    parts = {None: model} if domains is None else dict(getattr(model, 'domains', {}))
+    for name, part in parts.items():
+        names = (meta if domains is None else domains.get(name, {})).get('classes')
+        if names:
+            yield name, part, names

@@ -20,6 +20,7 @@ from mmseg_cct.engine.checkpoints import (
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop import is_public, without_module_prefix
 from mmseg_cct.models.segmentors.multi_domain_cct import domain_settings
+from mmseg_cct.utils.domains import pipeline_for_tests, require_domain
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.settings import forget_initial_weights
 
@@ -148,14 +149,19 @@ def inference_config(config: Config, domain: str | None = None) -> Config:
 
     Returns:
         Config without data sets, schedules and what trains. Its model is MMSegmentation's
-        `EncoderDecoder`, unless the segmentor predicts in a way of its own.
+        `EncoderDecoder`, unless the segmentor predicts in a way of its own. A `UserError` says if
+        the config does not have the domain.
     """
+    require_domain(config, domain)
     kept = {key: copy.deepcopy(config[key]) for key in _CONFIG_KEYS if config.get(key) is not None}
     pipeline = kept.get('test_pipeline')
     if domain is not None:
         model = kept['model']
         model.update(domain_settings(model, model['domains'][domain], domain))
-        pipeline = config.test_dataloader.dataset.domains[domain].pipeline
+        pipeline = pipeline_for_tests(config, domain)
+        tta = kept.pop('tta_pipeline', None)
+        if isinstance(tta, dict) and domain in tta:
+            kept['tta_pipeline'] = tta[domain]
     if domain is not None or _predicts_as_encoder_decoder(kept['model']['type']):
         known = inspect.signature(EncoderDecoder).parameters
         own = {key: value for key, value in kept['model'].items() if key in known}
@@ -163,7 +169,7 @@ def inference_config(config: Config, domain: str | None = None) -> Config:
     for key in filter(is_training_only, list(kept['model'])):
         kept['model'][key] = None
     forget_initial_weights(kept['model'])
-    kept['test_pipeline'] = pipeline or config.test_dataloader.dataset.pipeline
+    kept['test_pipeline'] = pipeline or pipeline_for_tests(config)
     # where MMSegInferencer looks for it
     dataset = dict(pipeline=copy.deepcopy(kept['test_pipeline']))
     kept['test_dataloader'] = dict(dataset=dataset)

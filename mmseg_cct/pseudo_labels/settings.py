@@ -13,7 +13,6 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.apis.config_rules import check_values
 from mmseg_cct.datasets.image_lists import check_annotations
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.palette import distinct_colours
@@ -126,7 +125,6 @@ def read_settings(config: Config) -> PseudoLabelSettings:
             f'{config.filename}: pseudo_labels: {wrong}; expected {", ".join(REQUIRED)}, and '
             f'possibly {", ".join(OPTIONAL)}'
         )
-    check_values(config)
     with DefaultScope.overwrite_default_scope('mmseg'):
         segmentation = DATASETS.build(copy.deepcopy(section.segmentation))
     classes = tuple(segmentation.metainfo.get('classes') or ())

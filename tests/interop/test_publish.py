@@ -80,6 +80,14 @@ def test_a_domain_is_named_where_there_are_several(tmp_path, names, domain, mess
     assert str(error.value).endswith(message)
 
 
+def test_a_config_without_the_domain_is_an_error(tiny_cct, tmp_path):
+    names = 'backbone.bias', 'domains.sea.decode_head.bias'
+    torch.save(dict(state_dict=dict.fromkeys(names, torch.ones(1))), tmp_path / 'in.pth')
+    config = Config.fromfile(tiny_cct.config)
+    with pytest.raises(UserError, match=r'^--domain sea: .*tiny_cct\.py has no domains; expected'):
+        publish_checkpoint(str(tmp_path / 'in.pth'), str(tmp_path / 'out.pth'), config, 'sea')
+
+
 def published_from(config, tmp_path, domain=None):
     """The segmentor of a config with its initial weights, and what its published file builds."""
     config.model.backbone.init_cfg = None
@@ -124,6 +132,7 @@ def test_a_domain_is_published_as_an_encoder_decoder(project_root, tmp_path):
     config = Config.fromfile(project_root / 'configs' / name)
     trained, model, settings = published_from(config, tmp_path, 'idd')
     assert settings.test_pipeline == config.test_dataloader.dataset.domains.idd.pipeline
+    assert settings.tta_pipeline == config.tta_pipeline.idd
     assert model.num_classes == 7
     images = torch.rand(1, 3, 32, 64, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():

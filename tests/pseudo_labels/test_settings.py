@@ -1,6 +1,7 @@
 import pytest
 from mmengine.config import ConfigDict
 
+from mmseg_cct.apis.config_rules import check_values
 from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels.crf import DenseCRF
 from mmseg_cct.pseudo_labels.settings import read_settings
@@ -55,6 +56,7 @@ def test_a_wrong_value_is_named(weak, change, message):
     config = weak.load()
     config.pseudo_labels.update(change)
     with pytest.raises(UserError, match=message):
+        check_values(config)  # as the tool does
         read_settings(config)
 
 

@@ -57,6 +57,13 @@ def test_a_run_and_a_second_one(weak, run, capsys):
     assert '0 written' in capsys.readouterr().out
 
 
+def test_a_value_that_the_crf_cannot_take_is_refused_before_the_work(weak, run, capsys):
+    with pytest.raises(SystemExit):
+        label(run, weak, '--cfg-options', 'pseudo_labels.crf.gaussian_sxy=0')
+    assert 'error: pseudo_labels.crf.gaussian_sxy=0: expected' in capsys.readouterr().err
+    assert not Path(weak.out).exists()
+
+
 def test_a_corrupt_image_is_reported_and_the_exit_code_is_1(weak, run, capsys):
     (weak.images / 'b.jpg').write_bytes(b'no image')
     assert label(run, weak, '--no-crf') == 1

@@ -130,6 +130,32 @@ def test_predict_on_the_command_line(joint, tmp_path, capsys):
         assert capsys.readouterr().err.splitlines()[-1].startswith(message)
 
 
+@pytest.mark.parametrize(
+    ('tool', 'options'),
+    [
+        ('rank_unlabeled', ['--images', 'IMAGES']),
+        ('rank_unlabeled', ['--from-config']),
+        ('analyze_clusters', []),
+        ('analyze_clusters', ['--images', 'IMAGES']),
+        ('analyze_calibration', []),
+        ('report', None),
+    ],
+)
+def test_tools_that_take_one_data_set_say_so(joint, tmp_path, capsys, tool, options):
+    if options is None:
+        arguments = [f'a={joint.work_dir}']
+    else:
+        arguments = [joint.config, joint.checkpoint]
+        arguments += [joint.images if option == 'IMAGES' else option for option in options]
+    with pytest.raises(SystemExit) as stop:
+        joint.run(tool, *arguments, '--out', tmp_path / 'out')
+    assert stop.value.code == 2
+    place = joint.checkpoint if options is None else joint.config
+    expected = f'error: {place}: several domains (first, second); expected a config of one'
+    assert capsys.readouterr().err.splitlines()[-1] == expected
+    assert not (tmp_path / 'out').exists()
+
+
 def test_a_domain_of_a_model_without_domains_is_an_error(trained, tmp_path):
     arguments = (str(trained.config), str(trained.checkpoint), str(trained.images))
     with pytest.raises(UserError, match=r'--domain first: .*tiny.py has no domains'):
@@ -143,6 +169,10 @@ def test_a_domain_of_a_model_without_domains_is_an_error(trained, tmp_path):
          r'^train_dataloader.sampler.batch_size=2: expected 4, as in train_dataloader$'),
         ("sets = val_dataloader['dataset']['domains']; sets['third'] = sets['first']",
          r'^val_dataloader.dataset.domains.third: no such domain in the model; expected .* second'),
+        ("val_dataloader['batch_size'] = 2",
+         '^val_dataloader.batch_size=2: expected 1, for a batch must not mix domains$'),
+        ("test_dataloader = dict(val_dataloader, batch_size=2)",
+         '^test_dataloader.batch_size=2: expected 1, for a batch must not mix domains$'),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_named_before_training(joint, change, match):

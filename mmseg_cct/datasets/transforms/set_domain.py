@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from mmcv.transforms import BaseTransform
 from mmseg.registry import TRANSFORMS
 
+from mmseg_cct.errors import UserError
+
 
 @TRANSFORMS.register_module()
 class SetDomain(BaseTransform):
@@ -28,7 +30,15 @@ class SetDomain(BaseTransform):
 
         Returns:
             The same.
+
+        Raises:
+            UserError: There are no `data_samples`.
         """
+        if 'data_samples' not in results:
+            raise UserError(
+                f'domain {self.domain}: its pipeline gives no data_samples; expected PackSegInputs '
+                'at its end'
+            )
         samples = results['data_samples']
         if isinstance(samples, Mapping):
             samples = list(samples.values())

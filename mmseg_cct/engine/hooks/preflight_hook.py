@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from mmengine.dataset import BaseDataset
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
@@ -16,7 +17,11 @@ from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.checkpoints import require_initial_weights, require_matching_weights
-from mmseg_cct.engine.class_checks import require_num_classes, require_same_order
+from mmseg_cct.engine.class_checks import (
+    require_fitting_banks,
+    require_num_classes,
+    require_same_order,
+)
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 
@@ -49,8 +54,8 @@ class PreflightHook(Hook):
         """Checks the data and, with a warning only, the test set; says what trains."""
         model, trained = _model(runner), runner.train_dataloader.dataset
         require_num_classes(model, _meta(trained), 'train_dataloader.dataset')
-        # A `SemiSegDataset` has checked its own, and masks of a large set take minutes to decode.
-        if not any(isinstance(s, SemiSegDataset | BaseSegDataset) for s in leaf_datasets(trained)):
+        require_fitting_banks(model, _meta(trained))
+        if all(map(_has_images_alone, leaf_datasets(trained))):
             check_evaluation_data(trained, 'train_dataloader.dataset')
         if runner.val_loop is not None:
             validated = runner.val_dataloader.dataset
@@ -122,6 +127,11 @@ def _describe_set(dataset: Any) -> str:
 def _model(runner: Runner) -> Any:
     model = unwrap_model(runner.model)
     return model.module if isinstance(model, BaseTTAModel) else model
+
+
+def _has_images_alone(dataset: Any) -> bool:
+    # A `SemiSegDataset` has checked its own, and a large set's masks would take minutes to decode.
+    return isinstance(dataset, BaseDataset) and not isinstance(dataset, BaseSegDataset)
 
 
 def _meta(dataset: Any) -> dict:

@@ -3,7 +3,7 @@
 import copy
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -29,10 +29,11 @@ _IOU_METRICS = ('mIoU', 'mDice', 'mFscore')
 def rehearse_validation(runner: Runner) -> None:
     """Takes the first validation batch through pipeline, model, metrics and visualizer.
 
-    The training stays as it would be: random states and modes are restored, metrics are copies,
-    and nothing is written. Every rank takes the same batch and gathers nothing. Metrics other than
-    MMSeg's and this package's IoU may write files, so they are left out. Raises `UserError` if the
-    validation cannot be, or lacks the metric that `save_best` names.
+    Of several domains it takes the first batch of each. The training stays as it would be: random
+    states and modes are restored, metrics are copies, and nothing is written. Every rank takes the
+    same batches and gathers nothing. Metrics other than MMSeg's and this package's IoU may write
+    files, so they are left out. Raises `UserError` if the validation cannot be, or lacks the metric
+    that `save_best` names.
 
     Args:
         runner: The runner, before its training.
@@ -42,25 +43,47 @@ def rehearse_validation(runner: Runner) -> None:
     evaluator = getattr(loop, 'evaluator', None)
     metrics = list(getattr(evaluator, 'metrics', ()))
     require_iou_metrics(metrics, 'val_evaluator')
+    names: list[str] | None = []
     with undisturbed(unwrap_model(runner.model), seed=0):
-        with _explained('val_dataloader', 'its first images do not load', 'images for a batch'):
-            count = min(runner.val_dataloader.batch_size or 1, len(dataset))
-            batch = runner.val_dataloader.collate_fn([dataset[index] for index in range(count)])
-        outputs = _predict(runner, batch)
-        names = _metric_names(metrics, batch, [sample.to_dict() for sample in outputs])
-        for hook in runner.hooks:
-            if isinstance(hook, SegVisualizationHook) and hook.draw:
-                with _explained('visualizer', 'the first image cannot be drawn', 'one that fits'):
-                    _draw(hook, runner, batch, outputs)
+        for key, images in _first_batches(dataset, runner.val_dataloader.batch_size or 1):
+            found = _rehearse_batch(runner, metrics, images, key)
+            names = None if names is None or found is None else [*names, *found]
     if names is not None:
-        _require_best(runner.hooks, names)
+        _require_best(runner.hooks, list(dict.fromkeys(names)))
 
 
-def _predict(runner: Runner, batch: Any) -> Sequence[Any]:
+def _rehearse_batch(
+    runner: Runner, metrics: Sequence[BaseMetric], images: Iterable[int], key: str
+) -> list[str] | None:
+    """Validates on some images; gives the names of all metrics, or `None` if some are unknown."""
+    loader = runner.val_dataloader
+    with _explained(key, 'its first images do not load', 'images for a batch'):
+        batch = loader.collate_fn([loader.dataset[index] for index in images])
+    outputs = _predict(runner, batch, key)
+    names = _metric_names(metrics, batch, [sample.to_dict() for sample in outputs], key)
+    for hook in runner.hooks:
+        if isinstance(hook, SegVisualizationHook) and hook.draw:
+            with _explained('visualizer', 'the first image cannot be drawn', 'one that fits'):
+                _draw(hook, runner, batch, outputs)
+    return names
+
+
+def _first_batches(dataset: Any, batch_size: int) -> Iterator[tuple[str, range]]:
+    """Yields key and numbers of the first images, of several domains those of each."""
+    key, first = 'val_dataloader.dataset', 0
+    if not hasattr(dataset, 'domains'):
+        yield key, range(min(batch_size, len(dataset)))
+        return
+    for name, part in dataset.domains.items():
+        yield f'{key}.domains.{name}', range(first, first + min(batch_size, len(part)))
+        first += len(part)
+
+
+def _predict(runner: Runner, batch: Any, key: str) -> Sequence[Any]:
     fails = 'its first images do not pass the model'
     fits = 'a model whose parts fit together, and a val_dataloader and model.test_cfg that fit it'
     with (
-        _explained('val_dataloader', fails, fits),
+        _explained(key, fails, fits),
         autocast(enabled=getattr(runner.val_loop, 'fp16', False)),
     ):
         try:
@@ -89,14 +112,14 @@ def _require_channels(model: Any, batch: Any) -> None:
 
 
 def _metric_names(
-    metrics: Sequence[BaseMetric], batch: Any, samples: Sequence[dict]
+    metrics: Sequence[BaseMetric], batch: Any, samples: Sequence[dict], key: str
 ) -> list[str] | None:
     """Names of all metrics, or `None` where some are unknown."""
     names: list[str] = []
     for metric in metrics:
         if not isinstance(metric, (IoUMetric, MultiDomainIoUMetric)) or _formats_only(metric):
             return None
-        _require_truth(samples)
+        _require_truth(samples, key)
         with _explained('val_evaluator', 'the first images cannot be measured', 'fitting metrics'):
             names += _names_of(metric, batch, samples)
     return names
@@ -112,11 +135,6 @@ def _names_of(metric: BaseMetric, batch: Any, samples: Sequence[dict]) -> list[s
         names = list(rehearsed.compute_metrics(rehearsed.results))
     if isinstance(metric, ClassIoUMetric):  # other classes occur in other images
         names += [f'IoU.{name}' for name in metric.dataset_meta['classes']]
-    seen = {sample['domain'] for sample in samples} if domains else ()
-    for name in list(names):  # and so do other domains
-        start, _, rest = name.partition('/')
-        if start in seen:
-            names += [f'{domain}/{rest}' for domain in domains]
     prefix = f'{metric.prefix}/' if metric.prefix else ''
     return [f'{prefix}{name}' for name in dict.fromkeys(names)]
 
@@ -168,9 +186,9 @@ def require_iou_metrics(metrics: Sequence[Any], key: str) -> None:
             )
 
 
-def _require_truth(samples: Sequence[dict]) -> None:
+def _require_truth(samples: Sequence[dict], key: str) -> None:
     for sample in samples:
-        place = f'val_dataloader.dataset.pipeline: {sample.get("img_path") or "an image"}'
+        place = f'{key}.pipeline: {sample.get("img_path") or "an image"}'
         truth = sample.get('gt_sem_seg')
         if truth is None:
             raise UserError(f'{place} comes without its mask; expected LoadAnnotations')

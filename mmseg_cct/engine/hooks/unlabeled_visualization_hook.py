@@ -67,12 +67,11 @@ class UnlabeledVisualizationHook(Hook):
 
         Raises `UserError` if the model has no auxiliary decoders or the data no unlabelled images.
         """
-        if not isinstance(
-            getattr(unwrap_model(runner.model), 'auxiliary_head', None), PerturbedDecoderBank
-        ):
+        model = unwrap_model(runner.model)
+        if not isinstance(getattr(model, 'auxiliary_head', None), PerturbedDecoderBank):
             raise UserError(
-                'UnlabeledVisualizationHook: the model has no auxiliary decoders; '
-                'expected an auxiliary_head of type PerturbedDecoderBank'
+                f'UnlabeledVisualizationHook: model.type={type(model).__name__} has no '
+                'auxiliary_head of type PerturbedDecoderBank; expected one, as in CCTSegmentor'
             )
         dataset = runner.train_dataloader.dataset
         if not isinstance(dataset, SemiSegDataset) or dataset.unlabeled is None:

@@ -286,6 +286,19 @@ class PerturbedDecoderBank(BaseModule):
         ]
         return by_pixel[0], by_pixel[1]
 
+    def check_classes(self, classes: Sequence[str], num_classes: int) -> None:
+        """Checks before a training what `loss` would find with its first batch.
+
+        A `UserError` says if the decoders have another number of classes than the main one, or a
+        context class is none of them.
+
+        Args:
+            classes: Names of the classes.
+            num_classes: Of the main decoder.
+        """
+        self._check_num_classes(num_classes)
+        self._context_ids(classes)
+
     def _context(
         self,
         features: Sequence[Tensor],
@@ -297,10 +310,11 @@ class PerturbedDecoderBank(BaseModule):
         z = features[self.in_index]
         self._check_fit(z, seg_logits)
         self._check_stride(z, data_samples)
+        classes = data_samples[0].metainfo.get('classes') if len(data_samples) else None
         return PerturbationContext(
             z,
             self._at_decoder_size(seg_logits.detach(), z),
-            self._context_ids(data_samples),
+            self._context_ids(classes),
             _draw_positions(z, position_fraction),
         )
 
@@ -345,12 +359,20 @@ class PerturbedDecoderBank(BaseModule):
         return details
 
     def _check_fit(self, z: Tensor, seg_logits: Tensor) -> None:
-        for key, value, expected, whose in (
-            ('in_channels', self.proj.shape[-1], z.shape[1], 'the channels of the features'),
-            ('num_classes', self.num_classes, seg_logits.shape[1], "the main decoder's"),
-        ):
-            if value != expected:
-                raise UserError(f'model.auxiliary_head.{key}={value}: expected {expected}, {whose}')
+        given, expected = self.proj.shape[-1], z.shape[1]
+        if given != expected:
+            raise UserError(
+                f'model.auxiliary_head.in_channels={given}: expected {expected}, the channels of '
+                'the features'
+            )
+        self._check_num_classes(seg_logits.shape[1])
+
+    def _check_num_classes(self, expected: int) -> None:
+        if self.num_classes != expected:
+            raise UserError(
+                f'model.auxiliary_head.num_classes={self.num_classes}: expected {expected}, the '
+                "main decoder's"
+            )
 
     def _check_stride(self, z: Tensor, data_samples: Sequence[SegDataSample]) -> None:
         """Compares the size of the predictions with that of the images, which `valid_mask` has."""
@@ -381,9 +403,8 @@ class PerturbedDecoderBank(BaseModule):
             return seg_logits
         return F.interpolate(seg_logits, size, mode='bilinear', align_corners=False)
 
-    def _context_ids(self, data_samples: Sequence[SegDataSample]) -> list[int]:
-        """Resolves the context classes to ids by the class names in the samples."""
-        classes = data_samples[0].metainfo.get('classes') if len(data_samples) else None
+    def _context_ids(self, classes: Sequence[str] | None) -> list[int]:
+        """Resolves the context classes to ids by the class names."""
         ids = []
         for name in self.context_classes:
             if not isinstance(name, str):

@@ -1,7 +1,8 @@
 """Cross-consistency training on several domains, section 3.4 and supplement E of the paper."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from mmengine.config import Config, ConfigDict
@@ -141,7 +142,8 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
 
         # the shared encoder, then Algorithm 1 with this domain's decoders
         features = {branch: self.extract_feat(inputs[branch]) for branch in inputs}
-        losses = self.domains[name].loss_by_feat(inputs, features, data_samples)
+        with domain_named_in_errors(name):
+            losses = self.domains[name].loss_by_feat(inputs, features, data_samples)
 
         if self.discriminator is not None:
             adversarial = self.discriminator.loss(
@@ -268,6 +270,28 @@ def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str
         key: merge_settings(value, own.get(key), f'model.domains.{name}.{key}')
         for key, value in shared.items()
     }
+
+
+@contextmanager
+def domain_named_in_errors(name: str | None) -> Iterator[None]:
+    """Puts the domain into the key of an error, whose source knows of no domains.
+
+    Args:
+        name: The domain; `None` where there are none.
+
+    Yields:
+        Nothing; the body runs inside.
+
+    Raises:
+        UserError: That of the body, of `model.domains.NAME.auxiliary_head` and the like.
+    """
+    try:
+        yield
+    except UserError as error:
+        message = str(error)
+        if name is None or not message.startswith('model.'):
+            raise
+        raise UserError(f'model.domains.{name}.{message.removeprefix("model.")}') from None
 
 
 def check_domain_names(domains: Mapping[str, Any], key: str) -> None:

@@ -4,7 +4,10 @@ import json
 from types import SimpleNamespace
 
 import pytest
+import tiny
+from mmengine.config import Config
 from mmengine.dataset import BaseDataset, RepeatDataset
+from mmseg.registry import MODELS
 from torch.nn import Module
 
 from mmseg_cct.datasets import SemiSegDataset
@@ -67,6 +70,50 @@ def test_a_missing_image_of_a_classifier_is_found_before_its_training(tmp_path):
     loader = SimpleNamespace(dataset=RepeatDataset(dataset, 2))
     with pytest.raises(UserError, match=r'^train_dataloader\.dataset: none/x\.png: no such file'):
         PreflightHook().before_train(SimpleNamespace(model=Module(), train_dataloader=loader))
+
+
+FIVE = ('sky', 'road', 'car', 'tree', 'person')
+
+
+def start_training(second=None, model=None):
+    """A model of the domains `first` (3 classes) and `second` (5), or another one of 3 classes."""
+    config = tiny.multi_domain_config() if second is not None else tiny.model_config()
+    config.merge(dict(domains=dict(second=second)) if second is not None else model)
+    sets = dict(first=pairs(1, 2, FIVE[:3]), second=pairs(1, 2, FIVE))
+    dataset = sets['first']
+    if second is not None:
+        metas = {name: part.metainfo for name, part in sets.items()}
+        dataset = SimpleNamespace(domains=sets, metainfo=dict(domains=metas))
+    runner = SimpleNamespace(
+        model=MODELS.build(config),
+        train_dataloader=SimpleNamespace(dataset=dataset, batch_size=8),
+        train_loop=None,
+        val_loop=None,
+        max_iters=60,
+        cfg=Config(),
+    )
+    PreflightHook().before_train(runner)
+
+
+@pytest.mark.parametrize('domain', [None, 'second'])
+@pytest.mark.parametrize(
+    ('head', 'changes', 'expected'),
+    [
+        ('decode_head', dict(num_classes=4), 'num_classes=4: expected {}, the classes of train_'),
+        ('auxiliary_head', dict(num_classes=4), "num_classes=4: expected {}, the main decoder's$"),
+        ('auxiliary_head', dict(context_classes=('rod',)), "context_classes: no class 'rod'; did"),
+        ('auxiliary_head', dict(context_classes=(7,)), 'context_classes: 7; expected names or ids'),
+        ('auxiliary_head', dict(context_classes=('road', 0)), None),
+    ],
+)
+def test_the_decoders_of_every_domain_fit_its_classes(domain, head, changes, expected):
+    settings = {'second' if domain else 'model': {head: changes}}
+    if expected is None:
+        start_training(**settings)
+        return
+    place = f'model.domains.{domain}.{head}' if domain else f'model.{head}'
+    with pytest.raises(UserError, match=f'^{place}.{expected.format(5 if domain else 3)}'):
+        start_training(**settings)
 
 
 def load_checkpoint(trained_on, data, domains=False):

@@ -52,6 +52,15 @@ def sample(truth=(4, 6), domain='a', path='v0.png'):
     return dict(inputs=torch.zeros(3, 4, 6), data_samples=packed)
 
 
+class Domains(Set):
+    """The sets of several domains, one after the other."""
+
+    def __init__(self, **domains):
+        super().__init__(each for part in domains.values() for each in part)
+        self.domains = domains
+        self.metainfo = dict(domains=dict.fromkeys(domains, Set.metainfo))
+
+
 def runner_of(metric=None, samples=None, save_best=None, meta=None):
     evaluator = Evaluator(metric or IoUMetric())
     dataset = Set(samples or [sample(), sample()])
@@ -95,12 +104,29 @@ def test_classes_of_other_images_have_an_iou():
         rehearse_validation(runner_of(ClassIoUMetric(), save_best='IoU.dog'))
 
 
-def test_other_domains_have_metrics():
-    meta = dict(domains=dict(a=Set.metainfo, b=Set.metainfo))
+def runner_of_domains(second, save_best=None):
+    dataset = Domains(a=[sample(), sample(None)], b=[second])
+    runner = runner_of(MultiDomainIoUMetric(), save_best=save_best, meta=dataset.metainfo)
+    runner.val_dataloader.dataset = dataset
+    return runner
+
+
+def test_all_domains_have_metrics():
+    second = sample(domain='b')
     for key in ('b/mIoU', 'mIoU_avg', 'a/aAcc'):
-        rehearse_validation(runner_of(MultiDomainIoUMetric(), save_best=key, meta=meta))
-    with pytest.raises(UserError, match="save_best='c/mIoU'"):
-        rehearse_validation(runner_of(MultiDomainIoUMetric(), save_best='c/mIoU', meta=meta))
+        rehearse_validation(runner_of_domains(second, key))
+    with pytest.raises(UserError, match=r"save_best='c/mIoU': .* expected a/aAcc, .*, b/aAcc"):
+        rehearse_validation(runner_of_domains(second, 'c/mIoU'))
+
+
+@pytest.mark.parametrize(
+    ('truth', 'expected'),
+    [(None, 'v0.png comes without its mask'), ((2, 3), 'v0.png has a mask of 3×2 pixels')],
+)
+def test_the_first_image_of_every_domain_can_be_validated(truth, expected):
+    place = r'^val_dataloader\.dataset\.domains\.b\.pipeline: '
+    with pytest.raises(UserError, match=place + expected):
+        rehearse_validation(runner_of_domains(sample(truth, 'b')))
 
 
 def test_a_prefix_is_part_of_the_name():
@@ -127,8 +153,8 @@ def test_metrics_that_write_are_left_out(tmp_path):
         (dict(metric=IoUMetric(iou_metrics='IoU')), r"iou_metrics=\['IoU'\]: expected some of"),
         (
             dict(samples=[[1], [1, 2]]),
-            r'val_dataloader: its first images do not load \(RuntimeError: each .* equal size in '
-            r'mmengine/dataset/utils.py:\d+\); expected images for a batch \(MMSEG_CCT_TRACEBACK',
+            r'val_dataloader\.dataset: its first images do not load \(RuntimeError: each .* equal '
+            r'size in mmengine/dataset/utils.py:\d+\); expected images for a batch \(MMSEG_CCT_',
         ),
     ],
 )

@@ -274,6 +274,16 @@ def test_auxiliary_decoders_without_unlabelled_images_are_an_error():
         losses_of(make_model(), plain_batch('first'))
 
 
+def test_an_error_of_a_domains_decoders_names_the_domain():
+    domains = tiny.multi_domain_config()['domains']
+    domains['second']['auxiliary_head']['in_channels'] = 7
+    model = make_model(domains=domains)
+    losses_of(model, make_batch('first'))
+    expected = r'^model\.domains\.second\.auxiliary_head\.in_channels=7: expected 6, the channels'
+    with pytest.raises(UserError, match=expected):
+        losses_of(model, make_batch('second'))
+
+
 def test_an_unknown_setting_of_a_domain_is_an_error():
     domains = dict(first=dict(num_classes=3))
     with pytest.raises(

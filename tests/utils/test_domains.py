@@ -1,0 +1,45 @@
+"""Which domain of a config is meant."""
+
+import pytest
+from mmengine.config import Config
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.domains import pipeline_for_tests, require_domain, require_one_domain
+
+ONE = Config(dict(model=dict(), test_dataloader=dict(dataset=dict(pipeline=[1]))))
+TWO = Config(
+    dict(
+        model=dict(domains=dict(sea=dict(), land=dict())),
+        test_dataloader=dict(dataset=dict(domains=dict(sea=dict(pipeline=[2])))),
+    )
+)
+
+
+def test_the_pipeline_is_that_of_the_domain():
+    assert pipeline_for_tests(ONE) == [1]
+    assert pipeline_for_tests(TWO, 'sea') == [2]
+    expected = r'^the config: no test_dataloader\.dataset\.domains\.land\.pipeline; expected one$'
+    with pytest.raises(UserError, match=expected):
+        pipeline_for_tests(TWO, 'land')
+    with pytest.raises(UserError, match=r': no test_dataloader\.dataset\.pipeline; expected one$'):
+        pipeline_for_tests(Config(dict(model=dict(), test_dataloader=None)))
+
+
+@pytest.mark.parametrize('check', [require_domain, pipeline_for_tests])
+@pytest.mark.parametrize(
+    ('config', 'domain', 'expected'),
+    [
+        (ONE, 'sea', '--domain sea: the config has no domains; expected none'),
+        (TWO, None, '--domain is missing: expected one of sea, land, as in model.domains of the'),
+        (TWO, 'air', '--domain air: expected one of sea, land, as in model.domains of the'),
+    ],
+)
+def test_a_domain_is_named_where_there_are_several(check, config, domain, expected):
+    with pytest.raises(UserError, match=f'^{expected}'):
+        check(config, domain)
+
+
+def test_some_tools_take_one_data_set():
+    require_one_domain(ONE, 'a.py')
+    with pytest.raises(UserError, match=r'^a\.py: several domains \(sea, land\); expected a conf'):
+        require_one_domain(TWO, 'a.py')
