@@ -12,6 +12,7 @@ Examples:
 """
 
 import argparse
+import inspect
 from collections import Counter
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def make_image_labels(args: argparse.Namespace) -> str:
     Raises:
         UserError: A class, an image or the type of the data set is unknown.
     """
-    names, label_map = args.classes, None
+    names, label_map, reduces = args.classes, None, False
     if names:
         check_names(names, '--classes')
     if args.dataset:
@@ -81,6 +82,7 @@ def make_image_labels(args: argparse.Namespace) -> str:
             raise UserError(f'--dataset {args.dataset}: no data set of MMSeg with class names')
         names = list(kind.METAINFO['classes'])
         label_map = kind.get_label_map() if hasattr(kind, 'get_label_map') else None
+        reduces = _reduces_zero_label(kind)
     for name in args.background:
         if name not in names:
             raise UserError(f'--background {name}: no class; expected one of {", ".join(names)}')
@@ -92,11 +94,22 @@ def make_image_labels(args: argparse.Namespace) -> str:
     if args.csv:
         labels = labels_from_table(args.csv, images, classes)
     else:
-        labels = labels_from_masks(args.masks, images, names, classes, label_map, args.min_pixels)
+        labels = labels_from_masks(
+            args.masks, images, names, classes, label_map, args.min_pixels, reduces
+        )
     write_annotations(args.out, labels, images, args.images, classes)
     counts = Counter(label for ids in labels.values() for label in ids)
     shares = ', '.join(f'{name} {counts[index]}' for index, name in enumerate(classes))
     return f'wrote {args.out}: {len(labels)} images; with each class: {shares}'
+
+
+def _reduces_zero_label(kind: type) -> bool:
+    """Whether 0 is void in the masks, as a constructor of the data set or of its bases has it."""
+    for each in kind.__mro__:
+        argument = inspect.signature(each).parameters.get('reduce_zero_label')
+        if argument is not None:
+            return argument.default is True
+    return False
 
 
 def _listed(file: str, images: dict[str, Path], folder: str) -> dict[str, Path]:

@@ -169,13 +169,23 @@ def unknown_ids(
     Returns:
         The offending ids as they are in the file, ascending.
     """
-    return _unknown(_labels(ids, label_map, reduce_zero_label), num_classes, ignore_index)
+    label_of = label_of_each_id(ids, label_map, reduce_zero_label)
+    return _unknown(label_of, num_classes, ignore_index)
 
 
-def _labels(
-    ids: np.ndarray, label_map: Mapping[int, int] | None, reduce_zero_label: bool
+def label_of_each_id(
+    ids: np.ndarray, label_map: Mapping[int, int] | None = None, reduce_zero_label: bool = False
 ) -> dict[int, int]:
-    """Label by id in the file, ascending."""
+    """Maps the ids of a mask as MMSeg does.
+
+    Args:
+        ids: As in `unknown_ids`.
+        label_map: As in `unknown_ids`.
+        reduce_zero_label: As in `unknown_ids`.
+
+    Returns:
+        The label by id in the file, ascending.
+    """
     if ids.dtype in (np.uint8, np.bool_):
         present = np.flatnonzero(np.bincount(ids.reshape(-1), minlength=256))
     else:
@@ -307,7 +317,7 @@ def _check_labeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> froze
         )
     num_classes = len(dataset.metainfo['classes'])
     ignore_index = getattr(dataset, 'ignore_index', 255)
-    label_of = _labels(ids, info.get('label_map'), info.get('reduce_zero_label', False))
+    label_of = label_of_each_id(ids, info.get('label_map'), info.get('reduce_zero_label', False))
     unknown = _unknown(label_of, num_classes, ignore_index)
     if unknown:
         raise UserError(
