@@ -45,7 +45,10 @@ def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -
     def look() -> None:
         _check_labels(_check_all(_check_labeled_image, labeled), labeled)
         if unlabeled is not None:
-            _check_all(_check_unlabeled_image, unlabeled)
+            # the set of the unlabelled images may name no classes
+            num_classes = len(labeled.metainfo['classes'])
+            check = functools.partial(_check_unlabeled_image, num_classes=num_classes)
+            _check_all(check, unlabeled)
             _warn_of_common_images(labeled, unlabeled)
 
     on_first_process(look)
@@ -329,24 +332,25 @@ def _check_labeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> froze
     return frozenset(label_of.values())
 
 
-def _check_unlabeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> None:
+def _check_unlabeled_image(
+    info: Mapping[str, Any], dataset: BaseDataset, num_classes: int = 255
+) -> None:
     if not _is_file(info):
         return
     backend_args = getattr(dataset, 'backend_args', None)
     size = image_size(info['img_path'], backend_args, False, image_loader(dataset))
     for transform in _flatten(dataset.pipeline):
         if isinstance(transform, LoadPseudoLabels):
-            _check_pseudo_labels(transform, info, size, dataset)
+            _check_pseudo_labels(transform, info, size, num_classes)
 
 
 def _check_pseudo_labels(
     transform: LoadPseudoLabels,
     info: Mapping[str, Any],
     size: tuple[int, int],
-    dataset: BaseDataset,
+    num_classes: int,
 ) -> None:
     labels = transform.read(dict(info, ori_shape=size[::-1]))
-    num_classes = len(dataset.metainfo.get('classes') or ()) or 255
     unknown = unknown_ids(labels, num_classes)
     if unknown:
         raise UserError(
