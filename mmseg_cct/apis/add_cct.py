@@ -13,6 +13,7 @@ from mmcv.transforms import Compose, LoadAnnotations
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DefaultScope
+from mmseg.datasets.transforms import PackSegInputs
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import DATASETS, MODELS, TRANSFORMS
 from torch import Tensor, nn
@@ -162,6 +163,7 @@ def add_cct(
     if target.exists() and not force:
         raise UserError(f'{out}: is there already; expected another --out, or --force')
     found = find_images(unlabeled)
+    image = str(next(iter(found.values())))
     path, base = _find(config, target)
     if path.resolve() == target.resolve():
         raise UserError(f'--out {out}: is the config itself; expected another name')
@@ -178,8 +180,12 @@ def add_cct(
     with DefaultScope.overwrite_default_scope('mmseg'), warnings.catch_warnings():
         warnings.simplefilter('ignore')  # what MMSeg says of losses that nothing computes here
         dry_run = try_model(settings.model)
-        pipeline = _unlabeled_pipeline(settings.train_dataloader.dataset)
-        _try_pipeline(pipeline, str(next(iter(found.values()))))
+        labeled = _labeled_pipeline(settings.train_dataloader.dataset)
+        pipeline = _unlabeled_pipeline(labeled, marks=False)
+        _try_pipeline(pipeline, image)  # with marks it would run where a mask is needed, too
+        if any(TRANSFORMS.get(each['type']) is PackSegInputs for each in labeled):
+            pipeline = _unlabeled_pipeline(labeled, marks=True)
+        mixing = [each['type'] for each in labeled if _mixes(each)]
     z = _choose(dry_run, in_index)
     text = _CONFIG.format(
         name=path.name,
@@ -207,7 +213,8 @@ def add_cct(
               f'--in-index {index}' for index, other in _offered(dry_run) if other != z),
             f'classes: {dry_run.num_classes}; context (not objects): {", ".join(context) or "none"}'
             f'{"" if context else ", see --context"}',
-            f'unlabelled: {len(found)} images of {unlabeled}, augmented as the labelled ones',
+            f'unlabelled: {len(found)} images of {unlabeled}, augmented as the labelled ones'
+            f'{", without " + ", ".join(mixing) if mixing else ""}',
         ),
     )  # fmt: skip
 
@@ -390,34 +397,55 @@ def _classes(config: Config) -> tuple[str, ...]:
     return tuple(own or getattr(kind, 'METAINFO', {}).get('classes') or ())
 
 
-def _unlabeled_pipeline(dataset: Any) -> list[dict[str, Any]]:
-    """The labelled pipeline without what needs masks."""
-    labeled = next(leaf_sets(dataset))[1]
-    pipeline = labeled.get('pipeline') or dataset.get('pipeline')
-    if not pipeline:
-        raise UserError('train_dataloader.dataset: no pipeline; expected the labelled one')
-    kept = []
-    for transform in pipeline:
-        kind = TRANSFORMS.get(transform['type'])
-        if isinstance(kind, type) and issubclass(kind, LoadAnnotations):
+def _labeled_pipeline(dataset: Any) -> list[Any]:
+    """Transforms of the first set, then those of the wrappers around it."""
+    if isinstance(dataset, Sequence):
+        return _labeled_pipeline(dataset[0])
+    inner = dataset.get('dataset') or dataset.get('datasets')
+    return [*(_labeled_pipeline(inner) if inner else ()), *(dataset.get('pipeline') or ())]
+
+
+def _mixes(transform: Mapping[str, Any]) -> bool:
+    """Whether it takes further images of the labelled set."""
+    return hasattr(TRANSFORMS.get(transform['type']), 'get_indices')
+
+
+def _unlabeled_pipeline(labeled: Sequence[Any], marks: bool) -> list[Any]:
+    """The transforms that need no masks; marks of the filled pixels take the place of the mask."""
+    kept: list[Any] = []
+    for transform in labeled:
+        if not isinstance(transform, Mapping):  # one of the lists of RandomChoice
+            kept.append(_unlabeled_pipeline(transform, marks))
             continue
-        transform = dict(transform)
+        kind = TRANSFORMS.get(transform['type'])
+        loads = isinstance(kind, type) and issubclass(kind, LoadAnnotations)
+        if _mixes(transform) or (loads and not marks):
+            continue
+        transform = dict(type='MarkValidPixels') if loads else dict(transform)
         transform.pop('_scope_', None)
+        if kind is PackSegInputs and marks:
+            transform['type'] = 'PackUnlabeledInputs'
         if transform.get('cat_max_ratio', 1.0) < 1.0:
             transform['cat_max_ratio'] = 1.0
+        if inner := transform.get('transforms'):  # of RandomApply, RandomChoice and their like
+            inner = [inner] if isinstance(inner, Mapping) else inner
+            transform['transforms'] = _unlabeled_pipeline(inner, marks)
         kept.append(transform)
     return kept
 
 
 def _try_pipeline(pipeline: Sequence[Mapping[str, Any]], image: str) -> None:
     sample = dict(img_path=image, seg_fields=[], reduce_zero_label=False)
+    key = 'train_dataloader.dataset.pipeline'
     try:
-        Compose([TRANSFORMS.build(dict(transform)) for transform in pipeline])(sample)
+        result = Compose([TRANSFORMS.build(dict(transform)) for transform in pipeline])(sample)
     except Exception as error:  # whatever a transform raises that finds no mask
         raise UserError(
-            f'train_dataloader.dataset.pipeline: does not run on {image} without a mask '
-            f'({error_line(error, 160)}); expected transforms that need none'
+            f'{key}: does not run on {image} without a mask ({error_line(error, 160)}); expected '
+            'transforms that need none'
         ) from error
+    if 'inputs' not in (result or ()):
+        raise UserError(f'{key}: gives no inputs; expected PackSegInputs at its end')
 
 
 def _imports(config: Config) -> list[str]:
