@@ -2,6 +2,7 @@
 
 import copy
 import os
+import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,16 +22,19 @@ from torch import Tensor, nn
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
-from mmseg_cct.utils.settings import forget_initial_weights
+from mmseg_cct.utils.settings import forget_initial_weights, settings_of
 from mmseg_cct.utils.suggest import close_names, nearest
 from mmseg_cct.utils.text import error_line
 
 from .class_names import leaf_sets
 from .config import load_config, read_config
 from .config_errors import check_config
+from .config_rules import check_training
 
 _SIDES = (128, 512)  # pixels of the images that the dry run sees: some models need a larger one
 _COARSEST = 16  # stride of a stage that is offered as z
+# What BranchPreprocessor does all of.
+_PREPROCESSORS = (None, 'SegDataPreProcessor', 'mmseg.SegDataPreProcessor', 'BranchPreprocessor')
 
 _CONFIG = """\
 # CCT on
@@ -202,9 +206,8 @@ def add_cct(
         unlabeled=unlabeled,
         hooks='\n    *_base_.custom_hooks,' if settings.get('custom_hooks') else '',
     )
-    target.parent.mkdir(parents=True, exist_ok=True)
+    _require_trainable(text, target)
     write_atomic(target, text.encode())
-    check_config(load_config(str(target), {}))
     return AddedCCT(
         target,
         (
@@ -367,7 +370,24 @@ def _require_a_head_of_pixels(path: Path) -> None:
         )
 
 
+def _require_trainable(text: str, target: Path) -> None:
+    """Checks the text of a config in the folder of its file, which its base is relative to."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=target.parent, prefix='.', suffix='.py') as part:
+        part.write(text.encode())
+        part.flush()
+        try:
+            config = load_config(part.name, {})
+        except UserError as error:
+            raise UserError(str(error).replace(part.name, str(target))) from error
+    check_config(config)
+    check_training(config)
+
+
 def _require_plain(config: Config, name: str) -> None:
+    for key, value in settings_of(config):
+        if key.endswith('.type') and callable(value):
+            raise UserError(f'{name}: {key} is {value!r}; expected names as types, no classes')
     model = config.get('model') or {}
     if model.get('type') not in ('EncoderDecoder', 'mmseg.EncoderDecoder'):
         raise UserError(
@@ -376,6 +396,15 @@ def _require_plain(config: Config, name: str) -> None:
     for part in ('backbone', 'decode_head'):
         if not model.get(part):
             raise UserError(f'{name}: no model.{part}; expected that of an EncoderDecoder')
+    preprocessor = (model.get('data_preprocessor') or {}).get('type')
+    if preprocessor not in _PREPROCESSORS:
+        raise UserError(
+            f'{name}: model.data_preprocessor.type={preprocessor!r}; expected SegDataPreProcessor, '
+            'which CCT extends'
+        )
+    for key in ('train_cfg', 'optim_wrapper'):
+        if config.get(key) is None:
+            raise UserError(f'{name}: no {key}; expected a config for training')
     dataset = (config.get('train_dataloader') or {}).get('dataset')
     if not dataset:
         raise UserError(f'{name}: no train_dataloader.dataset; expected a config for training')

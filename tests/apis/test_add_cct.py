@@ -318,6 +318,18 @@ def test_mistakes_are_one_line(write, own, images, tmp_path):
         ('num_classes=3', 'num_classes=2, out_channels=1, threshold=0.5', 'out_channels=1'),
         ('pipeline=pipeline', 'pipeline=[]', 'pipeline: gives no inputs; expected PackSegInputs'),
         ('pipeline=pipeline', 'pipeline=pipeline[:-1]', 'pipeline: gives no inputs; expected'),
+        (
+            "'IterBasedTrainLoop', max_iters",
+            "'EpochBasedTrainLoop', max_epochs",
+            'PairSampler has no end; expected',
+        ),
+        ('train_cfg =', 'cfg =', 'own.py: no train_cfg; expected a config for training'),
+        (
+            "type='SegDataPreProcessor'",
+            "type='MyPreprocessor'",
+            "own.py: model.data_preprocessor.type='MyPreprocessor'; expected SegDataPreProcessor",
+        ),
+        ('custom_imports', 'from mmseg.models import FCNHead\nimports', 'cct.py: this config does'),
         ('train_dataloader = dict', 'loader = dict', 'no train_dataloader.dataset'),
         ('model = dict(', 'model = dict((', 'this config does not load: SyntaxError'),
         ('model = dict(', "_base_ = './gone.py'\nmodel = dict(", 'this config does not load: '),
@@ -333,7 +345,19 @@ def test_mistakes_are_one_line(write, own, images, tmp_path):
     ],
 )
 def test_a_config_that_cannot_be_is_one_line(write, own, old, new, expected):
+    before = sorted(own.parent.iterdir())
     assert expected in refused(write, edit(own, old, new))
+    assert sorted(own.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ('kind', 'place', 'key'),
+    [('EncoderDecoder', 'models', 'model'), ('RandomCrop', 'datasets', 'pipeline.2')],
+)
+def test_a_config_with_classes_as_types_is_one_line(write, own, kind, place, key):
+    edit(own, 'custom_imports', f'from mmseg.{place} import {kind}\nimports')
+    config = edit(own, f"type='{kind}'", f'type={kind}')
+    assert f'own.py: {key}.type is <class' in refused(write, config)
 
 
 @pytest.mark.parametrize(
