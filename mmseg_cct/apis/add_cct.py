@@ -77,7 +77,7 @@ train_dataloader = dict(
         ),
     ),
 )
-custom_hooks = [{hooks}
+{rules}custom_hooks = [{hooks}
     dict(
         type='RampUpHook',
         attribute='auxiliary_head.loss_consistency.loss_weight',
@@ -89,6 +89,10 @@ custom_hooks = [{hooks}
     dict(type='TeacherHook', decay=0.99),  # the targets: its own would mislead the student
     dict(type='IterationSeedHook'),
 ]
+"""
+_RULES = """\
+# supervised_heads: where CCT keeps MMSegmentation's auxiliary heads
+optim_wrapper = dict(paramwise_cfg=dict(custom_keys={rules}))
 """
 
 
@@ -191,6 +195,7 @@ def add_cct(
             pipeline = _unlabeled_pipeline(labeled, marks=True)
         mixing = [each['type'] for each in labeled if _mixes(each)]
     z = _choose(dry_run, in_index)
+    rules = _rules_of_heads(settings)
     text = _CONFIG.format(
         name=path.name,
         base=base,
@@ -204,6 +209,7 @@ def add_cct(
         heads=_heads(settings.model),
         pipeline='\n'.join(f'    {_literal(transform)},' for transform in pipeline),
         unlabeled=unlabeled,
+        rules=_RULES.format(rules=_literal(rules)) if rules else '',
         hooks='\n    *_base_.custom_hooks,' if settings.get('custom_hooks') else '',
     )
     _require_trainable(text, target)
@@ -218,6 +224,8 @@ def add_cct(
             f'{"" if context else ", see --context"}',
             f'unlabelled: {len(found)} images of {unlabeled}, augmented as the labelled ones'
             f'{", without " + ", ".join(mixing) if mixing else ""}',
+            *((f'learning rates: auxiliary_head names the auxiliary decoders now; your heads keep '
+               f'its rules, as {", ".join(rules)}',) if rules else ()),
         ),
     )  # fmt: skip
 
@@ -475,6 +483,18 @@ def _try_pipeline(pipeline: Sequence[Mapping[str, Any]], image: str) -> None:
         ) from error
     if 'inputs' not in (result or ()):
         raise UserError(f'{key}: gives no inputs; expected PackSegInputs at its end')
+
+
+def _rules_of_heads(config: Config) -> dict[str, Any]:
+    """The optimizer's rules for auxiliary heads of MMSegmentation, by what names these in CCT."""
+    heads = config.model.get('auxiliary_head')
+    own = 'supervised_heads' if isinstance(heads, Sequence) else 'supervised_heads.0'
+    rules = (config.optim_wrapper.get('paramwise_cfg') or {}).get('custom_keys') or {}
+    return {
+        key.replace('auxiliary_head', own): rule
+        for key, rule in rules.items()
+        if heads and 'auxiliary_head' in key
+    }
 
 
 def _imports(config: Config) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from mmengine.config import ConfigDict
 from mmengine.model import revert_sync_batchnorm
+from mmengine.optim import build_optim_wrapper
 from mmengine.structures import PixelData
 from mmseg.registry import DATASETS, MODELS
 from mmseg.structures import SegDataSample
@@ -272,6 +273,25 @@ def test_the_pipeline_of_a_wrapper_counts_without_what_mixes_images(write, own):
     assert [each.type for each in config.unlabeled_pipeline] == [
         'LoadImageFromFile', 'MarkValidPixels', 'RandomCrop', 'PackUnlabeledInputs',
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize('several', [False, True])
+def test_heads_keep_their_learning_rates(write, own, several):
+    head = "dict(type='FCNHead', in_channels=32, in_index=2, channels=16, num_classes=3)"
+    heads = f'[{head}, {head}]' if several else head
+    config = edit(own, 'backbone=dict(', f'auxiliary_head={heads}, backbone=dict(')
+    key = 'auxiliary_head.1' if several else 'auxiliary_head'
+    rule = f"paramwise_cfg=dict(custom_keys={{'{key}': dict(lr_mult=10)}})"
+    added = write(edit(own, 'optim_wrapper = dict(', f'optim_wrapper = dict({rule}, '))
+    kept = 'supervised_heads.1' if several else 'supervised_heads.0'
+    assert added.choices[-1].endswith(f'your heads keep its rules, as {kept}')
+    config = load_config(str(added.file), {})
+    model = MODELS.build(config.model)
+    groups = build_optim_wrapper(model, config.optim_wrapper).optimizer.param_groups
+    faster = {id(weight) for group in groups if group['lr'] > 0.01 for weight in group['params']}
+    for name, weight in model.named_parameters():
+        is_decoder = not several and name.startswith('auxiliary_head')
+        assert (id(weight) in faster) == (name.startswith(kept) or is_decoder)
 
 
 def refused(write, config, **options):
