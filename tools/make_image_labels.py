@@ -13,6 +13,7 @@ Examples:
 """
 
 import argparse
+import inspect
 from collections import Counter
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def make_image_labels(args: argparse.Namespace) -> str:
     """
     if args.csv and args.min_pixels:
         raise UserError(f'--min-pixels {args.min_pixels}: counts in masks; expected --masks')
-    names, label_map = args.classes, None
+    names, label_map, reduces = args.classes, None, False
     if names:
         check_names(names, '--classes')
     if args.dataset:
@@ -84,6 +85,7 @@ def make_image_labels(args: argparse.Namespace) -> str:
             raise UserError(f'--dataset {args.dataset}: no data set of MMSeg with class names')
         names = list(kind.METAINFO['classes'])
         label_map = kind.get_label_map() if hasattr(kind, 'get_label_map') else None
+        reduces = _reduces_zero_label(kind)
     for name in args.background:
         if name not in names:
             raise UserError(f'--background {name}: no class; expected one of {", ".join(names)}')
@@ -101,7 +103,7 @@ def make_image_labels(args: argparse.Namespace) -> str:
         labels = {name: ids for name, ids in table.items() if name in listed}
     else:
         labels = labels_from_masks(
-            args.masks, listed, names, classes, label_map, args.min_pixels or 1
+            args.masks, listed, names, classes, label_map, args.min_pixels or 1, reduces
         )
     write_annotations(args.out, labels, images, args.images, classes)
     counts = Counter(label for ids in labels.values() for label in ids)
@@ -114,6 +116,15 @@ def make_image_labels(args: argparse.Namespace) -> str:
             f'in none of the {len(labels)} images; expected each class in one\n{summary}'
         )
     return summary
+
+
+def _reduces_zero_label(kind: type) -> bool:
+    """Whether 0 is void in the masks, as a constructor of the data set or of its bases has it."""
+    for each in kind.__mro__:
+        argument = inspect.signature(each).parameters.get('reduce_zero_label')
+        if argument is not None:
+            return argument.default is True
+    return False
 
 
 def _listed(file: str, images: dict[str, Path], folder: str) -> dict[str, Path]:

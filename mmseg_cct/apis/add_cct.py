@@ -2,6 +2,7 @@
 
 import copy
 import os
+import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from mmcv.transforms import Compose, LoadAnnotations
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DefaultScope
+from mmseg.datasets.transforms import PackSegInputs
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import DATASETS, MODELS, TRANSFORMS
 from torch import Tensor, nn
@@ -20,16 +22,19 @@ from torch import Tensor, nn
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
-from mmseg_cct.utils.settings import forget_initial_weights
+from mmseg_cct.utils.settings import forget_initial_weights, settings_of
 from mmseg_cct.utils.suggest import close_names, nearest
 from mmseg_cct.utils.text import error_line
 
 from .class_names import leaf_sets
 from .config import load_config, read_config
 from .config_errors import check_config
+from .config_rules import check_training
 
 _SIDES = (128, 512)  # pixels of the images that the dry run sees: some models need a larger one
 _COARSEST = 16  # stride of a stage that is offered as z
+# What BranchPreprocessor does all of.
+_PREPROCESSORS = (None, 'SegDataPreProcessor', 'mmseg.SegDataPreProcessor', 'BranchPreprocessor')
 
 _CONFIG = """\
 # CCT on
@@ -72,7 +77,7 @@ train_dataloader = dict(
         ),
     ),
 )
-custom_hooks = [{hooks}
+{rules}custom_hooks = [{hooks}
     dict(
         type='RampUpHook',
         attribute='auxiliary_head.loss_consistency.loss_weight',
@@ -84,6 +89,10 @@ custom_hooks = [{hooks}
     dict(type='TeacherHook', decay=0.99),  # the targets: its own would mislead the student
     dict(type='IterationSeedHook'),
 ]
+"""
+_RULES = """\
+# supervised_heads: where CCT keeps MMSegmentation's auxiliary heads
+optim_wrapper = dict(paramwise_cfg=dict(custom_keys={rules}))
 """
 
 
@@ -162,6 +171,7 @@ def add_cct(
     if target.exists() and not force:
         raise UserError(f'{out}: is there already; expected another --out, or --force')
     found = find_images(unlabeled)
+    image = str(next(iter(found.values())))
     path, base = _find(config, target)
     if path.resolve() == target.resolve():
         raise UserError(f'--out {out}: is the config itself; expected another name')
@@ -178,9 +188,14 @@ def add_cct(
     with DefaultScope.overwrite_default_scope('mmseg'), warnings.catch_warnings():
         warnings.simplefilter('ignore')  # what MMSeg says of losses that nothing computes here
         dry_run = try_model(settings.model)
-        pipeline = _unlabeled_pipeline(settings.train_dataloader.dataset)
-        _try_pipeline(pipeline, str(next(iter(found.values()))))
+        labeled = _labeled_pipeline(settings.train_dataloader.dataset)
+        pipeline = _unlabeled_pipeline(labeled, marks=False)
+        _try_pipeline(pipeline, image)  # with marks it would run where a mask is needed, too
+        if any(TRANSFORMS.get(each['type']) is PackSegInputs for each in labeled):
+            pipeline = _unlabeled_pipeline(labeled, marks=True)
+        mixing = [each['type'] for each in labeled if _mixes(each)]
     z = _choose(dry_run, in_index)
+    rules = _rules_of_heads(settings)
     text = _CONFIG.format(
         name=path.name,
         base=base,
@@ -194,11 +209,11 @@ def add_cct(
         heads=_heads(settings.model),
         pipeline='\n'.join(f'    {_literal(transform)},' for transform in pipeline),
         unlabeled=unlabeled,
+        rules=_RULES.format(rules=_literal(rules)) if rules else '',
         hooks='\n    *_base_.custom_hooks,' if settings.get('custom_hooks') else '',
     )
-    target.parent.mkdir(parents=True, exist_ok=True)
+    _require_trainable(text, target)
     write_atomic(target, text.encode())
-    check_config(load_config(str(target), {}))
     return AddedCCT(
         target,
         (
@@ -207,7 +222,10 @@ def add_cct(
               f'--in-index {index}' for index, other in _offered(dry_run) if other != z),
             f'classes: {dry_run.num_classes}; context (not objects): {", ".join(context) or "none"}'
             f'{"" if context else ", see --context"}',
-            f'unlabelled: {len(found)} images of {unlabeled}, augmented as the labelled ones',
+            f'unlabelled: {len(found)} images of {unlabeled}, augmented as the labelled ones'
+            f'{", without " + ", ".join(mixing) if mixing else ""}',
+            *((f'learning rates: auxiliary_head names the auxiliary decoders now; your heads keep '
+               f'its rules, as {", ".join(rules)}',) if rules else ()),
         ),
     )  # fmt: skip
 
@@ -360,7 +378,24 @@ def _require_a_head_of_pixels(path: Path) -> None:
         )
 
 
+def _require_trainable(text: str, target: Path) -> None:
+    """Checks the text of a config in the folder of its file, which its base is relative to."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=target.parent, prefix='.', suffix='.py') as part:
+        part.write(text.encode())
+        part.flush()
+        try:
+            config = load_config(part.name, {})
+        except UserError as error:
+            raise UserError(str(error).replace(part.name, str(target))) from error
+    check_config(config)
+    check_training(config)
+
+
 def _require_plain(config: Config, name: str) -> None:
+    for key, value in settings_of(config):
+        if key.endswith('.type') and callable(value):
+            raise UserError(f'{name}: {key} is {value!r}; expected names as types, no classes')
     model = config.get('model') or {}
     if model.get('type') not in ('EncoderDecoder', 'mmseg.EncoderDecoder'):
         raise UserError(
@@ -369,6 +404,15 @@ def _require_plain(config: Config, name: str) -> None:
     for part in ('backbone', 'decode_head'):
         if not model.get(part):
             raise UserError(f'{name}: no model.{part}; expected that of an EncoderDecoder')
+    preprocessor = (model.get('data_preprocessor') or {}).get('type')
+    if preprocessor not in _PREPROCESSORS:
+        raise UserError(
+            f'{name}: model.data_preprocessor.type={preprocessor!r}; expected SegDataPreProcessor, '
+            'which CCT extends'
+        )
+    for key in ('train_cfg', 'optim_wrapper'):
+        if config.get(key) is None:
+            raise UserError(f'{name}: no {key}; expected a config for training')
     dataset = (config.get('train_dataloader') or {}).get('dataset')
     if not dataset:
         raise UserError(f'{name}: no train_dataloader.dataset; expected a config for training')
@@ -390,34 +434,67 @@ def _classes(config: Config) -> tuple[str, ...]:
     return tuple(own or getattr(kind, 'METAINFO', {}).get('classes') or ())
 
 
-def _unlabeled_pipeline(dataset: Any) -> list[dict[str, Any]]:
-    """The labelled pipeline without what needs masks."""
-    labeled = next(leaf_sets(dataset))[1]
-    pipeline = labeled.get('pipeline') or dataset.get('pipeline')
-    if not pipeline:
-        raise UserError('train_dataloader.dataset: no pipeline; expected the labelled one')
-    kept = []
-    for transform in pipeline:
-        kind = TRANSFORMS.get(transform['type'])
-        if isinstance(kind, type) and issubclass(kind, LoadAnnotations):
+def _labeled_pipeline(dataset: Any) -> list[Any]:
+    """Transforms of the first set, then those of the wrappers around it."""
+    if isinstance(dataset, Sequence):
+        return _labeled_pipeline(dataset[0])
+    inner = dataset.get('dataset') or dataset.get('datasets')
+    return [*(_labeled_pipeline(inner) if inner else ()), *(dataset.get('pipeline') or ())]
+
+
+def _mixes(transform: Mapping[str, Any]) -> bool:
+    """Whether it takes further images of the labelled set."""
+    return hasattr(TRANSFORMS.get(transform['type']), 'get_indices')
+
+
+def _unlabeled_pipeline(labeled: Sequence[Any], marks: bool) -> list[Any]:
+    """The transforms that need no masks; marks of the filled pixels take the place of the mask."""
+    kept: list[Any] = []
+    for transform in labeled:
+        if not isinstance(transform, Mapping):  # one of the lists of RandomChoice
+            kept.append(_unlabeled_pipeline(transform, marks))
             continue
-        transform = dict(transform)
+        kind = TRANSFORMS.get(transform['type'])
+        loads = isinstance(kind, type) and issubclass(kind, LoadAnnotations)
+        if _mixes(transform) or (loads and not marks):
+            continue
+        transform = dict(type='MarkValidPixels') if loads else dict(transform)
         transform.pop('_scope_', None)
+        if kind is PackSegInputs and marks:
+            transform['type'] = 'PackUnlabeledInputs'
         if transform.get('cat_max_ratio', 1.0) < 1.0:
             transform['cat_max_ratio'] = 1.0
+        if inner := transform.get('transforms'):  # of RandomApply, RandomChoice and their like
+            inner = [inner] if isinstance(inner, Mapping) else inner
+            transform['transforms'] = _unlabeled_pipeline(inner, marks)
         kept.append(transform)
     return kept
 
 
 def _try_pipeline(pipeline: Sequence[Mapping[str, Any]], image: str) -> None:
     sample = dict(img_path=image, seg_fields=[], reduce_zero_label=False)
+    key = 'train_dataloader.dataset.pipeline'
     try:
-        Compose([TRANSFORMS.build(dict(transform)) for transform in pipeline])(sample)
+        result = Compose([TRANSFORMS.build(dict(transform)) for transform in pipeline])(sample)
     except Exception as error:  # whatever a transform raises that finds no mask
         raise UserError(
-            f'train_dataloader.dataset.pipeline: does not run on {image} without a mask '
-            f'({error_line(error, 160)}); expected transforms that need none'
+            f'{key}: does not run on {image} without a mask ({error_line(error, 160)}); expected '
+            'transforms that need none'
         ) from error
+    if 'inputs' not in (result or ()):
+        raise UserError(f'{key}: gives no inputs; expected PackSegInputs at its end')
+
+
+def _rules_of_heads(config: Config) -> dict[str, Any]:
+    """The optimizer's rules for auxiliary heads of MMSegmentation, by what names these in CCT."""
+    heads = config.model.get('auxiliary_head')
+    own = 'supervised_heads' if isinstance(heads, Sequence) else 'supervised_heads.0'
+    rules = (config.optim_wrapper.get('paramwise_cfg') or {}).get('custom_keys') or {}
+    return {
+        key.replace('auxiliary_head', own): rule
+        for key, rule in rules.items()
+        if heads and 'auxiliary_head' in key
+    }
 
 
 def _imports(config: Config) -> list[str]:

@@ -105,6 +105,8 @@ _BUILDER_ARGUMENTS: dict[str, set[str]] = {
 # Registries whose components a config may also list by name, and keys that hold such lists.
 _COLLECTIONS = {'dataset', 'hook', 'parameter scheduler', 'transform'}
 _NAMED_PARTS = ('.domains', '.perturbations')
+# Components whose parts another library builds: albumentations.
+_OF_OTHERS = ('Albu', 'mmseg.Albu')
 # Parts that are useless without a type.
 _TYPED = ('model', *(f'{split}_dataloader.dataset' for split in _SPLITS), 'optim_wrapper.optimizer')
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -271,7 +273,7 @@ def _find_within(
             yield from _find_within(value, f'{key}.{name}', registry, True)
         return
     for name, value in part.items():
-        if name in inner:
+        if name in inner and part.get('type') not in _OF_OTHERS:
             yield from _find_within(value, f'{key}.{name}', inner[name])
 
 

@@ -45,7 +45,10 @@ def check_datasets(labeled: BaseDataset, unlabeled: BaseDataset | None = None) -
     def look() -> None:
         _check_labels(_check_all(_check_labeled_image, labeled), labeled)
         if unlabeled is not None:
-            _check_all(_check_unlabeled_image, unlabeled)
+            # the set of the unlabelled images may name no classes
+            num_classes = len(labeled.metainfo['classes'])
+            check = functools.partial(_check_unlabeled_image, num_classes=num_classes)
+            _check_all(check, unlabeled)
             _warn_of_common_images(labeled, unlabeled)
 
     on_first_process(look)
@@ -169,13 +172,23 @@ def unknown_ids(
     Returns:
         The offending ids as they are in the file, ascending.
     """
-    return _unknown(_labels(ids, label_map, reduce_zero_label), num_classes, ignore_index)
+    label_of = label_of_each_id(ids, label_map, reduce_zero_label)
+    return _unknown(label_of, num_classes, ignore_index)
 
 
-def _labels(
-    ids: np.ndarray, label_map: Mapping[int, int] | None, reduce_zero_label: bool
+def label_of_each_id(
+    ids: np.ndarray, label_map: Mapping[int, int] | None = None, reduce_zero_label: bool = False
 ) -> dict[int, int]:
-    """Label by id in the file, ascending."""
+    """Maps the ids of a mask as MMSeg does.
+
+    Args:
+        ids: As in `unknown_ids`.
+        label_map: As in `unknown_ids`.
+        reduce_zero_label: As in `unknown_ids`.
+
+    Returns:
+        The label by id in the file, ascending.
+    """
     if ids.dtype in (np.uint8, np.bool_):
         present = np.flatnonzero(np.bincount(ids.reshape(-1), minlength=256))
     else:
@@ -326,7 +339,7 @@ def check_mask(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) -> 
         )
     num_classes = len(dataset.metainfo['classes'])
     ignore_index = getattr(dataset, 'ignore_index', 255)
-    label_of = _labels(ids, info.get('label_map'), info.get('reduce_zero_label', False))
+    label_of = label_of_each_id(ids, info.get('label_map'), info.get('reduce_zero_label', False))
     unknown = _unknown(label_of, num_classes, ignore_index)
     if unknown:
         raise UserError(
@@ -338,24 +351,25 @@ def check_mask(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) -> 
     return frozenset(label_of.values())
 
 
-def _check_unlabeled_image(info: Mapping[str, Any], dataset: BaseDataset) -> None:
+def _check_unlabeled_image(
+    info: Mapping[str, Any], dataset: BaseDataset, num_classes: int = 255
+) -> None:
     if not _is_file(info):
         return
     backend_args = getattr(dataset, 'backend_args', None)
     size = image_size(info['img_path'], backend_args, False, image_loader(dataset))
     for transform in _flatten(dataset.pipeline):
         if isinstance(transform, LoadPseudoLabels):
-            _check_pseudo_labels(transform, info, size, dataset)
+            _check_pseudo_labels(transform, info, size, num_classes)
 
 
 def _check_pseudo_labels(
     transform: LoadPseudoLabels,
     info: Mapping[str, Any],
     size: tuple[int, int],
-    dataset: BaseDataset,
+    num_classes: int,
 ) -> None:
     labels = transform.read(dict(info, ori_shape=size[::-1]))
-    num_classes = len(dataset.metainfo.get('classes') or ()) or 255
     unknown = unknown_ids(labels, num_classes)
     if unknown:
         raise UserError(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mmseg_cct.datasets.checks import unknown_ids
+from mmseg_cct.datasets.checks import label_of_each_id, unknown_ids
 from mmseg_cct.datasets.image_lists import find_listed
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8
@@ -73,6 +73,7 @@ def labels_from_masks(
     classes: Sequence[str],
     label_map: Mapping[int, int] | None = None,
     min_pixels: int = 1,
+    reduce_zero_label: bool = False,
 ) -> ImageLabels:
     """Reduces masks to image-level labels, the classes that occur in each.
 
@@ -84,6 +85,7 @@ def labels_from_masks(
             the background.
         label_map: Class id, or 255, by id in the file; missing ids stay as they are.
         min_pixels: Minimum number of pixels of a class in an image.
+        reduce_zero_label: Whether 0 in the file is ignored and the classes start at 1.
 
     Returns:
         Ascending class ids by image name.
@@ -95,14 +97,14 @@ def labels_from_masks(
     for name in names:
         path = Path(masks, f'{name}.png')
         ids = read_mask(path)
-        unknown = unknown_ids(ids, len(mask_classes), label_map)
+        unknown = unknown_ids(ids, len(mask_classes), label_map, reduce_zero_label)
         if unknown:
-            raise UserError(
-                f'{path}: label id {unknown[0]}; expected 0 to {len(mask_classes) - 1}, or 255'
-            )
+            last = len(mask_classes) - (not reduce_zero_label)
+            raise UserError(f'{path}: label id {unknown[0]}; expected 0 to {last}, or 255')
+        label_of = label_of_each_id(ids, label_map, reduce_zero_label)
         pixels: Counter[int] = Counter()  # by class: a label map may merge ids
-        for label, count in zip(*(a.tolist() for a in np.unique(ids, return_counts=True))):
-            pixels[(label_map or {}).get(label, label)] += count
+        for raw, count in zip(*(a.tolist() for a in np.unique(ids, return_counts=True))):
+            pixels[label_of[raw]] += count
         names_present = {
             mask_classes[label]
             for label, count in pixels.items()

@@ -7,6 +7,7 @@ import pytest
 import torch
 from mmengine.config import ConfigDict
 from mmengine.model import revert_sync_batchnorm
+from mmengine.optim import build_optim_wrapper
 from mmengine.structures import PixelData
 from mmseg.registry import DATASETS, MODELS
 from mmseg.structures import SegDataSample
@@ -22,6 +23,8 @@ DEEPLAB = 'deeplabv3plus_r50-d8_4xb2-40k_cityscapes-512x1024'
 SEGFORMER = 'mmseg::segformer/segformer_mit-b0_8xb2-160k_ade20k-512x512.py'
 UPERNET = 'swin/swin-tiny-patch4-window7-in1k-pre_upernet_8xb2-160k_ade20k-512x512'
 CROP = 64
+LABELED_CROP = "dict(type='RandomCrop', crop_size=(32, 32), cat_max_ratio=0.75)"
+UNLABELED_CROP = dict(type='RandomCrop', crop_size=(32, 32), cat_max_ratio=1.0)
 
 
 @pytest.fixture
@@ -146,6 +149,8 @@ train_dataloader = dict(
         ),
     ),
 )
+train_cfg = dict(type='IterBasedTrainLoop', max_iters=2)
+optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01))
 """
     )
     return tmp_path / 'own.py'
@@ -166,8 +171,12 @@ def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
     bank = config.model.auxiliary_head
     assert (bank.in_index, bank.in_channels, bank.stride) == (2, 32, 16)
     assert bank.context_classes == ('background',)
-    assert [each.type for each in config.unlabeled_pipeline][1] == 'RandomCrop'
-    assert config.unlabeled_pipeline[1].cat_max_ratio == 1.0
+    assert config.unlabeled_pipeline == [
+        dict(type='LoadImageFromFile'),
+        dict(type='MarkValidPixels'),
+        UNLABELED_CROP,
+        dict(type='PackUnlabeledInputs'),
+    ]
 
 
 def test_a_stage_can_be_chosen(write, own):
@@ -230,6 +239,61 @@ def test_a_transformer_of_fixed_size_is_tried_on_that():
     assert (stage.channels, stage.stride) == (16, 16)
 
 
+@pytest.mark.parametrize(
+    ('wrapped', 'transforms'),
+    [
+        (f"dict(type='RandomChoice', transforms=[[{LABELED_CROP}], []])", [[UNLABELED_CROP], []]),
+        (f"dict(type='RandomChoice', transforms=[{LABELED_CROP}])", [UNLABELED_CROP]),
+        (f"dict(type='RandomApply', prob=1.0, transforms={LABELED_CROP})", [UNLABELED_CROP]),
+    ],
+)
+def test_crops_within_other_transforms_need_no_masks_either(write, own, wrapped, transforms):
+    config = load_config(str(write(edit(own, LABELED_CROP, wrapped)).file), {})
+    assert config.unlabeled_pipeline[2].transforms == transforms
+
+
+def test_filled_pixels_are_marked(write, own):
+    rotated = f"dict(type='RandomRotate', prob=1.0, degree=(30, 30)), {LABELED_CROP}"
+    config = load_config(str(write(edit(own, LABELED_CROP, rotated)).file), {})
+    unlabeled = DATASETS.build(config.train_dataloader.dataset.unlabeled)
+    valid = [unlabeled[0]['data_samples'].valid_mask.data for _ in range(20)]
+    assert not torch.stack(valid).all()
+
+
+def test_the_pipeline_of_a_wrapper_counts_without_what_mixes_images(write, own):
+    mosaic = "dict(type='RandomMosaic', prob=1.0, img_scale=(40, 48))"
+    config = edit(
+        own,
+        "type='RepeatDataset',\n        times=2",
+        f"type='MultiImageMixDataset', pipeline=[{mosaic}, *pipeline[2:]]",
+    )
+    added = write(edit(Path(config), 'pipeline=pipeline,', 'pipeline=pipeline[:2],'))
+    assert added.choices[-1].endswith('as the labelled ones, without RandomMosaic')
+    config = load_config(str(added.file), {})
+    assert [each.type for each in config.unlabeled_pipeline] == [
+        'LoadImageFromFile', 'MarkValidPixels', 'RandomCrop', 'PackUnlabeledInputs',
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize('several', [False, True])
+def test_heads_keep_their_learning_rates(write, own, several):
+    head = "dict(type='FCNHead', in_channels=32, in_index=2, channels=16, num_classes=3)"
+    heads = f'[{head}, {head}]' if several else head
+    config = edit(own, 'backbone=dict(', f'auxiliary_head={heads}, backbone=dict(')
+    key = 'auxiliary_head.1' if several else 'auxiliary_head'
+    rule = f"paramwise_cfg=dict(custom_keys={{'{key}': dict(lr_mult=10)}})"
+    added = write(edit(own, 'optim_wrapper = dict(', f'optim_wrapper = dict({rule}, '))
+    kept = 'supervised_heads.1' if several else 'supervised_heads.0'
+    assert added.choices[-1].endswith(f'your heads keep its rules, as {kept}')
+    config = load_config(str(added.file), {})
+    model = MODELS.build(config.model)
+    groups = build_optim_wrapper(model, config.optim_wrapper).optimizer.param_groups
+    faster = {id(weight) for group in groups if group['lr'] > 0.01 for weight in group['params']}
+    for name, weight in model.named_parameters():
+        is_decoder = not several and name.startswith('auxiliary_head')
+        assert (id(weight) in faster) == (name.startswith(kept) or is_decoder)
+
+
 def refused(write, config, **options):
     with pytest.raises(UserError) as caught:
         write(config, **options)
@@ -272,7 +336,20 @@ def test_mistakes_are_one_line(write, own, images, tmp_path):
         ("type='EncoderDecoder'", "type='DepthEstimator'", 'expected EncoderDecoder'),
         ('in_channels=64', 'in_channels=63', 'does not run on an image of 128×128'),
         ('num_classes=3', 'num_classes=2, out_channels=1, threshold=0.5', 'out_channels=1'),
-        ('pipeline=pipeline', 'pipeline=[]', 'no pipeline'),
+        ('pipeline=pipeline', 'pipeline=[]', 'pipeline: gives no inputs; expected PackSegInputs'),
+        ('pipeline=pipeline', 'pipeline=pipeline[:-1]', 'pipeline: gives no inputs; expected'),
+        (
+            "'IterBasedTrainLoop', max_iters",
+            "'EpochBasedTrainLoop', max_epochs",
+            'PairSampler has no end; expected',
+        ),
+        ('train_cfg =', 'cfg =', 'own.py: no train_cfg; expected a config for training'),
+        (
+            "type='SegDataPreProcessor'",
+            "type='MyPreprocessor'",
+            "own.py: model.data_preprocessor.type='MyPreprocessor'; expected SegDataPreProcessor",
+        ),
+        ('custom_imports', 'from mmseg.models import FCNHead\nimports', 'cct.py: this config does'),
         ('train_dataloader = dict', 'loader = dict', 'no train_dataloader.dataset'),
         ('model = dict(', 'model = dict((', 'this config does not load: SyntaxError'),
         ('model = dict(', "_base_ = './gone.py'\nmodel = dict(", 'this config does not load: '),
@@ -288,7 +365,19 @@ def test_mistakes_are_one_line(write, own, images, tmp_path):
     ],
 )
 def test_a_config_that_cannot_be_is_one_line(write, own, old, new, expected):
+    before = sorted(own.parent.iterdir())
     assert expected in refused(write, edit(own, old, new))
+    assert sorted(own.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ('kind', 'place', 'key'),
+    [('EncoderDecoder', 'models', 'model'), ('RandomCrop', 'datasets', 'pipeline.2')],
+)
+def test_a_config_with_classes_as_types_is_one_line(write, own, kind, place, key):
+    edit(own, 'custom_imports', f'from mmseg.{place} import {kind}\nimports')
+    config = edit(own, f"type='{kind}'", f'type={kind}')
+    assert f'own.py: {key}.type is <class' in refused(write, config)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,11 @@ def test_a_good_config_passes_old_argument_names_too():
     check_config(CONFIG)
 
 
+def test_transforms_of_albumentations_are_left_to_it():
+    albu = dict(type='Albu', transforms=[dict(type='RandomBrightnessContrast', p=0.2)])
+    check_config(spoilt('train_dataloader.dataset.pipeline', [albu]))
+
+
 def test_components_are_found_from_the_outside_in():
     keys = [component.key for component in find_components(CONFIG)]
     assert keys == [

@@ -82,6 +82,14 @@ class TestMasks:
         write_mask(tmp_path, [[11, 0]])
         assert labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, {11: 255}) == {'a': [0]}
 
+    def test_the_zero_label_is_taken_off(self, tmp_path):
+        write_mask(tmp_path, [[0, 2, 255]])
+        found = labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, reduce_zero_label=True)
+        assert found == {'a': [1]}
+        write_mask(tmp_path, [[3]])
+        with pytest.raises(UserError, match=r'label id 3; expected 0 to 2, or 255'):
+            labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, reduce_zero_label=True)
+
     def test_pixels_are_counted_after_the_mapping(self, tmp_path):
         write_mask(tmp_path, [[0, 0, 0], [1, 1, 1]])
         merged = {0: 1, 1: 1}

@@ -212,6 +212,16 @@ class TestImageLabels:
             item['gt_label'] for item in json.loads(Path('l.json').read_text())['data_list']
         ] == [[8], []]
 
+    def test_from_masks_of_a_data_set_whose_zero_is_void(self, weak, run, capsys):
+        for name in weak.names:  # void, wall and sky
+            Image.fromarray(np.array([[0, 1, 3]], np.uint8)).save(weak.masks / f'{name}.png')
+        run('make_image_labels', '--masks', weak.masks, '--images', weak.images, '--out', 'l.json',
+            '--dataset', 'ADE20KDataset')  # fmt: skip
+        (present,) = {
+            tuple(item['gt_label']) for item in json.loads(Path('l.json').read_text())['data_list']
+        }
+        assert present == (0, 2)
+
     @pytest.mark.parametrize(
         ('args', 'message'),
         [

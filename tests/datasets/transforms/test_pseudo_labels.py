@@ -134,10 +134,14 @@ class TestErrors:
         with pytest.raises(UserError, match=r'u2\.png: 16×24 pixels; expected 24×16, the size of'):
             build(tree, labels)
 
-    def test_an_unknown_id(self, tree, labels):
+    @pytest.mark.parametrize('own', [{}, {'metainfo': {}}])  # their set may name no classes
+    def test_an_unknown_id(self, tree, labels, own):
         cv2.imwrite(str(labels / 'u2.png'), np.full((16, 24), 3, np.uint8))
+        unlabeled = tree.config(
+            'unlabeled', img_suffix='.png', pipeline=pipeline(tree, labels), **own
+        )
         with pytest.raises(UserError, match=r'u2\.png: label id 3 outside .*expected 0 to 2, or'):
-            build(tree, labels)
+            SemiSegDataset(tree.config('labeled'), unlabeled)
 
     def test_a_corrupt_file(self, tree, labels):
         (labels / 'u2.png').write_bytes(b'nothing')
