@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from mmseg_cct.errors import UserError
 
 from .library_errors import TRACEBACK_VARIABLE
 
-_PATIENCE = 5.0  # seconds that other ranks leave rank 0 to report a mistake
+_PATIENCE = 5.0  # seconds that ranks leave one another to report a mistake
 # What each launcher tells a process: its rank, its rank on this machine, and their number.
 _RANKS = ('RANK', 'LOCAL_RANK', 'WORLD_SIZE')
 _LAUNCHERS = {
@@ -228,6 +228,7 @@ def user_errors_as_one_line() -> Iterator[None]:
             raise
         if _is_first_to_say(str(error)):
             print(f'error: {error}', file=sys.stderr, flush=True)
+        _wait_for_others_to_ask(str(error))
     except OSError as error:
         if error.errno not in _ENVIRONMENT:
             raise
@@ -242,13 +243,29 @@ def _is_first_to_say(message: str) -> bool:
         # Ranks that wait in a reduction cannot be asked, but the store answers at any time.
         store = torch.distributed.distributed_c10d._get_default_store()
         _kept_stores.append(store)
-        return store.add(f'mmseg_cct/error/{message}', 1) == 1
+        return store.add(_key(message), 1) == 1
     except (RuntimeError, ValueError):  # no process group, or the machine that began it is gone
         if os.environ.get('RANK', '0') != '0':
             # Rank 0 has met the same mistake, most likely, and its end ends this process. If not,
             # this process speaks; and rank 0 has had the time to, before its launcher ends it.
             time.sleep(_PATIENCE)
         return True
+
+
+def _wait_for_others_to_ask(message: str) -> None:
+    """Keeps rank 0, whose end is the store's, until the others that met the mistake have asked."""
+    if not torch.distributed.is_initialized() or torch.distributed.get_rank() != 0:
+        return
+    end = time.monotonic() + _PATIENCE  # a rank in a reduction never asks
+    with suppress(RuntimeError):  # the store is gone
+        while _kept_stores[-1].add(_key(message), 0) < torch.distributed.get_world_size():
+            if time.monotonic() > end:
+                return
+            time.sleep(0.02)
+
+
+def _key(message: str) -> str:
+    return f'mmseg_cct/error/{message}'
 
 
 def _leave_group() -> None:

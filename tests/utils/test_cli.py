@@ -110,6 +110,25 @@ def test_a_process_that_ends_with_an_error_leaves_its_group(error, environment, 
     assert capsys.readouterr().err in ('error: wrong\n', 'error: x: No such file\n')
 
 
+def test_rank_0_stays_until_the_others_have_asked(environment, monkeypatch, capsys):
+    store, waited = torch.distributed.HashStore(), []
+
+    def sleep(seconds):
+        waited.append(seconds)
+        if len(waited) == 3:
+            store.add('mmseg_cct/error/wrong', 1)
+
+    monkeypatch.setattr(cli.time, 'sleep', sleep)
+    monkeypatch.setattr(torch.distributed.distributed_c10d, '_get_default_store', lambda: store)
+    monkeypatch.setattr(torch.distributed, 'is_initialized', lambda: True)
+    monkeypatch.setattr(torch.distributed, 'get_rank', lambda: 0)
+    monkeypatch.setattr(torch.distributed, 'get_world_size', lambda: 2)
+    monkeypatch.setattr(torch.distributed, 'get_backend', lambda: 'nccl')
+    with pytest.raises(SystemExit), user_errors_as_one_line():
+        raise UserError('wrong')
+    assert len(waited) == 3 and capsys.readouterr().err == 'error: wrong\n'
+
+
 def test_at_least():
     assert [at_least(2)('2'), at_least(0)('0'), at_least(1)('17')] == [2, 0, 17]
 
