@@ -414,6 +414,25 @@ def test_the_state_of_an_older_torch_is_taken(cct, trained, tmp_path):
     cct.train(resume=str(tmp_path / 'older.pth'))
 
 
+@pytest.mark.parametrize('before', [True, False])
+def test_moments_follow_the_layout_of_the_weights(cct, before):
+    """A fused step would take one weight's moments for another's, and say nothing."""
+    cct.config.optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='AdamW', lr=0.01))
+    cct.write()
+
+    def layout(enabled):
+        hook = dict(type='ChannelsLastHook', enabled=enabled)
+        return {'default_hooks.memory_format': hook, 'default_hooks.checkpoint.interval': 3}
+
+    cct.train('whole', layout(before))
+    first = str(cct.folder / 'whole' / 'iter_3.pth')
+    ends = []
+    for name, enabled in (('same', before), ('other', not before)):
+        cct.train(name, layout(enabled), resume=first)
+        ends.append(cct.load(cct.folder / name / f'iter_{MAX_ITERS}.pth')['state_dict'])
+    assert_same_weights(*ends)
+
+
 def test_a_checkpoint_with_more_decoders_is_refused(cct, trained):
     cct.config.model.auxiliary_head = None
     cct.config.model.type = 'EncoderDecoder'

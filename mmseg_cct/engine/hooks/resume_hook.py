@@ -5,11 +5,14 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.optim import OptimWrapper
 from mmengine.registry import HOOKS
 from mmengine.runner import IterBasedTrainLoop, Runner
+from torch import Tensor
+from torch.optim import Optimizer
 
 from mmseg_cct.engine.checkpoints import require_matching_weights, saved_config
 from mmseg_cct.engine.model_wrappers import unwrap_model
@@ -72,7 +75,9 @@ class ResumeHook(Hook):
             )
 
     def before_train(self, runner: Runner) -> None:
-        """Runs the validation that was due at the resumed iteration."""
+        """Fits the optimizer to the weights, and runs the validation that was due."""
+        if isinstance(runner.optim_wrapper, OptimWrapper):
+            _lay_out_as_the_weights(runner.optim_wrapper.optimizer)
         loop = runner.train_loop
         if not isinstance(loop, IterBasedTrainLoop) or runner.val_loop is None:
             return
@@ -201,6 +206,18 @@ def _follow_new_settings(runner: Runner, checkpoint: dict[str, Any]) -> None:
         return
     _run_schedules(runner, checkpoint)
     print_log('--resume: learning rates follow the schedules of the config', logger='current')
+
+
+def _lay_out_as_the_weights(optimizer: Optimizer) -> None:
+    """Gives Adam's moments the strides of their weights: a fused step takes them for granted.
+
+    They have those of the run that wrote them, which may have been channels-last or not.
+    """
+    for weight, state in optimizer.state.items():
+        for name, value in state.items():
+            is_like_it = isinstance(value, Tensor) and value.shape == weight.shape
+            if is_like_it and value.stride() != weight.stride():
+                state[name] = torch.empty_like(weight, dtype=value.dtype).copy_(value)
 
 
 def _saved_groups(checkpoint: dict[str, Any]) -> list[dict[str, Any]]:
