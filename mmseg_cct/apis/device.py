@@ -1,6 +1,7 @@
 """Device-dependent settings: DDP, SyncBN and mixed precision."""
 
 import os
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -73,15 +74,18 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     if launcher == 'mpi':
         raise UserError('--launcher mpi: needs GPUs; on CPUs start with tools/dist_*.sh')
     _revert_sync_bn(config)
-    # DDP wants no device ids on the CPU.
-    config.model_wrapper_cfg = {
+    config.model_wrapper_cfg = {**_ddp(config), 'device_ids': None}  # it wants none on the CPU
+    return config
+
+
+def _ddp(config: Config) -> dict[str, Any]:
+    """The settings of DDP: mmengine's own, which a wrapper in the config would leave out."""
+    return {
         'type': 'MMDistributedDataParallel',
         'broadcast_buffers': False,
         'find_unused_parameters': config.get('find_unused_parameters', False),
         **(config.get('model_wrapper_cfg') or {}),
-        'device_ids': None,
     }
-    return config
 
 
 def _revert_sync_bn(config: Config) -> None:
@@ -122,5 +126,4 @@ def _let_ddp_checkpoint(config: Config) -> None:
             'model.backbone.with_cp=True: with several domains on several processes; expected '
             'False, for DDP takes it only where every step has the same graph'
         )
-    wrapper = config.get('model_wrapper_cfg') or {'type': 'MMDistributedDataParallel'}
-    config.model_wrapper_cfg = {'static_graph': True, **wrapper}
+    config.model_wrapper_cfg = {'static_graph': True, **_ddp(config)}

@@ -17,6 +17,7 @@ from mmengine.config import DictAction
 from mmseg_cct.errors import UserError
 
 from .library_errors import TRACEBACK_VARIABLE
+from .text import error_line
 
 _PATIENCE = 5.0  # seconds that ranks leave one another to report a mistake
 # What each launcher tells a process: its rank, its rank on this machine, and their number.
@@ -216,8 +217,10 @@ def user_errors_as_one_line() -> Iterator[None]:
         Nothing; the body runs inside.
 
     Raises:
-        SystemExit: With code 2 in place of a `UserError`, or of what a disk or a path refuses.
+        SystemExit: With code 2 in place of a `UserError`, or of what a disk, a path or the memory
+            of a GPU refuses.
         OSError: Of another kind, which is a bug.
+        torch.cuda.OutOfMemoryError: As `UserError`.
         UserError: The environment variable `MMSEG_CCT_TRACEBACK` asks for the traceback.
     """
     try:
@@ -229,6 +232,15 @@ def user_errors_as_one_line() -> Iterator[None]:
         if _is_first_to_say(str(error)):
             print(f'error: {error}', file=sys.stderr, flush=True)
         _wait_for_others_to_ask(str(error))
+    except torch.cuda.OutOfMemoryError as error:
+        if os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        print(
+            f'error: {error_line(error, 200)}; expected what fits: a smaller batch_size or crop, '
+            'in a training also --amp or model.auxiliary_head.position_fraction below 1',
+            file=sys.stderr,
+            flush=True,
+        )
     except OSError as error:
         if error.errno not in _ENVIRONMENT:
             raise

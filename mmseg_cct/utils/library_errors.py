@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import torch
+
 from mmseg_cct.errors import UserError
 
 from .text import error_line
@@ -38,11 +40,12 @@ def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterato
     Raises:
         UserError: The body raised an exception, and a library's code was the last to run.
         OSError: That of the disk, as it is.
+        torch.cuda.OutOfMemoryError: That of the GPU, as it is: no setting is wrong by itself.
         Exception: That of other code, as it is.
     """
     try:
         yield
-    except (UserError, OSError):
+    except (UserError, OSError, torch.cuda.OutOfMemoryError):
         raise
     except Exception as error:
         where = library_place(error)

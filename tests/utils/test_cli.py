@@ -14,6 +14,7 @@ from mmseg_cct.utils.cli import (
     set_ranks,
     user_errors_as_one_line,
 )
+from mmseg_cct.utils.library_errors import library_errors_as_one_line
 
 RANK_VARIABLES = ('RANK', 'LOCAL_RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT')
 
@@ -108,6 +109,19 @@ def test_a_process_that_ends_with_an_error_leaves_its_group(error, environment, 
         raise error
     assert stop.value.code == 2 and not torch.distributed.is_initialized()
     assert capsys.readouterr().err in ('error: wrong\n', 'error: x: No such file\n')
+
+
+def test_a_full_gpu_is_a_line(environment, capsys):
+    message = 'CUDA out of memory. Tried to allocate 2.00 GiB.'
+    with (
+        pytest.raises(SystemExit),
+        user_errors_as_one_line(),
+        library_errors_as_one_line('model', 'fails at its first batch', 'another'),
+    ):
+        raise torch.cuda.OutOfMemoryError(message)
+    line = capsys.readouterr().err
+    assert line.startswith(f'error: OutOfMemoryError: {message}; expected what fits: a smaller')
+    assert line.count('\n') == 1
 
 
 def test_rank_0_stays_until_the_others_have_asked(environment, monkeypatch, capsys):

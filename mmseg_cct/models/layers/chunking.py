@@ -200,6 +200,8 @@ def _compiled_if_possible(function: Callable) -> Callable:
         if shape not in failed:
             try:
                 return _compiled(function)(first, *args)
+            except torch.cuda.OutOfMemoryError:
+                raise  # uncompiled it takes more
             except Exception as error:  # of any kind; the function's own errors recur uncompiled
                 failed.add(shape)
                 reason = str(error).strip().splitlines() or [type(error).__name__]

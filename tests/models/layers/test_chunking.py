@@ -224,6 +224,20 @@ def test_runs_uncompiled_where_compiling_fails(monkeypatch):
         run(torch.ones(5))
 
 
+def test_a_full_memory_is_no_failure_of_the_compiler(monkeypatch):
+    def compile_(function, **kwargs):
+        def run(x):
+            raise torch.cuda.OutOfMemoryError('CUDA out of memory')
+
+        return run
+
+    monkeypatch.setattr(torch, 'compile', compile_)
+    monkeypatch.setattr(chunking, '_compiler_found', lambda device_type: True)
+    run = Chunking(compile='auto').prepare(lambda x: x, CPU, 1e9)
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        run(torch.ones(2))
+
+
 def test_pickles():
     again = pickle.loads(pickle.dumps(Chunking(12345, False)))
     assert (again.memory_budget, again.compile) == (12345, False)
