@@ -44,7 +44,7 @@ def test_the_host_does_not_wait(name, waits, monkeypatch):
     assert host.names == waits
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
+@pytest.mark.gpu
 @pytest.mark.parametrize('name', ['cutmix', 'dropout', 'ab-CE'])
 def test_cuda_reports_no_wait(name):
     logits = torch.rand(4, 3, 8, 8, device='cuda')

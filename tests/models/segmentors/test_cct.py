@@ -351,15 +351,7 @@ def make_seeded_bank(seed):
     return MODELS.build(tiny.model_config()['auxiliary_head'])
 
 
-@pytest.mark.parametrize(
-    'device',
-    [
-        'meta',
-        pytest.param(
-            'cuda', marks=pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
-        ),
-    ],
-)
+@pytest.mark.parametrize('device', ['meta', pytest.param('cuda', marks=pytest.mark.gpu)])
 def test_the_host_waits_for_boxes_alone(device, monkeypatch):
     """`bounding_boxes` copies its masks to the host; nothing else there makes it wait."""
     head = dict(
