@@ -26,6 +26,7 @@ import argparse
 import copy
 import dataclasses
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -67,6 +68,7 @@ from mmseg_cct.utils.markdown import markdown_table
 
 PROJECT = Path(__file__).resolve().parents[1]
 TABLES = ('main', 'perturbations', 'scaling', 'fraction', 'widths', 'places', 'floor')
+ROUNDING = {'float32': 1e-4, 'tf32': 1e-2, 'bfloat16': 1e-2}  # of a loss
 SETTING = Config.fromfile(PROJECT / 'configs/_base_/models/cct.py').model.auxiliary_head
 
 
@@ -290,7 +292,8 @@ def main_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         names[1:1] = ['bank torch.compile', 'bank eager']
     steps = {name: branch.make(name) for name in names}
     times = alternate(steps, options.repeats, options.device)
-    losses = {name: float(step()) for name, step in steps.items()}  # type: ignore[arg-type]
+    losses = {name: _loss_of_draws(step) for name, step in steps.items()}
+    require_equal_losses(losses, options.dtype)
     figures: dict[str, Any] = {name: dict(time=t, loss=losses[name]) for name, t in times.items()}
     for name, step in steps.items():
         figures[name]['step_memory'] = step_peak(step, options.device)
@@ -356,6 +359,33 @@ def main_table(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         f'{ratio(plain["memory"], bank["memory"])}.'
     )
     return f'{heading}\n\n{markdown_table(columns, rows)}\n\n{verdict}', summary
+
+
+def _loss_of_draws(step: Step) -> float:
+    """The loss of the draws of one seed, which all banks share."""
+    torch.manual_seed(0)
+    return float(step())  # type: ignore[arg-type]
+
+
+def require_equal_losses(losses: dict[str, float], dtype: str) -> None:
+    """Refuses to compare the times of banks that do not compute the same.
+
+    Args:
+        losses: By implementation, on the same draws.
+        dtype: What `--dtype` says.
+
+    Raises:
+        SystemExit: If a bank's loss is not the uncompiled one's but for rounding.
+    """
+    eager = losses.get('bank eager')
+    for name, loss in losses.items():
+        if eager is None or not name.startswith('bank'):
+            continue
+        if not math.isclose(loss, eager, rel_tol=ROUNDING[dtype]):
+            raise SystemExit(
+                f'error: {name}: a loss of {loss:.6g}, but {eager:.6g} uncompiled; expected the '
+                f'same within {ROUNDING[dtype]:.0e}'
+            )
 
 
 def _quotient(above: float | None, below: float | None) -> float | None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that wants a GPU, in one call: tests on CUDA, the GPU tables of docs/performance.md, then
+# Everything that wants a GPU, in one call: all tests, the GPU tables of docs/performance.md, then
 # ResNet-50 on CamVid at 360x480, supervised, CCT with its own target, CCT with a teacher, and CCT whose
 # auxiliary decoders see a strong view, with 20, 50 and 100 labels, seed after seed until the time is up.
 #
@@ -106,6 +106,7 @@ if [ "${SIZE:-}" = tiny ]; then
     whole+=(--repeats 1 --images 2 --size 32 32 --no-compile)
     config=configs/cct/cct_mbv2-jpu_camvid-180x240_50.py
     tests=(tests/engine/test_schedules.py)
+    gpu_tests=(tests/models/layers/test_transfer.py)
     loading=(--pipelines camvid --repeats 1 --batch-size 2)
     options=(model.backbone.init_cfg=None train_cfg.max_iters=2 train_cfg.val_interval=2
         train_dataloader.batch_size=2 val_dataloader.dataset.indices=2
@@ -115,6 +116,7 @@ else
     whole+=(--images 10 --size 320 320)
     config=configs/cct/cct_r50_camvid_50.py
     tests=(tests -n 4 --dist worksteal)
+    gpu_tests=(tests -m gpu)
     loading=()
     options=()
 fi
@@ -135,6 +137,8 @@ machine() {
 }
 step machine machine
 step tests env OMP_NUM_THREADS=1 python -m pytest -q -p no:cacheprovider "${tests[@]}"
+step tests-gpu env OMP_NUM_THREADS=1 MMSEG_CCT_TEST_GPU=1 \
+    python -m pytest -q -p no:cacheprovider "${gpu_tests[@]}"
 
 for dtype in "${dtypes[@]}"; do
     step "branch-$dtype" "${branch[@]}" --dtype "$dtype" --tables main floor \

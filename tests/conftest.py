@@ -4,6 +4,9 @@ import gc
 import os
 
 os.environ['TORCHDYNAMO_DISABLE'] = '1'  # before torch is imported: no test compiles
+# Tests compare trainings to rounding, fork and start two ranks: everywhere they run on the CPU.
+if not os.environ.get('MMSEG_CCT_TEST_GPU'):
+    os.environ['CUDA_VISIBLE_DEVICES'] = ''
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,11 +46,13 @@ SLOW_FIXTURES = {'tiny_cct', 'trained', 'whole', 'with_hook'}  # they train
 
 
 def pytest_collection_modifyitems(items):
-    """Marks as slow what lies in a slow folder or needs a trained model."""
+    """Marks as slow what lies in a slow folder or needs a trained model; skips what wants a GPU."""
     for item in items:
         folder = item.path.relative_to(PROJECT / 'tests').parts[0]
         if folder in SLOW_FOLDERS or SLOW_FIXTURES & set(item.fixturenames):
             item.add_marker('slow')
+        if item.get_closest_marker('gpu') and not torch.cuda.is_available():
+            item.add_marker(pytest.mark.skip('needs a GPU: MMSEG_CCT_TEST_GPU=1 pytest -m gpu'))
 
 
 @pytest.fixture(scope='session', autouse=True)

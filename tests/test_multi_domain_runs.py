@@ -13,6 +13,7 @@ from mmengine.optim import OptimWrapper
 from mmengine.registry import MODEL_WRAPPERS, init_default_scope
 from mmengine.runner import Runner
 from mmseg.registry import DATASETS, MODELS
+from ranks import without_cuda
 
 pytestmark = pytest.mark.slow
 
@@ -234,6 +235,7 @@ def train_a_rank(rank, folder, dataset):
     torch.distributed.destroy_process_group()
 
 
+@without_cuda
 def test_two_ranks_stay_on_one_domain_and_end_with_equal_weights(train_set, tmp_path):
     context = multiprocessing.get_context('fork')  # no second import of torch and MMSeg
     workers = [

@@ -105,6 +105,17 @@ def test_bank_and_plain_compute_one_loss():
     assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-5)
 
 
+@pytest.mark.parametrize('loss', [0.5001, float('nan')])
+def test_a_bank_that_computes_something_else_is_refused(loss):
+    losses = {'bank': 0.50001, 'bank torch.compile': loss, 'bank eager': 0.5, 'plain': 0.7}
+    message = r'^error: bank torch.compile: a loss of .*, but 0.5 uncompiled; expected the same'
+    with pytest.raises(SystemExit, match=message):
+        branch.require_equal_losses(losses, 'float32')
+    losses['bank torch.compile'] = 0.50001
+    branch.require_equal_losses(losses, 'float32')
+    branch.require_equal_losses({'bank': 0.4, 'plain': 0.7}, 'float32')  # nothing is compiled
+
+
 def test_train_step_compares_cct_with_supervised(monkeypatch, project_root, tmp_path, capsys):
     config = project_root / 'configs/cct/cct_mbv2_camvid_50.py'
     run(

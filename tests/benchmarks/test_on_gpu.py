@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 STEPS = [
-    *('machine', 'tests', 'branch-float32', 'branch-bfloat16', 'branch-perturbations'),
-    *('branch-growth', 'step-r50-float32', 'step-r50-bfloat16', 'step-mbv2', 'step-methods'),
-    'loading',
+    *('machine', 'tests', 'tests-gpu', 'branch-float32', 'branch-bfloat16'),
+    *('branch-perturbations', 'branch-growth', 'step-r50-float32', 'step-r50-bfloat16'),
+    *('step-mbv2', 'step-methods', 'loading'),
 ]
 
 

@@ -7,6 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 MATRIX_PRODUCTS = ('mm', 'bmm', 'addmm', 'baddbmm', 'addbmm', 'mv', 'dot', 'convolution')
+ASKS_FOR_VALUES = ('_local_scalar_dense', 'nonzero', 'masked_select', '_unique2')
 
 
 class DispatchCounter(TorchDispatchMode):
@@ -28,3 +29,31 @@ class DispatchCounter(TorchDispatchMode):
     def matrix_products(self):
         """Number of matrix products; batched ones count once."""
         return sum(self.calls[name] for name in MATRIX_PRODUCTS)
+
+
+class HostWaits(TorchDispatchMode):
+    """Names the operations for which the host waits until a GPU has done all that is queued.
+
+    For tensors on the device `meta`, which runs everything but values, or for fake ones on a GPU.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = func.overloadpacket.__name__
+        if name == '_pin_memory':  # no fake tensor can
+            return args[0]
+        result = func(*args, **kwargs)
+        devices = [leaf.device for leaf in tree_leaves((args, result)) if isinstance(leaf, Tensor)]
+        if name == 'lift_fresh':  # a Python list became a tensor
+            waits = devices[0].type != 'cpu'
+        elif name in ('_to_copy', 'copy_'):
+            waits = len(set(devices)) > 1 and not kwargs.get('non_blocking', args[2:] == (True,))
+        else:
+            waits = name in ASKS_FOR_VALUES and devices[0].type != 'cpu'
+        if waits:
+            self.names.append(name)
+        return result

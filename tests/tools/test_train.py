@@ -71,7 +71,6 @@ def test_amp_on_the_cpu_is_bfloat16(tiny, monkeypatch):
         step(self, loss, *args, **kwargs)
 
     monkeypatch.setattr(CPUAmpOptimWrapper, 'update_params', update_params)
-    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: 'cpu')
     tiny.run('train', tiny.config, '--work-dir', 'work', '--amp')
     assert len(seen) == 2 and all(torch.isfinite(loss) for loss in seen)
 
@@ -104,8 +103,7 @@ def test_amp_refuses_a_wrapper_of_another_kind(tiny):
         )
 
 
-def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(tiny, monkeypatch):
-    monkeypatch.setattr('mmseg_cct.apis.device.get_device', lambda: 'cpu')
+def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(tiny):
     config = load_config(str(tiny.config), {})
     norms = [dict(type='SyncBN', requires_grad=True), dict(type='GN', num_groups=4)]
     config.model.update(norm_cfg=norms[0], neck=dict(convs=[dict(norm_cfg=each) for each in norms]))

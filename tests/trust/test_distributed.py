@@ -47,7 +47,7 @@ class RecorderHook(Hook):
 
     def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
         state = getattr(runner.model, 'module', runner.model).state_dict()
-        raw = b''.join(value.numpy().tobytes() for value in state.values())
+        raw = b''.join(value.cpu().numpy().tobytes() for value in state.values())
         json.dump(dict(
             files=self.files, draw=self.draw, weights=hashlib.sha256(raw).hexdigest(),
             outputs={k: v.item() for k, v in outputs.items()}), self.file)
@@ -319,6 +319,7 @@ def test_ignored_pixels_are_weighted_by_rank(pair):
     assert gaps[False] < 1e-5 < 1e-4 < gaps[True]
 
 
+@pytest.mark.gpu
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason='needs two GPUs: NCCL and SyncBN')
 def test_two_gpus_with_sync_bn_train_as_one_with_the_joined_batch(cct, project_root, recorder):
     cct.config.model.auxiliary_head.perturbations = dict(

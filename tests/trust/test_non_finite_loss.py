@@ -100,7 +100,7 @@ def test_validation_without_gradient_is_not_looked_at(cct):
     assert not list((cct.folder / 'work').glob('nonfinite_*'))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason='needs a GPU')
+@pytest.mark.gpu
 def test_the_verdict_waits_for_the_forward_pass_alone():
     from mmseg_cct.engine.hooks.non_finite_loss_hook import _Verdict
 

@@ -12,6 +12,7 @@ import torch
 from mmengine.fileio import get_file_backend
 from mmengine.runner import ValLoop
 from mmseg.evaluation import IoUMetric
+from ranks import without_cuda
 
 from mmseg_cct.engine import checkpoints
 from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint
@@ -42,6 +43,7 @@ def assert_same_weights(one, other):
         torch.testing.assert_close(one[name], weight, rtol=1e-5, atol=1e-6)
 
 
+@without_cuda
 def test_killed_twice_and_resumed_is_the_uninterrupted_run(cct, trained):
     """`benchmarks/kill_and_resume.py` does it ten times, with whole processes."""
     context = multiprocessing.get_context('fork')  # quick: everything is imported

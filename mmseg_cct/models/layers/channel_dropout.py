@@ -8,6 +8,8 @@ from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
 
+from .transfer import to_device
+
 
 def complementary_masks(num_pairs: int, num_channels: int, kept: Tensor) -> tuple[Tensor, Tensor]:
     """Draws channel masks 2M and 2(1 - M), so that two views never see the same channel.
@@ -61,5 +63,6 @@ class ComplementaryDropout(nn.Module):
         for maps in zip(first, second, strict=True):
             masks = complementary_masks(num_pairs, maps[0].shape[1], kept)
             for views, features, mask in zip(masked, maps, masks):
-                views.append(features * mask.to(features)[..., None, None])
+                mask = to_device(mask, features.device).to(features.dtype)
+                views.append(features * mask[..., None, None])
         return masked

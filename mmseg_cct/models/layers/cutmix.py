@@ -8,6 +8,8 @@ from torch import Generator, Tensor, nn
 
 from mmseg_cct.errors import UserError
 
+from .transfer import to_device
+
 
 def draw_boxes(
     num_images: int,
@@ -135,4 +137,4 @@ class CutMix(nn.Module):
         mixed = torch.rand(len(images), generator=generator) < self.prob
         boxes = draw_boxes(len(images), size, self.area, self.aspect, generator)
         boxes = boxes * mixed.unsqueeze(1)  # an empty box
-        return fill_boxes(boxes.to(images.device), size)
+        return fill_boxes(to_device(boxes, images.device), size)

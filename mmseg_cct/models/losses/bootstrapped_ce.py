@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
+from mmseg_cct.models.layers.transfer import to_device
+
 
 def hard_pixels(
     cross_entropy: Tensor, label: Tensor, threshold: float, ignore_index: int = 255
@@ -103,7 +105,8 @@ class BootstrappedCrossEntropy(nn.Module):
             )
         class_weight = None
         if self.class_weight is not None:
-            class_weight = cls_score.new_tensor(self.class_weight)
+            class_weight = torch.tensor(self.class_weight, dtype=cls_score.dtype)
+            class_weight = to_device(class_weight, cls_score.device)
         return self.loss_weight * bootstrapped_cross_entropy(
             cls_score, label, self.threshold, ignore_index, class_weight
         )

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import torch
 from mmseg.models.losses import CrossEntropyLoss
 from mmseg.registry import MODELS
 from torch import Tensor
+
+from mmseg_cct.models.layers.transfer import to_device
 
 
 @MODELS.register_module()
@@ -52,7 +55,8 @@ class MeanCrossEntropy(CrossEntropyLoss):
             if self.class_weight is None:
                 avg_factor = labeled.sum()
             else:
-                class_weight = cls_score.new_tensor(self.class_weight)
+                class_weight = torch.tensor(self.class_weight, dtype=cls_score.dtype)
+                class_weight = to_device(class_weight, cls_score.device)
                 avg_factor = (class_weight[label.where(labeled, 0)] * labeled).sum()
         return super().forward(
             cls_score, label, weight, avg_factor, reduction_override, ignore_index, **kwargs

@@ -7,7 +7,7 @@ of them, or a random subset).
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 
 import torch
 from mmengine.model import BaseModule
@@ -68,8 +68,9 @@ class PerturbationContext:
             return torch.ones_like(self.seg_logits[:, 0], dtype=torch.bool)
         # The overall maximum exceeds that of the context classes only where an object has it. This
         # avoids a copy of the objects' logits, which are nearly all.
-        best_context = self.seg_logits[:, self.context_classes].amax(1)
-        return self.seg_logits.amax(1) > best_context
+        # Class by class: a list as an index would be copied to the GPU, which the host waits for.
+        context = (self.seg_logits[:, class_id] for class_id in self.context_classes)
+        return self.seg_logits.amax(1) > reduce(torch.maximum, context)
 
     @cached_property
     def foreground_at_features(self) -> Tensor:

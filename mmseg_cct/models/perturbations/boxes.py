@@ -5,6 +5,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mmseg_cct.models.layers.transfer import to_device
+
 
 def bounding_boxes(foreground: Tensor, min_side: float) -> Tensor:
     """Bounding boxes of the 8-connected components of masks.
@@ -27,4 +29,4 @@ def bounding_boxes(foreground: Tensor, min_side: float) -> Tensor:
         index = np.full_like(left, image)
         found = np.stack([index, left, top, left + width, top + height], axis=1)
         boxes.append(found[(width >= min_side) & (height >= min_side)])
-    return torch.from_numpy(np.concatenate(boxes)).to(foreground.device)
+    return to_device(torch.from_numpy(np.concatenate(boxes)), foreground.device)

@@ -185,5 +185,6 @@ def _projected_noise(weight: Tensor, like: Tensor) -> Tensor:
     weight = weight.double()
     gram = (weight @ weight.mT).unsqueeze(1)
     jitter = 1e-10 * gram.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None] + 1e-30
-    factor, _ = torch.linalg.cholesky_ex(gram + jitter * torch.eye(gram.shape[-1]).to(gram))
+    identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+    factor, _ = torch.linalg.cholesky_ex(gram + jitter * identity)
     return factor.to(like.dtype) @ torch.randn_like(like)

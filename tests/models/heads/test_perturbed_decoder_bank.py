@@ -987,11 +987,14 @@ from mmengine.registry import init_default_scope
 init_default_scope('mmseg')
 import torch
 from test_perturbed_decoder_bank import *
-results = []
+device, results = {device!r}, []
 perturbations = {{name: PERTURBATIONS[name] for name in ('vat', 'dropout')}}
+def batch(num_images):
+    z, seg_logits, samples = make_batch(stride=4, num_images=num_images)
+    return z.detach().to(device).requires_grad_(), seg_logits.to(device), samples
 for compile in (False, True):
-    bank = make_bank(perturbations, compile=compile, stride=4)
-    results.append([loss_and_gradients(bank, make_batch(stride=4, num_images=n)) for n in (2, 3)])
+    bank = make_bank(perturbations, compile=compile, stride=4).to(device)
+    results.append([loss_and_gradients(bank, batch(n)) for n in (2, 3)])
 for eager, compiled in zip(*results):
     assert_same_results(compiled, eager)
 frames = torch._dynamo.utils.counters['stats']['unique_graphs']
@@ -1001,11 +1004,14 @@ print('graphs', frames)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler')
-def test_compiled_results_are_the_eager_ones(project_root):
+@pytest.mark.parametrize('device', ['cpu', pytest.param('cuda', marks=pytest.mark.gpu)])
+def test_compiled_results_are_the_eager_ones(project_root, device):
     # the one test that compiles: in a process of its own, for the others run with dynamo off
     environment = {k: v for k, v in os.environ.items() if k != 'TORCHDYNAMO_DISABLE'}
     folders = ('tests/models/heads', 'tests/shared', 'benchmarks', '.')
-    script = COMPILED.format(folders=[str(project_root / folder) for folder in folders])
+    script = COMPILED.format(
+        folders=[str(project_root / folder) for folder in folders], device=device
+    )
     done = subprocess.run(
         [sys.executable, '-c', script], env=environment, capture_output=True, text=True, timeout=300
     )
