@@ -14,6 +14,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.auxiliary_heads import split_settings
 from mmseg_cct.studies.ablation import grid_methods
 from mmseg_cct.studies.variants import PERTURBATIONS, VARIANTS, full, only
+from mmseg_cct.utils.settings import forget_initial_weights
 
 BASE = 'cct/cct_r50_camvid_50.py'
 SHIPPED = {
@@ -139,6 +140,51 @@ def test_full_with_abce(base):
     assert sum(p.num_decoders for p in base.model.auxiliary_head.perturbations.values()) == 14
     (loss,) = base.model.decode_head.loss_decode
     assert (loss.type, loss.threshold) == ('BootstrappedCrossEntropy', 1 / 11)
+
+
+RULES = {'head.': dict(decay_mult=0.5), 'head': dict(lr_mult=2.0), 'x': dict(lr_mult=7.0)}
+
+
+@pytest.mark.parametrize(
+    ('file', 'paramwise'),
+    [
+        ('cct/cct_segformer-mit-b0_camvid_50.py', {}),  # adamw.py
+        ('cct/cct_dinov2-s_camvid_50.py', {}),  # adamw_vit.py
+        ('cct/cct_mbv2-jpu_camvid-180x240_20.py', {}),
+        ('demo/cct_shapes.py', dict(paramwise_cfg=None)),
+        ('demo/cct_shapes.py', dict(paramwise_cfg=dict(custom_keys=None))),
+        ('demo/cct_shapes.py', dict(paramwise_cfg=dict(custom_keys=RULES))),
+    ],
+)
+def test_the_auxiliary_decoders_learn_at_ten_times_their_own_rate(file, paramwise, configs):
+    config = Config.fromfile(configs / file)
+    forget_initial_weights(config.model)
+    config.optim_wrapper.update(paramwise)
+    model = MODELS.build(config.model)
+
+    def options():
+        wrapper = copy.deepcopy(config.optim_wrapper)
+        if wrapper.get('paramwise_cfg') and wrapper.paramwise_cfg.custom_keys is None:
+            del wrapper.paramwise_cfg['custom_keys']  # which mmengine does not take
+        groups = build_optim_wrapper(model, wrapper).optimizer.param_groups
+        found = {id(p): (g['lr'], g['weight_decay']) for g in groups for p in g['params']}
+        return {key: found[id(p)] for key, p in model.named_parameters() if id(p) in found}
+
+    before = options()
+    VARIANTS['auxiliary_lr'](config)
+    factor = {key: 10 if key.startswith('auxiliary_head.') else 1 for key in before}
+    expected = {key: (factor[key] * lr, decay) for key, (lr, decay) in before.items()}
+    after = options()
+    assert {*factor.values()} == {1, 10}
+    assert after.keys() == expected.keys()
+    for key, values in expected.items():
+        assert after[key] == pytest.approx(values), key
+
+
+@pytest.mark.parametrize('name', VARIANTS)
+def test_a_config_may_have_no_hooks_of_its_own(name, base):
+    base.custom_hooks = None
+    VARIANTS[name](base)
 
 
 @pytest.mark.parametrize('model', ['deeplabv3plus-r50', 'segformer-mit-b0'])
