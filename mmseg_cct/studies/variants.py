@@ -168,6 +168,16 @@ def _auxiliary_lr(config: Config) -> None:
     config.optim_wrapper.paramwise_cfg = paramwise
 
 
+def _vat_floor(config: Config) -> None:
+    vat = _bank(config).perturbations.get('vat')
+    if not vat or vat.get('num_decoders') == 0:
+        raise UserError(
+            f'{config.filename}: model.auxiliary_head.perturbations.vat has no decoders, so that '
+            'vat_floor would repeat cct; expected num_decoders from 1'
+        )
+    vat.norm_floor = 1e-8
+
+
 def _final_relu(config: Config) -> None:
     setting(final_activation=True)(config)
     if config.model.decode_head.type == 'PixelShuffleHead':  # MMSeg's heads have no such setting
@@ -222,7 +232,7 @@ VARIANTS: dict[str, Variant] = {
     'confidence': setting(loss_consistency=dict(confidence_threshold=0.5)),
     'pairwise': setting(loss_pairwise=dict(type='PairwiseVariance', loss_weight=1.0)),
     'final_relu': _final_relu,
-    'vat_floor': setting(perturbations=dict(vat=dict(norm_floor=1e-8))),
+    'vat_floor': _vat_floor,
     'positions': setting(position_fraction=0.25),
     'auxiliary_lr': _auxiliary_lr,
 }

@@ -12,7 +12,7 @@ from mmseg.registry import HOOKS, MODELS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.auxiliary_heads import split_settings
-from mmseg_cct.studies.ablation import grid_methods
+from mmseg_cct.studies.ablation import TITLES, grid_methods
 from mmseg_cct.studies.variants import PERTURBATIONS, VARIANTS, full, only
 from mmseg_cct.utils.settings import forget_initial_weights
 
@@ -79,8 +79,9 @@ def flat(values, prefix=''):
     return found
 
 
-def test_every_variant_is_compared():
+def test_every_variant_is_compared_and_has_a_title():
     assert VARIANTS.keys() == SHIPPED.keys() | CHANGES.keys() | TARGETS.keys()
+    assert VARIANTS.keys() == TITLES.keys()
 
 
 @pytest.mark.parametrize('name', SHIPPED)
@@ -254,6 +255,8 @@ def test_a_variant_takes_a_step_that_reaches_every_parameter(name, configs):
     """On the demo's small model and data; so DDP runs without `find_unused_parameters`."""
     torch.manual_seed(0)
     config = Config.fromfile(configs / 'demo' / 'cct_shapes.py')
+    if name == 'vat_floor':
+        config.model.auxiliary_head.perturbations.vat.num_decoders = 1
     STEPPED[name](config)
     if config.model.auxiliary_head is not None:
         config.model.auxiliary_head.compile = False
@@ -285,6 +288,14 @@ def test_a_config_without_auxiliary_decoders_is_an_error(variant, base):
     VARIANTS['baseline'](base)
     with pytest.raises(UserError, match='auxiliary_head has no PerturbedDecoderBank'):
         variant(base)
+
+
+@pytest.mark.parametrize('vat', [dict(num_decoders=0), None])
+def test_a_floor_of_a_vat_without_decoders_is_an_error(vat, base):
+    perturbations = base.model.auxiliary_head.perturbations
+    perturbations.vat = vat and {**perturbations.vat, **vat}
+    with pytest.raises(UserError, match=r'vat has no decoders, so that vat_floor would repeat cct'):
+        VARIANTS['vat_floor'](base)
 
 
 def test_an_unknown_perturbation_is_an_error(base):
