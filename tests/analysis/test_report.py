@@ -211,6 +211,17 @@ def test_the_iou_of_an_image_is_that_of_its_picture(trained):
         assert evaluation.image_miou[index] == pytest.approx(np.mean(by_class))
 
 
+@pytest.mark.parametrize('run', ['x, n = 20=empty', 'x=lr=0.1'])
+def test_names_and_folders_may_hold_an_equals_sign(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for folder in ('empty', 'lr=0.1'):
+        (tmp_path / folder).mkdir()
+    with pytest.raises(SystemExit):
+        world.run_tool('report', run, '--out', 'out')
+    folder = 'empty' if 'n = 20' in run else 'lr=0.1'
+    assert capsys.readouterr().err.startswith(f'error: {folder}: no checkpoint in it; expected')
+
+
 def test_incomplete_runs_are_named(tmp_path):
     with pytest.raises(UserError, match='no checkpoint in it; expected the work directory'):
         write_report(dict(a=tmp_path), tmp_path / 'out')
