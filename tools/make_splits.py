@@ -88,7 +88,6 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         '--mask-suffix',
-        default='.png',
         metavar='END',
         help="end of a mask's name, after that of its image, such as _mask.png (default: .png)",
     )
@@ -108,8 +107,14 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     Raises:
         UserError: If no number is given where one is needed, or the lists do not allow it.
     """
-    if args.masks and not args.images:
-        raise UserError('--masks: has no --images beside it; expected the folder of their images')
+    for option, value, needed, folder in (
+        ('--masks', args.masks, '--images', args.images),
+        ('--suffix', args.suffix, '--images', args.images),
+        ('--mask-suffix', args.mask_suffix, '--masks', args.masks),
+    ):
+        if value is not None and not folder:
+            raise UserError(f'{option}: has no {needed} beside it; expected the folder')
+    mask_suffix = args.mask_suffix or '.png'
     if folder := args.from_public or args.from_unimatch:
         read = read_public_splits if args.from_public else read_unimatch_splits
         splits = read(folder)
@@ -131,11 +136,11 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     names = read_list(args.list) if args.list else list(find_images(args.images, args.suffix))
     if not args.masks:
         return {number: draw_split(names, number, args.seed) for number in args.num_labeled}
-    masks = find_masks(args.masks, args.mask_suffix)
+    masks = find_masks(args.masks, mask_suffix)
     candidates = [name for name in names if name in masks]
     if not candidates:
         end = suffix_of_masks(masks, names)
-        expected = f'--mask-suffix {end}{args.mask_suffix}' if end else f'NAME{args.mask_suffix}'
+        expected = f'--mask-suffix {end}{mask_suffix}' if end else f'NAME{mask_suffix}'
         raise UserError(f'{args.masks}: no mask of {args.images}; expected {expected}')
     return {
         number: draw_split_among(candidates, names, number, args.seed)

@@ -7,6 +7,7 @@ Examples:
 """
 
 import argparse
+from pathlib import Path
 
 from mmseg_cct.analysis.report import write_report
 from mmseg_cct.errors import UserError
@@ -39,6 +40,8 @@ def main() -> None:
         work_dirs: dict[str, str] = {}
         for run in args.runs:
             name, separator, work_dir = run.partition('=')
+            if not Path(work_dir).is_dir():  # a name may hold a = too
+                name, separator, work_dir = run.rpartition('=')
             if not (name and separator and work_dir):
                 raise UserError(f'{run}: expected NAME=WORK_DIR')
             if name in work_dirs:

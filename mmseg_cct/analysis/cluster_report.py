@@ -50,14 +50,12 @@ class Analysis:
     """Smoothness maps of one image.
 
     Attributes:
-        name: Stem of the file name.
         image: `(H, W, 3)` uint8, RGB, at the size of the network's input.
         labels: `(H, W)` class ids, 255 where ignored; None without a mask.
         distances: `(H, W)` mean distances, for the patches and for each layer.
         contrasts: Boundary against inside for the same keys; empty without a mask.
     """
 
-    name: str
     image: np.ndarray
     labels: np.ndarray | None
     distances: dict[str, np.ndarray]
@@ -113,11 +111,11 @@ def write_cluster_report(
     modules = {name: _find_module(model, name) for name in layers}
 
     analyses: list[Analysis] = []
-    contrasts: dict[str, dict[str, BoundaryContrast]] = {}
+    contrasts: list[tuple[str, dict[str, BoundaryContrast]]] = []
     for item in tqdm(items, total=len(items), unit='image'):
         analysis = analyze(model, item, modules, boundary_width, margin)
         if analysis.contrasts:
-            contrasts[analysis.name] = analysis.contrasts
+            contrasts.append((items.name_of(item), analysis.contrasts))
         if len(analyses) < num_pictures:
             analyses.append(analysis)
 
@@ -125,11 +123,11 @@ def write_cluster_report(
     files = [folder / 'clusters.png']
     plot_maps(analyses, palette).savefig(files[0], dpi=100)
     if contrasts:
-        everything = list(contrasts.values())
-        contrasts[ALL] = {
-            name: sum((each[name] for each in everything), BoundaryContrast())
-            for name in everything[0]
+        total = {
+            name: sum((each[name] for _, each in contrasts), BoundaryContrast())
+            for name in contrasts[0][1]
         }
+        contrasts.append((ALL, total))
         files += [folder / 'clusters.csv', folder / 'clusters.md']
         _write_csv(files[1], contrasts)
         files[2].write_text(ratio_table(contrasts), encoding='utf-8')
@@ -182,7 +180,6 @@ def analyze(
             name: BoundaryContrast.of(values[inner], *regions) for name, values in distances.items()
         }
     return Analysis(
-        Path(sample.img_path).stem,
         image.numpy().transpose(1, 2, 0)[..., ::-1],
         None if labels is None else labels.numpy(),
         {name: values.cpu().numpy() for name, values in distances.items()},
@@ -190,12 +187,10 @@ def analyze(
     )
 
 
-def ratio_table(contrasts: Mapping[str, Mapping[str, BoundaryContrast]]) -> str:
+def ratio_table(contrasts: Sequence[tuple[str, Mapping[str, BoundaryContrast]]]) -> str:
     """Formats the ratios of boundary to inside in Markdown, one row per image."""
-    names = list(next(iter(contrasts.values())))
-    rows = [
-        [image, *(f'{row[name].ratio:.2f}' for name in names)] for image, row in contrasts.items()
-    ]
+    names = list(contrasts[0][1])
+    rows = [[image, *(f'{row[name].ratio:.2f}' for name in names)] for image, row in contrasts]
     heading = 'Mean distance to the 8 neighbours on class boundaries over that inside classes:'
     return f'{heading}\n\n{markdown_table(["image", *names], rows)}\n'
 
@@ -259,22 +254,30 @@ def _find_items(
     dataset = build_evaluation_set(settings, f'{config_file}: {key}.dataset')
     if colours := dataset.metainfo.get('palette'):
         palette[: len(colours)] = colours
-    return _Items(range(len(dataset)), dataset.__getitem__, num_images), palette
+    folder = getattr(dataset, 'data_prefix', {}).get('img_path') or ''
+    return _Items(range(len(dataset)), dataset.__getitem__, num_images, folder), palette
 
 
 class _Items:
     """Evenly spaced subset; neighbours in a set are often frames of one video."""
 
-    def __init__(self, keys: Sequence, load: Any, count: int) -> None:
+    def __init__(self, keys: Sequence, load: Any, count: int, folder: str = '') -> None:
         chosen = np.linspace(0, len(keys) - 1, min(count, len(keys))).round().astype(int)
         self.keys = [keys[index] for index in chosen]
         self.load = load
+        self.folder = folder
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def __iter__(self) -> Iterator[dict]:
         return map(self.load, self.keys)
+
+    def name_of(self, item: dict) -> str:
+        """The path in the folder, without extension: subfolders may share file names."""
+        path = Path(item['data_samples'].img_path).with_suffix('')
+        inside = path.is_relative_to(self.folder)
+        return (path.relative_to(self.folder) if inside else path).as_posix()
 
 
 def _build_model(config: Config, checkpoint: str | None, device: str | None) -> Any:
@@ -333,11 +336,11 @@ def _feature_map(name: str, outputs: Mapping[str, Any]) -> Tensor:
     return output[0]
 
 
-def _write_csv(file: Path, contrasts: Mapping[str, Mapping[str, BoundaryContrast]]) -> None:
+def _write_csv(file: Path, contrasts: Sequence[tuple[str, Mapping[str, BoundaryContrast]]]) -> None:
     with file.open('w', newline='', encoding='utf-8') as stream:
         writer = csv.writer(stream)
         writer.writerow(['image', 'map', 'boundary', 'inside', 'ratio'])
-        for image, row in contrasts.items():
+        for image, row in contrasts:
             for name, contrast in row.items():
                 values = (contrast.boundary_mean, contrast.inside_mean, contrast.ratio)
                 writer.writerow([image, name, *(f'{value:.6g}' for value in values)])

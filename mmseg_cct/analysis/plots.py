@@ -1,17 +1,22 @@
 """Plots of a report: training curves, IoU by class, and predictions beside the truth."""
 
+import itertools
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
 
+from mmseg_cct.visualization.figures import LINE_STYLES, legend_below
 from mmseg_cct.visualization.label_maps import class_legend, paint
 
 from .runs import Picture, Run
 
 _PICTURE_AREA = 7.0  # square inches
 _LEGEND_COLUMNS = 6
+_TITLE_CHARACTER = 0.1  # inches
 
 Curves = dict[str, tuple[list[int], list[float]]]
 
@@ -28,17 +33,20 @@ def plot_curves(runs: Sequence[Run]) -> Figure:
         'mIoU on val, %': _values_starting('mIoU'),
     }
     figure = Figure(figsize=(12, 3), layout='constrained')
+    ramps = sorted({key for run in runs for key in panels['ramps'](run)})
+    styles = dict(zip(ramps, itertools.cycle(LINE_STYLES)))
     for axes, (title, curves_of) in zip(figure.subplots(1, len(panels)), panels.items()):
         for index, run in enumerate(runs):
             for key, (steps, values) in curves_of(run).items():
-                label = f'{run.name}: {key}' if title == 'ramps' else run.name
-                axes.plot(steps, values, color=f'C{index}', label=label)
+                style = styles.get(key, '-')
+                axes.plot(steps, values, color=f'C{index}', linestyle=style, label=run.name)
         axes.set_title(title, fontsize=10)
         axes.set_xlabel('iteration', fontsize=8)
         axes.tick_params(labelsize=8)
         axes.set_ylim(bottom=0)
-        if axes.lines:
-            axes.legend(fontsize=7)
+    handles = [Line2D([], [], color=f'C{i}', label=run.name) for i, run in enumerate(runs)]
+    handles += [Line2D([], [], color='0.4', linestyle=styles[key], label=key) for key in ramps]
+    legend_below(figure, handles)
     return figure
 
 
@@ -67,7 +75,7 @@ def plot_class_bars(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Fi
     axes.set_xlim(0, 105)
     axes.set_xlabel('IoU on the test set, %', fontsize=9)
     axes.spines[['top', 'right']].set_visible(False)
-    axes.legend(fontsize=8, loc='lower right')
+    legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure
 
 
@@ -101,8 +109,10 @@ def plot_grid(
         for axes, shown in zip(line, [row[0].image, paint(row[0].truth, palette), *painted]):
             axes.imshow(shown, interpolation='nearest', aspect='auto')
             axes.set_axis_off()
-    for axes, title in zip(figure.axes, titles):
-        axes.set_title(title, fontsize=12)
+    lines = [textwrap.wrap(title, max(1, int(tile[0] / _TITLE_CHARACTER))) for title in titles]
+    figure.set_figheight(figure.get_figheight() + 0.2 * (max(map(len, lines)) - 1))
+    for axes, title in zip(figure.axes, lines):
+        axes.set_title('\n'.join(title), fontsize=12)
     figure.legend(
         handles=class_legend(classes, palette),
         loc='outside lower center',

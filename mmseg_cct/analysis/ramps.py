@@ -98,7 +98,8 @@ def _learning_rates(config: Config, max_iters: int) -> list[Curve]:
             f'{config.filename}: no optim_wrapper.optimizer.lr; expected a learning rate'
         )
     labels = {1.0: 'all parameters'}
-    for name, settings in (wrapper.get('paramwise_cfg') or {}).get('custom_keys', {}).items():
+    rules = (wrapper.get('paramwise_cfg') or {}).get('custom_keys') or {}
+    for name, settings in rules.items():
         factor = settings.get('lr_mult', 1.0)
         if factor != 1:
             labels[1.0] = 'other parameters'

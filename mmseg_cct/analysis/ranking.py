@@ -113,6 +113,10 @@ def rank_images(
 
     Returns:
         The ranking. A `UserError` names a missing file or a model without auxiliary decoders.
+
+    Raises:
+        KeyError: A transform of the pipeline misses what none before it gives; a `UserError`
+            instead where it is a library's.
     """
     config = load_config(config_file, options or {})
     require_one_domain(config, config_file)
@@ -137,6 +141,9 @@ def rank_images(
         for name in share:
             try:
                 data = pipeline(listed[name])
+            except KeyError:  # a transform misses what none before it gives: the same everywhere
+                with next(guards):
+                    raise
             except Exception as error:  # decoders raise nearly anything on a corrupt file
                 failed.append(f'{name}: unreadable image ({one_line(error)})')
             else:

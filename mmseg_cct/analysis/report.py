@@ -170,6 +170,8 @@ def _iou_rows(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> list[lis
     cells = [[f'{value:.1f}' for value in column] for column in columns]
     if len(columns) == 2:
         cells.append([signed(value) for value in columns[1] - columns[0]])
+    # nothing where a class neither occurs nor is predicted
+    cells = [['' if 'nan' in cell else cell for cell in column] for column in cells]
     return [list(row) for row in zip([*classes, 'mean'], *cells)]
 
 

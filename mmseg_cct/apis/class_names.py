@@ -66,13 +66,19 @@ def check_classes(classes: Any) -> None:
         classes: The names.
 
     Raises:
-        UserError: They are no list of names, one is there twice, or there is but one: a network of
-            one class has nothing to tell apart, and its loss is 0.
+        UserError: They are no list of names, one is there twice, there is but one: a network of
+            one class has nothing to tell apart, and its loss is 0; or there are more than masks
+            can tell apart.
     """
     check_names(classes, 'classes')
     if len(classes) < 2:
         raise UserError(
             f'classes={tuple(classes)}: expected two names or more, that of the background too'
+        )
+    if len(classes) > 255:
+        raise UserError(
+            f'classes={_shown(classes)}: {len(classes)} names; expected at most 255: MMSeg reads '
+            'masks in 8 bits, and 255 is ignored'
         )
 
 

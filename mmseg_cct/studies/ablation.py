@@ -45,6 +45,7 @@ TITLES = {
     'final_relu': 'CCT, last ReLU',
     'vat_floor': 'CCT, VAT floor',
     'positions': 'CCT, ¼ positions',
+    'auxiliary_lr': 'CCT, 10 × rate',
 }
 
 

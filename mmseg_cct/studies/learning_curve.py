@@ -17,7 +17,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.text import signed
 
-from .study import Labels, Result, collect, results_table, select, write_csv
+from .study import Labels, Result, collect, results_table, write_csv
 from .study_config import study_config
 from .validation_curves import Curves, read_validations
 from .variants import Variant, baseline, unchanged
@@ -133,14 +133,19 @@ def barely_trained(curves: Curves) -> set[int]:
 
     Returns:
         Numbers at which a run gained more than `RISING_SHARE` of its last mIoU in the last quarter
-        of its training. Runs that validated only then do not count.
+        of its training, counted from the validation nearest to its begin. What was gained in a
+        longer time counts in proportion; runs that validated once do not count.
     """
     found = set()
     for (_, labels), runs in curves.items():
         for validations in runs:
             end, last = validations[-1]
-            earlier = [miou for step, miou in validations if step <= 0.75 * end]
-            if earlier and last - earlier[-1] > RISING_SHARE * last:
+            earlier = [validation for validation in validations if validation[0] < end]
+            if not earlier:
+                continue
+            step, before = min(earlier, key=lambda validation: abs(validation[0] - 0.75 * end))
+            gain = (last - before) * min(1, 0.25 * end / (end - step))
+            if gain > RISING_SHARE * last:
                 found.add(int(labels))
     return found
 
@@ -148,7 +153,7 @@ def barely_trained(curves: Curves) -> set[int]:
 def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
     """Summarises CCT's gain at each number of labels: a verdict and a list, in Markdown.
 
-    Both means of a line are over the seeds that both methods have.
+    All means of a line are over the seeds that both methods have at its number of labels.
 
     Args:
         results: The finished runs.
@@ -157,19 +162,22 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
     Returns:
         The text.
     """
-    curve = _mean_curve(results, 'supervised')
+    supervised, cct = (_by_seed(results, method) for method in METHODS)
     lines: list[str] = []
     all_gains: dict[int, list[float]] = {}
-    for n in curve:
-        pairs = _pairs(results, n)
-        if not pairs:
+    for n in supervised:
+        seeds = _shared_seeds(results, n)
+        if not seeds:
             continue
-        all_gains[n] = gains = [reached - without for without, reached in pairs]
-        without, reached = (mean(values) for values in zip(*pairs))
-        lines.append(
-            f'- {n} labels: CCT {reached:.1f}, supervised {without:.1f} mIoU; '
-            f'{signed(mean(gains))}, {_verdict(gains)}. {_worth(n, reached, {**curve, n: without})}'
+        all_gains[n] = gains = [cct[n][seed] - supervised[n][seed] for seed in seeds]
+        reached, curve = mean(cct[n][seed] for seed in seeds), _mean_curve(supervised, seeds)
+        line = (
+            f'- {n} labels: CCT {reached:.1f}, supervised {curve[n]:.1f} mIoU; '
+            f'{signed(mean(gains))}, {_verdict(gains)}. {_worth(n, reached, curve)}'
         )
+        if missing := [m for m in supervised if m not in curve]:
+            line += f' Left out: {_listed(missing)} labels, without a supervised run of each seed.'
+        lines.append(line)
     if not lines:
         return 'No number of labels has a finished run of both methods with the same seed.'
     return '\n'.join([_summary(all_gains, rising), '', *lines])
@@ -178,28 +186,33 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
 def plot_learning_curve(results: Sequence[Result]) -> Figure:
     """Plots both curves, with arrows from CCT to the equivalent number of supervised labels.
 
-    Error bars are standard deviations over seeds.
+    Error bars are standard deviations over seeds: over those that both methods have, where there
+    are any.
     """
     figure = Figure(figsize=(6, 4), layout='constrained')
     axes = figure.subplots()
-    for index, method in enumerate(METHODS):
-        curve = _mean_curve(results, method)
-        values = [select(results, method, str(n)) for n in curve]
-        spread = [stdev(v) if len(v) > 1 else 0 for v in values]
+    supervised, cct = (_by_seed(results, method) for method in METHODS)
+    for index, (method, by_number) in enumerate(zip(METHODS, (supervised, cct))):
+        points = {
+            n: [by_seed[seed] for seed in _shared_seeds(results, n) or by_seed]
+            for n, by_seed in by_number.items()
+        }
         axes.errorbar(
-            list(curve),
-            list(curve.values()),
-            spread,
+            list(points),
+            list(map(mean, points.values())),
+            [stdev(values) if len(values) > 1 else 0 for values in points.values()],
             marker='o',
             capsize=3,
             color=f'C{index}',
             label=TITLES[method],
         )
-    supervised = _mean_curve(results, 'supervised')
-    for n, reached in _mean_curve(results, 'cct').items():
-        if not supervised:
-            break
-        worth = equivalent_labels(list(supervised), list(supervised.values()), reached)
+    for n, by_seed in cct.items():
+        seeds = _shared_seeds(results, n) or list(by_seed)
+        curve = _mean_curve(supervised, seeds)
+        if not curve:
+            continue
+        reached = mean(by_seed[seed] for seed in seeds)
+        worth = equivalent_labels(list(curve), list(curve.values()), reached)
         if n < worth < math.inf:
             axes.annotate(
                 '',
@@ -218,19 +231,30 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
     return figure
 
 
-def _mean_curve(results: Sequence[Result], method: str) -> dict[int, float]:
+def _by_seed(results: Sequence[Result], method: str) -> dict[int, dict[int, float]]:
+    """mIoU of a method by number of labels, ascending, and seed."""
     numbers = sorted({int(result.labels) for result in results if result.method == method})
-    return {n: mean(select(results, method, str(n))) for n in numbers}
-
-
-def _pairs(results: Sequence[Result], n: int) -> list[tuple[float, float]]:
-    """mIoU without and with CCT, for each seed that both have."""
-    by_method: dict[str, dict[int, float]] = {
-        method: {r.seed: r.miou for r in results if (r.method, r.labels) == (method, str(n))}
-        for method in METHODS
+    return {
+        n: {r.seed: r.miou for r in results if (r.method, r.labels) == (method, str(n))}
+        for n in numbers
     }
-    supervised, cct = by_method['supervised'], by_method['cct']
-    return [(supervised[seed], cct[seed]) for seed in sorted(cct.keys() & supervised.keys())]
+
+
+def _shared_seeds(results: Sequence[Result], n: int) -> list[int]:
+    """The seeds that both methods have with n labels."""
+    seeds = [{r.seed for r in results if (r.method, r.labels) == (m, str(n))} for m in METHODS]
+    return sorted(set.intersection(*seeds))
+
+
+def _mean_curve(
+    runs: Mapping[int, Mapping[int, float]], seeds: Collection[int]
+) -> dict[int, float]:
+    """Means over seeds, at the numbers of labels with a run of each."""
+    return {
+        n: mean(by_seed[seed] for seed in seeds)
+        for n, by_seed in runs.items()
+        if by_seed.keys() >= set(seeds)
+    }
 
 
 def _verdict(gains: Sequence[float]) -> str:
@@ -249,6 +273,8 @@ def _summary(gains: Mapping[int, Sequence[float]], rising: Collection[int]) -> s
             reason = 'the networks are barely trained (mIoU still rose at the end); train longer'
         elif len(values) < MIN_SEEDS:
             reason = f'fewer than {MIN_SEEDS} seeds can agree by chance; run more'
+        elif not any(values):
+            reason = 'no seed tells them apart'
         elif min(values) <= 0 <= max(values):
             reason = 'the seeds disagree'
         else:

@@ -24,6 +24,7 @@ from mmengine.config import Config
 
 from mmseg_cct.apis.config import read_config
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.settings import changed_settings
 
 _GRACE = 10.0  # seconds that processes have to end when told to
 
@@ -85,10 +86,14 @@ def prepare_runs(planned: Sequence[tuple[str, Path, Config]]) -> list[StudyRun]:
     runs = {StudyRun(name, to, config.train_cfg.max_iters): config for name, to, config in planned}
     new = [run for run in runs if not run.config.is_file()]
     for run, config in runs.items():
-        if run not in new and read_config(run.config).to_dict() != config.to_dict():
+        if run in new:
+            continue
+        if changed := changed_settings(read_config(run.config).to_dict(), config.to_dict()):
+            key, there, here = changed[0]
             raise UserError(
-                f'{run.config}: differs from the config of this study; expected the '
-                'same: delete the folder, or name another one for this study'
+                f'{run.config}: differs from the config of this study, {key} is {there!r} there '
+                f'and {here!r} here; expected the same: delete the folder, or name another one for '
+                'this study'
             )
     for run in new:
         run.folder.mkdir(parents=True, exist_ok=True)

@@ -77,6 +77,8 @@ def prepare_study(
             'default_hooks.checkpoint.save_best': None,
         }
     )
+    for key in ('save_last', 'out_dir', 'filename_tmpl'):  # it is written, and where it is found
+        config.default_hooks.checkpoint.pop(key, None)
     fetch_pretrained_weights(config.model)  # once, before many processes need them
     planned = []  # all of them before the first is written: a method may refuse the config
     for seed in dict.fromkeys(seeds):
@@ -85,7 +87,7 @@ def prepare_study(
                 run_config = copy.deepcopy(config)
                 set_labels(run_config, seed)
                 change(run_config)
-                run_config.randomness = dict(run_config.get('randomness', {}), seed=seed)
+                run_config.randomness = dict(run_config.get('randomness') or {}, seed=seed)
                 folder = out / method / labels_name / f'seed{seed}'
                 name = f'{method}, {labels_name} labels, seed {seed}'
                 planned.append((name, folder, run_config))
@@ -157,7 +159,7 @@ def collect(out: Path) -> list[Result]:
         Results sorted by method, number of labels and seed.
 
     Raises:
-        UserError: A finished run has no mIoU.
+        UserError: A finished run has no mIoU, or one that is no number.
     """
     results = []
     for folder in out.glob('*/*/seed*'):
@@ -166,6 +168,11 @@ def collect(out: Path) -> list[Result]:
             continue
         if 'mIoU' not in metrics:
             raise UserError(f'{folder}: its test gave {", ".join(metrics)}; expected mIoU')
+        if not math.isfinite(metrics['mIoU']):
+            raise UserError(
+                f'{folder}: its test gave mIoU {metrics["mIoU"]}; expected a number, of a test set '
+                'with labelled pixels'
+            )
         method, labels = folder.parts[-3:-1]
         results.append(Result(method, labels, int(seed[1]), metrics['mIoU']))
     return sorted(

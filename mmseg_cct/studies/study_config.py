@@ -1,8 +1,12 @@
 """The config that all runs of a study have in common."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from mmseg.evaluation import IoUMetric
+from mmseg.registry import METRICS
 
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.config_errors import check_config
@@ -15,6 +19,7 @@ _EXPECTED = {
     'train_cfg.max_iters': 'a training that counts iterations',
     'optim_wrapper': 'a config for training',
     'test_dataloader': 'images to test on',
+    'default_hooks.checkpoint': 'a CheckpointHook, whose last checkpoint a study tests',
 }
 
 
@@ -29,7 +34,8 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
         The config.
 
     Raises:
-        UserError: It does not load, a setting cannot be, or it has no part that a study needs.
+        UserError: It does not load, a setting cannot be, it has no part that a study needs, or its
+            test gives no mIoU.
     """
     config = load_config(base, options)
     for key, expected in _EXPECTED.items():
@@ -40,4 +46,24 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
             raise UserError(f'{base}: no {key}; expected {expected}')
     check_config(config)
     check_training(config)
+    _check_metrics(config, base)
     return config
+
+
+def _check_metrics(config: Config, base: str) -> None:
+    evaluators = config.test_evaluator
+    evaluators = evaluators if isinstance(evaluators, (list, tuple)) else [evaluators]
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        if not any(map(_may_give_miou, evaluators)):
+            raise UserError(
+                f'{base}: test_evaluator: gives no mIoU, which a study collects; expected an '
+                "IoUMetric with 'mIoU' among its iou_metrics, without prefix and format_only"
+            )
+
+
+def _may_give_miou(settings: Mapping[str, Any]) -> bool:
+    kind = METRICS.get(settings['type']) if isinstance(settings['type'], str) else settings['type']
+    if not issubclass(kind, IoUMetric):
+        return not kind.__module__.startswith('mmseg.')  # one's own metric may
+    named = 'mIoU' in settings.get('iou_metrics', ['mIoU'])
+    return named and not settings.get('prefix') and not settings.get('format_only')

@@ -7,6 +7,7 @@ from statistics import mean
 from matplotlib.figure import Figure
 
 from mmseg_cct.analysis.runs import read_scalars
+from mmseg_cct.visualization.figures import LINE_STYLES, legend_below
 
 from .study import Result, label_order
 
@@ -48,14 +49,16 @@ def plot_validations(curves: Curves, titles: dict[str, str]) -> Figure:
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False, sharey=True)[0], panels):
         for index, (method, title) in enumerate(titles.items()):
             seeds = curves.get((method, panel), [])
+            style = LINE_STYLES[index // 10 % len(LINE_STYLES)]  # there are ten colours
+            look = dict(color=f'C{index}', linestyle=style)
             for validations in seeds if len(seeds) > 1 else []:
-                axes.plot(*zip(*validations), color=f'C{index}', alpha=0.35, linewidth=0.8)
+                axes.plot(*zip(*validations), **look, alpha=0.35, linewidth=0.8)
             # the mean covers the iterations at which all seeds validated
             shared = [values for values in zip(*seeds) if len({step for step, _ in values}) == 1]
             axes.plot(
                 [values[0][0] for values in shared],
                 [mean(miou for _, miou in values) for values in shared],
-                color=f'C{index}',
+                **look,
                 marker='.',
                 label=title,
             )
@@ -63,11 +66,5 @@ def plot_validations(curves: Curves, titles: dict[str, str]) -> Figure:
         axes.set_xlabel('iteration', fontsize=8)
         axes.tick_params(labelsize=8)
     figure.supylabel('mIoU on the validation set, %', fontsize=8)
-    figure.legend(
-        *axes.get_legend_handles_labels(),
-        loc='outside lower center',
-        ncols=len(titles),
-        fontsize=8,
-        frameon=False,
-    )
+    legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure

@@ -112,7 +112,7 @@ def abce(config: Config) -> None:
         end=0.9,
         fraction=0.4,
     )
-    config.custom_hooks = [*config.get('custom_hooks', []), ConfigDict(ramp)]
+    config.custom_hooks = [*(config.get('custom_hooks') or []), ConfigDict(ramp)]
 
 
 def both(*variants: Variant) -> Variant:
@@ -158,8 +158,24 @@ def target_of(decay: float | None) -> Variant:
 def _auxiliary_lr(config: Config) -> None:
     # The loss is a mean over K decoders and C classes, so each one's gradient is small.
     _bank(config)
-    keys = config.optim_wrapper.setdefault('paramwise_cfg', {}).setdefault('custom_keys', {})
-    keys['auxiliary_head.'] = dict(lr_mult=10.0)
+    paramwise = ConfigDict(config.optim_wrapper.get('paramwise_cfg') or {})
+    rules = paramwise.get('custom_keys') or {}
+    # mmengine applies the longest key alone, and of equally long ones the first
+    own = max((key for key in sorted(rules) if key in 'auxiliary_head.'), key=len, default='')
+    rule = rules.get(own, {})
+    rule = dict(rule, lr_mult=10 * rule.get('lr_mult', 1.0))
+    paramwise.custom_keys = {**rules, 'auxiliary_head.': rule}
+    config.optim_wrapper.paramwise_cfg = paramwise
+
+
+def _vat_floor(config: Config) -> None:
+    vat = _bank(config).perturbations.get('vat')
+    if not vat or vat.get('num_decoders') == 0:
+        raise UserError(
+            f'{config.filename}: model.auxiliary_head.perturbations.vat has no decoders, so that '
+            'vat_floor would repeat cct; expected num_decoders from 1'
+        )
+    vat.norm_floor = 1e-8
 
 
 def _final_relu(config: Config) -> None:
@@ -173,7 +189,7 @@ def _traditional(config: Config, segmentor: str, distance: str) -> None:
     config.model.auxiliary_head = _heads_without_bank(config)
     _become(config, segmentor)
     config.model.loss_consistency = ConfigDict(loss, type=distance)
-    for hook in config.get('custom_hooks', []):  # what has moved from the bank to the model
+    for hook in config.get('custom_hooks') or []:  # what has moved from the bank to the model
         if hook.get('attribute', '').startswith('auxiliary_head.loss_consistency.'):
             hook.attribute = hook.attribute.removeprefix('auxiliary_head.')
     config.custom_hooks = _hooks_without_bank(config)
@@ -189,7 +205,7 @@ def _become(config: Config, segmentor: str) -> None:
 
 def _hooks_without_teacher(config: Config) -> list[ConfigDict]:
     """The hooks of a method that has no targets from CCT's teacher."""
-    return [hook for hook in config.get('custom_hooks', []) if hook.type != 'TeacherHook']
+    return [hook for hook in config.get('custom_hooks') or [] if hook.type != 'TeacherHook']
 
 
 def _hooks_without_bank(config: Config) -> list[ConfigDict]:
@@ -216,7 +232,7 @@ VARIANTS: dict[str, Variant] = {
     'confidence': setting(loss_consistency=dict(confidence_threshold=0.5)),
     'pairwise': setting(loss_pairwise=dict(type='PairwiseVariance', loss_weight=1.0)),
     'final_relu': _final_relu,
-    'vat_floor': setting(perturbations=dict(vat=dict(norm_floor=1e-8))),
+    'vat_floor': _vat_floor,
     'positions': setting(position_fraction=0.25),
     'auxiliary_lr': _auxiliary_lr,
 }

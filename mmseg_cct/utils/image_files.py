@@ -70,7 +70,8 @@ def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[st
     Args:
         folder: The folder.
         suffix: End of the names of the images, which is cut off (``_leftImg8bit.png`` for
-            Cityscapes); `None` takes every image format and cuts off the extension.
+            Cityscapes), whose case does not count; `None` takes every image format and cuts off
+            the extension.
 
     Returns:
         Paths by name, sorted; a name is relative to the folder, with ``/``.
@@ -85,8 +86,8 @@ def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[st
     images: dict[str, Path] = {}
     for path in find_files(root):
         end = path.suffix if suffix is None else suffix
-        is_image = end.lower() in IMAGE_SUFFIXES if suffix is None else path.name.endswith(end)
-        if not is_image:
+        named = path.name.lower().endswith(end.lower())
+        if not (end.lower() in IMAGE_SUFFIXES if suffix is None else named):
             continue
         if path.is_symlink() and not path.exists():
             raise UserError(

@@ -20,4 +20,5 @@ def markdown_table(
         The table, without a line break at its end.
     """
     rule = [_RULES[side] for side in align or 'l' + 'r' * (len(header) - 1)]
-    return '\n'.join(f'| {" | ".join(line)} |' for line in [header, rule, *rows])
+    lines = [[cell.replace('|', r'\|') for cell in line] for line in [header, rule, *rows]]
+    return '\n'.join(f'| {" | ".join(line)} |' for line in lines)

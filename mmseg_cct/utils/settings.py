@@ -25,6 +25,31 @@ def settings_of(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
         yield from settings_of(value, f'{key}.{name}' if key else str(name))
 
 
+def changed_settings(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
+    """Compares two configs; a tuple is as good as a list of the same.
+
+    Args:
+        before: A config.
+        after: Another one.
+
+    Returns:
+        Dotted key and both values of each setting that differs, 'none' where there is none; sorted.
+    """
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    return [
+        (key, old.get(key, 'none'), new.get(key, 'none'))
+        for key in sorted({*old, *new})
+        if old.get(key) != new.get(key)
+    ]
+
+
+def _leaves(part: Any) -> Iterator[tuple[str, Any]]:
+    for key, value in settings_of(part):
+        value = list(value) if isinstance(value, tuple) else value
+        if not (isinstance(value, (dict, list)) and value):
+            yield key, value
+
+
 def forget_initial_weights(part: Any) -> None:
     """Takes from all modules the weights that they would start from, for others are loaded.
 

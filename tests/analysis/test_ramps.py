@@ -59,7 +59,9 @@ def test_schedulers_follow_one_another():
         make_config(
             custom_hooks=None,
             param_scheduler=[warm_up, constant, epochs],
-            optim_wrapper=dict(optimizer=dict(type='SGD', lr=2.0)),
+            optim_wrapper=dict(
+                optimizer=dict(type='SGD', lr=2.0), paramwise_cfg=dict(custom_keys=None)
+            ),
         )
     )[0]
     assert curve.label == 'all parameters'

@@ -130,6 +130,16 @@ def test_a_published_checkpoint_cannot_rank(tiny_cct, tmp_path):
         ),
         ({'train_dataloader.dataset.unlabeled': None}, r'no train_dataloader\.dataset\.unlabeled'),
         ({'train_dataloader.dataset.unlabeled.image_dir': 'nowhere'}, r'nowhere: no such folder'),
+        (
+            {
+                'test_pipeline': [
+                    dict(type='LoadImageFromFile'),
+                    dict(type='RandomCrop', crop_size=(8, 8), cat_max_ratio=0.5),
+                    dict(type='PackSegInputs'),
+                ]
+            },
+            r"fails at the first image \(KeyError: 'gt_seg_map' in .*; expected settings that fit",
+        ),
     ],
 )
 def test_mistakes_are_named(tiny_cct, tmp_path, options, match):

@@ -1,5 +1,6 @@
 """The report on finished runs, from hand-made logs and from two tiny trainings."""
 
+import itertools
 import json
 import shutil
 
@@ -73,7 +74,9 @@ def test_iou_table_has_every_class_the_mean_and_the_difference():
 
 def test_iou_table_leaves_absent_classes_out_of_the_mean():
     table = iou_table(dict(only=np.array([0.5, np.nan])), ['x', 'y'])
-    assert table.splitlines()[2:] == ['| x | 50.0 |', '| y | nan |', '| **mean** | 50.0 |']
+    assert table.splitlines()[2:] == ['| x | 50.0 |', '| y |  |', '| **mean** | 50.0 |']
+    table = iou_table(dict(a=np.array([0.5, np.nan]), b=np.array([0.5, 0.2])), ['x', 'y'])
+    assert '| y |  | 20.0 |  |' in table
 
 
 def test_scalars_of_a_resumed_run_replace_what_it_repeats(tmp_path):
@@ -140,6 +143,26 @@ def test_pictures_fill_the_grid_in_their_own_shape(height, width):
         assert box.width / box.height == pytest.approx(width / height, rel=0.08)
     columns = sum(box.width for box in boxes[:3])
     assert columns > 0.95 * figure.bbox.width
+
+
+LONG = ['a supervised training with twenty labels of CamVid', 'cct_mbv2_camvid_50_' * 3]
+
+
+def test_long_names_do_not_collide():
+    labels = np.zeros((40, 80), int)
+    picture = Picture('a.png', np.zeros((40, 80, 3), np.uint8), labels, labels)
+    grid = plot_grid({name: [picture] for name in LONG}, ['x', 'y'], [[1, 2, 3], [4, 5, 6]])
+    grid.draw_without_rendering()
+    boxes = [axes.title.get_window_extent() for axes in grid.axes]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+    assert max(box.y1 for box in boxes) <= grid.bbox.height
+    bars = plot_class_bars({name: np.array([0.9, 0.8]) for name in LONG}, ['x', 'y'])
+    ramps = dict(step=1, **{'auxiliary_head.loss_consistency.loss_weight': 1, 'decode_head.x': 2})
+    curves = plot_curves([Run(name, Config(), '', [ramps]) for name in LONG])
+    assert len({line.get_linestyle() for line in curves.axes[2].lines}) == 2
+    for figure, count in ((bars, 2), (curves, 4)):
+        assert not any(axes.get_legend() for axes in figure.axes)
+        assert len(figure.legends[0].get_texts()) == count
 
 
 def test_bars_show_each_class_of_each_run():
@@ -209,6 +232,17 @@ def test_the_iou_of_an_image_is_that_of_its_picture(trained):
             for c in np.unique(picture.truth)
         ]
         assert evaluation.image_miou[index] == pytest.approx(np.mean(by_class))
+
+
+@pytest.mark.parametrize('run', ['x, n = 20=empty', 'x=lr=0.1'])
+def test_names_and_folders_may_hold_an_equals_sign(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for folder in ('empty', 'lr=0.1'):
+        (tmp_path / folder).mkdir()
+    with pytest.raises(SystemExit):
+        world.run_tool('report', run, '--out', 'out')
+    folder = 'empty' if 'n = 20' in run else 'lr=0.1'
+    assert capsys.readouterr().err.startswith(f'error: {folder}: no checkpoint in it; expected')
 
 
 def test_incomplete_runs_are_named(tmp_path):

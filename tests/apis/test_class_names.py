@@ -37,6 +37,11 @@ def test_names_reach_data_sets_and_heads(own):
     assert config.model.auxiliary_head.context_classes == ('background', 'bolt')
 
 
+def test_as_many_classes_as_masks_can_hold(own):
+    names = ['background', *map(str, range(254))]
+    assert own(f'classes = {names}').model.decode_head.num_classes == 255
+
+
 def test_the_baseline_takes_them_too(own):
     config = own(f'classes = {CLASSES}', 'baselines/supervised_r50_folder.py')
     assert config.model.decode_head.num_classes == 4
@@ -124,6 +129,10 @@ def test_a_config_that_names_no_classes_stays_as_it_is(project_root):
         (
             "classes = ('crack',)",
             r"classes=\('crack',\): expected two names or more, that of the b",
+        ),
+        (
+            'classes = list(map(str, range(256)))',
+            r'classes=\(0, 1, 2, 3, \.\.\.\): 256 names; expected at most 255: MMSeg reads',
         ),
         ("context_classes = 'bg'", "context_classes='bg': expected a list, also of one class"),
         ('context_classes = 0', 'context_classes=0: expected a list'),

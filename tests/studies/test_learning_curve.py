@@ -104,8 +104,39 @@ def test_a_network_is_barely_trained_while_its_validations_rise():
         ('cct', '20'): [[(75, 20.0), (100, 21.0)], [(75, 20.0), (100, 22.3)]],
         ('supervised', '40'): [[(100, 20.0)]],  # validated once
         ('supervised', '80'): [[(50, 5.0), (76, 30.0), (100, 31.0)]],
+        ('supervised', '160'): [[(50, 16.5), (100, 20.0)]],  # 1.75 in a quarter
+        ('supervised', '320'): [[(50, 15.0), (100, 20.0)]],
+        ('supervised', '640'): [[(90, 18.0), (100, 19.5)]],  # not 3.75
     }
-    assert barely_trained(curves) == {20, 80}
+    assert barely_trained(curves) == {20, 320}
+
+
+def test_gains_of_nothing_are_no_disagreement():
+    text = answer(results_of(dict(supervised={10: [30] * 3}, cct={10: [30] * 3})))
+    assert text.startswith('With 10 labels **it cannot be told**: no seed tells them apart.')
+
+
+UNEVEN = dict(supervised={10: (30,), 20: (40, 10), 80: (10,)}, cct={10: (35,), 20: (9, 15)})
+
+
+def test_labels_are_worth_what_the_same_seeds_are():
+    """Seed 1 has 20 labels alone, where it is 30 points below seed 0."""
+    lines = answer(results_of(UNEVEN)).splitlines()[2:]
+    assert lines == [
+        '- 10 labels: CCT 35.0, supervised 30.0 mIoU; +5.0, one seed. '
+        'Supervised training needs about 14 labels for that, 4 labels more.',
+        '- 20 labels: CCT 12.0, supervised 25.0 mIoU; -13.0, ahead with 1 of 2 seeds. Supervised '
+        'training is as good with 20 labels or fewer. Left out: 10 and 80 labels, without a '
+        'supervised run of each seed.',
+    ]
+
+
+def test_the_figure_is_of_the_same_seeds():
+    curves = {**UNEVEN, 'cct': {**UNEVEN['cct'], 10: (35, 99)}}
+    (axes,) = plot_learning_curve(results_of(curves)).axes
+    assert [arrow.xyann for arrow in axes.texts] == [(10, 35)]
+    assert axes.texts[0].xy == (pytest.approx(10 * 2**0.5), 35)
+    assert [list(bars.lines[0].get_ydata()) for bars in axes.containers] == [[30, 25, 10], [35, 12]]
 
 
 def test_gains_are_of_the_same_seed():

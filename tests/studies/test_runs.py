@@ -155,8 +155,13 @@ def test_a_run_that_another_process_works_on_is_left_alone(fake_tools, make_run)
 def test_a_folder_belongs_to_one_config(make_run, tmp_path):
     run = make_run('a', miou=1.0)
     assert make_run('a', miou=1.0) == run
-    with pytest.raises(UserError, match=r'a/config.py: differs from the config of this study'):
+    differs = r'a/config.py: differs from the config of this study, '
+    with pytest.raises(
+        UserError, match=differs + r'miou is 1\.0 there and 2\.0 here; expected the'
+    ):
         make_run('a', miou=2.0)
+    with pytest.raises(UserError, match=differs + r"hooks\.0\.end is 'none' there and 3 here"):
+        make_run('a', miou=1.0, hooks=[dict(end=3)])
     assert Config.fromfile(run.config).miou == 1.0
 
 

@@ -4,6 +4,7 @@ import csv
 
 import pytest
 from mmengine.config import Config
+from mmengine.registry import HOOKS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import (
@@ -84,6 +85,15 @@ def test_a_refused_study_writes_nothing(tmp_path, base):
         labels = lists_of(base, options, [])
         prepare_study(tmp_path, base, {'cct': VARIANTS['cct']}, labels, [0, 1], options)
     assert not (tmp_path / 'cct/config/seed0').exists()
+
+
+def test_the_last_checkpoint_is_written_where_it_is_looked_for(tmp_path, base):
+    own = dict(save_last=False, interval=3, out_dir='elsewhere', filename_tmpl='step_{}.pth')
+    options = {**OPTIONS, **{f'default_hooks.checkpoint.{key}': own[key] for key in own}}
+    labels = lists_of(base, options, [])
+    (run,) = prepare_study(tmp_path, base, {'cct': VARIANTS['cct']}, labels, [0], options)
+    hook = HOOKS.build(Config.fromfile(run.config).default_hooks.checkpoint)
+    assert (hook.save_last, hook.out_dir, hook.filename_tmpl) == (True, None, 'iter_{}.pth')
 
 
 def test_a_seed_counts_once(tmp_path, base):
@@ -199,11 +209,18 @@ def test_the_csv_reads_back(out, tmp_path):
     ] == results
 
 
-def test_a_test_without_miou_is_an_error(tmp_path):
+@pytest.mark.parametrize(
+    ('metrics', 'message'),
+    [
+        ('{"mDice": 3}', 'its test gave mDice; expected mIoU'),
+        ('{"mIoU": NaN}', 'seed0: its test gave mIoU nan; expected a number, of a test set with'),
+    ],
+)
+def test_a_test_without_miou_is_an_error(tmp_path, metrics, message):
     folder = tmp_path / 'a' / '20' / 'seed0' / 'test' / '1'
     folder.mkdir(parents=True)
-    (folder / '1.json').write_text('{"mDice": 3}')
-    with pytest.raises(UserError, match='its test gave mDice; expected mIoU'):
+    (folder / '1.json').write_text(metrics)
+    with pytest.raises(UserError, match=message):
         collect(tmp_path)
 
 

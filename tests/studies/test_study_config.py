@@ -42,6 +42,24 @@ MISTAKES = [
     ('_base_ = {base!r}', {'train_cfg.max_iters': 'abc'}, r"max_iters='abc': expected a whole"),
     ('_base_ = {base!r}', {'model.backbone.typ': 'abc'}, r"unexpected keyword argument 'typ'"),
     ('_base_ = {base!r}', {'test_evaluator': None}, r'test_evaluator: missing; expected one'),
+    (
+        '_base_ = {base!r}\ndefault_hooks = dict(checkpoint=None)',
+        {},
+        r'own\.py: no default_hooks\.checkpoint; expected a CheckpointHook, whose last checkpoint',
+    ),
+    *(
+        (
+            f'_base_ = {{base!r}}\ntest_evaluator = {evaluator}',
+            {},
+            r'own\.py: test_evaluator: gives no mIoU, which a study collects; expected an IoU',
+        )
+        for evaluator in (
+            "dict(iou_metrics=['mDice'])",
+            "dict(prefix='test')",
+            'dict(format_only=True)',
+            "[dict(type='CityscapesMetric', output_dir='x')]",
+        )
+    ),
 ]
 
 
@@ -57,6 +75,17 @@ def test_a_mistake_is_told_before_anything_is_written(own, tmp_path, text, optio
         with pytest.raises(UserError, match=message):
             start()
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    'evaluator',
+    [
+        "[dict(type='DepthMetric'), dict(type='ClassIoUMetric', iou_metrics=['mDice', 'mIoU'])]",
+        "dict(_delete_=True, type='DumpResults', out_file_path='x.pkl')",
+    ],
+)
+def test_a_test_that_may_give_miou_is_taken(own, evaluator):
+    study_config(own(f'_base_ = {{base!r}}\ntest_evaluator = {evaluator}'), {})
 
 
 def test_several_domains_are_refused(own):

@@ -5,6 +5,7 @@ import pytest
 from mmseg_cct.studies.ablation import write_ablation
 from mmseg_cct.studies.study import Result
 from mmseg_cct.studies.validation_curves import plot_validations, read_validations
+from mmseg_cct.studies.variants import VARIANTS
 
 RUNS = [Result('cct', '20', 0, 31.0), Result('cct', '20', 1, 33.0), Result('baseline', '5', 0, 9.0)]
 
@@ -42,6 +43,17 @@ def test_the_mean_is_over_what_all_seeds_have(out):
     thick = [line.get_xydata().tolist() for line in many.lines if line.get_label() == 'c']
     assert thick == [[[10, 12], [20, 21]]]
     assert len(many.lines) == 2 + 2  # two means, and each seed of the one with two
+
+
+def test_every_method_has_a_look_and_its_name_in_the_legend():
+    titles = {method: f'a variant, {method}' for method in VARIANTS}
+    figure = plot_validations({(method, '5'): [[(1, 2.0)]] for method in VARIANTS}, titles)
+    (axes,) = figure.axes
+    looks = {(line.get_color(), line.get_linestyle()) for line in axes.lines}
+    assert len(looks) == len(VARIANTS) > 10
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
 
 
 def test_the_study_shows_them(out):

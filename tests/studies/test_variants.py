@@ -12,8 +12,9 @@ from mmseg.registry import HOOKS, MODELS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.auxiliary_heads import split_settings
-from mmseg_cct.studies.ablation import grid_methods
+from mmseg_cct.studies.ablation import TITLES, grid_methods
 from mmseg_cct.studies.variants import PERTURBATIONS, VARIANTS, full, only
+from mmseg_cct.utils.settings import forget_initial_weights
 
 BASE = 'cct/cct_r50_camvid_50.py'
 SHIPPED = {
@@ -78,8 +79,9 @@ def flat(values, prefix=''):
     return found
 
 
-def test_every_variant_is_compared():
+def test_every_variant_is_compared_and_has_a_title():
     assert VARIANTS.keys() == SHIPPED.keys() | CHANGES.keys() | TARGETS.keys()
+    assert VARIANTS.keys() == TITLES.keys()
 
 
 @pytest.mark.parametrize('name', SHIPPED)
@@ -139,6 +141,51 @@ def test_full_with_abce(base):
     assert sum(p.num_decoders for p in base.model.auxiliary_head.perturbations.values()) == 14
     (loss,) = base.model.decode_head.loss_decode
     assert (loss.type, loss.threshold) == ('BootstrappedCrossEntropy', 1 / 11)
+
+
+RULES = {'head.': dict(decay_mult=0.5), 'head': dict(lr_mult=2.0), 'x': dict(lr_mult=7.0)}
+
+
+@pytest.mark.parametrize(
+    ('file', 'paramwise'),
+    [
+        ('cct/cct_segformer-mit-b0_camvid_50.py', {}),  # adamw.py
+        ('cct/cct_dinov2-s_camvid_50.py', {}),  # adamw_vit.py
+        ('cct/cct_mbv2-jpu_camvid-180x240_20.py', {}),
+        ('demo/cct_shapes.py', dict(paramwise_cfg=None)),
+        ('demo/cct_shapes.py', dict(paramwise_cfg=dict(custom_keys=None))),
+        ('demo/cct_shapes.py', dict(paramwise_cfg=dict(custom_keys=RULES))),
+    ],
+)
+def test_the_auxiliary_decoders_learn_at_ten_times_their_own_rate(file, paramwise, configs):
+    config = Config.fromfile(configs / file)
+    forget_initial_weights(config.model)
+    config.optim_wrapper.update(paramwise)
+    model = MODELS.build(config.model)
+
+    def options():
+        wrapper = copy.deepcopy(config.optim_wrapper)
+        if wrapper.get('paramwise_cfg') and wrapper.paramwise_cfg.custom_keys is None:
+            del wrapper.paramwise_cfg['custom_keys']  # which mmengine does not take
+        groups = build_optim_wrapper(model, wrapper).optimizer.param_groups
+        found = {id(p): (g['lr'], g['weight_decay']) for g in groups for p in g['params']}
+        return {key: found[id(p)] for key, p in model.named_parameters() if id(p) in found}
+
+    before = options()
+    VARIANTS['auxiliary_lr'](config)
+    factor = {key: 10 if key.startswith('auxiliary_head.') else 1 for key in before}
+    expected = {key: (factor[key] * lr, decay) for key, (lr, decay) in before.items()}
+    after = options()
+    assert {*factor.values()} == {1, 10}
+    assert after.keys() == expected.keys()
+    for key, values in expected.items():
+        assert after[key] == pytest.approx(values), key
+
+
+@pytest.mark.parametrize('name', VARIANTS)
+def test_a_config_may_have_no_hooks_of_its_own(name, base):
+    base.custom_hooks = None
+    VARIANTS[name](base)
 
 
 @pytest.mark.parametrize('model', ['deeplabv3plus-r50', 'segformer-mit-b0'])
@@ -208,6 +255,8 @@ def test_a_variant_takes_a_step_that_reaches_every_parameter(name, configs):
     """On the demo's small model and data; so DDP runs without `find_unused_parameters`."""
     torch.manual_seed(0)
     config = Config.fromfile(configs / 'demo' / 'cct_shapes.py')
+    if name == 'vat_floor':
+        config.model.auxiliary_head.perturbations.vat.num_decoders = 1
     STEPPED[name](config)
     if config.model.auxiliary_head is not None:
         config.model.auxiliary_head.compile = False
@@ -239,6 +288,14 @@ def test_a_config_without_auxiliary_decoders_is_an_error(variant, base):
     VARIANTS['baseline'](base)
     with pytest.raises(UserError, match='auxiliary_head has no PerturbedDecoderBank'):
         variant(base)
+
+
+@pytest.mark.parametrize('vat', [dict(num_decoders=0), None])
+def test_a_floor_of_a_vat_without_decoders_is_an_error(vat, base):
+    perturbations = base.model.auxiliary_head.perturbations
+    perturbations.vat = vat and {**perturbations.vat, **vat}
+    with pytest.raises(UserError, match=r'vat has no decoders, so that vat_floor would repeat cct'):
+        VARIANTS['vat_floor'](base)
 
 
 def test_an_unknown_perturbation_is_an_error(base):

@@ -55,6 +55,18 @@ def test_ratios_of_every_image_and_map(report):
     assert (report / 'clusters.png').read_bytes().startswith(b'\x89PNG')
 
 
+def test_images_of_the_same_name_all_count(tiny, trained, tmp_path):
+    for folder in (tiny.images, tiny.images.with_name('masks')):
+        for index, file in enumerate(sorted(folder.iterdir())):
+            (folder / f'city{index}').mkdir()
+            file.rename(folder / f'city{index}' / f'frame{file.suffix}')
+    write_cluster_report(str(tiny.config), str(trained.checkpoint), str(tmp_path / 'out'))
+    images = [
+        image for image, name in read_ratios(tmp_path / 'out/clusters.csv') if name == PATCHES
+    ]
+    assert images == [*(f'city{index}/frame' for index in range(4)), 'all images']
+
+
 @torch.no_grad()
 def test_ratios_are_those_of_the_models_own_features(report, trained):
     model = init_model(str(trained.config), str(trained.checkpoint), device='cpu')

@@ -78,9 +78,16 @@ def test_masks_of_another_suffix(tool, tmp_path, capsys):
     assert _read(tmp_path, 1) == (['a'], ['b'])
 
 
-def test_masks_without_their_images(tool, names_file, tmp_path, capsys):
-    options = ['--list', names_file, '--masks', str(tmp_path), '-n', '2', '--out', str(tmp_path)]
-    assert '--masks: has no --images beside it; expected' in _fails(tool, capsys, *options)
+@pytest.mark.parametrize(
+    ('option', 'needed'),
+    [('--masks', '--images'), ('--suffix', '--images'), ('--mask-suffix', '--masks')],
+)
+def test_an_option_without_the_folder_that_it_is_about(
+    tool, names_file, tmp_path, capsys, option, needed
+):
+    options = ['--list', names_file, option, '.png', '-n', '2', '--out', str(tmp_path)]
+    expected = f'error: {option}: has no {needed} beside it; expected the folder\n'
+    assert _fails(tool, capsys, *options) == expected
 
 
 def test_from_voc(tool, tmp_path):

@@ -47,7 +47,7 @@ class TestFindImages:
         }
 
     def test_by_suffix(self, tmp_path):
-        _touch(tmp_path, 'x/1_leftImg8bit.png', 'x/1_gtFine.png', '2_leftImg8bit.png')
+        _touch(tmp_path, 'x/1_leftImg8bit.PNG', 'x/1_gtFine.png', '2_leftImg8bit.png', '.png')
         assert list(find_images(tmp_path, '_leftImg8bit.png')) == ['2', 'x/1']
 
     def test_no_folder(self, tmp_path):

@@ -51,7 +51,7 @@ def test_other_errors_stay(error):
 
 
 def test_this_package_s_errors_stay():
-    with pytest.raises(TypeError) as caught, one_line():
+    with pytest.raises(AttributeError) as caught, one_line():
         find_images('.', suffix=3)
     assert library_place(caught.value) is None
 

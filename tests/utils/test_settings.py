@@ -1,6 +1,6 @@
 from mmengine.config import Config
 
-from mmseg_cct.utils.settings import forget_initial_weights, settings_of
+from mmseg_cct.utils.settings import changed_settings, forget_initial_weights, settings_of
 
 PART = dict(a=1, b=[dict(c=2), 'text'], d=dict(e=None))
 
@@ -17,6 +17,12 @@ def test_every_setting_comes_with_its_key_and_before_what_it_holds():
     ]
     assert next(iter(settings_of(PART, 'model'))) == ('model', PART)
     assert list(settings_of(Config(PART)))[3] == ('b.0.c', 2)
+
+
+def test_what_differs_has_both_values():
+    after = dict(a=1, b=(dict(c=3), 'text'), d=dict(e=None, f=[]))
+    assert changed_settings(PART, after) == [('b.0.c', 2, 3), ('d.f', 'none', [])]
+    assert changed_settings(PART, Config(PART)) == []
 
 
 def test_no_module_keeps_the_weights_that_it_would_start_from():

@@ -2,7 +2,6 @@
 
 import logging
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from mmseg_cct.engine.checkpoints import require_matching_weights, saved_config
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.optimizers.merged_optim_wrapper_constructor import merge_saved_state
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.settings import changed_settings
 
 from .iteration_seed_hook import IterationSeedHook
 
@@ -134,11 +134,10 @@ def _earlier_settings(checkpoint: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _log_differences(earlier: dict[str, Any], now: dict[str, Any]) -> None:
     """Logs the settings that a resumed training changes."""
-    before, after = dict(_flatten(earlier)), dict(_flatten(now))
     changed = [
-        f'{key} {before.get(key, "none")} -> {after.get(key, "none")}'
-        for key in sorted({*before, *after})
-        if earlier and before.get(key) != after.get(key) and key.split('.')[0] not in _OF_ONE_RUN
+        f'{key} {before} -> {after}'
+        for key, before, after in changed_settings(earlier, now)
+        if earlier and key.split('.')[0] not in _OF_ONE_RUN
     ]
     if changed:
         more = f' and {len(changed) - 8} more' if len(changed) > 8 else ''
@@ -146,14 +145,6 @@ def _log_differences(earlier: dict[str, Any], now: dict[str, Any]) -> None:
             f'--resume: differs from the checkpoint: {", ".join(changed[:8])}{more}',
             logger='current',
         )
-
-
-def _flatten(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
-    if isinstance(part, (dict, list, tuple)) and part:
-        for name, value in part.items() if isinstance(part, dict) else enumerate(part):
-            yield from _flatten(value, f'{key}.{name}' if key else str(name))
-    else:
-        yield key, list(part) if isinstance(part, tuple) else part
 
 
 def _go_back_to_a_step(runner: Runner, checkpoint: dict[str, Any], earlier: dict[str, Any]) -> None:
