@@ -11,6 +11,7 @@ from mmengine.model import BaseTTAModel
 from mmengine.registry import HOOKS
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from mmseg.datasets import BaseSegDataset
+from mmseg.models import SegTTAModel
 
 from mmseg_cct.datasets.checks import check_evaluation_data, leaf_datasets
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
@@ -74,6 +75,7 @@ class PreflightHook(Hook):
 
     def before_test(self, runner: Runner) -> None:
         """Checks the test set."""
+        _require_averaged_scores(unwrap_model(runner.model))
         dataset = runner.test_dataloader.dataset
         metrics = getattr(runner.test_evaluator, 'metrics', ())
         require_iou_metrics(metrics, 'test_evaluator')
@@ -132,6 +134,14 @@ def _describe_set(dataset: Any) -> str:
 def _model(runner: Runner) -> Any:
     model = unwrap_model(runner.model)
     return model.module if isinstance(model, BaseTTAModel) else model
+
+
+def _require_averaged_scores(model: Any) -> None:
+    if isinstance(model, SegTTAModel) and model.module.out_channels == 1:
+        raise UserError(
+            '--tta: model.decode_head.out_channels=1, of which MMSeg takes the sigmoid twice; '
+            'expected no --tta, or a model with an output for each class'
+        )
 
 
 def _require_metrics_ignore(loop: Any, dataset: Any, split: str) -> None:
