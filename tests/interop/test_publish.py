@@ -106,6 +106,7 @@ def published_from(config, tmp_path, domain=None):
 @pytest.mark.parametrize(
     'name',
     [
+        'demo/cct_shapes.py',
         'cct/cct_mbv2-jpu_idd-lite_20.py',
         'cct/cct_deeplabv3plus-mbv2_idd-lite_20.py',
         'plus/cct-plus_mbv2-jpu_idd-lite_20.py',
@@ -122,6 +123,8 @@ def test_every_method_is_published_as_an_encoder_decoder(project_root, tmp_path,
     trained, model, settings = published_from(config, tmp_path)
     assert settings.model.type == 'EncoderDecoder'
     assert settings.model.auxiliary_head is None
+    loads = [settings.test_pipeline[0].type, settings.test_dataloader.dataset.pipeline[0].type]
+    assert loads == ['LoadImageFromFile'] * 2  # what MMSegInferencer looks for
     assert not {'loss_strong', 'cutmix', 'loss_consistency'} & settings.model.keys()
     images = torch.rand(1, 3, 32, 64, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
