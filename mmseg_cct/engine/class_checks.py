@@ -73,8 +73,8 @@ def require_ignored(dataset: Any, key: str, part: Any, place: str) -> None:
     """Checks that a head or a metric ignores the label that the masks of a set mark as ignored.
 
     Args:
-        dataset: The set, wrapped or not. MMSeg's 255 by default fits any part: the masks may have
-            no such label.
+        dataset: The set, wrapped, or of several domains. MMSeg's 255 by default fits any part: the
+            masks may have no such label.
         key: Its key in the config, for the message.
         part: The head or the metric; one without `ignore_index` fits.
         place: Its key likewise.
@@ -82,6 +82,8 @@ def require_ignored(dataset: Any, key: str, part: Any, place: str) -> None:
     Raises:
         UserError: It ignores another label.
     """
+    for name, own in getattr(dataset, 'domains', {}).items():
+        require_ignored(own, f'{key}.domains.{name}', part, place)
     ignored = getattr(part, 'ignore_index', None)
     for leaf in leaf_datasets(dataset):
         label = getattr(leaf, 'ignore_index', 255)

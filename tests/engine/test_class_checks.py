@@ -52,6 +52,12 @@ def test_what_the_masks_mark_as_ignored_is_ignored(of_set, of_part, fits):
     several = tuple(SimpleNamespace(domains=dict(b=each)) for each in plain)
     checks = {
         'test_evaluator=test': lambda: require_ignored(sets, 'test', part, 'test_evaluator'),
+        'val_evaluator=val.domains.b': lambda: require_ignored(
+            SimpleNamespace(domains=dict(b=labeled), datasets=[labeled]),
+            'val',
+            part,
+            'val_evaluator',
+        ),
         'model.decode_head=train.labeled': lambda: require_heads_ignore(*plain, 'train'),
         'model.domains.b.decode_head=train.domains.b.labeled': lambda: require_heads_ignore(
             *several, 'train'
