@@ -16,6 +16,7 @@ import argparse
 
 from mmseg_cct.apis.add_cct import add_cct
 from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
+from mmseg_cct.utils.shipped import command_line
 
 
 def parse_args() -> argparse.Namespace:
@@ -59,7 +60,7 @@ def main() -> None:
         )
     print(*added.choices, sep='\n')
     print(f'Written: {added.file}')
-    print(f'Next: python tools/train.py {added.file}')
+    print(f'Next: {command_line("train", added.file)}')
 
 
 if __name__ == '__main__':

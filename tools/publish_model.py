@@ -14,8 +14,8 @@ Example:
 """
 
 import argparse
-
-from mmengine.config import Config
+from pathlib import Path
+from typing import Any
 
 from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.inference import load_model
@@ -62,7 +62,7 @@ def main() -> None:
         print(f'{file}: {file.stat().st_size / 2**20:.1f} MiB')
         if not (args.onnx or args.torchscript):
             return
-        model = load_model(_config(str(file)), str(file), 'cpu')
+        model = _load(file, imported=config is not None)
         size = tuple(args.size or model.data_preprocessor.size or ())
         if len(size) != 2:
             raise UserError('--size: expected the height and width of the images')
@@ -73,11 +73,21 @@ def main() -> None:
             _report(export_onnx(model, size, file.with_suffix('.onnx')), size)
 
 
-def _config(checkpoint: str) -> Config:
-    config = saved_config(read_checkpoint(checkpoint), checkpoint)
+def _load(file: Path, imported: bool) -> Any:
+    """Loads a published model; the modules that its config names are `imported` by the user's."""
+    config = saved_config(read_checkpoint(str(file)), str(file))
     if config is None:
-        raise UserError(f'{checkpoint}: carries no config; expected --config CONFIG')
-    return config
+        raise UserError(f'{file}: carries no config; expected --config CONFIG')
+    modules = (config.get('custom_imports') or {}).get('imports') or []
+    own = {modules} if isinstance(modules, str) else set(modules)
+    own.discard('mmseg_cct')
+    try:
+        return load_model(config, str(file), 'cpu')
+    except UserError as error:
+        if imported or not own:
+            raise
+        hint = f'--config CONFIG imports {", ".join(sorted(own))}, which a checkpoint may not'
+        raise UserError(f'{error}; {hint}') from error
 
 
 def _report(done: Export, size: tuple[int, int]) -> None:

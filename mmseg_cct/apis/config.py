@@ -50,6 +50,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     check_structure(config)
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         _end_schedulers_with_training(config, old_max_iters)
+    _keep_no_absent_workers(config)
     _check_domains(config)
     try:
         apply_class_names(config)
@@ -172,6 +173,14 @@ def _end_schedulers_with_training(config: Config, old_max_iters: int | None) -> 
         for key in SCHEDULER_ENDS:
             if scheduler.get(key) == old_max_iters:
                 scheduler[key] = new_max_iters
+
+
+def _keep_no_absent_workers(config: Config) -> None:
+    """Turns `persistent_workers` off, as torch wants it where `num_workers` is 0."""
+    for split in ('train', 'val', 'test'):
+        loader: Any = config.get(f'{split}_dataloader') or {}
+        if loader.get('persistent_workers') and not loader.get('num_workers'):
+            loader.update(persistent_workers=False)
 
 
 def add_hook(config: Config, name: str, **hook: Any) -> None:

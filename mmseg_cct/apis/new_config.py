@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
 from mmseg_cct.datasets.image_lists import require_listable
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
-from mmseg_cct.utils.shipped import CONFIGS, SCOPE
+from mmseg_cct.utils.shipped import CONFIGS, SCOPE, command_line
 from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import one_line
 
@@ -358,14 +357,8 @@ def _base_configs(out: str) -> str:
 
 
 def _next_commands(configs: Iterable[Path]) -> tuple[str, ...]:
-    train, report = (
-        ['python', f'tools/{name}.py']
-        if Path('tools', f'{name}.py').is_file()
-        else ['python', '-m', 'mmseg_cct', name]
-        for name in ('train', 'report')
-    )
     runs = [f'{path.stem.split("_")[0]}=work_dirs/{path.stem}' for path in configs]
     return (
-        *(shlex.join([*train, str(path)]) for path in configs),
-        shlex.join([*report, *runs, '--out', 'work_dirs/report']),
+        *(command_line('train', path) for path in configs),
+        command_line('report', *runs, '--out', 'work_dirs/report'),
     )

@@ -52,6 +52,9 @@ def run(config: Config, what: str) -> Any:
     if own_group:  # after an error the process ends, and its message needs the group's store
         # The distributed model holds the group. Were it left to the interpreter's end, a thread of
         # the group that lets go of a tensor then would abort the process (pytorch#190489).
+        # The loaders go first: collected in a circle with their queues, they could not tell their
+        # workers to end, and would wait 5 s for each.
+        vars(runner).clear()
         del runner
         gc.collect()
         torch.distributed.destroy_process_group()

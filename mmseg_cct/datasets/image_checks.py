@@ -26,7 +26,7 @@ def explain_failed_load(
     Args:
         info: Data info of the sample.
         backend_args: Arguments of mmengine's file backend.
-        loader: The pipeline's transform, which names the backend that decodes.
+        loader: The pipeline's transform, as `image_size` takes it.
 
     Returns:
         One line that names the file, or `None` if image and mask can be read.
@@ -49,10 +49,11 @@ def image_size(
 
     Args:
         path: The file.
-        backend_args: Arguments of mmengine's file backend.
+        backend_args: Arguments of mmengine's file backend, where the transform has none of its own.
         decode: Whether to decode all of it; else only its header and its last bytes are read, where
             they tell whether it is whole.
-        loader: The pipeline's transform, which names the backend that decodes; OpenCV by default.
+        loader: The pipeline's transform, which names the backends that read and that decode; OpenCV
+            decodes by default.
 
     Returns:
         Width and height in pixels.
@@ -60,6 +61,7 @@ def image_size(
     Raises:
         UserError: If it is missing or cannot be read.
     """
+    backend_args = getattr(loader, 'backend_args', None) or backend_args
     try:
         if not decode:
             # what Pillow does not know OpenCV may

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mmseg_cct.datasets.checks import leaf_datasets
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.models.segmentors.multi_domain_cct import domain_named_in_errors
@@ -49,6 +50,48 @@ def require_fitting_banks(model: Any, meta: Mapping[str, Any]) -> None:
         if isinstance(bank, PerturbedDecoderBank):
             with domain_named_in_errors(domain):
                 bank.check_classes(names, part.out_channels)
+
+
+def require_heads_ignore(model: Any, dataset: Any, key: str) -> None:
+    """Checks that main decoders ignore what the masks that train them mark, as `require_ignored`.
+
+    Args:
+        model: A segmentor or a classifier.
+        dataset: Its training set; of several domains where the model is.
+        key: The data set's key in the config, for the message.
+    """
+    for name, part in getattr(dataset, 'domains', {None: dataset}).items():
+        place = '' if name is None else f'.domains.{name}'
+        owner = model if name is None else model.domains[name]
+        labeled = getattr(part, 'labeled', None)
+        own_key = f'{key}{place}' if labeled is None else f'{key}{place}.labeled'
+        head = getattr(owner, 'decode_head', None)
+        require_ignored(labeled or part, own_key, head, f'model{place}.decode_head')
+
+
+def require_ignored(dataset: Any, key: str, part: Any, place: str) -> None:
+    """Checks that a head or a metric ignores the label that the masks of a set mark as ignored.
+
+    Args:
+        dataset: The set, wrapped, or of several domains. MMSeg's 255 by default fits any part: the
+            masks may have no such label.
+        key: Its key in the config, for the message.
+        part: The head or the metric; one without `ignore_index` fits.
+        place: Its key likewise.
+
+    Raises:
+        UserError: It ignores another label.
+    """
+    for name, own in getattr(dataset, 'domains', {}).items():
+        require_ignored(own, f'{key}.domains.{name}', part, place)
+    ignored = getattr(part, 'ignore_index', None)
+    for leaf in leaf_datasets(dataset):
+        label = getattr(leaf, 'ignore_index', 255)
+        if ignored is not None and label not in (255, ignored):
+            raise UserError(
+                f'{place}.ignore_index={ignored}: expected {label}, {key}.ignore_index, or its '
+                'pixels count'
+            )
 
 
 def require_same_order(

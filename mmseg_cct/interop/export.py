@@ -58,12 +58,16 @@ class InferenceGraph(nn.Module):
             images: `(N, 3, H, W)` RGB in [0, 255], float32.
 
         Returns:
-            seg_logits `(N, C, H, W)`.
+            seg_logits `(N, C, H, W)`. Of a binary model with one output C is 2, and the first
+            channel its threshold: the class is the arg-max here too.
         """
         meta = dict(img_shape=self.size, ori_shape=self.size, pad_shape=self.size)
         logits = self.model.encode_decode(F.conv2d(images, self.weight, self.bias), [meta])
         if logits.shape[-2:] != self.size:
             logits = F.interpolate(logits, self.size, mode='bilinear', align_corners=False)
+        if logits.shape[1] == 1:
+            threshold = float(torch.tensor(self.model.decode_head.threshold).logit())
+            logits = torch.cat([torch.full_like(logits, threshold), logits], dim=1)
         return logits
 
     @torch.no_grad()

@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import inspect
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -169,12 +170,18 @@ def inference_config(config: Config, domain: str | None = None) -> Config:
     for key in filter(is_training_only, list(kept['model'])):
         kept['model'][key] = None
     forget_initial_weights(kept['model'])
-    kept['test_pipeline'] = pipeline or pipeline_for_tests(config)
+    kept['test_pipeline'] = _from_files(pipeline or pipeline_for_tests(config))
     # where MMSegInferencer looks for it
     dataset = dict(pipeline=copy.deepcopy(kept['test_pipeline']))
     kept['test_dataloader'] = dict(dataset=dataset)
     kept['visualizer'] = dict(type='SegLocalVisualizer')
     return Config(kept)
+
+
+def _from_files(pipeline: Sequence[Any]) -> list[Any]:
+    """Loads files in the place of drawn scenes: MMSegInferencer looks for this transform."""
+    drawn, load = 'DrawShapesScene', dict(type='LoadImageFromFile')
+    return [load if step.get('type') == drawn else step for step in pipeline]
 
 
 def _predicts_as_encoder_decoder(kind: str | type) -> bool:

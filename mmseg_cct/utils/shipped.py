@@ -5,6 +5,7 @@ links to the folders of the project.
 """
 
 import ast
+import shlex
 from importlib import metadata
 from pathlib import Path
 
@@ -66,6 +67,21 @@ def commands() -> dict[str, Path]:
         Script by name of its command, with `-` for `_`.
     """
     return {path.stem.replace('_', '-'): path for path in sorted(TOOLS.glob('*.py'))}
+
+
+def command_line(name: str, *arguments: str | Path) -> str:
+    """Writes what to type to run a tool.
+
+    Args:
+        name: The command.
+        *arguments: Its arguments.
+
+    Returns:
+        The line: of the script where the working directory is a checkout, else of the package.
+    """
+    script = f'tools/{name}.py'
+    tool = [script] if Path(script).is_file() else ['-m', SCOPE, name]
+    return shlex.join(['python', *tool, *map(str, arguments)])
 
 
 def summary(script: Path) -> str:

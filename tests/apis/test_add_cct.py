@@ -394,11 +394,12 @@ def test_models_of_mmseg_that_cct_does_not_fit_are_one_line(write, name, expecte
     assert expected in refused(write, name)
 
 
-def test_the_tool_says_what_it_chose(own, images, tmp_path, capsys):
+def test_the_tool_says_what_it_chose(own, images, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # no checkout
     out = tmp_path / 'out' / 'cct.py'
     run_tool('add_cct', own, '--unlabeled', images, '--out', out, '--context', 'background')
     printed = capsys.readouterr().out
     assert 'z: output 2 of ResNet, 32 channels at stride 16' in printed
     assert 'or output 1 of ResNet: 16 channels at stride 8, --in-index 1' in printed
-    assert '3 images' in printed and f'Next: python tools/train.py {out}' in printed
+    assert '3 images' in printed and f'Next: python -m mmseg_cct train {out}' in printed
     assert load_config(str(out), {}).model.type == 'CCTSegmentor'

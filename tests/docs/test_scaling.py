@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 from mmengine.dataset import BaseDataset
+from mmengine.fileio import BaseStorageBackend, register_backend
 from PIL import Image
 
 from mmseg_cct.datasets import PairSampler, SemiSegDataset
@@ -55,6 +56,32 @@ def test_images_behind_an_address_are_checked_and_loaded(served):
     (folder / 'a.jpg').unlink()
     with pytest.raises(UserError, match=rf'{address}/a\.jpg: cannot be read \(.*404'):
         SemiSegDataset(half(folder, address, True), half(folder, address, False))
+
+
+def test_images_that_the_transform_reads_from_a_backend_are_checked_and_loaded(served):
+    folder, _ = served
+    image = (folder / 'a.jpg').read_bytes()
+    stored = {'a.jpg': image}
+    register_backend(
+        'stored',
+        type(
+            'Stored', (BaseStorageBackend,), dict(get=lambda _, path: stored[path], get_text=None)
+        ),
+        force=True,
+    )
+    unlabeled = dict(half(folder, '', False), data_prefix=dict(img_path=''))
+    unlabeled['pipeline'][0]['backend_args'] = dict(backend='stored')
+    dataset = SemiSegDataset(half(folder, folder, True), unlabeled)
+    draw = PairSampler(dataset, seed=0).draw(0)
+    assert dataset[draw]['inputs']['unlabeled'].shape == (3, 6, 8)
+
+    dataset.unlabeled.pipeline.transforms.insert(1, lambda results: results['mine'])
+    with pytest.raises(KeyError, match='mine'):  # not for want of the image
+        dataset[draw]
+
+    stored['a.jpg'] = image[:-9]
+    with pytest.raises(UserError, match=r'^a\.jpg: cannot be read \('):
+        SemiSegDataset(half(folder, folder, True), unlabeled)
 
 
 def test_a_list_without_masks_is_made_once(served, monkeypatch):

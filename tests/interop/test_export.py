@@ -84,6 +84,19 @@ def test_a_network_that_takes_bgr_gets_it(model):
     )
 
 
+def test_the_arg_max_is_the_class_of_a_model_with_one_output_too(tmp_path):
+    torch.manual_seed(0)
+    config = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
+    config.decode_head.update(type='FCNHead', channels=4, num_classes=2, out_channels=1)
+    binary = MODELS.build(config).eval()
+    scores = predict(binary, images())[:, 0]
+    binary.decode_head.threshold = scores.median().item()
+    expected = scores > scores.median()
+    logits = InferenceGraph(binary, SIZE)(images().float())
+    assert (logits.argmax(1) == expected).float().mean() > 0.999
+    assert export_torchscript(binary, SIZE, tmp_path / 'binary.pt').difference < 1e-5
+
+
 def test_onnx_gives_the_same_for_any_number_of_images(model, tmp_path):
     runtime = pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
     done = export_onnx(model, SIZE, tmp_path / 'new' / 'model.onnx')

@@ -14,6 +14,7 @@ from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import MMSegInferencer
 from mmseg.registry import MODELS
 
+from mmseg_cct.apis.config import load_config
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop import SHARED_NAMES
 from mmseg_cct.interop.publish import publish_checkpoint
@@ -105,6 +106,7 @@ def published_from(config, tmp_path, domain=None):
 @pytest.mark.parametrize(
     'name',
     [
+        'demo/cct_shapes.py',
         'cct/cct_mbv2-jpu_idd-lite_20.py',
         'cct/cct_deeplabv3plus-mbv2_idd-lite_20.py',
         'plus/cct-plus_mbv2-jpu_idd-lite_20.py',
@@ -121,6 +123,8 @@ def test_every_method_is_published_as_an_encoder_decoder(project_root, tmp_path,
     trained, model, settings = published_from(config, tmp_path)
     assert settings.model.type == 'EncoderDecoder'
     assert settings.model.auxiliary_head is None
+    loads = [settings.test_pipeline[0].type, settings.test_dataloader.dataset.pipeline[0].type]
+    assert loads == ['LoadImageFromFile'] * 2  # what MMSegInferencer looks for
     assert not {'loss_strong', 'cutmix', 'loss_consistency'} & settings.model.keys()
     images = torch.rand(1, 3, 32, 64, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -155,13 +159,13 @@ def test_the_name_holds_the_hash_of_the_file(tiny_cct, published, tmp_path):
     assert re.search(r'-([a-f0-9]*)\.', published.name)[1] == digest[:8]
 
 
-@pytest.mark.parametrize('with_config', [True, False])
+@pytest.mark.parametrize('read', [None, str, lambda file: load_config(str(file), {})])
 def test_runs_in_the_inferencer_without_complaint(
-    tiny_cct, published, tmp_path, monkeypatch, capfd, with_config
+    tiny_cct, published, tmp_path, monkeypatch, capfd, read
 ):
     monkeypatch.chdir(tmp_path)
     image = np.random.default_rng(1).integers(0, 256, (48, 40, 3), np.uint8)
-    model = tiny_cct.config if with_config else None
+    model = read and read(tiny_cct.config)
     predictions = []
     capfd.readouterr()
     for weights in (str(published), tiny_cct.checkpoint):
@@ -173,11 +177,11 @@ def test_runs_in_the_inferencer_without_complaint(
             out = ''.join(capfd.readouterr())
             assert [str(w.message) for w in caught if 'checkpoint' in str(w.message)] == []
             assert inferencer.model.dataset_meta['classes'] == ('sky', 'road', 'car')
-        if not with_config:
+        if model is None:
             break
     for complaint in ('do not match', 'missing keys', 'unexpected key', 'not safely'):
         assert complaint not in out
-    if with_config:
+    if model is not None:
         assert torch.equal(*predictions)
 
 

@@ -1,6 +1,8 @@
 import importlib.util
 
 import pytest
+import torch
+from mmengine.config import Config
 
 
 def test_publishes_and_exports(tiny, tiny_cct, tmp_path, capsys):
@@ -41,3 +43,19 @@ def test_without_onnx_torchscript_is_written_still(tiny, tiny_cct, tmp_path, cap
         "error: --onnx: no package onnx; expected it: pip install 'mmseg_cct[export]'"
     )
     assert len(list(tmp_path.glob('cct-*.pt'))) == 1 and not list(tmp_path.glob('*.onnx'))
+
+
+@pytest.mark.parametrize('imports', [['mmseg_cct'], ['mmseg_cct', 'my_net']])
+def test_parts_of_the_users_own_need_the_config(tiny, tiny_cct, tmp_path, capsys, imports):
+    content = torch.load(tiny_cct.checkpoint, weights_only=False)
+    config = Config.fromstring(content['meta']['cfg'], '.py')
+    config.custom_imports.imports = imports
+    config.model.backbone.type = 'MyNet'
+    content['meta']['cfg'] = config.pretty_text
+    torch.save(content, tmp_path / 'own.pth')
+    with pytest.raises(SystemExit):
+        tiny.run('publish_model', tmp_path / 'own.pth', tmp_path / 'out.pth', '--torchscript')
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("error: model.backbone.type: no 'MyNet'")
+    hint = '; --config CONFIG imports my_net, which a checkpoint may not'
+    assert line.endswith(hint) == ('my_net' in imports) and len(imports) == 1 + (hint in line)

@@ -252,6 +252,18 @@ CONFIGS = {
         lambda i: i.set(f'{HEAD}.num_classes', 21),
         r'decode_head\.num_classes=21: expected 3, the classes of .* \(ground, thing, other\)',
     ),
+    'ignored label of the head': (
+        lambda i: i.set('train_dataloader.dataset.labeled.ignore_index', 254),
+        r'decode_head\.ignore_index=255: expected 254, train_dataloader\.dataset\.labeled\.ignore',
+    ),
+    'ignored label of a metric': (
+        lambda i: i.set(f'{VAL}.ignore_index', 254),
+        r'val_evaluator\.ignore_index=255: expected 254, val_dataloader\.dataset\.ignore_index',
+    ),
+    'test: ignored label of a metric': (
+        lambda i: (i.set(f'{TEST}.ignore_index', 254), i.test()),
+        r'test_evaluator\.ignore_index=255: expected 254, test_dataloader\.dataset\.ignore_index',
+    ),
     'context class by name': (
         lambda i: i.set(f'{BANK}.context_classes', ('grund',)),
         r"context_classes: no class 'grund'; did you mean ground",
@@ -389,9 +401,9 @@ STRUCTURE = {
         (f'{BANK}.perturbations', [], r'perturbations=\[\]: expected a dict of perturbations'),
         ('model.backbone.strides', 3, r'model\.backbone: ResNet refuses its arguments: object of '),
         (
-            'train_dataloader.persistent_workers',
-            True,
-            r'tiny.py: cannot be built \(ValueError: persistent_workers option needs .* in '
+            'train_dataloader.prefetch_factor',
+            2,
+            r'tiny.py: cannot be built \(ValueError: prefetch_factor option could .* in '
             r'utils/data/dataloader.py:\d+\); expected settings that fit together',
         ),
         (

@@ -11,6 +11,7 @@ from mmengine.model import BaseTTAModel
 from mmengine.registry import HOOKS
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from mmseg.datasets import BaseSegDataset
+from mmseg.models import SegTTAModel
 
 from mmseg_cct.datasets.checks import check_evaluation_data, leaf_datasets
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
@@ -19,6 +20,8 @@ from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.checkpoints import require_initial_weights, require_matching_weights
 from mmseg_cct.engine.class_checks import (
     require_fitting_banks,
+    require_heads_ignore,
+    require_ignored,
     require_num_classes,
     require_same_order,
 )
@@ -26,7 +29,7 @@ from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 
 from .prediction_files import require_own_files
-from .rehearsal import rehearse_validation, require_iou_metrics
+from .rehearsal import iou_metrics, rehearse_validation, require_iou_metrics
 
 
 @HOOKS.register_module()
@@ -55,12 +58,14 @@ class PreflightHook(Hook):
         model, trained = _model(runner), runner.train_dataloader.dataset
         require_num_classes(model, _meta(trained), 'train_dataloader.dataset')
         require_fitting_banks(model, _meta(trained))
+        require_heads_ignore(model, trained, 'train_dataloader.dataset')
         if all(map(_has_images_alone, leaf_datasets(trained))):
             check_evaluation_data(trained, 'train_dataloader.dataset')
         if runner.val_loop is not None:
             validated = runner.val_dataloader.dataset
             require_num_classes(model, _meta(validated), 'val_dataloader.dataset')
             require_same_order(_meta(trained), _meta(validated), 'val_dataloader.dataset')
+            _require_metrics_ignore(runner.val_loop, validated, 'val')
             check_evaluation_data(validated, 'val_dataloader.dataset')
             name_images_in_errors(validated, 'val_dataloader.dataset')
             rehearse_validation(runner)
@@ -70,11 +75,13 @@ class PreflightHook(Hook):
 
     def before_test(self, runner: Runner) -> None:
         """Checks the test set."""
+        _require_averaged_scores(unwrap_model(runner.model))
         dataset = runner.test_dataloader.dataset
         metrics = getattr(runner.test_evaluator, 'metrics', ())
         require_iou_metrics(metrics, 'test_evaluator')
         require_own_files(metrics, dataset)
         require_num_classes(_model(runner), _meta(dataset), 'test_dataloader.dataset')
+        _require_metrics_ignore(runner.test_loop, dataset, 'test')
         check_evaluation_data(dataset, 'test_dataloader.dataset')
         name_images_in_errors(dataset, 'test_dataloader.dataset')
 
@@ -127,6 +134,19 @@ def _describe_set(dataset: Any) -> str:
 def _model(runner: Runner) -> Any:
     model = unwrap_model(runner.model)
     return model.module if isinstance(model, BaseTTAModel) else model
+
+
+def _require_averaged_scores(model: Any) -> None:
+    if isinstance(model, SegTTAModel) and model.module.out_channels == 1:
+        raise UserError(
+            '--tta: model.decode_head.out_channels=1, of which MMSeg takes the sigmoid twice; '
+            'expected no --tta, or a model with an output for each class'
+        )
+
+
+def _require_metrics_ignore(loop: Any, dataset: Any, split: str) -> None:
+    for metric in iou_metrics(getattr(getattr(loop, 'evaluator', None), 'metrics', ())):
+        require_ignored(dataset, f'{split}_dataloader.dataset', metric, f'{split}_evaluator')
 
 
 def _has_images_alone(dataset: Any) -> bool:

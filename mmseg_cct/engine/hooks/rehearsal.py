@@ -172,18 +172,28 @@ def require_iou_metrics(metrics: Sequence[Any], key: str) -> None:
     Raises:
         UserError: One is unknown.
     """
-    parts = list(metrics)
-    for metric in metrics:
-        if isinstance(metric, MultiDomainIoUMetric):
-            parts += metric.metrics.values()
-    for part in parts:
-        if not isinstance(part, IoUMetric):
-            continue
+    for part in iou_metrics(metrics):
         given = [part.metrics] if isinstance(part.metrics, str) else part.metrics
         if not isinstance(given, (list, tuple)) or any(name not in _IOU_METRICS for name in given):
             raise UserError(
                 f'{key}.iou_metrics={given!r}: expected some of {", ".join(_IOU_METRICS)}'
             )
+
+
+def iou_metrics(metrics: Sequence[Any]) -> list[IoUMetric]:
+    """Finds the metrics that measure IoU, those of each domain too.
+
+    Args:
+        metrics: Metrics of an evaluator.
+
+    Returns:
+        Those of MMSeg and of this package.
+    """
+    parts = list(metrics)
+    for metric in metrics:
+        if isinstance(metric, MultiDomainIoUMetric):
+            parts += metric.metrics.values()
+    return [part for part in parts if isinstance(part, IoUMetric)]
 
 
 def _require_truth(samples: Sequence[dict], key: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 import tiny
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset, RepeatDataset
+from mmseg.models import SegTTAModel
 from mmseg.registry import MODELS
 from torch.nn import Module
 
@@ -114,6 +115,13 @@ def test_the_decoders_of_every_domain_fit_its_classes(domain, head, changes, exp
     place = f'model.domains.{domain}.{head}' if domain else f'model.{head}'
     with pytest.raises(UserError, match=f'^{place}.{expected.format(5 if domain else 3)}'):
         start_training(**settings)
+
+
+def test_tta_of_one_output_is_refused():
+    model = MODELS.build(tiny.model_config())
+    model.out_channels = 1
+    with pytest.raises(UserError, match=r'^--tta: model\.decode_head\.out_channels=1, of which'):
+        PreflightHook().before_test(SimpleNamespace(model=SegTTAModel(model)))
 
 
 def load_checkpoint(trained_on, data, domains=False):
