@@ -23,7 +23,7 @@ ROOMS = {
     'analysis': {
         *('errors', 'utils', 'models', 'datasets', 'engine', 'evaluation', 'visualization', 'apis'),
     },
-    'studies': {'errors', 'utils', 'models', 'datasets', 'apis', 'analysis'},
+    'studies': {'errors', 'utils', 'models', 'datasets', 'visualization', 'apis', 'analysis'},
     # Importing the package registers what a config can name; it loads no tool's code.
     '__init__': {
         *('stack', 'version', 'utils'),
