@@ -28,10 +28,9 @@ def require_num_classes(model: Any, meta: Mapping[str, Any], key: str) -> None:
             if num_classes is None or is_binary or num_classes == len(names):
                 continue
             shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
-            place = '' if domain is None else f'.domains.{domain}'
             raise UserError(
-                f'model{place}.{head}.num_classes={num_classes}: expected {len(names)}, the '
-                f'classes of {key}{place} ({shown})'
+                f'model{_place(domain)}.{head}.num_classes={num_classes}: expected {len(names)}, '
+                f'the classes of {key}{_place(domain)} ({shown})'
             )
 
 
@@ -61,7 +60,7 @@ def require_heads_ignore(model: Any, dataset: Any, key: str) -> None:
         key: The data set's key in the config, for the message.
     """
     for name, part in getattr(dataset, 'domains', {None: dataset}).items():
-        place = '' if name is None else f'.domains.{name}'
+        place = _place(name)
         owner = model if name is None else model.domains[name]
         labeled = getattr(part, 'labeled', None)
         own_key = f'{key}{place}' if labeled is None else f'{key}{place}.labeled'
@@ -130,3 +129,8 @@ def _by_domain(
         names = (meta if domains is None else domains.get(name, {})).get('classes')
         if names:
             yield name, part, names
+
+
+def _place(domain: str | None) -> str:
+    """What stands between `model` or a data set's key and the settings of a domain."""
+    return '' if domain is None else f'.domains.{domain}'

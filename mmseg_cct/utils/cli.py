@@ -230,24 +230,26 @@ def user_errors_as_one_line() -> Iterator[None]:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
         if _is_first_to_say(str(error)):
-            print(f'error: {error}', file=sys.stderr, flush=True)
+            _print_error(str(error))
         _wait_for_others_to_ask(str(error))
     except torch.cuda.OutOfMemoryError as error:
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
-        print(
-            f'error: {error_line(error, 200)}; expected what fits: a smaller batch_size or crop, '
-            'in a training also --amp or model.auxiliary_head.position_fraction below 1',
-            file=sys.stderr,
-            flush=True,
+        _print_error(
+            f'{error_line(error, 200)}; expected what fits: a smaller batch_size or crop, in a '
+            'training also --amp or model.auxiliary_head.position_fraction below 1'
         )
     except OSError as error:
         if error.errno not in _ENVIRONMENT:
             raise
         place = f'{error.filename}: ' if error.filename else ''
-        print(f'error: {place}{error.strerror}', file=sys.stderr, flush=True)
+        _print_error(f'{place}{error.strerror}')
     _leave_group()
     raise SystemExit(2)
+
+
+def _print_error(line: str) -> None:
+    print(f'error: {line}', file=sys.stderr, flush=True)
 
 
 def _is_first_to_say(message: str) -> bool:

@@ -1,6 +1,7 @@
 """Validates data, classes and checkpoint before a run."""
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from mmengine.dataset import BaseDataset
@@ -65,7 +66,8 @@ class PreflightHook(Hook):
             validated = runner.val_dataloader.dataset
             require_num_classes(model, _meta(validated), 'val_dataloader.dataset')
             require_same_order(_meta(trained), _meta(validated), 'val_dataloader.dataset')
-            _require_metrics_ignore(runner.val_loop, validated, 'val')
+            metrics = getattr(getattr(runner.val_loop, 'evaluator', None), 'metrics', ())
+            _require_metrics_ignore(metrics, validated, 'val')
             check_evaluation_data(validated, 'val_dataloader.dataset')
             name_images_in_errors(validated, 'val_dataloader.dataset')
             rehearse_validation(runner)
@@ -81,7 +83,7 @@ class PreflightHook(Hook):
         require_iou_metrics(metrics, 'test_evaluator')
         require_own_files(metrics, dataset)
         require_num_classes(_model(runner), _meta(dataset), 'test_dataloader.dataset')
-        _require_metrics_ignore(runner.test_loop, dataset, 'test')
+        _require_metrics_ignore(metrics, dataset, 'test')
         check_evaluation_data(dataset, 'test_dataloader.dataset')
         name_images_in_errors(dataset, 'test_dataloader.dataset')
 
@@ -144,8 +146,8 @@ def _require_averaged_scores(model: Any) -> None:
         )
 
 
-def _require_metrics_ignore(loop: Any, dataset: Any, split: str) -> None:
-    for metric in iou_metrics(getattr(getattr(loop, 'evaluator', None), 'metrics', ())):
+def _require_metrics_ignore(metrics: Sequence[Any], dataset: Any, split: str) -> None:
+    for metric in iou_metrics(metrics):
         require_ignored(dataset, f'{split}_dataloader.dataset', metric, f'{split}_evaluator')
 
 

@@ -21,15 +21,22 @@ class SyncStatisticsHook(Hook):
 
     priority = 'HIGH'  # before a teacher averages them over time
 
+    def before_train(self, runner: Runner) -> None:
+        """Finds the layers; statistics of SyncBN are equal already."""
+        self._layers = [
+            layer
+            for layer in runner.model.modules()
+            if isinstance(layer, _BatchNorm) and not isinstance(layer, nn.SyncBatchNorm)
+        ]
+
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
-        """Averages them; those of SyncBN are equal already."""
+        """Averages their statistics."""
         all_reduce_params(
             [
                 statistics
-                for layer in runner.model.modules()
-                if isinstance(layer, _BatchNorm) and not isinstance(layer, nn.SyncBatchNorm)
+                for layer in self._layers
                 for statistics in (layer.running_mean, layer.running_var)
                 if statistics is not None
             ],

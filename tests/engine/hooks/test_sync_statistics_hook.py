@@ -16,7 +16,9 @@ def after_an_iteration(rank):
     for layer in model.values():
         layer(images)
     own = model['own'].running_mean.clone(), model['own'].running_var.clone()
-    SyncStatisticsHook().after_train_iter(SimpleNamespace(model=model), 0)
+    hook, runner = SyncStatisticsHook(), SimpleNamespace(model=model)
+    hook.before_train(runner)
+    hook.after_train_iter(runner, 0)
     return own, (model['own'].running_mean, model['own'].running_var)
 
 
