@@ -31,7 +31,7 @@ from mmengine.dataset import pseudo_collate
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.apis.config import load_config
+from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.samplers.pair_sampler import PairDraw
 from mmseg_cct.utils.markdown import markdown_table
 

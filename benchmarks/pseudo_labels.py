@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 from _quiet import add_busy_option, require_quiet
 
-from mmseg_cct.apis.config import load_config
+from mmseg_cct.config.load import load_config
 from mmseg_cct.pseudo_labels.cam import load_classifier
 from mmseg_cct.pseudo_labels.crf import refined_labels
 from mmseg_cct.pseudo_labels.settings import read_settings

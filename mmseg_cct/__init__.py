@@ -15,9 +15,10 @@ try:
     from .utils.quiet import silence_misleading_lines
 
     silence_misleading_lines()
+    from mmseg_cct.config.shipped import register_packages
+
     from . import datasets, engine, evaluation, models, visualization
     from .engine.safe_loading import register_safe_loaders
-    from .utils.shipped import register_packages
 except RuntimeError as error:
     explanation = explain_import_failure(error)
     if explanation is None:

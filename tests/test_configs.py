@@ -22,8 +22,8 @@ from PIL import Image
 
 import mmseg_cct  # noqa: F401 (registers the components)
 from mmseg_cct.apis import add_cct
-from mmseg_cct.apis.config import load_config
-from mmseg_cct.apis.config_errors import check_config
+from mmseg_cct.checks.components import check_config
+from mmseg_cct.config.load import load_config
 
 CONFIGS = Path(__file__).parents[1] / 'configs'
 ALL = sorted(

@@ -12,25 +12,31 @@ ROOMS = {
     'stack': set(),
     'version': set(),
     'utils': {'errors'},
+    'config': {'errors', 'utils'},
     'models': {'errors', 'utils'},
     'datasets': {'errors', 'utils'},
+    'checks': {'errors', 'utils', 'config', 'datasets'},
     'evaluation': {'errors'},
     'visualization': {'utils', 'evaluation'},
-    'engine': {'errors', 'utils', 'models', 'datasets', 'evaluation', 'visualization'},
-    'interop': {'errors', 'utils', 'models', 'engine'},
-    'apis': {'errors', 'utils', 'datasets', 'engine'},
+    'engine': {'errors', 'utils', 'config', 'models', 'datasets', 'evaluation', 'visualization'},
+    'interop': {'errors', 'utils', 'config', 'models', 'engine'},
+    'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine'},
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine'},
     'analysis': {
-        *('errors', 'utils', 'models', 'datasets', 'engine', 'evaluation', 'visualization', 'apis'),
+        *('errors', 'utils', 'config', 'models', 'datasets', 'checks', 'engine', 'evaluation'),
+        *('visualization', 'apis'),
     },
-    'studies': {'errors', 'utils', 'models', 'datasets', 'visualization', 'apis', 'analysis'},
+    'studies': {
+        *('errors', 'utils', 'config', 'models', 'datasets', 'checks', 'visualization', 'apis'),
+        'analysis',
+    },
     # Importing the package registers what a config can name; it loads no tool's code.
     '__init__': {
-        *('stack', 'version', 'utils'),
+        *('stack', 'version', 'utils', 'config'),
         *('datasets', 'engine', 'evaluation', 'models', 'visualization'),
     },
     # The command line runs the tools as scripts.
-    '__main__': {'errors', 'utils'},
+    '__main__': {'errors', 'utils', 'config'},
 }
 # Folders of tests that belong to none of the rooms.
 OTHER_TESTS = {'benchmarks', 'docs', 'shared', 'tools', 'trust'}

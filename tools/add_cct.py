@@ -15,8 +15,8 @@ Examples:
 import argparse
 
 from mmseg_cct.apis.add_cct import add_cct
+from mmseg_cct.config.shipped import command_line
 from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
-from mmseg_cct.utils.shipped import command_line
 
 
 def parse_args() -> argparse.Namespace:

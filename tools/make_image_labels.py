@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mmseg.registry import DATASETS
 
-from mmseg_cct.apis.class_names import check_names
+from mmseg_cct.config.class_names import check_names
 from mmseg_cct.datasets.image_lists import find_listed, read_list
 from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels.image_labels import (

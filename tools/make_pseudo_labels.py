@@ -16,9 +16,9 @@ import argparse
 import os
 import sys
 
-from mmseg_cct.apis.config import load_config
-from mmseg_cct.apis.config_rules import check_values
 from mmseg_cct.apis.device import default_device
+from mmseg_cct.checks.values import check_values
+from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.pseudo_labels import make_pseudo_labels
 from mmseg_cct.utils.cli import (

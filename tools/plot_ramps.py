@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from mmseg_cct.analysis.ramps import planned_curves, plot_curves
-from mmseg_cct.apis.config import load_config
+from mmseg_cct.config.load import load_config
 from mmseg_cct.utils.cli import add_cfg_options, add_overwrite, user_errors_as_one_line
 from mmseg_cct.utils.files import require_new_file
 

@@ -17,8 +17,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.inference import load_model
+from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.checkpoints import read_checkpoint, saved_config
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.export import TOLERANCE, Export, export_onnx, export_torchscript

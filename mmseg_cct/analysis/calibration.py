@@ -5,8 +5,9 @@ from typing import Any
 from mmengine.registry import init_default_scope
 from tqdm import tqdm
 
-from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.inference import load_model
+from mmseg_cct.config.domains import require_one_domain
+from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import require_checkpoint
@@ -14,7 +15,6 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.calibration import CalibrationCounts
 from mmseg_cct.evaluation.pseudo_label_counts import PseudoLabelCounts
 from mmseg_cct.evaluation.score_maps import count_decoders, resize_nearest, score_maps
-from mmseg_cct.utils.domains import require_one_domain
 from mmseg_cct.utils.files import claim_output_folder
 from mmseg_cct.visualization.calibration import RECORD, write_calibration_files
 

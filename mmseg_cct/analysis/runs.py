@@ -20,10 +20,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
 from mmseg_cct.apis.inference import load_model
+from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint, saved_config
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.domains import require_one_domain
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.text import error_line
 

@@ -19,17 +19,16 @@ from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import DATASETS, MODELS, TRANSFORMS
 from torch import Tensor, nn
 
+from mmseg_cct.checks.components import check_config
+from mmseg_cct.checks.values import check_training
+from mmseg_cct.config.class_names import leaf_sets
+from mmseg_cct.config.load import load_config, read_config
+from mmseg_cct.config.walk import forget_initial_weights, settings_of
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
-from mmseg_cct.utils.settings import forget_initial_weights, settings_of
 from mmseg_cct.utils.suggest import close_names, nearest
 from mmseg_cct.utils.text import error_line
-
-from .class_names import leaf_sets
-from .config import load_config, read_config
-from .config_errors import check_config
-from .config_rules import check_training
 
 _SIDES = (128, 512)  # pixels of the images that the dry run sees: some models need a larger one
 _COARSEST = 16  # stride of a stage that is offered as z

@@ -8,8 +8,8 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.logging import print_log
 
+from mmseg_cct.config.walk import settings_of
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.settings import settings_of
 
 
 def default_device() -> str:

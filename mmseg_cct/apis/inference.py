@@ -15,6 +15,14 @@ from mmseg.apis import inference_model, init_model
 from mmseg.registry import DATASETS
 from PIL import Image
 
+from mmseg_cct.checks.components import (
+    check_components,
+    config_errors_as_one_line,
+    first_image_guards,
+)
+from mmseg_cct.config.class_names import leaf_sets
+from mmseg_cct.config.domains import pipeline_for_tests, require_domain
+from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import (
     read_checkpoint,
@@ -24,15 +32,11 @@ from mmseg_cct.engine.checkpoints import (
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import image_files
-from mmseg_cct.utils.domains import pipeline_for_tests, require_domain
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.palette import distinct_colours
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 
-from .class_names import leaf_sets
-from .config import load_config
-from .config_errors import check_components, config_errors_as_one_line, first_image_guards
 from .device import default_device
 
 # Names the model of the predictions in a folder, so that two models never share one.

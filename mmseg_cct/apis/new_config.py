@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 from mmengine.registry import DefaultScope
 
+from mmseg_cct.checks.components import check_config
+from mmseg_cct.config.class_names import check_classes
+from mmseg_cct.config.load import load_config
+from mmseg_cct.config.shipped import CONFIGS, SCOPE, command_line
 from mmseg_cct.datasets.checks import judge_labels
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
 from mmseg_cct.datasets.image_lists import require_listable
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
-from mmseg_cct.utils.shipped import CONFIGS, SCOPE, command_line
 from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import one_line
 
-from .class_names import check_classes
-from .config import load_config
 from .config_choices import BACKBONES, RECIPES, TUNINGS, WHOLE, WITH_BANK, Backbone, Part
-from .config_errors import check_config
 from .pretrained import fit_of_weights, require_fitting_weights, require_weights_of_timm
 
 # One in so many labelled images validates where there is no folder for it.

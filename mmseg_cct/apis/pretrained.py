@@ -14,10 +14,10 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
+from mmseg_cct.config.walk import forget_initial_weights, settings_of
 from mmseg_cct.engine.checkpoints import require_finite_weights
 from mmseg_cct.engine.safe_loading import address_of, cached_file
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.settings import forget_initial_weights, settings_of
 from mmseg_cct.utils.text import error_line
 
 CONNECT_TIMEOUT = 20  # seconds; torch's own download waits for ever

@@ -11,9 +11,8 @@ from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
+from mmseg_cct.checks.components import config_errors_as_one_line
 from mmseg_cct.errors import UserError
-
-from .config_errors import config_errors_as_one_line
 
 
 def require_config_kept(config: Config) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.logging import print_log
 
+from mmseg_cct.checks.components import check_config
+from mmseg_cct.config.load import add_hook, default_work_dir, load_config
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import claim_output_folder, require_outside
 
-from .config import add_hook, default_work_dir, load_config
-from .config_errors import check_config
 from .device import fit_to_device
 from .runner import require_config_kept, run
 

@@ -9,6 +9,9 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.logging import print_log
 
+from mmseg_cct.checks.components import check_config
+from mmseg_cct.checks.values import check_training
+from mmseg_cct.config.load import add_hook, default_work_dir, load_config
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import (
     find_resumable,
@@ -20,9 +23,6 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.processes import end_with_parent, locked_folder
 
-from .config import add_hook, default_work_dir, load_config
-from .config_errors import check_config
-from .config_rules import check_training
 from .device import enable_amp, fit_to_device
 from .pretrained import check_pretrained_weights, fetch_pretrained_weights
 from .runner import require_config_kept, run

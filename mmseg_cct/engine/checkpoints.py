@@ -16,8 +16,8 @@ from mmengine.logging import print_log
 from mmengine.runner import find_latest_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 
+from mmseg_cct.config.text import read_config_text
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.config_text import read_config_text
 from mmseg_cct.utils.files import write_atomic
 
 from .safe_loading import find_damage

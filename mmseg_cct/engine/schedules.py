@@ -7,9 +7,6 @@ Every curve maps `(t, T)` to [0, 1]. All but `log` are exactly 1 at and after `T
 import math
 from collections.abc import Callable
 
-# Names that mmengine's schedulers, their arguments and their states have for the last iteration.
-SCHEDULER_ENDS = ('end', 'total_iters', 'T_max', 'total_steps')
-
 Schedule = Callable[[float, float], float]
 
 

@@ -22,9 +22,9 @@ from typing import IO
 
 from mmengine.config import Config
 
-from mmseg_cct.apis.config import read_config
+from mmseg_cct.config.load import read_config
+from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.settings import changed_settings
 
 _GRACE = 10.0  # seconds that processes have to end when told to
 

@@ -8,9 +8,9 @@ from mmengine.registry import DefaultScope
 from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
 
-from mmseg_cct.apis.config import load_config
-from mmseg_cct.apis.config_errors import check_config
-from mmseg_cct.apis.config_rules import check_training
+from mmseg_cct.checks.components import check_config
+from mmseg_cct.checks.values import check_training
+from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
 
 # What studies change, train and test.

@@ -23,9 +23,9 @@ from mmseg_cct.analysis.runs import (
     predict_images,
     read_scalars,
 )
+from mmseg_cct.config.text import read_config_text
 from mmseg_cct.engine.safe_loading import load_data
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.config_text import read_config_text
 
 TINY = dict(
     train_cfg=dict(max_iters=2, val_interval=2),

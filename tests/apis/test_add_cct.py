@@ -15,9 +15,9 @@ from PIL import Image
 from world import run_tool
 
 from mmseg_cct.apis.add_cct import _choose, _find, add_cct, try_model
-from mmseg_cct.apis.config import load_config
+from mmseg_cct.config.load import load_config
+from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.settings import forget_initial_weights
 
 DEEPLAB = 'deeplabv3plus_r50-d8_4xb2-40k_cityscapes-512x1024'
 SEGFORMER = 'mmseg::segformer/segformer_mit-b0_8xb2-160k_ade20k-512x512.py'

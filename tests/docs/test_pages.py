@@ -8,7 +8,7 @@ import yaml
 from PIL import Image
 
 import mmseg_cct
-from mmseg_cct.apis.config import load_config
+from mmseg_cct.config.load import load_config
 from mmseg_cct.utils.image_files import read_mask
 
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)

@@ -14,7 +14,7 @@ from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import MMSegInferencer
 from mmseg.registry import MODELS
 
-from mmseg_cct.apis.config import load_config
+from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop import SHARED_NAMES
 from mmseg_cct.interop.publish import publish_checkpoint

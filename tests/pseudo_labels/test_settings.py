@@ -1,7 +1,7 @@
 import pytest
 from mmengine.config import ConfigDict
 
-from mmseg_cct.apis.config_rules import check_values
+from mmseg_cct.checks.values import check_values
 from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels.crf import DenseCRF
 from mmseg_cct.pseudo_labels.settings import read_settings

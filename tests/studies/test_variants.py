@@ -10,11 +10,11 @@ from mmengine.optim import build_optim_wrapper
 from mmengine.runner import Runner
 from mmseg.registry import HOOKS, MODELS
 
+from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.auxiliary_heads import split_settings
 from mmseg_cct.studies.ablation import TITLES, grid_methods
 from mmseg_cct.studies.variants import PERTURBATIONS, VARIANTS, full, only
-from mmseg_cct.utils.settings import forget_initial_weights
 
 BASE = 'cct/cct_r50_camvid_50.py'
 SHIPPED = {

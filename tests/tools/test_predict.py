@@ -48,8 +48,8 @@ def test_masks_and_overlays_have_the_size_of_the_image(trained, photos, tmp_path
 def test_the_mask_is_the_models_prediction_and_the_overlay_blends_it(trained, photos, tmp_path):
     from mmseg.apis import inference_model
 
-    from mmseg_cct.apis.config import load_config
     from mmseg_cct.apis.inference import load_model
+    from mmseg_cct.config.load import load_config
 
     predict(trained, photos / 'b.png', tmp_path / 'out', opacity=0.25)
     model = load_model(load_config(str(trained.config), {}), str(trained.checkpoint), 'cpu')

@@ -3,9 +3,9 @@ import json
 import pytest
 import torch
 
-from mmseg_cct.apis.config import load_config
 from mmseg_cct.apis.device import fit_to_device
 from mmseg_cct.apis.train import prepare_training
+from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.optimizers.cpu_amp_optim_wrapper import CPUAmpOptimWrapper
 from mmseg_cct.errors import UserError
 

@@ -13,11 +13,11 @@ from mmengine.runner import IterBasedTrainLoop, Runner
 from torch import Tensor
 from torch.optim import Optimizer
 
+from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.engine.checkpoints import require_matching_weights, saved_config
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.optimizers.merged_optim_wrapper_constructor import merge_saved_state
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.settings import changed_settings
 
 from .iteration_seed_hook import IterationSeedHook
 

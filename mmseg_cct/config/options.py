@@ -5,8 +5,8 @@ import inspect
 from mmengine.config import Config
 from mmengine.runner import Runner
 
+from mmseg_cct.config.walk import settings_of
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.settings import settings_of
 
 # Keys at the top level of a config that a program reads.
 READ_KEYS = {

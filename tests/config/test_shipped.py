@@ -7,9 +7,9 @@ import mmengine.hub
 import pytest
 from mmengine.config import Config
 
-from mmseg_cct.apis.config import load_config
+from mmseg_cct.config.load import load_config
+from mmseg_cct.config.shipped import CONFIGS, commands, find_config, register_packages, summary
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.shipped import CONFIGS, commands, find_config, register_packages, summary
 
 SHORT = 'cct/cct_r50_folder'
 
@@ -79,7 +79,7 @@ def test_the_original_distribution_keeps_its_name(monkeypatch):
     from mmengine.config.utils import MODULE2PACKAGE
 
     monkeypatch.setitem(MODULE2PACKAGE, 'mmseg', 'mmsegmentation')
-    monkeypatch.setattr('mmseg_cct.utils.shipped.metadata.version', missing)
+    monkeypatch.setattr('mmseg_cct.config.shipped.metadata.version', missing)
     register_packages()
     assert MODULE2PACKAGE['mmseg'] == 'mmsegmentation'
 

@@ -3,8 +3,8 @@
 import pytest
 from mmengine.config import Config
 
+from mmseg_cct.config.domains import pipeline_for_tests, require_domain, require_one_domain
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.domains import pipeline_for_tests, require_domain, require_one_domain
 
 ONE = Config(dict(model=dict(), test_dataloader=dict(dataset=dict(pipeline=[1]))))
 TWO = Config(

@@ -4,7 +4,8 @@ import pytest
 from mmengine.config import Config
 from mmseg.datasets import BaseSegDataset
 
-from mmseg_cct.apis.config_rules import check_structure, check_values
+from mmseg_cct.checks.values import check_values
+from mmseg_cct.config.structure import check_structure
 from mmseg_cct.errors import UserError
 
 

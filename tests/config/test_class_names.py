@@ -3,8 +3,8 @@
 import pytest
 from mmengine.config import Config
 
-from mmseg_cct.apis.class_names import apply_class_names
-from mmseg_cct.apis.config import load_config
+from mmseg_cct.config.class_names import apply_class_names
+from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
 
 CLASSES = ('background', 'crack', 'rust', 'bolt')

@@ -12,8 +12,7 @@ from pathlib import Path
 from mmengine.config.utils import MODULE2PACKAGE
 
 from mmseg_cct.errors import UserError
-
-from .suggest import close_names
+from mmseg_cct.utils.suggest import close_names
 
 _SHIPPED = Path(__file__).parents[1] / '.mim'
 CONFIGS, TOOLS = _SHIPPED / 'configs', _SHIPPED / 'tools'

@@ -1,6 +1,6 @@
 from mmengine.config import Config
 
-from mmseg_cct.utils.settings import changed_settings, forget_initial_weights, settings_of
+from mmseg_cct.config.walk import changed_settings, forget_initial_weights, settings_of
 
 PART = dict(a=1, b=[dict(c=2), 'text'], d=dict(e=None))
 

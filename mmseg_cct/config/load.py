@@ -8,15 +8,17 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.logging import print_log
 
-from mmseg_cct.engine.schedules import SCHEDULER_ENDS
+from mmseg_cct.config.shipped import SCOPE, find_config
+from mmseg_cct.config.walk import settings_of
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.settings import settings_of
-from mmseg_cct.utils.shipped import SCOPE, find_config
 from mmseg_cct.utils.text import error_line, one_line
 
 from .class_names import apply_class_names
-from .config_rules import check_structure
-from .option_keys import require_effect
+from .options import require_effect
+from .structure import check_structure
+
+# Names that mmengine's schedulers, their arguments and their states have for the last iteration.
+SCHEDULER_ENDS = ('end', 'total_iters', 'T_max', 'total_steps')
 
 
 def load_config(config_file: str, options: dict[str, Any]) -> Config:

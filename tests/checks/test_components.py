@@ -4,7 +4,7 @@ import pytest
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from mmseg_cct.apis.config_errors import (
+from mmseg_cct.checks.components import (
     build_alone,
     check_config,
     find_components,

@@ -7,8 +7,8 @@ import re
 import pytest
 from mmengine.runner import FlexibleRunner, Runner
 
-from mmseg_cct.apis.config import load_config
-from mmseg_cct.apis.option_keys import READ_KEYS
+from mmseg_cct.config.load import load_config
+from mmseg_cct.config.options import READ_KEYS
 from mmseg_cct.errors import UserError
 
 CONFIG = """

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from mmengine.registry import DATA_SAMPLERS, MODELS, DefaultScope, Registry
 
+from mmseg_cct.config.walk import settings_of
 from mmseg_cct.datasets.image_lists import check_annotations
 from mmseg_cct.datasets.samplers.endless_sampler import EndlessSampler
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.settings import settings_of
 
 
 class Rule(NamedTuple):
@@ -107,53 +107,9 @@ RULES = (
     Rule('log_level', lambda v: isinstance(v, (str, int)), 'a name such as INFO'),
     Rule('log_processor.window_size', _or('global', _whole(1)), _COUNT),
 )
-# Sections by the kind of their values, where they have one; `*` stands for one name.
-_SECTIONS: dict[str, tuple[str, ...]] = {
-    'dict': (
-        'model', 'model.data_preprocessor', 'model.train_cfg', 'model.test_cfg', 'model.domains',
-        'model.domains.*', 'model.domains.*.data_preprocessor', '*_dataloader',
-        '*_dataloader.dataset', '*_dataloader.dataset.domains', 'train_cfg', 'val_cfg', 'test_cfg',
-        'env_cfg', 'optim_wrapper', 'optim_wrapper.optimizer', 'optim_wrapper.clip_grad',
-        'default_hooks', 'default_hooks.*', 'visualizer', 'randomness', 'log_processor',
-        'pseudo_labels', 'pseudo_labels.images', 'pseudo_labels.segmentation',
-        'pseudo_labels.thresholds', 'pseudo_labels.crf',
-    ),
-    'dict or list of dicts': ('param_scheduler', '*_evaluator'),
-    'list of dicts': ('custom_hooks',),
-    'text': ('default_scope', 'work_dir', 'load_from', 'experiment_name'),
-}  # fmt: skip
 # Of torch's clip_grad_norm_ and clip_grad_value_; `type` picks one.
 _CLIP_GRAD = ('type', 'max_norm', 'norm_type', 'error_if_nonfinite', 'foreach', 'clip_value')
 _EVALUATION = ('{}_dataloader', '{}_cfg', '{}_evaluator')
-
-
-def check_structure(config: Any) -> None:
-    """Checks that the sections of a config are of the kind that everything else builds on.
-
-    Args:
-        config: The whole config.
-
-    Raises:
-        UserError: One is a list or a number in place of a dict, or the like.
-    """
-    for key, value in settings_of(config):
-        for kind, patterns in _SECTIONS.items():
-            is_one = any(
-                fnmatchcase(key, pattern) and key.count('.') == pattern.count('.')
-                for pattern in patterns
-            )
-            if is_one and value is not None and not _is_of_kind(value, kind):
-                raise UserError(f'{key}={value!r}: expected a {kind}, or None')
-
-
-def _is_of_kind(value: Any, kind: str) -> bool:
-    if kind == 'text':
-        return isinstance(value, str)
-    if isinstance(value, (list, tuple)):
-        return 'list' in kind and all(_is_of_kind(part, 'dict') for part in value)
-    if isinstance(value, (str, int, float)):
-        return False
-    return not isinstance(value, Mapping) or kind != 'list of dicts'  # or an object, from Python
 
 
 def check_values(config: Any) -> None:

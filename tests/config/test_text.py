@@ -1,8 +1,8 @@
 import pytest
 from mmengine.config import Config
 
+from mmseg_cct.config.text import read_config_text
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.config_text import read_config_text
 
 
 def test_what_mmengine_dumps_reads_as_it_runs(project_root):

@@ -44,7 +44,7 @@ from mmseg_cct.utils.library_errors import library_errors_as_one_line, original_
 from mmseg_cct.utils.suggest import close_names
 from mmseg_cct.utils.text import one_line
 
-from .config_rules import check_values
+from .values import check_values
 
 _SPLITS = ('train', 'val', 'test')
 _LOADER_PARTS = dict(dataset=DATASETS, sampler=DATA_SAMPLERS, batch_sampler=DATA_SAMPLERS)

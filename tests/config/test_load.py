@@ -1,4 +1,4 @@
-from mmseg_cct.apis.config import load_config
+from mmseg_cct.config.load import load_config
 
 
 def test_no_workers_persist_where_there_are_none():

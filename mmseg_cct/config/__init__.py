@@ -1,0 +1,1 @@
+"""What a run is read, composed and written from: texts, settings, methods, domains."""
