@@ -17,7 +17,6 @@ default_hooks = dict(
     checkpoint=dict(
         type='DurableCheckpointHook',
         by_epoch=False,
-        interval=1000,
         save_best='mIoU',
         max_keep_ckpts=3,
     ),

@@ -1,13 +1,3 @@
-_base_ = './cct_mbv2-jpu_idd-lite_50.py'
-
-n_labeled = 100
-max_iters = 2400  # more labels take longer to learn
-
-train_dataloader = dict(
-    dataset=dict(
-        labeled=dict(ann_file=f'{_base_.split_dir}/{n_labeled}_labeled.txt'),
-        unlabeled=dict(ann_file=f'{_base_.split_dir}/{n_labeled}_unlabeled.txt'),
-    )
-)
-train_cfg = dict(max_iters=max_iters)
-param_scheduler = dict(end=max_iters)
+_base_ = './cct_mbv2-jpu_idd-lite_20.py'
+train_dataloader = dict(dataset=dict(num_labeled=100))
+train_cfg = dict(max_iters=2400)  # more labels take longer to learn

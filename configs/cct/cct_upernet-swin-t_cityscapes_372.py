@@ -2,45 +2,7 @@ _base_ = [
     '../_base_/models/cct_upernet-swin-t.py',
     '../_base_/datasets/cityscapes.py',
     '../_base_/schedules/cct_teacher.py',
-    '../_base_/schedules/adamw.py',
-    '../_base_/default_runtime.py',
+    '../_base_/schedules/adamw_warm_up.py',
 ]
-
-num_classes = 19
-context_classes = (
-    'road',
-    'sidewalk',
-    'building',
-    'wall',
-    'fence',
-    'vegetation',
-    'terrain',
-    'sky',
-)
-fcn, bank = _base_.model.auxiliary_head
-model = dict(
-    data_preprocessor=dict(size=(512, 1024)),
-    decode_head=dict(num_classes=num_classes),
-    auxiliary_head=[
-        dict(fcn, num_classes=num_classes),
-        dict(bank, num_classes=num_classes, context_classes=context_classes),
-    ],
-)
-
-n_labeled = 372
-epoch = (2975 - n_labeled) // 4  # one pass over the unlabelled images, four a step
-max_iters = 50 * epoch
-warm_up = 1500
-
-train_dataloader = dict(
-    dataset=dict(
-        labeled=dict(ann_file=f'{_base_.split_dir}/{n_labeled}_labeled.txt'),
-        unlabeled=dict(ann_file=f'{_base_.split_dir}/{n_labeled}_unlabeled.txt'),
-    )
-)
-train_cfg = dict(max_iters=max_iters, val_interval=5 * epoch)
-param_scheduler = [
-    dict(type='LinearLR', start_factor=1e-6, begin=0, end=warm_up, by_epoch=False),
-    dict(type='PolyLR', power=1.0, eta_min=0.0, begin=warm_up, end=max_iters, by_epoch=False),
-]
-default_hooks = dict(checkpoint=dict(interval=5 * epoch))
+train_dataloader = dict(dataset=dict(num_labeled=372))
+epochs, val_epochs = 50, 5  # passes over the unlabelled images

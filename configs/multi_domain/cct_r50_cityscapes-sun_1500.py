@@ -4,32 +4,16 @@ _base_ = [
     '../_base_/datasets/cityscapes_sun_rgbd.py',
     '../_base_/schedules/cct_multi_domain.py',
     '../_base_/schedules/sgd_poly.py',
-    '../_base_/multi_domain_runtime.py',
 ]
-
 model = dict(
     type='MultiDomainCCTSegmentor',
     # the paper's λ_u = 30, whatever the number of classes
     auxiliary_head=dict(loss_consistency=dict(reference_classes=None)),
     domains=_base_.domain_models,
 )
-
-n_labeled = 1500
-# one pass over the unlabelled images of SUN RGB-D, and as many iterations of Cityscapes
-epoch = 2 * ((5285 - n_labeled) // _base_.batch_size)
-max_iters = 100 * epoch  # as in the paper; 50 for all other data
-
 train_dataloader = dict(
-    dataset=dict(
-        domains={
-            name: {
-                branch: dict(ann_file=f'{folder}/{n_labeled}_{branch}.txt')
-                for branch in ('labeled', 'unlabeled')
-            }
-            for name, folder in _base_.split_dirs.items()
-        }
-    )
+    dataset=dict(domains=dict(cityscapes=dict(num_labeled=1500), sun=dict(num_labeled=1500)))
 )
-train_cfg = dict(max_iters=max_iters, val_interval=5 * epoch)
-param_scheduler = dict(end=max_iters)
-default_hooks = dict(checkpoint=dict(interval=5 * epoch))
+# an epoch is one pass over the unlabelled images of SUN RGB-D, and as many of Cityscapes
+num_images = 5285
+epochs, val_epochs = 100, 5  # as in the paper; 50 for all other data

@@ -78,9 +78,7 @@ test_dataloader = dict(
     ),
 )
 
-max_iters = 150
-train_cfg = dict(max_iters=max_iters, val_interval=150)
-param_scheduler = dict(end=max_iters)
+train_cfg = dict(max_iters=150, val_interval=150)
 default_hooks = dict(checkpoint=dict(interval=150))
 
 pseudo_labels = dict(

@@ -68,9 +68,7 @@ val_dataloader = dict(
 test_dataloader = val_dataloader
 
 epoch = 10582 // 16
-max_iters = 10 * epoch
-train_cfg = dict(max_iters=max_iters, val_interval=2 * epoch)
-param_scheduler = dict(end=max_iters)
+train_cfg = dict(max_iters=10 * epoch, val_interval=2 * epoch)
 default_hooks = dict(checkpoint=dict(interval=2 * epoch))
 
 pseudo_labels = dict(

@@ -19,15 +19,12 @@ unlabeled_pipeline = [
     dict(type='PackPseudoLabels'),
 ]
 train_dataloader = dict(dataset=dict(unlabeled=dict(pipeline=unlabeled_pipeline)))
-custom_hooks = [
-    *_base_.custom_hooks,
-    # ω_w: as ω_u, from 0 to 0.4 over the first tenth of the training
-    dict(
+# ω_w: like ω_u, from 0 to λ_w over the first tenth of the training
+default_hooks = dict(
+    weak_ramp_up=dict(
         type='RampUpHook',
         attribute='auxiliary_head.loss_weak.loss_weight',
         schedule='exp',
-        start=0.0,
-        end=0.4,
         fraction=0.1,
-    ),
-]
+    )
+)

@@ -102,7 +102,7 @@ def _set_checkpoint(config: Config, checkpoint: str) -> None:
 
 def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:
     """The chosen directory, or `test` below the training's, which is never used itself."""
-    trained_in = config.get('work_dir') or default_work_dir(config_file)
+    trained_in = config.get('work_dir') or default_work_dir(config)
     work_dir = chosen or os.path.join(trained_in, 'test')
     is_training = os.path.isfile(os.path.join(work_dir, 'last_checkpoint'))
     return os.path.join(work_dir, 'test') if is_training else work_dir

@@ -57,7 +57,7 @@ def prepare_training(
     """
     options = options or {}
     config = load_config(config_file, options)
-    config.work_dir = work_dir or config.get('work_dir') or default_work_dir(config_file)
+    config.work_dir = work_dir or config.get('work_dir') or default_work_dir(config)
     require_outside(config.work_dir, data_folders(config), '--work-dir')
     for key in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if config.get(key) is None:

@@ -44,6 +44,10 @@ def apply_class_names(config: Config) -> None:
                     head['num_classes'] = len(classes)
             if 'num_classes' in config:  # the variable that has filled the heads
                 config['num_classes'] = len(classes)
+    elif own := next((names for *_, names in _named_sets(config) if names), None):
+        for head in _heads(model):
+            if 'num_classes' in head and head['num_classes'] is None:
+                head['num_classes'] = len(own)
     context = config.get('context_classes')
     if context is not None:
         if not _is_list(context) or not all(isinstance(name, (str, int)) for name in context):
@@ -102,40 +106,36 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
+def _named_sets(config: Config) -> Iterator[tuple[str, Any, type[BaseSegDataset], Any]]:
+    """Yields key, settings, class and own class names of all segmentation sets of the config."""
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        for split in _SPLITS:
+            dataset = (config.get(f'{split}_dataloader') or {}).get('dataset')
+            for key, leaf in leaf_sets(dataset, f'{split}_dataloader.dataset'):
+                kind = leaf.get('type')
+                kind = DATASETS.get(kind) if isinstance(kind, str) else kind
+                if inspect.isclass(kind) and issubclass(kind, BaseSegDataset):
+                    own = leaf.get('classes') or (leaf.get('metainfo') or {}).get('classes')
+                    yield key, leaf, kind, own or kind.METAINFO.get('classes')
+
+
 def _name_in_data_sets(config: Config, classes: tuple[str, ...]) -> bool:
     """Names the classes in all segmentation sets that name none; tells whether there is a set."""
     found = False
-    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
-        for split in _SPLITS:
-            key = f'{split}_dataloader.dataset'
-            dataset = (config.get(f'{split}_dataloader') or {}).get('dataset')
-            for leaf_key, leaf in leaf_sets(dataset, key):
-                kind = leaf.get('type')
-                kind = DATASETS.get(kind) if isinstance(kind, str) else kind
-                if not (inspect.isclass(kind) and issubclass(kind, BaseSegDataset)):
-                    continue
-                found = True
-                _name_in_data_set(leaf, kind, classes, leaf_key)
+    for key, dataset, kind, own in _named_sets(config):
+        found = True
+        if own and tuple(own) != classes:
+            raise UserError(
+                f'classes={_shown(classes)}: {key} ({kind.__name__}) has {_shown(own)}; expected '
+                'the same names in the same order'
+            )
+        if own:
+            continue
+        if 'classes' in inspect.signature(kind).parameters:  # FolderDataset
+            dataset['classes'] = classes
+        else:
+            dataset['metainfo'] = {**(dataset.get('metainfo') or {}), 'classes': classes}
     return found
-
-
-def _name_in_data_set(
-    dataset: Any, kind: type[BaseSegDataset], classes: tuple[str, ...], key: str
-) -> None:
-    takes_names = 'classes' in inspect.signature(kind).parameters  # FolderDataset
-    own = dataset.get('classes') or (dataset.get('metainfo') or {}).get('classes')
-    own = own or kind.METAINFO.get('classes')
-    if own and tuple(own) != classes:
-        raise UserError(
-            f'classes={_shown(classes)}: {key} ({kind.__name__}) has {_shown(own)}; expected the '
-            'same names in the same order'
-        )
-    if own:
-        return
-    if takes_names:
-        dataset['classes'] = classes
-    else:
-        dataset['metainfo'] = {**(dataset.get('metainfo') or {}), 'classes': classes}
 
 
 def leaf_sets(dataset: Any, key: str = '') -> Iterator[tuple[str, Any]]:

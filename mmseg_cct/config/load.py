@@ -8,51 +8,45 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.logging import print_log
 
-from mmseg_cct.config.shipped import SCOPE, find_config
-from mmseg_cct.config.walk import settings_of
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line, one_line
 
 from .class_names import apply_class_names
+from .compose import apply_method, composed_name, find_setting, set_labels
+from .derive import derive, move_scheduler_ends
 from .options import require_effect
+from .shipped import SCOPE
 from .structure import check_structure
-
-# Names that mmengine's schedulers, their arguments and their states have for the last iteration.
-SCHEDULER_ENDS = ('end', 'total_iters', 'T_max', 'total_steps')
+from .walk import settings_of
 
 
 def load_config(config_file: str, options: dict[str, Any]) -> Config:
-    """Reads a config, overrides settings in it and passes on its class names.
+    """Reads a setting, puts a method and a number of labels on it, and overrides settings.
 
     Args:
-        config_file: The config, as a path or as the short name of a shipped one.
-        options: Settings to override, by dotted key.
+        config_file: The setting, as a path, the short name of a shipped one, or a composed name.
+        options: Settings to override, by dotted key. `method` names a method and `labels` is the
+            number of labelled images.
 
     Returns:
-        The config.
+        The config. Its `filename` is the composed name where a method or labels were given.
 
     Raises:
-        UserError: The file is missing or does not run, or an option does not fit it or would do
-            nothing.
+        UserError: The file is missing or does not run, the method does not fit it, or an option
+            does not fit it or would do nothing.
     """
-    config_file = find_config(config_file)
-    config = read_config(config_file)
+    setting = find_setting(config_file)
+    config = read_config(setting.file)
     check_structure(config)
+    options = dict(options)
+    method, labels = options.pop('method', setting.method), options.pop('labels', setting.labels)
+    _put_on(config, setting.file, method, labels)
     old_max_iters = (config.get('train_cfg') or {}).get('max_iters')
-    for key in options:
-        require_effect(config, config_file, key)
-        if not _has(config, key):
-            _require_room(config, config_file, key)
-            message = f'--cfg-options {key}: a new key, the config has none of this name'
-            print_log(message, logger='current', level=logging.WARNING)
-    try:
-        config.merge_from_dict(options)
-    except Exception as error:
-        raise UserError(f'--cfg-options: does not fit {config_file}: {one_line(error)}') from error
+    _merge_options(config, setting.file, options)
     check_structure(config)
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
-        _end_schedulers_with_training(config, old_max_iters)
-    _keep_no_absent_workers(config)
+        move_scheduler_ends(config, old_max_iters)
+    derive(config)
     _check_domains(config)
     try:
         apply_class_names(config)
@@ -60,6 +54,31 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
         raise UserError(f'{config_file}: {error}') from None
     _require_kept(config, options)
     return config
+
+
+def _put_on(config: Config, file: str, method: str | None, labels: int | None) -> None:
+    """Puts a method and labels on a setting, whose file may name a method of its own."""
+    own = config.pop('method', None)
+    if chosen := method or own:
+        apply_method(config, chosen)
+    if labels is not None:
+        set_labels(config, labels)
+    if method is not None or labels is not None:
+        name = composed_name(Path(file).stem, method, labels)
+        object.__setattr__(config, '_filename', f'{name}.py')
+
+
+def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
+    for key in options:
+        require_effect(config, file, key)
+        if not _has(config, key):
+            _require_room(config, file, key)
+            message = f'--cfg-options {key}: a new key, the config has none of this name'
+            print_log(message, logger='current', level=logging.WARNING)
+    try:
+        config.merge_from_dict(options)
+    except Exception as error:
+        raise UserError(f'--cfg-options: does not fit {file}: {one_line(error)}') from error
 
 
 def read_config(config_file: str | Path, import_custom_modules: bool = True) -> Config:
@@ -99,8 +118,9 @@ def _drop_scope(part: Any) -> None:
             del value['_scope_']
 
 
-def default_work_dir(config_file: str) -> str:
-    return os.path.join('work_dirs', Path(config_file).stem)
+def default_work_dir(config: Config) -> str:
+    """Names the work directory after the config, or by its composed name."""
+    return os.path.join('work_dirs', Path(config.filename).stem)
 
 
 def _require_kept(config: Config, options: dict[str, Any]) -> None:
@@ -163,26 +183,6 @@ def _require_room(config: Config, config_file: str, key: str) -> None:
                 f'--cfg-options {key}: does not fit {config_file}, where {outer} is {value!r}; '
                 f'expected a dict, which a file can give: {outer} = dict(...)'
             )
-
-
-def _end_schedulers_with_training(config: Config, old_max_iters: int | None) -> None:
-    """Moves the end of every scheduler that ended with the training to its new end."""
-    new_max_iters = (config.get('train_cfg') or {}).get('max_iters')
-    schedulers = config.get('param_scheduler') or []
-    for scheduler in schedulers if isinstance(schedulers, list) else [schedulers]:
-        if scheduler.get('by_epoch', True) or old_max_iters is None:
-            continue
-        for key in SCHEDULER_ENDS:
-            if scheduler.get(key) == old_max_iters:
-                scheduler[key] = new_max_iters
-
-
-def _keep_no_absent_workers(config: Config) -> None:
-    """Turns `persistent_workers` off, as torch wants it where `num_workers` is 0."""
-    for split in ('train', 'val', 'test'):
-        loader: Any = config.get(f'{split}_dataloader') or {}
-        if loader.get('persistent_workers') and not loader.get('num_workers'):
-            loader.update(persistent_workers=False)
 
 
 def add_hook(config: Config, name: str, **hook: Any) -> None:

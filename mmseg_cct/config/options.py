@@ -16,7 +16,17 @@ READ_KEYS = {
     *('activation_checkpointing', 'efficient_conv_bn_eval', 'strategy'),
     'init_weights_for_test_or_val',
     # what this package and MMSeg read
-    *('classes', 'context_classes', 'test_pipeline', 'tta_model', 'tta_pipeline', 'pseudo_labels'),
+    *(
+        'classes',
+        'context_classes',
+        'epochs',
+        'val_epochs',
+        'num_images',
+        'test_pipeline',
+        'tta_model',
+        'tta_pipeline',
+        'pseudo_labels',
+    ),
 }
 
 

@@ -11,9 +11,6 @@ from pathlib import Path
 
 from mmengine.config.utils import MODULE2PACKAGE
 
-from mmseg_cct.errors import UserError
-from mmseg_cct.utils.suggest import close_names
-
 _SHIPPED = Path(__file__).parents[1] / '.mim'
 CONFIGS, TOOLS = _SHIPPED / 'configs', _SHIPPED / 'tools'
 SCOPE = 'mmseg_cct'
@@ -31,32 +28,6 @@ def register_packages() -> None:
     except metadata.PackageNotFoundError:  # the original distribution, under the name in the table
         return
     MODULE2PACKAGE['mmseg'] = 'onedl-mmsegmentation'
-
-
-def find_config(name: str) -> str:
-    """Finds a config by its path, or a shipped one by its short name.
-
-    Args:
-        name: A path; or a path below `configs`, with or without that folder, `mmseg_cct::` and
-            `.py`, such as `cct/cct_r50_folder`.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        UserError: There is no such file, and no such shipped config.
-    """
-    if Path(name).is_file():
-        return name
-    short = name.removeprefix(f'{SCOPE}::').removeprefix('configs/').removesuffix('.py')
-    if (CONFIGS / f'{short}.py').is_file():
-        return str(CONFIGS / f'{short}.py')
-    known = [
-        path.relative_to(CONFIGS).with_suffix('').as_posix() for path in CONFIGS.glob('*/*.py')
-    ]
-    close = [f'{name}.py' for name in close_names(short, known, cutoff=0.8)]
-    hint = f'; did you mean {" or ".join(close)}?' if close else ''
-    raise UserError(f'{name}: no such config file{hint}')
 
 
 def commands() -> dict[str, Path]:

@@ -44,6 +44,11 @@ class SemiSegDataset(Dataset):
         labeled: The labelled set, a `BaseSegDataset` or its config. In a config, ``ann_file`` is
             looked for in the working directory first, then under ``data_root``.
         unlabeled: The unlabelled set likewise; its pipeline loads no annotations.
+        split_dir: Folder of the lists `{n}_labeled.txt` and `{n}_unlabeled.txt`, which take the
+            place of each set's ``ann_file``.
+        num_labeled: n, the number of labelled images.
+        strong_views: The config of `StrongViews`, which is put at the end of the unlabelled
+            pipeline.
         check: Whether to validate all files before the training (see `check_datasets`).
 
     Raises:
@@ -55,8 +60,21 @@ class SemiSegDataset(Dataset):
         self,
         labeled: dict | BaseDataset,
         unlabeled: dict | BaseDataset | None = None,
+        split_dir: str | None = None,
+        num_labeled: int | None = None,
+        strong_views: dict | None = None,
         check: bool = True,
     ) -> None:
+        if num_labeled is not None:
+            if split_dir is None:
+                raise UserError(
+                    f'num_labeled={num_labeled}: no split_dir; expected the folder of '
+                    f'{num_labeled}_labeled.txt and {num_labeled}_unlabeled.txt'
+                )
+            labeled = _listed(labeled, 'labeled', split_dir, num_labeled)
+            unlabeled = _listed(unlabeled, 'unlabeled', split_dir, num_labeled)
+        if strong_views is not None and unlabeled is not None:
+            unlabeled = {**unlabeled, 'pipeline': [*unlabeled.get('pipeline', ()), strong_views]}
         self.labeled = _build(labeled, 'labeled')
         self.unlabeled = None
         if not self.metainfo.get('classes'):
@@ -155,6 +173,10 @@ class SemiSegDataset(Dataset):
             )
         sample.set_metainfo({'classes': self.classes})
         return item
+
+
+def _listed(config: Any, branch: str, split_dir: str, num_labeled: int) -> Any:
+    return config and {**config, 'ann_file': os.path.join(split_dir, f'{num_labeled}_{branch}.txt')}
 
 
 def _build(config: dict | BaseDataset, branch: str) -> Any:

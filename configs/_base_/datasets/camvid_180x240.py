@@ -1,34 +1,12 @@
 # CamVid at half its size, for many runs on a CPU: trained on crops of 120×160 of images scaled by
 # 0.7 to 2, tested on whole images. Eight labelled and eight unlabelled images a step.
 _base_ = './camvid.py'
-
-crop_size = (120, 160)
-random_resize = dict(type='RandomResize', scale=(240, 180), ratio_range=(0.7, 2.0), keep_ratio=True)
-crop = dict(type='RandomCrop', crop_size=crop_size)
-flip = dict(type='RandomFlip', prob=0.5)
-train_pipeline = [
-    dict(type='LoadImageFromFile'),
-    dict(type='LoadAnnotations'),
-    random_resize,
-    # of ten draws the first in which no class fills more than three quarters
-    dict(crop, cat_max_ratio=0.75),
-    flip,
-    dict(type='PackSegInputs'),
-]
-unlabeled_pipeline = [
-    dict(type='LoadImageFromFile'),
-    random_resize,
-    crop,
-    flip,
-    dict(type='PackSegInputs'),
-]
-# masks are loaded after the resize: the prediction is compared at the mask's own 360×480
-test_pipeline = [
-    dict(type='LoadImageFromFile'),
-    dict(type='Resize', scale=(240, 180), keep_ratio=False),
-    dict(type='LoadAnnotations'),
-    dict(type='PackSegInputs'),
-]
+image_size, crop_size = (240, 180), (120, 160)
+random_resize = dict(type='RandomResize', ratio_range=(0.7, 2.0), keep_ratio=True)
+load, load_masks, _, *rest = _base_.train_pipeline
+train_pipeline = [load, load_masks, random_resize, *rest]
+load, _, *rest = _base_.unlabeled_pipeline
+unlabeled_pipeline = [load, random_resize, *rest]
 tta_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(
@@ -44,7 +22,6 @@ tta_pipeline = [
         ],
     ),
 ]
-
 train_dataloader = dict(
     batch_size=8,
     num_workers=2,
@@ -52,5 +29,3 @@ train_dataloader = dict(
         labeled=dict(pipeline=train_pipeline), unlabeled=dict(pipeline=unlabeled_pipeline)
     ),
 )
-val_dataloader = dict(dataset=dict(pipeline=test_pipeline))
-test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

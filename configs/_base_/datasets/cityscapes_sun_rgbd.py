@@ -9,9 +9,8 @@ __domains = dict(
     cityscapes=__load('{{ fileDirname }}/../domains/cityscapes.py'),
     sun=__load('{{ fileDirname }}/../domains/sun_rgbd.py'),
 )
-# for the config on top of this one: each domain's part of the model, and the folder of its lists
+# for the config on top of this one: each domain's part of the model
 domain_models = {name: domain.model for name, domain in __domains.items()}
-split_dirs = {name: domain.split_dir for name, domain in __domains.items()}
 
 train_dataloader = dict(dataset=dict(domains={n: d.train for n, d in __domains.items()}))
 val_dataloader = dict(dataset=dict(domains={n: d.val for n, d in __domains.items()}))

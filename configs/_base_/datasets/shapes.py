@@ -1,6 +1,8 @@
 # Drawn scenes, nothing to download: 48×48, a ground and six kinds of objects. The parts are ranges
 # of scene numbers and so have no scene in common.
 size = 48
+crop_size = (size, size)
+context_classes = ('background',)  # what is not an object
 n_labeled = 12
 n_unlabeled = 600
 

@@ -1,75 +1,41 @@
 # PASCAL VOC 2012 with the SBD masks: the longer side to 400 × (0.5 to 2.0), a 320×320 crop, a flip;
-# tested at full size. Paths are relative to the project root. A config names its lists, which
-# tools/make_splits.py writes to data/splits/voc.
+# tested at full size. Paths are relative to the project root. The lists are written by
+# tools/make_splits.py; with `--from-unimatch` those of the field, for
+#   --cfg-options train_dataloader.dataset.split_dir=data/splits/voc_field
+_base_ = './crops.py'
 voc_root = 'data/VOCdevkit/VOC2012'
-split_dir = 'data/splits/voc'
-crop_size = (320, 320)
+num_images = 10582
+context_classes = ('background',)  # what is not an object
+image_size, crop_size = (400, 400), (320, 320)
 
-augmentation = [
-    dict(type='RandomResize', scale=(400, 400), ratio_range=(0.5, 2.0), keep_ratio=True),
-    dict(type='RandomCrop', crop_size=crop_size),
-    dict(type='RandomFlip', prob=0.5),
-    dict(type='PackSegInputs'),
-]
-train_pipeline = [dict(type='LoadImageFromFile'), dict(type='LoadAnnotations'), *augmentation]
-unlabeled_pipeline = [dict(type='LoadImageFromFile'), *augmentation]
-test_pipeline = [
-    dict(type='LoadImageFromFile'),
-    dict(type='LoadAnnotations'),
-    dict(type='PackSegInputs'),
-]
-tta_pipeline = [
-    dict(type='LoadImageFromFile'),
-    dict(
-        type='TestTimeAug',
-        transforms=[
-            [
-                dict(type='Resize', scale_factor=scale, keep_ratio=True)
-                for scale in (0.5, 0.75, 1.0, 1.25, 1.5)
-            ],
-            [dict(type='RandomFlip', prob=0.0), dict(type='RandomFlip', prob=1.0)],
-            [dict(type='LoadAnnotations')],
-            [dict(type='PackSegInputs')],
-        ],
-    ),
-]
-
+# the paper's crop, whatever fills it
+augmentation = _base_.unlabeled_pipeline[1:]
+images = dict(type='PascalVOCDataset', data_prefix=dict(img_path=f'{voc_root}/JPEGImages'))
 train_dataloader = dict(
     batch_size=10,
-    num_workers=4,
-    persistent_workers=True,
-    sampler=dict(type='PairSampler', shuffle=True),
     dataset=dict(
-        type='SemiSegDataset',
+        split_dir='data/splits/voc',
         labeled=dict(
             type='PascalVOCDataset',
             data_prefix=dict(
                 img_path=f'{voc_root}/JPEGImages', seg_map_path=f'{voc_root}/SegmentationClassAug'
             ),
-            pipeline=train_pipeline,
+            pipeline=[
+                dict(type='LoadImageFromFile'),
+                dict(type='LoadAnnotations'),
+                *augmentation,
+            ],
         ),
-        unlabeled=dict(
-            type='PascalVOCDataset',
-            data_prefix=dict(img_path=f'{voc_root}/JPEGImages'),
-            pipeline=unlabeled_pipeline,
-        ),
+        unlabeled=images,
     ),
 )
 val_dataloader = dict(
-    batch_size=1,
-    num_workers=4,
-    persistent_workers=True,
-    sampler=dict(type='DefaultSampler', shuffle=False),
     dataset=dict(
         type='PascalVOCDataset',
         ann_file=f'{voc_root}/ImageSets/Segmentation/val.txt',
         data_prefix=dict(
             img_path=f'{voc_root}/JPEGImages', seg_map_path=f'{voc_root}/SegmentationClass'
         ),
-        pipeline=test_pipeline,
-    ),
+    )
 )
 test_dataloader = val_dataloader
-
-val_evaluator = dict(type='ClassIoUMetric', iou_metrics=['mIoU'])
-test_evaluator = val_evaluator

@@ -1,5 +1,5 @@
-# CamVid as one of several domains, at its own 360×480 without augmentation. A config names its
-# lists of training images, which lie in `split_dir`. Names that begin with `__` stay in this file.
+# CamVid as one of several domains, at its own 360×480 without augmentation. Its lists
+# lie beside this folder. Names that begin with `__` stay in this file.
 import os.path as osp
 
 __height, __width = 360, 480
@@ -11,8 +11,6 @@ __test_pipeline = [*__load, *__resize, *__load_masks, *__pack]
 __context = ('Sky', 'Building', 'Road', 'Pavement', 'Tree', 'Fence')
 __set = dict(type='CamVidDataset', data_root='data/camvid')
 
-# absolute, so that a config in another project can build on this one
-split_dir = osp.normpath('{{ fileDirname }}/../splits/camvid')
 model = dict(
     data_preprocessor=dict(size=(__height, __width)),
     decode_head=dict(num_classes=11),
@@ -20,6 +18,8 @@ model = dict(
 )
 train = dict(
     type='SemiSegDataset',
+    # absolute, so that a config in another project can build on this one
+    split_dir=osp.normpath('{{ fileDirname }}/../splits/camvid'),
     labeled=dict(
         **__set,
         data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),

@@ -6,14 +6,14 @@ from importlib import import_module
 __data = import_module('mmengine').Config.fromfile(
     '{{ fileDirname }}/../datasets/camvid_180x240.py'
 )
+import_module('mmseg_cct.config.derive').fill_sizes(__data)
 
-split_dir = __data.split_dir
 model = dict(
     data_preprocessor=dict(size=__data.crop_size),
     decode_head=dict(num_classes=11),
     auxiliary_head=dict(
         num_classes=11,
-        context_classes=('Sky', 'Building', 'Road', 'Pavement', 'Tree', 'Fence'),
+        context_classes=__data.context_classes,
     ),
 )
 train = __data.train_dataloader.dataset

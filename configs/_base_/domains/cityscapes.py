@@ -13,7 +13,6 @@ __val = dict(
     pipeline=[*__load, *__resize, *__load_masks, *__pack],
 )
 
-split_dir = 'data/splits/cityscapes'
 model = dict(
     data_preprocessor=dict(size=(__height, __width)),
     decode_head=dict(num_classes=19),
@@ -33,6 +32,7 @@ model = dict(
 )
 train = dict(
     type='SemiSegDataset',
+    split_dir='data/splits/cityscapes',
     labeled=dict(
         type='CityscapesDataset',
         data_prefix=dict(

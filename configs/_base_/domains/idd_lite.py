@@ -3,15 +3,16 @@
 # (import_module, because mmengine takes `import mmengine` for its lazy-import style)
 from importlib import import_module
 
-__data = import_module('mmengine').Config.fromfile('{{ fileDirname }}/../datasets/idd_lite.py')
+__file = '{{ fileDirname }}/../datasets/idd_lite.py'
+__data = import_module('mmengine').Config.fromfile(__file)
+import_module('mmseg_cct.config.derive').fill_sizes(__data)
 
-split_dir = __data.split_dir
 model = dict(
     data_preprocessor=dict(size=__data.crop_size),
     decode_head=dict(num_classes=len(__data.classes)),
     auxiliary_head=dict(
         num_classes=len(__data.classes),
-        context_classes=('drivable', 'non-drivable', 'far object', 'sky'),
+        context_classes=__data.context_classes,
     ),
 )
 train = __data.train_dataloader.dataset

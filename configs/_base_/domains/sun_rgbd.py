@@ -15,7 +15,6 @@ __test = dict(
     pipeline=[*__load, *__resize, *__load_masks, *__score, *__pack],
 )
 
-split_dir = 'data/splits/sun_rgbd'
 model = dict(
     data_preprocessor=dict(size=(__height, __width)),
     decode_head=dict(num_classes=13),
@@ -23,6 +22,7 @@ model = dict(
 )
 train = dict(
     type='SemiSegDataset',
+    split_dir='data/splits/sun_rgbd',
     labeled=dict(
         **__set,
         data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),

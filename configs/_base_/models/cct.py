@@ -1,7 +1,6 @@
-# CCT without its encoder, in the paper's setting for VOC: 21 classes, 320×320 crops, z of 512
-# channels at stride 8, 30 auxiliary decoders. A backbone's file adds `backbone` and `neck`; a
-# config for other data names its image size, its number of classes and the context classes.
-num_classes = 21
+# CCT without its encoder, in the paper's setting: z of 512 channels at stride 8, 30 auxiliary
+# decoders. A backbone's file adds `backbone` and `neck`; the number of classes (None), the size of
+# the crops and the context classes follow from the data.
 model = dict(
     type='CCTSegmentor',
     data_preprocessor=dict(
@@ -9,8 +8,7 @@ model = dict(
         mean=[123.675, 116.28, 103.53],
         std=[58.395, 57.12, 57.375],
         bgr_to_rgb=True,
-        # smaller images are padded right and below: mean colour, ignored labels
-        size=(320, 320),
+        # crops of smaller images are padded right and below: mean colour, ignored labels
         pad_val=0,
         seg_pad_val=255,
         # whole images of any size; the padding is cut off the prediction again
@@ -19,7 +17,7 @@ model = dict(
     decode_head=dict(
         type='PixelShuffleHead',
         in_channels=512,
-        num_classes=num_classes,
+        num_classes=None,
         stride=8,
         # the mean over the pixels that have a label; MMSeg's default counts the padding too
         loss_decode=dict(type='MeanCrossEntropy', avg_non_ignore=True),
@@ -27,7 +25,7 @@ model = dict(
     auxiliary_head=dict(
         type='PerturbedDecoderBank',
         in_channels=512,
-        num_classes=num_classes,
+        num_classes=None,
         stride=8,
         perturbations=dict(
             vat=dict(type='IntermediateVAT', num_decoders=2, epsilon=2.0, xi=1e-6),
@@ -38,8 +36,6 @@ model = dict(
             feature_drop=dict(type='FeatureDrop', num_decoders=6, threshold_range=(0.6, 0.9)),
             feature_noise=dict(type='FeatureNoise', num_decoders=6, noise_range=0.3),
         ),
-        # the classes that are not objects: what the masking and cut-out perturbations keep or drop
-        context_classes=('background',),
         # 30 is for VOC's 21 classes; L_u of C classes is scaled by C/21
         loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
     ),

@@ -1,7 +1,6 @@
 # For machines without a GPU: MMSeg's DeepLabV3+ on MobileNetV2 as it was pretrained, without
 # dilation. z is what the main head has fused: 128 channels at stride 4. A third of the paper's
 # auxiliary decoders, of 32 channels: with few classes, C channels are a bottleneck.
-num_classes = 21
 model = dict(
     type='CCTSegmentor',
     data_preprocessor=dict(
@@ -9,7 +8,6 @@ model = dict(
         mean=[123.675, 116.28, 103.53],
         std=[58.395, 57.12, 57.375],
         bgr_to_rgb=True,
-        size=(320, 320),
         pad_val=0,
         seg_pad_val=255,
         test_cfg=dict(size_divisor=16),
@@ -30,7 +28,7 @@ model = dict(
         c1_in_channels=24,
         c1_channels=48,
         dropout_ratio=0.1,
-        num_classes=num_classes,
+        num_classes=None,
         norm_cfg=dict(type='BN', requires_grad=True),
         align_corners=False,
         loss_decode=dict(type='MeanCrossEntropy', avg_non_ignore=True),
@@ -40,7 +38,7 @@ model = dict(
         in_layer='conv_seg',
         in_channels=128,
         channels=32,
-        num_classes=num_classes,
+        num_classes=None,
         stride=4,
         perturbations=dict(
             vat=dict(type='IntermediateVAT', num_decoders=1),
@@ -51,7 +49,6 @@ model = dict(
             feature_drop=dict(type='FeatureDrop', num_decoders=2),
             feature_noise=dict(type='FeatureNoise', num_decoders=2),
         ),
-        context_classes=('background',),
         # 30 is for VOC's 21 classes; L_u of C classes is scaled by C/21
         loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
     ),

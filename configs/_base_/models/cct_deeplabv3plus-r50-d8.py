@@ -1,27 +1,23 @@
 # MMSeg's DeepLabV3+ on ResNet-50, its FCN auxiliary head kept, in the setting of cct.py. z is what
 # the main head has fused, at stride 4.
 _base_ = 'mmseg::_base_/models/deeplabv3plus_r50-d8.py'
-num_classes = 21
 bn = dict(type='BN', requires_grad=True)  # training on several GPUs makes SyncBN of it
 model = dict(
     type='CCTSegmentor',
     pretrained=None,
-    data_preprocessor=dict(
-        type='BranchPreprocessor', size=(320, 320), test_cfg=dict(size_divisor=8)
-    ),
+    data_preprocessor=dict(type='BranchPreprocessor', test_cfg=dict(size_divisor=8)),
     backbone=dict(
         norm_cfg=bn, init_cfg=dict(type='Pretrained', checkpoint='open-mmlab://resnet50_v1c')
     ),
-    decode_head=dict(num_classes=num_classes, norm_cfg=bn),
+    decode_head=dict(num_classes=None, norm_cfg=bn),
     auxiliary_head=[
-        dict(_base_.model.auxiliary_head, num_classes=num_classes, norm_cfg=bn),
+        dict(_base_.model.auxiliary_head, num_classes=None, norm_cfg=bn),
         dict(
             type='PerturbedDecoderBank',
             in_layer='conv_seg',
             in_channels=512,
             stride=4,
-            num_classes=num_classes,
-            context_classes=('background',),
+            num_classes=None,
             # 30 is for VOC's 21 classes; L_u of C classes is scaled by C/21
             loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
         ),

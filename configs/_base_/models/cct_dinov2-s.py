@@ -2,7 +2,6 @@
 # resized by 14/16, the weights stay. timm fetches them when the model is built; from a file:
 #   --cfg-options model.backbone.pretrained_cfg_overlay.file=FILE
 # Training the head alone: --cfg-options model.backbone.frozen=True
-num_classes = 21
 model = dict(
     type='CCTSegmentor',
     data_preprocessor=dict(
@@ -10,7 +9,6 @@ model = dict(
         mean=[123.675, 116.28, 103.53],
         std=[58.395, 57.12, 57.375],
         bgr_to_rgb=True,
-        size=(320, 320),
         pad_val=0,
         seg_pad_val=255,
         test_cfg=dict(size_divisor=16),
@@ -33,7 +31,7 @@ model = dict(
         num_convs=0,  # a 1×1 convolution alone
         concat_input=False,
         dropout_ratio=0.0,
-        num_classes=num_classes,
+        num_classes=None,
         align_corners=False,
         loss_decode=dict(type='MeanCrossEntropy', avg_non_ignore=True),
     ),
@@ -41,8 +39,7 @@ model = dict(
         type='PerturbedDecoderBank',
         in_channels=512,
         stride=16,
-        num_classes=num_classes,
-        context_classes=('background',),
+        num_classes=None,
         # 30 is for VOC's 21 classes; L_u of C classes is scaled by C/21
         loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
     ),

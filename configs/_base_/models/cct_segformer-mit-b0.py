@@ -1,13 +1,10 @@
 # MMSeg's SegFormer on MiT-B0, in the setting of cct.py. z is what the main head has fused, at
 # stride 4.
 _base_ = 'mmseg::_base_/models/segformer_mit-b0.py'
-num_classes = 21
 bn = dict(type='BN', requires_grad=True)  # training on several GPUs makes SyncBN of it
 model = dict(
     type='CCTSegmentor',
-    data_preprocessor=dict(
-        type='BranchPreprocessor', size=(320, 320), test_cfg=dict(size_divisor=32)
-    ),
+    data_preprocessor=dict(type='BranchPreprocessor', test_cfg=dict(size_divisor=32)),
     backbone=dict(
         init_cfg=dict(
             type='Pretrained',
@@ -15,14 +12,13 @@ model = dict(
             'mit_b0_20220624-7e0fe6dd.pth',
         ),
     ),
-    decode_head=dict(num_classes=num_classes, norm_cfg=bn),
+    decode_head=dict(num_classes=None, norm_cfg=bn),
     auxiliary_head=dict(
         type='PerturbedDecoderBank',
         in_layer='conv_seg',
         in_channels=256,
         stride=4,
-        num_classes=num_classes,
-        context_classes=('background',),
+        num_classes=None,
         # 30 is for VOC's 21 classes; L_u of C classes is scaled by C/21
         loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
     ),

@@ -1,13 +1,10 @@
 # MMSeg's UPerNet on Swin-T, its FCN auxiliary head kept, in the setting of cct.py. z is what the
 # main head has fused, at stride 4.
 _base_ = 'mmseg::_base_/models/upernet_swin.py'
-num_classes = 21
 bn = dict(type='BN', requires_grad=True)  # training on several GPUs makes SyncBN of it
 model = dict(
     type='CCTSegmentor',
-    data_preprocessor=dict(
-        type='BranchPreprocessor', size=(320, 320), test_cfg=dict(size_divisor=32)
-    ),
+    data_preprocessor=dict(type='BranchPreprocessor', test_cfg=dict(size_divisor=32)),
     backbone=dict(
         init_cfg=dict(
             type='Pretrained',
@@ -15,16 +12,15 @@ model = dict(
             'swin_tiny_patch4_window7_224_20220317-1cdeb081.pth',
         ),
     ),
-    decode_head=dict(num_classes=num_classes, norm_cfg=bn),
+    decode_head=dict(num_classes=None, norm_cfg=bn),
     auxiliary_head=[
-        dict(_base_.model.auxiliary_head, num_classes=num_classes, norm_cfg=bn),
+        dict(_base_.model.auxiliary_head, num_classes=None, norm_cfg=bn),
         dict(
             type='PerturbedDecoderBank',
             in_layer='conv_seg',
             in_channels=512,
             stride=4,
-            num_classes=num_classes,
-            context_classes=('background',),
+            num_classes=None,
             # 30 is for VOC's 21 classes; L_u of C classes is scaled by C/21
             loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
         ),

@@ -1,5 +1,4 @@
 # UniMatch V2's fine-tuning of DINOv2: 5e-6 for the transformer, forty times that for all after it.
-# A config adds `end` (its `max_iters`) to `param_scheduler`.
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='AdamW', lr=5e-6, betas=(0.9, 0.999), weight_decay=0.01),

@@ -1,17 +1,17 @@
-# The loops and the ramp of ω_u. A config adds `max_iters` and `val_interval` to `train_cfg`.
+# The loops, and the hooks of CCT by name: a config or a method changes one, or removes it by None.
+# A config adds the length: `epochs`, or `max_iters` and `val_interval` of `train_cfg`.
+_base_ = '../default_runtime.py'
 train_cfg = dict(type='IterBasedTrainLoop')
 val_cfg = dict(type='ValLoop')
 test_cfg = dict(type='TestLoop')
 
-custom_hooks = [
-    # ω_u: exp ramp from 0 to λ_u = 30 over the first tenth of the training
-    dict(
+default_hooks = dict(
+    # ω_u: exp ramp from 0 to the model's λ_u over the first tenth of the training
+    ramp_up=dict(
         type='RampUpHook',
         attribute='auxiliary_head.loss_consistency.loss_weight',
         schedule='exp',
-        start=0.0,
-        end=30.0,
         fraction=0.1,
     ),
-    dict(type='IterationSeedHook'),
-]
+    iteration_seed=dict(type='IterationSeedHook'),
+)

@@ -1,13 +1,9 @@
-# As cct.py, with the ramp in the auxiliary decoders of every domain.
-_base_ = './cct.py'
-custom_hooks = [
-    dict(
-        type='RampUpHook',
-        attribute='domains.*.auxiliary_head.loss_consistency.loss_weight',
-        schedule='exp',
-        start=0.0,
-        end=30.0,
-        fraction=0.1,
-    ),
-    dict(type='IterationSeedHook'),
-]
+# Like cct.py, for the auxiliary decoders of every domain.
+_base_ = ['./cct.py']
+# the decoders of the domains that wait for their turn are unused
+find_unused_parameters = True
+default_hooks = dict(
+    checkpoint=dict(save_best='mIoU_avg'),
+    ramp_up=dict(attribute='domains.*.auxiliary_head.loss_consistency.loss_weight'),
+)
+visualizer = dict(type='MultiDomainVisualizer')

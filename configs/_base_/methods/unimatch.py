@@ -1,9 +1,0 @@
-# UniMatch's streams: two strong views, and the weak z without half of its channels;
-# L = (L_s + ¼ s₁ + ¼ s₂ + ½ f) / 2.
-_base_ = './fixmatch.py'
-strong_views = dict(num_views=2)
-method = dict(
-    decode_head=dict(loss_decode=dict(loss_weight=0.5)),
-    loss_strong=dict(loss_weight=0.25),  # of the mean over the two views
-    feature_weight=0.25,
-)

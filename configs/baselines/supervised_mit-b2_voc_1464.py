@@ -1,4 +1,0 @@
-_base_ = '../cct/cct_mit-b2_voc_1464.py'
-model = dict(type='EncoderDecoder', auxiliary_head=None)
-train_dataloader = dict(dataset=dict(unlabeled=None))
-custom_hooks = [dict(type='IterationSeedHook')]

@@ -1,0 +1,13 @@
+# The baseline of cct-abce.
+_base_ = ['./supervised.py']
+model = dict(decode_head=dict(loss_decode=[dict(type='BootstrappedCrossEntropy')]))
+default_hooks = dict(
+    bootstrap=dict(
+        type='RampUpHook',
+        attribute='decode_head.loss_decode.0.threshold',
+        schedule='log',
+        start=None,
+        end=0.9,
+        fraction=0.4,
+    )
+)

@@ -1,0 +1,276 @@
+"""Composes a run: a setting, the overlay of a method, and a number of labels.
+
+A setting is a config of CCT: model, data and schedule. A method is a config of a few dicts that are
+merged over it. `unimatch_r50_voc_183` is UniMatch on `cct_r50_voc_*.py` with 183 labels.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mmengine.config import Config, ConfigDict
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.suggest import close_names, nearest
+
+from .shipped import CONFIGS, SCOPE
+
+METHODS = CONFIGS / 'methods'
+# What a setting is without an overlay.
+PLAIN = 'cct'
+_BANK = 'PerturbedDecoderBank'
+_SEVERAL_DOMAINS = 'MultiDomainCCTSegmentor'
+
+
+class Setting(NamedTuple):
+    """A setting, and what its name says beside it.
+
+    Attributes:
+        file: Path of the config.
+        method: Name of a method; None where the name has none.
+        labels: Number of labelled images, likewise.
+    """
+
+    file: str
+    method: str | None = None
+    labels: int | None = None
+
+
+def method_names() -> list[str]:
+    """Lists the shipped methods, `cct` first, which leaves a setting as it is."""
+    return [PLAIN, *sorted(path.stem for path in METHODS.glob('*.py'))]
+
+
+def find_setting(name: str) -> Setting:
+    """Finds a setting by its path, by the short name of a shipped one, or by a composed name.
+
+    Args:
+        name: A path; a path below `configs`, with or without that folder, `mmseg_cct::` and `.py`,
+            such as `cct/cct_r50_folder`; or `METHOD_MODEL_DATA_LABELS`.
+
+    Returns:
+        The setting.
+
+    Raises:
+        UserError: There is none.
+    """
+    if Path(name).is_file():
+        return Setting(name)
+    short = name.removeprefix(f'{SCOPE}::').removeprefix('configs/').removesuffix('.py')
+    if (CONFIGS / f'{short}.py').is_file():
+        return Setting(str(CONFIGS / f'{short}.py'))
+    known = {path.stem: path for path in _settings()}
+    if composed := _compose(short, known):
+        return composed
+    paths = [path.relative_to(CONFIGS).with_suffix('').as_posix() for path in known.values()]
+    close = [f'{near}.py' for near in close_names(short, paths, cutoff=0.8)]
+    close = close or close_names(short, _composed_names(known), cutoff=0.8)
+    hint = f'; did you mean {" or ".join(close)}?' if close else ''
+    raise UserError(f'{name}: no such config file{hint}')
+
+
+def _settings() -> Iterator[Path]:
+    """Yields the shipped settings whose names are of the grammar."""
+    for folder in ('cct', 'multi_domain', 'demo', 'weak'):
+        yield from sorted((CONFIGS / folder).glob('*.py'))
+
+
+def _compose(name: str, known: Mapping[str, Path]) -> Setting | None:
+    """Reads `METHOD_REST_LABELS`, of which a shipped setting has the rest."""
+    if name in known:
+        return Setting(str(known[name]))
+    method, _, rest = name.partition('_')
+    if method not in method_names() or not rest:
+        return None
+    chosen = None if method == PLAIN else method
+    if setting := known.get(f'{PLAIN}_{rest}'):
+        return Setting(str(setting), chosen)
+    stem, _, number = rest.rpartition('_')
+    if not number.isdecimal():
+        return None
+    # of several sizes the next smaller one: more labels take longer to learn
+    sizes = {
+        int(size[1]): path
+        for other, path in known.items()
+        if (size := re.fullmatch(rf'{PLAIN}_{re.escape(stem)}_(\d+)', other))
+    }
+    if not sizes:
+        return None
+    size = max((size for size in sizes if size <= int(number)), default=min(sizes))
+    return Setting(str(sizes[size]), chosen, int(number))
+
+
+def _composed_names(known: Mapping[str, Path]) -> list[str]:
+    rests = [stem.removeprefix(f'{PLAIN}_') for stem in known if stem.startswith(f'{PLAIN}_')]
+    return [f'{method}_{rest}' for method in method_names() for rest in rests]
+
+
+def composed_name(stem: str, method: str | None, labels: int | None) -> str:
+    """Names a run by its setting, its method and its number of labels.
+
+    Args:
+        stem: Name of the setting's file without its suffix.
+        method: Name of the method, or path of its file; None for the setting's own.
+        labels: Number of labelled images; None for the setting's own.
+
+    Returns:
+        The name, `METHOD_MODEL_DATA_LABELS` where the setting's name is of that form.
+    """
+    if method is not None:
+        own, _, rest = stem.partition('_')
+        rest = rest if own in method_names() and rest else stem
+        stem = f'{Path(method).stem}_{rest}'
+    if labels is not None:
+        stem = f'{re.sub(r"_[0-9]+$", "", stem)}_{labels}'
+    return stem
+
+
+def read_method(method: str) -> dict[str, Any]:
+    """Reads the overlay of a method.
+
+    Args:
+        method: Its name, or the path of a file of one's own.
+
+    Returns:
+        What is merged over a setting; nothing for `cct`.
+
+    Raises:
+        UserError: There is no such method.
+    """
+    if method == PLAIN:
+        return {}
+    file = Path(method) if method.endswith('.py') else METHODS / f'{method}.py'
+    if not file.is_file():
+        raise UserError(f'method {method}: no such method; {nearest(method, method_names())}')
+    return Config.fromfile(file).to_dict()
+
+
+def apply_method(config: Config, method: str) -> None:
+    """Merges the overlay of a method over a setting.
+
+    Dicts are merged key by key, and everything else is replaced. Two parts have no fixed place:
+    `model.auxiliary_head` means the auxiliary decoders, which may stand in a list beside
+    MMSegmentation's own heads, and `train_dataloader.dataset` means the set of each domain.
+
+    Args:
+        config: The setting, changed in place.
+        method: Name of the method, or path of its file.
+
+    Raises:
+        UserError: There is no such method, or it does not fit the setting.
+    """
+    if overlay := read_method(method):
+        merge_overlay(config, overlay, method)
+
+
+def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None:
+    """Merges an overlay as `apply_method` does.
+
+    Args:
+        config: The setting, changed in place.
+        overlay: The overlay.
+        name: The method's name, for messages.
+
+    Raises:
+        UserError: It does not fit the setting.
+    """
+    place = config.filename or 'the config'
+    if find_bank(config) is None:
+        raise UserError(
+            f'{place}: model.auxiliary_head has no {_BANK}, so it is no setting that the method '
+            f'{name} can change; expected a config of CCT'
+        )
+    overlay = ConfigDict(overlay)
+    model = overlay.pop('model', {})
+    dataset = overlay.get('train_dataloader', {}).pop('dataset', {})
+    if config.model.get('domains'):
+        _fit_to_domains(config, overlay, model, name)
+    if 'auxiliary_head' in model:
+        _merge_bank(config, model.pop('auxiliary_head'))
+    config.merge_from_dict({'model': model, **overlay})
+    for part in training_sets(config):
+        part.update(merged(part, dataset))
+
+
+def _fit_to_domains(config: Config, overlay: ConfigDict, model: ConfigDict, name: str) -> None:
+    """Refuses another segmentor; a supervised baseline keeps that of several domains."""
+    if model.pop('type', 'EncoderDecoder') != 'EncoderDecoder' or 'loss_consistency' in model:
+        fitting = [
+            each
+            for each in method_names()
+            if read_method(each).get('model', {}).get('type', 'EncoderDecoder') == 'EncoderDecoder'
+        ]
+        raise UserError(
+            f'{config.filename or "the config"}: trains several domains, which the method {name} '
+            f'does not; expected one of {", ".join(fitting)}'
+        )
+    for hook in (overlay.get('default_hooks') or {}).values():
+        if hook and 'attribute' in hook and not hook['attribute'].startswith('domains.'):
+            hook['attribute'] = f'domains.*.{hook["attribute"]}'
+
+
+def _merge_bank(config: Config, own: Any) -> None:
+    heads = config.model.auxiliary_head
+    if own is not None:
+        find_bank(config).update(merged(find_bank(config), own))
+    elif isinstance(heads, (list, tuple)):
+        config.model.auxiliary_head = [head for head in heads if head.get('type') != _BANK] or None
+    else:
+        config.model.auxiliary_head = None
+
+
+def find_bank(config: Config) -> ConfigDict | None:
+    """Finds the settings of the auxiliary decoders.
+
+    Args:
+        config: The config.
+
+    Returns:
+        `model.auxiliary_head`, or that of its list which is none of MMSegmentation's; None where
+        there are no auxiliary decoders. It is the object in the config, no copy.
+    """
+    heads = (config.get('model') or {}).get('auxiliary_head')
+    heads = heads if isinstance(heads, (list, tuple)) else [heads]
+    return next((head for head in heads if head and head.get('type') == _BANK), None)
+
+
+def merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> ConfigDict:
+    """Merges settings over others, key by key, as `_base_` does.
+
+    Args:
+        common: Settings, which stay as they are.
+        own: Those that take precedence.
+
+    Returns:
+        The merged settings.
+    """
+    result = Config(dict(part=common))
+    result.merge_from_dict(dict(part=own))
+    return result.part
+
+
+def training_sets(config: Config) -> list[ConfigDict]:
+    """Finds the training set of a config, or those of its domains."""
+    dataset = (config.get('train_dataloader') or {}).get('dataset') or {}
+    return list((dataset.get('domains') or {'': dataset}).values())
+
+
+def set_labels(config: Config, labels: int) -> None:
+    """Sets the number of labelled images, in each domain.
+
+    Args:
+        config: The setting, changed in place.
+        labels: The number.
+
+    Raises:
+        UserError: The setting names no folder of lists.
+    """
+    for dataset in training_sets(config):
+        if not dataset.get('split_dir'):
+            raise UserError(
+                f'{config.filename or "the config"}: train_dataloader.dataset.split_dir: missing; '
+                f'expected the folder of {labels}_labeled.txt and {labels}_unlabeled.txt '
+                '(tools/make_splits.py makes them)'
+            )
+        dataset.num_labeled = labels

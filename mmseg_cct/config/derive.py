@@ -1,0 +1,134 @@
+"""Fills in what follows from other settings, so that a config says each thing once."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mmengine.config import Config
+
+from mmseg_cct.errors import UserError
+
+from .compose import training_sets
+
+# Names that mmengine's schedulers, their arguments and their states have for the last iteration.
+SCHEDULER_ENDS = ('end', 'total_iters', 'T_max', 'total_steps')
+# Hooks that mmengine adds by itself; None removes one of these.
+_OWN_HOOKS = {'runtime_info', 'timer', 'sampler_seed', 'logger', 'param_scheduler', 'checkpoint'}
+# Which size a transform takes: its argument, and where a config names it once.
+_SIZES = {
+    'Resize': ('scale', 'image_size'),
+    'RandomResize': ('scale', 'image_size'),
+    'RandomCrop': ('crop_size', 'crop_size'),
+}
+_SPLITS = ('train', 'val', 'test')
+
+
+def derive(config: Config) -> None:
+    """Fills in lengths, sizes and ends that a config leaves out, and removes hooks set to None.
+
+    - `train_cfg.max_iters` and `val_interval` from `epochs`, `val_epochs` and `num_images`, where a
+      schedule counts passes over the unlabelled images;
+    - the `end` of a scheduler from the training's;
+    - the sizes of `Resize`, `RandomResize` and `RandomCrop` from `image_size` and `crop_size`, and
+      that of the preprocessor from `crop_size`.
+
+    Args:
+        config: The whole config, changed in place.
+
+    Raises:
+        UserError: The length counts epochs, and the number of labels is not known.
+    """
+    _count_iterations(config)
+    _end_schedulers(config)
+    fill_sizes(config)
+    for split in _SPLITS:  # torch refuses workers that stay where there are none
+        loader: Any = config.get(f'{split}_dataloader') or {}
+        if loader.get('persistent_workers') and not loader.get('num_workers'):
+            loader.update(persistent_workers=False)
+    hooks = config.get('default_hooks') or {}
+    for name in [name for name, hook in hooks.items() if hook is None and name not in _OWN_HOOKS]:
+        del hooks[name]
+
+
+def _count_iterations(config: Config) -> None:
+    """An epoch is one pass over the unlabelled images; of several domains each takes its turn."""
+    epochs, val_epochs, num_images = (
+        config.pop(key, None) for key in ('epochs', 'val_epochs', 'num_images')
+    )
+    if epochs is None:
+        return
+    sets = training_sets(config)
+    labels = {dataset.get('num_labeled') for dataset in sets} - {None}
+    if not labels or num_images is None:
+        raise UserError(
+            f'epochs={epochs}: an epoch is a pass over the unlabelled images; expected num_images '
+            'and train_dataloader.dataset.num_labeled, or train_cfg.max_iters in its place'
+        )
+    unlabeled = num_images - max(labels)
+    epoch = len(sets) * (unlabeled // config.train_dataloader.batch_size)
+    if epoch < 1:
+        raise UserError(
+            f'train_dataloader.dataset.num_labeled={max(labels)}: leaves {unlabeled} of '
+            f'{num_images} images unlabelled; expected at least a batch, or train_cfg.max_iters'
+        )
+    config.train_cfg.setdefault('max_iters', epochs * epoch)
+    config.train_cfg.setdefault('val_interval', (val_epochs or 1) * epoch)
+
+
+def _end_schedulers(config: Config) -> None:
+    max_iters = (config.get('train_cfg') or {}).get('max_iters')
+    for scheduler in schedulers(config):
+        has_end = any(key in scheduler for key in SCHEDULER_ENDS)
+        if max_iters and not has_end and not scheduler.get('by_epoch', True):
+            scheduler['end'] = max_iters
+
+
+def move_scheduler_ends(config: Config, old_max_iters: int | None) -> None:
+    """Moves the end of every scheduler that ended with the training to its new end.
+
+    Args:
+        config: The whole config, changed in place.
+        old_max_iters: Where the training ended before; None where it had no end.
+    """
+    new_max_iters = (config.get('train_cfg') or {}).get('max_iters')
+    for scheduler in schedulers(config):
+        if scheduler.get('by_epoch', True) or old_max_iters is None:
+            continue
+        for key in SCHEDULER_ENDS:
+            if scheduler.get(key) == old_max_iters:
+                scheduler[key] = new_max_iters
+
+
+def schedulers(config: Config) -> list[Any]:
+    """Lists the settings of a config's schedulers, which may be one or a list."""
+    found = config.get('param_scheduler') or []
+    return found if isinstance(found, list) else [found]
+
+
+def fill_sizes(config: Config) -> None:
+    """Fills in the sizes that pipelines and the preprocessor leave out.
+
+    Args:
+        config: A config, or one of a data set alone; changed in place.
+    """
+    for step in _steps([config.get(f'{split}_dataloader') for split in _SPLITS]):
+        argument, source = _SIZES[step['type']]
+        given = {'scale', 'scale_factor', 'crop_size'} & step.keys()
+        if not given and config.get(source) is not None:
+            step[argument] = tuple(config[source])
+    preprocessor = (config.get('model') or {}).get('data_preprocessor') or {}
+    is_single = not (config.get('model') or {}).get('domains')
+    if preprocessor.get('type') != 'BranchPreprocessor':
+        return
+    if is_single and preprocessor.get('size') is None and config.get('crop_size') is not None:
+        preprocessor['size'] = tuple(config.crop_size)
+
+
+def _steps(part: Any) -> Iterator[Any]:
+    """The steps of pipelines that take a size, wherever they stand."""
+    if isinstance(part, Mapping):
+        if part.get('type') in _SIZES:
+            yield part
+        part = list(part.values())
+    if isinstance(part, (list, tuple)):
+        for each in part:
+            yield from _steps(each)
