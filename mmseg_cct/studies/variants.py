@@ -12,10 +12,10 @@ from mmengine.config import Config, ConfigDict
 from mmseg.models import EncoderDecoder
 from mmseg.registry import DATASETS
 
+from mmseg_cct.config.domains import merge_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.heads.perturbed_decoder_bank import PAPER_PERTURBATIONS
 from mmseg_cct.models.segmentors.auxiliary_heads import split_settings
-from mmseg_cct.models.segmentors.multi_domain_cct import merge_settings
 
 # Changes a config in place.
 Variant = Callable[[Config], None]
