@@ -119,7 +119,7 @@ class RampUpHook(Hook):
     def _number(self, owner: Any, name: str) -> float:
         """The value of an attribute, if it is a number that may change."""
         value = getattr(owner, self._existing(owner, name))
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
+        if not _is_number(value):
             raise UserError(
                 f'RampUpHook.attribute={self.attribute!r}: expected a number, the '
                 f'model has {type(value).__name__} there'
@@ -160,6 +160,10 @@ def _modules_and_numbers(owner: Any) -> list[str]:
     numbers = [
         name
         for name, value in getattr(owner, '__dict__', {}).items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and not name.startswith('_')
+        if _is_number(value) and not name.startswith('_')
     ]
     return modules + numbers
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
