@@ -7,5 +7,5 @@ model = dict(
 custom_hooks = [
     dict(_base_.custom_hooks[0], attribute='loss_consistency.loss_weight'),  # ω_u
     dict(type='IterationSeedHook'),
-    dict(type='MeanTeacherHook', decay=0.99),
+    dict(type='TeacherHook', decay=0.99, evaluate='teacher', batch_statistics=True),
 ]

@@ -48,7 +48,10 @@ def baseline(config: Config) -> None:
 def mean_teacher(config: Config) -> None:
     """Replaces CCT by Mean Teacher, with the same weight and ramp of the consistency loss."""
     _traditional(config, 'MeanTeacherSegmentor', 'MSEConsistency')
-    config.custom_hooks = [*config.custom_hooks, ConfigDict(type='MeanTeacherHook', decay=0.99)]
+    config.custom_hooks = [
+        *config.custom_hooks,
+        ConfigDict(type='TeacherHook', decay=0.99, evaluate='teacher', batch_statistics=True),
+    ]
 
 
 def input_vat(config: Config) -> None:
