@@ -88,14 +88,13 @@ class RampUpHook(Hook):
     def find(self, model: nn.Module) -> list[tuple[Any, str, float]]:
         """Finds the attribute.
 
+        A `UserError` says if the model has no such numeric attribute, or one that is fixed.
+
         Args:
             model: The built model.
 
         Returns:
             Every object that has the attribute, its name there and its value.
-
-        Raises:
-            UserError: If the model has no such numeric attribute, or one that is fixed.
         """
         owners: list[Any] = [model]
         *path, name = self.attribute.split('.')
