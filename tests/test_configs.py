@@ -382,7 +382,7 @@ def test_builds_and_makes_one_step(name):
     optim_wrapper.optimizer.register_step_pre_hook(
         lambda *_: gradients.update({key: item.grad for key, item in model.named_parameters()})
     )
-    if hasattr(model, 'set_teacher'):  # as MeanTeacherHook does
+    if hasattr(model, 'set_teacher'):  # as TeacherHook does
         model.set_teacher(copy.deepcopy(model).eval())
     model.train()
     model.train_step(batch, optim_wrapper)

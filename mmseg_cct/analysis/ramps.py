@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from matplotlib.figure import Figure
 from mmengine.config import Config
-from mmengine.registry import HOOKS, PARAM_SCHEDULERS, init_default_scope
+from mmengine.registry import HOOKS, MODELS, PARAM_SCHEDULERS, init_default_scope
 
 from mmseg_cct.checks.components import check_components, config_errors_as_one_line
 from mmseg_cct.engine.hooks import RampUpHook
@@ -71,6 +71,7 @@ def plot_curves(curves: Sequence[Curve]) -> Figure:
 
 def _ramps(config: Config, max_iters: int) -> list[Curve]:
     curves = []
+    model: torch.nn.Module | None = None  # built only for a ramp that takes an end from it
     for settings in [
         *(config.get('default_hooks') or {}).values(),
         *(config.get('custom_hooks') or []),
@@ -80,9 +81,13 @@ def _ramps(config: Config, max_iters: int) -> list[Curve]:
         if not (isinstance(kind, type) and issubclass(kind, RampUpHook)):
             continue
         hook = HOOKS.build(settings)
-        values = [hook.value_at(t, max_iters) for t in range(max_iters)]
+        if model is None and None in (hook.start, hook.end):
+            model = MODELS.build(config.model)
+        built = 0.0 if model is None else hook.find(model)[0][2]
+        values = [hook.value_at(t, max_iters, built) for t in range(max_iters)]
+        start, end = hook.ends(built)
         label = (
-            f'{hook.schedule.__name__}, {hook.start:g} to {hook.end:g} in '
+            f'{hook.schedule.__name__}, {start:g} to {end:g} in '
             f'{round(hook.fraction * max_iters)} iterations'
         )
         curves.append(Curve(hook.attribute, label, values))

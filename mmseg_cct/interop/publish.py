@@ -12,7 +12,7 @@ from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.config.domains import pipeline_for_tests, require_domain
+from mmseg_cct.config.domains import domain_settings, pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.engine.checkpoints import (
     checkpoint_bytes,
@@ -22,7 +22,6 @@ from mmseg_cct.engine.checkpoints import (
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop import is_public, without_module_prefix
-from mmseg_cct.models.segmentors.multi_domain_cct import domain_settings
 from mmseg_cct.utils.files import write_atomic
 
 # Keys of a config for inference; the others name data and folders of the training machine.

@@ -12,10 +12,10 @@ from mmengine.config import Config, ConfigDict
 from mmseg.models import EncoderDecoder
 from mmseg.registry import DATASETS
 
+from mmseg_cct.config.domains import merge_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.heads.perturbed_decoder_bank import PAPER_PERTURBATIONS
 from mmseg_cct.models.segmentors.auxiliary_heads import split_settings
-from mmseg_cct.models.segmentors.multi_domain_cct import merge_settings
 
 # Changes a config in place.
 Variant = Callable[[Config], None]
@@ -48,7 +48,10 @@ def baseline(config: Config) -> None:
 def mean_teacher(config: Config) -> None:
     """Replaces CCT by Mean Teacher, with the same weight and ramp of the consistency loss."""
     _traditional(config, 'MeanTeacherSegmentor', 'MSEConsistency')
-    config.custom_hooks = [*config.custom_hooks, ConfigDict(type='MeanTeacherHook', decay=0.99)]
+    config.custom_hooks = [
+        *config.custom_hooks,
+        ConfigDict(type='TeacherHook', decay=0.99, evaluate='teacher', batch_statistics=True),
+    ]
 
 
 def input_vat(config: Config) -> None:

@@ -51,6 +51,14 @@ def test_ramps_and_rates_are_those_of_the_training():
         assert curve.values == pytest.approx(poly)
 
 
+def test_an_end_that_is_none_is_taken_from_the_model():
+    model = dict(type='MSEConsistency', loss_weight=7.0)
+    ramp = dict(type='RampUpHook', attribute='loss_weight', fraction=0.1)
+    curve = planned_curves(make_config(model=model, custom_hooks=[ramp]))[0]
+    assert curve.label == 'exp, 0 to 7 in 20 iterations'
+    assert curve.values[20:] == [7.0] * (T - 20)
+
+
 def test_schedulers_follow_one_another():
     warm_up = dict(type='LinearLR', start_factor=0.5, begin=0, end=10, by_epoch=False)
     constant = dict(type='ConstantLR', factor=0.1, begin=100, by_epoch=False)

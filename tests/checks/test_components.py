@@ -31,7 +31,7 @@ CONFIG = Config(
         param_scheduler=dict(type='PolyLR', power=0.9, by_epoch=False, begin=0, end=6),
         default_hooks=dict(timer=dict(type='IterTimerHook', priority='LOW'), logger=None),
         custom_hooks=[
-            dict(type='RampUpHook', attribute='decode_head.weight', end=1.0, length=0.5),
+            dict(type='RampUpHook', attribute='decode_head.weight', end=1.0, fraction=0.5),
         ],
         visualizer=dict(type='SegLocalVisualizer', vis_backends=[dict(type='LocalVisBackend')]),
     )

@@ -1,9 +1,16 @@
-"""Which domain of a config is meant."""
+"""Which domain of a config is meant, and its settings."""
+
+import copy
 
 import pytest
 from mmengine.config import Config
 
-from mmseg_cct.config.domains import pipeline_for_tests, require_domain, require_one_domain
+from mmseg_cct.config.domains import (
+    merge_settings,
+    pipeline_for_tests,
+    require_domain,
+    require_one_domain,
+)
 from mmseg_cct.errors import UserError
 
 ONE = Config(dict(model=dict(), test_dataloader=dict(dataset=dict(pipeline=[1]))))
@@ -43,3 +50,16 @@ def test_some_tools_take_one_data_set():
     require_one_domain(ONE, 'a.py')
     with pytest.raises(UserError, match=r'^a\.py: several domains \(sea, land\); expected a conf'):
         require_one_domain(TWO, 'a.py')
+
+
+def test_own_settings_win_and_leave_the_common_ones_alone():
+    common = dict(type='Head', classes=3, loss=[dict(type='A', weight=1)], sub=dict(a=1, b=2))
+    before = copy.deepcopy(common)
+    merged = merge_settings(common, dict(classes=5, sub=dict(b=3)), 'key')
+    assert merged == dict(
+        type='Head', classes=5, loss=[dict(type='A', weight=1)], sub=dict(a=1, b=3)
+    )
+    merged.loss[0].weight = 7
+    assert common == before
+    assert merge_settings(common, None, 'key') == common
+    assert merge_settings(None, dict(classes=5), 'key') is None

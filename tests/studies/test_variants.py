@@ -268,7 +268,7 @@ def test_a_variant_takes_a_step_that_reaches_every_parameter(name, configs):
     wrapper.optimizer.register_step_pre_hook(
         lambda *_: gradients.update({key: item.grad for key, item in model.named_parameters()})
     )
-    if hasattr(model, 'set_teacher'):  # as MeanTeacherHook does
+    if hasattr(model, 'set_teacher'):  # as TeacherHook does
         model.set_teacher(copy.deepcopy(model).eval())
     model.train()
     for hook in config.custom_hooks:

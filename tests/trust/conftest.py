@@ -98,7 +98,6 @@ def config_of(root, **model):
                 dict(
                     type='RampUpHook',
                     attribute='auxiliary_head.loss_consistency.loss_weight',
-                    end=30.0,
                     fraction=0.8,
                 ),
             ],

@@ -5,7 +5,6 @@ from .durable_checkpoint_hook import DurableCheckpointHook
 from .freeze_hook import FreezeHook
 from .iteration_seed_hook import IterationSeedHook
 from .main_process_logger_hook import MainProcessLoggerHook
-from .mean_teacher_hook import MeanTeacherHook
 from .non_finite_loss_hook import NonFiniteLossHook
 from .preflight_hook import PreflightHook
 from .progress_bar_hook import ProgressBarHook
@@ -24,7 +23,6 @@ __all__ = [
     'FreezeHook',
     'IterationSeedHook',
     'MainProcessLoggerHook',
-    'MeanTeacherHook',
     'NonFiniteLossHook',
     'PreflightHook',
     'ProgressBarHook',

@@ -1,6 +1,5 @@
 """Ramps of loss weights and thresholds."""
 
-from numbers import Real
 from typing import Any
 
 from mmengine.hooks import Hook
@@ -11,7 +10,6 @@ from torch import nn
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.schedules import SCHEDULES
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.deprecation import renamed_arguments
 from mmseg_cct.utils.suggest import close_names
 
 
@@ -20,14 +18,16 @@ class RampUpHook(Hook):
     """Sets a numeric attribute of the model before every iteration.
 
     value(t) = start + (end - start) · schedule(t, T), t the iteration and T the ramp's length. The
-    value depends on `runner.iter` alone, so it is right after a resume. It is logged under the
-    attribute's path.
+    value depends on `runner.iter` and the config alone, so it is right after a resume. It is logged
+    under the attribute's path. The paper's ramp of ω_u, whose end is the loss's own `loss_weight`::
+
+        dict(type='RampUpHook', attribute='auxiliary_head.loss_consistency.loss_weight')
 
     Args:
-        attribute: Dotted path from the model: `auxiliary_head.loss_consistency.loss_weight`, say.
-            `*` stands for every child: `domains.*.auxiliary_head.loss_consistency.loss_weight`.
-        end: Value at the end of the ramp.
-        start: Value that the ramp starts from.
+        attribute: Dotted path from the model. `*` stands for every child:
+            `domains.*.auxiliary_head.loss_consistency.loss_weight`.
+        end: Value at the end of the ramp; None for the attribute's value in the built model.
+        start: Value that the ramp starts from; None for the attribute's value in the built model.
         schedule: One of `mmseg_cct.engine.schedules.SCHEDULES`.
         fraction: T as a fraction of all iterations, in [0, 1].
 
@@ -35,12 +35,11 @@ class RampUpHook(Hook):
         UserError: If the schedule is unknown or the fraction out of range.
     """
 
-    @renamed_arguments(length='fraction')
     def __init__(
         self,
         attribute: str,
-        end: float,
-        start: float = 0.0,
+        end: float | None = None,
+        start: float | None = 0.0,
         schedule: str = 'exp',
         fraction: float = 0.1,
     ) -> None:
@@ -58,54 +57,80 @@ class RampUpHook(Hook):
         self.schedule = SCHEDULES[schedule]
         self.fraction = fraction
 
-    def value_at(self, iteration: int, max_iters: int) -> float:
+    def value_at(self, iteration: int, max_iters: int, built: float) -> float:
         """The attribute's value.
 
         Args:
             iteration: t.
             max_iters: All iterations of the training.
+            built: The value in the built model.
 
         Returns:
             The value at t.
         """
-        share = self.schedule(iteration, self.fraction * max_iters)
-        return self.start + (self.end - self.start) * share
+        start, end = self.ends(built)
+        return start + (end - start) * self.schedule(iteration, self.fraction * max_iters)
+
+    def ends(self, built: float) -> tuple[float, float]:
+        """The values at the two ends of the ramp.
+
+        Args:
+            built: The value in the built model.
+
+        Returns:
+            start and end.
+        """
+        return (
+            built if self.start is None else self.start,
+            built if self.end is None else self.end,
+        )
+
+    def find(self, model: nn.Module) -> list[tuple[Any, str, float]]:
+        """Finds the attribute.
+
+        A `UserError` says if the model has no such numeric attribute, or one that is fixed.
+
+        Args:
+            model: The built model.
+
+        Returns:
+            Every object that has the attribute, its name there and its value.
+        """
+        owners: list[Any] = [model]
+        *path, name = self.attribute.split('.')
+        for part in path:
+            owners = [child for owner in owners for child in self._children(owner, part)]
+        return [(owner, name, self._number(owner, name)) for owner in owners]
 
     def before_train(self, runner: Runner) -> None:
-        """Checks the path, so that a typo ends the run before training starts.
-
-        Raises `UserError` if the model has no such numeric attribute, or one that is fixed.
-        """
-        for owner, name in self._owners(runner):
-            if isinstance(value := getattr(owner, name), bool) or not isinstance(value, Real):
-                raise UserError(
-                    f'RampUpHook.attribute={self.attribute!r}: expected a number, the '
-                    f'model has {type(value).__name__} there'
-                )
-            try:
-                setattr(owner, name, value)
-            except AttributeError:
-                raise UserError(
-                    f'RampUpHook.attribute={self.attribute!r}: {type(owner).__name__}.{name} is '
-                    'fixed once the model is built; expected a number that may change'
-                ) from None
+        """Finds the attribute before training changes it, so that a typo ends the run here."""
+        self._found = self.find(unwrap_model(runner.model))
 
     def before_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: dict | None = None
     ) -> None:
-        """Sets and logs the value."""
-        value = self.value_at(runner.iter, runner.max_iters)
-        for owner, name in self._owners(runner):
+        """Sets the value, and logs the first owner's."""
+        values = [self.value_at(runner.iter, runner.max_iters, built) for *_, built in self._found]
+        for (owner, name, _), value in zip(self._found, values):
             setattr(owner, name, value)
-        runner.message_hub.update_scalar(f'train/{self.attribute}', value)
+        runner.message_hub.update_scalar(f'train/{self.attribute}', values[0])
 
-    def _owners(self, runner: Runner) -> list[tuple[Any, str]]:
-        """The objects that hold the attribute, and its name in each."""
-        owners = [unwrap_model(runner.model)]
-        *path, name = self.attribute.split('.')
-        for part in path:
-            owners = [child for owner in owners for child in self._children(owner, part)]
-        return [(owner, self._existing(owner, name)) for owner in owners]
+    def _number(self, owner: Any, name: str) -> float:
+        """The value of an attribute, if it is a number that may change."""
+        value = getattr(owner, self._existing(owner, name))
+        if not _is_number(value):
+            raise UserError(
+                f'RampUpHook.attribute={self.attribute!r}: expected a number, the '
+                f'model has {type(value).__name__} there'
+            )
+        try:
+            setattr(owner, name, value)
+        except AttributeError:
+            raise UserError(
+                f'RampUpHook.attribute={self.attribute!r}: {type(owner).__name__}.{name} is '
+                'fixed once the model is built; expected a number that may change'
+            ) from None
+        return value
 
     def _children(self, owner: Any, part: str) -> list[Any]:
         if part == '*':
@@ -134,6 +159,10 @@ def _modules_and_numbers(owner: Any) -> list[str]:
     numbers = [
         name
         for name, value in getattr(owner, '__dict__', {}).items()
-        if isinstance(value, Real) and not isinstance(value, bool) and not name.startswith('_')
+        if _is_number(value) and not name.startswith('_')
     ]
     return modules + numbers
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,45 +1,106 @@
-"""An EMA teacher for the targets alone."""
+"""An EMA teacher: an exponential moving average of the student."""
 
 import logging
 from typing import Any
 
+from mmengine.dist import all_reduce_params
+from mmengine.hooks import EMAHook
 from mmengine.logging import print_log
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
-from .mean_teacher_hook import MeanTeacherHook
+from mmseg_cct.engine.averaged_model import MultiTensorEMA
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.segmentors.teacher import use_batch_statistics
 
 
 @HOOKS.register_module()
-class TeacherHook(MeanTeacherHook):
-    """Gives the model an EMA teacher for its targets; what is evaluated is the student.
+class TeacherHook(EMAHook):
+    """Averages the student's weights after every iteration, and gives the model this teacher.
 
-    The average is that of `MeanTeacherHook`. A checkpoint's `state_dict` is the student, as in a
-    training without the hook; the teacher is its `teacher_state_dict`, which only `--resume` reads.
+    θ' ← α_t θ' + (1 - α_t) θ with α_t = min(1 - 1/(t + 1), α), which is a plain mean at first, as
+    in Mean Teacher (https://arxiv.org/abs/1703.01780). BatchNorm's running statistics are averaged
+    likewise, and over the ranks of a distributed training. A checkpoint's `state_dict` is the
+    network that is evaluated; `--resume` reads the other one, too: the teacher from
+    `teacher_state_dict`, or the student from `ema_state_dict`, where `EMAHook` has it::
+
+        dict(type='TeacherHook', decay=0.99)  # a teacher for the targets alone
+        dict(type='TeacherHook', evaluate='teacher', batch_statistics=True)  # Mean Teacher
 
     Args:
         decay: α.
-        batch_statistics: Whether the teacher's BatchNorm normalises by the batch instead of the
-            averaged running statistics.
+        evaluate: The network that is validated, tested and saved as `state_dict`: 'student' or
+            'teacher'.
+        batch_statistics: Whether the teacher's BatchNorm normalises by the batch, as the student's
+            does, instead of the averaged running statistics. The two then disagree even with
+            equal weights, and the student learns that difference.
+
+    Raises:
+        UserError: If α is out of range or there is no such network.
     """
 
-    evaluated = 'student'
+    def __init__(
+        self, decay: float = 0.999, evaluate: str = 'student', batch_statistics: bool = False
+    ) -> None:
+        if not 0 < decay < 1:
+            raise UserError(f'TeacherHook.decay={decay}: expected a number in (0, 1)')
+        if evaluate not in ('student', 'teacher'):
+            raise UserError(f'TeacherHook.evaluate={evaluate!r}: expected student or teacher')
+        # its momentum is max(1 - α, gamma / (gamma + t))
+        super().__init__(
+            MultiTensorEMA,
+            # when resuming other weights, the teacher becomes a copy of the student
+            strict_load=False,
+            momentum=1 - decay,
+            gamma=1,
+        )
+        self.evaluate = evaluate
+        self.batch_statistics = batch_statistics
 
-    def __init__(self, decay: float = 0.99, batch_statistics: bool = False) -> None:
-        super().__init__(decay, batch_statistics)
+    def before_train(self, runner: Runner) -> None:
+        """Hands the teacher over; at the first iteration it is the student.
+
+        Raises `UserError` if the model takes no teacher.
+        """
+        super().before_train(runner)
+        if not hasattr(self.src_model, 'set_teacher'):
+            raise UserError(
+                f'custom_hooks: TeacherHook with a {type(self.src_model).__name__}; expected a '
+                'segmentor that takes a teacher, such as CCTSegmentor or MeanTeacherSegmentor'
+            )
+        teacher = self.ema_model.module
+        if self.ema_model.steps == 0:
+            # it was copied before the runner initialised the weights
+            teacher.load_state_dict(self.src_model.state_dict())
+        teacher.eval()
+        if self.batch_statistics:
+            use_batch_statistics(teacher)
+        self.src_model.set_teacher(teacher)
+
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
+    ) -> None:
+        """Averages, over the ranks too: without SyncBN their running statistics differ."""
+        super().after_train_iter(runner, batch_idx, data_batch, outputs)
+        all_reduce_params(
+            [b for b in self.ema_model.module.buffers() if b.is_floating_point()], op='mean'
+        )
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Adds the teacher, and names in the meta data the network that `state_dict` is."""
-        checkpoint['teacher_state_dict'] = self.ema_model.state_dict()
-        checkpoint['meta']['network'] = self.evaluated
+        """Adds the other network, and names in the meta data the one that `state_dict` is."""
+        if self.evaluate == 'teacher':
+            super().before_save_checkpoint(runner, checkpoint)
+        else:
+            checkpoint['teacher_state_dict'] = self.ema_model.state_dict()
+        checkpoint['meta']['network'] = self.evaluate
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Restores the teacher of a resumed training; without one it starts as the student."""
-        if not runner._resume:
-            return
-        if 'teacher_state_dict' in checkpoint:
+        if self.evaluate == 'teacher':
+            super().after_load_checkpoint(runner, checkpoint)
+        elif runner._resume and 'teacher_state_dict' in checkpoint:
             self.ema_model.load_state_dict(checkpoint['teacher_state_dict'])
-        else:
+        elif runner._resume:
             print_log(
                 '--resume: the checkpoint has no teacher_state_dict; the teacher starts as a copy '
                 'of the student',
@@ -48,4 +109,6 @@ class TeacherHook(MeanTeacherHook):
             )
 
     def _swap_ema_parameters(self) -> None:
-        """Leaves the student in place: `EMAHook` calls this around validation and testing."""
+        """Lets the teacher take the student's place during validation and testing, or not."""
+        if self.evaluate == 'teacher':
+            super()._swap_ema_parameters()

@@ -17,7 +17,7 @@ from .teacher import TakesTeacher
 class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
     """Penalises disagreement with an EMA teacher.
 
-    The teacher comes from `MeanTeacherHook`. The running statistics of the student's main decoder
+    The teacher comes from a `TeacherHook`. The running statistics of the student's main decoder
     come from labelled images alone.
 
     Args:
@@ -51,8 +51,8 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
         """
         if not self._teacher:
             raise UserError(
-                'custom_hooks: MeanTeacherSegmentor has no teacher; expected a '
-                'MeanTeacherHook or a TeacherHook among them'
+                'custom_hooks: MeanTeacherSegmentor has no teacher; expected a TeacherHook among '
+                'them'
             )
         (teacher,) = self._teacher
         with torch.no_grad():

@@ -1,11 +1,9 @@
 """Cross-consistency training on several domains, section 3.4 and supplement E of the paper."""
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from mmengine.config import Config, ConfigDict
 from mmengine.model import BaseModel, ModuleDict
 from mmseg.models import BaseSegmentor
 from mmseg.registry import MODELS
@@ -13,6 +11,7 @@ from mmseg.structures import SegDataSample
 from mmseg.utils import add_prefix
 from torch import Tensor, nn
 
+from mmseg_cct.config.domains import domain_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.data_preprocessors import MultiDomainPreprocessor, domain_of
 
@@ -241,37 +240,6 @@ class _DomainSegmentor(CCTSegmentor):
         return super().loss_by_feat(inputs, features, data_samples)
 
 
-def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Settings of the decoders of one domain and of the preprocessing of its images.
-
-    Args:
-        common: Settings of all domains, such as the model's; other keys are left alone.
-        own: Those of this domain, which take precedence.
-        name: The domain, for messages.
-
-    Returns:
-        `data_preprocessor`, `decode_head`, `auxiliary_head` and `test_cfg`.
-
-    Raises:
-        UserError: The domain sets an unknown key or other auxiliary heads than there are.
-    """
-    shared = dict(
-        data_preprocessor=common.get('data_preprocessor') or dict(type='BranchPreprocessor'),
-        decode_head=common['decode_head'],
-        auxiliary_head=common.get('auxiliary_head'),
-        test_cfg=common.get('test_cfg') or {},
-    )
-    if unknown := sorted(set(own) - set(shared)):
-        raise UserError(
-            f'model.domains.{name}.{unknown[0]}: no setting of a domain; '
-            f'expected {", ".join(shared)}'
-        )
-    return {
-        key: merge_settings(value, own.get(key), f'model.domains.{name}.{key}')
-        for key, value in shared.items()
-    }
-
-
 @contextmanager
 def domain_named_in_errors(name: str | None) -> Iterator[None]:
     """Puts the domain into the key of an error, whose source knows of no domains.
@@ -314,39 +282,3 @@ def check_domain_names(domains: Mapping[str, Any], key: str) -> None:
                 f'{key}: a domain named {name!r}; expected letters, digits and _, not '
                 'first a digit, and no word like keys, train or loss'
             )
-
-
-def merge_settings(common: Any, own: Any, key: str) -> Any:
-    """Merges a domain's own settings into those that all domains share.
-
-    Args:
-        common: Settings of all domains, or a list of them; None switches the component off.
-        own: Settings of one domain, which take precedence, a list if `common` is one; None changes
-            nothing.
-        key: Their place in the config, for the message.
-
-    Returns:
-        The merged settings, a `ConfigDict` or a list of them, or None.
-
-    Raises:
-        UserError: One is a list and the other is not, or a longer one.
-    """
-    if common is None:
-        return None
-    if not isinstance(common, (list, tuple)):
-        if isinstance(own, (list, tuple)):
-            raise UserError(f'{key}: a list; expected the settings of one, as in the model')
-        merged = Config(copy.deepcopy(dict(common)))
-        merged.merge_from_dict(dict(own or {}))
-        return ConfigDict(merged.to_dict())
-    if own is None:
-        own = [{}] * len(common)
-    if not isinstance(own, (list, tuple)) or len(own) != len(common):
-        given = len(own) if isinstance(own, (list, tuple)) else 'no list'
-        raise UserError(
-            f'{key}: {given}; expected a list of {len(common)}, one entry for each of the model'
-        )
-    return [
-        merge_settings(each, changes, f'{key}.{index}')
-        for index, (each, changes) in enumerate(zip(common, own))
-    ]

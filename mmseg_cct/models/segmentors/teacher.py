@@ -5,7 +5,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 
 class TakesTeacher:
-    """Mixin of the segmentors that a `TeacherHook` or a `MeanTeacherHook` gives a teacher."""
+    """Mixin of the segmentors that a `TeacherHook` gives a teacher."""
 
     # A tuple registers no submodule: the teacher is not trained, not saved, not set to train.
     _teacher: tuple[BaseModel, ...] = ()

@@ -70,9 +70,48 @@ def test_value_depends_on_the_iteration_alone():
     # as after a resume: a fresh hook, a fresh model, any batch_idx
     hook = make_hook()
     runner = make_runner()
+    hook.before_train(runner)
     for runner.iter in range(61):
         hook.before_train_iter(runner, batch_idx=runner.iter)
     assert value_after(make_hook(), 60) == runner.model.auxiliary_head.loss_consistency.loss_weight
+
+
+def test_an_end_that_is_none_is_the_value_of_the_built_model():
+    value = Model().auxiliary_head.loss_consistency.loss_weight
+    assert value_after(make_hook(end=None), 50) == value_after(make_hook(end=value), 50)
+    up = make_hook(start=None, end=3.0, schedule='linear', fraction=1.0)
+    assert [value_after(up, t) for t in (0, 500)] == [value, (value + 3.0) / 2]
+
+
+def test_the_built_value_is_taken_once_and_again_after_a_resume():
+    hook, runner = make_hook(end=None), make_runner()
+    hook.before_train(runner)
+    for runner.iter in range(60):
+        hook.before_train_iter(runner, 0)
+    loss = runner.model.auxiliary_head.loss_consistency
+    runner.iter = 60
+    hook.before_train_iter(runner, 0)
+    # a resume builds the model anew; what the ramp has done to the attribute is in no checkpoint
+    resumed = Model()
+    resumed.load_state_dict(runner.model.state_dict())
+    again, after = make_hook(end=None), make_runner(resumed, iteration=60)
+    again.before_train(after)
+    again.before_train_iter(after, 0)
+    assert resumed.auxiliary_head.loss_consistency.loss_weight == loss.loss_weight
+    assert loss.loss_weight == pytest.approx(math.exp(-2))
+
+
+def test_each_child_of_a_star_has_its_own_end():
+    model = torch.nn.Module()
+    model.domains = torch.nn.ModuleDict(dict(a=Model(), b=Model()))
+    model.domains['b'].auxiliary_head.loss_consistency.loss_weight = 7.0
+    runner, attribute = make_runner(model, iteration=100), f'domains.*.{WEIGHT}'
+    hook = make_hook(attribute, end=None)
+    hook.before_train(runner)
+    hook.before_train_iter(runner, 0)
+    weights = [d.auxiliary_head.loss_consistency.loss_weight for d in model.domains.values()]
+    assert weights == [1.0, 7.0]
+    assert runner.logged == {f'train/{attribute}': 1.0}
 
 
 def test_length_is_a_share_of_training():
@@ -186,7 +225,3 @@ def test_unknown_schedule_lists_the_schedules():
 def test_a_fraction_out_of_range_is_an_error(fraction):
     with pytest.raises(UserError, match=rf'fraction={fraction}: expected a share'):
         make_hook(fraction=fraction)
-
-
-def test_the_old_name_of_the_fraction_still_works():
-    assert make_hook(length=0.5).fraction == 0.5

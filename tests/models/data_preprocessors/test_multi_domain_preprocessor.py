@@ -1,5 +1,3 @@
-import copy
-
 import pytest
 import torch
 from mmseg.registry import MODELS
@@ -7,7 +5,7 @@ from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.data_preprocessors.multi_domain_preprocessor import domain_of
-from mmseg_cct.models.segmentors.multi_domain_cct import check_domain_names, merge_settings
+from mmseg_cct.models.segmentors.multi_domain_cct import check_domain_names
 
 KNOWN = ('camvid', 'idd')
 
@@ -54,19 +52,6 @@ def test_a_name_that_does_not_fit_is_an_error(name):
 def test_no_domain_is_an_error():
     with pytest.raises(UserError, match='key: empty; expected an entry for each domain'):
         check_domain_names({}, 'key')
-
-
-def test_own_settings_win_and_leave_the_common_ones_alone():
-    common = dict(type='Head', classes=3, loss=[dict(type='A', weight=1)], sub=dict(a=1, b=2))
-    before = copy.deepcopy(common)
-    merged = merge_settings(common, dict(classes=5, sub=dict(b=3)), 'key')
-    assert merged == dict(
-        type='Head', classes=5, loss=[dict(type='A', weight=1)], sub=dict(a=1, b=3)
-    )
-    merged.loss[0].weight = 7
-    assert common == before
-    assert merge_settings(common, None, 'key') == common
-    assert merge_settings(None, dict(classes=5), 'key') is None
 
 
 def test_each_domain_has_its_own_normalisation_and_size():

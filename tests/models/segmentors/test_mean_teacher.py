@@ -27,7 +27,7 @@ def make_model(seed=0, weight=30.0, **kwargs):
 
 def with_teacher(batch_statistics=True, **kwargs):
     model, teacher = make_model(**kwargs), make_model(seed=9).requires_grad_(False).eval()
-    if batch_statistics:  # as `MeanTeacherHook` does
+    if batch_statistics:  # as `TeacherHook` does
         use_batch_statistics(teacher)
     model.set_teacher(teacher)
     return model, teacher
@@ -150,7 +150,7 @@ def test_without_noise_both_see_the_image_itself():
 
 
 def test_without_a_hook_is_an_error():
-    with pytest.raises(UserError, match=r'custom_hooks: .* expected a MeanTeacherHook'):
+    with pytest.raises(UserError, match=r'custom_hooks: .* expected a TeacherHook'):
         make_model()(**make_batch(), mode='loss')
 
 
