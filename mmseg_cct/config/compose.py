@@ -20,7 +20,6 @@ METHODS = CONFIGS / 'methods'
 # What a setting is without an overlay.
 PLAIN = 'cct'
 _BANK = 'PerturbedDecoderBank'
-_SEVERAL_DOMAINS = 'MultiDomainCCTSegmentor'
 
 
 class Setting(NamedTuple):
@@ -186,15 +185,22 @@ def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None
     dataset = overlay.get('train_dataloader', {}).pop('dataset', {})
     if config.model.get('domains'):
         _fit_to_domains(config, overlay, model, name)
+    elif model.get('discriminator'):
+        raise UserError(
+            f'{place}: trains one domain; expected a config of several for the method {name}'
+        )
     if 'auxiliary_head' in model:
         _merge_bank(config, model.pop('auxiliary_head'))
+    hooks = config.setdefault('default_hooks', {})
+    for key in [key for key, hook in hooks.items() if hook is None]:
+        del hooks[key]  # a method may add what the setting has removed
     config.merge_from_dict({'model': model, **overlay})
     for part in training_sets(config):
         part.update(merged(part, dataset))
 
 
 def _fit_to_domains(config: Config, overlay: ConfigDict, model: ConfigDict, name: str) -> None:
-    """Refuses another segmentor; a supervised baseline keeps that of several domains."""
+    """Refuses another segmentor; the supervised baseline keeps that of several domains."""
     if model.pop('type', 'EncoderDecoder') != 'EncoderDecoder' or 'loss_consistency' in model:
         fitting = [
             each
@@ -205,6 +211,8 @@ def _fit_to_domains(config: Config, overlay: ConfigDict, model: ConfigDict, name
             f'{config.filename or "the config"}: trains several domains, which the method {name} '
             f'does not; expected one of {", ".join(fitting)}'
         )
+    if model.get('discriminator'):
+        model.discriminator.setdefault('in_channels', find_bank(config).in_channels)
     for hook in (overlay.get('default_hooks') or {}).values():
         if hook and 'attribute' in hook and not hook['attribute'].startswith('domains.'):
             hook['attribute'] = f'domains.*.{hook["attribute"]}'
