@@ -20,9 +20,9 @@ import sys
 import time
 from pathlib import Path
 
+from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.cli import user_errors_as_one_line
 from mmseg_cct.utils.markdown import markdown_table
 
 TOOL = Path(__file__).parents[1] / 'tools' / 'train.py'

@@ -17,12 +17,13 @@ from pathlib import Path
 import torch
 from _quiet import add_busy_option, require_quiet
 
+from mmseg_cct.cli.arguments import at_least
+from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import load_config
 from mmseg_cct.pseudo_labels.cam import load_classifier
 from mmseg_cct.pseudo_labels.crf import refined_labels
 from mmseg_cct.pseudo_labels.settings import read_settings
 from mmseg_cct.pseudo_labels.writer import LABELS, label_tasks, write_pseudo_labels
-from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
 from mmseg_cct.utils.image_files import read_image
 
 

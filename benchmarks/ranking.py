@@ -17,8 +17,8 @@ from mmseg.registry import DATASETS
 from tqdm import tqdm
 
 from mmseg_cct.analysis.ranking import disagreement, load_training_model
+from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import load_config
-from mmseg_cct.utils.cli import user_errors_as_one_line
 from mmseg_cct.utils.markdown import markdown_table
 
 DRAWS = 10000

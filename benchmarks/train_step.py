@@ -59,7 +59,7 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
-import mmseg_cct  # noqa: F401 (registers the components)
+import mmseg_cct.plugin  # noqa: F401 (registers the components)
 from mmseg_cct.engine.averaged_model import MultiTensorEMA
 from mmseg_cct.utils.markdown import markdown_table
 

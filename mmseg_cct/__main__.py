@@ -7,9 +7,9 @@ With several processes: `torchrun --nproc-per-node 8 -m mmseg_cct train CONFIG -
 import runpy
 import sys
 
+from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.shipped import commands, summary
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.cli import user_errors_as_one_line
 from mmseg_cct.utils.suggest import nearest
 
 

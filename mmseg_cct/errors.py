@@ -1,5 +1,8 @@
 """The exception for a mistake in a config or in data."""
 
+# Set to anything, it makes tools show the traceback behind a line.
+TRACEBACK_VARIABLE = 'MMSEG_CCT_TRACEBACK'
+
 
 class UserError(ValueError):
     """A mistake in a config or in data that the user can mend.

@@ -22,6 +22,8 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from PIL import Image
 
+import mmseg_cct.plugin  # noqa: F401 (registers the components)
+
 PROJECT = Path(__file__).parents[1]
 
 
@@ -127,7 +129,7 @@ def tiny_cct(tmp_path_factory):
     config = Config(
         dict(
             default_scope='mmseg',
-            custom_imports=dict(imports=['mmseg_cct'], allow_failed_imports=False),
+            custom_imports=dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False),
             model=tiny.model_config().to_dict(),
             test_pipeline=test_pipeline,
             train_dataloader=dict(

@@ -20,7 +20,7 @@ from mmseg.registry import DATASETS, HOOKS, MODELS
 from mmseg.structures import SegDataSample
 from PIL import Image
 
-import mmseg_cct  # noqa: F401 (registers the components)
+import mmseg_cct.plugin  # noqa: F401 (registers the components)
 from mmseg_cct.apis import add_cct
 from mmseg_cct.checks.components import check_config
 from mmseg_cct.config.load import load_config

@@ -16,7 +16,7 @@ from mmengine.structures import PixelData
 from mmseg.registry import DATASETS, HOOKS, MODELS
 from mmseg.structures import SegDataSample
 
-import mmseg_cct  # noqa: F401 (registers the components)
+import mmseg_cct.plugin  # noqa: F401 (registers the components)
 
 CONFIGS = Path(__file__).parents[1] / 'configs' / 'multi_domain'
 SETTINGS = (

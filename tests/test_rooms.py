@@ -6,11 +6,13 @@ import re
 import pytest
 
 # What each may import, besides itself; above it stands all that it may use. The modules at the root
-# (errors, stack, version) are for everybody or, `stack` and `version`, for the root alone.
+# (errors, stack, version) are for everybody or, `stack` and `version`, for the root alone. The
+# package itself imports its version and nothing else, so that `--help` is answered at once.
 ROOMS = {
     'errors': set(),
     'stack': set(),
     'version': set(),
+    '__init__': {'version'},
     'utils': {'errors'},
     'config': {'errors', 'utils'},
     'models': {'errors', 'utils', 'config'},
@@ -19,6 +21,11 @@ ROOMS = {
     'evaluation': {'errors'},
     'visualization': {'utils', 'evaluation'},
     'engine': {'errors', 'utils', 'config', 'models', 'datasets', 'evaluation', 'visualization'},
+    # Registers what a config can name; it loads no tool's code.
+    'plugin': {
+        *('stack', 'utils', 'datasets', 'engine', 'evaluation', 'models', 'visualization'),
+    },
+    'cli': {'errors', 'utils', 'plugin'},
     'interop': {'errors', 'utils', 'config', 'engine'},
     'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine'},
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine'},
@@ -28,22 +35,17 @@ ROOMS = {
     },
     'studies': {
         *('errors', 'utils', 'config', 'models', 'datasets', 'checks', 'visualization', 'apis'),
-        'analysis',
-    },
-    # Importing the package registers what a config can name; it loads no tool's code.
-    '__init__': {
-        *('stack', 'version', 'utils', 'config'),
-        *('datasets', 'engine', 'evaluation', 'models', 'visualization'),
+        *('analysis', 'cli'),
     },
     # The command line runs the tools as scripts.
-    '__main__': {'errors', 'utils', 'config'},
+    '__main__': {'errors', 'utils', 'config', 'cli'},
 }
 # Folders of tests that belong to none of the rooms.
 OTHER_TESTS = {'benchmarks', 'docs', 'shared', 'tools', 'trust'}
 # tests/test_package.py runs the command line.
 WITHOUT_TESTS = {'__init__', '__main__', 'version'}
 # Modules at the root share a page of the API.
-PAGES = {'errors': 'utils.md', 'stack': 'utils.md'}
+PAGES = {'errors': 'utils.md', 'stack': 'utils.md', 'plugin': 'utils.md'}
 
 
 def imported_modules(path, package):

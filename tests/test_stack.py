@@ -160,7 +160,7 @@ def test_the_import_itself_stops_with_the_line():
     code = (
         'from importlib import metadata; real = metadata.version\n'
         "metadata.version = lambda name: '1.13.1' if name == 'torch' else real(name)\n"
-        'import mmseg_cct'
+        'import mmseg_cct.plugin'
     )
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
     assert done.returncode != 0
@@ -182,7 +182,7 @@ def test_a_file_that_another_rank_has_not_filled_yet_is_read_again(tmp_path):
         'import pathlib, time\n'
         f'filled = lambda seconds: print("waited", seconds, pathlib.Path({str(file)!r}).unlink())\n'
         'time.sleep = filled\n'
-        'import mmseg_cct.stack'
+        'import mmseg_cct.plugin'
     )
     assert (done.returncode, done.stdout) == (0, 'waited 0.1 None\n'), done.stderr
 

@@ -12,16 +12,20 @@ Examples:
         --out work_dirs/ablation_demo --cfg-options train_cfg.max_iters=100
 """
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from mmseg_cct.cli.arguments import at_least
+from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.studies.ablation import grid_methods, write_ablation
 from mmseg_cct.studies.cli import add_study_arguments, run_study
-from mmseg_cct.studies.runs import StudyRun
-from mmseg_cct.studies.study import lists_of, prepare_study
-from mmseg_cct.studies.variants import PERTURBATIONS, VARIANTS
-from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
+from mmseg_cct.studies.names import PERTURBATIONS, VARIANT_NAMES
+
+if TYPE_CHECKING:
+    from mmseg_cct.studies.runs import StudyRun
 
 
 def parse_args() -> argparse.Namespace:
@@ -44,8 +48,8 @@ def parse_args() -> argparse.Namespace:
         metavar='NAME', help=f'perturbations in the grid (default: {" ".join(PERTURBATIONS)})',
     )  # fmt: skip
     parser.add_argument(
-        '--methods', nargs='+', choices=VARIANTS, default=[], metavar='NAME',
-        help=f'beside the grid or without it: {" ".join(VARIANTS)}',
+        '--methods', nargs='+', choices=VARIANT_NAMES, default=[], metavar='NAME',
+        help=f'beside the grid or without it: {" ".join(VARIANT_NAMES)}',
     )  # fmt: skip
     parser.add_argument(
         '-n', nargs='+', type=at_least(1), default=[], metavar='N',
@@ -61,6 +65,10 @@ def parse_args() -> argparse.Namespace:
 
 def prepare(args: argparse.Namespace) -> list[StudyRun]:
     """Writes the configs of all runs."""
+    from mmseg_cct.studies.ablation import grid_methods
+    from mmseg_cct.studies.study import lists_of, prepare_study
+    from mmseg_cct.studies.variants import VARIANTS
+
     methods = grid_methods(args.num_decoders, args.perturbations) if args.grid else {}
     methods |= {name: VARIANTS[name] for name in args.methods}
     if not methods:
@@ -73,7 +81,9 @@ def prepare(args: argparse.Namespace) -> list[StudyRun]:
 def main() -> None:
     """Runs the ablation."""
     args = parse_args()
-    with user_errors_as_one_line():
+    with running(args):
+        from mmseg_cct.studies.ablation import write_ablation
+
         tools = Path(__file__).parent
         raise SystemExit(run_study(args, lambda: prepare(args), write_ablation, tools))
 

@@ -14,9 +14,9 @@ Examples:
 
 import argparse
 
-from mmseg_cct.apis.add_cct import add_cct
+from mmseg_cct.cli.arguments import at_least
+from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import command_line
-from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:
@@ -49,7 +49,9 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Writes the config and says what was chosen."""
     args = parse_args()
-    with user_errors_as_one_line():
+    with running(args):
+        from mmseg_cct.apis.add_cct import add_cct
+
         added = add_cct(
             args.config,
             args.unlabeled,

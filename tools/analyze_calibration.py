@@ -14,8 +14,8 @@ Examples:
 import argparse
 from typing import Any
 
-from mmseg_cct.analysis.calibration import write_calibration
-from mmseg_cct.utils.cli import add_cfg_options, add_device, seed, user_errors_as_one_line
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, seed
+from mmseg_cct.cli.start import running
 from mmseg_cct.utils.markdown import markdown_table
 
 
@@ -46,7 +46,9 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Writes the diagram and prints how far each score tells right from wrong."""
     args = parse_args()
-    with user_errors_as_one_line():
+    with running(args):
+        from mmseg_cct.analysis.calibration import write_calibration
+
         found = write_calibration(
             args.config, args.checkpoint, args.out,
             split=args.split, options=args.cfg_options, device=args.device, seed=args.seed,

@@ -14,8 +14,8 @@ Examples:
 
 import argparse
 
-from mmseg_cct.analysis.cluster_report import write_cluster_report
-from mmseg_cct.utils.cli import add_cfg_options, add_device, at_least, user_errors_as_one_line
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least
+from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
@@ -63,7 +63,9 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Writes maps and ratios."""
     args = parse_args()
-    with user_errors_as_one_line():
+    with running(args):
+        from mmseg_cct.analysis.cluster_report import write_cluster_report
+
         files = write_cluster_report(
             args.config, args.checkpoint, args.out,
             layers=args.layers, images=args.images, split=args.split, num_images=args.num_images,

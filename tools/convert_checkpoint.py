@@ -9,12 +9,18 @@ Examples:
     python tools/predict.py configs/public/cct_r50_voc_1464.py cct_voc_1464.pth photos --out DIR
 """
 
+from __future__ import annotations
+
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
-from mmseg_cct.interop import Conversion, convert_file
-from mmseg_cct.utils.cli import add_overwrite, user_errors_as_one_line
+from mmseg_cct.cli.arguments import add_overwrite
+from mmseg_cct.cli.start import running
 from mmseg_cct.utils.files import require_new_file
+
+if TYPE_CHECKING:
+    from mmseg_cct.interop import Conversion
 
 
 def parse_args() -> argparse.Namespace:
@@ -53,7 +59,9 @@ def main() -> int:
         Exit code: 1 if names did not match.
     """
     args = parse_args()
-    with user_errors_as_one_line():
+    with running(args):
+        from mmseg_cct.interop import convert_file
+
         require_new_file(args.target, args.overwrite, [args.source])
         done = convert_file(args.source, args.target, partial=args.partial)
     for kind, names in (('missing', done.missing), ('unexpected', done.unexpected)):

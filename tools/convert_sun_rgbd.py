@@ -10,8 +10,7 @@ Example:
 
 import argparse
 
-from mmseg_cct.datasets.sun_rgbd import convert_labels
-from mmseg_cct.utils.cli import user_errors_as_one_line
+from mmseg_cct.cli.start import running
 
 
 def main() -> None:
@@ -22,7 +21,9 @@ def main() -> None:
     parser.add_argument('labels', help='folder of the label images, PNGs of the 37 classes')
     parser.add_argument('root', help='folder of the data set, which holds images/')
     args = parser.parse_args()
-    with user_errors_as_one_line():
+    with running(args):
+        from mmseg_cct.datasets.sun_rgbd import convert_labels
+
         number = convert_labels(args.labels, args.root)
     print(f'{number} masks written to {args.root}/masks')
 

@@ -11,14 +11,18 @@ Examples:
     python tools/learning_curve.py CONFIG -n 10 20 40 80 --seeds 0 1 2 --out work_dirs/curve
 """
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from mmseg_cct.cli.arguments import at_least
+from mmseg_cct.cli.start import running
 from mmseg_cct.studies.cli import add_study_arguments, run_study
-from mmseg_cct.studies.learning_curve import METHODS, nested_subsets, write_learning_curve
-from mmseg_cct.studies.runs import StudyRun
-from mmseg_cct.studies.study import prepare_study
-from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
+
+if TYPE_CHECKING:
+    from mmseg_cct.studies.runs import StudyRun
 
 
 def parse_args() -> argparse.Namespace:
@@ -39,6 +43,9 @@ def parse_args() -> argparse.Namespace:
 
 def prepare(args: argparse.Namespace) -> list[StudyRun]:
     """Writes the configs of all runs."""
+    from mmseg_cct.studies.learning_curve import METHODS, nested_subsets
+    from mmseg_cct.studies.study import prepare_study
+
     labels = nested_subsets(args.config, args.cfg_options, args.n)
     out, base = Path(args.out), args.config
     return prepare_study(out, base, METHODS, labels, args.seeds, args.cfg_options)
@@ -47,7 +54,9 @@ def prepare(args: argparse.Namespace) -> list[StudyRun]:
 def main() -> None:
     """Runs the study."""
     args = parse_args()
-    with user_errors_as_one_line():
+    with running(args):
+        from mmseg_cct.studies.learning_curve import write_learning_curve
+
         tools = Path(__file__).parent
         raise SystemExit(run_study(args, lambda: prepare(args), write_learning_curve, tools))
 

@@ -17,19 +17,10 @@ import inspect
 from collections import Counter
 from pathlib import Path
 
-from mmseg.registry import DATASETS
-
-from mmseg_cct.config.class_names import check_names
-from mmseg_cct.datasets.image_lists import find_listed, read_list
+from mmseg_cct.cli.arguments import add_overwrite, at_least
+from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.pseudo_labels.image_labels import (
-    labels_from_masks,
-    labels_from_table,
-    write_annotations,
-)
-from mmseg_cct.utils.cli import add_overwrite, at_least, user_errors_as_one_line
 from mmseg_cct.utils.files import require_new_file
-from mmseg_cct.utils.image_files import find_images
 
 
 def parse_args() -> argparse.Namespace:
@@ -74,6 +65,16 @@ def make_image_labels(args: argparse.Namespace) -> str:
         UserError: A class, an image or the type of the data set is unknown, no class is left, or
             two options do not go together.
     """
+    from mmseg.registry import DATASETS
+
+    from mmseg_cct.config.class_names import check_names
+    from mmseg_cct.pseudo_labels.image_labels import (
+        labels_from_masks,
+        labels_from_table,
+        write_annotations,
+    )
+    from mmseg_cct.utils.image_files import find_images
+
     if args.csv and args.min_pixels:
         raise UserError(f'--min-pixels {args.min_pixels}: counts in masks; expected --masks')
     names, label_map, reduces = args.classes, None, False
@@ -128,6 +129,8 @@ def _reduces_zero_label(kind: type) -> bool:
 
 
 def _listed(file: str, images: dict[str, Path], folder: str) -> dict[str, Path]:
+    from mmseg_cct.datasets.image_lists import find_listed, read_list
+
     found = {}
     for line in read_list(file):
         name = find_listed(line, images)
@@ -140,7 +143,7 @@ def _listed(file: str, images: dict[str, Path], folder: str) -> dict[str, Path]:
 def main() -> None:
     """Writes the labels and prints their summary."""
     args = parse_args()
-    with user_errors_as_one_line():
+    with running(args):
         require_new_file(args.out, args.overwrite, [args.csv] if args.csv else [])
         print(make_image_labels(args))
 

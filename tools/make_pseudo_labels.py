@@ -16,20 +16,9 @@ import argparse
 import os
 import sys
 
-from mmseg_cct.apis.device import default_device
-from mmseg_cct.checks.values import check_values
-from mmseg_cct.config.load import load_config
-from mmseg_cct.engine.checkpoints import require_checkpoint
-from mmseg_cct.pseudo_labels import make_pseudo_labels
-from mmseg_cct.utils.cli import (
-    add_cfg_options,
-    add_device,
-    add_launcher,
-    at_least,
-    set_ranks,
-    user_errors_as_one_line,
-)
-from mmseg_cct.utils.shares import connected
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least
+from mmseg_cct.cli.ranks import add_launcher
+from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
@@ -69,8 +58,14 @@ def main() -> int:
         Exit code: 1 if an image could not be read.
     """
     args = parse_args()
-    with user_errors_as_one_line():
-        set_ranks(args)
+    with running(args):
+        from mmseg_cct.apis.device import default_device
+        from mmseg_cct.checks.values import check_values
+        from mmseg_cct.config.load import load_config
+        from mmseg_cct.engine.checkpoints import require_checkpoint
+        from mmseg_cct.pseudo_labels import make_pseudo_labels
+        from mmseg_cct.utils.shares import connected
+
         require_checkpoint(args.checkpoint)
         config = load_config(args.config, args.cfg_options)
         check_values(config)

@@ -13,18 +13,20 @@ Examples:
     python tools/make_splits.py --from-unimatch UniMatch/splits/pascal --out data/splits/voc_field
 """
 
+from __future__ import annotations
+
 import argparse
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mmseg_cct.datasets.image_lists import read_list, require_listable, write_list
-from mmseg_cct.datasets.splits import Split, draw_split, draw_split_among
-from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
-from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
+from mmseg_cct.cli.arguments import seed
+from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.cli import seed, user_errors_as_one_line
 from mmseg_cct.utils.files import read_utf8
-from mmseg_cct.utils.image_files import find_images, find_masks, suffix_of_masks
+
+if TYPE_CHECKING:
+    from mmseg_cct.datasets.splits import Split
 
 VOC_NUMBERS = [60, 100, 200, 300, 500, 800, 1000, 1464]
 
@@ -107,6 +109,12 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     Raises:
         UserError: If no number is given where one is needed, or the lists do not allow it.
     """
+    from mmseg_cct.datasets.image_lists import read_list
+    from mmseg_cct.datasets.splits import draw_split, draw_split_among
+    from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
+    from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
+    from mmseg_cct.utils.image_files import find_images, find_masks, suffix_of_masks
+
     for option, value, needed, folder in (
         ('--masks', args.masks, '--images', args.images),
         ('--suffix', args.suffix, '--images', args.images),
@@ -159,10 +167,12 @@ def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) ->
     Raises:
         UserError: If a list is there and differs, unless `force` is set.
     """
+    from mmseg_cct.datasets.image_lists import require_listable, write_list
+
     lists = {
         folder / f'{number}_{part}.txt': getattr(split, part)
         for number, split in splits.items()
-        for part in Split._fields
+        for part in split._fields
     }
     # Compare all before writing any: experiments may rest on the lists that are there.
     for path, names in lists.items():
@@ -190,7 +200,7 @@ def main(argv: list[str] | None = None) -> None:
         argv: Arguments; `None` takes those of the process.
     """
     args = parse_args(argv)
-    with user_errors_as_one_line():
+    with running(args):
         write_splits(make_splits(args), Path(args.out), args.force)
 
 

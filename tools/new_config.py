@@ -13,9 +13,8 @@ Examples:
 import argparse
 
 from mmseg_cct.apis.config_choices import BACKBONES, METHODS
-from mmseg_cct.apis.new_config import plain_name, write_configs
-from mmseg_cct.datasets.folder_summary import describe_folder
-from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
+from mmseg_cct.cli.arguments import at_least
+from mmseg_cct.cli.start import running
 
 
 def _size(value: str) -> tuple[int, int]:
@@ -103,7 +102,10 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Writes the configs and says what to do next."""
     args = parse_args()
-    with user_errors_as_one_line():
+    with running(args):
+        from mmseg_cct.apis.new_config import plain_name, write_configs
+        from mmseg_cct.datasets.folder_summary import describe_folder
+
         written = write_configs(
             args.data,
             args.out or f'configs/{plain_name(args.data)}',

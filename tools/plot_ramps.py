@@ -8,9 +8,8 @@ Example:
 import argparse
 from pathlib import Path
 
-from mmseg_cct.analysis.ramps import planned_curves, plot_curves
-from mmseg_cct.config.load import load_config
-from mmseg_cct.utils.cli import add_cfg_options, add_overwrite, user_errors_as_one_line
+from mmseg_cct.cli.arguments import add_cfg_options, add_overwrite
+from mmseg_cct.cli.start import running
 from mmseg_cct.utils.files import require_new_file
 
 
@@ -29,7 +28,10 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Writes the plot."""
     args = parse_args()
-    with user_errors_as_one_line():
+    with running(args):
+        from mmseg_cct.analysis.ramps import planned_curves, plot_curves
+        from mmseg_cct.config.load import load_config
+
         require_new_file(args.out, args.overwrite, [args.config])  # no folder, which has no suffix
         out = Path(args.out).with_suffix('.png')
         require_new_file(out, args.overwrite, [args.config])

@@ -16,15 +16,9 @@ Examples:
 import argparse
 import sys
 
-from mmseg_cct.apis.inference import predict_images
-from mmseg_cct.utils.cli import (
-    add_cfg_options,
-    add_device,
-    add_launcher,
-    set_ranks,
-    user_errors_as_one_line,
-)
-from mmseg_cct.utils.shares import connected
+from mmseg_cct.cli.arguments import add_cfg_options, add_device
+from mmseg_cct.cli.ranks import add_launcher
+from mmseg_cct.cli.start import running
 
 
 def _opacity(value: str) -> float:
@@ -62,8 +56,10 @@ def main() -> int:
         The exit code: 1 where an image could not be read.
     """
     args = parse_args()
-    with user_errors_as_one_line():
-        set_ranks(args)
+    with running(args):
+        from mmseg_cct.apis.inference import predict_images
+        from mmseg_cct.utils.shares import connected
+
         with connected(args.launcher) as rank:
             counts = predict_images(
                 args.config,

@@ -13,17 +13,18 @@ Example:
         --onnx --torchscript --size 320 320
 """
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mmseg_cct.apis.inference import load_model
-from mmseg_cct.config.load import load_config
-from mmseg_cct.engine.checkpoints import read_checkpoint, saved_config
 from mmseg_cct.errors import UserError
-from mmseg_cct.interop.export import TOLERANCE, Export, export_onnx, export_torchscript
-from mmseg_cct.interop.publish import publish_checkpoint
-from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
+
+if TYPE_CHECKING:
+    from mmseg_cct.interop.export import Export
+from mmseg_cct.cli.arguments import at_least
+from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
@@ -56,7 +57,11 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Publishes and exports the model."""
     args = parse_args()
-    with user_errors_as_one_line():
+    with running(args):
+        from mmseg_cct.config.load import load_config
+        from mmseg_cct.interop.export import export_onnx, export_torchscript
+        from mmseg_cct.interop.publish import publish_checkpoint
+
         config = None if args.config is None else load_config(args.config, {})
         file = publish_checkpoint(args.source, args.target, config, args.domain)
         print(f'{file}: {file.stat().st_size / 2**20:.1f} MiB')
@@ -75,12 +80,15 @@ def main() -> None:
 
 def _load(file: Path, imported: bool) -> Any:
     """Loads a published model; the modules that its config names are `imported` by the user's."""
+    from mmseg_cct.apis.inference import load_model
+    from mmseg_cct.engine.checkpoints import read_checkpoint, saved_config
+
     config = saved_config(read_checkpoint(str(file)), str(file))
     if config is None:
         raise UserError(f'{file}: carries no config; expected --config CONFIG')
     modules = (config.get('custom_imports') or {}).get('imports') or []
     own = {modules} if isinstance(modules, str) else set(modules)
-    own.discard('mmseg_cct')
+    own -= {'mmseg_cct', 'mmseg_cct.plugin'}
     try:
         return load_model(config, str(file), 'cpu')
     except UserError as error:
@@ -91,6 +99,8 @@ def _load(file: Path, imported: bool) -> Any:
 
 
 def _report(done: Export, size: tuple[int, int]) -> None:
+    from mmseg_cct.interop.export import TOLERANCE
+
     compared = 'not compared with PyTorch, for onnxruntime is not installed'
     if done.difference is not None:
         if not done.difference <= TOLERANCE:

@@ -17,17 +17,9 @@ Examples:
 import argparse
 import sys
 
-from mmseg_cct.analysis.ranking import rank_images
-from mmseg_cct.utils.cli import (
-    add_cfg_options,
-    add_device,
-    add_launcher,
-    at_least,
-    seed,
-    set_ranks,
-    user_errors_as_one_line,
-)
-from mmseg_cct.utils.shares import connected
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, seed
+from mmseg_cct.cli.ranks import add_launcher
+from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
@@ -68,8 +60,10 @@ def main() -> int:
         Exit code: 1 if an image could not be read.
     """
     args = parse_args()
-    with user_errors_as_one_line():
-        set_ranks(args)
+    with running(args):
+        from mmseg_cct.analysis.ranking import rank_images
+        from mmseg_cct.utils.shares import connected
+
         with connected(args.launcher) as rank:
             ranking = rank_images(
                 args.config,

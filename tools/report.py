@@ -9,9 +9,9 @@ Examples:
 import argparse
 from pathlib import Path
 
-from mmseg_cct.analysis.report import write_report
+from mmseg_cct.cli.arguments import at_least
+from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.cli import at_least, user_errors_as_one_line
 
 
 def parse_args() -> argparse.Namespace:
@@ -36,7 +36,9 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Writes the report."""
     args = parse_args()
-    with user_errors_as_one_line():
+    with running(args):
+        from mmseg_cct.analysis.report import write_report
+
         work_dirs: dict[str, str] = {}
         for run in args.runs:
             name, separator, work_dir = run.partition('=')

@@ -9,8 +9,8 @@ Examples:
 
 import argparse
 
-from mmseg_cct.apis.test import prepare_test, test
-from mmseg_cct.utils.cli import add_common_arguments, set_ranks, user_errors_as_one_line
+from mmseg_cct.cli.arguments import add_common_arguments
+from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
@@ -43,8 +43,9 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Tests as the command line says."""
     args = parse_args()
-    with user_errors_as_one_line():
-        set_ranks(args)
+    with running(args):
+        from mmseg_cct.apis.test import prepare_test, test
+
         test(
             prepare_test(
                 args.config,

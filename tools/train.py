@@ -9,8 +9,8 @@ Examples:
 
 import argparse
 
-from mmseg_cct.apis.train import prepare_training, train
-from mmseg_cct.utils.cli import add_common_arguments, set_ranks, user_errors_as_one_line
+from mmseg_cct.cli.arguments import add_common_arguments
+from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
@@ -44,8 +44,9 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Trains as the command line says."""
     args = parse_args()
-    with user_errors_as_one_line():
-        set_ranks(args)
+    with running(args):
+        from mmseg_cct.apis.train import prepare_training, train
+
         train(
             prepare_training(
                 args.config,

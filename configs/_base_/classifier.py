@@ -2,7 +2,7 @@
 # parts around the segmentor's backbone, so that its weights can go on into CCT. A config adds the
 # backbone, the number of classes, the data and the length of the training.
 default_scope = 'mmpretrain'
-custom_imports = dict(imports=['mmseg_cct'], allow_failed_imports=False)
+custom_imports = dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False)
 
 model = dict(
     type='ImageClassifier',

@@ -1,5 +1,5 @@
 default_scope = 'mmseg'
-custom_imports = dict(imports=['mmseg_cct'], allow_failed_imports=False)
+custom_imports = dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False)
 
 env_cfg = dict(
     cudnn_benchmark=True,

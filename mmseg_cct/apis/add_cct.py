@@ -499,7 +499,7 @@ def _rules_of_heads(config: Config) -> dict[str, Any]:
 def _imports(config: Config) -> list[str]:
     imports = (config.get('custom_imports') or {}).get('imports') or []
     imports = [imports] if isinstance(imports, str) else list(imports)
-    return [*imports, *({'mmseg_cct'} - set(imports))]
+    return [*imports, *({'mmseg_cct.plugin'} - set(imports))]
 
 
 def _heads(model: Mapping[str, Any]) -> str:

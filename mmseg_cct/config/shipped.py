@@ -6,28 +6,11 @@ links to the folders of the project.
 
 import ast
 import shlex
-from importlib import metadata
 from pathlib import Path
-
-from mmengine.config.utils import MODULE2PACKAGE
 
 _SHIPPED = Path(__file__).parents[1] / '.mim'
 CONFIGS, TOOLS = _SHIPPED / 'configs', _SHIPPED / 'tools'
 SCOPE = 'mmseg_cct'
-
-
-def register_packages() -> None:
-    """Lets `_base_ = 'mmseg_cct::…'` and `'mmseg::…'`, and `mmengine.hub`, find installed configs.
-
-    mmengine looks distributions up in a table, which has the old name of MMSegmentation: it would
-    install that one over the maintained one.
-    """
-    MODULE2PACKAGE[SCOPE] = SCOPE
-    try:
-        metadata.version('onedl-mmsegmentation')
-    except metadata.PackageNotFoundError:  # the original distribution, under the name in the table
-        return
-    MODULE2PACKAGE['mmseg'] = 'onedl-mmsegmentation'
 
 
 def commands() -> dict[str, Path]:

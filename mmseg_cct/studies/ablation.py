@@ -12,6 +12,7 @@ from matplotlib.patches import Rectangle
 
 from mmseg_cct.utils.files import write_atomic
 
+from .names import PERTURBATIONS
 from .study import (
     Result,
     collect,
@@ -22,7 +23,7 @@ from .study import (
     write_csv,
 )
 from .validation_curves import plot_validations, read_validations
-from .variants import PERTURBATIONS, VARIANTS, Variant, abce, baseline, both, full, only
+from .variants import VARIANTS, Variant, abce, baseline, both, full, only
 
 # Bars of the figure by perturbation, keyed by the prefix of the method's name.
 GROUPS = {**PERTURBATIONS, 'full': 'CCT full', 'full_abce': 'CCT full + ab-CE'}

@@ -1,15 +1,19 @@
 """Command-line options and main routine of studies."""
 
+from __future__ import annotations
+
 import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from mmseg_cct.cli.arguments import add_cfg_options, at_least, seed
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.cli import add_cfg_options, at_least, seed
 from mmseg_cct.utils.files import require_own_folder
 
-from .runs import StudyRun, execute
+if TYPE_CHECKING:
+    from .runs import StudyRun
 
 
 def add_study_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +79,8 @@ def run_study(
     Raises:
         UserError: `--collect` names no folder, or the folder holds what is no study.
     """
+    from .runs import execute
+
     out, code = Path(args.out), 0
     require_own_folder(out, '*/*/seed*/config*.py')  # the first may be unfinished
     if args.collect:

@@ -20,17 +20,6 @@ from mmseg_cct.models.segmentors.auxiliary_heads import split_settings
 # Changes a config in place.
 Variant = Callable[[Config], None]
 
-# Labels of Figures 5 and 6, by the perturbation's name in configs.
-PERTURBATIONS = {
-    'feature_drop': 'F-Drop',
-    'feature_noise': 'F-Noise',
-    'dropout': 'DropOut',
-    'guided_cutout': 'G-Cutout',
-    'context_masking': 'Con-Msk',
-    'object_masking': 'Obj-Msk',
-    'vat': 'I-VAT',
-}
-
 
 def unchanged(config: Config) -> None:
     """Leaves a CCT config as it is."""

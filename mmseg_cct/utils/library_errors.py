@@ -10,12 +10,10 @@ from pathlib import Path
 
 import torch
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 
 from .text import error_line
 
-# Set to anything, it makes tools show the traceback behind a line.
-TRACEBACK_VARIABLE = 'MMSEG_CCT_TRACEBACK'
 _PACKAGE = Path(__file__).parents[1].resolve()
 _LIBRARIES = tuple(
     Path(sysconfig.get_paths()[name]).resolve() for name in ('stdlib', 'purelib', 'platlib')

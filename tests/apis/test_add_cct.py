@@ -95,7 +95,7 @@ def test_data_schedule_and_evaluation_stay(write):
         assert strip(config[key]) == strip(before[key])
     assert config.model.decode_head.channels == before.model.decode_head.channels
     assert config.train_dataloader.batch_size == before.train_dataloader.batch_size
-    assert config.custom_imports.imports == ['mmseg_cct']
+    assert config.custom_imports.imports == ['mmseg_cct.plugin']
     ramp = config.custom_hooks[0]
     assert config.model.auxiliary_head[1].loss_consistency == dict(
         type='MSEConsistency', loss_weight=ramp.end, reference_classes=21
@@ -160,7 +160,7 @@ def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
     added = write(str(own))
     config = load_config(str(added.file), {})
     assert "_base_ = 'own.py'" in added.file.read_text()
-    assert config.custom_imports.imports == ['json', 'mmseg_cct']
+    assert config.custom_imports.imports == ['json', 'mmseg_cct.plugin']
     assert [h.type for h in config.custom_hooks] == [
         'EMAHook',
         'RampUpHook',

@@ -11,7 +11,7 @@ from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 from PIL import Image
 
-import mmseg_cct  # noqa: F401 (registers the components)
+import mmseg_cct.plugin  # noqa: F401 (registers the components)
 
 PARTS = {'train': [0, 1, 1000, 1001, 1002], 'val': [10000], 'test': [20000, 20001]}
 

@@ -8,7 +8,7 @@ import pytest
 from mmengine.config import Config
 
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import CONFIGS, commands, find_config, register_packages, summary
+from mmseg_cct.config.shipped import CONFIGS, commands, find_config, summary
 from mmseg_cct.errors import UserError
 
 SHORT = 'cct/cct_r50_folder'
@@ -68,20 +68,6 @@ def test_mmengine_hub_finds_the_configs():
     listed = mmengine.hub.get_config('mmseg_cct::cct/cct_mbv2_camvid_50.py')
     assert listed.to_dict() == Config.fromfile(CONFIGS / 'cct/cct_mbv2_camvid_50.py').to_dict()
     assert mmengine.hub.get_config(f'mmseg_cct::{SHORT}.py').model.type == 'CCTSegmentor'
-
-
-def test_the_original_distribution_keeps_its_name(monkeypatch):
-    def missing(name):
-        raise PackageNotFoundError(name)
-
-    from importlib.metadata import PackageNotFoundError
-
-    from mmengine.config.utils import MODULE2PACKAGE
-
-    monkeypatch.setitem(MODULE2PACKAGE, 'mmseg', 'mmsegmentation')
-    monkeypatch.setattr('mmseg_cct.config.shipped.metadata.version', missing)
-    register_packages()
-    assert MODULE2PACKAGE['mmseg'] == 'mmsegmentation'
 
 
 def test_every_tool_is_a_command(project_root):

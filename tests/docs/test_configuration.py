@@ -11,7 +11,7 @@ import pytest
 from mmengine.config import Config
 from mmengine.registry import Registry
 
-import mmseg_cct  # noqa: F401 (registers the components)
+import mmseg_cct.plugin  # noqa: F401 (registers the components)
 
 REQUIRED = '*required*'
 

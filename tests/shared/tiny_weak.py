@@ -12,7 +12,7 @@ CLASSES = ('ground', 'thing', 'other')
 PALETTE = [[0, 0, 0], [200, 0, 0], [0, 200, 0]]
 CONFIG = """
 default_scope = 'mmpretrain'
-custom_imports = dict(imports=['mmseg_cct'], allow_failed_imports=False)
+custom_imports = dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False)
 model = dict(
     type='ImageClassifier',
     data_preprocessor=dict(

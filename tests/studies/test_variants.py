@@ -14,7 +14,8 @@ from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.auxiliary_heads import split_settings
 from mmseg_cct.studies.ablation import TITLES, grid_methods
-from mmseg_cct.studies.variants import PERTURBATIONS, VARIANTS, full, only
+from mmseg_cct.studies.names import PERTURBATIONS, VARIANT_NAMES
+from mmseg_cct.studies.variants import VARIANTS, full, only
 
 BASE = 'cct/cct_r50_camvid_50.py'
 SHIPPED = {
@@ -82,6 +83,7 @@ def flat(values, prefix=''):
 def test_every_variant_is_compared_and_has_a_title():
     assert VARIANTS.keys() == SHIPPED.keys() | CHANGES.keys() | TARGETS.keys()
     assert VARIANTS.keys() == TITLES.keys()
+    assert tuple(VARIANTS) == VARIANT_NAMES
 
 
 @pytest.mark.parametrize('name', SHIPPED)

@@ -17,7 +17,7 @@ PALETTE = [[10, 20, 30], [200, 0, 0], [0, 200, 0]]
 
 CONFIG = """
 default_scope = 'mmseg'
-custom_imports = dict(imports=['mmseg_cct'], allow_failed_imports=False)
+custom_imports = dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False)
 randomness = dict(seed=0)
 model = dict(
     type='EncoderDecoder',

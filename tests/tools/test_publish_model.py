@@ -45,7 +45,7 @@ def test_without_onnx_torchscript_is_written_still(tiny, tiny_cct, tmp_path, cap
     assert len(list(tmp_path.glob('cct-*.pt'))) == 1 and not list(tmp_path.glob('*.onnx'))
 
 
-@pytest.mark.parametrize('imports', [['mmseg_cct'], ['mmseg_cct', 'my_net']])
+@pytest.mark.parametrize('imports', [['mmseg_cct'], ['mmseg_cct.plugin', 'my_net']])
 def test_parts_of_the_users_own_need_the_config(tiny, tiny_cct, tmp_path, capsys, imports):
     content = torch.load(tiny_cct.checkpoint, weights_only=False)
     config = Config.fromstring(content['meta']['cfg'], '.py')

@@ -62,7 +62,7 @@ def config_of(root, **model):
     return Config(
         dict(
             default_scope='mmseg',
-            custom_imports=dict(imports=['mmseg_cct'], allow_failed_imports=False),
+            custom_imports=dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False),
             model=tiny.model_config(**model),
             train_dataloader=dict(
                 batch_size=2,

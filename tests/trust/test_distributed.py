@@ -19,9 +19,9 @@ import torch
 
 from mmseg_cct.apis.device import fit_to_device
 from mmseg_cct.apis.train import prepare_training, train
+from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.cli import user_errors_as_one_line
 
 ITERATIONS = 3
 GN = dict(type='GN', num_groups=2)

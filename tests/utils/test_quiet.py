@@ -36,7 +36,7 @@ def test_only_the_named_warnings_are_silent():
 @pytest.mark.slow
 def test_an_import_and_a_forward_derivative_say_nothing():
     code = (
-        'import mmseg_cct, torch\n'
+        'import mmseg_cct.plugin, torch\n'
         'from mmengine.visualization import Visualizer\n'
         'from mmseg.engine.hooks import SegVisualizationHook\n'
         'Visualizer.get_instance("visualizer")\n'

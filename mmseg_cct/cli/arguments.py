@@ -1,0 +1,103 @@
+"""Arguments that tools share."""
+
+import argparse
+import re
+from collections.abc import Callable
+
+from .ranks import add_launcher
+
+
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that training and testing have in common.
+
+    Args:
+        parser: Where to add them.
+    """
+    add_cfg_options(parser)
+    add_launcher(parser)
+
+
+def add_cfg_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the option for settings of the config; `running` reads their values.
+
+    Args:
+        parser: Where to add it.
+    """
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action='extend',
+        type=_setting,
+        default=[],
+        metavar='KEY=VALUE',
+        help='settings of the config to override, as in train_cfg.max_iters=2000; a list is '
+        'key="[a,b]" or key=a,b, without spaces',
+    )
+
+
+def _setting(text: str) -> str:
+    key, equals, _ = text.partition('=')
+    if not (key.strip('. ') and equals):
+        raise argparse.ArgumentTypeError(f'{text!r}; expected KEY=VALUE without spaces')
+    return text
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Adds the option for the device of a single process; `running` checks that it exists.
+
+    Args:
+        parser: Where to add it.
+    """
+    parser.add_argument(
+        '--device', type=_device, help='cpu, cuda:1, ... (default: the first GPU, else the CPU)'
+    )
+
+
+def _device(text: str) -> str:
+    if not re.fullmatch(r'(cpu|cuda|mps)(:\d+)?', text):
+        raise argparse.ArgumentTypeError(f'{text!r}; expected cpu, cuda, cuda:1 or mps')
+    return text
+
+
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Adds the option to replace an existing output file.
+
+    Args:
+        parser: Where to add it.
+    """
+    parser.add_argument('--overwrite', action='store_true', help='replace the file if it exists')
+
+
+def at_least(minimum: int) -> Callable[[str], int]:
+    """Makes a type for options: whole numbers from a minimum.
+
+    Args:
+        minimum: The smallest.
+
+    Returns:
+        For `add_argument(type=...)`.
+    """
+
+    def parse(value: str) -> int:
+        if not value.isdecimal() or int(value) < minimum:
+            raise argparse.ArgumentTypeError(f'{value}; expected {minimum} or more')
+        return int(value)
+
+    return parse
+
+
+def seed(value: str) -> int:
+    """Reads a seed, as a type for options.
+
+    Args:
+        value: What the command line says.
+
+    Returns:
+        The seed, which NumPy and torch take.
+
+    Raises:
+        argparse.ArgumentTypeError: It is no whole number from 0 to 2³² - 1.
+    """
+    if not value.isdecimal() or int(value) >= 2**32:
+        raise argparse.ArgumentTypeError(f'{value}; expected 0 to {2**32 - 1}')
+    return int(value)

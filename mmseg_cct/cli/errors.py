@@ -1,0 +1,75 @@
+"""A user's error as one line."""
+
+import errno
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
+from mmseg_cct.utils.text import error_line
+
+_PATIENCE = 5.0  # seconds that the other ranks leave rank 0 to report a mistake
+# What a disk or a path refuses: no bug, so a line and no traceback.
+_ENVIRONMENT = {
+    getattr(errno, name)
+    for name in (
+        'EACCES', 'EDQUOT', 'EEXIST', 'EIO', 'EISDIR', 'ELOOP', 'EMFILE', 'ENAMETOOLONG', 'ENOENT',
+        'ENOSPC', 'ENOTDIR', 'ENOTEMPTY', 'EPERM', 'EROFS',
+    )
+}  # fmt: skip
+
+
+@contextmanager
+def user_errors_as_one_line() -> Iterator[None]:
+    """Ends the process with one line on stderr and exit code 2 at a user's error.
+
+    In a distributed run rank 0 prints at once. Another rank waits before it prints: usually rank 0
+    has met the same mistake, and the launcher ends all ranks when rank 0 ends.
+
+    Yields:
+        Nothing; the body runs inside.
+
+    Raises:
+        SystemExit: With code 2 in place of a `UserError`, or of what a disk, a path or the memory
+            of a GPU refuses.
+        Exception: Any other, which is a bug; all if the environment variable
+            `MMSEG_CCT_TRACEBACK` asks for tracebacks.
+    """
+    try:
+        yield
+    except Exception as error:
+        line = _line_of(error)
+        if line is None or os.environ.get(TRACEBACK_VARIABLE):
+            raise
+        if os.environ.get('RANK', '0') != '0':
+            time.sleep(_PATIENCE)
+        print(f'error: {line}', file=sys.stderr, flush=True)
+        _leave_group()
+        raise SystemExit(2) from None
+
+
+def _line_of(error: Exception) -> str | None:
+    """Words a mistake of the user or a full disk or GPU; None for a bug."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, OSError):
+        place = f'{error.filename}: ' if error.filename else ''
+        return f'{place}{error.strerror}' if error.errno in _ENVIRONMENT else None
+    if type(error).__name__ == 'OutOfMemoryError':  # torch's, which may not be imported here
+        return (
+            f'{error_line(error, 200)}; expected what fits: a smaller batch_size or crop, in a '
+            'training also --amp or model.auxiliary_head.position_fraction below 1'
+        )
+    return None
+
+
+def _leave_group() -> None:
+    if 'torch' not in sys.modules:
+        return
+    from torch import distributed
+
+    # Its threads may abort a process that ends without leaving. NCCL's would wait for other ranks.
+    if distributed.is_initialized() and distributed.get_backend() == 'gloo':
+        distributed.destroy_process_group()

@@ -1,0 +1,52 @@
+"""Start of a tool, after its command line is parsed."""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mmseg_cct.errors import UserError
+
+from .errors import user_errors_as_one_line
+from .ranks import set_ranks
+
+
+@contextmanager
+def running(args: argparse.Namespace) -> Iterator[None]:
+    """Runs the body of a tool: components are registered, loading is safe, errors are one line.
+
+    A tool imports what it needs inside the body. A wrong launcher or device is an error, too.
+
+    Args:
+        args: The parsed command line. The values of `cfg_options` are read in place.
+
+    Yields:
+        Nothing; the body runs inside.
+    """
+    with user_errors_as_one_line():
+        if hasattr(args, 'launcher'):
+            set_ranks(args)
+        import mmseg_cct.plugin  # noqa: F401
+
+        if hasattr(args, 'cfg_options'):
+            args.cfg_options = _read_settings(args.cfg_options)
+        _require_device(getattr(args, 'device', None))
+        yield
+
+
+def _read_settings(texts: list[str]) -> dict[str, Any]:
+    from mmengine.config import DictAction
+
+    namespace = argparse.Namespace()
+    DictAction([], 'settings')(argparse.ArgumentParser(), namespace, texts)
+    return namespace.settings
+
+
+def _require_device(device: str | None) -> None:
+    import torch
+
+    kind, _, index = (device or 'cpu').partition(':')
+    if kind == 'mps' and not torch.backends.mps.is_available():
+        raise UserError(f'--device {device}: this machine has none')
+    if kind == 'cuda' and int(index or 0) >= torch.cuda.device_count():
+        raise UserError(f'--device {device}: there are {torch.cuda.device_count()} GPUs')

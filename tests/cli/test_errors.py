@@ -1,0 +1,67 @@
+import pytest
+import torch
+
+from mmseg_cct.cli import errors
+from mmseg_cct.cli.errors import user_errors_as_one_line
+from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
+from mmseg_cct.utils.library_errors import library_errors_as_one_line
+
+
+@pytest.fixture(autouse=True)
+def _rank_0(monkeypatch):
+    monkeypatch.delenv('RANK', raising=False)
+
+
+def test_tool_ends_with_one_line_and_code_2(capsys):
+    with pytest.raises(SystemExit) as caught, user_errors_as_one_line():
+        raise UserError('a.png: bad; expected good')
+    assert caught.value.code == 2
+    assert capsys.readouterr() == ('', 'error: a.png: bad; expected good\n')
+
+
+@pytest.mark.parametrize('rank', ['0', '1'])
+def test_another_rank_speaks_after_it_has_left_rank_0_the_time_to(rank, capsys, monkeypatch):
+    waited = []
+    monkeypatch.setenv('RANK', rank)
+    monkeypatch.setattr(
+        errors.time, 'sleep', lambda seconds: waited.append((seconds, capsys.readouterr().err))
+    )
+    with pytest.raises(SystemExit) as caught, user_errors_as_one_line():
+        raise UserError('a.png: bad; expected good')
+    assert caught.value.code == 2
+    assert waited == ([(5.0, '')] if rank == '1' else [])
+    assert capsys.readouterr().err == 'error: a.png: bad; expected good\n'
+
+
+def test_a_variable_asks_for_the_traceback(monkeypatch):
+    monkeypatch.setenv(TRACEBACK_VARIABLE, '1')
+    with pytest.raises(UserError), user_errors_as_one_line():
+        raise UserError('a.png: bad; expected good')
+
+
+def test_other_errors_pass():
+    with pytest.raises(KeyError), user_errors_as_one_line():
+        raise KeyError('bug')
+
+
+@pytest.mark.parametrize('error', [UserError('wrong'), FileNotFoundError(2, 'No such file', 'x')])
+def test_a_process_that_ends_with_an_error_leaves_its_group(error, capsys):
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group('gloo', store=store, rank=0, world_size=1)
+    with pytest.raises(SystemExit) as stop, user_errors_as_one_line():
+        raise error
+    assert stop.value.code == 2 and not torch.distributed.is_initialized()
+    assert capsys.readouterr().err in ('error: wrong\n', 'error: x: No such file\n')
+
+
+def test_a_full_gpu_is_a_line(capsys):
+    message = 'CUDA out of memory. Tried to allocate 2.00 GiB.'
+    with (
+        pytest.raises(SystemExit),
+        user_errors_as_one_line(),
+        library_errors_as_one_line('model', 'fails at its first batch', 'another'),
+    ):
+        raise torch.cuda.OutOfMemoryError(message)
+    line = capsys.readouterr().err
+    assert line.startswith(f'error: OutOfMemoryError: {message}; expected what fits: a smaller')
+    assert line.count('\n') == 1

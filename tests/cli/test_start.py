@@ -1,0 +1,47 @@
+import argparse
+
+import pytest
+
+from mmseg_cct.cli.start import running
+
+
+def start(**arguments):
+    args = argparse.Namespace(**arguments)
+    with running(args):
+        pass
+    return args
+
+
+def test_settings_have_values():
+    texts = ['a.b=1', 'c=[1,(2,x)]', 'd=true', 'e=None', 'f=x=y', 'g=0.5', 'a.b=2']
+    expected = {'a.b': 2, 'c': [1, (2, 'x')], 'd': True, 'e': None, 'f': 'x=y', 'g': 0.5}
+    assert start(cfg_options=texts).cfg_options == expected
+    assert start(cfg_options=[]).cfg_options == {}
+
+
+@pytest.fixture
+def two_gpus(monkeypatch):
+    monkeypatch.setattr('torch.cuda.device_count', lambda: 2)
+    monkeypatch.setattr('torch.backends.mps.is_available', lambda: False)
+
+
+@pytest.mark.parametrize('device', ['cpu', 'cuda', 'cuda:1', None])
+def test_devices_that_exist(device, two_gpus):
+    assert start(device=device).device == device
+
+
+@pytest.mark.parametrize(
+    ('device', 'message'),
+    [('cuda:2', 'cuda:2: there are 2 GPUs'), ('mps', 'mps: this machine has none')],
+)
+def test_a_device_that_does_not_exist(device, message, two_gpus, capsys):
+    with pytest.raises(SystemExit):
+        start(device=device)
+    assert capsys.readouterr().err == f'error: --device {message}\n'
+
+
+def test_ranks_come_before_all_else(monkeypatch, capsys):
+    monkeypatch.delenv('RANK', raising=False)
+    with pytest.raises(SystemExit):
+        start(launcher='pytorch', local_rank=0, device='mps')
+    assert 'pytorch: RANK is not set' in capsys.readouterr().err

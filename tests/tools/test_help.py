@@ -1,0 +1,64 @@
+"""What the command line answers before it imports anything heavy."""
+
+import subprocess
+import sys
+
+from mmseg_cct.config.shipped import commands
+
+# Runs the command lines of stdin in one process and prints what each says.
+RUN_ALL = """
+import contextlib, io, runpy, sys
+for line in sys.stdin.read().splitlines():
+    sys.argv = line.split(' ')
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            if sys.argv[0] == '-m':
+                sys.argv[:] = sys.argv[1:]
+                runpy.run_module('mmseg_cct', run_name='__main__')
+            else:
+                runpy.run_path(sys.argv[0], run_name='__main__')
+        except SystemExit as end:
+            code = end.code
+        else:
+            code = None
+    heavy = {'torch', 'numpy', 'mmengine', 'mmcv', 'mmseg', 'matplotlib'} & set(sys.modules)
+    assert not heavy, (line, heavy)
+    print([code, said.getvalue()])
+"""
+
+
+def answers(*lines):
+    done = subprocess.run(
+        [sys.executable, '-c', RUN_ALL], input='\n'.join(lines), text=True, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    return [eval(line) for line in done.stdout.splitlines()]
+
+
+def test_help_imports_nothing_heavy():
+    scripts = list(commands().values())
+    for script, (code, said) in zip(
+        scripts, answers(*(f'{script} --help' for script in scripts)), strict=True
+    ):
+        assert code == 0 and f'usage: {script.name} ' in said and ' --help' in said
+    (code, said), (train_code, train) = answers('-m mmseg_cct --help', '-m mmseg_cct train --help')
+    assert code in (0, None) and all(f'\n{name} ' in said for name in commands())
+    assert train_code == 0 and 'usage: train.py' in train
+
+
+def test_a_wrong_argument_is_reported_before_anything_heavy():
+    tools = {name: str(path) for name, path in commands().items()}
+    lines = {
+        f'{tools["train"]} a.py --launcher smoke': "invalid choice: 'smoke'",
+        f'{tools["train"]} a.py --cfg-options x': "'x'; expected KEY=VALUE",
+        f'{tools["predict"]} a.py b.pth c --out d --device tpu': "'tpu'; expected cpu",
+        f'{tools["new-config"]} data --classes a --backbone r34': "invalid choice: 'r34'",
+        f'{tools["new-config"]} data --classes a --method none': "invalid choice: 'none'",
+        f'{tools["ablation"]} a.py --out b --methods none': "invalid choice: 'none'",
+        f'{tools["ablation"]} a.py --out b --perturbations none': "invalid choice: 'none'",
+        f'{tools["learning-curve"]} a.py --out b --seeds -1': 'expected',
+        '-m mmseg_cct trian': 'trian: no such command; did you mean train?',
+    }
+    for (line, message), (code, said) in zip(lines.items(), answers(*lines), strict=True):
+        assert code == 2 and message in said, line
