@@ -25,7 +25,7 @@ ROOMS = {
     'plugin': {
         *('stack', 'utils', 'datasets', 'engine', 'evaluation', 'models', 'visualization'),
     },
-    'cli': {'errors', 'utils', 'plugin'},
+    'cli': {'errors', 'utils', 'config', 'plugin'},
     'interop': {'errors', 'utils', 'config', 'engine'},
     'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine'},
     'pseudo_labels': {'errors', 'utils', 'datasets', 'engine'},

@@ -4,6 +4,8 @@ import argparse
 import re
 from collections.abc import Callable
 
+from mmseg_cct.config.shipped import method_names
+
 from .ranks import add_launcher
 
 
@@ -17,12 +19,26 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     add_launcher(parser)
 
 
-def add_cfg_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the option for settings of the config; `running` reads their values.
+def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) -> None:
+    """Adds the options that make a run of a config; `running` collects them in `cfg_options`.
 
     Args:
-        parser: Where to add it.
+        parser: Where to add them.
+        takes_method: Whether a method and a number of labels can be chosen, too.
     """
+    if takes_method:
+        parser.add_argument(
+            '--method',
+            metavar='NAME',
+            help=f'what trains: {", ".join(method_names())}, or a file of your own (default: the '
+            "config's)",
+        )
+        parser.add_argument(
+            '--labels',
+            type=at_least(1),
+            metavar='N',
+            help="number of labelled images, for which the config's split_dir has lists",
+        )
     parser.add_argument(
         '--cfg-options',
         nargs='+',

@@ -18,7 +18,8 @@ def running(args: argparse.Namespace) -> Iterator[None]:
     A tool imports what it needs inside the body. A wrong launcher or device is an error, too.
 
     Args:
-        args: The parsed command line. The values of `cfg_options` are read in place.
+        args: The parsed command line. The values of `cfg_options` are read in place, and `method`
+            and `labels` put among them.
 
     Yields:
         Nothing; the body runs inside.
@@ -30,6 +31,8 @@ def running(args: argparse.Namespace) -> Iterator[None]:
 
         if hasattr(args, 'cfg_options'):
             args.cfg_options = _read_settings(args.cfg_options)
+            chosen = {key: getattr(args, key, None) for key in ('method', 'labels')}
+            args.cfg_options |= {key: value for key, value in chosen.items() if value is not None}
         _require_device(getattr(args, 'device', None))
         yield
 

@@ -14,11 +14,8 @@ from mmengine.config import Config, ConfigDict
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.suggest import close_names, nearest
 
-from .shipped import CONFIGS, SCOPE
+from .shipped import CONFIGS, METHODS, PLAIN, SCOPE, method_names
 
-METHODS = CONFIGS / 'methods'
-# What a setting is without an overlay.
-PLAIN = 'cct'
 _BANK = 'PerturbedDecoderBank'
 
 
@@ -34,11 +31,6 @@ class Setting(NamedTuple):
     file: str
     method: str | None = None
     labels: int | None = None
-
-
-def method_names() -> list[str]:
-    """Lists the shipped methods, `cct` first, which leaves a setting as it is."""
-    return [PLAIN, *sorted(path.stem for path in METHODS.glob('*.py'))]
 
 
 def find_setting(name: str) -> Setting:

@@ -10,7 +10,15 @@ from pathlib import Path
 
 _SHIPPED = Path(__file__).parents[1] / '.mim'
 CONFIGS, TOOLS = _SHIPPED / 'configs', _SHIPPED / 'tools'
+METHODS = CONFIGS / 'methods'
 SCOPE = 'mmseg_cct'
+# The method that leaves a setting as it is.
+PLAIN = 'cct'
+
+
+def method_names() -> list[str]:
+    """Lists the shipped methods, `cct` first."""
+    return [PLAIN, *sorted(path.stem for path in METHODS.glob('*.py'))]
 
 
 def commands() -> dict[str, Path]:

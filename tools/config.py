@@ -1,0 +1,46 @@
+#!/usr/bin/env python
+"""Writes the whole config of a run, for those who launch with MMSegmentation's own tools.
+
+Examples:
+    python tools/config.py configs/cct/cct_r50_voc_1464.py --method unimatch --labels 183 \\
+        --out unimatch_r50_voc_183.py
+    python tools/config.py unimatch_r50_voc_183
+"""
+
+import argparse
+
+from mmseg_cct.cli.arguments import add_cfg_options, add_overwrite
+from mmseg_cct.cli.start import running
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('config', help='the config file, or the name of a run')
+    parser.add_argument('--out', metavar='FILE', help='where to write it (default: print it)')
+    add_overwrite(parser)
+    add_cfg_options(parser)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Writes or prints the config."""
+    args = parse_args()
+    with running(args):
+        from mmseg_cct.config.load import load_config
+        from mmseg_cct.utils.files import require_new_file, write_atomic
+
+        if args.out is not None:
+            require_new_file(args.out, args.overwrite, [])
+        text = load_config(args.config, args.cfg_options).pretty_text
+        if args.out is None:
+            print(text)
+        else:
+            write_atomic(args.out, f'{text}\n'.encode())
+            print(f'wrote {args.out}')
+
+
+if __name__ == '__main__':
+    main()
