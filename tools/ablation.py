@@ -7,7 +7,7 @@ Examples:
     python tools/ablation.py configs/cct/cct_r50_camvid_50.py --grid -n 20 50 100 \\
         --seeds 0 1 2 --gpus 0,1,2 --out work_dirs/ablation_camvid
     python tools/ablation.py configs/cct/cct_mbv2_camvid_50.py --out work_dirs/distances \\
-        --methods baseline cct kl js confidence pairwise --seeds 0 1
+        --methods supervised cct kl js confidence pairwise --seeds 0 1
     python tools/ablation.py configs/demo/cct_shapes.py --grid --num-decoders 2 --jobs 2 \\
         --out work_dirs/ablation_demo --cfg-options train_cfg.max_iters=100
 """
@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 
 from mmseg_cct.cli.arguments import at_least
 from mmseg_cct.cli.start import running
+from mmseg_cct.config.shipped import PLAIN, method_names
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.cli import add_study_arguments, run_study
-from mmseg_cct.studies.names import PERTURBATIONS, VARIANT_NAMES
+from mmseg_cct.studies.names import PERTURBATIONS
 
 if TYPE_CHECKING:
     from mmseg_cct.studies.runs import StudyRun
@@ -33,7 +34,7 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    add_study_arguments(parser)
+    add_study_arguments(parser, takes_method=False)
     parser.add_argument(
         '--grid',
         action='store_true',
@@ -48,8 +49,8 @@ def parse_args() -> argparse.Namespace:
         metavar='NAME', help=f'perturbations in the grid (default: {" ".join(PERTURBATIONS)})',
     )  # fmt: skip
     parser.add_argument(
-        '--methods', nargs='+', choices=VARIANT_NAMES, default=[], metavar='NAME',
-        help=f'beside the grid or without it: {" ".join(VARIANT_NAMES)}',
+        '--methods', nargs='+', default=[], metavar='NAME',
+        help=f'beside the grid or without it: {" ".join(method_names())}, or files of your own',
     )  # fmt: skip
     parser.add_argument(
         '-n', nargs='+', type=at_least(1), default=[], metavar='N',
@@ -65,17 +66,21 @@ def parse_args() -> argparse.Namespace:
 
 def prepare(args: argparse.Namespace) -> list[StudyRun]:
     """Writes the configs of all runs."""
+    from mmseg_cct.config.compose import read_method
     from mmseg_cct.studies.ablation import grid_methods
     from mmseg_cct.studies.study import lists_of, prepare_study
-    from mmseg_cct.studies.variants import VARIANTS
+    from mmseg_cct.studies.study_config import study_config
 
-    methods = grid_methods(args.num_decoders, args.perturbations) if args.grid else {}
-    methods |= {name: VARIANTS[name] for name in args.methods}
+    options = {**args.cfg_options, 'method': PLAIN}
+    methods = {}
+    if args.grid:
+        config = study_config(args.config, options)
+        methods = grid_methods(config, args.num_decoders, args.perturbations)
+    methods |= {Path(name).stem: read_method(name) for name in args.methods}
     if not methods:
         raise UserError('ablation: no method; expected --grid, --methods or both')
-    labels = lists_of(args.config, args.cfg_options, args.n, args.lists, args.seeds)
-    out, base = Path(args.out), args.config
-    return prepare_study(out, base, methods, labels, args.seeds, args.cfg_options)
+    labels = lists_of(args.config, options, args.n, args.lists, args.seeds)
+    return prepare_study(Path(args.out), args.config, methods, labels, args.seeds, options)
 
 
 def main() -> None:

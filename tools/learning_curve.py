@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from mmseg_cct.cli.arguments import at_least
 from mmseg_cct.cli.start import running
+from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.studies.cli import add_study_arguments, run_study
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def parse_args() -> argparse.Namespace:
         epilog='Each seed draws its own labelled images: give at least three seeds. '
         'Images that lose\ntheir labels are not used; the unlabelled set stays as it is.',
     )
-    add_study_arguments(parser)
+    add_study_arguments(parser, takes_method=True)
     parser.add_argument(
         '-n', nargs='+', type=at_least(1), default=[], metavar='N',
         help='numbers of labelled images (default: an eighth, a quarter, a half and all of them)',
@@ -43,12 +44,16 @@ def parse_args() -> argparse.Namespace:
 
 def prepare(args: argparse.Namespace) -> list[StudyRun]:
     """Writes the configs of all runs."""
-    from mmseg_cct.studies.learning_curve import METHODS, nested_subsets
+    from mmseg_cct.config.compose import read_method
+    from mmseg_cct.config.load import chosen_method
+    from mmseg_cct.studies.learning_curve import BASELINE, nested_subsets
     from mmseg_cct.studies.study import prepare_study
 
-    labels = nested_subsets(args.config, args.cfg_options, args.n)
-    out, base = Path(args.out), args.config
-    return prepare_study(out, base, METHODS, labels, args.seeds, args.cfg_options)
+    chosen = chosen_method(args.config, args.cfg_options)
+    options = {**args.cfg_options, 'method': PLAIN}
+    labels = nested_subsets(args.config, options, args.n)
+    methods = {Path(name).stem: read_method(name) for name in (BASELINE, chosen)}
+    return prepare_study(Path(args.out), args.config, methods, labels, args.seeds, options)
 
 
 def main() -> None:

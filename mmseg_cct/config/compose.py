@@ -4,6 +4,7 @@ A setting is a config of CCT: model, data and schedule. A method is a config of 
 merged over it. `unimatch_r50_voc_183` is UniMatch on `cct_r50_voc_*.py` with 183 labels.
 """
 
+import copy
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +14,9 @@ from mmengine.config import Config, ConfigDict
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.suggest import close_names, nearest
+from mmseg_cct.utils.text import one_line
 
+from . import paper
 from .shipped import CONFIGS, METHODS, PLAIN, SCOPE, method_names
 
 _BANK = 'PerturbedDecoderBank'
@@ -181,12 +184,18 @@ def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None
         raise UserError(
             f'{place}: trains one domain; expected a config of several for the method {name}'
         )
+    head = config.model.get('decode_head') or {}
+    if model.get('decode_head', {}).get('type', head.get('type')) != head.get('type'):
+        del model['decode_head']  # a method exchanges no main decoder; this is for another
     if 'auxiliary_head' in model:
         _merge_bank(config, model.pop('auxiliary_head'))
     hooks = config.setdefault('default_hooks', {})
     for key in [key for key, hook in hooks.items() if hook is None]:
         del hooks[key]  # a method may add what the setting has removed
-    config.merge_from_dict({'model': model, **overlay})
+    try:
+        config.merge_from_dict({'model': model, **overlay})
+    except (KeyError, TypeError) as error:
+        raise UserError(f'{place}: the method {name} does not fit: {one_line(error)}') from error
     for part in training_sets(config):
         part.update(merged(part, dataset))
 
@@ -213,6 +222,8 @@ def _fit_to_domains(config: Config, overlay: ConfigDict, model: ConfigDict, name
 def _merge_bank(config: Config, own: Any) -> None:
     heads = config.model.auxiliary_head
     if own is not None:
+        if own.get('perturbations'):
+            fill_perturbations(find_bank(config))
         find_bank(config).update(merged(find_bank(config), own))
     elif isinstance(heads, (list, tuple)):
         config.model.auxiliary_head = [head for head in heads if head.get('type') != _BANK] or None
@@ -233,6 +244,16 @@ def find_bank(config: Config) -> ConfigDict | None:
     heads = (config.get('model') or {}).get('auxiliary_head')
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
     return next((head for head in heads if head and head.get('type') == _BANK), None)
+
+
+def fill_perturbations(bank: ConfigDict) -> None:
+    """Writes out the paper's perturbations where a config of auxiliary decoders names none.
+
+    Args:
+        bank: The config, changed in place.
+    """
+    if bank.get('perturbations') is None:
+        bank.perturbations = copy.deepcopy(paper.PERTURBATIONS)
 
 
 def merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> ConfigDict:

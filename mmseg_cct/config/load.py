@@ -15,7 +15,7 @@ from .class_names import apply_class_names
 from .compose import apply_method, composed_name, find_setting, set_labels
 from .derive import derive, move_scheduler_ends
 from .options import require_effect
-from .shipped import SCOPE
+from .shipped import PLAIN, SCOPE
 from .structure import check_structure
 from .walk import settings_of
 
@@ -56,6 +56,22 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     return config
 
 
+def chosen_method(config_file: str, options: dict[str, Any]) -> str:
+    """Names the method of a run.
+
+    Args:
+        config_file: The setting, as for `load_config`.
+        options: As for `load_config`.
+
+    Returns:
+        That of the options; else that of a composed name; else the setting's own, `cct` where the
+        setting names none.
+    """
+    setting = find_setting(config_file)
+    own = read_config(setting.file).get('method')
+    return options.get('method') or setting.method or own or PLAIN
+
+
 def _put_on(config: Config, file: str, method: str | None, labels: int | None) -> None:
     """Puts a method and labels on a setting, whose file may name a method of its own."""
     own = config.pop('method', None)
@@ -65,7 +81,8 @@ def _put_on(config: Config, file: str, method: str | None, labels: int | None) -
         set_labels(config, labels)
     if method is not None or labels is not None:
         name = composed_name(Path(file).stem, method, labels)
-        object.__setattr__(config, '_filename', f'{name}.py')
+        if name != Path(file).stem:
+            object.__setattr__(config, '_filename', f'{name}.py')
 
 
 def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:

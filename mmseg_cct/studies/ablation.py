@@ -9,7 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from mmengine.config import Config
 
+from mmseg_cct.config.compose import read_method
 from mmseg_cct.utils.files import write_atomic
 
 from .names import PERTURBATIONS
@@ -23,49 +25,58 @@ from .study import (
     write_csv,
 )
 from .validation_curves import plot_validations, read_validations
-from .variants import VARIANTS, Variant, abce, baseline, both, full, only
+from .variants import Overlay, full, full_abce, only
 
+BASELINE = 'supervised'
 # Bars of the figure by perturbation, keyed by the prefix of the method's name.
 GROUPS = {**PERTURBATIONS, 'full': 'CCT full', 'full_abce': 'CCT full + ab-CE'}
 
-# Titles of the other methods.
+# Titles of the other methods; what is not here goes by its name.
 TITLES = {
-    'baseline': 'supervised',
-    'baseline_abce': 'supervised, ab-CE',
-    'mean_teacher': 'Mean Teacher',
-    'input_vat': 'VAT on images',
+    'supervised-abce': 'supervised, ab-CE',
+    'mean-teacher': 'Mean Teacher',
+    'input-vat': 'VAT on images',
     'cct': 'CCT',
-    'own_target': 'CCT, own target',
-    'eval_target': 'CCT, eval mode',
-    'ema_target': 'CCT, EMA teacher',
-    'abce': 'CCT + ab-CE',
+    'cct-strong': 'CCT, strong view',
+    'cct-plus': 'CCT+',
+    'fixmatch': 'FixMatch',
+    'unimatch': 'UniMatch',
+    'unimatch-v2': 'UniMatch V2',
+    'own-target': 'CCT, own target',
+    'eval-target': 'CCT, eval mode',
+    'ema-target': 'CCT, EMA teacher',
+    'cct-abce': 'CCT + ab-CE',
     'kl': 'CCT, KL',
     'js': 'CCT, JS',
     'confidence': 'CCT, β = 0.5',
     'pairwise': 'CCT, pairwise',
-    'final_relu': 'CCT, last ReLU',
-    'vat_floor': 'CCT, VAT floor',
+    'final-relu': 'CCT, last ReLU',
+    'vat-floor': 'CCT, VAT floor',
     'positions': 'CCT, ¼ positions',
-    'auxiliary_lr': 'CCT, 10 × rate',
+    'auxiliary-lr': 'CCT, 10 × rate',
 }
 
 
 def grid_methods(
-    num_decoders: Sequence[int], perturbations: Sequence[str] = tuple(PERTURBATIONS)
-) -> dict[str, Variant]:
+    config: Config,
+    num_decoders: Sequence[int],
+    perturbations: Sequence[str] = tuple(PERTURBATIONS),
+) -> dict[str, Overlay]:
     """Builds the paper's grid of methods.
 
     Args:
+        config: The setting.
         num_decoders: Values of K, the decoders of each perturbation.
         perturbations: Perturbations to train one at a time.
 
     Returns:
-        `baseline`, and for each K `<perturbation>_k<K>`, `full_k<K>` and `full_abce_k<K>`.
+        Overlays of `supervised`, and for each K of `<perturbation>_k<K>`, `full_k<K>` and
+        `full_abce_k<K>`.
     """
-    methods: dict[str, Variant] = {'baseline': baseline}
+    methods: dict[str, Overlay] = {BASELINE: read_method(BASELINE)}
     for k in num_decoders:
-        methods |= {f'{name}_k{k}': only(name, k) for name in perturbations}
-        methods |= {f'full_k{k}': full(k), f'full_abce_k{k}': both(full(k), abce)}
+        methods |= {f'{name}_k{k}': only(config, name, k) for name in perturbations}
+        methods |= {f'full_k{k}': full(config, k), f'full_abce_k{k}': full_abce(config, k)}
     return methods
 
 
@@ -86,7 +97,7 @@ def write_ablation(out: Path) -> Path:
         f'mIoU on the test set in %, {_seeds_of(results)}.',
         results_table(results, methods),
     ]
-    if gains := gains_table(results, methods, 'baseline'):
+    if gains := gains_table(results, methods, BASELINE):
         parts += ['Gain over the supervised baseline of the same seed:', gains]
     curves = read_validations(out, results)
     titles = {method: _title(method) for method in methods if _compared(method)}
@@ -106,15 +117,15 @@ def write_ablation(out: Path) -> Path:
 
 def ordered_methods(results: Sequence[Result]) -> list[str]:
     """Lists methods in the paper's order: baseline, perturbations by K, full, then variants."""
-    groups, variants = list(GROUPS), list(VARIANTS)
+    groups, titled = list(GROUPS), list(TITLES)
 
     def key(method: str) -> tuple[int, int, int, str]:
         group, k = _grid_place(method)
-        if method == 'baseline':
+        if method == BASELINE:
             return (0, 0, 0, method)
         if group is not None:
             return (1, groups.index(group), k, method)
-        return (2, variants.index(method) if method in variants else len(variants), 0, method)
+        return (2, titled.index(method) if method in titled else len(titled), 0, method)
 
     return sorted({result.method for result in results}, key=key)
 
@@ -133,7 +144,7 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
         for index, k in enumerate(ks):
             bars = [(group, select(results, f'{group}_k{k}', labels)) for group in groups]
             _bars(axes, [values for _, values in bars], index, len(ks), f'K={k}', f'C{index}')
-        if reference := select(results, 'baseline', labels):
+        if reference := select(results, BASELINE, labels):
             axes.axhline(mean(reference), color='0.3', linestyle='--', label='baseline')
             if len(reference) > 1:
                 low, high = mean(reference) - stdev(reference), mean(reference) + stdev(reference)

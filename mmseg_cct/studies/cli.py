@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .runs import StudyRun
 
 
-def add_study_arguments(parser: argparse.ArgumentParser) -> None:
+def add_study_arguments(parser: argparse.ArgumentParser, takes_method: bool) -> None:
     """Adds the options that all studies share."""
     parser.add_argument('config', help='a config of CCT: what all runs have in common')
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the study')
@@ -35,7 +35,7 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--collect', action='store_true', help='train nothing, write the tables of what is there'
     )
-    add_cfg_options(parser)
+    add_cfg_options(parser, takes_method)
 
 
 def slots_of(gpus: str | None, jobs: int) -> list[dict[str, str]]:

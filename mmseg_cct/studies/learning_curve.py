@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
+from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
@@ -20,10 +21,8 @@ from mmseg_cct.utils.text import signed
 from .study import Labels, Result, collect, results_table, write_csv
 from .study_config import study_config
 from .validation_curves import Curves, read_validations
-from .variants import Variant, baseline, unchanged
 
-METHODS: dict[str, Variant] = {'supervised': baseline, 'cct': unchanged}
-TITLES = {'supervised': 'supervised', 'cct': 'CCT'}
+BASELINE = 'supervised'
 # Two seeds agree by chance half of the time, three a quarter.
 MIN_SEEDS = 3
 # A network is barely trained where the last quarter of its training still brought this share of its
@@ -86,13 +85,13 @@ def write_learning_curve(out: Path) -> Path:
     Returns:
         Path of the Markdown file.
     """
-    results = [r for r in collect(out) if r.method in METHODS and r.labels.isdigit()]
+    results = [r for r in collect(out) if r.labels.isdigit()]
     write_csv(results, out / 'results.csv')
     parts = [
         '# Does CCT pay?',
         answer(results, barely_trained(read_validations(out, results))),
         'mIoU on the test set in %:',
-        results_table(results, list(METHODS)),
+        results_table(results, compared(results)),
     ]
     if results:
         plot_learning_curve(results).savefig(out / 'learning_curve.png', dpi=120)
@@ -100,6 +99,24 @@ def write_learning_curve(out: Path) -> Path:
     file = out / 'learning_curve.md'
     write_atomic(file, ('\n\n'.join(parts) + '\n').encode())
     return file
+
+
+def compared(results: Sequence[Result]) -> tuple[str, str]:
+    """Names the two methods of a learning curve.
+
+    Args:
+        results: The finished runs.
+
+    Returns:
+        The baseline, and the method that is compared with it.
+
+    Raises:
+        UserError: There are runs of several methods.
+    """
+    others = sorted({result.method for result in results} - {BASELINE}) or [PLAIN]
+    if len(others) > 1:
+        raise UserError(f'runs of {", ".join(others)}: expected one method beside the baseline')
+    return BASELINE, others[0]
 
 
 def equivalent_labels(numbers: Sequence[int], miou: Sequence[float], target: float) -> float:
@@ -162,7 +179,8 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
     Returns:
         The text.
     """
-    supervised, cct = (_by_seed(results, method) for method in METHODS)
+    methods = compared(results)
+    supervised, cct = (_by_seed(results, method) for method in methods)
     lines: list[str] = []
     all_gains: dict[int, list[float]] = {}
     for n in supervised:
@@ -172,7 +190,7 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
         all_gains[n] = gains = [cct[n][seed] - supervised[n][seed] for seed in seeds]
         reached, curve = mean(cct[n][seed] for seed in seeds), _mean_curve(supervised, seeds)
         line = (
-            f'- {n} labels: CCT {reached:.1f}, supervised {curve[n]:.1f} mIoU; '
+            f'- {n} labels: {_title(methods[1])} {reached:.1f}, supervised {curve[n]:.1f} mIoU; '
             f'{signed(mean(gains))}, {_verdict(gains)}. {_worth(n, reached, curve)}'
         )
         if missing := [m for m in supervised if m not in curve]:
@@ -191,8 +209,9 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
     """
     figure = Figure(figsize=(6, 4), layout='constrained')
     axes = figure.subplots()
-    supervised, cct = (_by_seed(results, method) for method in METHODS)
-    for index, (method, by_number) in enumerate(zip(METHODS, (supervised, cct))):
+    methods = compared(results)
+    supervised, cct = (_by_seed(results, method) for method in methods)
+    for index, (method, by_number) in enumerate(zip(methods, (supervised, cct))):
         points = {
             n: [by_seed[seed] for seed in _shared_seeds(results, n) or by_seed]
             for n, by_seed in by_number.items()
@@ -204,7 +223,7 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
             marker='o',
             capsize=3,
             color=f'C{index}',
-            label=TITLES[method],
+            label=_title(method),
         )
     for n, by_seed in cct.items():
         seeds = _shared_seeds(results, n) or list(by_seed)
@@ -231,6 +250,10 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
     return figure
 
 
+def _title(method: str) -> str:
+    return 'CCT' if method == PLAIN else method
+
+
 def _by_seed(results: Sequence[Result], method: str) -> dict[int, dict[int, float]]:
     """mIoU of a method by number of labels, ascending, and seed."""
     numbers = sorted({int(result.labels) for result in results if result.method == method})
@@ -242,7 +265,10 @@ def _by_seed(results: Sequence[Result], method: str) -> dict[int, dict[int, floa
 
 def _shared_seeds(results: Sequence[Result], n: int) -> list[int]:
     """The seeds that both methods have with n labels."""
-    seeds = [{r.seed for r in results if (r.method, r.labels) == (m, str(n))} for m in METHODS]
+    seeds = [
+        {r.seed for r in results if (r.method, r.labels) == (method, str(n))}
+        for method in compared(results)
+    ]
     return sorted(set.intersection(*seeds))
 
 

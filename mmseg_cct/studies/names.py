@@ -10,23 +10,3 @@ PERTURBATIONS = {
     'object_masking': 'Obj-Msk',
     'vat': 'I-VAT',
 }
-# The keys of `variants.VARIANTS`.
-VARIANT_NAMES = (
-    'baseline',
-    'baseline_abce',
-    'mean_teacher',
-    'input_vat',
-    'cct',
-    'own_target',
-    'eval_target',
-    'ema_target',
-    'abce',
-    'kl',
-    'js',
-    'confidence',
-    'pairwise',
-    'final_relu',
-    'vat_floor',
-    'positions',
-    'auxiliary_lr',
-)

@@ -17,6 +17,9 @@ from mmengine.config import Config
 from scipy.stats import t as student
 
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
+from mmseg_cct.config.class_names import apply_class_names
+from mmseg_cct.config.compose import merge_overlay
+from mmseg_cct.config.derive import derive
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.markdown import markdown_table
@@ -24,7 +27,7 @@ from mmseg_cct.utils.text import signed
 
 from .runs import StudyRun, prepare_runs, read_metrics
 from .study_config import study_config
-from .variants import Variant
+from .variants import Overlay
 
 # Sets the labelled images of a config for a seed, in place.
 Labels = Callable[[Config, int], None]
@@ -49,7 +52,7 @@ class Result(NamedTuple):
 def prepare_study(
     out: Path,
     base: str,
-    methods: dict[str, Variant],
+    methods: dict[str, Overlay],
     labels: dict[str, Labels],
     seeds: Sequence[int],
     options: dict[str, Any],
@@ -59,7 +62,7 @@ def prepare_study(
     Args:
         out: Root folder of the study.
         base: Path of a CCT config.
-        methods: Changes to the config, by method.
+        methods: What is merged over the config, by method.
         labels: Setters of the labelled images, by labelled set.
         seeds: Seeds of the runs; one that is there twice counts once.
         options: Settings of the base config to override, by dotted key.
@@ -83,10 +86,13 @@ def prepare_study(
     planned = []  # all of them before the first is written: a method may refuse the config
     for seed in dict.fromkeys(seeds):
         for labels_name, set_labels in labels.items():
-            for method, change in methods.items():
+            for method, overlay in methods.items():
                 run_config = copy.deepcopy(config)
                 set_labels(run_config, seed)
-                change(run_config)
+                if overlay:
+                    merge_overlay(run_config, overlay, method)
+                    derive(run_config)
+                    apply_class_names(run_config)
                 run_config.randomness = dict(run_config.get('randomness') or {}, seed=seed)
                 folder = out / method / labels_name / f'seed{seed}'
                 name = f'{method}, {labels_name} labels, seed {seed}'
@@ -107,8 +113,8 @@ def lists_of(
         base: Path of a CCT config.
         options: Settings to override, by dotted key.
         numbers: Numbers of labelled images; none keeps the config's own lists.
-        folder: Folder of `{n}_labeled.txt` and `{n}_unlabeled.txt`; by default that of the
-            config's own list. ``{seed}`` in it stands for the seed of a run.
+        folder: Folder of `{n}_labeled.txt` and `{n}_unlabeled.txt`; by default the config's own
+            `split_dir`. ``{seed}`` in it stands for the seed of a run.
         seeds: Seeds whose lists have to be there.
 
     Returns:
@@ -120,13 +126,12 @@ def lists_of(
     if not numbers:
         return {'config': lambda config, seed: None}
     if folder is None:
-        own = study_config(base, options).train_dataloader.dataset.labeled.get('ann_file')
-        if not own:
+        folder = study_config(base, options).train_dataloader.dataset.get('split_dir')
+        if not folder:
             raise UserError(
-                f'{base}: train_dataloader.dataset.labeled has no ann_file; expected '
-                'one, or the folder of the lists (tools/make_splits.py makes them)'
+                f'{base}: train_dataloader.dataset has no split_dir; expected one, or the folder '
+                'of the lists (tools/make_splits.py makes them)'
             )
-        folder = str(Path(own).parent)
 
     def use(number: int) -> Labels:
         def file_of(branch: str, seed: int) -> Path:
@@ -141,8 +146,9 @@ def lists_of(
                     )
 
         def set_labels(config: Config, seed: int) -> None:
-            for branch in ('labeled', 'unlabeled'):
-                config.train_dataloader.dataset[branch].ann_file = str(file_of(branch, seed))
+            config.train_dataloader.dataset.update(
+                split_dir=folder.replace('{seed}', str(seed)), num_labeled=number
+            )
 
         return set_labels
 

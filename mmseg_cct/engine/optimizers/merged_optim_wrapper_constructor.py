@@ -25,8 +25,9 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     The optimizer then steps all parameters of a group at once, and schedules set a handful of
     rates; torch's Adam and AdamW do it in one fused pass unless the config sets `fused` or
     `foreach`. The log names each group in a line, in place of each option of each parameter. The
-    updates are those of mmengine's constructor, whose arguments it takes. `tools/train.py` uses it
-    where the config names no constructor.
+    updates are those of mmengine's constructor, whose arguments it takes; `paramwise_cfg` may hold
+    an `auxiliary_lr_mult`, too, a factor for the rate of the auxiliary decoders. `tools/train.py`
+    uses it where the config names no constructor.
     """
 
     def __init__(self, optim_wrapper_cfg: dict, paramwise_cfg: dict | None = None) -> None:
@@ -34,7 +35,7 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         settled = {'fused', 'foreach', 'differentiable'} & optimizer.keys()
         if optimizer.get('type') in FUSED and not settled and _CPU_HAS_FUSED:
             optim_wrapper_cfg = {**optim_wrapper_cfg, 'optimizer': {**optimizer, 'fused': True}}
-        super().__init__(optim_wrapper_cfg, paramwise_cfg)
+        super().__init__(optim_wrapper_cfg, _with_auxiliary_rate(paramwise_cfg))
 
     def add_params(
         self,
@@ -61,6 +62,19 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         frozen = sum(not parameter.requires_grad for parameter in module.parameters())
         if frozen:
             print_log(f'{frozen} parameters are frozen: the optimizer skips them', logger='current')
+
+
+def _with_auxiliary_rate(paramwise_cfg: dict | None) -> dict | None:
+    """Turns `auxiliary_lr_mult` into a rule, on top of the rule that holds for those decoders."""
+    if not paramwise_cfg or 'auxiliary_lr_mult' not in paramwise_cfg:
+        return paramwise_cfg
+    paramwise_cfg = dict(paramwise_cfg)
+    factor, rules = paramwise_cfg.pop('auxiliary_lr_mult'), paramwise_cfg.get('custom_keys') or {}
+    # mmengine applies the longest key alone, and of equally long ones the first
+    own = max((key for key in sorted(rules) if key in 'auxiliary_head.'), key=len, default='')
+    rule = dict(rules.get(own, {}))
+    rule['lr_mult'] = factor * rule.get('lr_mult', 1.0)
+    return {**paramwise_cfg, 'custom_keys': {**rules, 'auxiliary_head.': rule}}
 
 
 def merge_groups(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
+from mmseg_cct.config import paper
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import Chunking
 from mmseg_cct.models.layers.sample_fields import stack_field
@@ -26,17 +27,6 @@ from mmseg_cct.models.losses.chunked_loss import chunked_loss
 from mmseg_cct.models.perturbations import PerturbationContext, build_perturbations
 from mmseg_cct.utils.seed import seeded_random_state
 from mmseg_cct.utils.suggest import nearest
-
-# The paper's setting CCT; numbers of decoders and strengths are the classes' defaults.
-PAPER_PERTURBATIONS = dict(
-    vat=dict(type='IntermediateVAT'),
-    dropout=dict(type='SpatialDropout'),
-    guided_cutout=dict(type='GuidedCutout'),
-    context_masking=dict(type='ContextMasking'),
-    object_masking=dict(type='ObjectMasking'),
-    feature_drop=dict(type='FeatureDrop'),
-    feature_noise=dict(type='FeatureNoise'),
-)
 
 
 @MODELS.register_module()
@@ -122,7 +112,7 @@ class PerturbedDecoderBank(BaseModule):
         self.chunking = Chunking(memory_budget, compile)
 
         self.perturbations = build_perturbations(
-            PAPER_PERTURBATIONS if perturbations is None else perturbations
+            paper.PERTURBATIONS if perturbations is None else perturbations
         )
         self.num_decoders = sum(p.num_decoders for p in self.perturbations.values())
         if not self.num_decoders:
