@@ -18,6 +18,7 @@ import torch
 # Its first import writes a file that is empty for a moment. Here that is over before workers start.
 import yapf.yapflib.yapf_api  # noqa: F401
 from mmengine.config import Config
+from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from PIL import Image
@@ -46,11 +47,13 @@ SLOW_FIXTURES = {'tiny_cct', 'trained', 'whole', 'with_hook'}  # they train
 
 
 def pytest_collection_modifyitems(items):
-    """Marks as slow what lies in a slow folder or needs a trained model; skips what wants a GPU."""
+    """Marks what is slow or reads real data, by folder and fixtures; skips what wants a GPU."""
     for item in items:
         folder = item.path.relative_to(PROJECT / 'tests').parts[0]
         if folder in SLOW_FOLDERS or SLOW_FIXTURES & set(item.fixturenames):
             item.add_marker('slow')
+        if 'camvid_root' in item.fixturenames:
+            item.add_marker('real_data')
         if item.get_closest_marker('gpu') and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip('needs a GPU: MMSEG_CCT_TEST_GPU=1 pytest -m gpu'))
 
@@ -80,6 +83,16 @@ def _mmseg_scope():
     init_default_scope('mmseg')
 
 
+@pytest.fixture(autouse=True)
+def _loggers_end_with_their_test():
+    # What mmengine calls the current logger writes to the standard output of the test that made it:
+    # captured, and closed by the time of a later test, whose first line is then a traceback.
+    before = set(MMLogger._instance_dict)
+    yield
+    for name in set(MMLogger._instance_dict) - before:
+        del MMLogger._instance_dict[name]
+
+
 @pytest.fixture(scope='session')
 def project_root():
     return PROJECT
@@ -89,7 +102,7 @@ def project_root():
 def camvid_root(request):
     root = Path(request.config.getoption('--data-root')) / 'camvid'
     if not root.is_dir():
-        pytest.skip(f'CamVid is not at {root} (link it as data/camvid, or pass --data-root DIR)')
+        pytest.skip(f'CamVid is not at {root} (link it as data/camvid, or pass --data-root=DIR)')
     return root
 
 

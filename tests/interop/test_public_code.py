@@ -31,7 +31,7 @@ def public_code(request):
     clone = request.config.getoption('--reference')
     if clone is None:
         pytest.skip(
-            "needs the authors' public code: --reference DIR, a clone of github.com/yassouali/CCT"
+            "needs the authors' public code: --reference=DIR, a clone of github.com/yassouali/CCT"
         )
     before = dict(sys.modules)
     code = load_public_code(clone)
