@@ -9,6 +9,7 @@ if not os.environ.get('MMSEG_CCT_TEST_GPU'):
     os.environ['CUDA_VISIBLE_DEVICES'] = ''
 
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import SimpleNamespace
 
 import numpy as np
@@ -62,6 +63,19 @@ def pytest_collection_modifyitems(items):
 def _one_thread():
     # With many threads on a busy machine, tiny tensors take ten times as long.
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope='session', autouse=True)
+def _kernels_are_kept_somewhere(tmp_path_factory):
+    # A home directory that cannot be written has no place for libraries: they would not be built.
+    folder = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'mmseg_cct'
+    with pytest.MonkeyPatch.context() as patch:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            TemporaryFile(dir=folder).close()
+        except OSError:
+            patch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('cache')))
+        yield
 
 
 @pytest.fixture(scope='session', autouse=True)
