@@ -1,18 +1,13 @@
 """Two processes that share a list of images: the same files as one, and what a kill costs."""
 
 import csv
-import multiprocessing
-import os
 import signal
-import socket
-import sys
 import time
 
 import cv2
 import numpy as np
 import pytest
-import world
-from ranks import without_cuda
+from ranks import outcomes, start_tool, without_cuda
 
 pytestmark = without_cuda
 NUMBER = 60
@@ -27,49 +22,10 @@ def photos(tmp_path_factory):
     return folder
 
 
-class Rank:
-    """A tool in a fork, which has imported everything already, with its output in files."""
-
-    def __init__(self, folder, rank, port, command):
-        self.files = [folder / f'{rank}_{port}.{name}' for name in ('out', 'err')]
-        context = multiprocessing.get_context('fork')
-        self.process = context.Process(target=self.run, args=(rank, port, command))
-        self.process.start()
-
-    def run(self, rank, port, command):
-        for number, file in enumerate(self.files, 1):
-            os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
-        sys.stdout, sys.stderr = os.fdopen(1, 'w'), os.fdopen(2, 'w')
-        os.environ.update(
-            RANK=rank, LOCAL_RANK=rank, WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=port
-        )
-        sys.exit(world.run_tool(*command, '--launcher', 'pytorch'))
-
-    def outcome(self):
-        """Exit code, stdout and stderr."""
-        self.process.join(240)
-        self.process.kill()
-        self.process.join()
-        return self.process.exitcode, *(file.read_text() for file in self.files)
-
-
 @pytest.fixture
 def start(tmp_path_factory):
-    """A function that starts two ranks of a tool, which nothing but a port connects."""
-
-    def start_two(*command):
-        with socket.socket() as sock:
-            sock.bind(('127.0.0.1', 0))
-            port = str(sock.getsockname()[1])
-        folder = tmp_path_factory.mktemp('ranks')
-        return [Rank(folder, rank, port, command) for rank in ('0', '1')]
-
-    return start_two
-
-
-def outputs(ranks):
-    """Exit code, stdout and stderr of each rank."""
-    return [rank.outcome() for rank in ranks]
+    """A function that starts two ranks of a tool."""
+    return lambda *command: start_tool(tmp_path_factory.mktemp('ranks'), *command)
 
 
 def test_two_processes_predict_what_one_does(start, tiny_cct, photos, tmp_path):
@@ -80,7 +36,7 @@ def test_two_processes_predict_what_one_does(start, tiny_cct, photos, tmp_path):
         (tmp_path / 'photos' / path.name).symlink_to(path)
     (tmp_path / 'photos' / 'bad.png').write_bytes(b'no image')
     arguments = tiny_cct.config, tiny_cct.checkpoint, tmp_path / 'photos', '--out'
-    first, second = outputs(start('predict', *arguments, tmp_path / 'two'))
+    first, second = outcomes(start('predict', *arguments, tmp_path / 'two'))
     assert (first[0], second[0]) == (1, 0), first[2] + second[2]
     assert first[1].endswith(
         f'{NUMBER} written to {tmp_path / "two"}, 0 there already, 1 unreadable\n'
@@ -105,7 +61,7 @@ def test_a_killed_process_loses_its_current_image_alone(start, tiny_cct, photos,
     while not of_victim[0].exists() and time.monotonic() < deadline:
         time.sleep(0.001)
     victim.process.kill()
-    first, second = outputs(processes)
+    first, second = outcomes(processes)
     assert second[0] == -signal.SIGKILL
     written = len(list((out / 'overlays').glob('*.png')))
     assert all((out / 'overlays' / f'{index:03}.png').exists() for index in range(0, NUMBER, 2))
@@ -115,7 +71,7 @@ def test_a_killed_process_loses_its_current_image_alone(start, tiny_cct, photos,
         'error: another process ended before its share was done; run the same command again: '
         'finished images are kept'
     )
-    (first, second) = outputs(start('predict', *arguments))
+    (first, second) = outcomes(start('predict', *arguments))
     assert (first[0], second[0]) == (0, 0)
     assert f'{NUMBER - written} written to {out}, {written} there already' in first[1]
 
@@ -124,7 +80,7 @@ def test_two_processes_rank_as_one(start, tiny_cct, photos, tmp_path):
     from mmseg_cct.analysis.ranking import rank_images
 
     arguments = tiny_cct.config, tiny_cct.checkpoint, '--images', photos, '--out', tmp_path / 'two'
-    first, second = outputs(start('rank_unlabeled', *arguments))
+    first, second = outcomes(start('rank_unlabeled', *arguments))
     assert (first[0], second[0]) == (0, 0), first[2] + second[2]
     assert f'{NUMBER} images ranked' in first[1] and second[1] == ''
     one, two = tmp_path / 'one', tmp_path / 'two'
@@ -152,7 +108,7 @@ def test_a_ranking_goes_on_where_it_was(tiny_cct, photos, tmp_path, monkeypatch)
 
 def test_a_mistake_is_said_once(start, tiny_cct, tmp_path):
     arguments = tiny_cct.config, tiny_cct.checkpoint, tmp_path / 'none', '--out', tmp_path / 'out'
-    done = outputs(start('predict', *arguments))
+    done = outcomes(start('predict', *arguments))
     assert [code for code, _, _ in done] == [2, 2]
     lines = [line for *_, err in done for line in err.splitlines() if line.startswith('error: ')]
     assert len(lines) == 1 and 'none: no such folder' in lines[0]
