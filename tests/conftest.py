@@ -9,6 +9,7 @@ if not os.environ.get('MMSEG_CCT_TEST_GPU'):
     os.environ['CUDA_VISIBLE_DEVICES'] = ''
 
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +19,7 @@ import torch
 # Its first import writes a file that is empty for a moment. Here that is over before workers start.
 import yapf.yapflib.yapf_api  # noqa: F401
 from mmengine.config import Config
+from mmengine.logging import MMLogger
 from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from PIL import Image
@@ -48,11 +50,13 @@ SLOW_FIXTURES = {'tiny_cct', 'trained', 'whole', 'with_hook'}  # they train
 
 
 def pytest_collection_modifyitems(items):
-    """Marks as slow what lies in a slow folder or needs a trained model; skips what wants a GPU."""
+    """Marks what is slow or reads real data, by folder and fixtures; skips what wants a GPU."""
     for item in items:
         folder = item.path.relative_to(PROJECT / 'tests').parts[0]
         if folder in SLOW_FOLDERS or SLOW_FIXTURES & set(item.fixturenames):
             item.add_marker('slow')
+        if 'camvid_root' in item.fixturenames:
+            item.add_marker('real_data')
         if item.get_closest_marker('gpu') and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip('needs a GPU: MMSEG_CCT_TEST_GPU=1 pytest -m gpu'))
 
@@ -61,6 +65,19 @@ def pytest_collection_modifyitems(items):
 def _one_thread():
     # With many threads on a busy machine, tiny tensors take ten times as long.
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope='session', autouse=True)
+def _kernels_are_kept_somewhere(tmp_path_factory):
+    # A home directory that cannot be written has no place for libraries: they would not be built.
+    folder = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'mmseg_cct'
+    with pytest.MonkeyPatch.context() as patch:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            TemporaryFile(dir=folder).close()
+        except OSError:
+            patch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('cache')))
+        yield
 
 
 @pytest.fixture(scope='session', autouse=True)
@@ -82,6 +99,16 @@ def _mmseg_scope():
     init_default_scope('mmseg')
 
 
+@pytest.fixture(autouse=True)
+def _loggers_end_with_their_test():
+    # What mmengine calls the current logger writes to the standard output of the test that made it:
+    # captured, and closed by the time of a later test, whose first line is then a traceback.
+    before = set(MMLogger._instance_dict)
+    yield
+    for name in set(MMLogger._instance_dict) - before:
+        del MMLogger._instance_dict[name]
+
+
 @pytest.fixture(scope='session')
 def project_root():
     return PROJECT
@@ -91,7 +118,7 @@ def project_root():
 def camvid_root(request):
     root = Path(request.config.getoption('--data-root')) / 'camvid'
     if not root.is_dir():
-        pytest.skip(f'CamVid is not at {root} (link it as data/camvid, or pass --data-root DIR)')
+        pytest.skip(f'CamVid is not at {root} (link it as data/camvid, or pass --data-root=DIR)')
     return root
 
 

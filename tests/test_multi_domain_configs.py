@@ -232,7 +232,7 @@ def test_builds_and_makes_a_step_in_every_domain(name):
 def test_reads_camvid_and_idd_lite(camvid_root, monkeypatch, tmp_path):
     idd_root = camvid_root.parent / 'idd_lite'
     if not idd_root.is_dir():
-        pytest.skip(f'IDD Lite is not at {idd_root} (link it as data/idd_lite, or --data-root DIR)')
+        pytest.skip(f'IDD Lite is not at {idd_root} (link it as data/idd_lite, or --data-root=DIR)')
     (tmp_path / 'data').symlink_to(camvid_root.parent.absolute())
     monkeypatch.chdir(tmp_path)
     config = copy.deepcopy(parse('cct_mbv2-jpu_camvid-idd_20.py'))

@@ -67,7 +67,10 @@ def test_done_steps_are_skipped_and_failed_ones_reported(project_root, tmp_path)
     assert summary.endswith('Failed: tests\n')
 
     fake.write_text('#!/bin/sh\necho 1 passed\n')
-    again = call(project_root, out, '08', PATH=path)  # eight, no octal number
+    data = tmp_path / 'camvid'  # what it asks of CamVid: the fake Python reads nothing
+    data.mkdir()
+    (data / 'train.txt').touch()
+    again = call(project_root, out, '08', PATH=path, DATA=str(data))  # eight, no octal number
     assert again.returncode == 0
     assert 'Failed' not in Path(out, 'summary.md').read_text()
     assert Path(out, 'done/tests').exists()

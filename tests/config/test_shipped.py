@@ -1,5 +1,6 @@
 import ast
 import re
+import runpy
 import subprocess
 import sys
 
@@ -84,19 +85,22 @@ def test_examples_of_the_help_keep_their_lines(script):
     assert not re.search(r'\S {5,}\S', doc), f'{script}: a line that ends with one backslash'
 
 
-def python_m(*arguments, cwd):
-    command = [sys.executable, '-m', 'mmseg_cct', *arguments]
-    return subprocess.run(command, cwd=cwd, text=True, capture_output=True, timeout=240)
-
-
 @pytest.mark.slow
-def test_the_command_line(project_root, tmp_path, monkeypatch):
+def test_the_command_line(project_root, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv('PYTHONPATH', str(project_root))
-    listed = python_m(cwd=tmp_path)
+    listed = subprocess.run(
+        [sys.executable, '-m', 'mmseg_cct'], cwd=tmp_path, text=True, capture_output=True
+    )
     assert listed.returncode == 0 and listed.stderr == ''
     assert all(f'\n{name} ' in listed.stdout for name in commands())
-    wrong = python_m('trian', cwd=tmp_path)
-    assert wrong.returncode == 2
-    assert wrong.stderr == 'error: trian: no such command; did you mean train?\n'
-    assert 'usage: train.py' in python_m('train', '--help', cwd=tmp_path).stdout
-    assert 'no such config file' in python_m('test', 'none', 'x.pth', cwd=tmp_path).stderr
+    for arguments, code, said in (
+        (('trian',), 2, 'error: trian: no such command; did you mean train?\n'),
+        (('train', '--help'), 0, 'usage: train.py'),
+        (('test', 'none', 'x.pth'), 2, 'no such config file'),
+    ):
+        monkeypatch.setattr(sys, 'argv', ['mmseg_cct', *arguments])
+        with pytest.raises(SystemExit) as end:
+            runpy.run_module('mmseg_cct', run_name='__main__')
+        assert (end.value.code or 0) == code
+        out, err = capsys.readouterr()
+        assert said in out + err

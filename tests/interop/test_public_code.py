@@ -1,5 +1,7 @@
 """Converted weights against the authors' own code, run side by side."""
 
+import copy
+import shutil
 import sys
 
 import pytest
@@ -8,27 +10,40 @@ from _public_code import load_public_code
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
 
 from mmseg_cct.interop import to_project, to_public
+from mmseg_cct.models.layers.native_chain import NativeChain
 from mmseg_cct.models.layers.stacked_decoders import decode
 from mmseg_cct.models.layers.subpixel import from_subpixel_layout
+from mmseg_cct.models.perturbations import IntermediateVAT, intermediate_vat
 
 SIZE = (72, 104)
 DECODERS = dict(
     vat=2, drop=6, cutout=6, context_masking=2, object_masking=2, feature_drop=6, feature_noise=6
 )
 
+SAMPLES = [SegDataSample(metainfo=dict(classes=('background', *map(str, range(1, 21)))))] * 2
+
 
 @pytest.fixture(scope='module')
-def public_model(request, project_root):
-    """The public `CCT` with random weights and random statistics of its normalisation."""
+def public_code(request):
     clone = request.config.getoption('--reference')
     if clone is None:
         pytest.skip(
-            "needs the authors' public code: --reference DIR, a clone of github.com/yassouali/CCT"
+            "needs the authors' public code: --reference=DIR, a clone of github.com/yassouali/CCT"
         )
     before = dict(sys.modules)
     code = load_public_code(clone)
+    for name in set(sys.modules) - set(before):
+        if name.split('.')[0] in ('models', 'utils', 'base'):
+            sys.modules.pop(name)
+    return code
+
+
+@pytest.fixture(scope='module')
+def public_model(public_code):
+    """The public `CCT` with random weights and random statistics of its normalisation."""
     conf = dict(
         DECODERS,
         supervised=False,
@@ -49,10 +64,7 @@ def public_model(request, project_root):
         uniform_range=0.3,
     )
     torch.manual_seed(0)
-    model = code.model.CCT(21, conf, testing=True, pretrained=None).eval()
-    for name in set(sys.modules) - set(before):
-        if name.split('.')[0] in ('models', 'utils', 'base'):
-            sys.modules.pop(name)
+    model = public_code.model.CCT(21, conf, testing=True, pretrained=None).eval()
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             torch.nn.init.uniform_(module.weight, 0.5, 1.5)
@@ -101,6 +113,103 @@ def test_auxiliary_decoders_are_the_public_codes(public_model, converted, image)
         expected = decoder.upsample(z)
         actual = from_subpixel_layout(values, (n, h, w), 8)
         assert (actual - expected).abs().max() <= 1e-4
+
+
+@pytest.fixture(params=[False, 'auto'], ids=['eager', 'native'])
+def bank(request, converted, monkeypatch):
+    """The converted bank by PyTorch or by the native kernel, which must then have run."""
+    native = request.param == 'auto'
+    if native and not (shutil.which('g++') or shutil.which('clang++')):
+        pytest.skip('no C++ compiler')
+    calls = []
+    for name in ('losses', 'fisher_product'):
+        original = getattr(NativeChain, name)
+
+        def spy(*args, original=original):
+            calls.append(original)
+            return original(*args)
+
+        monkeypatch.setattr(NativeChain, name, spy)
+    monkeypatch.setattr(converted.auxiliary_head.chunking, 'compile', request.param)
+    yield converted.auxiliary_head
+    assert bool(calls) == native
+
+
+def distance(actual, expected):
+    """Of two lists of tensors, relative to the expected one's norm."""
+    actual, expected = (torch.cat([t.double().flatten() for t in ts]) for ts in (actual, expected))
+    return (actual - expected).norm() / expected.norm()
+
+
+def test_losses_and_gradients_are_the_public_codes(
+    public_code, public_model, converted, bank, image, monkeypatch
+):
+    """L_u of the unperturbed auxiliary decoders, whose masks and noise are other draws."""
+    group = bank.group(slice(0, bank.num_decoders))
+    monkeypatch.setattr(
+        bank,
+        '_project_all',
+        lambda context: group.project(context.features.flatten(2)).transpose(1, 2).flatten(2),
+    )
+    with torch.no_grad():
+        z, seg_logits = public_model.encoder(image), public_model(image)
+    z.requires_grad_()
+    losses = bank.loss((z,), seg_logits, SAMPLES)
+    own = dict(bank.named_parameters())
+    weight = bank.loss_consistency.loss_weight
+    grad, *grads = torch.autograd.grad(losses['loss'] / weight, [z, *own.values()])
+    as_state = {f'auxiliary_head.{name}': value for name, value in zip(own, grads)}
+    grads = to_public({**converted.state_dict(), **as_state}).state
+
+    theirs = {
+        f'module.aux_decoders.{n}': p for n, p in public_model.aux_decoders.named_parameters()
+    }
+    expected = public_code.consistency(
+        [decoder.upsample(z) for decoder in public_model.aux_decoders], seg_logits.softmax(1)
+    )
+    expected_grad, *expected_grads = torch.autograd.grad(expected, [z, *theirs.values()])
+
+    assert losses['consistency'].item() == pytest.approx(expected.item(), rel=1e-5)
+    # Of some 12 million inputs of ReLUs about one is so near to 0 that rounding decides its sign.
+    # It moves the gradients by the root of its share: 1e-3 of their norm in the first level, which
+    # has 0.6 million.
+    assert distance([grad], [expected_grad]) <= 1e-3
+    assert distance([grads[name] for name in theirs], expected_grads) <= 1e-3
+
+
+def test_adversarial_noise_is_the_public_codes(public_code, public_model, bank, image, monkeypatch):
+    """With the noise that it starts from: the public finite difference in float64."""
+    xi = 1e-4  # the difference is off by about as much, and float64 resolves it further
+    with torch.no_grad():
+        z, seg_logits = public_model.encoder(image), public_model(image)
+    shared = bank._context((z,), seg_logits, SAMPLES)
+    group = bank.group(slice(0, DECODERS['vat']))
+    drawn = []
+    original = intermediate_vat._projected_noise
+    monkeypatch.setattr(
+        intermediate_vat,
+        '_projected_noise',
+        lambda *args: drawn.append(original(*args)) or drawn[-1],
+    )
+    setting = IntermediateVAT(DECODERS['vat'], epsilon=2.0, xi=xi, norm_floor=1e-8)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        actual = setting.perturb(group, shared) - z.flatten(2)
+
+    (projected,) = drawn
+    for k, decoder in enumerate(public_model.aux_decoders[: DECODERS['vat']]):
+        decoder = copy.deepcopy(decoder.upsample).double()
+        w = decoder[0].weight.detach().flatten(1)
+        # what the decoder does not see of the noise makes up the length that the floor is for
+        inverse, rest = torch.linalg.pinv(w), torch.randn_like(z).double().flatten(2)
+        seen, rest = inverse @ projected[k].double(), rest - inverse @ (w @ rest)
+        squares = [part.square().sum((1, 2), keepdim=True) for part in (seen, rest)]
+        noise = seen + rest * ((z[0].numel() - squares[0]) / squares[1]).sqrt()
+        noise = noise.unflatten(-1, z.shape[-2:])
+        with monkeypatch.context() as patch:
+            patch.setattr(torch, 'rand', lambda shape, noise=noise: noise + 0.5)
+            expected = public_code.decoders.get_r_adv(z.double(), decoder, it=1, xi=xi, eps=2.0)
+        assert distance([actual[k]], [expected.flatten(2)]) <= xi
 
 
 def test_the_public_code_loads_what_was_converted_back(public_model, converted):

@@ -1,9 +1,13 @@
 """Two processes of one group, for what ranks have to agree on."""
 
 import multiprocessing
+import os
+import socket
+import sys
 
 import pytest
 import torch
+import world
 
 without_cuda = pytest.mark.skipif(
     torch.cuda.is_available(), reason='forks, which CUDA does not survive'
@@ -35,3 +39,42 @@ def on_two_ranks(function, folder):
     for process in ranks:
         process.join(60)
     return [torch.load(folder / f'{rank}.pth', weights_only=False) for rank in range(2)]
+
+
+class Rank:
+    """A tool in a fork, which has imported everything already, with its output in files."""
+
+    def __init__(self, folder, rank, port, command):
+        self.files = [folder / f'{rank}_{port}.{name}' for name in ('out', 'err')]
+        context = multiprocessing.get_context('fork')
+        self.process = context.Process(target=self.run, args=(rank, port, command))
+        self.process.start()
+
+    def run(self, rank, port, command):
+        for number, file in enumerate(self.files, 1):
+            os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT), number)
+        sys.stdout, sys.stderr = os.fdopen(1, 'w'), os.fdopen(2, 'w')
+        os.environ.update(
+            RANK=rank, LOCAL_RANK=rank, WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=port
+        )
+        sys.exit(world.run_tool(*command, '--launcher', 'pytorch'))
+
+    def outcome(self):
+        """Exit code, stdout and stderr."""
+        self.process.join(240)
+        self.process.kill()
+        self.process.join()
+        return self.process.exitcode, *(file.read_text() for file in self.files)
+
+
+def start_tool(folder, *command):
+    """Starts two ranks of a tool, which nothing but a port connects; `outcomes` waits for them."""
+    with socket.socket() as sock:
+        sock.bind(('127.0.0.1', 0))
+        port = str(sock.getsockname()[1])
+    return [Rank(folder, rank, port, command) for rank in ('0', '1')]
+
+
+def outcomes(ranks):
+    """Exit code, stdout and stderr of each rank."""
+    return [rank.outcome() for rank in ranks]

@@ -12,6 +12,7 @@ import pytest
 import tiny_weak
 import torch
 from PIL import Image
+from ranks import outcomes, start_tool, without_cuda
 
 from mmseg_cct.pseudo_labels import crf
 
@@ -241,20 +242,20 @@ class TestImageLabels:
         assert message in capsys.readouterr().err
 
 
-def test_two_processes_label_what_one_does(weak, run, project_root):
+@without_cuda
+def test_two_processes_label_what_one_does(weak, run, tmp_path):
     assert label(run, weak, '--no-crf') == 0
     out = weak.out + '_two'
-    command = [
-        *(sys.executable, '-m', 'torch.distributed.run', '--standalone', '--nproc-per-node=2'),
-        *(str(project_root / 'tools' / 'make_pseudo_labels.py'), weak.config, weak.checkpoint),
-        *('--out', out, '--workers', '0', '--pictures', '1', '--no-crf', '--launcher', 'pytorch'),
-    ]
-    env = {**os.environ, 'PYTHONPATH': str(project_root)}
-    done = subprocess.run(command, env=env, text=True, capture_output=True, timeout=240)
-    assert done.returncode == 0, done.stderr
+    (code, said, error), second = outcomes(
+        start_tool(
+            tmp_path, 'make_pseudo_labels', weak.config, weak.checkpoint, '--out', out,
+            '--workers', '0', '--pictures', '1', '--no-crf',
+        )
+    )  # fmt: skip
+    assert (code, second[0]) == (0, 0), error + second[2]
     names = labels_in(Path(weak.out, 'labels'))
     assert labels_in(Path(out, 'labels')) == names
-    assert f'{len(names)} written to {out}, 0 there already' in done.stdout
+    assert f'{len(names)} written to {out}, 0 there already' in said
     for name in names:
         one, two = (np.array(Image.open(Path(run, 'labels', name))) for run in (weak.out, out))
         assert np.array_equal(one, two)

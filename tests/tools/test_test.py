@@ -107,9 +107,10 @@ def test_no_thread_of_the_group_outlives_a_distributed_run(trained, here):
         "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
     )
     one = 'RANK=0 LOCAL_RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT'
-    command = f'{one} python -c "$CODE" {trained.tools}/test.py {trained.config} '
-    command += f'{trained.checkpoint} --launcher pytorch --work-dir {here}'
-    done = trained.shell('env', f'CODE={code}', 'bash', '-c', command)
+    done = trained.shell(
+        'bash', '-c', f'{one} exec "$@"', '', 'python', '-c', code, trained.tools / 'test.py',
+        trained.config, trained.checkpoint, '--launcher', 'pytorch', '--work-dir', here,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     left = done.stdout.partition('left:')[2]
     assert left and 'gloo' not in left

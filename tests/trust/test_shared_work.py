@@ -1,17 +1,15 @@
 """Two processes that share a list of images: the same files as one, and what a kill costs."""
 
 import csv
-import os
 import signal
-import socket
-import subprocess
-import sys
 import time
 
 import cv2
 import numpy as np
 import pytest
+from ranks import outcomes, start_tool, without_cuda
 
+pytestmark = without_cuda
 NUMBER = 60
 
 
@@ -24,37 +22,13 @@ def photos(tmp_path_factory):
     return folder
 
 
-def start(project_root, tool, *arguments):
-    """Starts two ranks of a tool, which nothing but a port connects."""
-    with socket.socket() as sock:
-        sock.bind(('127.0.0.1', 0))
-        port = str(sock.getsockname()[1])
-    command = [sys.executable, project_root / 'tools' / f'{tool}.py', *arguments]
-    command += ['--launcher', 'pytorch']
-    shared = dict(WORLD_SIZE='2', MASTER_ADDR='127.0.0.1', MASTER_PORT=port, OMP_NUM_THREADS='1')
-    shared |= dict(PYTHONPATH=str(project_root))
-    return [
-        subprocess.Popen(
-            list(map(str, command)), env={**os.environ, **shared, 'RANK': rank, 'LOCAL_RANK': rank},
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for rank in ('0', '1')
-    ]  # fmt: skip
+@pytest.fixture
+def start(tmp_path_factory):
+    """A function that starts two ranks of a tool."""
+    return lambda *command: start_tool(tmp_path_factory.mktemp('ranks'), *command)
 
 
-def outputs(processes):
-    """Exit code, stdout and stderr of each process."""
-    done = []
-    for process in processes:
-        try:
-            out, err = process.communicate(timeout=240)
-        finally:
-            process.kill()
-        done.append((process.returncode, out, err))
-    return done
-
-
-def test_two_processes_predict_what_one_does(project_root, tiny_cct, photos, tmp_path):
+def test_two_processes_predict_what_one_does(start, tiny_cct, photos, tmp_path):
     from mmseg_cct.apis.inference import predict_images
 
     (tmp_path / 'photos').mkdir()
@@ -62,7 +36,7 @@ def test_two_processes_predict_what_one_does(project_root, tiny_cct, photos, tmp
         (tmp_path / 'photos' / path.name).symlink_to(path)
     (tmp_path / 'photos' / 'bad.png').write_bytes(b'no image')
     arguments = tiny_cct.config, tiny_cct.checkpoint, tmp_path / 'photos', '--out'
-    first, second = outputs(start(project_root, 'predict', *arguments, tmp_path / 'two'))
+    first, second = outcomes(start('predict', *arguments, tmp_path / 'two'))
     assert (first[0], second[0]) == (1, 0), first[2] + second[2]
     assert first[1].endswith(
         f'{NUMBER} written to {tmp_path / "two"}, 0 there already, 1 unreadable\n'
@@ -78,16 +52,16 @@ def test_two_processes_predict_what_one_does(project_root, tiny_cct, photos, tmp
             assert one.read_bytes() == two.read_bytes()
 
 
-def test_a_killed_process_loses_its_current_image_alone(project_root, tiny_cct, photos, tmp_path):
+def test_a_killed_process_loses_its_current_image_alone(start, tiny_cct, photos, tmp_path):
     out = tmp_path / 'out'
     arguments = tiny_cct.config, tiny_cct.checkpoint, photos, '--out', out
-    _, victim = processes = start(project_root, 'predict', *arguments)
+    _, victim = processes = start('predict', *arguments)
     of_victim = [out / 'overlays' / f'{index:03}.png' for index in range(1, NUMBER, 2)]
     deadline = time.monotonic() + 200
     while not of_victim[0].exists() and time.monotonic() < deadline:
         time.sleep(0.001)
-    victim.send_signal(signal.SIGKILL)
-    first, second = outputs(processes)
+    victim.process.kill()
+    first, second = outcomes(processes)
     assert second[0] == -signal.SIGKILL
     written = len(list((out / 'overlays').glob('*.png')))
     assert all((out / 'overlays' / f'{index:03}.png').exists() for index in range(0, NUMBER, 2))
@@ -97,16 +71,16 @@ def test_a_killed_process_loses_its_current_image_alone(project_root, tiny_cct, 
         'error: another process ended before its share was done; run the same command again: '
         'finished images are kept'
     )
-    (first, second) = outputs(start(project_root, 'predict', *arguments))
+    (first, second) = outcomes(start('predict', *arguments))
     assert (first[0], second[0]) == (0, 0)
     assert f'{NUMBER - written} written to {out}, {written} there already' in first[1]
 
 
-def test_two_processes_rank_as_one(project_root, tiny_cct, photos, tmp_path):
+def test_two_processes_rank_as_one(start, tiny_cct, photos, tmp_path):
     from mmseg_cct.analysis.ranking import rank_images
 
     arguments = tiny_cct.config, tiny_cct.checkpoint, '--images', photos, '--out', tmp_path / 'two'
-    first, second = outputs(start(project_root, 'rank_unlabeled', *arguments))
+    first, second = outcomes(start('rank_unlabeled', *arguments))
     assert (first[0], second[0]) == (0, 0), first[2] + second[2]
     assert f'{NUMBER} images ranked' in first[1] and second[1] == ''
     one, two = tmp_path / 'one', tmp_path / 'two'
@@ -132,9 +106,9 @@ def test_a_ranking_goes_on_where_it_was(tiny_cct, photos, tmp_path, monkeypatch)
     assert len(list(csv.reader(expected.splitlines()))) == NUMBER + 1
 
 
-def test_a_mistake_is_said_once(project_root, tiny_cct, tmp_path):
+def test_a_mistake_is_said_once(start, tiny_cct, tmp_path):
     arguments = tiny_cct.config, tiny_cct.checkpoint, tmp_path / 'none', '--out', tmp_path / 'out'
-    done = outputs(start(project_root, 'predict', *arguments))
+    done = outcomes(start('predict', *arguments))
     assert [code for code, _, _ in done] == [2, 2]
     lines = [line for *_, err in done for line in err.splitlines() if line.startswith('error: ')]
     assert len(lines) == 1 and 'none: no such folder' in lines[0]

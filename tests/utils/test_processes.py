@@ -1,7 +1,6 @@
+import multiprocessing
 import os
-import signal
 import socket
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -9,34 +8,26 @@ from pathlib import Path
 import pytest
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.processes import locked_folder
+from mmseg_cct.utils.processes import end_with_parent, locked_folder
 
-HOLD = """
-import sys
-from mmseg_cct.utils.processes import locked_folder
-with locked_folder(sys.argv[1], 'a run'):
-    print('held', flush=True)
-    sys.stdin.read()
-"""
-PARENT = """
-import subprocess, sys, time
-child = subprocess.Popen([sys.executable, '-c', '''
-import time
-from mmseg_cct.utils.processes import end_with_parent
-end_with_parent()
-print('ready', flush=True)
-time.sleep(60)
-'''])
-print(child.pid, flush=True)
-time.sleep(60)
-"""
+FORK = multiprocessing.get_context('fork')  # quick: everything is imported
 
 
-def start(code, *args):
-    return subprocess.Popen(
-        [sys.executable, '-c', code, *map(str, args)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+def hold(folder, held):
+    with locked_folder(folder, 'a run'):
+        held.set()
+        time.sleep(60)
+
+
+def have_a_child(sender):
+    FORK.Process(target=end_with_it, args=(sender,)).start()
+    time.sleep(60)
+
+
+def end_with_it(sender):
+    end_with_parent()
+    sender.send(os.getpid())
+    time.sleep(60)
 
 
 @pytest.mark.slow
@@ -50,12 +41,14 @@ def test_a_lock_is_held_until_its_end(tmp_path):
 
 @pytest.mark.slow
 def test_a_killed_process_holds_no_lock(tmp_path):
-    holder = start(HOLD, tmp_path)
-    assert holder.stdout.readline() == 'held\n'
+    held = FORK.Event()
+    holder = FORK.Process(target=hold, args=(tmp_path, held))
+    holder.start()
+    assert held.wait(60)
     with pytest.raises(UserError, match=f'process {holder.pid} on'):
         locked_folder(tmp_path, 'a run').__enter__()
     holder.kill()
-    holder.wait()
+    holder.join()
     with locked_folder(tmp_path, 'a run'):
         pass
 
@@ -63,11 +56,12 @@ def test_a_killed_process_holds_no_lock(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != 'linux', reason='prctl is of Linux')
 def test_a_process_ends_with_its_parent():
-    parent = start(PARENT)
-    lines = {parent.stdout.readline().strip(), parent.stdout.readline().strip()}
-    (child,) = lines - {'ready'}
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
+    receiver, sender = FORK.Pipe()
+    parent = FORK.Process(target=have_a_child, args=(sender,))
+    parent.start()
+    child = receiver.recv()
+    parent.kill()
+    parent.join()
     end = time.time() + 10
     while os.path.exists(f'/proc/{child}') and time.time() < end:
         state = Path(f'/proc/{child}/stat').read_text().split()[2]
