@@ -18,7 +18,7 @@ ROOMS = {
     'models': {'errors', 'utils', 'config'},
     'datasets': {'errors', 'utils'},
     'checks': {'errors', 'utils', 'config', 'datasets'},
-    'evaluation': {'errors'},
+    'evaluation': {'errors', 'utils'},
     'visualization': {'utils', 'evaluation'},
     'engine': {'errors', 'utils', 'config', 'models', 'datasets', 'evaluation', 'visualization'},
     # Registers what a config can name; it loads no tool's code.

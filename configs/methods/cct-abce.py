@@ -5,10 +5,8 @@ model = dict(decode_head=dict(loss_decode=[dict(type='BootstrappedCrossEntropy')
 default_hooks = dict(
     bootstrap=dict(
         type='RampUpHook',
-        attribute='decode_head.loss_decode.0.threshold',
+        attribute='decode_head.loss_decode.0.progress',
         schedule='log',
-        start=None,
-        end=0.9,
         fraction=0.4,
     )
 )

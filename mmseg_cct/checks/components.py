@@ -39,7 +39,6 @@ from mmengine.utils import ManagerMixin
 
 from mmseg_cct.datasets.semi_supervised import explain_failed_build
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.deprecation import old_argument_names
 from mmseg_cct.utils.library_errors import library_errors_as_one_line, original_error
 from mmseg_cct.utils.suggest import close_names
 from mmseg_cct.utils.text import one_line
@@ -295,19 +294,18 @@ def _check_component(component: Component) -> None:
     parameters = _parameters(built)
     by_builder = _BUILDER_ARGUMENTS.get(registry.name, set())
     given = settings.keys() - {'type', '_scope_'} - by_builder
+    unknown = sorted(given - parameters.keys())
     kinds = {parameter.kind for parameter in parameters.values()}
-    known = {*parameters, *old_argument_names(built)}
     # With **kwargs only the constructor knows what it takes.
-    if inspect.Parameter.VAR_KEYWORD not in kinds and (unknown := sorted(given - known)):
+    if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
         raise UserError(
             f'{key}: unexpected keyword argument {unknown[0]!r}; {_signature(built, parameters)}'
         )
     if registry is MODELS:  # models complete the settings of their parts
         return
-    named = {new for old, new in old_argument_names(built).items() if old in given}
     for name, parameter in parameters.items():
         is_required = parameter.default is parameter.empty and parameter.kind in _NAMED
-        if is_required and name not in given | by_builder | named:
+        if is_required and name not in given | by_builder:
             raise UserError(f'{key}: no {name}; {_signature(built, parameters)}')
 
 

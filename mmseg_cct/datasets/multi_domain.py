@@ -9,7 +9,6 @@ from torch.utils.data import Dataset
 
 from mmseg_cct.datasets.transforms import SetDomain
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.deprecation import register_old_name
 
 from .samplers import MultiDomainDraw
 from .semi_supervised import SemiSegDataset
@@ -109,9 +108,6 @@ class MultiDomainConcatDataset(ConcatDataset):
         """
         number, _ = self._get_ori_dataset_idx(index)
         return self._set_domain[number](super().__getitem__(index))
-
-
-register_old_name(DATASETS, 'DomainConcatDataset', MultiDomainConcatDataset)
 
 
 def _metainfo(domains: Mapping[str, Any]) -> dict:

@@ -1,8 +1,12 @@
 """IoU by class among the metrics."""
 
+from typing import Any
+
 import torch
 from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
+
+from mmseg_cct.utils.arguments import require_arguments_of
 
 
 @METRICS.register_module()
@@ -11,7 +15,14 @@ class ClassIoUMetric(IoUMetric):
 
     MMSeg prints a table of the classes; as metrics they have curves in TensorBoard and other
     loggers. A class that neither occurs nor is predicted is left out.
+
+    Args:
+        **kwargs: Arguments of `IoUMetric`.
     """
+
+    def __init__(self, **kwargs: Any) -> None:
+        require_arguments_of(IoUMetric, kwargs, 'ClassIoUMetric')
+        super().__init__(**kwargs)
 
     def compute_metrics(self, results: list) -> dict[str, float]:
         """Computes the metrics.

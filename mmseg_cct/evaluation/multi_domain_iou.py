@@ -12,6 +12,7 @@ from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.arguments import require_arguments_of
 
 
 @METRICS.register_module()
@@ -37,6 +38,7 @@ class MultiDomainIoUMetric(BaseMetric):
         output_dir: str | None = None,
         **kwargs: Any,
     ) -> None:
+        require_arguments_of(IoUMetric, kwargs, 'MultiDomainIoUMetric')
         super().__init__(collect_device, prefix, collect_dir)
         self.output_dir = output_dir
         self.kwargs = kwargs

@@ -7,8 +7,6 @@ from mmseg.registry import VISUALIZERS
 from mmseg.structures import SegDataSample
 from mmseg.visualization import SegLocalVisualizer
 
-from mmseg_cct.utils.deprecation import register_old_name
-
 
 @VISUALIZERS.register_module()
 class MultiDomainVisualizer(SegLocalVisualizer):
@@ -34,6 +32,3 @@ class MultiDomainVisualizer(SegLocalVisualizer):
             super().add_datasample(name, image, data_sample, **kwargs)
         finally:
             self.dataset_meta = domains
-
-
-register_old_name(VISUALIZERS, 'DomainVisualizer', MultiDomainVisualizer)

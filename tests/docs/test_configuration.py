@@ -28,7 +28,7 @@ def registered():
         name: cls
         for registry in registries.values()
         for name, cls in registry.module_dict.items()
-        if cls.__module__.startswith('mmseg_cct.') and inspect.isclass(cls)  # no old name
+        if cls.__module__.startswith('mmseg_cct.') and inspect.isclass(cls)
     }
 
 

@@ -231,6 +231,14 @@ def test_a_validation_that_was_cut_short_is_run_again(cct, monkeypatch):
     assert len(best[0]) == 1 and best[1] == best[0]
 
 
+def test_without_an_interval_of_its_own_a_checkpoint_is_written_where_it_validates(cct):
+    del cct.config.default_hooks.checkpoint['interval']
+    cct.write()
+    cct.train(options={'train_cfg.val_interval': 3})
+    names = sorted(path.name for path in (cct.folder / 'work').glob('iter_*.pth'))
+    assert names == ['iter_3.pth', 'iter_6.pth']
+
+
 class TestBestCheckpoint:
     """A resumed training whose validations score ever higher."""
 

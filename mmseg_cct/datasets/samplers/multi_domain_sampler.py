@@ -6,7 +6,6 @@ from typing import NamedTuple
 from mmseg.registry import DATA_SAMPLERS
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.deprecation import register_old_name
 
 from .endless_sampler import EndlessSampler
 from .pair_sampler import PairDraw, PairSampler
@@ -84,9 +83,6 @@ class MultiDomainSampler(EndlessSampler):
         turns_before = cycles * self.cycle.count(domain) + self.cycle[:turn].count(domain)
         pair = self.samplers[domain].draw(turns_before * pairs_per_turn + place)
         return MultiDomainDraw(domain, pair)
-
-
-register_old_name(DATA_SAMPLERS, 'DomainSampler', MultiDomainSampler)
 
 
 def domain_cycle(domains: Sequence[str], weights: Mapping[str, int]) -> tuple[str, ...]:

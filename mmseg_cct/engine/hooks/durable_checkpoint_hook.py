@@ -10,12 +10,13 @@ from mmengine.hooks import CheckpointHook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
+from mmseg_cct.utils.arguments import require_arguments_of
 from mmseg_cct.utils.files import remove_parts
 
 
 @HOOKS.register_module()
 class DurableCheckpointHook(CheckpointHook):
-    """A `CheckpointHook` that a kill at any moment leaves with a checkpoint to go on from.
+    """A `CheckpointHook` that always leaves a resumable checkpoint, even if killed.
 
     mmengine removes the oldest checkpoint, and the best one, before it writes the new one, and
     writes into the file itself: a kill there costs the checkpoint. Here a file is written as a
@@ -23,21 +24,27 @@ class DurableCheckpointHook(CheckpointHook):
     another folder leaves the best checkpoint of the first one alone.
 
     Args:
-        *args: Arguments of `CheckpointHook`.
-        **kwargs: Arguments of `CheckpointHook`; `backend_args` names where to write, by default
-            local files, written atomically.
+        interval: Iterations (with `by_epoch`, epochs) between checkpoints; None for those between
+            validations.
+        **kwargs: Other arguments of `CheckpointHook`; `backend_args` names where to write, by
+            default local files, written atomically.
     """
 
     file_backend: Any
+    interval: Any
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, interval: int | None = None, **kwargs: Any) -> None:
+        require_arguments_of(CheckpointHook, kwargs, type(self).__name__)
         if kwargs.get('out_dir') is None and kwargs.get('file_client_args') is None:
             kwargs['backend_args'] = kwargs.get('backend_args') or dict(backend='atomic_local')
-        super().__init__(*args, **kwargs)
+        super().__init__(**kwargs)
+        self.interval = interval
 
     def before_train(self, runner: Runner) -> None:
         """Prepares the folder, clears it of unfinished files, and puts off removals from it."""
         super().before_train(runner)
+        if self.interval is None:
+            self.interval = runner.train_loop.val_interval
         if isinstance(self.file_backend, LocalBackend) and is_main_process():
             remove_parts(self.out_dir)
         self.file_backend = _RemovesLater(self.file_backend)

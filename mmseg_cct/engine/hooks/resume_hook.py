@@ -16,7 +16,6 @@ from torch.optim import Optimizer
 from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.engine.checkpoints import require_matching_weights, saved_config
 from mmseg_cct.engine.model_wrappers import unwrap_model
-from mmseg_cct.engine.optimizers.merged_optim_wrapper_constructor import merge_saved_state
 from mmseg_cct.errors import UserError
 
 from .iteration_seed_hook import IterationSeedHook
@@ -57,9 +56,6 @@ class ResumeHook(Hook):
         """Checks the checkpoint, and puts the config's settings in place of those in it."""
         model = unwrap_model(runner.model)
         require_matching_weights(model, checkpoint, self.checkpoint, training=True)
-        if isinstance(runner.optim_wrapper, OptimWrapper):  # one group per parameter until 0.1.0
-            groups = runner.optim_wrapper.optimizer.param_groups
-            checkpoint['optimizer'] = merge_saved_state(checkpoint['optimizer'], groups)
         _require_same_optimizer(runner, checkpoint, self.checkpoint)
         _require_iterations_left(runner, checkpoint, self.checkpoint)
         earlier = _earlier_settings(checkpoint, self.checkpoint)

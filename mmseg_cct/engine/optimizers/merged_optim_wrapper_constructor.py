@@ -84,46 +84,14 @@ def merge_groups(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
         groups: Groups of parameters under `params`, with options under other keys.
 
     Returns:
-        One group for each set of options, in the order of their first parameter; `positions` are
-        the places of its parameters in the order given.
+        One group for each set of options, in the order of their first parameter.
     """
     merged: dict[str, dict[str, Any]] = {}
-    position = 0
     for group in groups:
         options = {key: value for key, value in group.items() if key != 'params'}
         key = repr(sorted(options.items()))
-        into = merged.setdefault(key, dict(params=[], positions=[], **options))
-        into['params'] += group['params']
-        into['positions'] += range(position, position + len(group['params']))
-        position += len(group['params'])
+        merged.setdefault(key, dict(params=[], **options))['params'] += group['params']
     return list(merged.values())
-
-
-def merge_saved_state(state: dict[str, Any], groups: list[dict[str, Any]]) -> dict[str, Any]:
-    """Brings an optimizer's state with one group per parameter to merged groups.
-
-    Args:
-        state: From a checkpoint.
-        groups: Those of the optimizer that shall load it.
-
-    Returns:
-        The state for these groups; the state given where it needs no merging or does not fit.
-    """
-    saved = state.get('param_groups', [])
-    order = [position for group in groups for position in group.get('positions', ())]
-    single = all(len(group['params']) == 1 for group in saved)
-    if len(saved) == len(groups) or not single or sorted(order) != list(range(len(saved))):
-        return state
-    merged, start = [], 0
-    for group in groups:
-        count = len(group['params'])
-        options = {k: v for k, v in saved[group['positions'][0]].items() if k != 'params'}
-        params = list(range(start, start + count))
-        merged.append(dict(options, params=params, positions=group['positions']))
-        start += count
-    by_parameter = [state['state'].get(saved[position]['params'][0]) for position in order]
-    kept = {index: value for index, value in enumerate(by_parameter) if value is not None}
-    return dict(state, state=kept, param_groups=merged)
 
 
 def _describe(groups: list[dict[str, Any]]) -> str:

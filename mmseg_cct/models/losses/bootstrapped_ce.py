@@ -56,13 +56,23 @@ def bootstrapped_cross_entropy(
 
 @MODELS.register_module()
 class BootstrappedCrossEntropy(nn.Module):
-    """ab-CE as a `loss_decode`; a `RampUpHook` on `threshold` anneals it.
+    """ab-CE as a `loss_decode`, whose η may rise from 1/C to `threshold` during the training::
+
+        loss_decode=[dict(type='BootstrappedCrossEntropy')]
+        dict(
+            type='RampUpHook',
+            attribute='decode_head.loss_decode.0.progress',
+            schedule='log',
+            fraction=0.4,
+        )
 
     Args:
-        threshold: η in [0, 1]. Above 1 it is plain cross-entropy.
+        threshold: η at the end, in [0, 1]. Above 1 it is plain cross-entropy.
         loss_weight: Factor of the loss.
         class_weight: One weight per class; None for equal weights.
         loss_name: Key in the loss dict; it has to contain "loss".
+        progress: How far η is on its way from 1/C to `threshold`, in [0, 1]; a `RampUpHook` raises
+            it.
     """
 
     def __init__(
@@ -71,12 +81,26 @@ class BootstrappedCrossEntropy(nn.Module):
         loss_weight: float = 1.0,
         class_weight: list[float] | None = None,
         loss_name: str = 'loss_abce',
+        progress: float = 1.0,
     ) -> None:
         super().__init__()
         self.threshold = threshold
         self.loss_weight = loss_weight
         self.class_weight = class_weight
         self.loss_name = loss_name
+        self.progress = progress
+
+    def current_threshold(self, num_classes: int) -> float:
+        """η of this iteration.
+
+        Args:
+            num_classes: C.
+
+        Returns:
+            1/C with `progress` 0, `threshold` with 1.
+        """
+        chance = 1 / num_classes
+        return chance + (self.threshold - chance) * self.progress
 
     def forward(
         self,
@@ -107,8 +131,9 @@ class BootstrappedCrossEntropy(nn.Module):
         if self.class_weight is not None:
             class_weight = torch.tensor(self.class_weight, dtype=cls_score.dtype)
             class_weight = to_device(class_weight, cls_score.device)
+        threshold = self.current_threshold(cls_score.shape[1])
         return self.loss_weight * bootstrapped_cross_entropy(
-            cls_score, label, self.threshold, ignore_index, class_weight
+            cls_score, label, threshold, ignore_index, class_weight
         )
 
     def share_of_hard_pixels(
@@ -126,5 +151,6 @@ class BootstrappedCrossEntropy(nn.Module):
         """
         with torch.no_grad():
             loss = F.cross_entropy(cls_score, label, ignore_index=ignore_index, reduction='none')
-        hard = hard_pixels(loss, label, self.threshold, ignore_index)
+        threshold = self.current_threshold(cls_score.shape[1])
+        hard = hard_pixels(loss, label, threshold, ignore_index)
         return hard.sum() / (label != ignore_index).sum().clamp(min=1)

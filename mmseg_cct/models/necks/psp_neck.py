@@ -10,7 +10,6 @@ from mmseg.registry import MODELS
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.deprecation import renamed_arguments
 
 
 @MODELS.register_module()
@@ -22,14 +21,13 @@ class PSPNeck(BaseModule):
     Args:
         in_channels: B.
         channels: D, also the channels of each pooled branch; the paper's B/4.
-        pool_scales: Sides of the pooled grids; once called `bins`.
+        pool_scales: Sides of the pooled grids.
         in_index: Which of the backbone's outputs to take.
         norm_cfg: Normalisation layer.
         align_corners: As in `F.interpolate`, which resizes the pooled grids.
         init_cfg: Initialisation of the weights; by default the layers' own.
     """
 
-    @renamed_arguments(bins='pool_scales')
     def __init__(
         self,
         in_channels: int,

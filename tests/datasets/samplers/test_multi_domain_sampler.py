@@ -159,13 +159,6 @@ def test_a_weight_that_does_not_fit_is_an_error(weights, match):
         make(weights=weights)
 
 
-def test_the_old_name_still_builds_it():
-    config = dict(type='DomainSampler', batch_size=BATCH)
-    sampler = DATA_SAMPLERS.build(config, default_args=dict(dataset=Domains(), seed=3))
-    assert isinstance(sampler, MultiDomainSampler)
-    assert list(islice(sampler, 9)) == draws(9)
-
-
 def test_negative_skip_and_another_dataset_are_refused():
     with pytest.raises(ValueError, match='num_samples must be 0 or more, got -1'):
         make().skip(-1)

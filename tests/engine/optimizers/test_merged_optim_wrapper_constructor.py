@@ -1,4 +1,4 @@
-"""Groups of parameters, and the states of checkpoints from before they were merged."""
+"""Groups of parameters."""
 
 import copy
 import logging
@@ -9,10 +9,7 @@ from mmengine.logging import MMLogger
 from mmengine.optim import build_optim_wrapper
 from torch import nn
 
-from mmseg_cct.engine.optimizers.merged_optim_wrapper_constructor import (
-    merge_groups,
-    merge_saved_state,
-)
+from mmseg_cct.engine.optimizers.merged_optim_wrapper_constructor import merge_groups
 
 CUSTOM_KEYS = {'0.': dict(lr_mult=0.1), '2.': dict(lr_mult=0.1, decay_mult=0.0)}
 
@@ -58,14 +55,13 @@ def test_parameters_with_the_same_options_share_a_group():
         (4, 0.1, 0.01),
         (2, pytest.approx(0.01), 0.0),
     ]
-    assert [g['positions'] for g in groups] == [[0, 1], [2, 3, 6, 7], [4, 5]]
 
 
 def test_options_that_differ_keep_groups_apart():
     groups = [dict(params=['a']), dict(params=['b'], lr=1.0), dict(params=['c'])]
     assert merge_groups(groups) == [
-        dict(params=['a', 'c'], positions=[0, 2]),
-        dict(params=['b'], positions=[1], lr=1.0),
+        dict(params=['a', 'c']),
+        dict(params=['b'], lr=1.0),
     ]
 
 
@@ -94,27 +90,3 @@ def test_the_log_has_a_line_in_place_of_one_for_each_option():
         ]
     finally:
         logger.removeHandler(handler)
-
-
-@pytest.mark.parametrize('kind', ['SGD', 'AdamW'])
-def test_a_state_with_one_group_per_parameter_goes_on_merged(kind):
-    models = [network(), network()]
-    plain = wrapper(models[0], PLAIN, kind)
-    step(models[0], plain)
-    state = copy.deepcopy(plain.state_dict())
-    models[1].load_state_dict(models[0].state_dict())
-    merged = wrapper(models[1], MERGED, kind)
-    merged.load_state_dict(merge_saved_state(state, merged.optimizer.param_groups))
-    for model, optim in zip(models, (plain, merged)):
-        step(model, optim)
-    for one, other in zip(*(model.parameters() for model in models)):
-        torch.testing.assert_close(one, other)
-
-
-def test_other_states_are_left_alone():
-    model = network()
-    optim = wrapper(model, MERGED)
-    own, groups = optim.state_dict(), optim.optimizer.param_groups
-    assert merge_saved_state(own, groups) is own
-    other = wrapper(nn.Linear(2, 2), PLAIN).state_dict()  # of another model
-    assert merge_saved_state(other, groups) is other

@@ -61,6 +61,15 @@ def test_module_scales_weighs_and_follows_its_threshold():
         )
 
 
+@pytest.mark.parametrize('share', [0.0, 0.3, 1.0])
+def test_its_threshold_rises_from_chance(share):
+    seg_logits, label = make_inputs()
+    loss = MODELS.build(dict(type='BootstrappedCrossEntropy', threshold=0.9))
+    loss.progress = share  # as a ramp does
+    threshold = 1 / C + (0.9 - 1 / C) * share
+    torch.testing.assert_close(loss(seg_logits, label), naive(seg_logits, label, threshold))
+
+
 def test_share_of_the_labelled_pixels_that_count():
     seg_logits, label = make_inputs()
     loss = MODELS.build(dict(type='BootstrappedCrossEntropy', threshold=0.5))

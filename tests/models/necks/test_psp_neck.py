@@ -44,10 +44,6 @@ def test_is_pyramid_pooling(pool_scales):
     torch.testing.assert_close(z, naive(neck, x, pool_scales), rtol=1e-4, atol=1e-5)
 
 
-def test_takes_its_old_argument():
-    assert make_neck(bins=(2, 4)).pool_scales == (2, 4)
-
-
 def test_convolutions_have_no_bias_before_a_norm():
     assert all(m.bias is None for m in make_neck().modules() if isinstance(m, torch.nn.Conv2d))
 

@@ -1,0 +1,27 @@
+"""Arguments that a class hands on to its parent."""
+
+import inspect
+from collections.abc import Iterable
+
+from mmseg_cct.errors import UserError
+
+from .suggest import nearest
+
+
+def require_arguments_of(parent: type, given: Iterable[str], name: str) -> None:
+    """Rejects arguments that the parent's `**kwargs` would swallow.
+
+    Args:
+        parent: The class that takes the arguments.
+        given: Names of the arguments.
+        name: The class that hands them on, for the message.
+
+    Raises:
+        UserError: If the parent names no such argument.
+    """
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(parent).parameters.values()
+    known = [parameter.name for parameter in parameters if parameter.kind not in kinds]
+    for each in given:
+        if each not in known:
+            raise UserError(f'{name}.{each}: no such argument; {nearest(each, known)}')
