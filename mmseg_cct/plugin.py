@@ -4,8 +4,6 @@ A config imports it:
 `custom_imports = dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False)`.
 """
 
-from importlib import metadata
-
 from .stack import check_stack, explain_import_failure, import_formatter
 
 # First of all: the imports below fail with a long traceback on a stack that does not fit.
@@ -16,9 +14,8 @@ try:
     from .utils.quiet import silence_misleading_lines
 
     silence_misleading_lines()
-    from mmengine.config.utils import MODULE2PACKAGE
-
     from . import datasets, engine, evaluation, models, visualization
+    from .config.packages import register_packages
     from .engine.safe_loading import register_safe_loaders
 except RuntimeError as error:
     explanation = explain_import_failure(error)
@@ -35,21 +32,7 @@ def setup() -> None:
     Importing this module does it; a second call changes nothing.
     """
     register_safe_loaders()
-    _register_packages()
-
-
-def _register_packages() -> None:
-    """Lets `_base_ = 'mmseg_cct::…'` and `'mmseg::…'`, and `mmengine.hub`, find installed configs.
-
-    mmengine looks distributions up in a table, which has the old name of MMSegmentation: it would
-    install that one over the maintained one.
-    """
-    MODULE2PACKAGE['mmseg_cct'] = 'mmseg_cct'
-    try:
-        metadata.version('onedl-mmsegmentation')
-    except metadata.PackageNotFoundError:  # the original distribution, under the name in the table
-        return
-    MODULE2PACKAGE['mmseg'] = 'onedl-mmsegmentation'
+    register_packages()
 
 
 setup()

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError
 
 import pytest
 from mmengine.config.utils import MODULE2PACKAGE
@@ -9,21 +8,11 @@ from mmengine.runner.checkpoint import CheckpointLoader
 from mmseg_cct import plugin
 
 
-def test_setup_twice_is_setup_once(monkeypatch):
+def test_setup_twice_is_setup_once():
     schemes = dict(CheckpointLoader._schemes)
     packages = dict(MODULE2PACKAGE)
     plugin.setup()
     assert (CheckpointLoader._schemes, MODULE2PACKAGE) == (schemes, packages)
-
-
-def test_the_original_distribution_keeps_its_name(monkeypatch):
-    def missing(name):
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setitem(MODULE2PACKAGE, 'mmseg', 'mmsegmentation')
-    monkeypatch.setattr(plugin.metadata, 'version', missing)
-    plugin.setup()
-    assert MODULE2PACKAGE['mmseg'] == 'mmsegmentation'
 
 
 @pytest.mark.slow

@@ -23,7 +23,8 @@ ROOMS = {
     'engine': {'errors', 'utils', 'config', 'models', 'datasets', 'evaluation', 'visualization'},
     # Registers what a config can name; it loads no tool's code.
     'plugin': {
-        *('stack', 'utils', 'datasets', 'engine', 'evaluation', 'models', 'visualization'),
+        *('stack', 'utils', 'config', 'datasets', 'engine', 'evaluation', 'models'),
+        'visualization',
     },
     'cli': {'errors', 'utils', 'config', 'plugin'},
     'interop': {'errors', 'utils', 'config', 'engine'},

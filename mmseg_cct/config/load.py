@@ -15,6 +15,7 @@ from .class_names import apply_class_names
 from .compose import apply_method, composed_name, find_setting, set_labels
 from .derive import derive, move_scheduler_ends
 from .options import require_effect
+from .packages import register_packages
 from .shipped import PLAIN, SCOPE
 from .structure import check_structure
 from .walk import settings_of
@@ -111,6 +112,7 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
     Raises:
         UserError: The file does not run.
     """
+    register_packages()
     try:
         config = Config.fromfile(config_file, import_custom_modules=import_custom_modules)
         # this looks at every part, and so imports what a config imports late

@@ -21,9 +21,9 @@ def _scalars(work_dir):
 def messages(monkeypatch):
     """What loading a config logs; mmengine's loggers do not reach caplog."""
     lines = []
-    for module in ('config', 'train'):
+    for module in ('config.load', 'apis.train'):
         monkeypatch.setattr(
-            f'mmseg_cct.apis.{module}.print_log', lambda line, **kwargs: lines.append(line)
+            f'mmseg_cct.{module}.print_log', lambda line, **kwargs: lines.append(line)
         )
     return lines
 

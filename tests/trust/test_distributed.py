@@ -7,7 +7,9 @@ a CPU torch has no SyncBN) and perturbations that draw nothing (Con-Msk, Obj-Msk
 
 import json
 import multiprocessing
+import multiprocessing.connection
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -104,7 +106,10 @@ def _rank(cct, rank, port, work_dir, options):
 
 
 def two_ranks(cct, work_dir='two', options=None):
-    """Trains in two processes that share nothing but a port; gives their exit codes."""
+    """Trains in two processes that share nothing but a port; gives their exit codes.
+
+    As torchrun does, it ends the other rank when one fails.
+    """
     context, port = multiprocessing.get_context('fork'), free_port()
     ranks = [
         context.Process(target=_rank, args=(cct, rank, port, work_dir, options or {}))
@@ -112,10 +117,13 @@ def two_ranks(cct, work_dir='two', options=None):
     ]
     for process in ranks:
         process.start()
+    multiprocessing.connection.wait([process.sentinel for process in ranks], 300)
+    first = next(process for process in ranks if process.exitcode is not None)
+    if first.exitcode:
+        for process in ranks:
+            process.terminate()
     for process in ranks:
         process.join(300)
-        if process.exitcode is None:
-            process.kill()
     return [process.exitcode for process in ranks]
 
 
@@ -236,7 +244,7 @@ def test_a_loss_that_is_not_finite_on_one_rank_stops_both(pair):
         pair.config.custom_imports.imports.append('poison_rank')
         pair.config.custom_hooks.append(dict(type='PoisonRankHook'))
         pair.write()
-        assert two_ranks(pair) == [2, 2]
+        assert two_ranks(pair) == [2, -signal.SIGTERM]
     finally:
         sys.path.remove(str(pair.folder))
     lines = [
