@@ -1,6 +1,7 @@
 """Data set of pairs of a labelled and an unlabelled image."""
 
 import copy
+import os
 from collections.abc import Mapping
 from typing import Any
 
