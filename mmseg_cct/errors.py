@@ -43,27 +43,13 @@ class UserError(ValueError):
         # whose end is this class's name and the lines themselves.
         super().__init__(str(message).rsplit(f'{type(self).__name__}: ', 1)[-1].strip())
 
-    def within(self, place: str) -> 'UserError':
-        """Names the place of the mistakes, such as the key of a data set, in front of each line.
-
-        Args:
-            place: The place.
-
-        Returns:
-            The error to raise instead.
-        """
-        return UserError('\n'.join(f'{place}: {line}' for line in str(self).splitlines()))
+    def within(self, place: str) -> str:
+        """Names the place of the mistakes, such as the key of a data set, in front of each line."""
+        return '\n'.join(f'{place}: {line}' for line in str(self).splitlines())
 
 
 def raise_problems(problems: Iterable[Problem | UserError]) -> None:
-    """Raises an error that lists all problems, if there are any.
-
-    Args:
-        problems: The problems, maybe found one by one; raising a `UserError` ends the search.
-
-    Raises:
-        UserError: There is a problem.
-    """
+    """Raises an error that lists all problems, if there are any."""
     lines = list(islice(dict.fromkeys(_lines(problems)), _SHOWN + 1))
     if lines[_SHOWN:]:
         lines[_SHOWN] = f'{_SHOWN} problems are shown; there are more'

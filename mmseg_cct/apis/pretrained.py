@@ -25,10 +25,8 @@ def fetch_pretrained_weights(model: dict[str, Any]) -> None:
     checked to exist.
 
     Args:
-        model: The config of the model.
-
-    Raises:
-        UserError: A file is missing, a name is not in the model zoo or a download failed.
+        model: The config of the model. A `UserError` says that files are missing, a name is not in
+            the model zoo or a download failed.
     """
     named = [(*one, address_of(one[1], f'{one[0]}: ')) for one in _named_checkpoints(model)]
     raise_problems(

@@ -12,15 +12,7 @@ _EXPECTED = 'image-level labels, as tools/make_image_labels.py writes them'
 
 
 def annotation_problems(dataset: Any) -> Iterator[Problem]:
-    """Checks the file that a data set names: `metainfo` with the `classes`, and a `data_list`.
-
-    Args:
-        dataset: The config of a data set; any other than a `MultiLabelDataset` has no such file.
-
-    Yields:
-        A problem if the file is missing or no such file, and for each entry without `img_path` or
-        with a `gt_label` that is not a list of class ids.
-    """
+    """Checks the file that a data set names: `metainfo` with the `classes`, and a `data_list`."""
     if dataset.get('type') != 'MultiLabelDataset' or not dataset.get('ann_file'):
         return
     path = os.path.join(dataset.get('data_root') or '', dataset['ann_file'])

@@ -1,4 +1,7 @@
-"""A model, a data set and a checkpoint mean the same by a class id."""
+"""A model, a data set and a checkpoint mean the same by a class id.
+
+`meta` is the meta information of a data set, `key` its dotted key in the config.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -7,46 +10,26 @@ from mmseg_cct.errors import Problem, UserError
 
 from .data import leaf_datasets
 
+Meta = Mapping[str, Any]
 
-def output_problems(model: Any, meta: Mapping[str, Any], key: str) -> Iterator[Problem]:
-    """Checks that a model has an output for each class, of every domain if there are several.
 
-    Args:
-        model: A segmentor or a classifier; one whose head tells no number of classes fits.
-        meta: Meta information of a data set; without class names it fits.
-        key: The data set's key in the config.
-
-    Yields:
-        A problem for each head that has more outputs or fewer.
-    """
+def output_problems(model: Any, meta: Meta, key: str) -> Iterator[Problem]:
+    """Checks that a model has an output for each class; without class names any model fits."""
     for place, part, names in _by_domain(model, meta):
         for head in ('decode_head', 'head'):
             num_classes = getattr(getattr(part, head, None), 'num_classes', None)
             # A binary segmentation head may have one output for both of its classes.
             is_binary = head == 'decode_head' and num_classes == 1
-            if num_classes is None or is_binary or num_classes == len(names):
-                continue
-            shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
-            yield Problem(
-                f'model{place}.{head}.num_classes={num_classes}',
-                '',
-                f'{len(names)}, the classes of {key}{place} ({shown})',
-            )
+            if num_classes is not None and not is_binary and num_classes != len(names):
+                shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
+                expected = f'{len(names)}, the classes of {key}{place} ({shown})'
+                yield Problem(f'model{place}.{head}.num_classes={num_classes}', '', expected)
 
 
-def bank_problems(model: Any, meta: Mapping[str, Any]) -> Iterator[UserError]:
-    """Checks the classes of the auxiliary decoders, in a second domain hours before their turn.
-
-    Args:
-        model: A segmentor.
-        meta: Meta information of the data set that trains it.
-
-    Yields:
-        A problem if they have another number of classes than the main decoder, or a context class
-        is none of the data set's.
-    """
+def bank_problems(model: Any, meta: Meta) -> Iterator[UserError]:
+    """Checks the classes of the auxiliary decoders, in a second domain hours before their turn."""
     for place, part, names in _by_domain(model, meta):
-        bank = getattr(part, 'auxiliary_head', None)
+        bank: Any = getattr(part, 'auxiliary_head', None)
         if hasattr(bank, 'check_classes'):
             try:
                 bank.check_classes(names, part.out_channels)
@@ -55,16 +38,7 @@ def bank_problems(model: Any, meta: Mapping[str, Any]) -> Iterator[UserError]:
 
 
 def head_ignore_problems(model: Any, dataset: Any, key: str) -> Iterator[Problem]:
-    """Checks that main decoders ignore what the masks that train them mark as ignored.
-
-    Args:
-        model: A segmentor or a classifier.
-        dataset: Its training set; of several domains if the model is.
-        key: The data set's key in the config.
-
-    Yields:
-        The problems of `ignore_problems`.
-    """
+    """Checks that main decoders ignore what the masks that train them mark as ignored."""
     for name, part in getattr(dataset, 'domains', {None: dataset}).items():
         place = _place(name)
         owner = model if name is None else model.domains[name]
@@ -77,15 +51,7 @@ def head_ignore_problems(model: Any, dataset: Any, key: str) -> Iterator[Problem
 def ignore_problems(dataset: Any, key: str, part: Any, place: str) -> Iterator[Problem]:
     """Checks that a head or a metric ignores the label that the masks of a set mark as ignored.
 
-    Args:
-        dataset: The set, wrapped, or of several domains. MMSeg's 255 by default fits any part: the
-            masks may have no such label.
-        key: Its key in the config.
-        part: The head or the metric; one without `ignore_index` fits.
-        place: Its key likewise.
-
-    Yields:
-        A problem if it ignores another label.
+    MMSeg's default 255 fits any: the masks may have no such label.
     """
     domains = getattr(dataset, 'domains', {})
     for name, own in domains.items():
@@ -98,19 +64,8 @@ def ignore_problems(dataset: Any, key: str, part: Any, place: str) -> Iterator[P
             yield Problem(f'{place}.ignore_index={ignored}', '', expected)
 
 
-def order_problems(
-    meta: Mapping[str, Any] | None, other: Mapping[str, Any] | None, name: str
-) -> Iterator[Problem]:
-    """Checks that ids mean the same in two sets: their class names are in one order.
-
-    Args:
-        meta: Meta information of a data set.
-        other: That of another, or of the one that a checkpoint was trained on.
-        name: What to call the other.
-
-    Yields:
-        A problem if the names are the same and their order is not.
-    """
+def order_problems(meta: Meta | None, other: Meta | None, name: str) -> Iterator[Problem]:
+    """Checks that two sets, or a set and a checkpoint, have their classes in one order."""
     meta, other = meta or {}, other or {}
     for domain, part in (meta.get('domains') or {}).items():
         others = (other.get('domains') or {}).get(domain)
@@ -118,14 +73,12 @@ def order_problems(
     classes, other_classes = (tuple(m.get('classes') or ()) for m in (meta, other))
     if classes != other_classes and sorted(classes, key=str) == sorted(other_classes, key=str):
         first, was = next((a, b) for a, b in zip(classes, other_classes) if a != b)
-        yield Problem(
-            name,
-            f'class {classes.index(first)} is {was}, in the data set {first}',
-            f'the same order of the classes ({", ".join(classes[:8])})',
-        )
+        found = f'class {classes.index(first)} is {was}, in the data set {first}'
+        expected = f'the same order of the classes ({", ".join(classes[:8])})'
+        yield Problem(name, found, expected)
 
 
-def _by_domain(model: Any, meta: Mapping[str, Any]) -> Iterator[tuple[str, Any, Sequence[str]]]:
+def _by_domain(model: Any, meta: Meta) -> Iterator[tuple[str, Any, Sequence[str]]]:
     """Yields the place, the model and the class names of each domain."""
     domains = meta.get('domains')
     parts = {None: model} if domains is None else dict(getattr(model, 'domains', {}))

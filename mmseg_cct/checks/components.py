@@ -96,13 +96,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 class Component(NamedTuple):
-    """A part of a config that a registry builds.
-
-    Attributes:
-        key: Dotted key in the config.
-        settings: Its type and arguments, or what stands in their place.
-        registry: mmengine's registry for it; the config's scope may have a child of that.
-    """
+    """A part of a config that a registry builds."""
 
     key: str
     settings: Any
@@ -110,16 +104,7 @@ class Component(NamedTuple):
 
 
 def component_problems(config: Mapping[str, Any], section: str | None = None) -> Iterator[Problem]:
-    """Checks the types of all components, and the names of their arguments.
-
-    Args:
-        config: The whole config; its `default_scope` is set.
-        section: The only section to check.
-
-    Yields:
-        A problem for each component whose type is unknown or missing, and for each argument that
-        it does not take or that is missing.
-    """
+    """Checks the types of all components, and the names of their arguments."""
     for key in _TYPED:
         part = at(config, key) if section in (None, key.split('.')[0]) else None
         if isinstance(part, Mapping) and 'type' not in part:
@@ -129,15 +114,7 @@ def component_problems(config: Mapping[str, Any], section: str | None = None) ->
 
 
 def find_components(config: Mapping[str, Any], section: str | None = None) -> Iterator[Component]:
-    """Finds what a run builds from its config by registries.
-
-    Args:
-        config: The whole config.
-        section: The only section to look at.
-
-    Yields:
-        The components, each before those within it.
-    """
+    """Finds what a run builds from its config by registries."""
     for key, registry in _COMPONENTS.items():
         if section in (None, key.split('.')[0]):
             yield from _find_within(at(config, key), key, registry)
@@ -203,14 +180,7 @@ def _problems_of(component: Component) -> Iterator[Problem]:
 
 
 def class_of(component: Component) -> Any:
-    """Finds the class or function that a component's type names.
-
-    Args:
-        component: The component.
-
-    Returns:
-        The class; `None` if there is no type or the registry has none of this name.
-    """
+    """Finds the class or function that a component's type names."""
     settings, registry = component.settings, component.registry
     kind = settings.get('type') if isinstance(settings, Mapping) else None
     if callable(kind):
@@ -249,12 +219,5 @@ def _parameters(built: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def takes(built: Any) -> str:
-    """Lists the arguments of a component, for what a message expects.
-
-    Args:
-        built: Its class.
-
-    Returns:
-        The list in words.
-    """
+    """Lists the arguments of a component, for what a message expects."""
     return f'what {getattr(built, "__name__", built)} takes: {", ".join(_parameters(built))}'

@@ -61,13 +61,6 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
     """Validates evaluation data on this process.
 
     Decodes images and masks in full; of images without masks it reads the header and the end.
-
-    Args:
-        dataset: The set, wrapped or not.
-        key: Its key in the config, for the message.
-
-    Raises:
-        UserError: Files are missing, unreadable, of the wrong size, or have an unknown label id.
     """
     try:
         for leaf in leaf_datasets(dataset):
@@ -75,16 +68,13 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
             check = _check_labeled_image if has_masks else _check_unlabeled_image
             raise_problems(_problems_of_files(check, leaf))
     except UserError as error:
-        raise error.within(key) from None
+        raise UserError(error.within(key)) from None
 
 
 def check_unlabeled_pipeline(dataset: Any) -> None:
     """Checks that the unlabelled set needs no masks and packs what it marks.
 
     Logs a warning if a transform fills pixels that nothing marks.
-
-    Args:
-        dataset: The unlabelled set.
     """
     for leaf in leaf_datasets(dataset):
         raise_problems(_pipeline_problems(leaf))
@@ -115,14 +105,7 @@ def _pipeline_problems(dataset: Any) -> Iterator[Problem]:
 
 
 def leaf_datasets(dataset: Any) -> list[Any]:
-    """Unwraps mmengine's `ConcatDataset`, `RepeatDataset` and their like.
-
-    Args:
-        dataset: A data set, wrapped or not.
-
-    Returns:
-        The sets inside, in order.
-    """
+    """Unwraps mmengine's `ConcatDataset`, `RepeatDataset` and their like."""
     if hasattr(dataset, 'datasets'):
         return [leaf for part in dataset.datasets for leaf in leaf_datasets(part)]
     if hasattr(dataset, 'dataset'):
@@ -131,39 +114,17 @@ def leaf_datasets(dataset: Any) -> list[Any]:
 
 
 def kinds_in(dataset: Any) -> set[str]:
-    """Names the classes of the transforms in a set's pipeline, and their bases.
-
-    Args:
-        dataset: The set, which wraps no other.
-
-    Returns:
-        The names.
-    """
+    """Names the classes of the transforms in a set's pipeline, and their bases."""
     return {name for transform in _transforms(dataset) for name in _bases(transform)}
 
 
 def image_loader(dataset: Any) -> LoadImageFromFile | None:
-    """Finds the transform that loads the images of a data set.
-
-    Args:
-        dataset: The set, which wraps no other.
-
-    Returns:
-        The transform; `None` if there is none.
-    """
+    """Finds the transform that loads the images of a data set."""
     return next((t for t in _transforms(dataset) if isinstance(t, LoadImageFromFile)), None)
 
 
 def explain_failed_build(config: Any, key: str) -> None:
-    """Raises a one-line error if a missing or empty list or folder made a build fail.
-
-    Args:
-        config: The config of the set.
-        key: What to call the set.
-
-    Raises:
-        UserError: A list or folder is missing or empty.
-    """
+    """Raises a one-line error if a missing or empty list or folder made a build fail."""
     if not isinstance(config, dict):
         return
     root, ann_file = config.get('data_root') or '', config.get('ann_file')
@@ -172,7 +133,7 @@ def explain_failed_build(config: Any, key: str) -> None:
             read_list(os.path.join(root, ann_file))
         raise_problems(_folder_problems(config, root))
     except UserError as error:
-        raise error.within(key) from None
+        raise UserError(error.within(key)) from None
 
 
 def _folder_problems(config: Any, root: str) -> Iterator[Problem]:
@@ -250,17 +211,7 @@ def _check_labeled_image(info: Mapping[str, Any], dataset: Any) -> frozenset[int
 
 
 def check_mask_of(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) -> frozenset[int]:
-    """Reads and checks the mask of an image.
-
-    Args:
-        info: Data info of the image.
-        size: Width and height of the image.
-        dataset: The set, whose classes they are. A `UserError` says if the mask cannot be read, has
-            another size, or an unknown label id.
-
-    Returns:
-        The labels in the mask, after MMSeg's mappings.
-    """
+    """Reads and checks the mask of an image."""
     mask = info['seg_map_path']
     labels = check_mask(
         mask,

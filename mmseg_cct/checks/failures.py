@@ -42,7 +42,9 @@ def config_errors_as_one_line(config: Any, fails: str = 'cannot be built') -> It
         Nothing; the body builds the config, or takes a first batch through it.
 
     Raises:
-        Exception: What this package raised, which is a bug, or a `UserError` instead.
+        UserError: In place of what a library raised.
+        torch.cuda.OutOfMemoryError: As it is.
+        Exception: What this package raised, which is a bug.
     """
     place = getattr(config, 'filename', None) or 'the config'
     with library_errors_as_one_line(place, fails, 'settings that fit together'):
@@ -64,12 +66,6 @@ def first_image_guards(config: Any) -> Iterator[AbstractContextManager]:
     """Guards the first image of a loop like `config_errors_as_one_line`, and no other.
 
     A mistake of the config shows with the first image; what fails later is another matter.
-
-    Args:
-        config: The whole config.
-
-    Yields:
-        A context for each image.
     """
     yield config_errors_as_one_line(config, 'fails at the first image')
     yield from itertools.repeat(nullcontext())
@@ -114,15 +110,7 @@ def _common(settings: Mapping[str, Any], built: Mapping[str, Any]) -> int:
 
 
 def refusal(component: Component, error: Exception) -> str:
-    """Words what a constructor raised as the component's mistake.
-
-    Args:
-        component: The component.
-        error: The error.
-
-    Returns:
-        The line.
-    """
+    """Words what a constructor raised as the component's mistake."""
     built, said = class_of(component), original_error(error)
     line = one_line(said.args[0] if said.args else said)
     if isinstance(error, TypeError) and 'argument' in line:

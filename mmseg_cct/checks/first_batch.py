@@ -17,15 +17,7 @@ _IOU_METRICS = ('mIoU', 'mDice', 'mFscore')
 
 
 def metric_problems(metrics: Sequence[Any], key: str) -> Iterator[Problem]:
-    """Checks the names of the measures, which MMSeg looks at after the last image.
-
-    Args:
-        metrics: Metrics of an evaluator; those that measure no IoU are left alone.
-        key: The evaluator's key in the config.
-
-    Yields:
-        A problem for each metric with an unknown measure.
-    """
+    """Checks the names of the measures, which MMSeg looks at after the last image."""
     for part in iou_metrics(metrics):
         given = [part.metrics] if isinstance(part.metrics, str) else part.metrics
         if not isinstance(given, (list, tuple)) or any(name not in _IOU_METRICS for name in given):
@@ -33,14 +25,7 @@ def metric_problems(metrics: Sequence[Any], key: str) -> Iterator[Problem]:
 
 
 def iou_metrics(metrics: Sequence[Any]) -> list[IoUMetric]:
-    """Finds the metrics that measure IoU, those of each domain too.
-
-    Args:
-        metrics: Metrics of an evaluator.
-
-    Returns:
-        Those of MMSeg and of this package.
-    """
+    """Finds the metrics that measure IoU, those of each domain too."""
     parts = list(metrics)
     for metric in metrics:
         by_domain = getattr(metric, 'metrics', None)
@@ -49,15 +34,7 @@ def iou_metrics(metrics: Sequence[Any]) -> list[IoUMetric]:
 
 
 def best_problems(hooks: Sequence[Any], names: Sequence[str]) -> Iterator[Problem]:
-    """Checks that a validation gives the metric that picks the best checkpoint.
-
-    Args:
-        hooks: The hooks of the run.
-        names: Names of all metrics.
-
-    Yields:
-        A problem for each `save_best` that is no metric.
-    """
+    """Checks that a validation gives the metric that picks the best checkpoint."""
     for hook in hooks:
         if isinstance(hook, CheckpointHook) and hook.save_best:
             for key in set(hook.key_indicators) - {'auto', *names}:
@@ -66,15 +43,7 @@ def best_problems(hooks: Sequence[Any], names: Sequence[str]) -> Iterator[Proble
 
 
 def truth_problems(samples: Sequence[dict], key: str) -> Iterator[Problem]:
-    """Checks that predicted images come with masks of the size of their predictions.
-
-    Args:
-        samples: Predictions.
-        key: Key of their data set in the config.
-
-    Yields:
-        A problem for each image without such a mask.
-    """
+    """Checks that predicted images come with masks of the size of their predictions."""
     for sample in samples:
         place = f'{key}.pipeline: {sample.get("img_path") or "an image"}'
         truth = sample.get('gt_sem_seg')
@@ -92,14 +61,7 @@ def truth_problems(samples: Sequence[dict], key: str) -> Iterator[Problem]:
 
 
 def palette_problems(dataset: Any) -> Iterator[Problem]:
-    """Checks the colours that predictions are painted in.
-
-    Args:
-        dataset: The validation set.
-
-    Yields:
-        A problem if there are fewer colours than classes, and for each that is no colour.
-    """
+    """Checks the colours that predictions are painted in."""
     for leaf in leaf_datasets(dataset):
         key, meta = 'val_dataloader.dataset.metainfo.palette', getattr(leaf, 'metainfo', None) or {}
         num_classes, palette = len(meta.get('classes') or ()), meta.get('palette')
@@ -112,15 +74,7 @@ def palette_problems(dataset: Any) -> Iterator[Problem]:
 
 
 def channel_problems(model: Any, batch: Any) -> Iterator[Problem]:
-    """Checks what a failed prediction may come from: the channels that the decoder takes in.
-
-    Args:
-        model: A segmentor.
-        batch: The batch that it failed on.
-
-    Yields:
-        A problem if the features have other channels.
-    """
+    """Checks what a failed prediction may come from: the channels that the decoder takes in."""
     given = expected = None
     with suppress(Exception):  # no such decoder, or what is before it fails
         head = model.decode_head
@@ -139,13 +93,6 @@ def file_name_problems(metrics: Sequence[Any], dataset: Any) -> Iterator[Problem
     """Checks that no metric writes the predictions of two images to one file.
 
     MMSeg names the file by the image's, without its folder and extension.
-
-    Args:
-        metrics: The metrics of the test; those without an `output_dir` write nothing.
-        dataset: The test set, wrapped or not.
-
-    Yields:
-        A problem for each image whose file is that of another.
     """
     for metric in metrics:
         if (folder := getattr(metric, 'output_dir', None)) is None:

@@ -29,27 +29,12 @@ class Range(NamedTuple):
     expected: str
 
     def problem(self, key: str, value: Any) -> Problem | None:
-        """Judges a value.
-
-        Args:
-            key: Its dotted key.
-            value: The value.
-
-        Returns:
-            The problem, if it is out of range.
-        """
+        """Judges a value."""
         return None if self.allows(value) else Problem(f'{key}={value!r}', '', self.expected)
 
 
 def ranges(**by_name: Range) -> Callable[[F], F]:
-    """Makes a decorator for constructors that refuse arguments out of range.
-
-    Args:
-        **by_name: The range of each argument.
-
-    Returns:
-        The decorator.
-    """
+    """Makes a decorator for constructors that refuse arguments out of range."""
 
     def decorate(init: F) -> F:
         signature = inspect.signature(init)
@@ -72,14 +57,7 @@ def ranges(**by_name: Range) -> Callable[[F], F]:
 
 
 def ranges_of(built: Any) -> dict[str, Range]:
-    """Finds the ranges of a component's arguments.
-
-    Args:
-        built: Its class, whose bases count too, or anything else.
-
-    Returns:
-        The ranges by argument.
-    """
+    """Finds the ranges of a component's arguments."""
     found: dict[str, Range] = {}
     for kind in reversed(getattr(built, '__mro__', ())):
         found |= getattr(vars(kind).get('__init__'), 'ranges', {})

@@ -16,36 +16,19 @@ Problems = Iterable[Problem | UserError]
 
 
 def run_stages(*stages: Callable[[], Problems]) -> None:
-    """Runs the stages in order, up to the first that has problems.
-
-    Args:
-        *stages: Each finds the problems of one stage. A `UserError` lists all of the first stage
-            that has any.
-    """
+    """Runs the stages in order, up to the first that has problems."""
     for stage in stages:
         raise_problems(stage())
 
 
 def check_config(config: Mapping[str, Any]) -> None:
-    """Checks values, types and arguments of a config with a model, before anything is built.
-
-    Args:
-        config: The whole config.
-
-    Raises:
-        UserError: There is no model, or as `check_components`.
-    """
+    """Checks values, types and arguments of a config with a model, before anything is built."""
     raise_problems(_model_problems(config))
     check_components(config)
 
 
 def check_training(config: Mapping[str, Any]) -> None:
-    """Checks the config of a training, before anything is built.
-
-    Args:
-        config: The whole config. A `UserError` says what `check_config` finds, or that parts of a
-            training are missing or do not go together.
-    """
+    """Checks the config of a training, before anything is built."""
     raise_problems(_model_problems(config))
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         run_stages(

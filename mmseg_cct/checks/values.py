@@ -58,7 +58,7 @@ RULES = {
     ),
     'pseudo_labels.input_size': _pair('width and height'),
     'pseudo_labels.scales': Range(
-        lambda v: isinstance(v, (list, tuple)) and v and all(map(_POSITIVE.allows, v)),
+        lambda v: isinstance(v, (list, tuple)) and bool(v) and all(map(_POSITIVE.allows, v)),
         'a list of positive numbers',
     ),
     'pseudo_labels.thresholds.*': in_unit,
@@ -76,24 +76,12 @@ _CLIP_GRAD = ('type', 'max_norm', 'norm_type', 'error_if_nonfinite', 'foreach', 
 
 
 def check_values(config: Any) -> None:
-    """Checks the values of settings, for a tool that builds parts of a config only.
-
-    Args:
-        config: The config.
-    """
+    """Checks the values of settings, for a tool that builds parts of a config only."""
     raise_problems(value_problems(config))
 
 
 def value_problems(config: Any, section: str | None = None) -> Iterator[Problem]:
-    """Checks the values of settings, each on its own.
-
-    Args:
-        config: The whole config.
-        section: The only section whose components are asked for their ranges.
-
-    Yields:
-        A problem for each value out of range.
-    """
+    """Checks the values of settings, each on its own."""
     for key, value in settings_of(config):
         for pattern, limit in RULES.items():
             if fnmatchcase(key, pattern) and (problem := limit.problem(key, value)):
@@ -125,14 +113,7 @@ def _class_weight_problems(config: Any) -> Iterator[Problem]:
 
 
 def training_problems(config: Any) -> Iterator[Problem]:
-    """Checks what a training needs as a whole.
-
-    Args:
-        config: The whole config.
-
-    Yields:
-        A problem for each part that is missing, and for parts that do not go together.
-    """
+    """Checks what a training needs as a whole."""
     if not (at(config, 'optim_wrapper.optimizer') or at(config, 'optim_wrapper.constructor')):
         yield Problem('optim_wrapper.optimizer', 'missing', 'one, as in dict(type="SGD", ...)')
     for name in at(config, 'optim_wrapper.clip_grad') or ():

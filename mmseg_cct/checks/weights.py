@@ -18,16 +18,7 @@ from mmseg_cct.utils.text import error_line
 def require_finite_weights(
     state: Mapping[str, Any], checkpoint: str, training: bool = False
 ) -> None:
-    """Checks that weights are finite numbers.
-
-    Args:
-        state: Weights by name.
-        checkpoint: Their file, for the message.
-        training: Whether BatchNorm's averages may be non-finite, see `read_checkpoint`.
-
-    Raises:
-        UserError: One is NaN or infinite.
-    """
+    """Checks that weights are finite numbers."""
     averages = ('running_mean', 'running_var')
     wrong = [
         name
@@ -47,29 +38,14 @@ def _is_finite(value: Any) -> bool:
 
 
 def weights(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The weights in a checkpoint.
-
-    Args:
-        content: What the file holds: weights by name, at the top or under `state_dict`.
-
-    Returns:
-        Weights by name, without the prefix `module.` of parallel wrappers.
-    """
+    """The weights in a checkpoint."""
     state = content.get('state_dict', content)
     state = state if isinstance(state, Mapping) else {}
     return {str(name).removeprefix('module.'): value for name, value in state.items()}
 
 
 def is_training_only(name: str) -> bool:
-    """Whether a part of the model runs in training alone; published checkpoints have none of them.
-
-    Args:
-        name: Of a weight or of a part, dotted.
-
-    Returns:
-        True for auxiliary decoders and heads, those of single domains too, for the discriminator
-        and for an adaptive threshold.
-    """
+    """Whether a part of the model runs in training alone; published checkpoints have none of them."""
     training_only = ('auxiliary_head', 'supervised_heads', 'discriminator', 'loss_strong')
     return any(part in training_only for part in name.split('.'))
 
@@ -121,11 +97,8 @@ def require_initial_weights(
     Args:
         model: The model.
         content: What the checkpoint holds.
-        checkpoint: Its name, for the message.
-
-    Raises:
-        UserError: Less than half of the weights that are not of training alone are there in the
-            model's shape.
+        checkpoint: Its name. A `UserError` says that less than half of the weights that are not of
+            training alone are there in the model's shape.
     """
     state = model.state_dict()
     own = {name: state[name] for name in state if not is_training_only(name)}

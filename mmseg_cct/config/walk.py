@@ -26,16 +26,7 @@ def settings_of(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
 
 
 def at(part: Any, key: str, default: Any = None) -> Any:
-    """Finds a setting by its dotted key.
-
-    Args:
-        part: A config, or a part of one.
-        key: The key; a number stands for an item of a list.
-        default: What to return if there is no such setting.
-
-    Returns:
-        The setting.
-    """
+    """Finds a setting by its dotted key."""
     for name in key.split('.'):
         if isinstance(part, (list, tuple)) and name.isdigit() and int(name) < len(part):
             part = part[int(name)]
@@ -65,14 +56,7 @@ def changed_settings(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
 
 
 def leaves(part: Any) -> Iterator[tuple[str, Any]]:
-    """Finds the settings that hold no others; tuples are given as lists.
-
-    Args:
-        part: A config, or a part of one.
-
-    Yields:
-        Dotted key and value of each.
-    """
+    """Finds the settings that hold no others; tuples are given as lists."""
     for key, value in settings_of(part):
         value = list(value) if isinstance(value, tuple) else value
         if not (isinstance(value, (dict, list)) and value):

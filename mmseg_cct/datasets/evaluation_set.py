@@ -31,7 +31,7 @@ def build_evaluation_set(settings: Any, key: str) -> Any:
         dataset = DATASETS.build(copy.deepcopy(settings))
         dataset.full_init()
     except UserError as error:
-        raise error.within(key) from None
+        raise UserError(error.within(key)) from None
     except (AssertionError, OSError, ValueError) as error:
         explain_failed_build(settings, key)
         raise UserError(f'{key}: {one_line(error)}; expected a data set there') from error

@@ -193,7 +193,7 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
         dataset.full_init()
         empty = len(dataset) == 0
     except UserError as error:
-        raise error.within(branch) from None
+        raise UserError(error.within(branch)) from None
     except (AssertionError, OSError, ValueError) as error:
         explain_failed_build(config, branch)
         # What NumPy says when mmengine packs an empty list.

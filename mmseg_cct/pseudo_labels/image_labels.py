@@ -88,10 +88,8 @@ def labels_from_masks(
         reduce_zero_label: Whether 0 in the file is ignored and the classes start at 1.
 
     Returns:
-        Ascending class ids by image name.
-
-    Raises:
-        UserError: A mask is missing or unreadable, or has an unknown id.
+        Ascending class ids by image name. A `UserError` says that a mask is missing or unreadable,
+        or has an unknown id.
     """
     found = {}
     for name in names:
