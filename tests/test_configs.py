@@ -22,7 +22,7 @@ from PIL import Image
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
 from mmseg_cct.apis import add_cct
-from mmseg_cct.checks.components import check_config
+from mmseg_cct.checks.stages import check_config
 from mmseg_cct.config.load import load_config
 
 CONFIGS = Path(__file__).parents[1] / 'configs'

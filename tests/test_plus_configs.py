@@ -13,7 +13,7 @@ from mmengine.structures import PixelData
 from mmseg.registry import HOOKS, MODELS
 from mmseg.structures import SegDataSample
 
-from mmseg_cct.checks.components import check_config
+from mmseg_cct.checks.stages import check_config
 from mmseg_cct.config.load import load_config
 from mmseg_cct.models.segmentors.auxiliary_heads import split_settings
 

@@ -109,11 +109,11 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     Raises:
         UserError: If no number is given where one is needed, or the lists do not allow it.
     """
-    from mmseg_cct.datasets.image_lists import read_list
     from mmseg_cct.datasets.splits import draw_split, draw_split_among
     from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
     from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
     from mmseg_cct.utils.image_files import find_images, find_masks, suffix_of_masks
+    from mmseg_cct.utils.image_lists import read_list
 
     for option, value, needed, folder in (
         ('--masks', args.masks, '--images', args.images),
@@ -167,7 +167,7 @@ def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) ->
     Raises:
         UserError: If a list is there and differs, unless `force` is set.
     """
-    from mmseg_cct.datasets.image_lists import require_listable, write_list
+    from mmseg_cct.utils.image_lists import require_listable, write_list
 
     lists = {
         folder / f'{number}_{part}.txt': getattr(split, part)

@@ -27,17 +27,18 @@ from mmseg.registry import DATASETS
 from torch import Tensor
 
 from mmseg_cct.apis.inference import load_model, model_origin
-from mmseg_cct.checks.components import config_errors_as_one_line, first_image_guards
+from mmseg_cct.checks.failures import config_errors_as_one_line, first_image_guards
+from mmseg_cct.checks.weights import weights
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.datasets.image_lists import resolve_list
-from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint, weights
+from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.disagreement import auxiliary_disagreement, batch_of_one
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
+from mmseg_cct.utils.image_lists import resolve_list
 from mmseg_cct.utils.image_record import file_stamp, record_origin
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 from mmseg_cct.utils.text import one_line

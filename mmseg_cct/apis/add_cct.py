@@ -19,8 +19,7 @@ from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import DATASETS, MODELS, TRANSFORMS
 from torch import Tensor, nn
 
-from mmseg_cct.checks.components import check_config
-from mmseg_cct.checks.values import check_training
+from mmseg_cct.checks.stages import check_config, check_training
 from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.walk import forget_initial_weights, settings_of
@@ -387,7 +386,6 @@ def _require_trainable(text: str, target: Path) -> None:
             config = load_config(part.name, {})
         except UserError as error:
             raise UserError(str(error).replace(part.name, str(target))) from error
-    check_config(config)
     check_training(config)
 
 

@@ -15,11 +15,9 @@ from mmseg.apis import inference_model, init_model
 from mmseg.registry import DATASETS
 from PIL import Image
 
-from mmseg_cct.checks.components import (
-    check_components,
-    config_errors_as_one_line,
-    first_image_guards,
-)
+from mmseg_cct.checks.failures import config_errors_as_one_line, first_image_guards
+from mmseg_cct.checks.stages import check_components
+from mmseg_cct.checks.weights import require_matching_weights
 from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.config.domains import pipeline_for_tests, require_domain
 from mmseg_cct.config.load import load_config
@@ -27,7 +25,6 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import (
     read_checkpoint,
     require_checkpoint,
-    require_matching_weights,
     weights,
 )
 from mmseg_cct.errors import UserError

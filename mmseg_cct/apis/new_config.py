@@ -8,20 +8,24 @@ from typing import Any, NamedTuple
 
 from mmengine.registry import DefaultScope
 
-from mmseg_cct.checks.components import check_config
+from mmseg_cct.checks.masks import judge_labels
+from mmseg_cct.checks.stages import check_config
+from mmseg_cct.checks.weights import (
+    prefix_of_weights,
+    require_fitting_weights,
+    require_weights_of_timm,
+)
 from mmseg_cct.config.class_names import check_classes
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, SCOPE, command_line
-from mmseg_cct.datasets.checks import judge_labels
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
-from mmseg_cct.datasets.image_lists import require_listable
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.image_lists import require_listable
 from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import one_line
 
 from .config_choices import BACKBONES, RECIPES, TUNINGS, WHOLE, WITH_BANK, Backbone, Part
-from .pretrained import fit_of_weights, require_fitting_weights, require_weights_of_timm
 
 # One in so many labelled images validates where there is no folder for it.
 HOLD_OUT = 5
@@ -340,7 +344,7 @@ def _start(backbone: dict[str, Any], weights: str | None, from_scratch: bool) ->
             require_weights_of_timm(backbone, weights, 'model.backbone')
         return f'pretrained_cfg_overlay=dict(file={weights!r})'
     with DefaultScope.overwrite_default_scope('mmseg'):
-        prefix = fit_of_weights(backbone, weights).prefix
+        prefix = prefix_of_weights(backbone, weights)
         require_fitting_weights(backbone, weights, prefix, 'model.backbone')
     prefixed = f'prefix={prefix!r}, ' if prefix else ''
     if not prefix and backbone['init_cfg'].get('prefix'):

@@ -11,7 +11,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
-from mmseg_cct.checks.components import config_errors_as_one_line
+from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.errors import UserError
 
 
@@ -27,8 +27,8 @@ def require_config_kept(config: Config) -> None:
     dump = Path(config.work_dir, Path(config.filename).name)
     if dump.exists() and dump.samefile(config.filename):
         raise UserError(
-            f'--work-dir {config.work_dir}: holds {config.filename}, which the run would overwrite '
-            'with all settings written out; expected another folder'
+            f'{config.work_dir}: holds {config.filename}, which the run would overwrite with all '
+            'settings written out; expected another folder as the work directory'
         )
 
 

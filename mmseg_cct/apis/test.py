@@ -8,7 +8,7 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.logging import print_log
 
-from mmseg_cct.checks.components import check_config
+from mmseg_cct.checks.stages import check_config
 from mmseg_cct.config.load import add_hook, default_work_dir, load_config
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import read_checkpoint
@@ -97,7 +97,7 @@ def _require_keys(config: Config, config_file: str, *, tta: bool, drawn: bool) -
 def _set_checkpoint(config: Config, checkpoint: str) -> None:
     read_checkpoint(checkpoint)
     config.load_from, config.resume = checkpoint, False
-    add_hook(config, 'preflight', type='PreflightHook', checkpoint=checkpoint)
+    add_hook(config, 'preflight', type='TestPreflightHook', checkpoint=checkpoint)
 
 
 def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:

@@ -9,8 +9,7 @@ from typing import Any
 from mmengine.config import Config
 from mmengine.logging import print_log
 
-from mmseg_cct.checks.components import check_config
-from mmseg_cct.checks.values import check_training
+from mmseg_cct.checks.stages import check_training
 from mmseg_cct.config.load import add_hook, default_work_dir, load_config
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import (
@@ -62,7 +61,6 @@ def prepare_training(
     for key in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if config.get(key) is None:
             raise UserError(f'{config_file}: no {key}; expected a config for training')
-    check_config(config)
     check_training(config)
     if amp:
         enable_amp(config)

@@ -1,20 +1,9 @@
-"""Turns builder errors into one-line config errors.
+"""The components of a config: their types exist and take the arguments that they are given."""
 
-`check_config` looks at a config before anything is built. What only a constructor can judge, such
-as the depth of a ResNet, is found afterwards: the component that gives the same error when it is
-built again, alone, is the one that refuses its arguments.
-"""
-
-import copy
 import inspect
-import itertools
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
-import torch
-from mmengine.dataset import BaseDataset
 from mmengine.registry import (
     DATA_SAMPLERS,
     DATASETS,
@@ -32,18 +21,12 @@ from mmengine.registry import (
     VISBACKENDS,
     VISUALIZERS,
     WEIGHT_INITIALIZERS,
-    DefaultScope,
     Registry,
 )
-from mmengine.utils import ManagerMixin
 
-from mmseg_cct.datasets.semi_supervised import explain_failed_build
-from mmseg_cct.errors import UserError
-from mmseg_cct.utils.library_errors import library_errors_as_one_line, original_error
+from mmseg_cct.config.walk import at
+from mmseg_cct.errors import Problem
 from mmseg_cct.utils.suggest import close_names
-from mmseg_cct.utils.text import one_line
-
-from .values import check_values
 
 _SPLITS = ('train', 'val', 'test')
 _LOADER_PARTS = dict(dataset=DATASETS, sampler=DATA_SAMPLERS, batch_sampler=DATA_SAMPLERS)
@@ -82,6 +65,7 @@ _INNER: dict[str, dict[str, Registry]] = {
         **dict.fromkeys(
             ('loss', 'loss_decode', 'loss_consistency', 'loss_weak', 'loss_pairwise'), MODELS
         ),
+        **dict.fromkeys(('loss_strong', 'gate'), MODELS),
         **dict.fromkeys(('data_preprocessor', 'domains', 'module', 'perturbations'), MODELS),
         'init_cfg': WEIGHT_INITIALIZERS,
     },
@@ -112,141 +96,28 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 
 
 class Component(NamedTuple):
-    """A part of a config that a registry builds.
-
-    Attributes:
-        key: Dotted key in the config.
-        settings: Its type and arguments, or what stands in their place.
-        registry: mmengine's registry for it; the config's scope may have a child of that.
-    """
+    """A part of a config that a registry builds."""
 
     key: str
     settings: Any
     registry: Registry
 
 
-def check_config(config: Mapping[str, Any]) -> None:
-    """Checks the types and arguments of all components, before anything is built.
-
-    Args:
-        config: The whole config.
-
-    Raises:
-        UserError: A type is not registered, takes no such argument or needs another, or a value
-            cannot be.
-    """
-    if config.get('model') is None:
-        raise UserError('model: missing; expected the config of a model')
-    check_components(config)
+def component_problems(config: Mapping[str, Any], section: str | None = None) -> Iterator[Problem]:
+    """Checks the types of all components, and the names of their arguments."""
+    for key in _TYPED:
+        part = at(config, key) if section in (None, key.split('.')[0]) else None
+        if isinstance(part, Mapping) and 'type' not in part:
+            yield Problem(key, 'no type', 'type=..., the name of a component')
+    for component in find_components(config, section):
+        yield from _problems_of(component)
 
 
-def check_components(config: Mapping[str, Any], section: str | None = None) -> None:
-    """Does as `check_config`, for a config that may have no model.
-
-    Args:
-        config: The config.
-        section: The only section whose components are looked at: what builds no more than a model
-            may have a config without data.
-
-    Raises:
-        UserError: As of `check_config`.
-    """
-    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
-        for key in _TYPED:
-            if section not in (None, key.split('.')[0]):
-                continue
-            part = _part(config, key)
-            if isinstance(part, Mapping) and 'type' not in part:
-                raise UserError(f'{key}: no type; expected type=..., the name of a component')
-        for component in find_components(config):
-            if section in (None, component.key.split('.')[0]):
-                _check_component(component)
-        check_values(config)
-
-
-@contextmanager
-def config_errors_as_one_line(config: Any, fails: str = 'cannot be built') -> Iterator[None]:
-    """Names the component, or at least the config, in place of a library's traceback.
-
-    Args:
-        config: The whole config.
-        fails: What failed, for the message.
-
-    Yields:
-        Nothing; the body builds the config, or takes a first batch through it.
-
-    Raises:
-        Exception: What this package raised, which is a bug, or a `UserError` instead.
-    """
-    place = getattr(config, 'filename', None) or 'the config'
-    with library_errors_as_one_line(place, fails, 'settings that fit together'):
-        try:
-            yield
-        except Exception as error:
-            raise_config_error(config, error)
-            raise
-
-
-def first_image_guards(config: Any) -> Iterator[AbstractContextManager]:
-    """Guards the first image of a loop as `config_errors_as_one_line` does, and no other.
-
-    A mistake of the config shows with the first image; what fails later is another matter.
-
-    Args:
-        config: The whole config.
-
-    Yields:
-        A context for each image.
-    """
-    yield config_errors_as_one_line(config, 'fails at the first image')
-    yield from itertools.repeat(nullcontext())
-
-
-def raise_config_error(config: Mapping[str, Any], error: Exception) -> None:
-    """Raises a one-line error in place of one that building a component gave.
-
-    Returns where no component gives the error when it is built alone: that is a bug, whose
-    traceback matters.
-
-    Args:
-        config: The whole config.
-        error: What building or running it raised.
-
-    Raises:
-        UserError: A component refuses its arguments, or a data set has no files.
-    """
-    if isinstance(error, UserError):
-        return
-    message = str(original_error(error))
-    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
-        # Inner components first: the outer ones give the error of an inner one too.
-        for component in reversed(list(find_components(config))):
-            if not _has_type(component.settings):
-                continue
-            again = build_alone(component)
-            if type(again) is type(error) and str(again) == message:
-                if component.registry is DATASETS:
-                    explain_failed_build(dict(component.settings), component.key)
-                raise UserError(_refusal(component, error)) from error
-
-
-def find_components(config: Mapping[str, Any]) -> Iterator[Component]:
-    """Finds what a run builds from its config by registries.
-
-    Args:
-        config: The whole config.
-
-    Yields:
-        The components, each before those within it.
-    """
+def find_components(config: Mapping[str, Any], section: str | None = None) -> Iterator[Component]:
+    """Finds what a run builds from its config by registries."""
     for key, registry in _COMPONENTS.items():
-        yield from _find_within(_part(config, key), key, registry)
-
-
-def _part(config: Any, key: str) -> Any:
-    for name in key.split('.'):
-        config = config.get(name) if hasattr(config, 'get') else None
-    return config
+        if section in (None, key.split('.')[0]):
+            yield from _find_within(at(config, key), key, registry)
 
 
 def _find_within(
@@ -280,57 +151,59 @@ def _is_container(value: Any) -> bool:
     return isinstance(value, (Mapping, list, tuple))
 
 
-def _has_type(settings: Any) -> bool:
-    return isinstance(settings, Mapping) and 'type' in settings
-
-
-def _check_component(component: Component) -> None:
+def _problems_of(component: Component) -> Iterator[Problem]:
     key, settings, registry = component
     if not isinstance(settings, Mapping):
-        raise UserError(f'{key}={settings!r}: expected dict(type=...), a {registry.name}')
+        yield Problem(f'{key}={settings!r}', '', f'dict(type=...), a {registry.name}')
+        return
     if 'type' not in settings:
-        raise UserError(f'{key}: no type; expected type=..., the name of a {registry.name}')
-    built = _resolve(component)
+        if key not in _TYPED:
+            yield Problem(key, 'no type', f'type=..., the name of a {registry.name}')
+        return
+    built = class_of(component)
+    if built is None:
+        yield _unknown_type(component)
+        return
     parameters = _parameters(built)
     by_builder = _BUILDER_ARGUMENTS.get(registry.name, set())
     given = settings.keys() - {'type', '_scope_'} - by_builder
-    unknown = sorted(given - parameters.keys())
     kinds = {parameter.kind for parameter in parameters.values()}
-    # With **kwargs only the constructor knows what it takes.
-    if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
-        raise UserError(
-            f'{key}: unexpected keyword argument {unknown[0]!r}; {_signature(built, parameters)}'
-        )
+    if inspect.Parameter.VAR_KEYWORD not in kinds:  # only the constructor knows what these may be
+        for name in sorted(given - parameters.keys()):
+            yield Problem(key, f'unexpected keyword argument {name!r}', takes(built))
     if registry is MODELS:  # models complete the settings of their parts
         return
     for name, parameter in parameters.items():
         is_required = parameter.default is parameter.empty and parameter.kind in _NAMED
         if is_required and name not in given | by_builder:
-            raise UserError(f'{key}: no {name}; {_signature(built, parameters)}')
+            yield Problem(key, f'no {name}', takes(built))
 
 
-def _resolve(component: Component) -> Any:
-    """The class or function that a component's type names."""
-    key, settings, registry = component
-    kind = settings['type']
+def class_of(component: Component) -> Any:
+    """Finds the class or function that a component's type names."""
+    settings, registry = component.settings, component.registry
+    kind = settings.get('type') if isinstance(settings, Mapping) else None
     if callable(kind):
         return kind
     if not isinstance(kind, str) or not kind.strip('.'):
-        raise UserError(f'{key}.type={kind!r}: expected the name of a {registry.name}')
+        return None
     with registry.switch_scope_and_registry(settings.get('_scope_')) as scoped:
         try:
-            built = scoped.get(kind)
+            return scoped.get(kind)
         except Exception:  # a registry tries to import what looks like a path, '../x' too
-            built = None
-        if built is None:
-            near = close_names(kind, _registered_names(scoped))
-            hint = (
-                f'did you mean {" or ".join(near)}?' if near else 'expected a registered component'
-            )
-            raise UserError(
-                f"{key}.type: no '{kind}' in {scoped.scope}'s registry of {scoped.name}s; {hint}"
-            )
-    return built
+            return None
+
+
+def _unknown_type(component: Component) -> Problem:
+    key, settings, registry = component
+    kind = settings['type']
+    if not isinstance(kind, str) or not kind.strip('.'):
+        return Problem(f'{key}.type={kind!r}', '', f'the name of a {registry.name}')
+    with registry.switch_scope_and_registry(settings.get('_scope_')) as scoped:
+        near = close_names(kind, _registered_names(scoped))
+        hint = f' (did you mean {" or ".join(near)}?)' if near else ''
+        found = f"no '{kind}' in {scoped.scope}'s registry of {scoped.name}s{hint}"
+    return Problem(f'{key}.type', found, 'a registered component')
 
 
 def _registered_names(registry: Registry) -> list[str]:
@@ -345,55 +218,6 @@ def _parameters(built: Any) -> Mapping[str, inspect.Parameter]:
         return {'kwargs': inspect.Parameter('kwargs', inspect.Parameter.VAR_KEYWORD)}
 
 
-def _signature(built: Any, parameters: Mapping[str, inspect.Parameter]) -> str:
-    return f'{getattr(built, "__name__", built)} takes {", ".join(parameters)}'
-
-
-def build_alone(component: Component) -> Exception | None:
-    """Builds a component outside its run.
-
-    Args:
-        component: The component.
-
-    Returns:
-        The error that this gives, if any.
-    """
-    registry = component.registry
-    try:
-        built = _resolve(component)
-        is_class = inspect.isclass(built)
-        if is_class and issubclass(built, ManagerMixin):  # there is one for the whole process
-            return None
-        if registry is DATASETS and not (is_class and issubclass(built, BaseDataset)):
-            return None  # a wrapper may talk to other processes
-        by_builder = _BUILDER_ARGUMENTS.get(registry.name, set())
-        arguments = {
-            name: value for name, value in component.settings.items() if name not in by_builder
-        }
-        registry.build({**copy.deepcopy(arguments), **_stand_ins(registry)})
-    except Exception as error:  # a stand-in may not do; the caller compares the errors
-        return error
-    return None
-
-
-def _stand_ins(registry: Registry) -> dict[str, Any]:
-    """Small objects in place of those that a runner passes on."""
-    if registry is OPTIMIZERS:
-        return dict(params=[torch.zeros(1, requires_grad=True)])
-    if registry in (OPTIM_WRAPPERS, PARAM_SCHEDULERS):
-        return dict(optimizer=torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0))
-    if registry is LOOPS:
-        return dict(runner=None, dataloader=())
-    return {}
-
-
-def _refusal(component: Component, error: Exception) -> str:
-    built = _resolve(component)
-    said = original_error(error)
-    line = one_line(said.args[0] if said.args else said)
-    if isinstance(error, TypeError) and 'argument' in line:
-        return f'{component.key}: {line}; {_signature(built, _parameters(built))}'
-    name = getattr(built, '__name__', built)
-    if not line:  # as of an assert, whose condition says more than its type
-        line = f'{type(said).__name__} at {traceback.extract_tb(said.__traceback__)[-1].line}'
-    return f'{component.key}: {name} refuses its arguments: {line}'
+def takes(built: Any) -> str:
+    """Lists the arguments of a component, for what a message expects."""
+    return f'what {getattr(built, "__name__", built)} takes: {", ".join(_parameters(built))}'

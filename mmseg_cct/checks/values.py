@@ -1,238 +1,188 @@
-"""Values that a setting may have, and settings that go together.
+"""Values of settings, and settings that go together.
 
-Types and names of arguments are `config_errors`' concern. Here stands what a constructor takes
-without a word and a training then stumbles over: hours later, or never.
+The table holds what constructors of other libraries accept silently, and a training stumbles over
+hours later, or never. This package's components state their ranges themselves (`ranges`).
 """
 
-import math
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
-from mmengine.registry import DATA_SAMPLERS, MODELS, DefaultScope, Registry
+from mmengine.registry import DATA_SAMPLERS, MODELS, DefaultScope
 
-from mmseg_cct.config.walk import settings_of
-from mmseg_cct.datasets.image_lists import check_annotations
-from mmseg_cct.datasets.samplers.endless_sampler import EndlessSampler
-from mmseg_cct.errors import UserError
+from mmseg_cct.config.walk import at, settings_of
+from mmseg_cct.errors import Problem, raise_problems
 
-
-class Rule(NamedTuple):
-    """What a setting may be.
-
-    Attributes:
-        pattern: Of dotted keys; `*` stands for anything.
-        allows: Tells whether a value is fine.
-        expected: The same in words.
-    """
-
-    pattern: str
-    allows: Callable[[Any], bool]
-    expected: str
+from .components import class_of, find_components
+from .ranges import Range, at_least, finite, in_unit, number, optional, ranges_of
 
 
-def _whole(minimum: int, maximum: float = math.inf) -> Callable[[Any], bool]:
-    return lambda v: type(v) is int and minimum <= v <= maximum
-
-
-def _number(minimum: float = -math.inf, maximum: float = math.inf) -> Callable[[Any], bool]:
+def _pair(expected: str) -> Range:
     def allows(value: Any) -> bool:
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return is_number and math.isfinite(value) and minimum <= value <= maximum
+        is_pair = isinstance(value, (list, tuple)) and len(value) == 2
+        return is_pair and all(map(at_least(1).allows, value))
 
-    return allows
-
-
-def _inside(low: float, high: float) -> Callable[[Any], bool]:
-    return lambda v: _number()(v) and low < v < high
+    return optional(Range(allows, expected))
 
 
-def _or(other: Any, allows: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda v: v == other or allows(v)
+def _or(other: Any, limit: Range, expected: str) -> Range:
+    return Range(lambda v: v == other or limit.allows(v), expected)
 
 
-def _is_size(value: Any) -> bool:
-    is_pair = isinstance(value, (list, tuple)) and len(value) == 2
-    return is_pair and all(map(_whole(1), value))
-
-
-def _is_scales(value: Any) -> bool:
-    is_list = isinstance(value, (list, tuple)) and len(value) > 0
-    return is_list and all(map(_inside(0, math.inf), value))
-
-
-def _is_listing(value: Any) -> bool:
-    return value is None or isinstance(value, (str, list, tuple))
-
-
-_COUNT, _COUNT_OR_NONE = 'a whole number from 1', 'a whole number from 1, or None'
-RULES = (
-    Rule('train_cfg.max_iters', _whole(1), _COUNT),
-    Rule('train_cfg.max_epochs', _whole(1), _COUNT),
-    Rule('train_cfg.val_interval', _whole(1), _COUNT),
-    Rule('train_cfg.val_begin', _whole(0), 'a whole number from 0'),
-    Rule('*_dataloader.batch_size', _whole(1), _COUNT),
-    Rule('*_dataloader.num_workers', _whole(0), 'a whole number from 0'),
-    Rule('randomness.seed', _or(None, _whole(0, 2**32 - 1)), 'a whole number from 0 to 2³² - 1'),
-    Rule('optim_wrapper.accumulative_counts', _whole(1), _COUNT),
-    Rule('optim_wrapper.optimizer.lr', _number(), 'a finite number'),
-    Rule('optim_wrapper.optimizer.momentum', _number(0), 'a finite number from 0'),
-    Rule('optim_wrapper.optimizer.weight_decay', _number(), 'a finite number'),
-    Rule('optim_wrapper.clip_grad.max_norm', _number(0), 'a finite number from 0'),
-    Rule('model.test_cfg.mode', lambda v: v in ('whole', 'slide'), "'whole' or 'slide'"),
-    Rule('model.*num_classes', _or(None, _whole(1)), _COUNT),
-    Rule('model.*loss_pairwise.num_decoders', _whole(2), 'a whole number from 2'),
-    Rule('model.*num_decoders', _whole(0), 'a whole number from 0'),
-    Rule('model.*confidence_threshold', _or(None, _number(0, 1)), 'a number in [0, 1], or None'),
-    Rule('model.*memory_budget', _or(None, _whole(1)), _COUNT_OR_NONE),
-    Rule('model.*loss_weight', _number(), 'a finite number'),
-    Rule('default_hooks.*.interval', _or(-1, _whole(1)), f'{_COUNT}, or -1 for never'),
-    Rule('custom_hooks.*.interval', _or(-1, _whole(1)), f'{_COUNT}, or -1 for never'),
-    Rule('custom_hooks.*.start', _or(None, _number()), 'a finite number'),
-    Rule('custom_hooks.*.fraction', _number(), 'a finite number'),
-    Rule('custom_hooks.*.attribute', lambda v: isinstance(v, str), 'a dotted name'),
-    Rule('custom_hooks.*.end', _or(None, _number()), 'a finite number'),
-    Rule('model*data_preprocessor.size', _or(None, _is_size), 'height and width, or None'),
-    Rule('model*size_divisor', _or(None, _whole(1)), _COUNT_OR_NONE),
-    Rule('*_dataloader.dataset*.classes', _is_listing, 'the class names'),
-    Rule('pseudo_labels.input_size', _or(None, _is_size), 'width and height, or None'),
-    Rule('pseudo_labels.scales', _is_scales, 'a list of positive numbers'),
-    Rule('pseudo_labels.thresholds.*', _number(0, 1), 'a number in [0, 1]'),
-    # pydensecrf crashes on widths much smaller
-    Rule('pseudo_labels.crf.*_s*', _number(0.01), 'a finite number from 0.01'),
-    Rule('pseudo_labels.crf.*_compat', _number(0), 'a finite number from 0'),
-    Rule('pseudo_labels.crf.iterations', _whole(1), _COUNT),
-    Rule('pseudo_labels.crf.gt_prob', _inside(0, 1), 'a number between 0 and 1, and neither'),
-    Rule('log_level', lambda v: isinstance(v, (str, int)), 'a name such as INFO'),
-    Rule('log_processor.window_size', _or('global', _whole(1)), _COUNT),
-)
+_INTERVAL = _or(-1, at_least(1), 'a whole number from 1, or -1 for never')
+_POSITIVE = Range(lambda v: finite.allows(v) and v > 0, 'a positive number')
+_SEED = Range(lambda v: at_least(0).allows(v) and v < 2**32, 'a whole number from 0 to 2³² - 1')
+# By the pattern of dotted keys; `*` stands for anything.
+RULES = {
+    'train_cfg.max_iters': at_least(1),
+    'train_cfg.max_epochs': at_least(1),
+    'train_cfg.val_interval': at_least(1),
+    'train_cfg.val_begin': at_least(0),
+    '*_dataloader.batch_size': at_least(1),
+    '*_dataloader.num_workers': at_least(0),
+    'randomness.seed': optional(_SEED),
+    'optim_wrapper.accumulative_counts': at_least(1),
+    'optim_wrapper.optimizer.lr': finite,
+    'optim_wrapper.optimizer.momentum': number(0),
+    'optim_wrapper.optimizer.weight_decay': finite,
+    'optim_wrapper.clip_grad.max_norm': number(0),
+    'model.test_cfg.mode': Range(lambda v: v in ('whole', 'slide'), "'whole' or 'slide'"),
+    'model.*num_classes': optional(at_least(1)),
+    'model.*loss_weight': finite,
+    'default_hooks.*.interval': _INTERVAL,
+    'custom_hooks.*.interval': _INTERVAL,
+    'model*data_preprocessor.size': _pair('height and width'),
+    'model*size_divisor': optional(at_least(1)),
+    '*_dataloader.dataset*.classes': Range(
+        lambda v: v is None or isinstance(v, (str, list, tuple)), 'the class names'
+    ),
+    'pseudo_labels.input_size': _pair('width and height'),
+    'pseudo_labels.scales': Range(
+        lambda v: isinstance(v, (list, tuple)) and bool(v) and all(map(_POSITIVE.allows, v)),
+        'a list of positive numbers',
+    ),
+    'pseudo_labels.thresholds.*': in_unit,
+    'pseudo_labels.crf.*_s*': number(0.01),  # pydensecrf crashes on widths much smaller
+    'pseudo_labels.crf.*_compat': number(0),
+    'pseudo_labels.crf.iterations': at_least(1),
+    'pseudo_labels.crf.gt_prob': Range(
+        lambda v: _POSITIVE.allows(v) and v < 1, 'a number between 0 and 1, and neither'
+    ),
+    'log_level': Range(lambda v: isinstance(v, (str, int)), 'a name such as INFO'),
+    'log_processor.window_size': _or('global', at_least(1), "a whole number from 1, or 'global'"),
+}
 # Of torch's clip_grad_norm_ and clip_grad_value_; `type` picks one.
 _CLIP_GRAD = ('type', 'max_norm', 'norm_type', 'error_if_nonfinite', 'foreach', 'clip_value')
-_EVALUATION = ('{}_dataloader', '{}_cfg', '{}_evaluator')
 
 
 def check_values(config: Any) -> None:
-    """Checks the values of settings, each on its own.
+    """Checks the values of settings, for a tool that builds parts of a config only."""
+    raise_problems(value_problems(config))
 
-    Args:
-        config: The whole config.
 
-    Raises:
-        UserError: One cannot be.
-    """
+def value_problems(config: Any, section: str | None = None) -> Iterator[Problem]:
+    """Checks the values of settings, each on its own."""
     for key, value in settings_of(config):
-        for rule in RULES:
-            if fnmatchcase(key, rule.pattern) and not rule.allows(value):
-                raise UserError(f'{key}={value!r}: expected {rule.expected}')
-    test = (config.get('model') or {}).get('test_cfg') or {}
+        for pattern, limit in RULES.items():
+            if fnmatchcase(key, pattern) and (problem := limit.problem(key, value)):
+                yield problem
+    for component in find_components(config, section):
+        for name, limit in ranges_of(class_of(component)).items():
+            if name in component.settings:
+                key = f'{component.key}.{name}'
+                if problem := limit.problem(key, component.settings[name]):
+                    yield problem
+    test = at(config, 'model.test_cfg') or {}
     for name in ('crop_size', 'stride'):
         if test.get('mode') == 'slide' and test.get(name) is None:
-            raise UserError(f'model.test_cfg.{name}: missing; expected one for mode="slide"')
-    _check_class_weights(config.get('model'), 'model')
+            yield Problem(f'model.test_cfg.{name}', 'missing', 'one for mode="slide"')
+    yield from _class_weight_problems(config)
 
 
-def check_training(config: Any) -> None:
-    """Checks what a training needs as a whole.
+def _class_weight_problems(config: Any) -> Iterator[Problem]:
+    for key, given in settings_of(config.get('model'), 'model'):
+        place, _, name = key.rpartition('.')
+        if name != 'class_weight' or not isinstance(given, (list, tuple)):
+            continue
+        num_classes = None
+        while place and num_classes is None:  # of the nearest part around it that has them
+            num_classes = at(config, f'{place}.num_classes')
+            place = place.rpartition('.')[0]
+        if isinstance(num_classes, int) and len(given) != num_classes:
+            yield Problem(key, f'{len(given)} weights', f'{num_classes}, one per class')
 
-    Args:
-        config: The whole config.
 
-    Raises:
-        UserError: A part is missing, or two do not go together.
-    """
-    wrapper, dataset = config.optim_wrapper, config.train_dataloader.get('dataset') or {}
-    if wrapper.get('optimizer') is None and wrapper.get('constructor') is None:
-        raise UserError(
-            'optim_wrapper.optimizer: missing; expected one, as in dict(type="SGD", ...)'
-        )
-    for name in wrapper.get('clip_grad') or ():
+def training_problems(config: Any) -> Iterator[Problem]:
+    """Checks what a training needs as a whole."""
+    if not (at(config, 'optim_wrapper.optimizer') or at(config, 'optim_wrapper.constructor')):
+        yield Problem('optim_wrapper.optimizer', 'missing', 'one, as in dict(type="SGD", ...)')
+    for name in at(config, 'optim_wrapper.clip_grad') or ():
         if name not in _CLIP_GRAD:
-            raise UserError(
-                f'optim_wrapper.clip_grad.{name}: unknown; expected {", ".join(_CLIP_GRAD[1:])}'
-            )
-    if dataset.get('type') == 'SemiSegDataset':
-        if dataset.get('labeled') is None:
-            raise UserError('train_dataloader.dataset.labeled: missing; expected a labelled set')
-        if dataset.get('unlabeled') is not None:
-            _require_pairs(config)
-        preprocessor = (config.model.get('data_preprocessor') or {}).get('type')
-        if dataset.get('unlabeled') is not None and preprocessor == 'SegDataPreProcessor':
-            raise UserError(
-                'train_dataloader.dataset.unlabeled: model.data_preprocessor.type is '
-                'SegDataPreProcessor, which takes no pairs; expected BranchPreprocessor, or no '
-                'unlabelled set'
-            )
-    for split in ('train', 'val', 'test'):
-        dataset = (config.get(f'{split}_dataloader') or {}).get('dataset') or {}
-        if dataset.get('type') == 'MultiLabelDataset' and dataset.get('ann_file'):
-            check_annotations(os.path.join(dataset.get('data_root') or '', dataset['ann_file']))
+            key = f'optim_wrapper.clip_grad.{name}'
+            yield Problem(key, 'unknown', ', '.join(_CLIP_GRAD[1:]))
+    yield from _pair_problems(config)
     for split in ('val', 'test'):
-        names = [name.format(split) for name in _EVALUATION]
+        names = [f'{split}_{part}' for part in ('dataloader', 'cfg', 'evaluator')]
         missing = [name for name in names if config.get(name) is None]
         if missing and len(missing) < len(names):
             there = next(name for name in names if name not in missing)
-            raise UserError(f'{missing[0]}: missing; expected one, for there is a {there}')
-    _check_epochs(config)
+            yield Problem(missing[0], 'missing', f'one, for there is a {there}')
+    yield from _epoch_problems(config)
 
 
-def _require_pairs(config: Any) -> None:
-    """Checks that the model's loss takes pairs: that of MMSeg's own models does not."""
-    kind = _class_of(MODELS, config.model.get('type'), config)
+def _pair_problems(config: Any) -> Iterator[Problem]:
+    """Checks that pairs have a labelled set, and a model and a preprocessor that take them."""
+    key = 'train_dataloader.dataset'
+    dataset = at(config, key) or {}
+    if dataset.get('type') != 'SemiSegDataset':
+        return
+    if dataset.get('labeled') is None:
+        yield Problem(f'{key}.labeled', 'missing', 'a labelled set')
+    if dataset.get('unlabeled') is None:
+        return
+    model = config['model']
+    kind = _find(MODELS, model.get('type'), config)
     if getattr(getattr(kind, 'loss', None), '__module__', '').startswith('mmseg.'):
-        raise UserError(
-            f'model.type={config.model.type!r}: takes no pairs; expected a model that does, such '
-            'as CCTSegmentor, or train_dataloader.dataset.unlabeled=None'
+        yield Problem(
+            f'model.type={model.get("type")!r}',
+            'takes no pairs',
+            f'a model that does, such as CCTSegmentor, or {key}.unlabeled=None',
+        )
+    elif at(model, 'data_preprocessor.type') == 'SegDataPreProcessor':
+        yield Problem(
+            f'{key}.unlabeled',
+            'model.data_preprocessor.type is SegDataPreProcessor, which takes no pairs',
+            'BranchPreprocessor, or no unlabelled set',
         )
 
 
-def _class_of(registry: Registry, kind: Any, config: Any) -> Any:
+def _epoch_problems(config: Any) -> Iterator[Problem]:
+    loop = config['train_cfg']
+    if loop.get('type') == 'EpochBasedTrainLoop' or loop.get('by_epoch', False):
+        sampler = at(config, 'train_dataloader.sampler.type')
+        bases = getattr(_find(DATA_SAMPLERS, sampler, config), '__mro__', ())
+        if {'EndlessSampler', 'InfiniteSampler'} & {kind.__name__ for kind in bases}:
+            yield Problem(
+                'train_cfg',
+                f'counts epochs, and train_dataloader.sampler {sampler} has no end',
+                'type="IterBasedTrainLoop" with max_iters',
+            )
+        return
+    counts = 'True, and train_cfg counts iterations, so'
+    schedulers = config.get('param_scheduler') or []
+    for index, part in enumerate(schedulers if isinstance(schedulers, list) else [schedulers]):
+        if part.get('by_epoch', True):
+            key = f'param_scheduler.{index}.by_epoch'
+            yield Problem(key, f'{counts} it would never step', 'by_epoch=False')
+    hook = at(config, 'default_hooks.checkpoint') or {}
+    if hook.get('by_epoch', True) and hook.get('interval', -1) != -1:
+        key = 'default_hooks.checkpoint.by_epoch'
+        yield Problem(key, f'{counts} nothing would be saved', 'by_epoch=False')
+
+
+def _find(registry: Any, kind: Any, config: Any) -> Any:
     if not isinstance(kind, str):
         return kind
     scope = DefaultScope.overwrite_default_scope(config.get('default_scope'))
     with scope, registry.switch_scope_and_registry(None) as scoped:
         return scoped.get(kind)
-
-
-def _check_epochs(config: Any) -> None:
-    loop = config.train_cfg
-    by_epoch = loop.get('type') == 'EpochBasedTrainLoop' or loop.get('by_epoch', False)
-    if by_epoch:
-        sampler = (config.train_dataloader.get('sampler') or {}).get('type')
-        kind = _class_of(DATA_SAMPLERS, sampler, config)
-        endless = isinstance(kind, type) and issubclass(kind, EndlessSampler)
-        if endless or sampler == 'InfiniteSampler':
-            raise UserError(
-                f'train_cfg: counts epochs, and train_dataloader.sampler {sampler} has no end; '
-                'expected type="IterBasedTrainLoop" with max_iters'
-            )
-        return
-    schedulers = config.get('param_scheduler') or []
-    for index, part in enumerate(schedulers if isinstance(schedulers, list) else [schedulers]):
-        if part.get('by_epoch', True):
-            raise UserError(
-                f'param_scheduler.{index}.by_epoch: True, and train_cfg counts iterations, so it '
-                'would never step; expected by_epoch=False'
-            )
-    hook = (config.get('default_hooks') or {}).get('checkpoint') or {}
-    if hook.get('by_epoch', True) and hook.get('interval', -1) != -1:
-        raise UserError(
-            'default_hooks.checkpoint.by_epoch: True, and train_cfg counts iterations, so nothing '
-            'would be saved; expected by_epoch=False'
-        )
-
-
-def _check_class_weights(part: Any, key: str, num_classes: int | None = None) -> None:
-    if isinstance(part, Mapping):
-        own = part.get('num_classes')
-        num_classes = own if isinstance(own, int) else num_classes
-        given = part.get('class_weight')
-        if isinstance(given, (list, tuple)) and num_classes and len(given) != num_classes:
-            raise UserError(
-                f'{key}.class_weight: {len(given)} weights; expected {num_classes}, one per class'
-            )
-        for name, value in part.items():
-            _check_class_weights(value, f'{key}.{name}', num_classes)
-    elif isinstance(part, Sequence) and not isinstance(part, str):
-        for index, value in enumerate(part):
-            _check_class_weights(value, f'{key}.{index}', num_classes)

@@ -1,4 +1,4 @@
-"""A user's error as one line."""
+"""A user's mistakes as one line each."""
 
 import errno
 import os
@@ -40,17 +40,18 @@ def user_errors_as_one_line() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        line = _line_of(error)
-        if line is None or os.environ.get(TRACEBACK_VARIABLE):
+        lines = _lines_of(error)
+        if lines is None or os.environ.get(TRACEBACK_VARIABLE):
             raise
         if os.environ.get('RANK', '0') != '0':
             time.sleep(_PATIENCE)
-        print(f'error: {line}', file=sys.stderr, flush=True)
+        for line in lines.splitlines():
+            print(f'error: {line}', file=sys.stderr, flush=True)
         _leave_group()
         raise SystemExit(2) from None
 
 
-def _line_of(error: Exception) -> str | None:
+def _lines_of(error: Exception) -> str | None:
     """Words a mistake of the user or a full disk or GPU; None for a bug."""
     if isinstance(error, UserError):
         return str(error)

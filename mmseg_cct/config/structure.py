@@ -1,10 +1,10 @@
 """The kinds of values that the sections of a config have: what all that reads it builds on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import Problem, raise_problems
 
 from .walk import settings_of
 
@@ -29,11 +29,13 @@ def check_structure(config: Any) -> None:
     """Checks that the sections of a config are of the kind that everything else builds on.
 
     Args:
-        config: The whole config.
-
-    Raises:
-        UserError: One is a list or a number in place of a dict, or the like.
+        config: The whole config. A `UserError` says that one is a list or a number in place of a
+            dict, or the like.
     """
+    raise_problems(_problems(config))
+
+
+def _problems(config: Any) -> Iterator[Problem]:
     for key, value in settings_of(config):
         for kind, patterns in _SECTIONS.items():
             is_one = any(
@@ -41,7 +43,7 @@ def check_structure(config: Any) -> None:
                 for pattern in patterns
             )
             if is_one and value is not None and not _is_of_kind(value, kind):
-                raise UserError(f'{key}={value!r}: expected a {kind}, or None')
+                yield Problem(f'{key}={value!r}', '', f'a {kind}, or None')
 
 
 def _is_of_kind(value: Any, kind: str) -> bool:

@@ -25,6 +25,18 @@ def settings_of(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
         yield from settings_of(value, f'{key}.{name}' if key else str(name))
 
 
+def at(part: Any, key: str, default: Any = None) -> Any:
+    """Finds a setting by its dotted key."""
+    for name in key.split('.'):
+        if isinstance(part, (list, tuple)) and name.isdigit() and int(name) < len(part):
+            part = part[int(name)]
+        elif hasattr(part, 'keys') and name in part:
+            part = part[name]
+        else:
+            return default
+    return part
+
+
 def changed_settings(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
     """Compares two configs; a tuple is as good as a list of the same.
 
@@ -35,7 +47,7 @@ def changed_settings(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
     Returns:
         Dotted key and both values of each setting that differs, 'none' where there is none; sorted.
     """
-    old, new = dict(_leaves(before)), dict(_leaves(after))
+    old, new = dict(leaves(before)), dict(leaves(after))
     return [
         (key, old.get(key, 'none'), new.get(key, 'none'))
         for key in sorted({*old, *new})
@@ -43,7 +55,8 @@ def changed_settings(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
     ]
 
 
-def _leaves(part: Any) -> Iterator[tuple[str, Any]]:
+def leaves(part: Any) -> Iterator[tuple[str, Any]]:
+    """Finds the settings that hold no others; tuples are given as lists."""
     for key, value in settings_of(part):
         value = list(value) if isinstance(value, tuple) else value
         if not (isinstance(value, (dict, list)) and value):

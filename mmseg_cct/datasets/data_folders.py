@@ -1,11 +1,11 @@
 """Finds the folders that a config reads its data from."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mmengine.config import Config
+from mmseg_cct.config.walk import settings_of
 
 
 def data_folders(config: Any) -> set[Path]:
@@ -17,17 +17,8 @@ def data_folders(config: Any) -> set[Path]:
     Returns:
         The folders of all data sets in it, and their roots where they name nothing below.
     """
-    return set(_find(config))
-
-
-def _find(part: Any) -> Iterator[Path]:
-    if isinstance(part, (Mapping, Config)):
-        yield from _of_dataset(part)
-        for value in part.values():
-            yield from _find(value)
-    elif isinstance(part, Sequence) and not isinstance(part, (str, bytes)):
-        for value in part:
-            yield from _find(value)
+    parts = (part for _, part in settings_of(config, 'config'))
+    return {folder for part in parts if hasattr(part, 'items') for folder in _of_dataset(part)}
 
 
 def _of_dataset(dataset: Any) -> Iterator[Path]:

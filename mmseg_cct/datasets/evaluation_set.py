@@ -5,12 +5,11 @@ from typing import Any
 
 from mmseg.registry import DATASETS
 
+from mmseg_cct.checks.data import explain_failed_build, look_at_evaluation_data
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import one_line
 
-from .checks import look_at_evaluation_data
 from .naming_pipeline import name_images_in_errors
-from .semi_supervised import explain_failed_build
 
 
 def build_evaluation_set(settings: Any, key: str) -> Any:
@@ -32,7 +31,7 @@ def build_evaluation_set(settings: Any, key: str) -> Any:
         dataset = DATASETS.build(copy.deepcopy(settings))
         dataset.full_init()
     except UserError as error:
-        raise UserError(f'{key}: {error}') from None
+        raise UserError(error.within(key)) from None
     except (AssertionError, OSError, ValueError) as error:
         explain_failed_build(settings, key)
         raise UserError(f'{key}: {one_line(error)}; expected a data set there') from error

@@ -12,9 +12,8 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images, find_masks, suffix_of_masks
+from mmseg_cct.utils.image_lists import find_listed, read_list, resolve_list
 from mmseg_cct.utils.palette import distinct_colours
-
-from .image_lists import find_listed, read_list, resolve_list
 
 SUBSETS = ('labeled', 'unlabeled', 'all')
 

@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mmseg_cct.checks.images import image_size
+from mmseg_cct.checks.masks import check_mask
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images, find_masks, read_mask, suffix_of_masks
 from mmseg_cct.utils.markdown import markdown_table
-
-from .checks import unknown_ids
-from .image_checks import image_size
 
 IGNORED = 255
 _SIZES = 200  # images whose sizes are read
@@ -142,18 +141,8 @@ def _count_classes(
     counts, shown = np.zeros(num_classes + 1, np.int64), np.zeros(num_classes, np.int64)
     labels: Counter[frozenset[int]] = Counter()
     for name, path in masks.items():
-        ids = read_mask(path)
-        size = image_size(str(images[name]), None, False)
-        if ids.shape != size[::-1]:
-            raise UserError(
-                f'{path}: {ids.shape[1]}x{ids.shape[0]} pixels; expected {size[0]}x{size[1]}, the '
-                f'size of its image {images[name]}'
-            )
-        if unknown := unknown_ids(ids, num_classes):
-            raise UserError(
-                f'{path}: label id {unknown[0]}; expected 0 to {num_classes - 1}, the '
-                f'{num_classes} classes in their order, or {IGNORED} where ignored'
-            )
+        ids, image = read_mask(path), images[name]
+        check_mask(path, ids, num_classes, image=image, size=image_size(str(image), None, False))
         present, pixels = np.unique(ids.astype(np.int64), return_counts=True)
         labels[frozenset(present.tolist())] += 1
         present[present == IGNORED] = num_classes

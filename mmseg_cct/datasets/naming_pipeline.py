@@ -5,9 +5,8 @@ from typing import Any
 
 from mmengine.dataset import Compose
 
+from mmseg_cct.checks.data import leaf_datasets
 from mmseg_cct.utils.library_errors import library_errors_as_one_line
-
-from .checks import leaf_datasets
 
 
 class NamingPipeline(Compose):

@@ -3,20 +3,24 @@
 import copy
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from mmengine.dataset import BaseDataset
 from mmseg.registry import DATASETS
 from torch.utils.data import Dataset
 
+from mmseg_cct.checks.data import (
+    check_datasets,
+    check_unlabeled_pipeline,
+    explain_failed_build,
+    image_loader,
+    leaf_datasets,
+)
+from mmseg_cct.checks.images import explain_failed_load
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
+from mmseg_cct.utils.image_lists import resolve_list
 from mmseg_cct.utils.seed import seeded_random_state
 
-from .checks import check_datasets, check_unlabeled_pipeline, image_loader, leaf_datasets
-from .image_checks import explain_failed_load
-from .image_lists import read_list, resolve_list
 from .naming_pipeline import failures_named
 from .samplers import PairDraw
 
@@ -189,7 +193,7 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
         dataset.full_init()
         empty = len(dataset) == 0
     except UserError as error:
-        raise UserError(f'{branch}: {error}') from None
+        raise UserError(error.within(branch)) from None
     except (AssertionError, OSError, ValueError) as error:
         explain_failed_build(config, branch)
         # What NumPy says when mmengine packs an empty list.
@@ -200,40 +204,6 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
         explain_failed_build(config, branch)
         raise UserError(f'{branch}: the set is empty; expected at least one image')
     return dataset
-
-
-def explain_failed_build(config: dict | BaseDataset, branch: str) -> None:
-    """Raises a one-line error where a missing or empty list or folder made a build fail.
-
-    Args:
-        config: The config of the set.
-        branch: What to call the set.
-
-    Raises:
-        UserError: If a list or folder is missing or empty.
-    """
-    if not isinstance(config, dict):
-        return
-    root, ann_file = config.get('data_root') or '', config.get('ann_file')
-    try:
-        if ann_file:
-            read_list(os.path.join(root, ann_file))
-    except UserError as error:
-        raise UserError(f'{branch}: {error}') from None
-    prefix = config.get('data_prefix') or {}
-    if 'img_path' not in prefix:
-        return
-    folder = Path(root, prefix['img_path'])
-    if not folder.is_dir():
-        raise UserError(
-            f'{branch}: {folder}: no such folder; expected the images there (data_prefix.img_path)'
-        )
-    suffixes = (config['img_suffix'],) if 'img_suffix' in config else IMAGE_SUFFIXES
-    if not ann_file and not any(path.name.endswith(suffixes) for path in folder.rglob('*')):
-        raise UserError(
-            f'{branch}: {folder}: no image in this folder; expected names that end in '
-            f'{", ".join(suffixes)}'
-        )
 
 
 def _forget_masks(dataset: Any) -> None:

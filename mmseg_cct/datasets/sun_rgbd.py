@@ -9,11 +9,10 @@ from mmseg.registry import DATASETS
 from PIL import Image
 from tqdm import tqdm
 
+from mmseg_cct.checks.images import image_size
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_mask, write_png
-
-from .image_checks import image_size
-from .image_lists import resolve_list
+from mmseg_cct.utils.image_lists import resolve_list
 
 CLASSES = (
     'Bed', 'Books', 'Ceiling', 'Chair', 'Floor', 'Furniture', 'Objects', 'Picture', 'Sofa', 'Table',

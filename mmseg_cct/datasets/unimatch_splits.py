@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_lists import read_list
 
-from .image_lists import read_list
 from .splits import Split
 
 _CITYSCAPES_SUFFIX = '_leftImg8bit'

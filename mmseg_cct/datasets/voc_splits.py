@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images
+from mmseg_cct.utils.image_lists import read_list
 
-from .image_lists import read_list
 from .splits import Split, draw_split_among
 
 

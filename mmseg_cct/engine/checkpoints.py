@@ -16,6 +16,7 @@ from mmengine.logging import print_log
 from mmengine.runner import find_latest_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 
+from mmseg_cct.checks.weights import require_finite_weights, weights
 from mmseg_cct.config.text import read_config_text
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
@@ -81,51 +82,6 @@ def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
     return dict(content) if 'state_dict' in content else dict(state_dict=content)
 
 
-def require_finite_weights(
-    state: Mapping[str, Any], checkpoint: str, training: bool = False
-) -> None:
-    """Checks that weights are finite numbers.
-
-    Args:
-        state: Weights by name.
-        checkpoint: Their file, for the message.
-        training: Whether BatchNorm's averages may be non-finite, see `read_checkpoint`.
-
-    Raises:
-        UserError: One is NaN or infinite.
-    """
-    averages = ('running_mean', 'running_var')
-    wrong = [
-        name
-        for name, value in state.items()
-        if not _is_finite(value) and not (training and name.endswith(averages))
-    ]
-    if wrong:
-        raise UserError(
-            f'{checkpoint}: {len(wrong)} of its weights are NaN or infinite, the first is '
-            f'{wrong[0]}; expected finite weights'
-        )
-
-
-def _is_finite(value: Any) -> bool:
-    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
-    return not is_float or bool(torch.isfinite(value).all())
-
-
-def weights(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The weights in a checkpoint.
-
-    Args:
-        content: What the file holds: weights by name, at the top or under `state_dict`.
-
-    Returns:
-        Weights by name, without the prefix `module.` of parallel wrappers.
-    """
-    state = content.get('state_dict', content)
-    state = state if isinstance(state, Mapping) else {}
-    return {str(name).removeprefix('module.'): value for name, value in state.items()}
-
-
 def saved_config(content: Mapping[str, Any], checkpoint: str) -> Config | None:
     """The config that a checkpoint carries; its text is read and never run.
 
@@ -139,89 +95,6 @@ def saved_config(content: Mapping[str, Any], checkpoint: str) -> Config | None:
     """
     text = (content.get('meta') or {}).get('cfg')
     return read_config_text(text, checkpoint) if isinstance(text, str) else None
-
-
-def is_training_only(name: str) -> bool:
-    """Whether a part of the model runs in training alone; published checkpoints have none of them.
-
-    Args:
-        name: Of a weight or of a part, dotted.
-
-    Returns:
-        True for auxiliary decoders and heads, those of single domains too, for the discriminator
-        and for an adaptive threshold.
-    """
-    training_only = ('auxiliary_head', 'supervised_heads', 'discriminator', 'loss_strong')
-    return any(part in training_only for part in name.split('.'))
-
-
-def require_matching_weights(
-    model: torch.nn.Module, content: Mapping[str, Any], checkpoint: str, training: bool
-) -> None:
-    """Checks that a checkpoint has every weight of a model, in the same shape.
-
-    mmengine only logs what does not fit and leaves those weights random.
-
-    Args:
-        model: The model.
-        content: What the checkpoint holds.
-        checkpoint: Its name, for the message.
-        training: Whether the parts that only training runs must match too.
-
-    Raises:
-        UserError: A weight is missing or has another shape or, for a training, is too many.
-    """
-    found = {name: getattr(value, 'shape', ()) for name, value in weights(content).items()}
-    expected = {name: value.shape for name, value in model.state_dict().items()}
-    wrong = [
-        f'{name} is {tuple(found[name]) if name in found else "missing"}, expected {tuple(shape)}'
-        for name, shape in expected.items()
-        if found.get(name) != shape
-        and (training or not is_training_only(name))
-        # A counter that checkpoints of other programs lack.
-        and not (name not in found and name.endswith('num_batches_tracked'))
-    ]
-    if training and not wrong:
-        wrong = [f'{name} is no part of the model' for name in found if name not in expected]
-    if wrong:
-        meta = (content.get('meta') or {}).get('dataset_meta') or {}
-        hint = f' (trained on {len(meta["classes"])} classes)' if meta.get('classes') else ''
-        raise UserError(
-            f'{checkpoint}: does not fit the config in {len(wrong)} of {len(expected)} entries, '
-            f'the first: {wrong[0]}{hint}'
-        )
-
-
-def require_initial_weights(
-    model: torch.nn.Module, content: Mapping[str, Any], checkpoint: str
-) -> None:
-    """Checks that the weights that a training starts from are those of its network.
-
-    What is new in the training, such as auxiliary decoders or a layer for other classes, stays as
-    it was initialised; mmengine only logs it, even where nothing fits.
-
-    Args:
-        model: The model.
-        content: What the checkpoint holds.
-        checkpoint: Its name, for the message.
-
-    Raises:
-        UserError: Less than half of the weights that are not of training alone are there in the
-            model's shape.
-    """
-    found = {name: getattr(value, 'shape', ()) for name, value in weights(content).items()}
-    expected = {
-        name: value.shape
-        for name, value in model.state_dict().items()
-        if value.is_floating_point() and not is_training_only(name)
-    }
-    fitting = sum(found.get(name) == shape for name, shape in expected.items())
-    if 2 * fitting < len(expected):
-        raise UserError(
-            f'load_from={checkpoint!r}: has {fitting} of the {len(expected)} weights of the model '
-            'in its shape; expected at least half (weights of an encoder alone belong in '
-            'model.backbone.init_cfg)'
-        )
 
 
 def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:

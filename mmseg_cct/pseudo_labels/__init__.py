@@ -5,8 +5,9 @@ from pathlib import Path
 from mmengine.config import Config
 from mmengine.dist import get_rank
 
+from mmseg_cct.checks.classes import order_problems, output_problems
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.engine.class_checks import require_num_classes, require_same_order
+from mmseg_cct.errors import raise_problems
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.shares import gather, on_first_process, own_share
 
@@ -56,8 +57,8 @@ def make_pseudo_labels(
     settings = read_settings(config)
     model = load_classifier(config, checkpoint, device)
     meta = dict(classes=[settings.classes[label_id] for label_id in settings.label_ids])
-    require_num_classes(model, meta, 'pseudo_labels.images')
-    require_same_order(meta, model.dataset_meta, checkpoint)
+    raise_problems(output_problems(model, meta, 'pseudo_labels.images'))
+    raise_problems(order_problems(meta, model.dataset_meta, checkpoint))
 
     def list_images() -> list[WeakImage]:
         check_truths(settings)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mmseg_cct.datasets.checks import label_of_each_id, unknown_ids
-from mmseg_cct.datasets.image_lists import find_listed
+from mmseg_cct.checks.masks import check_mask
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, read_mask
+from mmseg_cct.utils.image_lists import find_listed
 from mmseg_cct.utils.text import one_line
 
 SEPARATOR = ';'
@@ -88,20 +88,20 @@ def labels_from_masks(
         reduce_zero_label: Whether 0 in the file is ignored and the classes start at 1.
 
     Returns:
-        Ascending class ids by image name.
-
-    Raises:
-        UserError: A mask is missing or unreadable, or has an unknown id.
+        Ascending class ids by image name. A `UserError` says that a mask is missing or unreadable,
+        or has an unknown id.
     """
     found = {}
     for name in names:
         path = Path(masks, f'{name}.png')
         ids = read_mask(path)
-        unknown = unknown_ids(ids, len(mask_classes), label_map, reduce_zero_label)
-        if unknown:
-            last = len(mask_classes) - (not reduce_zero_label)
-            raise UserError(f'{path}: label id {unknown[0]}; expected 0 to {last}, or 255')
-        label_of = label_of_each_id(ids, label_map, reduce_zero_label)
+        label_of = check_mask(
+            path,
+            ids,
+            len(mask_classes),
+            label_map=label_map,
+            reduce_zero_label=reduce_zero_label,
+        )
         pixels: Counter[int] = Counter()  # by class: a label map may merge ids
         for raw, count in zip(*(a.tolist() for a in np.unique(ids, return_counts=True))):
             pixels[label_of[raw]] += count

@@ -13,8 +13,8 @@ from matplotlib.patches import Patch
 from mmseg.datasets.transforms import LoadAnnotations
 from mmseg.evaluation import IoUMetric
 
-from mmseg_cct.datasets.checks import check_mask, leaf_datasets
-from mmseg_cct.datasets.image_checks import image_size
+from mmseg_cct.checks.data import check_mask_of, infos_of
+from mmseg_cct.checks.images import image_size
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_image, read_mask
 from mmseg_cct.utils.markdown import markdown_table
@@ -115,14 +115,9 @@ def find_truths(segmentation: Any) -> dict[str, dict]:
     Returns:
         Data info for `read_truth`, by absolute path of the image.
     """
-    infos = [
-        leaf.get_data_info(index)
-        for leaf in leaf_datasets(segmentation)
-        for index in range(len(leaf))
-    ]
     return {
         os.path.abspath(info['img_path']): info
-        for info in infos
+        for info in infos_of(segmentation)
         if os.path.isfile(info.get('seg_map_path', ''))
     }
 
@@ -143,7 +138,7 @@ def check_truths(settings: PseudoLabelSettings) -> None:
                 size = image_size(image.path, None, decode=False)
             except UserError:  # counted when it is to be labelled
                 continue
-            check_mask(info, size, settings.segmentation)
+            check_mask_of(info, size, settings.segmentation)
 
 
 def read_truth(info: dict) -> np.ndarray:

@@ -13,8 +13,8 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.datasets.image_lists import check_annotations
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.annotations import annotation_problems
+from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.palette import distinct_colours
 
 from .crf import DenseCRF
@@ -158,9 +158,7 @@ def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage,
             'mmpretrain is not installed, which the classifier needs; run: pip install '
             'onedl-mmpretrain torchvision'
         ) from None
-    ann_file = dataset_config.get('ann_file')
-    if ann_file and dataset_config.get('type') == 'MultiLabelDataset':
-        check_annotations(os.path.join(dataset_config.get('data_root') or '', ann_file))
+    raise_problems(annotation_problems(dataset_config))
     scope = config.get('default_scope') or 'mmpretrain'
     with DefaultScope.overwrite_default_scope(scope):
         dataset = CLASSIFICATION_DATASETS.build(copy.deepcopy(dataset_config))

@@ -8,8 +8,7 @@ from mmengine.registry import DefaultScope
 from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
 
-from mmseg_cct.checks.components import check_config
-from mmseg_cct.checks.values import check_training
+from mmseg_cct.checks.stages import check_training
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
 
@@ -44,7 +43,6 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
             part = part.get(name) if hasattr(part, 'get') else None
         if part is None:
             raise UserError(f'{base}: no {key}; expected {expected}')
-    check_config(config)
     check_training(config)
     _check_metrics(config, base)
     return config

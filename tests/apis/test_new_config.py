@@ -12,7 +12,7 @@ from world import run_tool
 
 from mmseg_cct.apis.config_choices import BACKBONES, METHODS, RECIPES, WITH_BANK
 from mmseg_cct.apis.new_config import _base_configs, _next_commands, write_configs
-from mmseg_cct.checks.components import check_config
+from mmseg_cct.checks.stages import check_config
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
 

@@ -1,10 +1,13 @@
 """The kinds of sections, and what a training needs as a whole."""
 
+import re
+
 import pytest
 from mmengine.config import Config
 from mmseg.datasets import BaseSegDataset
+from mmseg.registry import MODELS
 
-from mmseg_cct.checks.values import check_values
+from mmseg_cct.checks.values import check_values, value_problems
 from mmseg_cct.config.structure import check_structure
 from mmseg_cct.errors import UserError
 
@@ -64,16 +67,26 @@ def test_a_size_is_height_and_width(size):
         check_values(config)
 
 
-def test_a_perturbation_may_have_no_decoder_and_a_variance_needs_two():
-    def check(num_decoders):
-        head = dict(
-            perturbations=dict(vat=dict(num_decoders=0)),
-            loss_pairwise=dict(num_decoders=num_decoders),
-        )
-        check_values(Config(dict(model=dict(auxiliary_head=head))))
-
-    check(2)
-    for num_decoders in (-1, 0, 1, 2.0):
-        expected = rf'loss_pairwise\.num_decoders={num_decoders}: expected a whole number from 2$'
-        with pytest.raises(UserError, match=expected):
-            check(num_decoders)
+@pytest.mark.parametrize(
+    ('component', 'expected'),
+    [
+        (dict(type='PairwiseVariance', num_decoders=2), None),
+        (dict(type='PairwiseVariance', num_decoders=1), 'a whole number from 2'),
+        (dict(type='PairwiseVariance', num_decoders=2.0), 'a whole number from 2'),
+        (dict(type='PairwiseVariance', num_decoders=True), 'a whole number from 2'),
+        (dict(type='KLConsistency', confidence_threshold=None), None),
+        (dict(type='KLConsistency', confidence_threshold=2), 'a number in [0, 1], or None'),
+        (dict(type='FeatureDrop', num_decoders=0), None),
+        (dict(type='FeatureDrop', num_decoders=-1), 'a whole number from 0'),
+        (dict(type='Unknown', num_decoders=-1), None),
+    ],
+)
+def test_constructors_state_the_ranges_of_a_config(component, expected):
+    config = Config(dict(model=dict(auxiliary_head=dict(perturbations=dict(x=component)))))
+    key = 'model.auxiliary_head.perturbations.x'
+    value = list(component.values())[1]
+    found = [f'{key}.{list(component)[1]}={value!r}: expected {expected}'] if expected else []
+    assert [str(problem) for problem in value_problems(config)] == found
+    if expected:
+        with pytest.raises(UserError, match=re.escape(found[0].removeprefix(f'{key}.'))):
+            MODELS.build(component)

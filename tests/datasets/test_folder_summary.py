@@ -52,13 +52,13 @@ def test_the_case_of_a_suffix_does_not_count(root):
 
 
 def test_an_unknown_id_is_named(root):
-    with pytest.raises(UserError, match=r'a\.png: label id 2; expected 0 to 1, the 2 classes in'):
+    with pytest.raises(UserError, match=r'a\.png: label id 2 outside the classes; expected 0 to 1'):
         summarize_folder(root, 2)
 
 
 def test_a_mask_of_another_size_is_named(root):
     Image.fromarray(np.zeros((4, 1), np.uint8)).save(root / 'masks' / 'a.png')
-    with pytest.raises(UserError, match=r'masks/a\.png: 1x4 pixels; expected 4x1, the size of'):
+    with pytest.raises(UserError, match=r'masks/a\.png: 1×4 pixels; expected 4×1, the size of'):
         summarize_folder(root, 3)
 
 

@@ -2,9 +2,9 @@ from itertools import pairwise
 
 import pytest
 
-from mmseg_cct.datasets.image_lists import read_list
 from mmseg_cct.datasets.splits import draw_split
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_lists import read_list
 
 NAMES = [f'image{index:02}' for index in range(20)]
 

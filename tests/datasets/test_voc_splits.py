@@ -1,8 +1,8 @@
 import pytest
 
-from mmseg_cct.datasets.image_lists import write_list
 from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_lists import write_list
 
 NAMES = [f'image{index:02}' for index in range(20)]
 

@@ -87,7 +87,7 @@ class TestMasks:
         found = labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, reduce_zero_label=True)
         assert found == {'a': [1]}
         write_mask(tmp_path, [[3]])
-        with pytest.raises(UserError, match=r'label id 3; expected 0 to 2, or 255'):
+        with pytest.raises(UserError, match=r'label id 3 outside the classes; expected 0 to 1'):
             labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES, reduce_zero_label=True)
 
     def test_pixels_are_counted_after_the_mapping(self, tmp_path):
@@ -98,7 +98,9 @@ class TestMasks:
 
     def test_an_unknown_id_is_refused(self, tmp_path):
         write_mask(tmp_path, [[7]])
-        with pytest.raises(UserError, match=r'a\.png: label id 7; expected 0 to 1, or 255'):
+        with pytest.raises(
+            UserError, match=r'a\.png: label id 7 outside the classes; expected 0 to'
+        ):
             labels_from_masks(tmp_path, ['a'], CLASSES, CLASSES)
 
     def test_a_missing_or_coloured_mask_is_refused(self, tmp_path):

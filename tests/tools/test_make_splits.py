@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from mmseg_cct.datasets.image_lists import read_list, write_list
 from mmseg_cct.datasets.splits import draw_split
 from mmseg_cct.datasets.voc_splits import draw_voc_split
+from mmseg_cct.utils.image_lists import read_list, write_list
 
 NAMES = [f'image{index:02}' for index in range(20)]
 

@@ -845,13 +845,13 @@ REHEARSAL = {
     ),
     'validation without masks': (
         lambda i: i.drop(f'{VAL}.pipeline.1'),
-        r'val_dataloader\.dataset\.pipeline: .*v0.png comes without its mask; expected LoadAnn',
+        r'val_dataloader\.dataset\.pipeline: .*v0.png: comes without its mask; expected LoadAnn',
     ),
     'validation with a crop': (
         lambda i: i.cct.config.val_dataloader.dataset.pipeline.insert(
             2, dict(type='RandomCrop', crop_size=(16, 16))
         ) or i.cct.write(),
-        r'v0.png has a mask of 16×16 pixels and a prediction of 40×32; expected .* no crop',
+        r'v0.png: a mask of 16×16 pixels and a prediction of 40×32; expected .* no crop',
     ),
     'validation without packing': (
         lambda i: i.drop(f'{VAL}.pipeline.2'),

@@ -6,7 +6,7 @@ from .freeze_hook import FreezeHook
 from .iteration_seed_hook import IterationSeedHook
 from .main_process_logger_hook import MainProcessLoggerHook
 from .non_finite_loss_hook import NonFiniteLossHook
-from .preflight_hook import PreflightHook
+from .preflight_hook import PreflightHook, TestPreflightHook
 from .progress_bar_hook import ProgressBarHook
 from .ramp_up_hook import RampUpHook
 from .resume_hook import ResumeHook
@@ -31,5 +31,6 @@ __all__ = [
     'SteadyTimerHook',
     'SyncStatisticsHook',
     'TeacherHook',
+    'TestPreflightHook',
     'UnlabeledVisualizationHook',
 ]

@@ -1,7 +1,7 @@
 """Validates data, classes and checkpoint before a run."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from mmengine.dataset import BaseDataset
@@ -14,89 +14,153 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from mmseg.datasets import BaseSegDataset
 from mmseg.models import SegTTAModel
 
-from mmseg_cct.datasets.checks import check_evaluation_data, leaf_datasets
+from mmseg_cct.checks.classes import (
+    bank_problems,
+    head_ignore_problems,
+    ignore_problems,
+    order_problems,
+    output_problems,
+)
+from mmseg_cct.checks.data import leaf_datasets, look_at_evaluation_data
+from mmseg_cct.checks.first_batch import file_name_problems, iou_metrics, metric_problems
+from mmseg_cct.checks.stages import run_stages
+from mmseg_cct.checks.weights import require_initial_weights, require_matching_weights
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
-from mmseg_cct.engine.checkpoints import require_initial_weights, require_matching_weights
-from mmseg_cct.engine.class_checks import (
-    require_fitting_banks,
-    require_heads_ignore,
-    require_ignored,
-    require_num_classes,
-    require_same_order,
-)
 from mmseg_cct.engine.model_wrappers import unwrap_model
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.utils.shares import on_first_process
 
-from .prediction_files import require_own_files
-from .rehearsal import iou_metrics, rehearse_validation, require_iou_metrics
+from .rehearsal import rehearse_validation
+
+Problems = Iterator[Problem | UserError]
 
 
 @HOOKS.register_module()
 class PreflightHook(Hook):
-    """Checks the data, the number of classes and the checkpoint that is tested.
+    """Checks the data and the classes of a training, and the weights that it starts from.
 
     A mask that is missing in the validation set would otherwise end the run at its first
-    validation, an image of a classifier's training when it is drawn, and a checkpoint of another
-    number of classes would be tested with random weights. The first validation batch goes through
-    pipeline, model and metrics before the training. `tools/train.py` and `tools/test.py` add it.
+    validation, an image of a classifier's training when it is drawn. The first validation batch
+    goes through pipeline, model and metrics before the training. `tools/train.py` adds it.
 
     Args:
-        checkpoint: The checkpoint that is tested.
-        load_from: The checkpoint whose weights a training starts from.
+        load_from: The checkpoint whose weights the training starts from.
     """
 
     # After mmengine's own hooks have filled in what the run knows.
     priority = 'HIGH'
 
-    def __init__(self, checkpoint: str | None = None, load_from: str | None = None) -> None:
-        self.checkpoint = checkpoint
+    def __init__(self, load_from: str | None = None) -> None:
         self.load_from = load_from
 
     def before_train(self, runner: Runner) -> None:
-        """Checks the data and, with a warning only, the test set; says what trains."""
-        model, trained = _model(runner), runner.train_dataloader.dataset
-        require_num_classes(model, _meta(trained), 'train_dataloader.dataset')
-        require_fitting_banks(model, _meta(trained))
-        require_heads_ignore(model, trained, 'train_dataloader.dataset')
-        if all(map(_has_images_alone, leaf_datasets(trained))):
-            check_evaluation_data(trained, 'train_dataloader.dataset')
+        """Checks model, data and first batch and, with a warning only, the test set."""
+        run_stages(lambda: _model_problems(runner), lambda: _file_problems(runner))
         if runner.val_loop is not None:
-            validated = runner.val_dataloader.dataset
-            require_num_classes(model, _meta(validated), 'val_dataloader.dataset')
-            require_same_order(_meta(trained), _meta(validated), 'val_dataloader.dataset')
-            metrics = getattr(getattr(runner.val_loop, 'evaluator', None), 'metrics', ())
-            _require_metrics_ignore(metrics, validated, 'val')
-            check_evaluation_data(validated, 'val_dataloader.dataset')
-            name_images_in_errors(validated, 'val_dataloader.dataset')
+            name_images_in_errors(runner.val_dataloader.dataset, 'val_dataloader.dataset')
             rehearse_validation(runner)
         if is_main_process():
             _warn_of_test_set(runner.cfg)
             print_log(describe_training(runner), logger='current')
 
-    def before_test(self, runner: Runner) -> None:
-        """Checks the test set."""
-        _require_averaged_scores(unwrap_model(runner.model))
-        dataset = runner.test_dataloader.dataset
-        metrics = getattr(runner.test_evaluator, 'metrics', ())
-        require_iou_metrics(metrics, 'test_evaluator')
-        require_own_files(metrics, dataset)
-        require_num_classes(_model(runner), _meta(dataset), 'test_dataloader.dataset')
-        _require_metrics_ignore(metrics, dataset, 'test')
-        check_evaluation_data(dataset, 'test_dataloader.dataset')
-        name_images_in_errors(dataset, 'test_dataloader.dataset')
-
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Checks the checkpoint that is tested, or that a training starts from or goes on from."""
-        data = runner.train_dataloader if self.checkpoint is None else runner.test_dataloader
-        saved = (checkpoint.get('meta') or {}).get('dataset_meta')
-        require_same_order(_meta(data.dataset), saved, 'the checkpoint')
-        if self.checkpoint is not None:
-            # Published checkpoints lack the auxiliary decoders, which testing never runs.
-            require_matching_weights(_model(runner), checkpoint, self.checkpoint, training=False)
+        """Checks the checkpoint that the training starts from or goes on from."""
+        raise_problems(_checkpoint_problems(runner.train_dataloader.dataset, checkpoint))
         if self.load_from is not None:
             require_initial_weights(_model(runner), checkpoint, self.load_from)
+
+
+@HOOKS.register_module()
+class TestPreflightHook(Hook):
+    """Checks the test set, its metrics and the checkpoint that is tested.
+
+    mmengine would test a checkpoint of another number of classes with random weights.
+    `tools/test.py` adds it.
+
+    Args:
+        checkpoint: The checkpoint.
+    """
+
+    __test__ = False  # pytest takes its name for that of a test
+    priority = 'HIGH'
+
+    def __init__(self, checkpoint: str) -> None:
+        self.checkpoint = checkpoint
+
+    def before_test(self, runner: Runner) -> None:
+        """Checks model, metrics and images."""
+        dataset, key = runner.test_dataloader.dataset, 'test_dataloader.dataset'
+        run_stages(lambda: _test_problems(runner), lambda: _images_problems(dataset, key))
+        name_images_in_errors(dataset, key)
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
+        """Checks that the checkpoint is of this model and of these classes."""
+        raise_problems(_checkpoint_problems(runner.test_dataloader.dataset, checkpoint))
+        # Published checkpoints lack the auxiliary decoders, which testing never runs.
+        require_matching_weights(_model(runner), checkpoint, self.checkpoint, training=False)
+
+
+def _model_problems(runner: Runner) -> Problems:
+    """Checks that the model of a training fits the data, and that the metrics do."""
+    model, trained, key = _model(runner), runner.train_dataloader.dataset, 'train_dataloader'
+    yield from output_problems(model, _meta(trained), f'{key}.dataset')
+    yield from bank_problems(model, _meta(trained))
+    yield from head_ignore_problems(model, trained, f'{key}.dataset')
+    if runner.val_loop is not None:
+        dataset, key = runner.val_dataloader.dataset, 'val_dataloader.dataset'
+        metrics = getattr(getattr(runner.val_loop, 'evaluator', None), 'metrics', ())
+        yield from output_problems(model, _meta(dataset), key)
+        yield from order_problems(_meta(trained), _meta(dataset), key)
+        yield from _metric_ignore_problems(metrics, dataset, 'val')
+
+
+def _test_problems(runner: Runner) -> Problems:
+    model, dataset = unwrap_model(runner.model), runner.test_dataloader.dataset
+    metrics = getattr(runner.test_evaluator, 'metrics', ())
+    if isinstance(model, SegTTAModel) and model.module.out_channels == 1:
+        yield Problem(
+            'tta_model',
+            'model.decode_head.out_channels=1, of which MMSeg takes the sigmoid twice',
+            'no tta_model, or a model with an output for each class',
+        )
+    yield from metric_problems(metrics, 'test_evaluator')
+    yield from file_name_problems(metrics, dataset)
+    yield from output_problems(_model(runner), _meta(dataset), 'test_dataloader.dataset')
+    yield from _metric_ignore_problems(metrics, dataset, 'test')
+
+
+def _metric_ignore_problems(metrics: Any, dataset: Any, split: str) -> Problems:
+    for metric in iou_metrics(metrics):
+        key = f'{split}_dataloader.dataset'
+        yield from ignore_problems(dataset, key, metric, f'{split}_evaluator')
+
+
+def _file_problems(runner: Runner) -> Problems:
+    """Checks the images of a training; a `SemiSegDataset` has checked its own."""
+    trained = runner.train_dataloader.dataset
+    # a large segmentation set's masks would take minutes to decode
+    if all(map(_has_images_alone, leaf_datasets(trained))):
+        yield from _images_problems(trained, 'train_dataloader.dataset')
+    if runner.val_loop is not None:
+        yield from _images_problems(runner.val_dataloader.dataset, 'val_dataloader.dataset')
+
+
+def _images_problems(dataset: Any, key: str) -> Problems:
+    try:
+        on_first_process(lambda: look_at_evaluation_data(dataset, key))
+    except UserError as error:
+        yield error
+
+
+def _has_images_alone(dataset: Any) -> bool:
+    return isinstance(dataset, BaseDataset) and not isinstance(dataset, BaseSegDataset)
+
+
+def _checkpoint_problems(dataset: Any, checkpoint: dict[str, Any]) -> Problems:
+    saved = (checkpoint.get('meta') or {}).get('dataset_meta')
+    yield from order_problems(_meta(dataset), saved, 'the checkpoint')
 
 
 def describe_training(runner: Runner) -> str:
@@ -136,24 +200,6 @@ def _describe_set(dataset: Any) -> str:
 def _model(runner: Runner) -> Any:
     model = unwrap_model(runner.model)
     return model.module if isinstance(model, BaseTTAModel) else model
-
-
-def _require_averaged_scores(model: Any) -> None:
-    if isinstance(model, SegTTAModel) and model.module.out_channels == 1:
-        raise UserError(
-            '--tta: model.decode_head.out_channels=1, of which MMSeg takes the sigmoid twice; '
-            'expected no --tta, or a model with an output for each class'
-        )
-
-
-def _require_metrics_ignore(metrics: Sequence[Any], dataset: Any, split: str) -> None:
-    for metric in iou_metrics(metrics):
-        require_ignored(dataset, f'{split}_dataloader.dataset', metric, f'{split}_evaluator')
-
-
-def _has_images_alone(dataset: Any) -> bool:
-    # A `SemiSegDataset` has checked its own, and a large set's masks would take minutes to decode.
-    return isinstance(dataset, BaseDataset) and not isinstance(dataset, BaseSegDataset)
 
 
 def _meta(dataset: Any) -> dict:

@@ -7,6 +7,7 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import nn
 
+from mmseg_cct.checks.ranges import finite, in_unit, one_of, optional, ranges, text
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.schedules import SCHEDULES
 from mmseg_cct.errors import UserError
@@ -30,11 +31,15 @@ class RampUpHook(Hook):
         start: Value that the ramp starts from; None for the attribute's value in the built model.
         schedule: One of `mmseg_cct.engine.schedules.SCHEDULES`.
         fraction: T as a fraction of all iterations, in [0, 1].
-
-    Raises:
-        UserError: If the schedule is unknown or the fraction out of range.
     """
 
+    @ranges(
+        attribute=text,
+        end=optional(finite),
+        start=optional(finite),
+        schedule=one_of(SCHEDULES),
+        fraction=in_unit,
+    )
     def __init__(
         self,
         attribute: str,
@@ -43,14 +48,6 @@ class RampUpHook(Hook):
         schedule: str = 'exp',
         fraction: float = 0.1,
     ) -> None:
-        if schedule not in SCHEDULES:
-            raise UserError(
-                f'RampUpHook.schedule={schedule!r}: expected one of {", ".join(SCHEDULES)}'
-            )
-        if not 0 <= fraction <= 1:
-            raise UserError(
-                f'RampUpHook.fraction={fraction}: expected a share of training in [0, 1]'
-            )
         self.attribute = attribute
         self.start = start
         self.end = end

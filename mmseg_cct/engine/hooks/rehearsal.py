@@ -4,26 +4,28 @@ import copy
 import logging
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from mmengine.evaluator import BaseMetric
-from mmengine.hooks import CheckpointHook
 from mmengine.logging import MMLogger
 from mmengine.runner import Runner
 from mmengine.runner.amp import autocast
 from mmseg.engine.hooks import SegVisualizationHook
 from mmseg.evaluation import IoUMetric
-from torch import Tensor
 
-from mmseg_cct.datasets.checks import leaf_datasets
+from mmseg_cct.checks.first_batch import (
+    best_problems,
+    channel_problems,
+    metric_problems,
+    palette_problems,
+    truth_problems,
+)
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.undisturbed import undisturbed
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import raise_problems
 from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
 from mmseg_cct.utils.library_errors import library_errors_as_one_line as _explained
-
-_IOU_METRICS = ('mIoU', 'mDice', 'mFscore')
 
 
 def rehearse_validation(runner: Runner) -> None:
@@ -39,17 +41,16 @@ def rehearse_validation(runner: Runner) -> None:
         runner: The runner, before its training.
     """
     loop, dataset = runner.val_loop, runner.val_dataloader.dataset
-    _require_palette(dataset)
     evaluator = getattr(loop, 'evaluator', None)
     metrics = list(getattr(evaluator, 'metrics', ()))
-    require_iou_metrics(metrics, 'val_evaluator')
+    raise_problems([*palette_problems(dataset), *metric_problems(metrics, 'val_evaluator')])
     names: list[str] | None = []
     with undisturbed(unwrap_model(runner.model), seed=0):
         for key, images in _first_batches(dataset, runner.val_dataloader.batch_size or 1):
             found = _rehearse_batch(runner, metrics, images, key)
             names = None if names is None or found is None else [*names, *found]
     if names is not None:
-        _require_best(runner.hooks, list(dict.fromkeys(names)))
+        raise_problems(best_problems(runner.hooks, list(dict.fromkeys(names))))
 
 
 def _rehearse_batch(
@@ -89,26 +90,8 @@ def _predict(runner: Runner, batch: Any, key: str) -> Sequence[Any]:
         try:
             return runner.model.val_step(batch)
         except Exception:
-            _require_channels(unwrap_model(runner.model), batch)
+            raise_problems(channel_problems(unwrap_model(runner.model), batch))
             raise
-
-
-def _require_channels(model: Any, batch: Any) -> None:
-    """Checks what a failed prediction may come from: the channels that the decoder takes in."""
-    given = expected = None
-    with suppress(Exception):  # no such decoder, or what is before it fails
-        head = model.decode_head
-        images = model.data_preprocessor(batch, False)['inputs']
-        features = head._transform_inputs(model.extract_feat(images))
-        if isinstance(features, Tensor):
-            given, expected = head.in_channels, features.shape[1]
-        else:
-            given, expected = list(head.in_channels), [part.shape[1] for part in features]
-    if given != expected:
-        raise UserError(
-            f'model.decode_head.in_channels={given}: expected {expected}, the channels of the '
-            'features before it'
-        ) from None
 
 
 def _metric_names(
@@ -119,7 +102,7 @@ def _metric_names(
     for metric in metrics:
         if not isinstance(metric, (IoUMetric, MultiDomainIoUMetric)) or _formats_only(metric):
             return None
-        _require_truth(samples, key)
+        raise_problems(truth_problems(samples, key))
         with _explained('val_evaluator', 'the first images cannot be measured', 'fitting metrics'):
             names += _names_of(metric, batch, samples)
     return names
@@ -148,87 +131,6 @@ def _draw(hook: SegVisualizationHook, runner: Runner, batch: Any, outputs: Seque
         rehearsed.after_val_iter(runner, 0, batch, outputs)
     finally:
         visualizer._vis_backends = backends
-
-
-def _require_best(hooks: Sequence[Any], names: Sequence[str]) -> None:
-    for hook in hooks:
-        if not isinstance(hook, CheckpointHook) or not hook.save_best:
-            continue
-        for key in hook.key_indicators:
-            if key != 'auto' and key not in names:
-                raise UserError(
-                    f'default_hooks.checkpoint.save_best={key!r}: no such metric; expected '
-                    f'{", ".join(names)} or auto'
-                )
-
-
-def require_iou_metrics(metrics: Sequence[Any], key: str) -> None:
-    """Checks the names of the measures, which MMSeg looks at after the last image.
-
-    Args:
-        metrics: Metrics of an evaluator; those that measure no IoU are left alone.
-        key: The evaluator's key in the config.
-
-    Raises:
-        UserError: One is unknown.
-    """
-    for part in iou_metrics(metrics):
-        given = [part.metrics] if isinstance(part.metrics, str) else part.metrics
-        if not isinstance(given, (list, tuple)) or any(name not in _IOU_METRICS for name in given):
-            raise UserError(
-                f'{key}.iou_metrics={given!r}: expected some of {", ".join(_IOU_METRICS)}'
-            )
-
-
-def iou_metrics(metrics: Sequence[Any]) -> list[IoUMetric]:
-    """Finds the metrics that measure IoU, those of each domain too.
-
-    Args:
-        metrics: Metrics of an evaluator.
-
-    Returns:
-        Those of MMSeg and of this package.
-    """
-    parts = list(metrics)
-    for metric in metrics:
-        if isinstance(metric, MultiDomainIoUMetric):
-            parts += metric.metrics.values()
-    return [part for part in parts if isinstance(part, IoUMetric)]
-
-
-def _require_truth(samples: Sequence[dict], key: str) -> None:
-    for sample in samples:
-        place = f'{key}.pipeline: {sample.get("img_path") or "an image"}'
-        truth = sample.get('gt_sem_seg')
-        if truth is None:
-            raise UserError(f'{place} comes without its mask; expected LoadAnnotations')
-        size, true_size = (
-            tuple(part['data'].shape[-2:]) for part in (sample['pred_sem_seg'], truth)
-        )
-        if size != true_size:
-            raise UserError(
-                f'{place} has a mask of {true_size[1]}×{true_size[0]} pixels and a prediction of '
-                f'{size[1]}×{size[0]}; expected LoadAnnotations after any Resize, and no crop'
-            )
-
-
-def _require_palette(dataset: Any) -> None:
-    for leaf in leaf_datasets(dataset):
-        meta = getattr(leaf, 'metainfo', None) or {}
-        classes, palette = meta.get('classes') or (), meta.get('palette')
-        if palette is None or len(palette) == 0:
-            continue
-        if len(palette) < len(classes):
-            raise UserError(
-                f'val_dataloader.dataset.metainfo.palette: {len(palette)} colours; expected '
-                f'{len(classes)}, one for each class'
-            )
-        for colour in palette:
-            if len(colour) != 3 or not all(0 <= value <= 255 for value in colour):
-                raise UserError(
-                    f'val_dataloader.dataset.metainfo.palette: {list(colour)}; expected red, green '
-                    'and blue from 0 to 255'
-                )
 
 
 def _formats_only(metric: BaseMetric) -> bool:

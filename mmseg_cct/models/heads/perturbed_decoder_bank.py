@@ -11,6 +11,7 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
+from mmseg_cct.checks.ranges import at_least, optional, positive_unit, ranges
 from mmseg_cct.config import paper
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import Chunking
@@ -68,6 +69,7 @@ class PerturbedDecoderBank(BaseModule):
         UserError: If a perturbation is unknown, none is left, or a value is out of range.
     """
 
+    @ranges(position_fraction=positive_unit, memory_budget=optional(at_least(1)))
     def __init__(
         self,
         in_channels: int,
@@ -90,11 +92,6 @@ class PerturbedDecoderBank(BaseModule):
         init_cfg: dict | list | None = None,
     ) -> None:
         super().__init__(init_cfg)
-        if not 0 < position_fraction <= 1:
-            raise UserError(
-                f'model.auxiliary_head.position_fraction={position_fraction}: expected '
-                'a value in (0, 1]'
-            )
         if in_layer is not None and in_index != -1:
             raise UserError(
                 f'model.auxiliary_head.in_index={in_index}: expected none beside '

@@ -5,7 +5,7 @@ from mmengine.dist import all_reduce
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.ranges import in_unit, ranges
 
 
 @MODELS.register_module()
@@ -14,15 +14,11 @@ class FixedThreshold(nn.Module):
 
     Args:
         value: τ in [0, 1]; with 0 every pixel counts.
-
-    Raises:
-        UserError: If τ is out of range.
     """
 
+    @ranges(value=in_unit)
     def __init__(self, value: float = 0.95) -> None:
         super().__init__()
-        if not 0 <= value <= 1:
-            raise UserError(f'threshold={value}: expected a confidence in [0, 1]')
         self.value = value
 
     def forward(self, confidence: Tensor, labels: Tensor, valid: Tensor) -> float:
@@ -41,18 +37,13 @@ class AdaptiveThreshold(nn.Module):
     Args:
         initial: τ at the start, in [0, 1].
         momentum: m in [0, 1].
-
-    Raises:
-        UserError: If a value is out of range.
     """
 
     value: Tensor
 
+    @ranges(initial=in_unit, momentum=in_unit)
     def __init__(self, initial: float = 0.85, momentum: float = 0.999) -> None:
         super().__init__()
-        for key, number in (('initial', initial), ('momentum', momentum)):
-            if not 0 <= number <= 1:
-                raise UserError(f'AdaptiveThreshold.{key}={number}: expected 0 to 1')
         self.momentum = momentum
         self.register_buffer('value', torch.tensor(float(initial)))
 

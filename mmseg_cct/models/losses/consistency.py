@@ -11,6 +11,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
+from mmseg_cct.checks.ranges import in_unit, optional, ranges
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.softmax import softmax
 
@@ -63,6 +64,7 @@ class ConsistencyLoss(nn.Module):
             None never scales, as in the paper.
     """
 
+    @ranges(confidence_threshold=optional(in_unit))
     def __init__(
         self,
         loss_weight: float = 30.0,

@@ -4,7 +4,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.ranges import at_least, finite, ranges
 from mmseg_cct.models.layers.softmax import softmax
 
 from .pixel_term import PixelTargets, PixelTerm
@@ -31,15 +31,11 @@ class PairwiseVariance(nn.Module):
     Args:
         loss_weight: λ_pw.
         num_decoders: Size of the subset, at least 2; a smaller bank takes part as a whole.
-
-    Raises:
-        UserError: If `num_decoders` is less than 2, which have no variance.
     """
 
+    @ranges(loss_weight=finite, num_decoders=at_least(2))  # one prediction has no variance
     def __init__(self, loss_weight: float = 1.0, num_decoders: int = 8) -> None:
         super().__init__()
-        if num_decoders < 2:
-            raise UserError(f'PairwiseVariance.num_decoders={num_decoders}: expected 2 or more')
         self.loss_weight = loss_weight
         self.num_decoders = num_decoders
 

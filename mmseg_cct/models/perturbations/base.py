@@ -13,6 +13,7 @@ import torch
 from mmengine.model import BaseModule
 from torch import Tensor
 
+from mmseg_cct.checks.ranges import at_least, ranges
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
 
@@ -101,17 +102,11 @@ class Perturbation(BaseModule):
 
     Args:
         num_decoders: k; 0 switches the perturbation off.
-
-    Raises:
-        UserError: If `num_decoders` is negative.
     """
 
+    @ranges(num_decoders=at_least(0))
     def __init__(self, num_decoders: int) -> None:
         super().__init__()
-        if num_decoders < 0:
-            raise UserError(
-                f'{type(self).__name__}.num_decoders={num_decoders}: expected 0 or more'
-            )
         self.num_decoders = num_decoders
 
     @abstractmethod

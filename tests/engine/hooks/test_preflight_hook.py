@@ -14,6 +14,7 @@ from torch.nn import Module
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.engine.hooks.preflight_hook import (
     PreflightHook,
+    TestPreflightHook,
     _warn_of_test_set,
     describe_training,
 )
@@ -70,7 +71,8 @@ def test_a_missing_image_of_a_classifier_is_found_before_its_training(tmp_path):
     dataset = BaseDataset(str(tmp_path / 'labels.json'), data_prefix=dict(img_path='none'))
     loader = SimpleNamespace(dataset=RepeatDataset(dataset, 2))
     with pytest.raises(UserError, match=r'^train_dataloader\.dataset: none/x\.png: no such file'):
-        PreflightHook().before_train(SimpleNamespace(model=Module(), train_dataloader=loader))
+        runner = SimpleNamespace(model=Module(), train_dataloader=loader, val_loop=None)
+        PreflightHook().before_train(runner)
 
 
 FIVE = ('sky', 'road', 'car', 'tree', 'person')
@@ -120,8 +122,15 @@ def test_the_decoders_of_every_domain_fit_its_classes(domain, head, changes, exp
 def test_tta_of_one_output_is_refused():
     model = MODELS.build(tiny.model_config())
     model.out_channels = 1
-    with pytest.raises(UserError, match=r'^--tta: model\.decode_head\.out_channels=1, of which'):
-        PreflightHook().before_test(SimpleNamespace(model=SegTTAModel(model)))
+    runner = SimpleNamespace(
+        model=SegTTAModel(model),
+        test_dataloader=SimpleNamespace(dataset=Set(1)),
+        test_evaluator=None,
+    )
+    with pytest.raises(
+        UserError, match=r'^tta_model: model\.decode_head\.out_channels=1, of which'
+    ):
+        TestPreflightHook('x.pth').before_test(runner)
 
 
 def load_checkpoint(trained_on, data, domains=False):

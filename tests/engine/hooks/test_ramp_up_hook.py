@@ -223,5 +223,5 @@ def test_unknown_schedule_lists_the_schedules():
 
 @pytest.mark.parametrize('fraction', [-0.1, 1.1, 40])
 def test_a_fraction_out_of_range_is_an_error(fraction):
-    with pytest.raises(UserError, match=rf'fraction={fraction}: expected a share'):
+    with pytest.raises(UserError, match=rf'fraction={fraction}: expected a number'):
         make_hook(fraction=fraction)

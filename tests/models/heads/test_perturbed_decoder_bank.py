@@ -928,7 +928,7 @@ def test_no_decoder_is_an_error(perturbations):
 
 @pytest.mark.parametrize('fraction', [0, -0.5, 1.01])
 def test_position_fraction_out_of_range_is_an_error(fraction):
-    with pytest.raises(UserError, match=rf'position_fraction={fraction}: expected a value in \(0'):
+    with pytest.raises(UserError, match=rf'position_fraction={fraction}: expected a number in \(0'):
         make_bank(position_fraction=fraction)
 
 

@@ -64,9 +64,9 @@ def test_a_fixed_one_stays():
 
 @pytest.mark.parametrize('value', [-0.1, 1.1])
 def test_a_value_out_of_range_is_an_error(value):
-    with pytest.raises(UserError, match=rf'threshold={value}: expected a confidence in'):
+    with pytest.raises(UserError, match=rf'FixedThreshold.value={value}: expected a number in'):
         FixedThreshold(value)
-    with pytest.raises(UserError, match=rf'AdaptiveThreshold.initial={value}: expected 0 to 1'):
+    with pytest.raises(UserError, match=rf'AdaptiveThreshold.initial={value}: expected a'):
         AdaptiveThreshold(value)
-    with pytest.raises(UserError, match=rf'AdaptiveThreshold.momentum={value}: expected 0 to 1'):
+    with pytest.raises(UserError, match=rf'AdaptiveThreshold.momentum={value}: expected a'):
         AdaptiveThreshold(momentum=value)

@@ -61,7 +61,7 @@ def test_agreement_and_a_single_decoder_give_zero():
 
 @pytest.mark.parametrize('num_decoders', [-1, 0, 1])
 def test_a_subset_without_a_pair_is_an_error(num_decoders):
-    with pytest.raises(UserError, match=f'num_decoders={num_decoders}: expected 2 or more'):
+    with pytest.raises(UserError, match=f'num_decoders={num_decoders}: expected a whole'):
         PairwiseVariance(num_decoders=num_decoders)
 
 

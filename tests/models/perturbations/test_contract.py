@@ -116,5 +116,5 @@ def test_runs_under_autocast(cls):
 
 @each_perturbation
 def test_rejects_a_negative_number_of_decoders(cls):
-    with pytest.raises(UserError, match=rf'{cls.__name__}.num_decoders=-1: expected 0 or more'):
+    with pytest.raises(UserError, match=rf'{cls.__name__}.num_decoders=-1: expected a whole'):
         cls(num_decoders=-1)

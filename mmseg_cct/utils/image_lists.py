@@ -1,15 +1,14 @@
 """Text files that list images."""
 
-import json
 import os
 import re
 from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import read_utf8
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
+
+from .files import read_utf8
+from .image_files import IMAGE_SUFFIXES
 
 
 def read_list(path: str | os.PathLike) -> list[str]:
@@ -118,50 +117,6 @@ def resolve_list(ann_file: str) -> str:
     if ann_file and not os.path.isabs(ann_file) and os.path.isfile(ann_file):
         return os.path.abspath(ann_file)
     return ann_file
-
-
-def check_annotations(path: str | os.PathLike) -> None:
-    """Checks a file of image-level labels, as mmpretrain's `MultiLabelDataset` reads it.
-
-    Args:
-        path: The JSON file: `metainfo` with the names of the `classes`, and `data_list` with
-            `img_path` and `gt_label` by image.
-
-    Raises:
-        UserError: If the file is missing, is no such file, or has a label that is no class id.
-    """
-    if not os.path.isfile(path):
-        raise UserError(
-            f'{path}: no such file; expected the image-level labels, as '
-            'tools/make_image_labels.py writes them'
-        )
-    expected = 'image-level labels, as tools/make_image_labels.py writes them'
-    try:
-        content = json.loads(read_utf8(path, expected))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f'{path}: is no JSON ({error}); expected {expected}') from None
-    content = content if isinstance(content, dict) else {}
-    for key, kind in (('metainfo', dict), ('data_list', list)):
-        if not isinstance(content.get(key), kind):
-            raise UserError(f'{path}: no {key}; expected {expected}')
-    classes = content['metainfo'].get('classes')
-    if not isinstance(classes, list) or not classes or not all(type(c) is str for c in classes):
-        raise UserError(f'{path}: metainfo.classes={classes!r}: expected the names of the classes')
-    for index, entry in enumerate(content['data_list']):
-        place, entry = f'{path}: data_list[{index}]', entry if isinstance(entry, dict) else {}
-        if not isinstance(entry.get('img_path'), str):
-            raise UserError(f'{place}.img_path={entry.get("img_path")!r}: expected a path')
-        _check_labels(entry.get('gt_label'), len(classes), f'{place}.gt_label')
-
-
-def _check_labels(labels: Any, count: int, place: str) -> None:
-    if not isinstance(labels, list):
-        raise UserError(f'{place}={labels!r}: expected a list of class ids')
-    for label in labels:
-        if type(label) is not int or not 0 <= label < count:
-            raise UserError(
-                f'{place}={labels!r}: {label!r} is no class id; expected 0 to {count - 1}'
-            )
 
 
 def _is_unicode(name: str) -> bool:

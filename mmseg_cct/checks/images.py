@@ -21,16 +21,7 @@ _ORIENTATION = 0x0112  # the EXIF tag
 def explain_failed_load(
     info: Mapping[str, Any], backend_args: dict | None, loader: LoadImageFromFile | None
 ) -> str | None:
-    """Finds the file that kept a sample from loading.
-
-    Args:
-        info: Data info of the sample.
-        backend_args: Arguments of mmengine's file backend.
-        loader: The pipeline's transform, as `image_size` takes it.
-
-    Returns:
-        One line that names the file, or `None` if image and mask can be read.
-    """
+    """Finds the file that kept a sample from loading."""
     if info.get('img_path') is None:
         return None
     try:

@@ -1,15 +1,12 @@
-import json
-
 import pytest
 
-from mmseg_cct.datasets.image_lists import (
-    check_annotations,
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_lists import (
     find_listed,
     read_list,
     resolve_list,
     write_list,
 )
-from mmseg_cct.errors import UserError
 
 
 class TestReadList:
@@ -108,50 +105,3 @@ class TestResolveList:
     def test_leaves_others(self, name, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         assert resolve_list(name) == name
-
-
-class TestCheckAnnotations:
-    def check(self, tmp_path, **changes):
-        entry = dict(img_path='a.png', gt_label=[0, 1])
-        content = dict(metainfo=dict(classes=['x', 'y']), data_list=[entry]) | changes
-        (tmp_path / 'labels.json').write_text(json.dumps(content))
-        check_annotations(tmp_path / 'labels.json')
-
-    def test_takes_what_fits(self, tmp_path):
-        self.check(tmp_path)
-        self.check(tmp_path, data_list=[dict(img_path='a.png', gt_label=[])])
-
-    @pytest.mark.parametrize(
-        ('changes', 'message'),
-        [
-            (dict(metainfo=None), r'labels\.json: no metainfo; expected image-level labels'),
-            (dict(metainfo={}), r'metainfo\.classes=None: expected the names of the classes'),
-            (dict(metainfo=dict(classes=[])), r'metainfo\.classes=\[\]: expected the names of'),
-            (dict(metainfo=dict(classes=[1])), r'metainfo\.classes=\[1\]: expected the names of'),
-            (dict(data_list={}), r'labels\.json: no data_list; expected image-level labels'),
-            (dict(data_list=['a.png']), r'data_list\[0\]\.img_path=None: expected a path'),
-            (dict(data_list=[dict(img_path=3)]), r'data_list\[0\]\.img_path=3: expected a path'),
-            (
-                dict(data_list=[dict(img_path='a', gt_label=1)]),
-                r'data_list\[0\]\.gt_label=1: expected a list of class ids',
-            ),
-        ],
-    )
-    def test_malformed(self, tmp_path, changes, message):
-        with pytest.raises(UserError, match=message):
-            self.check(tmp_path, **changes)
-
-    @pytest.mark.parametrize('label', [-1, 2, 'x', 0.5, True])
-    def test_no_class_id(self, tmp_path, label):
-        with pytest.raises(UserError, match=r'gt_label=\[.*is no class id; expected 0 to 1$'):
-            self.check(tmp_path, data_list=[dict(img_path='a', gt_label=[label])])
-
-    @pytest.mark.parametrize('text', ['', '{"metainfo": {', '[' * 100000])
-    def test_no_json(self, tmp_path, text):
-        (tmp_path / 'labels.json').write_text(text)
-        with pytest.raises(UserError, match=r'labels\.json: is no JSON \(.*\); expected'):
-            check_annotations(tmp_path / 'labels.json')
-
-    def test_missing(self, tmp_path):
-        with pytest.raises(UserError, match=r'labels\.json: no such file; expected the image-lev'):
-            check_annotations(tmp_path / 'labels.json')

@@ -5,9 +5,13 @@ from types import SimpleNamespace
 import pytest
 from mmseg.evaluation import IoUMetric
 
-from mmseg_cct.engine.hooks.prediction_files import require_own_files
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.first_batch import file_name_problems
+from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.evaluation import MultiDomainIoUMetric
+
+
+def require_own_files(metrics, dataset):
+    raise_problems(file_name_problems(metrics, dataset))
 
 
 class Set(list):
@@ -25,7 +29,7 @@ def test_two_images_of_one_name_are_refused(other, tmp_path):
     images = Set('a/0.jpg', 'a/1.jpg', other)
     require_own_files([reads], images)
     require_own_files([reads, writes], Set('a/0.jpg', 'b/1.jpg'))
-    expected = rf'--out .*: a/0\.jpg and {other} would both become 0\.png; expected .*predict\.py'
+    expected = rf'a/0\.jpg and {other} would both become 0\.png; expected .*predict\.py'
     with pytest.raises(UserError, match=expected):
         require_own_files([reads, writes], images)
     with pytest.raises(UserError, match=expected):  # in two sets that are one after the other

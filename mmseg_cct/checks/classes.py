@@ -1,0 +1,93 @@
+"""A model, a data set and a checkpoint mean the same by a class id.
+
+`meta` is the meta information of a data set, `key` its dotted key in the config.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mmseg_cct.errors import Problem, UserError
+
+from .data import leaf_datasets
+
+Meta = Mapping[str, Any]
+
+
+def output_problems(model: Any, meta: Meta, key: str) -> Iterator[Problem]:
+    """Checks that a model has an output for each class; without class names any model fits."""
+    for place, part, names in _by_domain(model, meta):
+        for head in ('decode_head', 'head'):
+            num_classes = getattr(getattr(part, head, None), 'num_classes', None)
+            # A binary segmentation head may have one output for both of its classes.
+            is_binary = head == 'decode_head' and num_classes == 1
+            if num_classes is not None and not is_binary and num_classes != len(names):
+                shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
+                expected = f'{len(names)}, the classes of {key}{place} ({shown})'
+                yield Problem(f'model{place}.{head}.num_classes={num_classes}', '', expected)
+
+
+def bank_problems(model: Any, meta: Meta) -> Iterator[UserError]:
+    """Checks the classes of the auxiliary decoders, in a second domain hours before their turn."""
+    for place, part, names in _by_domain(model, meta):
+        bank: Any = getattr(part, 'auxiliary_head', None)
+        if hasattr(bank, 'check_classes'):
+            try:
+                bank.check_classes(names, part.out_channels)
+            except UserError as error:  # the bank knows of no domains
+                yield UserError(str(error).replace('model.', f'model{place}.', 1))
+
+
+def head_ignore_problems(model: Any, dataset: Any, key: str) -> Iterator[Problem]:
+    """Checks that main decoders ignore what the masks that train them mark as ignored."""
+    for name, part in getattr(dataset, 'domains', {None: dataset}).items():
+        place = _place(name)
+        owner = model if name is None else model.domains[name]
+        labeled = getattr(part, 'labeled', None)
+        own_key = f'{key}{place}' if labeled is None else f'{key}{place}.labeled'
+        head = getattr(owner, 'decode_head', None)
+        yield from ignore_problems(labeled or part, own_key, head, f'model{place}.decode_head')
+
+
+def ignore_problems(dataset: Any, key: str, part: Any, place: str) -> Iterator[Problem]:
+    """Checks that a head or a metric ignores the label that the masks of a set mark as ignored.
+
+    MMSeg's default 255 fits any: the masks may have no such label.
+    """
+    domains = getattr(dataset, 'domains', {})
+    for name, own in domains.items():
+        yield from ignore_problems(own, f'{key}.domains.{name}', part, place)
+    ignored = getattr(part, 'ignore_index', None)
+    for leaf in () if domains else leaf_datasets(dataset):
+        label = getattr(leaf, 'ignore_index', 255)
+        if ignored is not None and label not in (255, ignored):
+            expected = f'{label}, {key}.ignore_index, or its pixels count'
+            yield Problem(f'{place}.ignore_index={ignored}', '', expected)
+
+
+def order_problems(meta: Meta | None, other: Meta | None, name: str) -> Iterator[Problem]:
+    """Checks that two sets, or a set and a checkpoint, have their classes in one order."""
+    meta, other = meta or {}, other or {}
+    for domain, part in (meta.get('domains') or {}).items():
+        others = (other.get('domains') or {}).get(domain)
+        yield from order_problems(part, others, f'{name}, domain {domain}')
+    classes, other_classes = (tuple(m.get('classes') or ()) for m in (meta, other))
+    if classes != other_classes and sorted(classes, key=str) == sorted(other_classes, key=str):
+        first, was = next((a, b) for a, b in zip(classes, other_classes) if a != b)
+        found = f'class {classes.index(first)} is {was}, in the data set {first}'
+        expected = f'the same order of the classes ({", ".join(classes[:8])})'
+        yield Problem(name, found, expected)
+
+
+def _by_domain(model: Any, meta: Meta) -> Iterator[tuple[str, Any, Sequence[str]]]:
+    """Yields the place, the model and the class names of each domain."""
+    domains = meta.get('domains')
+    parts = {None: model} if domains is None else dict(getattr(model, 'domains', {}))
+    for name, part in parts.items():
+        names = (meta if domains is None else domains.get(name, {})).get('classes')
+        if names:
+            yield _place(name), part, names
+
+
+def _place(domain: str | None) -> str:
+    """What stands between `model` or a data set's key and the settings of a domain."""
+    return '' if domain is None else f'.domains.{domain}'

@@ -1,0 +1,274 @@
+"""Data sets and their files: lists, images, masks, and the pipelines that load them."""
+
+import functools
+import itertools
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from mmcv.transforms import LoadImageFromFile
+from mmengine import fileio
+from mmengine.logging import print_log
+
+from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, read_mask
+from mmseg_cct.utils.image_lists import read_list
+from mmseg_cct.utils.shares import on_first_process
+
+from .images import image_size
+from .masks import check_mask, judge_labels
+
+# A waiting task of a thread pool takes 1.7 KiB: gigabytes for a million files.
+_FILES_AT_ONCE = 4096
+_FILLING = {'Pad', 'RandomRotate', 'RandomRotFlip'}
+
+
+def check_datasets(labeled: Any, unlabeled: Any = None) -> None:
+    """Validates the data of a training.
+
+    Decodes labelled images, masks and pseudo labels in full. Of unlabelled images it reads the
+    header and the last bytes; their masks it never opens. A `UserError` names the files that are
+    missing, unreadable, of the wrong size, or have an unknown label id; or it says that no labelled
+    pixel teaches anything. In a distributed run only rank 0 reads files; every rank raises its
+    error.
+
+    Args:
+        labeled: The labelled set.
+        unlabeled: The unlabelled set, if any.
+    """
+
+    def look() -> None:
+        found: Counter[frozenset[int]] = Counter()
+        problems = _problems_of_files(_check_labeled_image, labeled, found)
+        if unlabeled is not None:
+            # the set of the unlabelled images may name no classes
+            num_classes = len(labeled.metainfo['classes'])
+            check = functools.partial(_check_unlabeled_image, num_classes=num_classes)
+            problems = itertools.chain(problems, _problems_of_files(check, unlabeled))
+        raise_problems(problems)
+        _judge(found, labeled)
+        if unlabeled is not None:
+            _warn_of_common_images(labeled, unlabeled)
+
+    on_first_process(look)
+
+
+def look_at_evaluation_data(dataset: Any, key: str) -> None:
+    """Validates evaluation data on this process.
+
+    Decodes images and masks in full; of images without masks it reads the header and the end.
+    """
+    try:
+        for leaf in leaf_datasets(dataset):
+            has_masks = 'LoadAnnotations' in kinds_in(leaf)
+            check = _check_labeled_image if has_masks else _check_unlabeled_image
+            raise_problems(_problems_of_files(check, leaf))
+    except UserError as error:
+        raise UserError(error.within(key)) from None
+
+
+def check_unlabeled_pipeline(dataset: Any) -> None:
+    """Checks that the unlabelled set needs no masks and packs what it marks.
+
+    Logs a warning if a transform fills pixels that nothing marks.
+    """
+    for leaf in leaf_datasets(dataset):
+        raise_problems(_pipeline_problems(leaf))
+        kinds = kinds_in(leaf)
+        if _FILLING & kinds and not kinds & {'MarkValidPixels', 'LoadPseudoLabels'}:
+            first = next(kind for kind in map(_name, _transforms(leaf)) if kind in _FILLING)
+            _warn(
+                f'unlabeled.pipeline: {first} fills pixels, and the losses count them; expected '
+                'MarkValidPixels after the loading and PackUnlabeledInputs at the end'
+            )
+
+
+def _pipeline_problems(dataset: Any) -> Iterator[Problem]:
+    key, none, kinds = 'unlabeled.pipeline', 'an unlabelled image has none', kinds_in(dataset)
+    for transform in _transforms(dataset):
+        name, ratio = _name(transform), getattr(transform, 'cat_max_ratio', 1.0)
+        if 'LoadAnnotations' in _bases(transform):
+            yield Problem(key, f'{name} reads masks', f'a pipeline without it; {none}')
+        if ratio < 1.0:
+            found = f'{name}(cat_max_ratio={ratio}) looks at the mask'
+            yield Problem(key, found, f'cat_max_ratio=1.0; {none}')
+    if {'LoadPseudoLabels', 'PackUnlabeledInputs'} <= kinds:
+        found = 'LoadPseudoLabels with PackUnlabeledInputs'
+        yield Problem(key, found, 'PackPseudoLabels at the end')
+    if 'MarkValidPixels' in kinds and not kinds & {'PackUnlabeledInputs', 'PackPseudoLabels'}:
+        found = 'MarkValidPixels with PackSegInputs'
+        yield Problem(key, found, 'PackUnlabeledInputs at the end')
+
+
+def leaf_datasets(dataset: Any) -> list[Any]:
+    """Unwraps mmengine's `ConcatDataset`, `RepeatDataset` and their like."""
+    if hasattr(dataset, 'datasets'):
+        return [leaf for part in dataset.datasets for leaf in leaf_datasets(part)]
+    if hasattr(dataset, 'dataset'):
+        return leaf_datasets(dataset.dataset)
+    return [dataset]
+
+
+def kinds_in(dataset: Any) -> set[str]:
+    """Names the classes of the transforms in a set's pipeline, and their bases."""
+    return {name for transform in _transforms(dataset) for name in _bases(transform)}
+
+
+def image_loader(dataset: Any) -> LoadImageFromFile | None:
+    """Finds the transform that loads the images of a data set."""
+    return next((t for t in _transforms(dataset) if isinstance(t, LoadImageFromFile)), None)
+
+
+def explain_failed_build(config: Any, key: str) -> None:
+    """Raises a one-line error if a missing or empty list or folder made a build fail."""
+    if not isinstance(config, dict):
+        return
+    root, ann_file = config.get('data_root') or '', config.get('ann_file')
+    try:
+        if ann_file:
+            read_list(os.path.join(root, ann_file))
+        raise_problems(_folder_problems(config, root))
+    except UserError as error:
+        raise UserError(error.within(key)) from None
+
+
+def _folder_problems(config: Any, root: str) -> Iterator[Problem]:
+    prefix = config.get('data_prefix') or {}
+    if 'img_path' not in prefix:
+        return
+    folder = Path(root, prefix['img_path'])
+    suffixes = (config['img_suffix'],) if 'img_suffix' in config else IMAGE_SUFFIXES
+    if not folder.is_dir():
+        yield Problem(str(folder), 'no such folder', 'the images there (data_prefix.img_path)')
+    elif not config.get('ann_file') and not any(
+        path.name.endswith(suffixes) for path in folder.rglob('*')
+    ):
+        expected = f'names that end in {", ".join(suffixes)}'
+        yield Problem(str(folder), 'no image in this folder', expected)
+
+
+def infos_of(dataset: Any) -> Iterator[dict[str, Any]]:
+    """Yields the data infos of a set's images, wrapped or not; drawn images name no file."""
+    for leaf in leaf_datasets(dataset):
+        for index in range(len(leaf)):
+            yield leaf.get_data_info(index)
+
+
+def _problems_of_files(
+    check: Callable[..., frozenset[int] | None],
+    dataset: Any,
+    found: Counter[frozenset[int]] | None = None,
+) -> Iterator[UserError]:
+    """Yields what the check raises of the files, and counts what it returns of the others."""
+    found = Counter() if found is None else found
+    for leaf in leaf_datasets(dataset):
+
+        def outcome(info: Mapping[str, Any], leaf: Any = leaf) -> Any:
+            try:
+                return check(info, leaf)
+            except UserError as error:
+                return error
+
+        files = (info for info in infos_of(leaf) if info.get('img_path') is not None)
+        with ThreadPoolExecutor(min(16, (os.cpu_count() or 1) + 4)) as pool:
+            while some := list(itertools.islice(files, _FILES_AT_ONCE)):
+                # in the order of the list
+                for result in pool.map(outcome, some):
+                    if isinstance(result, UserError):
+                        yield result
+                    elif result is not None:
+                        found[result] += 1
+
+
+def _judge(found: Counter[frozenset[int]], dataset: Any) -> None:
+    leaf = leaf_datasets(dataset)[0]
+    mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
+    ignored = getattr(leaf, 'ignore_index', 255)
+    for line in judge_labels(found, leaf.metainfo['classes'], 'labeled', ignored, bool(mapped)):
+        _warn(line)
+
+
+def _check_labeled_image(info: Mapping[str, Any], dataset: Any) -> frozenset[int]:
+    """Checks a pair and returns the labels in its mask."""
+    image, mask = info['img_path'], info.get('seg_map_path')
+    if mask is None:
+        found = 'no mask is named for this labelled image'
+        raise UserError(Problem(image, found, 'a data set with data_prefix.seg_map_path'))
+    backend_args = getattr(dataset, 'backend_args', None)
+    size = image_size(image, backend_args, True, image_loader(dataset))
+    if '://' not in mask and not fileio.exists(mask, backend_args):
+        raise UserError(Problem(image, 'no mask for this labelled image', mask))
+    labels = check_mask_of(info, size, dataset)
+    if min(size) < 2:
+        found = f'{size[0]}×{size[1]} pixels'
+        expected = '2 or more on each side; MMSeg drops a side of 1 from a mask'
+        raise UserError(Problem(mask, found, expected))
+    return labels
+
+
+def check_mask_of(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) -> frozenset[int]:
+    """Reads and checks the mask of an image."""
+    mask = info['seg_map_path']
+    labels = check_mask(
+        mask,
+        read_mask(mask, getattr(dataset, 'backend_args', None)),
+        len(dataset.metainfo['classes']),
+        image=info['img_path'],
+        size=size,
+        ignored=getattr(dataset, 'ignore_index', 255),
+        label_map=info.get('label_map'),
+        reduce_zero_label=info.get('reduce_zero_label', False),
+    )
+    return frozenset(labels.values())
+
+
+def _check_unlabeled_image(info: Mapping[str, Any], dataset: Any, num_classes: int = 255) -> None:
+    backend_args = getattr(dataset, 'backend_args', None)
+    size = image_size(info['img_path'], backend_args, False, image_loader(dataset))
+    for transform in _transforms(dataset):
+        if 'LoadPseudoLabels' in _bases(transform):
+            labels = transform.read(dict(info, ori_shape=size[::-1]))
+            check_mask(transform.path_of(info['img_path']), labels, num_classes)
+
+
+def _warn_of_common_images(labeled: Any, unlabeled: Any) -> None:
+    def path(info: Mapping[str, Any]) -> str | None:
+        return info.get('img_path') and os.path.abspath(info['img_path'])
+
+    ours = {path(info) for info in infos_of(labeled)} - {None}
+    common = [info['img_path'] for info in infos_of(unlabeled) if path(info) in ours]
+    if common:
+        _warn(
+            f'{len(common)} images are both labelled and unlabelled, the first is {common[0]}; '
+            'expected two sets without a common image'
+        )
+
+
+def _warn(message: str) -> None:
+    print_log(message, logger='current', level=logging.WARNING)
+
+
+def _transforms(dataset: Any) -> Iterator[Any]:
+    yield from _flatten(getattr(dataset, 'pipeline', None))
+
+
+def _flatten(transform: Any) -> Iterator[Any]:
+    # RandomApply, RandomChoice and their like keep theirs in `transforms` too.
+    if isinstance(transform, (list, tuple)):
+        for part in transform:
+            yield from _flatten(part)
+    else:
+        yield transform
+        yield from _flatten(getattr(transform, 'transforms', ()))
+
+
+def _name(part: Any) -> str:
+    return type(part).__name__
+
+
+def _bases(part: Any) -> list[str]:
+    return [kind.__name__ for kind in type(part).__mro__]

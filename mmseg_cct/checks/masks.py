@@ -1,0 +1,135 @@
+"""Masks: their size, their ids, and what the ids of a whole set tell."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mmseg_cct.errors import Problem, UserError
+
+
+def check_mask(
+    mask: object,
+    ids: np.ndarray,
+    num_classes: int,
+    *,
+    image: object = None,
+    size: tuple[int, int] | None = None,
+    ignored: int = 255,
+    label_map: Mapping[int, int] | None = None,
+    reduce_zero_label: bool = False,
+) -> dict[int, int]:
+    """Checks the size and the ids of a mask.
+
+    Args:
+        mask: The file.
+        ids: `(H, W)` of integers or bools, as they are in the file.
+        num_classes: Number of classes C.
+        image: Its image.
+        size: Width and height of the image; `None` if nobody knows.
+        ignored: Label of pixels that do not count.
+        label_map: Class id by id in the file; ids that are missing stay as they are.
+        reduce_zero_label: Whether 0 is ignored and all other ids move down by 1.
+
+    Returns:
+        The label by id in the file, ascending, as MMSeg maps them.
+
+    Raises:
+        UserError: The mask has another size than its image, or an id is neither a class nor
+            ignored.
+    """
+    if size is not None and ids.shape != size[::-1]:
+        found = f'{ids.shape[1]}×{ids.shape[0]} pixels'
+        expected = f'{size[0]}×{size[1]}, the size of its image {image}'
+        raise UserError(Problem(str(mask), found, expected))
+    label_of = label_of_each_id(ids, label_map, reduce_zero_label)
+    unknown = [
+        str(raw)
+        for raw, label in label_of.items()
+        if not (0 <= label < num_classes or label == ignored)
+    ]
+    if unknown:
+        more = ' and more' if len(unknown) > 5 else ''
+        mapped = ', after label_map or reduce_zero_label' if label_map or reduce_zero_label else ''
+        raise UserError(
+            Problem(
+                str(mask),
+                f'label id {", ".join(unknown[:5])}{more} outside the classes',
+                f'0 to {num_classes - 1}, or {ignored} where ignored{mapped}',
+            )
+        )
+    return label_of
+
+
+def label_of_each_id(
+    ids: np.ndarray, label_map: Mapping[int, int] | None = None, reduce_zero_label: bool = False
+) -> dict[int, int]:
+    """Maps the ids of a mask like MMSeg; arguments and result as in `check_mask`."""
+    if ids.dtype in (np.uint8, np.bool_):
+        present = np.flatnonzero(np.bincount(ids.reshape(-1), minlength=256))
+    else:
+        present = np.unique(ids)
+    labels = {}
+    for raw in present.tolist():
+        label = raw
+        if reduce_zero_label and raw <= 255:
+            label = 255 if raw in (0, 255) else raw - 1
+        labels[raw] = (label_map or {}).get(label, label)
+    return labels
+
+
+def judge_labels(
+    found: Mapping[frozenset[int], int],
+    classes: Sequence[str],
+    name: str,
+    ignored: int = 255,
+    is_mapped: bool = False,
+) -> list[str]:
+    """Judges a labelled set as a whole by the labels of its masks.
+
+    Args:
+        found: Number of masks by the labels in them, after MMSeg's mappings.
+        classes: Names of the classes.
+        name: What to call the set.
+        ignored: Label of pixels that do not count.
+        is_mapped: Whether the files hold other ids than the labels.
+
+    Returns:
+        Warnings, a line each.
+
+    Raises:
+        UserError: No pixel is labelled, or two classes are 0 and 255.
+    """
+    total, warnings = sum(found.values()), []
+    if not total:
+        return []
+    void = sum(number for labels, number in found.items() if labels <= {ignored})
+    if void == total:
+        raise UserError(
+            f'{name}: all {total} masks are {ignored} (ignored) alone; expected class ids from 0 '
+            f'to {len(classes) - 1}'
+        )
+    there = frozenset().union(*found)
+    if len(classes) > 1 and there == {0, 255} and not is_mapped:
+        line = f'{name}: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
+        if len(classes) == 2:
+            raise UserError(
+                f'{line}{classes[1]} never occurs; expected 0 for {classes[0]} and 1 for '
+                f'{classes[1]} (replace 255 by 1)'
+            )
+        warnings.append(
+            f'{line}{classes[0]} alone occurs; expected ids from 0 to {len(classes) - 1} (replace '
+            '255 by the id of its class, if it is one)'
+        )
+    if void:
+        warnings.append(
+            f'{name}: {void} of {total} masks are {ignored} (ignored) alone; expected a labelled '
+            'pixel in each'
+        )
+    absent = [str(name) for index, name in enumerate(classes) if index not in there]
+    if absent:
+        warnings.append(
+            f'{name}: {", ".join(absent[:5])}{" and more" if len(absent) > 5 else ""} '
+            f'({len(absent)} of {len(classes)} classes) in none of the {total} masks; expected '
+            'each class in one'
+        )
+    return warnings

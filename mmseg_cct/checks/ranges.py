@@ -1,0 +1,95 @@
+"""Ranges of arguments, stated beside the argument.
+
+    @ranges(num_decoders=at_least(2), loss_weight=finite)
+    def __init__(self, loss_weight: float = 1.0, num_decoders: int = 8) -> None: ...
+
+The constructor refuses other values, and `values` finds them in a config before anything is built.
+"""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple, TypeVar
+
+from mmseg_cct.errors import Problem, raise_problems
+
+F = TypeVar('F', bound=Callable[..., Any])
+
+
+class Range(NamedTuple):
+    """The values that an argument may have.
+
+    Attributes:
+        allows: Tells whether a value is one of them.
+        expected: The same in words.
+    """
+
+    allows: Callable[[Any], bool]
+    expected: str
+
+    def problem(self, key: str, value: Any) -> Problem | None:
+        """Judges a value."""
+        return None if self.allows(value) else Problem(f'{key}={value!r}', '', self.expected)
+
+
+def ranges(**by_name: Range) -> Callable[[F], F]:
+    """Makes a decorator for constructors that refuse arguments out of range."""
+
+    def decorate(init: F) -> F:
+        signature = inspect.signature(init)
+
+        @functools.wraps(init)
+        def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+            given = signature.bind(self, *args, **kwargs).arguments
+            found = (
+                limit.problem(f'{type(self).__name__}.{name}', given[name])
+                for name, limit in by_name.items()
+                if name in given
+            )
+            raise_problems(filter(None, found))
+            init(self, *args, **kwargs)
+
+        checked.ranges = by_name  # type: ignore[attr-defined]
+        return checked  # type: ignore[return-value]
+
+    return decorate
+
+
+def ranges_of(built: Any) -> dict[str, Range]:
+    """Finds the ranges of a component's arguments."""
+    found: dict[str, Range] = {}
+    for kind in reversed(getattr(built, '__mro__', ())):
+        found |= getattr(vars(kind).get('__init__'), 'ranges', {})
+    return found
+
+
+def at_least(minimum: int) -> Range:
+    """Whole numbers from a minimum."""
+    return Range(lambda v: type(v) is int and v >= minimum, f'a whole number from {minimum}')
+
+
+def optional(limit: Range) -> Range:
+    """A range, or None."""
+    return Range(lambda v: v is None or limit.allows(v), f'{limit.expected}, or None')
+
+
+def one_of(names: Collection[str]) -> Range:
+    """Some names."""
+    return Range(lambda v: isinstance(v, str) and v in names, f'one of {", ".join(names)}')
+
+
+def number(minimum: float = -math.inf, maximum: float = math.inf, expected: str = '') -> Range:
+    """Finite numbers between two bounds, both included."""
+
+    def allows(value: Any) -> bool:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return is_number and math.isfinite(value) and minimum <= value <= maximum
+
+    return Range(allows, expected or f'a finite number from {minimum}')
+
+
+finite = number(expected='a finite number')
+in_unit = number(0, 1, 'a number in [0, 1]')
+positive_unit = Range(lambda v: in_unit.allows(v) and v > 0, 'a number in (0, 1]')
+text = Range(lambda v: isinstance(v, str), 'a text')

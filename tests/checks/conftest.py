@@ -1,0 +1,3 @@
+"""Tiny data sets on disk."""
+
+from trees import make_tree, tree  # noqa: F401

@@ -1,0 +1,59 @@
+"""The order of the classes is in tests/engine/hooks/test_preflight_hook.py."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from mmseg_cct.checks.classes import head_ignore_problems, ignore_problems, output_problems
+
+
+@pytest.mark.parametrize(
+    ('head', 'num_classes', 'fits'),
+    [
+        ('decode_head', 2, True),
+        ('decode_head', 1, True),  # one output for both classes
+        ('decode_head', 3, False),
+        ('head', 2, True),  # of a classifier
+        ('head', 1, False),
+        ('head', 3, False),
+    ],
+)
+def test_a_head_has_an_output_for_each_class(head, num_classes, fits):
+    model = SimpleNamespace(**{head: SimpleNamespace(num_classes=num_classes)})
+    assert not [*output_problems(model, {}, 'the set')]  # it names no classes
+    found = [
+        str(problem) for problem in output_problems(model, dict(classes=['a', 'b']), 'the set')
+    ]
+    line = f'model.{head}.num_classes={num_classes}: expected 2, the classes of the set (a, b)'
+    assert found == ([] if fits else [line])
+
+
+@pytest.mark.parametrize(
+    ('of_set', 'of_part', 'fits'),
+    [
+        (255, 255, True),
+        (254, 254, True),
+        (254, None, True),  # a part without one
+        (255, 0, True),  # MMSeg's default, of masks that may have no 255
+        (254, 255, False),
+    ],
+)
+def test_what_the_masks_mark_as_ignored_is_ignored(of_set, of_part, fits):
+    part = SimpleNamespace(ignore_index=of_part)
+    labeled = SimpleNamespace(ignore_index=of_set)
+    sets = SimpleNamespace(datasets=[SimpleNamespace(), labeled])
+    plain = SimpleNamespace(decode_head=part), SimpleNamespace(labeled=labeled)
+    several = tuple(SimpleNamespace(domains=dict(b=each)) for each in plain)
+    both = SimpleNamespace(domains=dict(b=labeled), datasets=[labeled])
+    checks = {
+        'test_evaluator=test': ignore_problems(sets, 'test', part, 'test_evaluator'),
+        'val_evaluator=val.domains.b': ignore_problems(both, 'val', part, 'val_evaluator'),
+        'model.decode_head=train.labeled': head_ignore_problems(*plain, 'train'),
+        'model.domains.b.decode_head=train.domains.b.labeled': head_ignore_problems(
+            *several, 'train'
+        ),
+    }
+    for keys, problems in checks.items():
+        place, key = keys.split('=')
+        start = f'{place}.ignore_index={of_part}: expected {of_set}, {key}.ignore_index,'
+        assert [str(problem).startswith(start) for problem in problems] == [True] * (not fits)
