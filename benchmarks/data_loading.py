@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
-from _measure import PROJECT, alternate, begin, benchmark_parser, save, say, say_table, seconds
+from _measure import alternate, begin, benchmark_parser, save, say, say_table, seconds
 from mmengine.dataset import pseudo_collate
 from mmseg.registry import DATASETS
 
@@ -36,26 +36,28 @@ class Source(NamedTuple):
     """A shipped pipeline and what its images are like.
 
     Attributes:
-        config: Below `configs`.
+        config: A setting.
         size: Height and width of the files, in pixels; None where nothing is read.
         suffix: Of the files.
+        method: A method on the setting.
     """
 
     config: str
     size: tuple[int, int] | None
     suffix: str = '.jpg'
+    method: str = 'cct'
 
 
 SOURCES = {
-    'voc': Source('cct/cct_r50_voc_1464.py', (375, 500)),
-    'voc, strong views': Source('plus/cct-plus_r50_voc-field_92.py', (375, 500)),
-    'cityscapes': Source('cct/cct_r50_cityscapes_372.py', (1024, 2048), '.png'),
-    'cityscapes, shrunk once': Source('cct/cct_r50_cityscapes_372.py', (512, 1024), '.png'),
-    'camvid': Source('cct/cct_r50_camvid_50.py', (360, 480)),
-    'camvid, strong views': Source('plus/cct-plus_r50_camvid_50.py', (360, 480)),
-    'idd_lite': Source('cct/cct_mbv2-jpu_idd-lite_50.py', (227, 320)),
-    'folder': Source('cct/cct_r50_folder.py', (768, 1024)),
-    'shapes': Source('demo/cct_shapes.py', None),
+    'voc': Source('cct/cct_r50_voc_1464', (375, 500)),
+    'voc, strong views': Source('cct/cct_r50_voc_1464', (375, 500), method='cct-plus'),
+    'cityscapes': Source('cct/cct_r50_cityscapes_372', (1024, 2048), '.png'),
+    'cityscapes, shrunk once': Source('cct/cct_r50_cityscapes_372', (512, 1024), '.png'),
+    'camvid': Source('cct/cct_r50_camvid_50', (360, 480)),
+    'camvid, strong views': Source('cct/cct_r50_camvid_50', (360, 480), method='cct-plus'),
+    'idd_lite': Source('cct/cct_mbv2-jpu_idd-lite_100', (227, 320)),
+    'folder': Source('cct/cct_r50_folder', (768, 1024)),
+    'shapes': Source('demo/cct_shapes', None),
 }
 PICTURES = 8
 
@@ -118,7 +120,7 @@ def build_dataset(name: str, folder: Path, images: str | None) -> Any:
         The `SemiSegDataset`.
     """
     source = SOURCES[name]
-    config = load_config(str(PROJECT / 'configs' / source.config), {})
+    config = load_config(source.config, dict(method=source.method))
     dataset = config.train_dataloader.dataset
     if source.size is None:
         return DATASETS.build(dataset)
@@ -147,7 +149,13 @@ def build_dataset(name: str, folder: Path, images: str | None) -> Any:
 
     labeled, unlabeled = branch('labeled', seg_map_path=str(folder / 'masks')), branch('unlabeled')
     return DATASETS.build(
-        dict(type='SemiSegDataset', check=False, labeled=labeled, unlabeled=unlabeled)
+        dict(
+            type='SemiSegDataset',
+            check=False,
+            labeled=labeled,
+            unlabeled=unlabeled,
+            strong_views=dataset.get('strong_views'),
+        )
     )
 
 

@@ -6,8 +6,8 @@ Both steps see the same images: CCT takes N labelled and N unlabelled ones, the 
 A step is `model.train_step`: normalisation, forward, backward and the optimizer's step of the
 config, and its teacher's if it has one, in one process, by turns, medians. The network has random
 weights; no data is read.
-With --method the recipes of configs/_base_/methods make their steps on the same network and images,
-in the same turns: their strong views are as many images more, a teacher predicts and is averaged.
+With --method the methods of configs/methods make their steps on the same network and images, in
+the same turns: their strong views are as many images more, a teacher predicts and is averaged.
 With --variants both steps are also taken with settings that change no result but in rounding:
 `merged` (parameter groups with equal options are one), `fused` and `foreach` (options of the
 optimizer), `channels_last` and `compiled_encoder` (torch.compile), several with +.
@@ -62,10 +62,11 @@ from mmseg.structures import SegDataSample
 from torch import Tensor
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
+from mmseg_cct.config.load import load_config
+from mmseg_cct.config.shipped import method_names
 from mmseg_cct.engine.averaged_model import MultiTensorEMA
 
 CONFIG = PROJECT / 'configs/cct/cct_r50_voc_1464.py'
-METHODS = PROJECT / 'configs/_base_/methods'
 VARIANTS = ('merged', 'fused', 'foreach', 'channels_last', 'compiled_encoder')
 
 
@@ -76,80 +77,74 @@ def labels(options: argparse.Namespace, num_classes: int) -> Tensor:
 
 
 def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
-    """The plugin's CCT step, supervised step, that of the baseline, of recipes and variants."""
-    config = Config.fromfile(options.config)
-    model = config.model
-    model.backbone.pop('init_cfg', None)
-    if 'pretrained' in model.backbone:  # timm
-        model.backbone.pretrained = False
-    model.data_preprocessor.size = tuple(options.size)
-    model.auxiliary_head.context_classes = (0,)  # the drawn images carry no class names
-    if options.no_compile:
-        model.auxiliary_head.compile = False
-    baseline = copy.deepcopy(model)
-    baseline.update(type='EncoderDecoder', auxiliary_head=None)
-
+    """The plugin's steps: CCT, supervised, of the baseline, of methods and variants."""
+    config, supervised = _config(options), _config(options, 'supervised')
     images = list(torch.randint(0, 256, (2 * options.images, 3, *options.size), dtype=torch.uint8))
     samples = []
-    for label in labels(options, model.decode_head.num_classes):
+    for label in labels(options, config.model.decode_head.num_classes):
         sample = SegDataSample(metainfo=dict(ori_shape=tuple(options.size)))
         sample.gt_sem_seg = PixelData(data=label.unsqueeze(0))
         samples.append(sample)
     n = options.images
     plain = dict(inputs=images, data_samples=samples)
     labeled = {key: values[:n] for key, values in plain.items()}
-    pairs = {key: dict(labeled=values[:n], unlabeled=values[n:]) for key, values in plain.items()}
 
-    def step(kind: str, settings: frozenset[str] = frozenset()) -> Step:
-        cfg, batch, hooks = {
-            'CCT': (model, pairs, config.get('custom_hooks', [])),
-            'supervised': (baseline, plain, []),
-            'baseline': (baseline, labeled, []),
-        }.get(kind) or _recipe(kind, model, pairs)
-        taught = any(hook['type'] == 'TeacherHook' for hook in hooks)
-        return _plugin_step(cfg, config.optim_wrapper, batch, options, taught, settings)
+    def pairs(views: int = 0) -> dict[str, dict[str, list]]:
+        names = ['unlabeled', *(f'unlabeled_strong_{view}' for view in range(views))]
+        return {
+            key: dict(labeled=values[:n], **dict.fromkeys(names, values[n:]))
+            for key, values in plain.items()
+        }
 
-    steps = {kind: step(kind) for kind in ('CCT', 'supervised', 'baseline', *options.method)}
-    for name in options.variants:
-        for kind in ('CCT', 'supervised'):
-            steps[f'{kind}, {name}'] = step(kind, frozenset(name.split('+')))
+    kinds: dict[str, tuple[Config, dict]] = {
+        'CCT': (config, pairs()),
+        'supervised': (supervised, plain),
+        'baseline': (supervised, labeled),
+    }
+    for name in options.method:
+        method = _config(options, name)
+        strong = method.train_dataloader.dataset.get('strong_views') or {}
+        kinds[name] = method, pairs(strong.get('num_views', 0))
+    steps = {name: _plugin_step(*kind, options) for name, kind in kinds.items()}
+    for variant in options.variants:
+        for name in ('CCT', 'supervised'):
+            settings = frozenset(variant.split('+'))
+            steps[f'{name}, {variant}'] = _plugin_step(*kinds[name], options, settings)
     return steps
 
 
-def _recipe(name: str, model_cfg: dict, pairs: dict) -> tuple[dict, dict, list[dict]]:
-    """Model, batch and hooks of a recipe of `METHODS` on the network of a CCT config."""
-    recipe = Config.fromfile(METHODS / f'{name}.py')
-    merged = Config(dict(model=copy.deepcopy(model_cfg)))
-    merged.merge_from_dict(dict(model=recipe.method))
-    views = [f'unlabeled_strong_{view}' for view in range(recipe.strong_views.num_views)]
-    batch = {
-        key: {**branches, **dict.fromkeys(views, branches['unlabeled'])}
-        for key, branches in pairs.items()
-    }
-    return merged.model, batch, recipe.method_hooks
+def _config(options: argparse.Namespace, method: str | None = None) -> Config:
+    """The config of a method, for random weights and images without class names."""
+    config = load_config(options.config, dict(method=method) if method else {})
+    model = config.model
+    model.backbone.pop('init_cfg', None)
+    if 'pretrained' in model.backbone:  # timm
+        model.backbone.pretrained = False
+    model.data_preprocessor.size = tuple(options.size)
+    if model.get('auxiliary_head'):
+        model.auxiliary_head.context_classes = (0,)
+        if options.no_compile:
+            model.auxiliary_head.compile = False
+    return config
 
 
 def _plugin_step(
-    model_cfg: dict,
-    optim_cfg: dict,
+    config: Config,
     batch: dict,
     options: argparse.Namespace,
-    taught: bool,
-    settings: frozenset[str],
+    settings: frozenset[str] = frozenset(),
 ) -> Step:
     """Builds a model and its optimizer, and returns their step on a batch.
 
     Args:
-        model_cfg: The model.
-        optim_cfg: The optimizer wrapper.
+        config: The config.
         batch: As a data loader gives it.
         options: The command line.
-        taught: Whether the model takes a teacher.
         settings: Of `VARIANTS`.
     """
     torch.manual_seed(0)
-    model = MODELS.build(copy.deepcopy(model_cfg)).to(options.device).train()
-    optim_cfg = copy.deepcopy(optim_cfg)
+    model = MODELS.build(copy.deepcopy(config.model)).to(options.device).train()
+    optim_cfg = copy.deepcopy(config.optim_wrapper)
     if options.dtype == 'bfloat16' and options.device == 'cpu':
         optim_cfg['type'] = 'CPUAmpOptimWrapper'
     elif options.dtype == 'bfloat16':
@@ -168,7 +163,8 @@ def _plugin_step(
     logger.setLevel('WARNING')  # else three lines per parameter, where learning rates differ
     optim_wrapper = build_optim_wrapper(model, optim_cfg)
     logger.setLevel('INFO')
-    if not taught:
+    hooks = config.get('default_hooks', {}).values()
+    if not any(hook and hook['type'] == 'TeacherHook' for hook in hooks):
         return lambda: model.train_step(batch, optim_wrapper)
     average = MultiTensorEMA(model, momentum=0.01, gamma=1)
     model.set_teacher(average.module.eval())
@@ -257,8 +253,8 @@ def parse_args() -> argparse.Namespace:
         '--method',
         nargs='+',
         default=[],
-        choices=sorted(path.stem for path in METHODS.glob('*.py')),
-        help='recipes to measure too',
+        choices=method_names(),
+        help='methods to measure too',
     )
     return parser.parse_args()
 

@@ -2,8 +2,7 @@
 _base_ = '../../configs/demo/cct_shapes.py'
 
 root = 'work_dirs/scenes'
-weight = 0.4  # ω_w
-model = dict(auxiliary_head=dict(loss_weak=dict(type='WeakCrossEntropy', loss_weight=weight)))
+model = dict(auxiliary_head=dict(loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4)))
 train_dataloader = dict(
     dataset=dict(
         unlabeled=dict(
@@ -29,14 +28,11 @@ train_dataloader = dict(
         )
     )
 )
-custom_hooks = [
-    *_base_.custom_hooks,
-    dict(
+default_hooks = dict(
+    weak_ramp_up=dict(
         type='RampUpHook',
         attribute='auxiliary_head.loss_weak.loss_weight',
         schedule='exp',
-        start=0.0,
-        end=weight,
         fraction=0.1,
-    ),
-]
+    )
+)
