@@ -1,10 +1,14 @@
-"""Time, peak memory and a machine's ceilings, measured the same way in every benchmark.
+"""The harness of all benchmarks: command line, quiet cores, time by turns, memory, tables.
 
 Time: steps take turns, so that a disturbance meets all of them. On a GPU CUDA events around the
 step, on a CPU the wall clock. The process's CPU time (all threads) is taken beside it: where other
 jobs run it is the steadier of the two, most of all with one thread (several spin while they wait
-for each other). Ratios are those of each turn: their median and, in brackets, their quartiles. A
-turn in which other processes took the cores that the threads need is taken again (`_quiet`).
+for each other). Ratios are those of each turn: their median and, in brackets, their quartiles.
+
+Quiet: a core is busy as long as it is not idle, by /proc/stat. Whatever this process did not use of
+the cores that it may use (`taskset`), others did, or the host of a virtual machine. If they leave
+fewer cores than there are threads, a benchmark refuses to begin and takes a turn again. Where the
+system does not tell, every machine counts as quiet.
 
 Peak memory of a step: what it needs on top of what lives when it begins (inputs and parameters).
 On a GPU the allocator's own count. On a CPU the process's resident pages: freed heap is handed back
@@ -12,72 +16,121 @@ first (`malloc_trim`), the kernel's high-water mark is reset (5 into /proc/self/
 after the step (VmHWM). What a compiler took while it compiled is then not counted.
 """
 
+import argparse
 import ctypes
 import datetime
 import gc
+import json
 import os
 import platform
 import resource
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from _quiet import refuse_turns, watch
+from mmengine.registry import init_default_scope
+
+from mmseg_cct.utils.markdown import markdown_table
 
 Step = Callable[[], object]
-
 Times = dict[str, Any]
+Cell = tuple[str, str]
 
+PROJECT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 MIN_TURNS = 3
 
+# Seconds of others that make no difference: the system's own in each second, and a clock tick.
+TOLERANCE = 0.15
+TICK = 0.02
+ADVICE = 'expected a quiet machine, fewer --threads, or --allow-busy, which marks the figures'
 
-def say(message: str) -> None:
-    """Prints a line of progress at once.
+
+# ---------------------------------------------------------------------------------- command line
+def benchmark_parser(
+    doc: str | None,
+    *,
+    repeats: int | None = None,
+    threads: int | None = None,
+    devices: bool = False,
+    json_file: bool = True,
+) -> argparse.ArgumentParser:
+    """Makes a parser with the options that benchmarks share, as far as this one has them.
 
     Args:
-        message: The line.
+        doc: Docstring of the benchmark.
+        repeats: Default of `--repeats`; None leaves the option out.
+        threads: Default of `--threads`; None leaves the option out, and one thread is used.
+        devices: Whether it has `--device` and `--dtype`.
+        json_file: Whether it has `--json`.
     """
-    print(message, flush=True)
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.set_defaults(threads=1, device='cpu', dtype='float32', json=None)
+    if devices:
+        parser.add_argument('--device', choices=['cpu', 'cuda'])
+        parser.add_argument(
+            '--dtype',
+            choices=['float32', 'tf32', 'bfloat16'],
+            help='bfloat16: mixed precision; tf32: on a GPU',
+        )
+    if threads:
+        parser.add_argument('--threads', type=int, default=threads)
+    if repeats:
+        parser.add_argument('--repeats', type=int, default=repeats, help='readings per median')
+    if json_file:
+        parser.add_argument('--json', metavar='FILE', help='where to write all figures')
+    parser.add_argument(
+        '--allow-busy',
+        action='store_true',
+        help='measure beside other processes too, and mark each figure with ~',
+    )
+    return parser
 
 
-def set_precision(dtype: str) -> None:
-    """Allows TF32 where it is asked for, and nowhere else.
+def prepare(options: argparse.Namespace) -> None:
+    """Sets threads, precision, seed and registry scope."""
+    torch.set_num_threads(options.threads)
+    torch.backends.cuda.matmul.allow_tf32 = options.dtype == 'tf32'
+    torch.backends.cudnn.allow_tf32 = options.dtype == 'tf32'
+    init_default_scope('mmseg')
+    torch.manual_seed(0)
 
-    Args:
-        dtype: 'float32', 'tf32' or 'bfloat16'.
-    """
-    torch.backends.cuda.matmul.allow_tf32 = dtype == 'tf32'
-    torch.backends.cudnn.allow_tf32 = dtype == 'tf32'
 
-
-def autocast(device: str, dtype: str) -> AbstractContextManager:
-    """Mixed precision for 'bfloat16', else nothing.
-
-    Args:
-        device: 'cpu' or 'cuda'.
-        dtype: 'float32', 'tf32' or 'bfloat16'.
+def begin(options: argparse.Namespace) -> dict[str, Any]:
+    """Prepares the process, looks whether the machine is quiet, and prints what it is.
 
     Returns:
-        A context for the forward pass.
+        The results so far: the machine.
     """
-    return torch.autocast(device, torch.bfloat16) if dtype == 'bfloat16' else nullcontext()
+    prepare(options)
+    require_quiet(options.threads, options.allow_busy)
+    about = machine(options.device)
+    say(markdown_table(['machine', ''], [[key, value] for key, value in about.items()]))
+    return dict(machine=about, dtype=options.dtype, device=options.device)
+
+
+def save(options: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Writes the figures where `--json` says."""
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1), encoding='utf-8')
+
+
+def autocast(options: argparse.Namespace) -> AbstractContextManager:
+    """Mixed precision for 'bfloat16', else nothing."""
+    if options.dtype != 'bfloat16':
+        return nullcontext()
+    return torch.autocast(options.device, torch.bfloat16)
 
 
 def machine(device: str) -> dict[str, str]:
-    """What the figures were measured on.
-
-    Args:
-        device: 'cpu' or 'cuda'.
-
-    Returns:
-        Description by name.
-    """
+    """What the figures were measured on, by name."""
     cpu = platform.processor() or platform.machine()
     info = Path('/proc/cpuinfo')
     if info.exists():
@@ -96,52 +149,151 @@ def machine(device: str) -> dict[str, str]:
     return found
 
 
-def seconds(value: float | None) -> str:
-    """Formats a time with three digits.
+# ---------------------------------------------------------------------------------- quiet cores
+class Reading(NamedTuple):
+    """Clocks at one moment, in seconds: the wall, all cores' busy time (or None), our CPU time."""
+
+    wall: float
+    busy: float | None
+    own: float
+
+
+class Watch:
+    """Watches the cores that this process may use.
 
     Args:
-        value: In seconds.
-
-    Returns:
-        As '123 ms' or '1.23 s', with ~ before it where it was taken on a busy machine; a dash for
-        None.
+        threads: Threads that this process measures with.
+        allow_busy: Whether figures taken beside other processes are printed, marked.
     """
+
+    def __init__(self, threads: int, allow_busy: bool) -> None:
+        self.threads = threads
+        self.allow_busy = allow_busy
+        self.noisy = False
+        self.cores = _own_cores()
+
+    def read(self) -> Reading:
+        """Reads the clocks."""
+        return Reading(time.perf_counter(), _busy_seconds(self.cores), time.process_time())
+
+    def others(self, since: Reading) -> float | None:
+        """Mean number of cores that others kept busy; None where the system does not tell."""
+        now = self.read()
+        if now.busy is None or since.busy is None:
+            return None
+        spent = now.busy - since.busy - (now.own - since.own)
+        return max(spent, 0.0) / max(now.wall - since.wall, 1e-9)
+
+    def disturbed(self, since: Reading) -> bool:
+        """Tells whether others took what the threads of this process need."""
+        others = self.others(since)
+        wall = time.perf_counter() - since.wall
+        room = max(len(self.cores) - self.threads, 0)
+        return others is not None and others > room + TOLERANCE + TICK / max(wall, 1e-9)
+
+    def refuse(self, why: str) -> None:
+        """Ends the program, or marks every figure from now on if that is allowed."""
+        if not self.allow_busy:
+            raise SystemExit(f'error: {why}; {ADVICE}')
+        if not self.noisy:
+            say(f'{why}: every figure is marked with ~')
+        self.noisy = True
+
+
+def watch() -> Watch:
+    """The watch of this process."""
+    return _watch
+
+
+def require_quiet(threads: int, allow_busy: bool, seconds: float = 1.0) -> None:
+    """Looks at the cores while idle, and refuses to go on if others leave too few.
+
+    Args:
+        threads: Threads that this process measures with.
+        allow_busy: Whether to go on all the same, with every figure marked.
+        seconds: How long to look.
+
+    Raises:
+        SystemExit: The cores are too few or busy.
+    """
+    global _watch
+    _watch = Watch(threads, allow_busy)
+    cores = len(_watch.cores)
+    if cores < threads:
+        _watch.refuse(f'--threads {threads}: this process may use {cores} cores')
+    since = _watch.read()
+    time.sleep(seconds)
+    if _watch.disturbed(since):
+        _watch.refuse(
+            f'other processes keep {_watch.others(since):.1f} of the {cores} cores busy that this '
+            f'one may use, and it needs {threads}'
+        )
+
+
+def _own_cores() -> frozenset[int]:
+    if hasattr(os, 'sched_getaffinity'):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
+def _busy_seconds(cores: frozenset[int]) -> float | None:
+    try:
+        lines = Path('/proc/stat').read_text(encoding='ascii').splitlines()
+    except OSError:
+        return None
+    ticks = 0
+    for line in lines:
+        name, *values = line.split()
+        if name[3:].isdigit() and int(name[3:]) in cores:
+            # user nice system idle iowait irq softirq steal; guests count as users already
+            ticks += sum(map(int, values[:3])) + sum(map(int, values[5:8]))
+    return ticks / os.sysconf('SC_CLK_TCK')
+
+
+# What the figures of this process are taken under; `require_quiet` sets it.
+_watch = Watch(threads=1, allow_busy=True)
+
+
+# ---------------------------------------------------------------------------------- tables
+def say(message: str) -> None:
+    """Prints a line of progress at once."""
+    print(message, flush=True)
+
+
+def say_table(heading: str, rows: Sequence[Sequence[Cell]], align: str | None = None) -> None:
+    """Prints a table.
+
+    Args:
+        heading: Its title.
+        rows: Cells, each with the title of its column.
+        align: As in `markdown_table`.
+    """
+    titles = [title for title, _ in rows[0]] if rows else []
+    table = markdown_table(titles, [[cell for _, cell in row] for row in rows], align)
+    say(f'\n### {heading}\n\n{table}')
+
+
+def seconds(value: float | None) -> str:
+    """Formats a time as '123 ms' or '1.23 s', with ~ before it on a busy machine; None as –."""
     if value is None:
         return '–'
-    if value >= 1:
-        return _marked(f'{value:.2f} s')
-    return _marked(f'{value * 1e3:.3g} ms')
-
-
-def _marked(figure: str) -> str:
-    return f'~{figure}' if watch().noisy else figure
+    return _marked(f'{value:.2f} s' if value >= 1 else f'{value * 1e3:.3g} ms')
 
 
 def mebibytes(value: float | None) -> str:
-    """Formats an amount of memory.
-
-    Args:
-        value: In bytes.
-
-    Returns:
-        As '123 MiB'; a dash for None.
-    """
+    """Formats an amount of memory as '123 MiB'; None as –."""
     return '–' if value is None else f'{value / MIB:.0f} MiB'
 
 
+def quotient(numerator: float | None, denominator: float | None) -> float | None:
+    """Divides; None if either is missing."""
+    return None if numerator is None or not denominator else numerator / denominator
+
+
 def ratio(numerator: float | None, denominator: float | None) -> str:
-    """Formats a ratio.
-
-    Args:
-        numerator: Above.
-        denominator: Below.
-
-    Returns:
-        As '1.23×'; a dash where one is missing.
-    """
-    if numerator is None or not denominator:
-        return '–'
-    return f'{numerator / denominator:.3g}×'
+    """Formats a ratio as '1.23×'; – if either is missing."""
+    value = quotient(numerator, denominator)
+    return '–' if value is None else f'{value:.3g}×'
 
 
 def quartiles(above: Times, below: Times, key: str = 'times') -> tuple[float, float, float]:
@@ -160,32 +312,30 @@ def quartiles(above: Times, below: Times, key: str = 'times') -> tuple[float, fl
 
 
 def paired_ratio(above: Times, below: Times, key: str = 'times') -> str:
-    """Formats the ratio of two steps with its spread.
-
-    Args:
-        above: The one step, from `alternate`.
-        below: The other, of the same call.
-        key: 'times' or 'cpu_times'.
-
-    Returns:
-        As '1.23× (1.20–1.27)', with ~ before it where it was taken on a busy machine.
-    """
+    """Formats what `quartiles` gives as '1.23× (1.20–1.27)', with ~ before it if noisy."""
     if above is below:
         return '1×'
     first, median, third = quartiles(above, below, key)
     return _marked(f'{median:.3g}× ({first:.3g}–{third:.3g})')
 
 
+def time_cells(title: str, times: Times, base: Times, over: str) -> list[Cell]:
+    """Cells that tables of steps share: median, range, and both ratios to another step."""
+    return [
+        (title, seconds(times['median'])),
+        ('range', f'{seconds(times["min"])}–{seconds(times["max"])}'),
+        (over, paired_ratio(times, base)),
+        (f'CPU time {over}', paired_ratio(times, base, 'cpu_times')),
+    ]
+
+
+def _marked(figure: str) -> str:
+    return f'~{figure}' if watch().noisy else figure
+
+
+# ---------------------------------------------------------------------------------- time
 def once(step: Step, device: str) -> float:
-    """Runs a step.
-
-    Args:
-        step: What to run.
-        device: 'cpu' or 'cuda'.
-
-    Returns:
-        Its time in seconds.
-    """
+    """Runs a step, and returns its time in seconds."""
     if device == 'cuda':
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize()
@@ -227,35 +377,33 @@ def alternate(
     for step in steps.values():
         for _ in range(warm_up):
             step()
-    times: dict[str, list[float]] = {name: [] for name in steps}
-    busy: dict[str, list[float]] = {name: [] for name in steps}
+    readings: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
     begin, turns, discarded = time.perf_counter(), 0, 0
     while turns < repeats and (turns < MIN_TURNS or time.perf_counter() - begin < limit):
         start = watch().read()
         turn = {name: _reading(step, device) for name, step in steps.items()}
         if watch().disturbed(start):
-            if not watch().allow_busy:
-                discarded += 1
-                if discarded > max(repeats, MIN_TURNS):
-                    refuse_turns(discarded)
+            discarded += 1
+            if watch().allow_busy or discarded > max(repeats, MIN_TURNS):
+                watch().refuse(f'other processes disturbed {discarded} turns')
+            else:
                 continue
-            watch().noisy = True
         turns += 1
-        for name, (wall, cpu) in turn.items():
-            times[name].append(wall)
-            busy[name].append(cpu)
-    return {
-        name: dict(
+        for name, reading in turn.items():
+            readings[name].append(reading)
+    found = {}
+    for name, pairs in readings.items():
+        times, cpu_times = map(list, zip(*pairs))
+        found[name] = dict(
             first=first[name],
-            times=t,
-            cpu_times=busy[name],
-            median=statistics.median(t),
-            min=min(t),
-            max=max(t),
-            cpu=statistics.median(busy[name]),
+            times=times,
+            cpu_times=cpu_times,
+            median=statistics.median(times),
+            min=min(times),
+            max=max(times),
+            cpu=statistics.median(cpu_times),
         )
-        for name, t in times.items()
-    }
+    return found
 
 
 def _reading(step: Step, device: str) -> tuple[float, float]:
@@ -272,12 +420,9 @@ def _first_call(step: Step, device: str) -> float:
     return time.perf_counter() - begin
 
 
+# ---------------------------------------------------------------------------------- memory
 def step_peak(step: Step, device: str) -> float | None:
-    """Peak memory of a step on top of what lives when it begins.
-
-    Args:
-        step: What to run; it has run before, so it is compiled.
-        device: 'cpu' or 'cuda'.
+    """Peak memory of a warm step on top of what lives when it begins.
 
     Returns:
         Bytes; None where the system does not tell.
@@ -295,40 +440,31 @@ def step_peak(step: Step, device: str) -> float | None:
         Path('/proc/self/clear_refs').write_text('5')
     except OSError:
         return None
-    before = _resident('VmRSS')
+    before = resident()
     step()
-    return max(_resident('VmHWM') - before, 0)
+    return max(resident('VmHWM') - before, 0)
 
 
 def process_peak() -> int:
-    """Peak resident memory of this process since it began.
-
-    Returns:
-        Bytes.
-    """
+    """Peak resident memory of this process since it began, in bytes."""
     try:
-        return _resident('VmHWM')  # ru_maxrss of a child begins at its parent's
+        return resident('VmHWM')  # ru_maxrss of a child begins at its parent's
     except OSError:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if platform.system() == 'Darwin' else peak * 1024
 
 
-def _resident(key: str) -> int:
+def resident(key: str = 'VmRSS') -> int:
+    """Resident memory of this process in bytes: now, or its peak ('VmHWM')."""
     for line in Path('/proc/self/status').read_text().splitlines():
         if line.startswith(key + ':'):
             return int(line.split()[1]) * 1024
     raise OSError(f'/proc/self/status has no {key}')
 
 
-def count_kernels(step: Step) -> tuple[int, int]:
-    """Counts what a step launches on a GPU.
-
-    Args:
-        step: What to run; warmed up.
-
-    Returns:
-        Number of kernels and number of copies and fills.
-    """
+# ---------------------------------------------------------------------------------- GPU, ceilings
+def count_kernels(step: Step) -> dict[str, int]:
+    """Counts the kernels, and the copies and fills, that a warm step launches on a GPU."""
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
     torch.cuda.synchronize()
     with torch.profiler.profile(activities=activities) as profile:
@@ -341,23 +477,11 @@ def count_kernels(step: Step) -> tuple[int, int]:
         and not getattr(event, 'is_user_annotation', False)
     ]
     copies = sum(name.startswith(('Memcpy', 'Memset')) for name in names)
-    return len(names) - copies, copies
+    return dict(kernels=len(names) - copies, copies=copies)
 
 
 def matmul_rate(batch: int, rows: int, inner: int, columns: int, device: str, dtype: str) -> float:
-    """Rate of a batched matrix product, `(batch, rows, inner) @ (batch, inner, columns)`.
-
-    Args:
-        batch: Number of products.
-        rows: Rows of the result.
-        inner: Length of the sums.
-        columns: Columns of the result.
-        device: 'cpu' or 'cuda'.
-        dtype: 'float32', 'tf32' or 'bfloat16'.
-
-    Returns:
-        FLOP per second.
-    """
+    """FLOP per second of a product `(batch, rows, inner) @ (batch, inner, columns)`."""
     kind = torch.bfloat16 if dtype == 'bfloat16' else torch.float32
     a = torch.randn(batch, rows, inner, device=device, dtype=kind)
     b = torch.randn(batch, inner, columns, device=device, dtype=kind)
@@ -366,30 +490,14 @@ def matmul_rate(batch: int, rows: int, inner: int, columns: int, device: str, dt
 
 
 def copy_bandwidth(device: str, size: int = 256 * MIB) -> float:
-    """Rate of a large copy, bytes read and bytes written both counted.
-
-    Args:
-        device: 'cpu' or 'cuda'.
-        size: Bytes to copy.
-
-    Returns:
-        Bytes per second.
-    """
+    """Bytes per second of a copy of so many bytes; those read and those written both count."""
     source = torch.ones(size // 4, device=device)
     target = torch.empty_like(source)
     return 2 * size / _typical(lambda: target.copy_(source), device)
 
 
 def exponential_rate(device: str, size: int = MIB) -> float:
-    """Rate of exp on data in the cache.
-
-    Args:
-        device: 'cpu' or 'cuda'.
-        size: Bytes of the data.
-
-    Returns:
-        Values per second.
-    """
+    """Values per second of exp on so many bytes, which fit the cache."""
     values = torch.randn(size // 4, device=device)
     out = torch.empty_like(values)
     return values.numel() / _typical(lambda: torch.exp(values, out=out), device)

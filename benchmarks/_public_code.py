@@ -40,7 +40,7 @@ class PublicCode:
             stride: s.
 
         Returns:
-            One module per decoder, called with z and the main prediction.
+            A module for each decoder, called with z and the main prediction.
         """
         kinds = dict(
             vat=(self.decoders.VATDecoder, dict(xi=1e-6, eps=2.0)),
@@ -58,15 +58,7 @@ class PublicCode:
         )
 
     def consistency(self, predictions: list[Tensor], targets: Tensor) -> Tensor:
-        """L_u as its training loop forms it.
-
-        Args:
-            predictions: K × `(N, C, H, W)` logits.
-            targets: `(N, C, H, W)` probabilities.
-
-        Returns:
-            A scalar.
-        """
+        """L_u as its training loop forms it, of K × `(N, C, H, W)` logits and of probabilities."""
         loss = self.losses.softmax_mse_loss
         return sum(loss(inputs=p, targets=targets) for p in predictions) / len(predictions)
 
@@ -74,26 +66,12 @@ class PublicCode:
 def load_public_code(directory: str) -> PublicCode:
     """Imports the clone's modules under the names they have there.
 
-    Args:
-        directory: The clone.
-
-    Returns:
-        The modules.
-
     Raises:
         SystemExit: If the folder is no such clone.
     """
     root = Path(directory)
-    missing = [
-        name
-        for name in (
-            'models/decoders.py',
-            'models/model.py',
-            'utils/losses.py',
-            'base/base_model.py',
-        )
-        if not (root / name).is_file()
-    ]
+    needed = ('models/decoders.py', 'models/model.py', 'utils/losses.py', 'base/base_model.py')
+    missing = [name for name in needed if not (root / name).is_file()]
     if missing:
         raise SystemExit(
             f'error: --reference {directory}: no {missing[0]}; expected a clone of '

@@ -13,55 +13,51 @@ Examples:
 """
 
 import argparse
-import json
 import math
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
-import torch
-from _measure import alternate, machine, say, seconds
-from _quiet import add_busy_option, require_quiet
+from _measure import alternate, begin, benchmark_parser, save, say, say_table, seconds
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.samplers.pair_sampler import PairDraw
-from mmseg_cct.utils.markdown import markdown_table
-
-PROJECT = Path(__file__).resolve().parents[1]
 
 
 class Source(NamedTuple):
     """A shipped pipeline and what its images are like.
 
     Attributes:
-        config: Below `configs`.
+        config: A setting.
         size: Height and width of the files, in pixels; None where nothing is read.
         suffix: Of the files.
+        method: A method on the setting.
     """
 
     config: str
     size: tuple[int, int] | None
     suffix: str = '.jpg'
+    method: str = 'cct'
 
 
 SOURCES = {
-    'voc': Source('cct/cct_r50_voc_1464.py', (375, 500)),
-    'voc, strong views': Source('plus/cct-plus_r50_voc-field_92.py', (375, 500)),
-    'cityscapes': Source('cct/cct_r50_cityscapes_372.py', (1024, 2048), '.png'),
-    'cityscapes, shrunk once': Source('cct/cct_r50_cityscapes_372.py', (512, 1024), '.png'),
-    'camvid': Source('cct/cct_r50_camvid_50.py', (360, 480)),
-    'camvid, strong views': Source('plus/cct-plus_r50_camvid_50.py', (360, 480)),
-    'idd_lite': Source('cct/cct_mbv2-jpu_idd-lite_50.py', (227, 320)),
-    'folder': Source('cct/cct_r50_folder.py', (768, 1024)),
-    'shapes': Source('demo/cct_shapes.py', None),
+    'voc': Source('cct/cct_r50_voc_1464', (375, 500)),
+    'voc, strong views': Source('cct/cct_r50_voc_1464', (375, 500), method='cct-plus'),
+    'cityscapes': Source('cct/cct_r50_cityscapes_372', (1024, 2048), '.png'),
+    'cityscapes, shrunk once': Source('cct/cct_r50_cityscapes_372', (512, 1024), '.png'),
+    'camvid': Source('cct/cct_r50_camvid_50', (360, 480)),
+    'camvid, strong views': Source('cct/cct_r50_camvid_50', (360, 480), method='cct-plus'),
+    'idd_lite': Source('cct/cct_mbv2-jpu_idd-lite_100', (227, 320)),
+    'folder': Source('cct/cct_r50_folder', (768, 1024)),
+    'shapes': Source('demo/cct_shapes', None),
 }
 PICTURES = 8
 
@@ -91,45 +87,25 @@ def picture(height: int, width: int, seed: int) -> np.ndarray:
     return image
 
 
-def draw_files(folder: Path, source: Source, num_classes: int) -> list[Path]:
-    """Writes pictures and their masks.
-
-    Args:
-        folder: Gets `images` and `masks`.
-        source: What they are like.
-        num_classes: Class ids in the masks.
-
-    Returns:
-        The images.
-    """
+def draw_images(folder: Path, source: Source) -> list[Path]:
+    """Writes pictures of the size and format of a data set."""
     assert source.size is not None
-    height, width = source.size
-    images = []
-    for index in range(PICTURES):
-        file = folder / 'images' / f'{index}{source.suffix}'
-        file.parent.mkdir(exist_ok=True, parents=True)
-        quality = [cv2.IMWRITE_JPEG_QUALITY, 92] if source.suffix == '.jpg' else []
-        cv2.imwrite(str(file), picture(height, width, index), quality)
-        images.append(file)
-    draw_masks(folder, images, num_classes)
+    folder.mkdir()
+    quality = [cv2.IMWRITE_JPEG_QUALITY, 92] if source.suffix == '.jpg' else []
+    images = [folder / f'{index}{source.suffix}' for index in range(PICTURES)]
+    for index, file in enumerate(images):
+        cv2.imwrite(str(file), picture(*source.size, index), quality)
     return images
 
 
 def draw_masks(folder: Path, images: list[Path], num_classes: int) -> None:
-    """Writes a mask of the size of each image.
-
-    Args:
-        folder: Gets `masks`.
-        images: The images.
-        num_classes: Class ids from 0 on.
-    """
-    (folder / 'masks').mkdir()
+    """Writes a mask of the size of each image, with class ids from 0 on."""
+    folder.mkdir()
     for index, file in enumerate(images):
         height, width = cv2.imread(str(file)).shape[:2]
         coarse = np.random.default_rng(index).random((num_classes, 6, 8), np.float32)
         scores = [cv2.resize(layer, (width, height)) for layer in coarse]
-        mask = np.argmax(scores, 0).astype(np.uint8)
-        cv2.imwrite(str(folder / 'masks' / f'{file.stem}.png'), mask)
+        cv2.imwrite(str(folder / f'{file.stem}.png'), np.argmax(scores, 0).astype(np.uint8))
 
 
 def build_dataset(name: str, folder: Path, images: str | None) -> Any:
@@ -144,39 +120,41 @@ def build_dataset(name: str, folder: Path, images: str | None) -> Any:
         The `SemiSegDataset`.
     """
     source = SOURCES[name]
-    config = load_config(str(PROJECT / 'configs' / source.config), {})
+    config = load_config(source.config, dict(method=source.method))
     dataset = config.train_dataloader.dataset
     if source.size is None:
         return DATASETS.build(dataset)
-    num_classes = config.model.decode_head.num_classes
     if images:
         files = sorted(p for p in Path(images).iterdir() if p.suffix in ('.jpg', '.png'))
         files = files[:PICTURES]
         if not files:
             raise SystemExit(f'error: --images {name}={images}: no .jpg or .png in it')
-        folder.mkdir(parents=True, exist_ok=True)
-        draw_masks(folder, files, num_classes)
     else:
-        files = draw_files(folder, source, num_classes)
+        files = draw_images(folder / 'images', source)
+    num_classes = config.model.decode_head.num_classes
+    draw_masks(folder / 'masks', files, num_classes)
     names = folder / 'names.txt'
     names.write_text(''.join(f'{file.stem}\n' for file in files), encoding='utf-8')
-    masks = dict(labeled=dict(seg_map_path=str(folder / 'masks')), unlabeled={})
+
+    def branch(kind: str, **masks: str) -> dict:
+        return dict(
+            type='BaseSegDataset',
+            metainfo=dict(classes=[f'class {i}' for i in range(num_classes)]),
+            ann_file=str(names),
+            data_prefix=dict(img_path=str(files[0].parent), **masks),
+            img_suffix=files[0].suffix,
+            seg_map_suffix='.png',
+            pipeline=dataset[kind].pipeline,
+        )
+
+    labeled, unlabeled = branch('labeled', seg_map_path=str(folder / 'masks')), branch('unlabeled')
     return DATASETS.build(
         dict(
             type='SemiSegDataset',
             check=False,
-            **{
-                branch: dict(
-                    type='BaseSegDataset',
-                    metainfo=dict(classes=[f'class {i}' for i in range(num_classes)]),
-                    ann_file=str(names),
-                    data_prefix=dict(img_path=str(files[0].parent), **with_masks),
-                    img_suffix=files[0].suffix,
-                    seg_map_suffix='.png',
-                    pipeline=dataset[branch].pipeline,
-                )
-                for branch, with_masks in masks.items()
-            },
+            labeled=labeled,
+            unlabeled=unlabeled,
+            strong_views=dataset.get('strong_views'),
         )
     )
 
@@ -189,17 +167,15 @@ class Timed:
         spent: Seconds by name of the transform, added to.
     """
 
-    def __init__(self, transform: Callable, spent: dict[str, float]) -> None:
+    def __init__(self, transform: Callable, spent: Counter[str]) -> None:
         self.transform, self.spent = transform, spent
-        self.name = type(transform).__name__
 
     def __call__(self, results: dict) -> Any:
         begin = time.process_time()
         try:
             return self.transform(results)
         finally:
-            taken = time.process_time() - begin
-            self.spent[self.name] = self.spent.get(self.name, 0.0) + taken
+            self.spent[type(self.transform).__name__] += time.process_time() - begin
 
 
 def measure(dataset: Any, batch_size: int, repeats: int) -> dict[str, Any]:
@@ -214,15 +190,15 @@ def measure(dataset: Any, batch_size: int, repeats: int) -> dict[str, Any]:
         `pair`, the median CPU seconds of a pair; `image` of one of its two images, `quartiles` of
         that; `spent`, seconds of a pair by transform, with `rest` for all else.
     """
-    spent: dict[str, float] = {}
+    spent: Counter[str] = Counter()
     for branch in (dataset.labeled, dataset.unlabeled):
         branch.pipeline.transforms = [Timed(t, spent) for t in branch.pipeline.transforms]
     rng = np.random.default_rng(0)
-    loads = 0
+    pairs = 0
 
     def load() -> None:
-        nonlocal loads
-        loads += 1
+        nonlocal pairs
+        pairs += batch_size
         draws = [
             PairDraw(
                 labeled=int(rng.integers(len(dataset.labeled))),
@@ -236,10 +212,9 @@ def measure(dataset: Any, batch_size: int, repeats: int) -> dict[str, Any]:
 
     load()
     spent.clear()
-    loads = 0
-    times = alternate(dict(load=load), repeats, 'cpu', warm_up=0)['load']['cpu_times']
-    times = [value / batch_size for value in times]
-    pairs = loads * batch_size
+    pairs = 0
+    taken = alternate(dict(load=load), repeats, 'cpu', warm_up=0)['load']['cpu_times']
+    times = [value / batch_size for value in taken]
     by_transform = {name: value / pairs for name, value in spent.items()}
     by_transform['rest'] = max(statistics.mean(times) - sum(by_transform.values()), 0.0)
     pair = statistics.median(times)
@@ -248,20 +223,13 @@ def measure(dataset: Any, batch_size: int, repeats: int) -> dict[str, Any]:
 
 
 def parse_args() -> argparse.Namespace:
-    """Reads the command line.
-
-    Returns:
-        The options.
-    """
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Reads the command line."""
+    parser = benchmark_parser(__doc__, repeats=9)
     parser.add_argument('--pipelines', nargs='+', choices=SOURCES, default=list(SOURCES))
     parser.add_argument(
         '--images', nargs='+', default=[], metavar='PIPELINE=DIR', help='real images'
     )
     parser.add_argument('--batch-size', type=int, default=8, metavar='N', help='pairs')
-    parser.add_argument('--repeats', type=int, default=9, help='batches that are timed')
     parser.add_argument(
         '--rate',
         type=float,
@@ -269,8 +237,6 @@ def parse_args() -> argparse.Namespace:
         help='images a second that are needed (default: 480, of 8 GPUs with 20 images a step at '
         'three steps a second)',
     )
-    parser.add_argument('--json', metavar='FILE', help='where to write all figures')
-    add_busy_option(parser)
     options = parser.parse_args()
     options.images = dict(item.partition('=')[::2] for item in options.images)
     if unknown := options.images.keys() - SOURCES.keys():
@@ -281,47 +247,41 @@ def parse_args() -> argparse.Namespace:
 def main() -> None:
     """Measures, prints the table, writes the figures."""
     options = parse_args()
-    require_quiet(1, options.allow_busy)
-    torch.set_num_threads(1)
+    results = begin(options)
     cv2.setNumThreads(0)
-    init_default_scope('mmseg')
-    about = machine('cpu')
-    say(markdown_table(['machine', ''], [[key, value] for key, value in about.items()]))
     figures, rows = {}, []
     for name in options.pipelines:
         say(f'  {name}')
         with tempfile.TemporaryDirectory() as folder:
-            dataset = build_dataset(name, Path(folder, 'data'), options.images.get(name))
-            figures[name] = measure(dataset, options.batch_size, options.repeats)
-        row = figures[name]
+            dataset = build_dataset(name, Path(folder), options.images.get(name))
+            figures[name] = row = measure(dataset, options.batch_size, options.repeats)
         shares = sorted(row['spent'].items(), key=lambda item: -item[1])
         size = SOURCES[name].size
-        kind = 'drawn scenes' if size is None else f'{size[0]}×{size[1]} {SOURCES[name].suffix}'
+        files = 'drawn scenes' if size is None else f'{size[0]}×{size[1]} {SOURCES[name].suffix}'
         if name in options.images:
-            kind = f'those of {options.images[name]}'
+            files = f'those of {options.images[name]}'
+        best, worst = (1 / value for value in row['quartiles'])
         rows.append(
             [
-                name,
-                kind,
-                f'{1 / row["image"]:.0f} ({1 / row["quartiles"][1]:.0f}–'
-                f'{1 / row["quartiles"][0]:.0f})',
-                seconds(row['pair']),
-                ', '.join(f'{key} {value / row["pair"]:.0%}' for key, value in shares[:5]),
-                str(math.ceil(options.rate * row['image'])),
+                ('pipeline', name),
+                ('files', files),
+                (
+                    'images a second of a worker',
+                    f'{1 / row["image"]:.0f} ({worst:.0f}–{best:.0f})',
+                ),
+                ('a pair', seconds(row['pair'])),
+                (
+                    'of that',
+                    ', '.join(f'{key} {value / row["pair"]:.0%}' for key, value in shares[:5]),
+                ),
+                (
+                    f'workers for {options.rate:.0f} images a second',
+                    str(math.ceil(options.rate * row['image'])),
+                ),
             ]
         )
-    columns = [
-        'pipeline',
-        'files',
-        'images a second of a worker',
-        'a pair',
-        'of that',
-        f'workers for {options.rate:.0f} images a second',
-    ]
-    say(f'\n### Loading images\n\n{markdown_table(columns, rows)}')
-    if options.json:
-        results = dict(machine=about, pipelines=figures)
-        Path(options.json).write_text(json.dumps(results, indent=1), encoding='utf-8')
+    say_table('Loading images', rows)
+    save(options, results | dict(pipelines=figures))
 
 
 if __name__ == '__main__':

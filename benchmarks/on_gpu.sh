@@ -166,12 +166,8 @@ step loading python benchmarks/data_loading.py --allow-busy "${loading[@]}" \
 # cct-strong is another config, made here, so that it has the same network and weights.
 strong=$out/study/cct-strong.py
 cat >"$strong" <<END
-_base_ = ['$PWD/$config', '$PWD/configs/_base_/methods/cct-strong.py']
-train_dataloader = dict(
-    dataset=dict(unlabeled=dict(pipeline=[*_base_.unlabeled_pipeline, _base_.strong_views]))
-)
-model = _base_.method
-custom_hooks = _base_.method_hooks
+_base_ = '$PWD/$config'
+method = 'cct-strong'
 END
 [ "$device" = cpu ] || gpus=(--gpus "${CUDA_VISIBLE_DEVICES:-0}")
 end=$((SECONDS + hours * 3600))

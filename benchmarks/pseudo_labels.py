@@ -9,13 +9,12 @@ Example:
     OMP_NUM_THREADS=1 python benchmarks/pseudo_labels.py configs/weak/cam_mbv2_camvid.py CHECKPOINT
 """
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
 
 import torch
-from _quiet import add_busy_option, require_quiet
+from _measure import begin, benchmark_parser, say
 
 from mmseg_cct.cli.arguments import at_least
 from mmseg_cct.cli.errors import user_errors_as_one_line
@@ -27,25 +26,18 @@ from mmseg_cct.pseudo_labels.writer import LABELS, label_tasks, write_pseudo_lab
 from mmseg_cct.utils.image_files import read_image
 
 
-def parse_args() -> argparse.Namespace:
-    """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def main() -> None:
+    """Prints the rates."""
+    parser = benchmark_parser(__doc__, json_file=False)
     parser.add_argument('config')
     parser.add_argument('checkpoint')
     parser.add_argument('--images', type=at_least(4), default=32, help='how many (default: 32)')
     parser.add_argument(
         '--workers', type=int, nargs='+', default=[1, 2, 1, 2], help='(default: %(default)s)'
     )
-    add_busy_option(parser)
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Prints the rates."""
-    args = parse_args()
-    require_quiet(max(args.workers), args.allow_busy)
+    args = parser.parse_args()
+    args.threads = max(args.workers)
+    begin(args)
     torch.set_num_threads(1)
     with user_errors_as_one_line():
         config = load_config(args.config, {})
@@ -64,7 +56,7 @@ def main() -> None:
             task.image, task.maps, task.label_ids, task.background, task.thresholds, settings.crf
         )
     crf = time.perf_counter()
-    print(f'one core, seconds an image: maps {(maps - start) / 4:.3f}, CRF {(crf - maps) / 4:.3f}')
+    say(f'one core, seconds an image: maps {(maps - start) / 4:.3f}, CRF {(crf - maps) / 4:.3f}')
 
     for workers in args.workers:
         with tempfile.TemporaryDirectory() as out:
@@ -72,7 +64,7 @@ def main() -> None:
             times = sorted(path.stat().st_mtime for path in Path(out, LABELS).rglob('*.png'))
         first, last = len(times) // 4, 3 * len(times) // 4
         rate = (last - first) / (times[last] - times[first])
-        print(f'{workers} workers: {rate:.2f} images/s', flush=True)
+        say(f'{workers} workers: {rate:.2f} images/s')
 
 
 if __name__ == '__main__':

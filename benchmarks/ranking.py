@@ -12,6 +12,7 @@ import argparse
 
 import cv2
 import numpy as np
+from _measure import say, say_table
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 from tqdm import tqdm
@@ -19,7 +20,6 @@ from tqdm import tqdm
 from mmseg_cct.analysis.ranking import disagreement, load_training_model
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import load_config
-from mmseg_cct.utils.markdown import markdown_table
 
 DRAWS = 10000
 
@@ -68,7 +68,7 @@ def main() -> None:
     chosen = max(1, round(args.share * len(errors)))
     rng = np.random.default_rng(0)
     random = [errors[rng.permutation(len(errors))[:chosen]].mean() for _ in range(DRAWS)]
-    print(
+    say(
         f'{chosen} of {len(errors)} images; wrong pixels of random ones {errors.mean():.4f}, '
         f'of the best of 20 draws {np.quantile(random, 0.95):.4f}, '
         f'of the worst images {np.sort(errors)[-chosen:].mean():.4f}'
@@ -77,8 +77,14 @@ def main() -> None:
     for name, score in scores.items():
         first = np.argsort(-score, kind='stable')[:chosen]
         correlation = np.corrcoef(score, errors)[0, 1]
-        rows.append([name, f'{errors[first].mean():.4f}', f'{correlation:.2f}'])
-    print(markdown_table(['score', 'wrong pixels of the first', 'correlation'], rows))
+        rows.append(
+            [
+                ('score', name),
+                ('wrong pixels of the first', f'{errors[first].mean():.4f}'),
+                ('correlation', f'{correlation:.2f}'),
+            ]
+        )
+    say_table('The images that are ranked first', rows)
 
 
 if __name__ == '__main__':

@@ -9,15 +9,13 @@ Example:
     python benchmarks/strong_views.py
 """
 
-import argparse
 from collections.abc import Callable
 from importlib.util import find_spec
 
 import cv2
 import numpy as np
 import torch
-from _measure import alternate, machine, say, seconds
-from _quiet import add_busy_option, require_quiet
+from _measure import alternate, begin, benchmark_parser, save, say_table, seconds
 from data_loading import picture
 from mmseg.structures import SegDataSample
 from PIL import Image, ImageFilter
@@ -30,14 +28,7 @@ SIGMA = (0.1, 2.0)
 
 
 def candidates(image: np.ndarray) -> dict[str, Callable[[], Tensor]]:
-    """Ways to a strong view of an image, each from and to a packed tensor.
-
-    Args:
-        image: `(H, W, 3)` uint8.
-
-    Returns:
-        Functions that give `(3, H, W)` uint8, by name.
-    """
+    """Ways to a strong view of an image `(H, W, 3)` uint8, each from and to a packed tensor."""
     packed = torch.from_numpy(image.transpose(2, 0, 1).copy())
     ours = StrongViews()
 
@@ -76,38 +67,39 @@ def candidates(image: np.ndarray) -> dict[str, Callable[[], Tensor]]:
     return found
 
 
+def many(view: Callable[[], Tensor], count: int) -> Callable[[], None]:
+    """Makes so many views under one seed."""
+
+    def make_all() -> None:
+        with seeded_random_state(0):
+            for _ in range(count):
+                view()
+
+    return make_all
+
+
 def main() -> None:
     """Prints a table of CPU milliseconds a view."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = benchmark_parser(__doc__, repeats=5)
     parser.add_argument('--sizes', nargs='+', default=['320x320', '512x1024'], metavar='HxW')
     parser.add_argument('--views', type=int, default=100, help='views of a reading')
-    parser.add_argument('--repeats', type=int, default=5, help='readings')
-    add_busy_option(parser)
-    args = parser.parse_args()
-
-    require_quiet(1, args.allow_busy)
-    torch.set_num_threads(1)
+    options = parser.parse_args()
+    results = begin(options)
     cv2.setNumThreads(1)
-    say(', '.join(f'{name}: {value}' for name, value in machine('cpu').items()))
-    times: dict[str, list[float]] = {}
-    for size in args.sizes:
+    times: dict[str, dict[str, float]] = {}
+    for size in options.sizes:
         image = picture(*map(int, size.split('x')), seed=0)
-
-        def reading(view: Callable[[], Tensor]) -> Callable[[], None]:
-            def make_all() -> None:
-                with seeded_random_state(0):
-                    for _ in range(args.views):
-                        view()
-
-            return make_all
-
-        steps = {name: reading(view) for name, view in candidates(image).items()}
-        for name, taken in alternate(steps, args.repeats, 'cpu', warm_up=0).items():
-            times.setdefault(name, []).append(taken['cpu'] / args.views)
-    say('\n| a view | ' + ' | '.join(args.sizes) + ' |')
-    say('| --- |' + ' ---: |' * len(args.sizes))
-    for name, of_size in times.items():
-        say(f'| {name} | ' + ' | '.join(seconds(value) for value in of_size) + ' |')
+        steps = {name: many(view, options.views) for name, view in candidates(image).items()}
+        for name, taken in alternate(steps, options.repeats, 'cpu', warm_up=0).items():
+            times.setdefault(name, {})[size] = taken['cpu'] / options.views
+    say_table(
+        'Strong views',
+        [
+            [('a view', name), *((size, seconds(value)) for size, value in by_size.items())]
+            for name, by_size in times.items()
+        ],
+    )
+    save(options, results | dict(views=times))
 
 
 if __name__ == '__main__':

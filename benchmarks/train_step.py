@@ -6,8 +6,8 @@ Both steps see the same images: CCT takes N labelled and N unlabelled ones, the 
 A step is `model.train_step`: normalisation, forward, backward and the optimizer's step of the
 config, and its teacher's if it has one, in one process, by turns, medians. The network has random
 weights; no data is read.
-With --method the recipes of configs/_base_/methods make their steps on the same network and images,
-in the same turns: their strong views are as many images more, a teacher predicts and is averaged.
+With --method the methods of configs/methods make their steps on the same network and images, in
+the same turns: their strong views are as many images more, a teacher predicts and is averaged.
 With --variants both steps are also taken with settings that change no result but in rounding:
 `merged` (parameter groups with equal options are one), `fused` and `foreach` (options of the
 optimizer), `channels_last` and `compiled_encoder` (torch.compile), several with +.
@@ -34,172 +34,117 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from _measure import (
+    PROJECT,
     Step,
     alternate,
     autocast,
+    begin,
+    benchmark_parser,
     count_kernels,
-    machine,
     mebibytes,
     paired_ratio,
     quartiles,
     ratio,
+    save,
     say,
+    say_table,
     seconds,
-    set_precision,
     step_peak,
+    time_cells,
 )
 from _public_code import load_public_code
-from _quiet import add_busy_option, require_quiet
 from mmengine.config import Config
 from mmengine.logging import MMLogger
 from mmengine.optim import build_optim_wrapper
-from mmengine.registry import init_default_scope
 from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import Tensor
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
+from mmseg_cct.config.load import load_config
+from mmseg_cct.config.shipped import method_names
 from mmseg_cct.engine.averaged_model import MultiTensorEMA
-from mmseg_cct.utils.markdown import markdown_table
 
-PROJECT = Path(__file__).resolve().parents[1]
 CONFIG = PROJECT / 'configs/cct/cct_r50_voc_1464.py'
-METHODS = PROJECT / 'configs/_base_/methods'
-VARIANTS = (
-    'merged',
-    'fused',
-    'foreach',
-    'channels_last',
-    'compiled_encoder',
-)
+VARIANTS = ('merged', 'fused', 'foreach', 'channels_last', 'compiled_encoder')
 
 
 def labels(options: argparse.Namespace, num_classes: int) -> Tensor:
-    """Drawn regions for all 2N images.
-
-    Args:
-        options: The command line.
-        num_classes: C.
-
-    Returns:
-        `(2N, H, W)` int64.
-    """
+    """Draws regions for all 2N images, `(2N, H, W)` int64."""
     coarse = torch.rand(2 * options.images, num_classes, 5, 5)
     return F.interpolate(coarse, tuple(options.size), mode='bilinear').argmax(1)
 
 
 def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
-    """The plugin's CCT step, supervised step and that of the baseline.
+    """The plugin's steps: CCT, supervised, of the baseline, of methods and variants."""
+    config, supervised = _config(options), _config(options, 'supervised')
+    images = list(torch.randint(0, 256, (2 * options.images, 3, *options.size), dtype=torch.uint8))
+    samples = []
+    for label in labels(options, config.model.decode_head.num_classes):
+        sample = SegDataSample(metainfo=dict(ori_shape=tuple(options.size)))
+        sample.gt_sem_seg = PixelData(data=label.unsqueeze(0))
+        samples.append(sample)
+    n = options.images
+    plain = dict(inputs=images, data_samples=samples)
+    labeled = {key: values[:n] for key, values in plain.items()}
 
-    Args:
-        options: The command line.
+    def pairs(views: int = 0) -> dict[str, dict[str, list]]:
+        names = ['unlabeled', *(f'unlabeled_strong_{view}' for view in range(views))]
+        return {
+            key: dict(labeled=values[:n], **dict.fromkeys(names, values[n:]))
+            for key, values in plain.items()
+        }
 
-    Returns:
-        Steps by name.
-    """
-    config = Config.fromfile(options.config)
+    kinds: dict[str, tuple[Config, dict]] = {
+        'CCT': (config, pairs()),
+        'supervised': (supervised, plain),
+        'baseline': (supervised, labeled),
+    }
+    for name in options.method:
+        method = _config(options, name)
+        strong = method.train_dataloader.dataset.get('strong_views') or {}
+        kinds[name] = method, pairs(strong.get('num_views', 0))
+    steps = {name: _plugin_step(*kind, options) for name, kind in kinds.items()}
+    for variant in options.variants:
+        for name in ('CCT', 'supervised'):
+            settings = frozenset(variant.split('+'))
+            steps[f'{name}, {variant}'] = _plugin_step(*kinds[name], options, settings)
+    return steps
+
+
+def _config(options: argparse.Namespace, method: str | None = None) -> Config:
+    """The config of a method, for random weights and images without class names."""
+    config = load_config(options.config, dict(method=method) if method else {})
     model = config.model
     model.backbone.pop('init_cfg', None)
     if 'pretrained' in model.backbone:  # timm
         model.backbone.pretrained = False
     model.data_preprocessor.size = tuple(options.size)
-    model.auxiliary_head.context_classes = (0,)  # the drawn images carry no class names
-    if options.no_compile:
-        model.auxiliary_head.compile = False
-    baseline = copy.deepcopy(model)
-    baseline.update(type='EncoderDecoder', auxiliary_head=None)
-
-    images = list(torch.randint(0, 256, (2 * options.images, 3, *options.size), dtype=torch.uint8))
-    samples = []
-    for label in labels(options, model.decode_head.num_classes):
-        sample = SegDataSample(metainfo=dict(ori_shape=tuple(options.size)))
-        sample.gt_sem_seg = PixelData(data=label.unsqueeze(0))
-        samples.append(sample)
-    n = options.images
-    pairs = dict(
-        inputs=dict(labeled=images[:n], unlabeled=images[n:]),
-        data_samples=dict(labeled=samples[:n], unlabeled=samples[n:]),
-    )
-    recipes = {
-        name: _recipe_step(name, model, config.optim_wrapper, pairs, options)
-        for name in options.method
-    }
-    plain = dict(inputs=images, data_samples=samples)
-    labeled = dict(inputs=images[:n], data_samples=samples[:n])
-    taught = _has_teacher(config.get('custom_hooks', []))
-    steps = {
-        'CCT': _plugin_step(model, config.optim_wrapper, pairs, options, taught),
-        'supervised': _plugin_step(baseline, config.optim_wrapper, plain, options),
-        'baseline': _plugin_step(baseline, config.optim_wrapper, labeled, options),
-        **recipes,
-    }
-    for name in options.variants:
-        settings = frozenset(name.split('+'))
-        steps |= {
-            f'CCT, {name}': _plugin_step(
-                model, config.optim_wrapper, pairs, options, taught, settings
-            ),
-            f'supervised, {name}': _plugin_step(
-                baseline, config.optim_wrapper, plain, options, settings=settings
-            ),
-        }
-    return steps
-
-
-def _recipe_step(
-    name: str, model_cfg: dict, optim_cfg: dict, pairs: dict, options: argparse.Namespace
-) -> Step:
-    """The step of a recipe on the network of a CCT config.
-
-    Args:
-        name: File name of the recipe, without its end.
-        model_cfg: The CCT model.
-        optim_cfg: The optimizer wrapper.
-        pairs: A batch of labelled and unlabelled images.
-        options: The command line.
-
-    Returns:
-        The step.
-    """
-    recipe = Config.fromfile(METHODS / f'{name}.py')
-    merged = Config(dict(model=copy.deepcopy(model_cfg)))
-    merged.merge_from_dict(dict(model=recipe.method))
-    batch = {key: dict(branches) for key, branches in pairs.items()}
-    for view in range(recipe.strong_views.num_views):
-        for branches in batch.values():
-            branches[f'unlabeled_strong_{view}'] = branches['unlabeled']
-    return _plugin_step(merged.model, optim_cfg, batch, options, _has_teacher(recipe.method_hooks))
-
-
-def _has_teacher(hooks: list[dict]) -> bool:
-    return any(hook['type'] == 'TeacherHook' for hook in hooks)
+    if model.get('auxiliary_head'):
+        model.auxiliary_head.context_classes = (0,)
+        if options.no_compile:
+            model.auxiliary_head.compile = False
+    return config
 
 
 def _plugin_step(
-    model_cfg: dict,
-    optim_cfg: dict,
+    config: Config,
     batch: dict,
     options: argparse.Namespace,
-    taught: bool = False,
     settings: frozenset[str] = frozenset(),
 ) -> Step:
-    """A step of the plugin.
+    """Builds a model and its optimizer, and returns their step on a batch.
 
     Args:
-        model_cfg: The model.
-        optim_cfg: The optimizer wrapper.
+        config: The config.
         batch: As a data loader gives it.
         options: The command line.
-        taught: Whether the model takes a teacher.
         settings: Of `VARIANTS`.
-
-    Returns:
-        The step.
     """
     torch.manual_seed(0)
-    model = MODELS.build(copy.deepcopy(model_cfg)).to(options.device).train()
-    optim_cfg = copy.deepcopy(optim_cfg)
+    model = MODELS.build(copy.deepcopy(config.model)).to(options.device).train()
+    optim_cfg = copy.deepcopy(config.optim_wrapper)
     if options.dtype == 'bfloat16' and options.device == 'cpu':
         optim_cfg['type'] = 'CPUAmpOptimWrapper'
     elif options.dtype == 'bfloat16':
@@ -218,7 +163,8 @@ def _plugin_step(
     logger.setLevel('WARNING')  # else three lines per parameter, where learning rates differ
     optim_wrapper = build_optim_wrapper(model, optim_cfg)
     logger.setLevel('INFO')
-    if not taught:
+    hooks = config.get('default_hooks', {}).values()
+    if not any(hook and hook['type'] == 'TeacherHook' for hook in hooks):
         return lambda: model.train_step(batch, optim_wrapper)
     average = MultiTensorEMA(model, momentum=0.01, gamma=1)
     model.set_teacher(average.module.eval())
@@ -231,14 +177,7 @@ def _plugin_step(
 
 
 def count_waits(step: Step) -> int:
-    """Counts how often the host waits for the GPU in a step.
-
-    Args:
-        step: What to run; warmed up.
-
-    Returns:
-        Number of operations that CUDA reports as synchronizing.
-    """
+    """Counts how often the host waits for the GPU in a warm step, as CUDA reports it."""
     torch.cuda.synchronize()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
@@ -251,14 +190,7 @@ def count_waits(step: Step) -> int:
 
 
 def public_steps(options: argparse.Namespace) -> dict[str, Step]:
-    """The public code's two steps, in the setting of its own config.
-
-    Args:
-        options: The command line.
-
-    Returns:
-        Steps by name.
-    """
+    """The public code's two steps, in the setting of its own config."""
     public = load_public_code(options.reference)
     setting = Path(options.reference, 'configs/config.json').read_text(encoding='utf-8')
     conf = json.loads(setting)['model']
@@ -288,7 +220,7 @@ def public_steps(options: argparse.Namespace) -> dict[str, Step]:
         optimizer = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9, weight_decay=1e-4)
 
         def step() -> None:
-            with autocast(device, options.dtype):
+            with autocast(options):
                 loss, _, _ = model(**batches[name], curr_iter=0, epoch=1)
             loss.backward()
             optimizer.step()
@@ -300,24 +232,9 @@ def public_steps(options: argparse.Namespace) -> dict[str, Step]:
 
 
 def parse_args() -> argparse.Namespace:
-    """Reads the command line.
-
-    Returns:
-        The options.
-    """
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    """Reads the command line."""
+    parser = benchmark_parser(__doc__, repeats=7, threads=2, devices=True)
     parser.add_argument('--config', default=str(CONFIG), help='a CCT config (default: %(default)s)')
-    parser.add_argument('--device', choices=['cpu', 'cuda'], default='cpu')
-    parser.add_argument(
-        '--dtype',
-        choices=['float32', 'tf32', 'bfloat16'],
-        default='float32',
-        help='bfloat16: mixed precision; tf32: on a GPU',
-    )
-    parser.add_argument('--threads', type=int, default=2)
-    parser.add_argument('--repeats', type=int, default=7, help='readings per median')
     parser.add_argument(
         '--images', type=int, default=2, metavar='N', help='labelled images, and as many unlabelled'
     )
@@ -336,11 +253,9 @@ def parse_args() -> argparse.Namespace:
         '--method',
         nargs='+',
         default=[],
-        choices=sorted(path.stem for path in METHODS.glob('*.py')),
-        help='recipes to measure too',
+        choices=method_names(),
+        help='methods to measure too',
     )
-    parser.add_argument('--json', metavar='FILE', help='where to write all figures')
-    add_busy_option(parser)
     return parser.parse_args()
 
 
@@ -355,89 +270,64 @@ def _variant(text: str) -> str:
 def main() -> None:
     """Measures, prints the table, writes the figures."""
     options = parse_args()
-    torch.set_num_threads(options.threads)
-    set_precision(options.dtype)
-    init_default_scope('mmseg')
-    torch.manual_seed(0)
-    require_quiet(options.threads, options.allow_busy)
-    about = machine(options.device)
-    say(markdown_table(['machine', ''], [[key, value] for key, value in about.items()]))
-
+    results = begin(options)
     steps = plugin_steps(options)
     if options.reference:
-        steps.update(public_steps(options))
+        steps |= public_steps(options)
     say('\nmeasuring: ' + ', '.join(steps))
     times = alternate(steps, options.repeats, options.device)
     figures: dict[str, Any] = {
         name: dict(time=times[name], memory=step_peak(step, options.device))
         for name, step in steps.items()
     }
-    columns = [
-        'a step',
-        'time',
-        'range',
-        'over supervised',
-        'CPU time over supervised',
-        'over the baseline',
-        *['over the first of its kind'] * bool(options.variants),
-        'memory',
-        'over supervised',
-        'first call',
-    ]
     rows = []
     for name, row in figures.items():
         kind, _, variant = name.partition(', ')
+        public = name.startswith('public')
         baseline = f'supervised, {variant}' if variant else 'supervised'
-        if name.startswith('public'):
-            baseline = 'public supervised'
-        time, against = row['time'], figures[baseline]
-        rows.append(
-            [
-                name,
-                seconds(time['median']),
-                f'{seconds(time["min"])}–{seconds(time["max"])}',
-                paired_ratio(time, against['time']),
-                paired_ratio(time, against['time'], 'cpu_times'),
-                '' if name.startswith('public') else paired_ratio(time, times['baseline']),
-                *[paired_ratio(time, figures[kind]['time'])] * bool(options.variants),
-                mebibytes(row['memory']),
-                ratio(row['memory'], against['memory']),
-                seconds(time['first']),
-            ]
-        )
+        against = figures['public supervised' if public else baseline]
+        time = row['time']
+        over_baseline = '' if public else paired_ratio(time, times['baseline'])
+        cells = [
+            ('a step', name),
+            *time_cells('time', time, against['time'], 'over supervised'),
+            ('over the baseline', over_baseline),
+            ('memory', mebibytes(row['memory'])),
+            ('over supervised', ratio(row['memory'], against['memory'])),
+            ('first call', seconds(time['first'])),
+        ]
+        if options.variants:
+            cells.insert(6, ('over the first of its kind', paired_ratio(time, times[kind])))
         if options.device == 'cuda':
-            row['kernels'], row['copies'] = count_kernels(steps[name])
-            row['waits'] = count_waits(steps[name])
-            rows[-1] += [str(row[key]) for key in ('kernels', 'copies', 'waits')]
-    if options.device == 'cuda':
-        columns += ['kernels', 'copies', 'waits of the host']
+            counts = count_kernels(steps[name]) | {'waits of the host': count_waits(steps[name])}
+            row |= counts
+            cells += [(key, str(value)) for key, value in counts.items()]
+        rows.append(cells)
     n, (height, width) = options.images, options.size
-    say(
-        f'\n### A training step: {Path(options.config).stem}, {n}+{n} images of {height}×{width}, '
-        f'{options.dtype}\n\n{markdown_table(columns, rows)}'
+    say_table(
+        f'A training step: {Path(options.config).stem}, {n}+{n} images of {height}×{width}, '
+        f'{options.dtype}',
+        rows,
     )
 
-    results: dict[str, Any] = dict(
-        machine=about, dtype=options.dtype, device=options.device, steps=figures
-    )
+    results['steps'] = figures
     for prefix in ('', 'public ') if options.reference else ('',):
-        cct, supervised = (figures[prefix + kind]['time'] for kind in ('CCT', 'supervised'))
+        cct, supervised = (times[prefix + kind] for kind in ('CCT', 'supervised'))
         key = prefix.replace(' ', '_') + 'step_ratio'
-        results[key] = quartiles(cct, supervised)[1]
         results[f'{key}_quartiles'] = quartiles(cct, supervised)
+        results[key] = results[f'{key}_quartiles'][1]
         results[f'{key}_cpu_time'] = quartiles(cct, supervised, 'cpu_times')[1]
     results['step_over_baseline'] = quartiles(times['CCT'], times['baseline'])[1]
     if 'unimatch' in options.method:
         for name in sorted(set(options.method) - {'unimatch'}):
-            mine, theirs = figures[name]['time'], figures['unimatch']['time']
-            results[f'{name}_over_unimatch'] = quartiles(mine, theirs)[1]
-            results[f'{name}_over_unimatch_cpu_time'] = quartiles(mine, theirs, 'cpu_times')[1]
+            pair = times[name], times['unimatch']
+            results[f'{name}_over_unimatch'] = quartiles(*pair)[1]
+            results[f'{name}_over_unimatch_cpu_time'] = quartiles(*pair, 'cpu_times')[1]
             say(
-                f'\n{name} over unimatch: {paired_ratio(mine, theirs)}, CPU time '
-                f'{paired_ratio(mine, theirs, "cpu_times")}'
+                f'\n{name} over unimatch: {paired_ratio(*pair)}, CPU time '
+                f'{paired_ratio(*pair, "cpu_times")}'
             )
-    if options.json:
-        Path(options.json).write_text(json.dumps(results, indent=1), encoding='utf-8')
+    save(options, results)
 
 
 if __name__ == '__main__':

@@ -48,24 +48,34 @@ def assert_same_weights(one, other):
 
 
 @without_cuda
-def test_killed_twice_and_resumed_is_the_uninterrupted_run(cct, trained):
-    """`benchmarks/kill_and_resume.py` does it ten times, with whole processes."""
+def test_killed_and_resumed_is_the_uninterrupted_run(cct, trained):
+    work, put = cct.folder / 'work', checkpoints.AtomicLocalBackend.put
+
+    def put_half(*args):
+        os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+        put(*args)
+
+    def train(in_a_write):
+        if in_a_write:
+            checkpoints.AtomicLocalBackend.put = put_half  # this process has no other use for it
+        cct.train(resume='auto', options={'train_cfg.max_iters': MAX_ITERS})
+
     context = multiprocessing.get_context('fork')  # quick: everything is imported
-    for after in (1, 4):  # iterations that are logged before the kill
-        process = context.Process(
-            target=cct.train, kwargs=dict(resume='auto', options={'train_cfg.max_iters': MAX_ITERS})
-        )
+    for after in (1, None, 4):  # logged iterations before the kill; None: in the first write
+        process = context.Process(target=train, args=(after is None,))
         process.start()
-        while process.is_alive() and len(cct.scalars(cct.folder / 'work')) < after:
-            time.sleep(0.005)
-        os.kill(process.pid, signal.SIGKILL)
+        if after:
+            while process.is_alive() and len(cct.scalars(work)) < after:
+                time.sleep(0.005)
+            os.kill(process.pid, signal.SIGKILL)
         process.join()
         assert process.exitcode == -signal.SIGKILL
-        for path in (cct.folder / 'work').glob('iter_*.pth'):
+        assert after or list(work.glob('.*.part'))
+        for path in work.glob('iter_*.pth'):
             read_checkpoint(str(path))
     cct.train(resume='auto')
-    assert_same_curve(cct.scalars(cct.folder / 'work'), trained.logged)
-    last = cct.folder / 'work' / f'iter_{MAX_ITERS}.pth'
+    assert_same_curve(cct.scalars(work), trained.logged)
+    last = work / f'iter_{MAX_ITERS}.pth'
     assert_same_weights(cct.load(last)['state_dict'], cct.load(trained.checkpoint)['state_dict'])
 
 
