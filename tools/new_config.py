@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Writes a config for your own images, and that of its supervised baseline.
+"""Writes the setting of your own images: one config, which any method trains on.
 
 It counts and checks what is in DATA/images, DATA/masks (masks of some of the images, by the same
 name: one channel of class ids, 255 = ignore) and DATA/val (the same, to validate on).
@@ -12,9 +12,13 @@ Examples:
 
 import argparse
 
-from mmseg_cct.apis.config_choices import BACKBONES, METHODS
 from mmseg_cct.cli.arguments import at_least
 from mmseg_cct.cli.start import running
+from mmseg_cct.config.shipped import method_names
+from mmseg_cct.writer.backbones import BACKBONES
+
+# aligns several domains, and a folder is one
+_METHODS = [name for name in method_names() if name != 'cct-adv']
 
 
 def _size(value: str) -> tuple[int, int]:
@@ -50,12 +54,12 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument(
         '--method',
-        type=lambda name: 'cct-plus' if name == 'cct+' else name,  # its name before
-        choices=METHODS,
+        choices=_METHODS,
         default='cct-strong',
-        help='what learns from the unlabelled images (default: cct-strong, CCT whose auxiliary '
-        'decoders see a strong view; cct: on the same view, in less time a step; supervised: the '
-        'baseline only)',
+        metavar='NAME',
+        help='what the setting trains unless tools/train.py names another (default: cct-strong, '
+        'CCT whose auxiliary decoders see a strong view; cct: on the same view, in less time a '
+        f'step); any of {", ".join(_METHODS)}',
     )
     parser.add_argument(
         '--size',
@@ -93,20 +97,20 @@ def parse_args() -> argparse.Namespace:
     )
     start.add_argument('--from-scratch', action='store_true', help='start from random weights')
     parser.add_argument(
-        '--out', metavar='DIR', help='folder for the configs (default: configs/NAME of the data)'
+        '--out', metavar='DIR', help='folder for the setting (default: configs/NAME of the data)'
     )
-    parser.add_argument('--force', action='store_true', help='overwrite configs that are there')
+    parser.add_argument('--force', action='store_true', help='overwrite files that are there')
     return parser.parse_args()
 
 
 def main() -> None:
-    """Writes the configs and says what to do next."""
+    """Writes the setting and says what to do next."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.apis.new_config import plain_name, write_configs
         from mmseg_cct.datasets.folder_summary import describe_folder
+        from mmseg_cct.writer.new_config import new_config, plain_name
 
-        written = write_configs(
+        written = new_config(
             args.data,
             args.out or f'configs/{plain_name(args.data)}',
             args.classes,
@@ -125,7 +129,7 @@ def main() -> None:
     print(f'{args.data}: {describe_folder(written.summary, args.classes)}\n')
     for line in written.warnings:
         print(f'warning: {line}')
-    print('Written:', *written.files, *written.lists, sep='\n  ')
+    print('Written:', written.file, *written.lists, sep='\n  ')
     print('Next:', *written.commands, sep='\n  ')
 
 

@@ -1,5 +1,5 @@
 # The usual fine-tuning of transformers and ConvNeXt: no weight decay on norms and position
-# embeddings, ten times the backbone's rate for all after it. A config adds `param_scheduler`.
+# embeddings, ten times the backbone's rate for all after it, and a linear decay.
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='AdamW', lr=6e-5, betas=(0.9, 0.999), weight_decay=0.01),
@@ -14,3 +14,4 @@ optim_wrapper = dict(
         }
     ),
 )
+param_scheduler = dict(type='PolyLR', power=1.0, eta_min=0.0, begin=0, by_epoch=False)

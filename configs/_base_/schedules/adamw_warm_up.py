@@ -1,4 +1,4 @@
-# adamw.py with a warm-up of 1500 iterations and a linear decay.
+# Like adamw.py, with a warm-up of 1500 iterations.
 _base_ = './adamw.py'
 param_scheduler = [
     dict(type='LinearLR', start_factor=1e-6, begin=0, end=1500, by_epoch=False),

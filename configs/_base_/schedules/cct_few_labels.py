@@ -15,6 +15,6 @@ optim_wrapper = dict(
         }
     ),
 )
-param_scheduler = dict(type='PolyLR', power=0.9, eta_min=0.0, begin=0, by_epoch=False)
+param_scheduler = dict(power=0.9)
 # the same training in less time
 default_hooks = dict(freeze=dict(type='FreezeHook'))

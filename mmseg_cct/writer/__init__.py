@@ -1,0 +1,1 @@
+"""Writes settings: for a folder of images, and on a config of MMSegmentation."""

@@ -1,0 +1,277 @@
+"""Writes the setting of a folder of images and masks."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mmengine.registry import DefaultScope
+
+from mmseg_cct.checks.masks import judge_labels
+from mmseg_cct.checks.weights import (
+    prefix_of_weights,
+    require_fitting_weights,
+    require_weights_of_timm,
+)
+from mmseg_cct.config.class_names import check_classes
+from mmseg_cct.config.compose import composed_name
+from mmseg_cct.config.load import load_config
+from mmseg_cct.config.shipped import CONFIGS, SCOPE, command_line
+from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.image_lists import require_listable
+from mmseg_cct.utils.suggest import nearest
+from mmseg_cct.utils.text import one_line
+
+from .backbones import BACKBONES, Backbone
+from .setting_text import assignment, write_setting
+
+# Every n-th labelled image validates where there is no folder for it.
+HOLD_OUT = 5
+_LONGEST_SIDE = 512  # pixels, where no size is chosen
+_SHORTEST_CROP = 96  # pixels, where no crop is chosen
+
+
+class NewConfig(NamedTuple):
+    """A written setting.
+
+    Attributes:
+        summary: What the folder holds.
+        file: Path of the setting.
+        lists: Paths of the lists of images, where a part of the labelled ones validates.
+        warnings: What is worth a second look, a line each.
+        commands: What to run next.
+    """
+
+    summary: FolderSummary
+    file: Path
+    lists: tuple[Path, ...]
+    warnings: tuple[str, ...]
+    commands: tuple[str, ...]
+
+
+def new_config(
+    data: str,
+    out: str,
+    classes: Sequence[str],
+    *,
+    context: Sequence[str] = (),
+    backbone: str = 'mbv2',
+    method: str = 'cct-strong',
+    size: tuple[int, int] | None = None,
+    crop: tuple[int, int] | None = None,
+    iters: int = 4000,
+    batch_size: int = 8,
+    mask_suffix: str = '.png',
+    weights: str | None = None,
+    from_scratch: bool = False,
+    force: bool = False,
+) -> NewConfig:
+    """Looks at a folder and writes a setting for it.
+
+    Args:
+        data: The folder, with `images`, `masks` and perhaps `val`. Without `val`, every fifth
+            labelled image validates, by lists that are written beside the setting.
+        out: Folder for the setting.
+        classes: Class names in the order of their ids.
+        context: Those that are not objects.
+        backbone: A key of `BACKBONES`.
+        method: Name of the method that the setting trains by default.
+        size: Width and height that images are resized into, for training times 0.5 to 2; by default
+            their own, with a longest side of 512 at most.
+        crop: Width and height of the training crops; by default `size`, for MobileNetV2 half of it.
+        iters: Iterations of the training.
+        batch_size: Pairs of a labelled and an unlabelled image.
+        mask_suffix: End of a mask's name.
+        weights: File of the backbone's weights; by default those of the model zoo.
+        from_scratch: Whether to start from random weights.
+        force: Whether to overwrite files.
+
+    Returns:
+        What was written.
+
+    Raises:
+        UserError: The folder, a name, the size or the weights do not fit, or a file is there.
+    """
+    check_classes(classes)
+    for name in context:
+        if name not in classes:
+            raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
+    chosen = BACKBONES[backbone]
+    summary = summarize_folder(data, len(classes), mask_suffix)
+    if method != 'supervised' and not summary.unlabeled:
+        raise UserError(
+            f'{data}/images: every image has a mask; expected images without, too, or --method '
+            'supervised, or lists that leave masks out, of tools/make_splits.py'
+        )
+    if size is None:
+        size = _default_size(summary.size, chosen.stride)
+    if crop is None:
+        crop = _default_crop(size, chosen)
+    for option, sides in (('--size', size), ('--crop', crop)):
+        _require_multiples(option, sides, chosen.stride)
+
+    file = Path(out, f'{method}_{backbone}_{plain_name(data)}.py')
+    lists = {} if summary.validation else _hold_out(summary.labeled, out)
+    start = _start(chosen, weights, from_scratch)
+    for path in (file, *lists):
+        if path.exists() and not force:
+            raise UserError(f'{path}: is there already; expected another --out, or --force')
+
+    schedule = 'adamw_small' if from_scratch else chosen.schedule
+    lines = [
+        _title(chosen, data, summary),
+        '# Written by tools/new_config.py, yours to change.',
+        assignment('_base_', _bases(chosen.model, schedule, out)),
+        assignment('method', method),
+        '',
+        assignment('classes', tuple(classes)),
+        f'{assignment("context_classes", tuple(context))}  # what is not an object',
+        f'{assignment("image_size", size)}  # width, height; training scales it by 0.5 to 2',
+        f'{assignment("crop_size", crop[::-1])}  # height, width',
+        '',
+        *(assignment(name, value) for name, value in start.items()),
+        *_data_lines(Path(data), mask_suffix, list(lists), batch_size),
+        assignment('train_cfg', dict(max_iters=iters, val_interval=max(iters // 8, 1))),
+    ]
+    write_setting(file, ''.join(f'{line}\n' for line in lines))
+    for path, text in lists.items():
+        write_atomic(path, text.encode())
+    warnings = judge_labels(summary.labels, classes, 'masks')
+    return NewConfig(summary, file, tuple(lists), tuple(warnings), _next_commands(file, method))
+
+
+def _title(backbone: Backbone, data: str, summary: FolderSummary) -> str:
+    labeled, validation = len(summary.labeled), summary.validation
+    if not validation:
+        validation = len(summary.labeled[::HOLD_OUT])
+        labeled -= validation
+    return (
+        f'# {backbone.title} on {one_line(data)}: {labeled} labelled and {summary.unlabeled} '
+        f'unlabelled images, {validation} to validate on.'
+    )
+
+
+def _bases(model: str, schedule: str, out: str) -> list[str]:
+    """The base files: in the setting's own checkout, or in the installed package."""
+    configs, folder = CONFIGS.resolve(), Path(out).resolve()
+    root = f'{SCOPE}::_base_'
+    if folder.is_relative_to(configs):
+        root = Path(os.path.relpath(configs / '_base_', folder)).as_posix()
+    parts = f'models/{model}', 'datasets/folder_resized', 'schedules/cct_teacher'
+    return [f'{root}/{part}.py' for part in (*parts, f'schedules/{schedule}')]
+
+
+def _data_lines(
+    data: Path, mask_suffix: str, lists: Sequence[Path], batch_size: int
+) -> tuple[str, ...]:
+    suffix = {} if mask_suffix == '.png' else dict(mask_suffix=mask_suffix)
+    labeled_list, val_list = (dict(ann_file=str(path)) for path in lists) if lists else ({}, {})
+
+    def folder(root: Path) -> dict[str, str]:
+        return dict(image_dir=str(root / 'images'), mask_dir=str(root / 'masks'), **suffix)
+
+    train = dict(
+        batch_size=batch_size,
+        dataset=dict(labeled={**folder(data), **labeled_list}, unlabeled=folder(data)),
+    )
+    val = {**folder(data if lists else data / 'val'), **val_list}
+    return (
+        '# batch_size counts pairs of a labelled and an unlabelled image',
+        assignment('train_dataloader', train),
+        assignment('val_dataloader', dict(dataset=val)),
+        'test_dataloader = val_dataloader',
+    )
+
+
+def plain_name(data: str) -> str:
+    """Names a folder's setting: its own name, a dash for what a shell or Python would read.
+
+    Args:
+        data: The folder.
+
+    Returns:
+        The name.
+    """
+    return re.sub(r'[^\w.-]+', '-', Path(data).resolve().name)
+
+
+def _default_size(images: tuple[int, int], stride: int) -> tuple[int, int]:
+    scale = min(_LONGEST_SIDE / max(images), 1.0)
+    width, height = (max(int(side * scale) // stride, 1) * stride for side in images)
+    return width, height
+
+
+def _default_crop(size: tuple[int, int], backbone: Backbone) -> tuple[int, int]:
+    if not backbone.halves_crops or min(size) < 2 * _SHORTEST_CROP:
+        return size
+    width, height = (-(-side // 2 // backbone.stride) * backbone.stride for side in size)
+    return width, height
+
+
+def _require_multiples(option: str, sides: tuple[int, int], stride: int) -> None:
+    if any(side < stride or side % stride for side in sides):
+        width, height = (-(-side // stride) * stride for side in sides)
+        raise UserError(
+            f'{option} {sides[0]}x{sides[1]}: expected multiples of {stride}, the stride of the '
+            f'network, such as {width}x{height}'
+        )
+
+
+def _hold_out(labeled: Sequence[str], out: str) -> dict[Path, str]:
+    """Lists by path: labelled images to train on, and those to validate on."""
+    if len(labeled) < 2:
+        raise UserError(
+            'masks: one mask, and no folder val to validate on; expected two masks or more'
+        )
+    require_listable(Path(out, 'labeled.txt'), labeled)
+    held = labeled[::HOLD_OUT]
+    kept = [name for name in labeled if name not in set(held)]
+    return {
+        Path(out, 'labeled.txt'): ''.join(f'{name}\n' for name in kept),
+        Path(out, 'val.txt'): ''.join(f'{name}\n' for name in held),
+    }
+
+
+def _start(backbone: Backbone, weights: str | None, from_scratch: bool) -> dict[str, Any]:
+    """Variables that say where the backbone's weights come from, if not from the model zoo."""
+    if not from_scratch and weights is None:
+        return {}
+    base = CONFIGS / '_base_/models' / f'{backbone.model}.py'
+    settings = load_config(str(base), {}).model.backbone
+    is_timm = 'pretrained' in settings
+    if weights is not None:
+        return dict(model=dict(backbone=_start_from(weights, settings, is_timm)))
+    if settings.get('frozen'):
+        raise UserError(
+            '--from-scratch: a frozen encoder would stay random; expected --weights, or an encoder '
+            'that is trained'
+        )
+    random = dict(pretrained=False) if is_timm else dict(init_cfg=None)
+    # random weights: the backbone learns as fast as the rest
+    return dict(model=dict(backbone=random), optim_wrapper=dict(paramwise_cfg=None))
+
+
+def _start_from(weights: str, backbone: Mapping[str, Any], is_timm: bool) -> dict[str, Any]:
+    if not Path(weights).is_file():
+        raise UserError(f'--weights: {weights} is not a file; expected a checkpoint')
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        if is_timm:
+            require_weights_of_timm(backbone, weights, 'model.backbone')
+            return dict(pretrained_cfg_overlay=dict(file=weights))
+        prefix = prefix_of_weights(backbone, weights)
+        require_fitting_weights(backbone, weights, prefix, 'model.backbone')
+    prefixed = dict(prefix=prefix or None) if prefix or backbone['init_cfg'].get('prefix') else {}
+    return dict(init_cfg=dict(**prefixed, checkpoint=weights))
+
+
+def _next_commands(file: Path, method: str) -> tuple[str, ...]:
+    trainings = [command_line('train', file)]
+    runs = [f'{method}=work_dirs/{file.stem}']
+    if method != 'supervised':
+        trainings.append(command_line('train', file, '--method', 'supervised'))
+        baseline = composed_name(file.stem, 'supervised', None)
+        runs.insert(0, f'supervised=work_dirs/{baseline}')
+    return *trainings, command_line('report', *runs, '--out', 'work_dirs/report')

@@ -1,0 +1,80 @@
+"""Writes values as configs do, and checks the text of a setting before it becomes a file."""
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mmseg_cct.checks.stages import check_config
+from mmseg_cct.checks.values import check_training
+from mmseg_cct.config.load import load_config
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_atomic
+
+_WIDTH = 100  # columns
+
+
+class Code(str):
+    """An expression, such as `_base_.model.auxiliary_head`, that is written without quotes."""
+
+    __repr__ = str.__str__
+
+
+def assignment(name: str, value: Any) -> str:
+    """Writes `name = value`, on one line if it fits, else one item a line.
+
+    Args:
+        name: The variable.
+        value: Dicts, lists and tuples of literals and `Code`.
+
+    Returns:
+        The text, without a newline at its end.
+    """
+    return _text(value, f'{name} = ', 0)
+
+
+def _text(value: Any, prefix: str, indent: int) -> str:
+    opening, items, closing = _parts(value)
+    inner = [_text(item, key, indent + 4) for key, item in items]
+    comma = ',' if isinstance(value, tuple) and len(value) == 1 else ''
+    line = f'{prefix}{opening}{", ".join(inner)}{comma}{closing}'
+    if not inner or ('\n' not in line and indent + len(line) < _WIDTH):
+        return line
+    margin = ' ' * indent
+    lines = [f'{margin}    {each},' for each in inner]
+    return '\n'.join([f'{prefix}{opening}', *lines, f'{margin}{closing}'])
+
+
+def _parts(value: Any) -> tuple[str, list[tuple[str, Any]], str]:
+    """Opening bracket, items with what is written before each, and closing bracket."""
+    if isinstance(value, Mapping):
+        if all(isinstance(key, str) and key.isidentifier() for key in value):
+            return 'dict(', [(f'{key}=', item) for key, item in value.items()], ')'
+        return '{', [(f'{key!r}: ', item) for key, item in value.items()], '}'
+    for kind, (opening, closing) in ((list, '[]'), (tuple, '()')):
+        if isinstance(value, kind):
+            return opening, [('', item) for item in value], closing
+    return repr(value), [], ''
+
+
+def write_setting(file: Path, text: str) -> None:
+    """Writes a setting if one can train on it.
+
+    Args:
+        file: Its path, which relative bases start from.
+        text: The config.
+
+    Raises:
+        UserError: It does not load, or a part of it does not fit.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=file.parent, prefix='.', suffix='.py') as draft:
+        draft.write(text.encode())
+        draft.flush()
+        try:
+            config = load_config(draft.name, {})
+        except UserError as error:
+            raise UserError(str(error).replace(draft.name, str(file))) from error
+    check_config(config)
+    check_training(config)
+    write_atomic(file, text.encode())
