@@ -1,4 +1,4 @@
-"""docs/configuration.md: every component is on it, and its arguments come from the docstring."""
+"""The pages on configs: every component, argument, method and named hook is on them."""
 
 import ast
 import importlib.util
@@ -10,10 +10,11 @@ from types import SimpleNamespace
 import mmengine.registry
 import mmseg.registry
 import pytest
-from mmengine.config import Config
 from mmengine.registry import Registry
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
+from mmseg_cct.config.compose import method_names
+from mmseg_cct.config.load import load_config
 
 
 def registered():
@@ -71,8 +72,8 @@ def test_a_section_shows_the_arguments_that_the_class_adds(sections, name):
             assert f'| `{parameter.name}` | {default}' in sections[name]
 
 
-def test_the_papers_symbols_are_where_the_page_says(page, project_root):
-    config = Config.fromfile(project_root / 'configs' / 'cct' / 'cct-abce_r50_camvid_50.py')
+def test_the_papers_symbols_are_where_the_page_says(page):
+    config = load_config('cct-abce_r50_camvid_50', {})
     table = rows(page.partition("## The paper's symbols")[2].partition('\n## ')[0])
     assert len(table) > 15
     for _, _, key, value in table:
@@ -87,19 +88,22 @@ def test_the_papers_symbols_are_where_the_page_says(page, project_root):
     assert sum(p.num_decoders for p in decoders) == 30
 
 
-def test_configs_are_named_by_the_grammar(page, project_root):
-    section = page.partition('## How configs are named')[2].partition('\n## ')[0]
-    documented = {
-        (folder.strip(' `'), method.strip('`'))
-        for method, _, folders in rows(section)
-        for folder in folders.split(',')
-    }
-    found = set()
-    for path in (project_root / 'configs').glob('*/*.py'):
-        if path.parent.name != '_base_':
-            name = re.fullmatch(
-                r'([a-z0-9-]+)(_[a-z0-9-]+)?_[a-z]+(-[a-z0-9]+)*(_\d+(-weak\w*)?)?', path.stem
-            )
-            assert name, f'{path}: not `method_model_data set_labels`'
-            found.add((path.parent.name, name[1]))
-    assert found == documented
+def test_the_page_on_runs_lists_the_methods_and_the_named_hooks(project_root):
+    page = (project_root / 'docs' / 'how_a_run_is_put_together.md').read_text(encoding='utf-8')
+    methods = page.partition('\n| method |')[2].partition('\n\n')[0]
+    named = [name for row in rows(methods) for name in re.findall('`([^`]+)`', row[0])]
+    assert sorted(named) == sorted(method_names())
+
+    hooks = page.partition('\n| name in')[2].partition('\n\n')[0]
+    named = {name for row in rows(hooks) for name in re.findall('`([^`]+)`', row[0])}
+    runs = ('cct-abce_mbv2-jpu_idd-lite_20', 'cct-strong_r50_voc_183')
+    present = [load_config(name, {}).default_hooks.keys() for name in runs]
+    assert named - {'default_hooks'} <= set().union(*present)
+
+
+def test_settings_are_named_by_the_grammar(project_root):
+    paths = sorted((project_root / 'configs').glob('*/*.py'))
+    stems = [path.stem for path in paths if path.parent.name not in ('_base_', 'methods')]
+    assert len(stems) > 20
+    pattern = r'[a-z0-9-]+(_[a-z0-9-]+)?_[a-z]+(-[a-z0-9]+)*(_\d+(-weak\w*)?)?'
+    assert not [stem for stem in stems if not re.fullmatch(pattern, stem)]
