@@ -1,5 +1,5 @@
 # The classifier for CamVid, for two CPU cores. Its labels, work_dirs/weak_labels/{train,val,test,
-# 50_unlabeled}.json, are written by the commands in docs/earlier_results.md, "CamVid with 50 masks,
+# 50_unlabeled}.json, are written by the commands in docs/weak_labels.md, "CamVid with 50 masks,
 # image-level labels".
 _base_ = '../_base_/classifier.py'
 

@@ -1,5 +1,5 @@
 # CCT on CamVid with pseudo labels for its 317 unlabelled images. The commands for them are in
-# docs/earlier_results.md, "CamVid with 50 masks, image-level labels". The encoder starts from the
+# docs/weak_labels.md, "CamVid with 50 masks, image-level labels". The encoder starts from the
 # classifier: another checkpoint is model.backbone.init_cfg.checkpoint.
 _base_ = '../cct/cct_mbv2_camvid_50.py'
 

@@ -1,19 +1,20 @@
-"""docs/configuration.md against the classes: every argument is there, and no other one."""
+"""The pages on configs: every component, argument, method and named hook is on them."""
 
 import ast
+import importlib.util
 import inspect
 import re
 from functools import reduce
+from types import SimpleNamespace
 
 import mmengine.registry
 import mmseg.registry
 import pytest
-from mmengine.config import Config
 from mmengine.registry import Registry
 
 import mmseg_cct.plugin  # noqa: F401 (registers the components)
-
-REQUIRED = '*required*'
+from mmseg_cct.config.compose import method_names
+from mmseg_cct.config.load import load_config
 
 
 def registered():
@@ -32,21 +33,11 @@ def registered():
     }
 
 
-def arguments(cls):
-    """Default by argument; `REQUIRED` where there is none."""
-    parameters = inspect.signature(cls).parameters.values()
-    return {
-        p.name: REQUIRED if p.default is p.empty else p.default
-        for p in parameters
-        if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
-    }
-
-
 def rows(text):
     """The cells of each row of the tables in a text, without the two rows of a head."""
     lines = [line for line in text.splitlines() if line.startswith('|')]
     cells = [[cell.strip() for cell in line.strip('|').split('|')] for line in lines]
-    return [row for row in cells if row[0] not in ('argument', 'method', 'symbol', '---')]
+    return [row for row in cells if row[0] not in ('method', 'symbol', '---')]
 
 
 @pytest.fixture(scope='module')
@@ -55,50 +46,34 @@ def page(project_root):
 
 
 @pytest.fixture(scope='module')
-def documented(page):
-    """Default by argument, as the page has it, for every class that has a heading."""
-    found = {}
-    for section in re.split(r'^### ', page, flags=re.MULTILINE)[1:]:
-        title, _, body = section.partition('\n')
-        table = {}
-        for name, _, default, _ in rows(body.split('\n## ')[0]):
-            value = default if default == REQUIRED else ast.literal_eval(default.strip('`'))
-            table[name.strip('`')] = value
-        for cls in re.findall(r'`(\w+)`', title):
-            assert cls not in found, f'{cls} has two headings'
-            found[cls] = table
-    return found
+def sections(project_root, page):
+    """The section of each class, as the site shows it."""
+    spec = importlib.util.spec_from_file_location('hooks', project_root / 'docs' / 'hooks.py')
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    this_page = SimpleNamespace(file=SimpleNamespace(src_uri='configuration.md'))
+    shown = re.split(r'^### ', hooks.on_page_markdown(page, this_page), flags=re.MULTILINE)[1:]
+    return {re.match(r'`(\w+)`', section)[1]: section for section in shown}
 
 
-def test_every_registered_component_has_a_heading_and_no_heading_is_of_another(documented):
-    missing = {
-        name: ''.join(f'\n| `{a}` | ... | {d if d == REQUIRED else f"`{d!r}`"} | |'
-                      for a, d in arguments(cls).items())
-        for name, cls in registered().items() if name not in documented
-    }  # fmt: skip
-    assert not missing, 'docs/configuration.md lacks:\n' + '\n'.join(
-        f'### `{name}`\n\n| argument | meaning | default | paper |\n| --- | --- | --- | --- |'
-        f'{table}\n'
-        for name, table in missing.items()
-    )
-    assert documented.keys() <= registered().keys()
+def test_every_registered_component_has_a_section_and_no_section_is_of_another(sections):
+    assert sections.keys() == registered().keys()
 
 
 @pytest.mark.parametrize('name', sorted(registered()))
-def test_arguments_and_defaults_are_those_of_the_class(documented, page, name):
+def test_a_section_shows_the_arguments_that_the_class_adds(sections, name):
     cls = registered()[name]
-    expected = arguments(cls)
-    if expected and not documented[name] and '__init__' not in vars(cls):
-        section = re.search(rf'^### `{name}`$(.*?)^##', page, re.MULTILINE | re.DOTALL)
-        parents = '|'.join(base.__name__ for base in cls.__mro__[1:])
-        assert re.search(rf'arguments\s+are\s+those\s+of\s+`({parents})`', section[1])
+    own = next(c for c in cls.__mro__ if '__init__' in vars(c))
+    if not own.__module__.startswith('mmseg_cct.') or 'arguments it takes' in own.__doc__:
         return
-    assert documented[name].keys() == expected.keys()
-    assert documented[name] == expected
+    for parameter in list(inspect.signature(own.__init__).parameters.values())[1:]:
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            default = '*required*' if parameter.default is parameter.empty else '`'
+            assert f'| `{parameter.name}` | {default}' in sections[name]
 
 
-def test_the_papers_symbols_are_where_the_page_says(page, project_root):
-    config = Config.fromfile(project_root / 'configs' / 'cct' / 'cct-abce_r50_camvid_50.py')
+def test_the_papers_symbols_are_where_the_page_says(page):
+    config = load_config('cct-abce_r50_camvid_50', {})
     table = rows(page.partition("## The paper's symbols")[2].partition('\n## ')[0])
     assert len(table) > 15
     for _, _, key, value in table:
@@ -113,19 +88,22 @@ def test_the_papers_symbols_are_where_the_page_says(page, project_root):
     assert sum(p.num_decoders for p in decoders) == 30
 
 
-def test_configs_are_named_by_the_grammar(page, project_root):
-    section = page.partition('## How configs are named')[2].partition('\n## ')[0]
-    documented = {
-        (folder.strip(' `'), method.strip('`'))
-        for method, _, folders in rows(section)
-        for folder in folders.split(',')
-    }
-    found = set()
-    for path in (project_root / 'configs').glob('*/*.py'):
-        if path.parent.name != '_base_':
-            name = re.fullmatch(
-                r'([a-z0-9-]+)(_[a-z0-9-]+)?_[a-z]+(-[a-z0-9]+)*(_\d+(-weak\w*)?)?', path.stem
-            )
-            assert name, f'{path}: not `method_model_data set_labels`'
-            found.add((path.parent.name, name[1]))
-    assert found == documented
+def test_the_page_on_runs_lists_the_methods_and_the_named_hooks(project_root):
+    page = (project_root / 'docs' / 'how_a_run_is_put_together.md').read_text(encoding='utf-8')
+    methods = page.partition('\n| method |')[2].partition('\n\n')[0]
+    named = [name for row in rows(methods) for name in re.findall('`([^`]+)`', row[0])]
+    assert sorted(named) == sorted(method_names())
+
+    hooks = page.partition('\n| name in')[2].partition('\n\n')[0]
+    named = {name for row in rows(hooks) for name in re.findall('`([^`]+)`', row[0])}
+    runs = ('cct-abce_mbv2-jpu_idd-lite_20', 'cct-strong_r50_voc_183')
+    present = [load_config(name, {}).default_hooks.keys() for name in runs]
+    assert named - {'default_hooks'} <= set().union(*present)
+
+
+def test_settings_are_named_by_the_grammar(project_root):
+    paths = sorted((project_root / 'configs').glob('*/*.py'))
+    stems = [path.stem for path in paths if path.parent.name not in ('_base_', 'methods')]
+    assert len(stems) > 20
+    pattern = r'[a-z0-9-]+(_[a-z0-9-]+)?_[a-z]+(-[a-z0-9]+)*(_\d+(-weak\w*)?)?'
+    assert not [stem for stem in stems if not re.fullmatch(pattern, stem)]

@@ -1,6 +1,7 @@
 """What mkdocs cannot check of the pages: code, paths, links of the README."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -58,20 +59,15 @@ def test_local_links_of_the_readme_exist(pages, project_root):
     assert all((project_root / link).exists() for link in local)
 
 
-def test_configs_of_the_page_on_own_data_load(pages, project_root, tmp_path):
+def test_the_config_of_the_page_on_own_data_loads_and_has_a_baseline(pages, project_root, tmp_path):
     (tmp_path / 'configs').mkdir()
-    for folder in ('_base_', 'cct', 'baselines'):
-        (tmp_path / 'configs' / folder).mkdir()
-        for path in (project_root / 'configs' / folder).iterdir():
-            (tmp_path / 'configs' / folder / path.name).symlink_to(path)
-    files = {
-        title: code
-        for _, title, code in BLOCK.findall(pages[project_root / 'docs' / 'own_data.md'])
-        if title
-    }
-    for title, code in files.items():
-        (tmp_path / title).write_text(code)
-    cct, baseline = (load_config(str(tmp_path / title), {}) for title in files)
+    (tmp_path / 'configs' / '_base_').symlink_to(project_root / 'configs' / '_base_')
+    shutil.copytree(project_root / 'configs' / 'cct', tmp_path / 'configs' / 'cct')
+    blocks = BLOCK.findall(pages[project_root / 'docs' / 'own_data.md'])
+    ((title, code),) = [(title, code) for _, title, code in blocks if title]
+    (tmp_path / title).write_text(code)
+    cct = load_config(str(tmp_path / title), {})
+    baseline = load_config(str(tmp_path / title), dict(method='supervised'))
 
     classes = ('background', 'crack', 'rust', 'bolt')
     for config in (cct, baseline):

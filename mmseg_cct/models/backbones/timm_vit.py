@@ -33,7 +33,7 @@ class TimmViT(BaseModule):
     Args:
         model_name: timm's name of the model.
         out_indices: Layers whose normalised outputs are taken, from 0.
-        stride: s.
+        stride: s, the stride of the maps; H and W are multiples of it.
         frozen: Whether the transformer stays as it was pretrained: without gradients, dropout or
             weight updates.
         pretrained: Whether timm loads its weights, where there is no `init_cfg`.

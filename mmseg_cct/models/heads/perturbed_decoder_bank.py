@@ -39,8 +39,8 @@ class PerturbedDecoderBank(BaseModule):
     at.
 
     Args:
-        in_channels: D.
-        num_classes: C.
+        in_channels: D, the channels of z.
+        num_classes: C, the number of classes.
         perturbations: Config of each `Perturbation`, by name; None for the paper's 30 decoders.
             Decoders are sorted by the paper's order of perturbations, then by name, whatever the
             order here.

@@ -76,7 +76,7 @@ class PixelShuffleHead(BaseDecodeHead):
 
     Args:
         in_channels: D, the channels of z.
-        num_classes: C.
+        num_classes: C, the number of classes.
         stride: s, the output stride of z; a power of two.
         channels: B, the channels between the projection of z and the last sub-pixel convolution;
             None for C, as in the paper. With few classes C non-negative numbers are little for a

@@ -22,8 +22,8 @@ class ConcatNeck(BaseModule):
 
     Args:
         in_channels: Channels of each map.
-        channels: D.
-        norm_cfg: Normalisation layer.
+        channels: D, the channels of z.
+        norm_cfg: Normalisation layer; None is BN.
         init_cfg: Initialisation of the weights; by default the layers' own.
     """
 

@@ -19,11 +19,11 @@ class PSPNeck(BaseModule):
     Shapes: `N` images, `B` backbone channels, `D` channels of z, `h×w` the feature map.
 
     Args:
-        in_channels: B.
+        in_channels: B, the channels of the backbone's feature map; 2048 in the paper.
         channels: D, also the channels of each pooled branch; the paper's B/4.
         pool_scales: Sides of the pooled grids.
         in_index: Which of the backbone's outputs to take.
-        norm_cfg: Normalisation layer.
+        norm_cfg: Normalisation layer; None is BN.
         align_corners: As in `F.interpolate`, which resizes the pooled grids.
         init_cfg: Initialisation of the weights; by default the layers' own.
     """

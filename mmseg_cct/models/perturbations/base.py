@@ -101,7 +101,10 @@ class Perturbation(BaseModule):
     without k perturbed copies of z.
 
     Args:
-        num_decoders: k; 0 switches the perturbation off.
+        num_decoders: k, the number of decoders with this perturbation; 0 switches it off.
+
+    Raises:
+        UserError: If `num_decoders` is negative.
     """
 
     @ranges(num_decoders=at_least(0))

@@ -17,7 +17,7 @@ class FeatureDrop(SpatialMask):
     ReLU, may have a negative mean everywhere, and γ times the largest would drop nothing.
 
     Args:
-        num_decoders: k.
+        num_decoders: k, the number of decoders with this perturbation.
         threshold_range: Range of γ in [0, 1], drawn uniformly for each decoder and image.
 
     Raises:

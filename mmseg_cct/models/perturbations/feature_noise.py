@@ -87,7 +87,7 @@ class FeatureNoise(Perturbation):
     """z~ = z + z ⊙ n with n ~ U(-a, a), one noise tensor for all images of the batch.
 
     Args:
-        num_decoders: k.
+        num_decoders: k, the number of decoders with this perturbation.
         noise_range: a in [0, 1]: beyond it z would change its sign.
 
     Raises:

@@ -33,7 +33,7 @@ class GuidedCutout(SpatialMask):
     """Zeroes a randomly placed crop of every detected object's bounding box.
 
     Args:
-        num_decoders: k; each draws its own crops.
+        num_decoders: k, the number of decoders with this perturbation; each draws its own crops.
         side_ratio: Side of the crop over that of the box, in [0, 1].
         min_box_side: Least width and height of a box, in feature positions; smaller ones are specks
             of an uncertain prediction.

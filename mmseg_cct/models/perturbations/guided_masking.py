@@ -11,7 +11,7 @@ class ContextMasking(SpatialMask):
     """Con-Msk: zeroes the context and keeps the detected objects.
 
     Args:
-        num_decoders: k; all see the same mask.
+        num_decoders: k, the number of decoders with this perturbation; all see the same mask.
     """
 
     def __init__(self, num_decoders: int = 2) -> None:
@@ -27,7 +27,7 @@ class ObjectMasking(SpatialMask):
     """Obj-Msk: zeroes the detected objects and keeps the context.
 
     Args:
-        num_decoders: k; all see the same mask.
+        num_decoders: k, the number of decoders with this perturbation; all see the same mask.
     """
 
     def __init__(self, num_decoders: int = 2) -> None:

@@ -70,7 +70,7 @@ class IntermediateVAT(Perturbation):
     drawn directly, ‖g‖² = uᵀ(W Wᵀ)u, and W r_adv = (W Wᵀ)u · ε/‖g‖. Always in float32.
 
     Args:
-        num_decoders: k.
+        num_decoders: k, the number of decoders with this perturbation.
         epsilon: ε, the L2 norm of r_adv over one image's z.
         xi: ξ, the L2 norm of the probing noise. It cancels unless `norm_floor` is set.
         num_iterations: Power iterations.

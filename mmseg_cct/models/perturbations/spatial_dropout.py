@@ -15,7 +15,7 @@ class SpatialDropout(Perturbation):
     """Zeroes each channel of an image with probability p and scales the rest by 1/(1 - p).
 
     Args:
-        num_decoders: k.
+        num_decoders: k, the number of decoders with this perturbation.
         drop_ratio: p in [0, 1).
 
     Raises:
