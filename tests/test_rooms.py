@@ -31,6 +31,7 @@ ROOMS = {
     },
     'cli': {'errors', 'utils', 'config', 'plugin'},
     'interop': {'errors', 'utils', 'config', 'checks', 'engine'},
+    'writer': {'errors', 'utils', 'config', 'checks', 'datasets'},
     'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine'},
     'pseudo_labels': {'errors', 'utils', 'checks', 'datasets', 'engine'},
     'analysis': {
@@ -38,7 +39,7 @@ ROOMS = {
         *('visualization', 'apis'),
     },
     'studies': {
-        *('errors', 'utils', 'config', 'models', 'datasets', 'checks', 'visualization', 'apis'),
+        *('errors', 'utils', 'config', 'datasets', 'checks', 'visualization', 'apis'),
         *('analysis', 'cli'),
     },
     # The command line runs the tools as scripts.

@@ -45,7 +45,7 @@ def weights(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_training_only(name: str) -> bool:
-    """Whether a part of the model runs in training alone; published checkpoints have none of them."""
+    """Whether a part runs in training alone; published checkpoints lack these."""
     training_only = ('auxiliary_head', 'supervised_heads', 'discriminator', 'loss_strong')
     return any(part in training_only for part in name.split('.'))
 
