@@ -1,6 +1,7 @@
 """Two processes of one group, for what ranks have to agree on."""
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import socket
 import sys
@@ -73,6 +74,18 @@ def start_tool(folder, *command):
         sock.bind(('127.0.0.1', 0))
         port = str(sock.getsockname()[1])
     return [Rank(folder, rank, port, command) for rank in ('0', '1')]
+
+
+def end_as_torchrun(processes):
+    """Waits until a process has ended; if it failed, ends the others."""
+    waiting = {process.sentinel: process for process in processes}
+    for sentinel in multiprocessing.connection.wait(waiting, 300):
+        waiting[sentinel].join()
+        if waiting[sentinel].exitcode:
+            for process in processes:
+                process.terminate()
+    for process in processes:
+        process.join(300)
 
 
 def outcomes(ranks):

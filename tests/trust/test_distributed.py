@@ -7,7 +7,6 @@ a CPU torch has no SyncBN) and perturbations that draw nothing (Con-Msk, Obj-Msk
 
 import json
 import multiprocessing
-import multiprocessing.connection
 import os
 import signal
 import socket
@@ -18,6 +17,7 @@ import textwrap
 import cv2
 import pytest
 import torch
+from ranks import end_as_torchrun
 
 from mmseg_cct.apis.device import fit_to_device
 from mmseg_cct.apis.train import prepare_training, train
@@ -106,10 +106,7 @@ def _rank(cct, rank, port, work_dir, options):
 
 
 def two_ranks(cct, work_dir='two', options=None):
-    """Trains in two processes that share nothing but a port; gives their exit codes.
-
-    As torchrun does, it ends the other rank when one fails.
-    """
+    """Trains in two processes that share nothing but a port; gives their exit codes."""
     context, port = multiprocessing.get_context('fork'), free_port()
     ranks = [
         context.Process(target=_rank, args=(cct, rank, port, work_dir, options or {}))
@@ -117,13 +114,7 @@ def two_ranks(cct, work_dir='two', options=None):
     ]
     for process in ranks:
         process.start()
-    multiprocessing.connection.wait([process.sentinel for process in ranks], 300)
-    first = next(process for process in ranks if process.exitcode is not None)
-    if first.exitcode:
-        for process in ranks:
-            process.terminate()
-    for process in ranks:
-        process.join(300)
+    end_as_torchrun(ranks)
     return [process.exitcode for process in ranks]
 
 
