@@ -48,11 +48,14 @@ def prepare(args: argparse.Namespace) -> list[StudyRun]:
     from mmseg_cct.config.load import chosen_method
     from mmseg_cct.studies.learning_curve import BASELINE, nested_subsets
     from mmseg_cct.studies.study import prepare_study
+    from mmseg_cct.studies.variants import Overlay
 
     chosen = chosen_method(args.config, args.cfg_options)
     options = {**args.cfg_options, 'method': PLAIN}
     labels = nested_subsets(args.config, options, args.n)
-    methods = {Path(name).stem: read_method(name) for name in (BASELINE, chosen)}
+    methods: dict[str, Overlay] = {
+        Path(name).stem: read_method(name) for name in (BASELINE, chosen)
+    }
     return prepare_study(Path(args.out), args.config, methods, labels, args.seeds, options)
 
 

@@ -106,7 +106,7 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _named_sets(config: Config) -> Iterator[tuple[str, Any, type[BaseSegDataset], Any]]:
+def _named_sets(config: Config) -> Iterator[tuple[str, Any, Any, Any]]:
     """Yields key, settings, class and own class names of all segmentation sets of the config."""
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         for split in _SPLITS:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmengine.config import Config, ConfigDict
+from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.suggest import close_names, nearest
@@ -147,12 +148,7 @@ def apply_method(config: Config, method: str) -> None:
     `model.auxiliary_head` means the auxiliary decoders, which may stand in a list beside
     MMSegmentation's own heads, and `train_dataloader.dataset` means the set of each domain.
 
-    Args:
-        config: The setting, changed in place.
-        method: Name of the method, or path of its file.
-
-    Raises:
-        UserError: There is no such method, or it does not fit the setting.
+    A method that does not exist or does not fit is a `UserError`.
     """
     if overlay := read_method(method):
         merge_overlay(config, overlay, method)
@@ -170,16 +166,17 @@ def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None
         UserError: It does not fit the setting.
     """
     place = config.filename or 'the config'
-    if find_bank(config) is None:
+    bank = find_bank(config)
+    if bank is None:
         raise UserError(
             f'{place}: model.auxiliary_head has no {_BANK}, so it is no setting that the method '
             f'{name} can change; expected a config of CCT'
         )
-    overlay = ConfigDict(overlay)
-    model = overlay.pop('model', {})
-    dataset = overlay.get('train_dataloader', {}).pop('dataset', {})
+    rest: Any = ConfigDict(overlay)
+    model = rest.pop('model', {})
+    dataset = rest.get('train_dataloader', {}).pop('dataset', {})
     if config.model.get('domains'):
-        _fit_to_domains(config, overlay, model, name)
+        _fit_to_domains(config, rest, model, name)
     elif model.get('discriminator'):
         raise UserError(
             f'{place}: trains one domain; expected a config of several for the method {name}'
@@ -188,19 +185,19 @@ def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None
     if model.get('decode_head', {}).get('type', head.get('type')) != head.get('type'):
         del model['decode_head']  # a method exchanges no main decoder; this is for another
     if 'auxiliary_head' in model:
-        _merge_bank(config, model.pop('auxiliary_head'))
+        _merge_bank(config, bank, model.pop('auxiliary_head'))
     hooks = config.setdefault('default_hooks', {})
     for key in [key for key, hook in hooks.items() if hook is None]:
         del hooks[key]  # a method may add what the setting has removed
     try:
-        config.merge_from_dict({'model': model, **overlay})
+        config.merge_from_dict({'model': model, **rest})
     except (KeyError, TypeError) as error:
         raise UserError(f'{place}: the method {name} does not fit: {one_line(error)}') from error
     for part in training_sets(config):
         part.update(merged(part, dataset))
 
 
-def _fit_to_domains(config: Config, overlay: ConfigDict, model: ConfigDict, name: str) -> None:
+def _fit_to_domains(config: Config, overlay: Any, model: Any, name: str) -> None:
     """Refuses another segmentor; the supervised baseline keeps that of several domains."""
     if model.pop('type', 'EncoderDecoder') != 'EncoderDecoder' or 'loss_consistency' in model:
         fitting = [
@@ -213,20 +210,20 @@ def _fit_to_domains(config: Config, overlay: ConfigDict, model: ConfigDict, name
             f'does not; expected one of {", ".join(fitting)}'
         )
     if model.get('discriminator'):
-        model.discriminator.setdefault('in_channels', find_bank(config).in_channels)
+        model.discriminator.setdefault('in_channels', config.model.auxiliary_head.in_channels)
     for hook in (overlay.get('default_hooks') or {}).values():
         if hook and 'attribute' in hook and not hook['attribute'].startswith('domains.'):
             hook['attribute'] = f'domains.*.{hook["attribute"]}'
 
 
-def _merge_bank(config: Config, own: Any) -> None:
+def _merge_bank(config: Config, bank: ConfigDict, own: Any) -> None:
     heads = config.model.auxiliary_head
     if own is not None:
         if own.get('perturbations'):
-            fill_perturbations(find_bank(config))
-        find_bank(config).update(merged(find_bank(config), own))
+            fill_perturbations(bank)
+        bank.update(merged(bank, own))
     elif isinstance(heads, (list, tuple)):
-        config.model.auxiliary_head = [head for head in heads if head.get('type') != _BANK] or None
+        config.model.auxiliary_head = [head for head in heads if head is not bank] or None
     else:
         config.model.auxiliary_head = None
 
@@ -243,7 +240,13 @@ def find_bank(config: Config) -> ConfigDict | None:
     """
     heads = (config.get('model') or {}).get('auxiliary_head')
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
-    return next((head for head in heads if head and head.get('type') == _BANK), None)
+    return next((head for head in heads if head and _is_bank(head.get('type'))), None)
+
+
+def _is_bank(kind: Any) -> bool:
+    """Tells whether a head is a `PerturbedDecoderBank`, or derived from one."""
+    built = MODELS.get(kind) if isinstance(kind, str) else kind
+    return any(each.__name__ == _BANK for each in getattr(built, '__mro__', ()))
 
 
 def fill_perturbations(bank: ConfigDict) -> None:

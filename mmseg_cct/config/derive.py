@@ -31,11 +31,7 @@ def derive(config: Config) -> None:
     - the sizes of `Resize`, `RandomResize` and `RandomCrop` from `image_size` and `crop_size`, and
       that of the preprocessor from `crop_size`.
 
-    Args:
-        config: The whole config, changed in place.
-
-    Raises:
-        UserError: The length counts epochs, and the number of labels is not known.
+    A length in epochs without a known number of labels is a `UserError`.
     """
     _count_iterations(config)
     _end_schedulers(config)
