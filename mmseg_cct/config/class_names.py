@@ -116,7 +116,7 @@ def _named_sets(config: Config) -> Iterator[tuple[str, Any, Any, Any]]:
                 kind = DATASETS.get(kind) if isinstance(kind, str) else kind
                 if inspect.isclass(kind) and issubclass(kind, BaseSegDataset):
                     own = leaf.get('classes') or (leaf.get('metainfo') or {}).get('classes')
-                    yield key, leaf, kind, own or kind.METAINFO.get('classes')
+                    yield key, leaf, kind, own or getattr(kind, 'METAINFO', {}).get('classes')
 
 
 def _name_in_data_sets(config: Config, classes: tuple[str, ...]) -> bool:

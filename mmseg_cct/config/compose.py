@@ -86,9 +86,9 @@ def _compose(name: str, known: Mapping[str, Path]) -> Setting | None:
         return None
     # of several sizes the next smaller one: more labels take longer to learn
     sizes = {
-        int(size[1]): path
+        int(match[1]): path
         for other, path in known.items()
-        if (size := re.fullmatch(rf'{PLAIN}_{re.escape(stem)}_(\d+)', other))
+        if (match := re.fullmatch(rf'{PLAIN}_{re.escape(stem)}_(\d+)', other))
     }
     if not sizes:
         return None
