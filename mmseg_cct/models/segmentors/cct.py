@@ -117,11 +117,10 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         Returns:
             As `predict_unlabeled`; with a teacher its prediction on the images.
         """
-        if not self._teacher:
+        if self.teacher is None:
             return self.predict_unlabeled(features)
-        (teacher,) = self._teacher
         with torch.no_grad():
-            return teacher._forward(images)
+            return self.teacher._forward(images)
 
     def predict_unlabeled(self, features: Sequence[Tensor]) -> Tensor:
         """Predicts with the main decoder as at inference.

@@ -49,14 +49,13 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
         Raises:
             UserError: If no teacher has been set.
         """
-        if not self._teacher:
+        if self.teacher is None:
             raise UserError(
                 'custom_hooks: MeanTeacherSegmentor has no teacher; expected a TeacherHook among '
                 'them'
             )
-        (teacher,) = self._teacher
         with torch.no_grad():
-            probabilities = teacher(self._with_noise(images)).float().softmax(1)
+            probabilities = self.teacher(self._with_noise(images)).float().softmax(1)
         with frozen_running_statistics(self.decode_head):
             return self._forward(self._with_noise(images)), probabilities
 
