@@ -2,7 +2,7 @@
 
 A pickle is a program. mmengine loads one with `weights_only=True`, but where that refuses it loads
 again without, and its list of allowed names has `getattr`, from which a file reaches any function.
-Here a fixed list of types is allowed, for the time of the load, and what is refused stays refused.
+Here a fixed list of types is allowed while a file is loaded, and what is refused stays refused.
 mmengine's loaders of all schemes are replaced through its own registry, so every way into a run is
 covered: `--resume`, `load_from`, `init_cfg` and the tools.
 """
@@ -82,12 +82,12 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
         return content
     except UserError:
         raise
-    except Exception as error:  # torch raises nearly anything on what is no checkpoint
+    except Exception as error:  # torch raises nearly anything if the file is not a checkpoint
         refused = _REFUSED.search(one_line(error))
         if isinstance(error, UnpicklingError) and refused:
             what = next(filter(None, refused.groups()))
             raise UserError(
-                f'{name}: refused, for it names {what}, which may run code; expected a checkpoint '
+                f'{name}: refused: it names {what}, which may run code; expected a checkpoint '
                 'of tensors, numbers and text (of a file that you trust, save its state_dict alone)'
             ) from None
         raise UserError(

@@ -138,14 +138,14 @@ def _log_once(message: str) -> None:
 def _compiling_pays(device_type: str, flops: float) -> bool:
     """Whether a training is so long that compiled code saves more time than compiling takes.
 
-    Estimated by the work alone, not by the clock: the same training decides alike at each run.
+    The estimate uses the work, not the clock, so the same training always decides alike.
 
     Args:
         device_type: 'cpu' or 'cuda'; on a GPU it always pays.
         flops: As in `Chunking.prepare`.
 
     Returns:
-        True outside of a training too, whose length is not known.
+        True outside a training as well, where the length is unknown.
     """
     iterations = MessageHub.get_current_instance().get_info('max_iters')
     if device_type != 'cpu' or iterations is None:
@@ -205,7 +205,7 @@ def _compiled_if_possible(function: Callable) -> Callable:
             try:
                 return _compiled(function)(first, *args)
             except torch.cuda.OutOfMemoryError:
-                raise  # uncompiled it takes more
+                raise  # it takes more uncompiled
             except Exception as error:  # of any kind; the function's own errors recur uncompiled
                 failed.add(shape)
                 reason = str(error).strip().splitlines() or [type(error).__name__]

@@ -26,9 +26,17 @@ class CCTPlusSegmentor(CCTSegmentor):
     """`CCTSegmentor` whose main decoder also learns from strong views of the unlabelled images.
 
     Its parts give the recipes of the field: without `auxiliary_head` and with one view it is
-    FixMatch, with two views and `feature_weight` UniMatch, with a `TeacherHook` and
-    `channel_dropout` UniMatch V2. The auxiliary decoders never train the main one, and their
-    agreement can gate its pseudo labels.
+    FixMatch (https://arxiv.org/abs/2001.07685), with two views and `feature_weight` UniMatch
+    (https://arxiv.org/abs/2208.09910), with a `TeacherHook` and `channel_dropout` UniMatch V2
+    (https://arxiv.org/abs/2410.10777). The auxiliary decoders never train the main one, and their
+    agreement can gate its pseudo labels::
+
+        model = dict(
+            type='CCTPlusSegmentor',
+            loss_strong=dict(type='ConfidentCrossEntropy', threshold=0.95),
+            cutmix=dict(type='CutMix'),
+        )
+        train_dataloader = dict(dataset=dict(strong_views=dict(type='StrongViews', num_views=1)))
 
     Args:
         loss_strong: Config of a `ConfidentCrossEntropy` or `ConfidentMSE`; its `loss_weight` is
@@ -73,7 +81,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         if self.loss_strong.gate is not None and self.auxiliary_head.position_fraction < 1:
             raise UserError(
                 f'model.auxiliary_head.position_fraction={self.auxiliary_head.position_fraction}: '
-                'expected 1, for loss_strong.gate asks for the agreement at every position'
+                'expected 1, as loss_strong.gate needs the agreement at every position'
             )
 
     def loss(

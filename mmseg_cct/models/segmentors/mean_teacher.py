@@ -15,9 +15,16 @@ from .teacher import TakesTeacher
 
 @MODELS.register_module()
 class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
-    """Penalises disagreement with an EMA teacher.
+    """Penalises disagreement with an EMA teacher (https://arxiv.org/abs/1703.01780).
 
-    The teacher comes from a `TeacherHook`. The running statistics of the student's main decoder
+    The teacher comes from a `TeacherHook`, here of decay 0.99::
+
+        model = dict(type='MeanTeacherSegmentor', loss_consistency=dict(type='MSEConsistency'))
+        custom_hooks = [
+            dict(type='TeacherHook', decay=0.99, evaluate='teacher', batch_statistics=True)
+        ]
+
+    The running statistics of the student's main decoder
     come from labelled images alone.
 
     Args:
