@@ -43,5 +43,5 @@ class ShapesBackend(BaseStorageBackend):
         return cv2.imencode('.png', image)[1].tobytes()
 
     def get_text(self, filepath: str, encoding: str = 'utf-8') -> str:
-        """Raises `NotImplementedError`: a scene is no text."""
+        """Raises `NotImplementedError`: a scene is not text."""
         raise NotImplementedError(f'{filepath}: a drawn scene is no text')

@@ -94,8 +94,8 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
         The number of masks.
 
     Raises:
-        UserError: If labels and images do not belong together, a file is no label image, or a mask
-            is there and differs.
+        UserError: If labels and images do not belong together, a file is not a label image, or a
+            mask is there and differs.
     """
     paths = sorted(Path(labels).glob('*.png'))
     images = [

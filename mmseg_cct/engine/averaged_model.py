@@ -7,7 +7,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 
 class MultiTensorEMA(MomentumAnnealingEMA):
-    """`MomentumAnnealingEMA` whose averages are updated by a few calls in place of one per tensor.
+    """`MomentumAnnealingEMA` that updates all averages in a few calls instead of one per tensor.
 
     The averages are those of mmengine's class after every step; buffers are always averaged too.
     The average may be moved or laid out anew at any time: mmengine's keeps to the tensors that it

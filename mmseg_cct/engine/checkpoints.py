@@ -72,7 +72,7 @@ def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
         UserError: There is none, it is damaged, it holds more than data, or no weights, or one that
             is not finite.
     """
-    # No scheme's loader runs code (`safe_loading`).
+    # None of the loaders runs code (`safe_loading`).
     content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
     if not isinstance(content, Mapping) or not any(
         isinstance(value, torch.Tensor) for value in weights(content).values()
@@ -153,8 +153,8 @@ def find_resumable(work_dir: str) -> str | None:
 def _newest_first(work_dir: str) -> Iterator[str]:
     named = os.path.isfile(os.path.join(work_dir, 'last_checkpoint'))
     last = find_latest_checkpoint(work_dir) if named else None
-    # The work directory may have been copied or moved, or been given by another relative path: its
-    # own file counts, not that of the original.
+    # The work directory may have been copied or moved, or given by another relative path: use its
+    # own file, not the original's.
     if last:
         own = os.path.join(work_dir, os.path.basename(last))
         last = own if os.path.exists(own) else last

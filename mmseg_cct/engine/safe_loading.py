@@ -2,7 +2,7 @@
 
 A pickle is a program. mmengine loads one with `weights_only=True`, but where that refuses it loads
 again without, and its list of allowed names has `getattr`, from which a file reaches any function.
-Here a fixed list of types is allowed, for the time of the load, and what is refused stays refused.
+Here a fixed list of types is allowed while a file is loaded, and what is refused stays refused.
 mmengine's loaders of all schemes are replaced through its own registry, so every way into a run is
 covered: `--resume`, `load_from`, `init_cfg` and the tools.
 """
@@ -13,9 +13,10 @@ import os
 import pickle
 import re
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from pickle import UnpicklingError
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlparse
 
@@ -32,6 +33,7 @@ from mmengine.runner.checkpoint import (
     get_mmcls_models,
     get_torchvision_models,
 )
+from mmengine.utils import digit_version
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line, one_line
@@ -43,6 +45,8 @@ _ZOOS = {
     'openmmlab': get_external_models,
     'mmcls': get_mmcls_models,
 }
+# Since then it allows a type under the name that a file calls it by.
+_TORCH_TAKES_NAMES = digit_version(torch.__version__) >= digit_version('2.6')
 # Of an archive, and of a pickle of torch before 1.6.
 _STARTS = (b'PK', b'\x80')
 # How torch's unpickler words that a file names what is not allowed.
@@ -78,12 +82,12 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
         return content
     except UserError:
         raise
-    except Exception as error:  # torch raises nearly anything on what is no checkpoint
+    except Exception as error:  # torch raises nearly anything if the file is not a checkpoint
         refused = _REFUSED.search(one_line(error))
         if isinstance(error, UnpicklingError) and refused:
             what = next(filter(None, refused.groups()))
             raise UserError(
-                f'{name}: refused, for it names {what}, which may run code; expected a checkpoint '
+                f'{name}: refused: it names {what}, which may run code; expected a checkpoint '
                 'of tensors, numbers and text (of a file that you trust, save its state_dict alone)'
             ) from None
         raise UserError(
@@ -203,24 +207,10 @@ def _from_storage(filename: str, map_location: Any = None) -> Any:
 
 
 def _load(file: Any, map_location: Any) -> Any:
-    if not hasattr(torch.serialization, 'safe_globals'):  # before torch 2.4
-        return torch.load(file, map_location, pickle_module=_AllowlistedPickle, weights_only=False)
-    # The context takes its types off the list at its end, also those that were on it before.
-    before = torch.serialization.get_safe_globals()
-    new = [allowed for allowed in _ALLOWED.values() if allowed not in before]
-    with torch.serialization.safe_globals(new):
+    if not _TORCH_TAKES_NAMES:
+        return torch.load(file, map_location, pickle_module=_PICKLE, weights_only=False)
+    with torch.serialization.safe_globals([(kind, name) for name, kind in _ALLOWED.items()]):
         return torch.load(file, map_location, weights_only=True)
-
-
-def _called(name: str, function: Callable) -> Callable:
-    """Gives a function the full name that a pickle calls it by."""
-
-    def call(*args: Any) -> Any:
-        return function(*args)
-
-    call.__module__, _, call.__qualname__ = name.rpartition('.')
-    call.__name__ = call.__qualname__
-    return call
 
 
 def _method_of_log(owner: Any, name: str) -> Any:
@@ -246,47 +236,45 @@ _ALLOWED: Mapping[str, Any] = {
     'numpy.dtype': np.dtype,
     'numpy.ndarray': np.ndarray,
     'builtins.slice': slice,
-    'builtins.getattr': _called('builtins.getattr', _method_of_log),
+    'builtins.getattr': _method_of_log,
     # numpy 1 and 2 name their modules differently, and each reads the other's files
     **{
-        name: _called(name, function)
-        for core in ('numpy.core.multiarray', 'numpy._core.multiarray')
-        for name, function in (
-            (f'{core}.scalar', _number),
-            (f'{core}._reconstruct', _make_array),
-        )
+        f'{core}.multiarray.{name}': function
+        for core in ('numpy.core', 'numpy._core')
+        for name, function in (('scalar', _number), ('_reconstruct', _make_array))
     },
 }
 
 
-class _AllowlistedPickle:
-    """Stands in for the module `pickle`, for torch without a list of allowed names.
+class _Unpickler(pickle.Unpickler):
+    """Unpickler that finds torch's and mmengine's types alone.
 
-    torch's own loader with `weights_only=True` cannot read mmengine's log there.
+    Before 2.6, torch's own with `weights_only=True` cannot read mmengine's log.
     """
 
-    load = staticmethod(
-        lambda *args, **kwargs: _AllowlistedPickle.Unpickler(*args, **kwargs).load()
-    )
+    def find_class(self, module: str, name: str) -> Any:
+        """Gives an allowed type.
 
-    class Unpickler(pickle.Unpickler):
-        """Unpickler that finds torch's and mmengine's types alone."""
+        Args:
+            module: Its module.
+            name: Its name there.
 
-        def find_class(self, module: str, name: str) -> Any:
-            """Gives an allowed type.
+        Returns:
+            The type.
 
-            Args:
-                module: Its module.
-                name: Its name there.
+        Raises:
+            UnpicklingError: It is not allowed.
+        """
+        module = {'__builtin__': 'builtins'}.get(module, module)
+        allowed = {**torch._weights_only_unpickler._get_allowed_globals(), **_ALLOWED}
+        if f'{module}.{name}' not in allowed:
+            raise UnpicklingError(f'Unsupported global: GLOBAL {module}.{name}')
+        return allowed[f'{module}.{name}']
 
-            Returns:
-                The type.
 
-            Raises:
-                UnpicklingError: It is not allowed.
-            """
-            module = {'__builtin__': 'builtins'}.get(module, module)
-            allowed = {**torch._weights_only_unpickler._get_allowed_globals(), **_ALLOWED}
-            if f'{module}.{name}' not in allowed:
-                raise UnpicklingError(f'Unsupported global: GLOBAL {module}.{name}')
-            return allowed[f'{module}.{name}']
+def _unpickle(*args: Any, **kwargs: Any) -> Any:
+    return _Unpickler(*args, **kwargs).load()
+
+
+# What torch needs of a module like `pickle`.
+_PICKLE = SimpleNamespace(__name__='allowlisted', Unpickler=_Unpickler, load=_unpickle)

@@ -12,7 +12,7 @@ from mmseg_cct.utils.seed import seeded_random_state
 
 @contextmanager
 def undisturbed(model: nn.Module, seed: int) -> Iterator[None]:
-    """Runs the body in evaluation mode, without gradients and under a seed, and undoes it all.
+    """Runs the body in evaluation mode, without gradients, under a seed, and restores all.
 
     Args:
         model: The model, all on one device.

@@ -1,4 +1,4 @@
-"""Auxiliary decoders against the main one, for one image."""
+"""Compares auxiliary decoders with the main one on one image."""
 
 from collections.abc import Sequence
 from typing import Any

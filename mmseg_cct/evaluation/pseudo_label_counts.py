@@ -43,7 +43,7 @@ class PseudoLabelCounts:
         self.used += torch.bincount(pairs, minlength=size**2).view(size, size)
 
     def record(self, classes: Sequence[str]) -> dict[str, Any]:
-        """States shares in [0, 1], None where there is no pixel.
+        """States shares in [0, 1], None without pixels.
 
         Args:
             classes: C names.

@@ -79,7 +79,7 @@ def test_nothing_runs(door, kind, inputs, capfd):
     assert not (inputs.folder / 'ran').exists()
     assert 'Traceback' not in out + err
     (line,) = [line for line in err.splitlines() if line.startswith('error: ')]
-    assert 'x.pth: refused, for it names ' in line or 'x.pth: cannot be read' in line
+    assert 'x.pth: refused: it names ' in line or 'x.pth: cannot be read' in line
     assert not (inputs.folder / 'y.pth').exists() and not (inputs.folder / 'w/iter_2.pth').exists()
 
 

@@ -37,7 +37,7 @@ class MultiDomainSampler(EndlessSampler):
     Args:
         dataset: The `MultiDomainDataset` to draw from.
         batch_size: Pairs of a batch on one rank, the dataloader's `batch_size`.
-        weights: Batches of each domain in a cycle, by name; 1 where a domain is not named.
+        weights: Batches of each domain in a cycle, by name; 1 for a domain that is not named.
         shuffle: Whether every pass over a set is a fresh permutation; else every pass is in order.
         seed: Seed of all streams, the same on all ranks. `None` draws one and shares it.
 

@@ -29,11 +29,11 @@ class CalibrationHook(Hook):
     `calibration.json` in the work directory show the last validation, as
     `tools/analyze_calibration.py` does for a checkpoint.
 
-    A training step costs the same, a validation a second pass of some of its images. The training
+    A training step costs the same; a validation runs some of its images twice. The training
     does not notice: no random state, mode or weight changes.
 
     Args:
-        num_images: About so many images, evenly spaced over the validation set.
+        num_images: Approximate number of images, evenly spaced over the validation set.
         seed: Seed of the perturbations, the same for every image.
 
     Raises:

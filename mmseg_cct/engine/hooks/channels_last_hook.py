@@ -14,13 +14,13 @@ from mmseg_cct.engine.model_wrappers import unwrap_model
 class ChannelsLastHook(Hook):
     """Keeps 4-dimensional weights, and so the features, as N×H×W×C in memory.
 
-    The losses agree but for rounding. Noise and dropout are drawn in order of memory, so a seed's
-    draws are others. What it is worth depends on network and device;
+    The losses agree up to rounding. Noise and dropout are drawn in order of memory, so the same
+    seed gives different draws. The gain depends on network and device;
     `benchmarks/train_step.py --variants channels_last` measures it.
 
     Args:
-        enabled: Whether to convert the model; None does so on a CPU where the model has depthwise
-            convolutions, as MobileNetV2 has, whose steps take a sixth to a third less.
+        enabled: Whether to convert the model; None does so on a CPU if the model has depthwise
+            convolutions, such as MobileNetV2, whose steps then take a sixth to a third less.
     """
 
     priority = 'LOW'  # after a teacher is there
@@ -31,7 +31,7 @@ class ChannelsLastHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Converts model and teacher in place; the optimizer's parameters stay the same objects.
 
-        Weights are there by now: initialised in another layout, they would be other draws.
+        The weights are initialised by now; in another layout they would be drawn differently.
         """
         model = unwrap_model(runner.model)
         enabled = self.enabled
@@ -40,12 +40,13 @@ class ChannelsLastHook(Hook):
             enabled = on_cpu and any(map(_is_depthwise, model.modules()))
         if not enabled:
             return
-        # a teacher is no submodule: its weights are not the student's
-        for network in (model, *getattr(model, '_teacher', ())):
-            network.to(memory_format=torch.channels_last)
+        model.to(memory_format=torch.channels_last)
+        teacher = getattr(model, 'teacher', None)
+        if teacher is not None:  # it is not a submodule
+            teacher.to(memory_format=torch.channels_last)
         if is_model_wrapper(runner.model):
-            # DDP laid out its buffers of gradients by the strides of before, and would mix them up
-            runner.model = None  # frees the old one, whose hooks on the parameters end with it
+            # DDP laid out its gradient buffers by the old strides, and would mix them up
+            runner.model = None  # frees the old wrapper, and with it its hooks on the parameters
             runner.model = runner.wrap_model(runner.cfg.get('model_wrapper_cfg'), model)
 
 

@@ -14,7 +14,7 @@ from mmseg_cct.errors import UserError
 
 @HOOKS.register_module()
 class CompileHook(Hook):
-    """Compiles modules of the model in place, so that the names in a checkpoint stay.
+    """Compiles modules of the model in place, which keeps the names in a checkpoint.
 
     mmengine's own option `compile` takes the whole training step, which breaks the graph at every
     file name and loss dict of a batch. The decoder bank compiles its chunks by itself.

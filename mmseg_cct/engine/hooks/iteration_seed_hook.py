@@ -15,8 +15,8 @@ class IterationSeedHook(Hook):
     """Seeds the random generators of the process before every training iteration.
 
     A run that is resumed then draws the same perturbations and dropout masks as one that was never
-    interrupted. The seed is the runner's (`randomness.seed`, or the one it has drawn); every rank
-    draws its own. Data augmentation is seeded apart, by `SemiSegDataset`.
+    interrupted. The seed is the runner's (`randomness.seed`, or the one it has drawn), and ranks
+    differ. `SemiSegDataset` seeds the data augmentation.
     """
 
     priority = 'VERY_HIGH'

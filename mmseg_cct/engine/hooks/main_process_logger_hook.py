@@ -11,8 +11,8 @@ from mmseg.registry import HOOKS
 class MainProcessLoggerHook(LoggerHook):
     """`LoggerHook` that writes the metrics of a test on the main process alone.
 
-    mmengine writes the same JSON file on every rank. Two writes at once leave the end of the longer
-    one behind the shorter one, and the file does not read.
+    mmengine writes the same JSON file on every rank. Of two writes at once, the end of the longer
+    one stays behind the shorter one, and the file cannot be parsed.
     """
 
     @master_only

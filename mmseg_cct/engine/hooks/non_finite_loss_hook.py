@@ -20,7 +20,7 @@ from mmseg_cct.errors import UserError
 
 @HOOKS.register_module()
 class NonFiniteLossHook(Hook):
-    """Stops the training where a loss is NaN or infinite, with what is needed to look into it.
+    """Stops the training at a NaN or infinite loss, and saves what is needed to find the cause.
 
     The message names the iteration, the terms and the image files. Two kinds of file stay in the
     work directory: `nonfinite_iter_T.pth`, a checkpoint from before the step of iteration T, from
@@ -30,7 +30,7 @@ class NonFiniteLossHook(Hook):
     The losses are looked at as they leave the model, so the scaling of float16 gradients, which
     overflows now and then by design, is no alarm. The verdict is copied to the host while backward
     runs and is waited for just before the optimizer steps: by then the forward pass is long over,
-    so no GPU stands still. All ranks learn of it through one reduction of a few numbers, and stop
+    so no GPU idles. All ranks learn of it through one reduction of a few numbers, and stop
     together. The terms come along for the log, which else would wait for the GPU once for each.
     """
 

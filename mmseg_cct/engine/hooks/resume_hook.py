@@ -124,7 +124,7 @@ def _require_iterations_left(runner: Runner, checkpoint: dict[str, Any], name: s
 def _earlier_settings(checkpoint: dict[str, Any], name: str) -> dict[str, Any]:
     try:
         config = saved_config(checkpoint, name)
-    except UserError:  # it tells what differs, no more
+    except UserError:  # only the log of the differences needs them
         return {}
     return config.to_dict() if config else {}
 
@@ -186,7 +186,7 @@ def _follow_new_settings(runner: Runner, checkpoint: dict[str, Any]) -> None:
         return
     if any(scheduler.by_epoch for scheduler in schedulers):
         print_log(
-            '--resume: learning rates and schedules go on as in the checkpoint, for they step by '
+            '--resume: learning rates and schedules go on as in the checkpoint, since they step by '
             'epoch; the config has others',
             logger='current',
             level=logging.WARNING,
@@ -209,7 +209,8 @@ def _lay_out_as_the_weights(optimizer: Optimizer) -> None:
 
 
 def _saved_groups(checkpoint: dict[str, Any]) -> list[dict[str, Any]]:
-    # With several groups mmengine keeps the settings of none of them, which schedules step too.
+    # With several groups, mmengine also keeps base settings, which belong to no group and which
+    # schedules step too.
     optimizer = checkpoint['optimizer']
     return [*optimizer['param_groups'], *filter(None, [optimizer.get('base_param_settings')])]
 
@@ -229,7 +230,7 @@ def _run_schedules(runner: Runner, checkpoint: dict[str, Any]) -> None:
     """Steps fresh schedules up to the resumed iteration: each value is made from the one before."""
     schedulers = runner.param_schedulers
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # that the optimizer has not stepped in between
+        warnings.simplefilter('ignore')  # about the optimizer, which has not stepped in between
         start = max((scheduler.last_step for scheduler in schedulers), default=0)
         for _ in range(checkpoint['meta']['iter'] - start):
             for scheduler in schedulers:

@@ -13,8 +13,8 @@ from mmseg_cct.errors import UserError
 class SteadyTimerHook(IterTimerHook):
     """Estimates the remaining time without the first iterations, which compile and warm up.
 
-    mmengine's timer averages over all of them: with minutes of compilation, its first estimates are
-    too long by as many times as there are iterations to go.
+    mmengine's timer averages over all iterations, so its first estimates count the minutes of
+    compilation once for every iteration to go.
 
     Args:
         warm_up: Number of first iterations that the average leaves out; until then the estimate is

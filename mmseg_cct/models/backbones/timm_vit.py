@@ -102,7 +102,7 @@ class TimmViT(BaseModule):
             One `(N, D, H/s, W/s)` by layer.
 
         Raises:
-            UserError: If H or W is no multiple of s.
+            UserError: If H or W is not a multiple of s.
         """
         height, width = images.shape[-2:]
         if height % self.stride or width % self.stride:
@@ -152,7 +152,7 @@ def _build(name: str, pretrained: bool, overlay: dict[str, Any], settings: dict[
     except Exception as error:
         if not pretrained:
             raise
-        # timm and torch raise nearly anything on a download or on what is no checkpoint
+        # timm and torch raise nearly anything for a failed download or a bad checkpoint
         reason = error_line(error, 160)
         if file is not None:
             raise UserError(f'{key_of_file}: {file} does not fit {name}: {reason}') from error

@@ -72,7 +72,7 @@ class DomainDiscriminator(BaseModule):
         super().__init__(init_cfg)
         if scale < 0:
             raise UserError(
-                f'model.discriminator.scale={scale}: expected 0 or more, for the '
+                f'model.discriminator.scale={scale}: expected 0 or more: the '
                 'reversal layer brings the sign'
             )
         self.scale = scale

@@ -34,6 +34,18 @@ from mmseg_cct.utils.suggest import nearest
 class PerturbedDecoderBank(BaseModule):
     """K auxiliary decoders, each on its own perturbation of z.
 
+    A config with two decoders of one perturbation and six of another::
+
+        auxiliary_head=dict(
+            type='PerturbedDecoderBank',
+            in_channels=512,
+            num_classes=21,
+            perturbations=dict(
+                vat=dict(type='IntermediateVAT', num_decoders=2),
+                drop=dict(type='FeatureDrop', num_decoders=6),
+            ),
+        )
+
     Shapes: `N` unlabelled images, `D` channels of z, `h×w` its size, `C` classes, `K` decoders, `B`
     channels of their activations, `s` the stride, `S` the feature positions that the losses look
     at.
@@ -124,8 +136,8 @@ class PerturbedDecoderBank(BaseModule):
 
         width = widths[0][0] if widths else num_classes
         self.proj = nn.Parameter(torch.empty(self.num_decoders, width, in_channels))
-        # Draws of its own: encoder and main decoder start as those of the supervised baseline of
-        # the same seed, so that the two trainings are a pair.
+        # A separate random state: encoder and main decoder then start like those of the supervised
+        # baseline with the same seed, which makes the two trainings a pair.
         with seeded_random_state((torch.initial_seed() + 1) % 2**32):
             for projection in self.proj:
                 nn.init.kaiming_normal_(projection, nonlinearity='relu')
@@ -276,8 +288,8 @@ class PerturbedDecoderBank(BaseModule):
     def check_classes(self, classes: Sequence[str], num_classes: int) -> None:
         """Checks before a training what `loss` would find with its first batch.
 
-        A `UserError` says if the decoders have another number of classes than the main one, or a
-        context class is none of them.
+        A `UserError` says if the decoders have a different number of classes than the main
+        one, or a context class is unknown.
 
         Args:
             classes: Names of the classes.
@@ -327,7 +339,7 @@ class PerturbedDecoderBank(BaseModule):
         Args:
             terms: Terms of the loss, by name.
             consistency: `(K,)`, which sums to L_u.
-            num_valid: Number of the pixels that are no padding.
+            num_valid: Number of pixels that are not padding.
 
         Returns:
             0-dimensional values by name; shares only of terms that mask pixels.

@@ -46,7 +46,7 @@ def pixel_accuracy(seg_logits: Tensor, label: Tensor, ignore_index: int) -> Tens
         0-dimensional, in [0, 100]; 0 without a labelled pixel.
     """
     labeled = label != ignore_index
-    known = labeled & (label < seg_logits.shape[1])  # a binary head may have one output alone
+    known = labeled & (label < seg_logits.shape[1])  # a binary head may have a single output
     score = seg_logits.gather(1, label.where(known, 0).unsqueeze(1)).squeeze(1)
     right = known & (score >= seg_logits.amax(1))
     return 100 * right.sum() / labeled.sum().clamp(min=1)
@@ -79,8 +79,8 @@ class PixelShuffleHead(BaseDecodeHead):
         num_classes: C, the number of classes.
         stride: s, the output stride of z; a power of two.
         channels: B, the channels between the projection of z and the last sub-pixel convolution;
-            None for C, as in the paper. With few classes C non-negative numbers are little for a
-            position's s×s pixels: 32 fit better.
+            None for C, as in the paper. With few classes, C non-negative numbers are too few for
+            a position's s×s pixels: use 32.
         final_activation: Whether the last sub-pixel convolution ends in a ReLU, as in the public
             code. It makes logits non-negative and a class whose channel dies gets no gradient
             again: off unless a converted checkpoint needs it.

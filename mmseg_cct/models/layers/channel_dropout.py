@@ -29,7 +29,7 @@ def complementary_masks(num_pairs: int, num_channels: int, kept: Tensor) -> tupl
 
 @MODELS.register_module()
 class ComplementaryDropout(nn.Module):
-    """Gives each of two views one half of the channels (UniMatch V2).
+    """Gives each of two views one half of the channels (https://arxiv.org/abs/2410.10777).
 
     Args:
         keep_ratio: Share of the pairs that keep all channels, in [0, 1].

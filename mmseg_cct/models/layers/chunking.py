@@ -138,14 +138,14 @@ def _log_once(message: str) -> None:
 def _compiling_pays(device_type: str, flops: float) -> bool:
     """Whether a training is so long that compiled code saves more time than compiling takes.
 
-    Estimated by the work alone, not by the clock: the same training decides alike at each run.
+    The estimate uses the work, not the clock, so the same training always decides alike.
 
     Args:
         device_type: 'cpu' or 'cuda'; on a GPU it always pays.
         flops: As in `Chunking.prepare`.
 
     Returns:
-        True outside of a training too, whose length is not known.
+        True outside a training as well, where the length is unknown.
     """
     iterations = MessageHub.get_current_instance().get_info('max_iters')
     if device_type != 'cpu' or iterations is None:
@@ -163,11 +163,7 @@ def _compiling_pays(device_type: str, flops: float) -> bool:
 
 @cache
 def _compiled(function: Callable) -> Callable:
-    """Compiles a function for each shape and type of its first argument.
-
-    Each has a code object of its own, because torch.compile gives a code object up after eight
-    compilations.
-    """
+    """Compiles a function for each shape and type of its first argument."""
     _log_once(
         'PerturbedDecoderBank: the auxiliary decoders are compiled in the first iteration (half a '
         'minute; later runs find them in the cache)'
@@ -175,16 +171,24 @@ def _compiled(function: Callable) -> Callable:
 
     @cache
     def compiled(shape: torch.Size, dtype: torch.dtype) -> Callable:
-        def call(*args: Any) -> Any:
-            return function(*args)
-
-        twin = FunctionType(call.__code__.replace(), call.__globals__, closure=call.__closure__)
-        return torch.compile(twin, dynamic=False, fullgraph=True)
+        return torch.compile(_with_own_code(function), dynamic=False, fullgraph=True)
 
     def run(first: Tensor, *args: Any) -> Any:
         return compiled(first.shape, first.dtype)(first, *args)
 
     return run
+
+
+def _with_own_code(function: Callable) -> Callable:
+    """Wraps a function in a new code object: torch.compile gives one up after eight compilations.
+
+    A nested function alone would not do, as all its instances share one code object.
+    """
+
+    def call(*args: Any) -> Any:
+        return function(*args)
+
+    return FunctionType(call.__code__.replace(), call.__globals__, closure=call.__closure__)
 
 
 @cache
@@ -201,7 +205,7 @@ def _compiled_if_possible(function: Callable) -> Callable:
             try:
                 return _compiled(function)(first, *args)
             except torch.cuda.OutOfMemoryError:
-                raise  # uncompiled it takes more
+                raise  # it takes more uncompiled
             except Exception as error:  # of any kind; the function's own errors recur uncompiled
                 failed.add(shape)
                 reason = str(error).strip().splitlines() or [type(error).__name__]

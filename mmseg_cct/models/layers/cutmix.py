@@ -91,7 +91,7 @@ def paste(values: Tensor, boxes: Tensor) -> Tensor:
 
 @MODELS.register_module()
 class CutMix(nn.Module):
-    """Draws the boxes of a batch: a module, so that a config can name it.
+    """Draws the boxes of a batch (https://arxiv.org/abs/1905.04899); a config can name it.
 
     Image, target, confidence and validity of a view are mixed alike: draw once, then `paste` each
     with the same boxes. The partner of image i is image N - 1 - i, whose own target is unmixed.
@@ -136,5 +136,5 @@ class CutMix(nn.Module):
         size = (images.shape[-2], images.shape[-1])
         mixed = torch.rand(len(images), generator=generator) < self.prob
         boxes = draw_boxes(len(images), size, self.area, self.aspect, generator)
-        boxes = boxes * mixed.unsqueeze(1)  # an empty box
+        boxes = boxes * mixed.unsqueeze(1)  # an empty box leaves the image as it is
         return fill_boxes(to_device(boxes, images.device), size)

@@ -153,7 +153,7 @@ def native_chain(projected: Tensor, chain: Chain, chunking: Chunking) -> NativeC
 
     Returns:
         None where it is not wanted or not possible: another device or type, decoders without a
-        level, no compiler, or a failed build, which the log tells.
+        level, no compiler, or a failed build, which is logged.
     """
     fits = projected.device.type == 'cpu' and projected.dtype in TYPES and chain.weights
     if chunking.compile != 'auto' or not fits:

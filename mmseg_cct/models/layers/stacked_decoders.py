@@ -104,7 +104,7 @@ def decode_backward(
         outputs: Result of `decode_levels`.
         chain: The convolutions.
         grad: Gradient with respect to the last output, of as many elements; in float16 up to
-            `FLOAT16_GRADIENT`, for the sums over columns come before any loss scaler.
+            `FLOAT16_GRADIENT`, as the sums over columns come before any loss scaler.
 
     Returns:
         Gradients with respect to the projected features, the weights and the biases.
@@ -124,7 +124,7 @@ def decode_backward(
 
 
 def _summed_products(x: Tensor, grad: Tensor, dtype: torch.dtype) -> Tensor:
-    """x · gradᵀ in a type, for the sum over all columns may be too large for float16."""
+    """x · gradᵀ, summed in a type of choice: the sum over all columns may overflow float16."""
     size = FLOAT16_SUMMANDS if x.dtype == torch.float16 else x.shape[-1]
     parts = zip(x.split(size, -1), grad.split(size, -1))
     return torch.stack([torch.bmm(a, b.mT).to(dtype) for a, b in parts]).sum(0)
@@ -134,7 +134,7 @@ def as_seg_logits(output: Tensor, chain: Chain) -> Tensor:
     """Splits the last level's output by class and sub-pixel.
 
     Args:
-        output: `(K, 4C, s²/4 · P)`, or the projected features `(K, C, P)` where there is no level.
+        output: `(K, 4C, s²/4 · P)`, or the projected features `(K, C, P)` without levels.
         chain: The convolutions.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Copies from the host for which the host does not wait."""
+"""Copies to the device that do not block the host."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from torch import Tensor
 def to_device(values: Tensor, device: torch.device) -> Tensor:
     """Copies values that were made on the host, as draws and settings are, to the device.
 
-    From ordinary memory a copy waits until the GPU has done all that is queued, in every step.
+    From pageable memory a copy blocks until the GPU has finished all queued work, in every step.
 
     Args:
         values: On the CPU.

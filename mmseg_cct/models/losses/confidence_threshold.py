@@ -28,7 +28,7 @@ class FixedThreshold(nn.Module):
 
 @MODELS.register_module()
 class AdaptiveThreshold(nn.Module):
-    """A threshold that follows the predictions (CorrMatch, CVPR 2024).
+    """A threshold that follows the predictions (https://arxiv.org/abs/2306.04300).
 
     In each training iteration τ ← m τ + (1 - m) · mean_c max_i p_i, where the mean is over the
     classes c that are predicted somewhere and the maximum over the valid pixels i of class c. All
@@ -65,7 +65,7 @@ class AdaptiveThreshold(nn.Module):
             predicted = by_class > 0
             if predicted.any():
                 mean = by_class.sum() / predicted.sum()
-            else:  # nothing but padding
+            else:  # only padding
                 mean = self.value.clone()
             all_reduce(mean, 'mean')
             self.value.lerp_(mean, 1 - self.momentum)

@@ -15,7 +15,7 @@ from .pixel_term import check_normalizer
 
 @dataclass
 class PseudoTargets:
-    """What a network shall predict on the strong views of unlabelled images.
+    """The targets of a network on the strong views of unlabelled images.
 
     Attributes:
         target: Class ids `(N, 1, H, W)` or probabilities `(N, C, H, W)`.
@@ -84,7 +84,7 @@ class ConfidentCrossEntropy(nn.Module):
 
         Args:
             seg_logits: `(N, C, H, W)`.
-            valid: `(N, 1, H, W)` bool, False at padding; None where there is none.
+            valid: `(N, 1, H, W)` bool, False at padding; None without padding.
             agreement: Share of the auxiliary decoders that predict the same class, `(N, 1, H, W)`
                 in [0, 1]; needed with a gate.
 
@@ -119,7 +119,7 @@ class ConfidentCrossEntropy(nn.Module):
         """
         loss = self.pixel_loss(seg_logits.float(), targets.target)
         counted = targets.valid if self.normalizer == 'valid' else targets.weight
-        # a sum of weights below 1 is that of no pixel; the loss is 0 then, not undefined
+        # the weights sum to less than 1 only if no pixel counts; the loss is then 0, not undefined
         return (loss * targets.weight).sum() / counted.sum().clamp(min=1)
 
     def pixel_loss(self, seg_logits: Tensor, target: Tensor) -> Tensor:

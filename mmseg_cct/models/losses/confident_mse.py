@@ -10,8 +10,9 @@ from .confident_ce import ConfidentCrossEntropy
 class ConfidentMSE(ConfidentCrossEntropy):
     """Mean of Σ_c (softmax(ŷ)_c - p_c)² over the pixels whose target p is confident.
 
-    Bounded, so that wrong pseudo labels weigh less than in the cross-entropy (French et al., BMVC
-    2020). Summed over the classes: λ need not grow with C, as it has to in `MSEConsistency`.
+    Bounded, so that wrong pseudo labels weigh less than in the cross-entropy
+    (https://arxiv.org/abs/1906.01916). Summed over the classes: unlike in `MSEConsistency`, λ need
+    not grow with C.
 
     Args:
         loss_weight: λ, the weight of the loss in the total.

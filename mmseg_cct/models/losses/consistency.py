@@ -56,7 +56,7 @@ class ConsistencyLoss(nn.Module):
         confidence_threshold: β in [0, 1]; only pixels with max_c p > β count. None counts all
             that are not padding.
         normalizer: What the sum over pixels is divided by: 'counted', the pixels that are confident
-            enough, or 'valid', all that are no padding, so that L_u grows with their share.
+            enough, or 'valid', all that are not padding, so that L_u grows with their share.
         gate: Config of an `AgreementGate`, which weighs the pixels by the share of the auxiliary
             decoders that choose the target's class; the divisor stays. None leaves it out.
         reference_classes: Number of classes that `loss_weight` was chosen for. A mean over fewer

@@ -14,8 +14,8 @@ from mmseg_cct.models.layers.transfer import to_device
 class MeanCrossEntropy(CrossEntropyLoss):
     """MMSeg's `CrossEntropyLoss` as a mean over the labelled pixels, which are counted on the GPU.
 
-    With `avg_non_ignore=True` MMSeg's own makes the host wait for their number in every step, and
-    fails with `class_weight`. With class weights the mean is weighted, as in torch.
+    With `avg_non_ignore=True` MMSeg's makes the host wait for their number in every step, and fails
+    with `class_weight`. With class weights the mean is weighted, as in torch.
 
     Args:
         avg_non_ignore: As in MMSeg, where it is False by default.

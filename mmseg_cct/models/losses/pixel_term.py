@@ -31,7 +31,7 @@ def check_normalizer(normalizer: str) -> None:
         normalizer: One of `NORMALIZERS`.
 
     Raises:
-        UserError: If it is none of them.
+        UserError: If it is not one of them.
     """
     if normalizer not in NORMALIZERS:
         raise UserError(f'normalizer={normalizer!r}: expected one of {", ".join(NORMALIZERS)}')

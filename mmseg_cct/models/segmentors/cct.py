@@ -32,12 +32,20 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
     `decode_head` is the main decoder g, trained on labelled images alone; `auxiliary_head` holds
     the K auxiliary decoders, trained on unlabelled images to agree with g. It may be a list that
     also names auxiliary heads of MMSeg: these are trained on labelled images, as in
-    `EncoderDecoder`, and found under `supervised_heads`. Inference is that of `EncoderDecoder`,
-    whose arguments it takes. With a `TeacherHook` the target is the prediction of an average of
-    past weights, which errs less and moves slower than the model's own.
+    `EncoderDecoder`, and found under `supervised_heads`. Arguments and inference are those of
+    `EncoderDecoder`. With a `TeacherHook` the target is the prediction of an average of past
+    weights, which errs less and moves more slowly than the model's own.
+
+    Paper: https://arxiv.org/abs/2003.09005. Besides the two heads a config needs nothing new::
+
+        model = dict(
+            type='CCTSegmentor',
+            decode_head=dict(type='PixelShuffleHead', in_channels=512, num_classes=21),
+            auxiliary_head=dict(type='PerturbedDecoderBank', in_channels=512, num_classes=21),
+        )
     """
 
-    # Whether heads of MMSeg may stand in `auxiliary_head` without auxiliary decoders.
+    # Whether `auxiliary_head` may lack the auxiliary decoders.
     bank_is_optional = False
 
     def loss(
@@ -108,7 +116,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         return losses
 
     def predict_target(self, images: Tensor, features: Sequence[Tensor]) -> Tensor:
-        """Predicts what the auxiliary decoders shall agree with.
+        """Predicts the target of the auxiliary decoders.
 
         Args:
             images: Unlabelled, `(N, 3, H, W)`.
@@ -117,11 +125,10 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         Returns:
             As `predict_unlabeled`; with a teacher its prediction on the images.
         """
-        if not self._teacher:
+        if self.teacher is None:
             return self.predict_unlabeled(features)
-        (teacher,) = self._teacher
         with torch.no_grad():
-            return teacher._forward(images)
+            return self.teacher._forward(images)
 
     def predict_unlabeled(self, features: Sequence[Tensor]) -> Tensor:
         """Predicts with the main decoder as at inference.

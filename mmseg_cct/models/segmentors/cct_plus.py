@@ -26,9 +26,17 @@ class CCTPlusSegmentor(CCTSegmentor):
     """`CCTSegmentor` whose main decoder also learns from strong views of the unlabelled images.
 
     Its parts give the recipes of the field: without `auxiliary_head` and with one view it is
-    FixMatch, with two views and `feature_weight` UniMatch, with a `TeacherHook` and
-    `channel_dropout` UniMatch V2. The auxiliary decoders never train the main one, and their
-    agreement can gate its pseudo labels.
+    FixMatch (https://arxiv.org/abs/2001.07685), with two views and `feature_weight` UniMatch
+    (https://arxiv.org/abs/2208.09910), with a `TeacherHook` and `channel_dropout` UniMatch V2
+    (https://arxiv.org/abs/2410.10777). The auxiliary decoders never train the main one, and their
+    agreement can gate its pseudo labels::
+
+        model = dict(
+            type='CCTPlusSegmentor',
+            loss_strong=dict(type='ConfidentCrossEntropy', threshold=0.95),
+            cutmix=dict(type='CutMix'),
+        )
+        train_dataloader = dict(dataset=dict(strong_views=dict(type='StrongViews', num_views=1)))
 
     Args:
         loss_strong: Config of a `ConfidentCrossEntropy` or `ConfidentMSE`; its `loss_weight` is
@@ -73,7 +81,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         if self.loss_strong.gate is not None and self.auxiliary_head.position_fraction < 1:
             raise UserError(
                 f'model.auxiliary_head.position_fraction={self.auxiliary_head.position_fraction}: '
-                'expected 1, for loss_strong.gate asks for the agreement at every position'
+                'expected 1, as loss_strong.gate needs the agreement at every position'
             )
 
     def loss(
@@ -92,65 +100,117 @@ class CCTPlusSegmentor(CCTSegmentor):
         """
         require_pairs(inputs, type(self).__name__)
         views = [inputs[name] for name in self._strong_names(inputs)]
-        weak = inputs['unlabeled']
-        samples: Sequence[SegDataSample] = data_samples['unlabeled']
-        valid = stack_field(samples, 'valid_mask', weak.shape[-2:])
+        weak, samples = inputs['unlabeled'], data_samples['unlabeled']
+        size = weak.shape[-2:]
 
         # labelled images: L_s
         losses = self.supervised_loss(self.extract_feat(inputs['labeled']), data_samples['labeled'])
 
-        # weak views: the target ŷ
-        weak_features = self._encode_weak(weak)
-        target = self._at_size_of(weak, self.predict_target(weak, weak_features))
+        # weak views: z and the target ŷ
+        z_weak = self._encode_weak(weak)
+        target = self._resized(self.predict_target(weak, z_weak), size)
 
-        # strong views, mixed alike: z of all of them from one batch
+        # strong views, each mixed by its own boxes: z of all of them from one batch
         boxes = [self.cutmix(view) if self.cutmix else None for view in views]
-        strong_features = self._encode_together(map(_mix, views, boxes), len(views))
+        z_strong = self._encode_together(map(_mix, views, boxes), len(views))
 
-        # auxiliary decoders on one of the views: L_u and their agreement with ŷ
-        agreement = None
-        if self.with_auxiliary_head:
-            features, target_of_bank = weak_features, target
-            if self.bank_on_strong:
-                features, target_of_bank = strong_features[0], _mix(target, boxes[0])
-                samples = _mix_samples(samples, boxes[0], weak.shape[-2:])
-            z = self.features_of_bank(features)
-            auxiliary, agreement = self._bank_loss(z, target_of_bank, samples)
-            losses.update(add_prefix(auxiliary, 'aux'))
+        # auxiliary decoders on one of the views: L_u, and their agreement with ŷ
+        auxiliary, agreement = self.bank_loss(z_weak, z_strong[0], boxes[0], target, samples)
+        losses.update(add_prefix(auxiliary, 'aux'))
 
-        # the main decoder on strong views and, as in UniMatch, on the weak z without some channels
-        if not self.loss_strong.loss_weight and not self.feature_weight:
-            return losses
-        pseudo = self.loss_strong.targets(target, valid, agreement)
-        if self.channel_dropout is not None:
-            strong_features = self.channel_dropout(*strong_features)
-        losses.update(
-            add_prefix(self._strong_losses(strong_features, pseudo, boxes, weak), 'strong')
-        )
-        if self.feature_weight > 0:
-            dropped = [self.feature_dropout(feature) for feature in weak_features]
-            unweighted = self._pseudo_loss(dropped, pseudo, weak)
-            losses['feature.loss'] = self.feature_weight * unweighted
-            losses['feature.unweighted'] = unweighted.detach()
+        # the main decoder on the strong views and, as in UniMatch, on the weak z: L_f
+        if self.loss_strong.loss_weight or self.feature_weight:
+            valid = stack_field(samples, 'valid_mask', size)
+            pseudo = self.loss_strong.targets(target, valid, agreement)
+            losses.update(add_prefix(self.strong_loss(z_strong, boxes, pseudo), 'strong'))
+            losses.update(add_prefix(self.feature_loss(z_weak, pseudo), 'feature'))
         return losses
+
+    def bank_loss(
+        self,
+        weak: Sequence[Tensor],
+        strong: Sequence[Tensor],
+        boxes: Tensor | None,
+        target: Tensor,
+        samples: Sequence[SegDataSample],
+    ) -> tuple[dict[str, Tensor], Tensor | None]:
+        """Computes the losses of the auxiliary decoders.
+
+        Args:
+            weak: The neck's outputs for the weak views.
+            strong: Those for the first strong view.
+            boxes: `(N, 1, H, W)`, where that view is mixed; None if nowhere.
+            target: ŷ of the weak views, logits `(N, C, H, W)`.
+            samples: Their N samples.
+
+        Returns:
+            The losses, none without auxiliary decoders; and the agreement with ŷ `(N, 1, H, W)` if
+            the gate asks for it, else None.
+        """
+        if not self.with_auxiliary_head:
+            return {}, None
+        features = weak
+        if self.bank_on_strong:
+            features, target = strong, _mix(target, boxes)
+            samples = _mix_samples(samples, boxes, target.shape[-2:])
+        z = self.features_of_bank(features)
+        if self.loss_strong.gate is None:
+            return self.auxiliary_head.loss(z, target, samples), None
+        losses, agreement = self.auxiliary_head.loss_and_agreement(z, target, samples)
+        return losses, F.interpolate(agreement, target.shape[-2:])
+
+    def strong_loss(
+        self,
+        features: Sequence[Sequence[Tensor]],
+        boxes: Sequence[Tensor | None],
+        pseudo: PseudoTargets,
+    ) -> dict[str, Tensor]:
+        """Computes λ_s times the mean over the strong views of their losses.
+
+        Args:
+            features: The neck's outputs for each view.
+            boxes: `(N, 1, H, W)` for each view, where it is mixed; None if nowhere.
+            pseudo: The targets of the weak views.
+
+        Returns:
+            `loss`, and for the log the unweighted mean and the share of real pixels that count.
+        """
+        if self.channel_dropout is not None:
+            features = self.channel_dropout(*features)
+        by_view = [
+            self._pseudo_loss(own, pseudo if mixed is None else pseudo.mix(mixed))
+            for own, mixed in zip(features, boxes)
+        ]
+        mean = sum(by_view) / len(by_view)
+        return dict(
+            loss=self.loss_strong.loss_weight * mean,
+            unweighted=mean.detach(),
+            pixels=pseudo.weight.sum() / pseudo.valid.sum().clamp(min=1),
+        )
+
+    def feature_loss(self, features: Sequence[Tensor], pseudo: PseudoTargets) -> dict[str, Tensor]:
+        """Computes λ_f L_f, the loss of the weak z without some of its channels.
+
+        Args:
+            features: The neck's outputs for the weak views.
+            pseudo: Their targets.
+
+        Returns:
+            `loss`, and L_f for the log; nothing if λ_f is 0.
+        """
+        if not self.feature_weight:
+            return {}
+        unweighted = self._pseudo_loss([self.feature_dropout(z) for z in features], pseudo)
+        return dict(loss=self.feature_weight * unweighted, unweighted=unweighted.detach())
 
     def _encode_weak(self, images: Tensor) -> Sequence[Tensor]:
         """The neck's outputs for the weak views, where anything of the student needs them."""
         bank_on_weak = self.with_auxiliary_head and not self.bank_on_strong
         learns = bank_on_weak or self.feature_weight > 0
-        if self._teacher and not learns:
+        if self.teacher is not None and not learns:
             return ()
         with torch.set_grad_enabled(learns):
             return self.extract_feat(images)
-
-    def _bank_loss(
-        self, z: Sequence[Tensor], target: Tensor, samples: Sequence[SegDataSample]
-    ) -> tuple[dict[str, Tensor], Tensor | None]:
-        """The losses of the auxiliary decoders, and their agreement if the gate asks for it."""
-        if self.loss_strong.gate is None:
-            return self.auxiliary_head.loss(z, target, samples), None
-        losses, agreement = self.auxiliary_head.loss_and_agreement(z, target, samples)
-        return losses, F.interpolate(agreement, target.shape[-2:])
 
     def _strong_names(self, inputs: dict[str, Tensor]) -> list[str]:
         names = sorted(name for name in inputs if name.startswith('unlabeled_strong_'))
@@ -167,34 +227,12 @@ class CCTPlusSegmentor(CCTSegmentor):
         features = [feature.chunk(num_views) for feature in self.extract_feat(cat(list(images)))]
         return [[chunks[view] for chunks in features] for view in range(num_views)]
 
-    def _strong_losses(
-        self,
-        features: Sequence[Sequence[Tensor]],
-        pseudo: PseudoTargets,
-        boxes: Sequence[Tensor | None],
-        images: Tensor,
-    ) -> dict[str, Tensor]:
-        by_view = [
-            self._pseudo_loss(own, pseudo if mixed is None else pseudo.mix(mixed), images)
-            for own, mixed in zip(features, boxes)
-        ]
-        mean = sum(by_view) / len(by_view)
-        return dict(
-            loss=self.loss_strong.loss_weight * mean,
-            unweighted=mean.detach(),
-            pixels=pseudo.weight.sum() / pseudo.valid.sum().clamp(min=1),
-        )
+    def _pseudo_loss(self, features: Sequence[Tensor], pseudo: PseudoTargets) -> Tensor:
+        seg_logits = self.decode_head.forward(features)
+        return self.loss_strong(self._resized(seg_logits, pseudo.valid.shape[-2:]), pseudo)
 
-    def _pseudo_loss(
-        self, features: Sequence[Tensor], pseudo: PseudoTargets, images: Tensor
-    ) -> Tensor:
-        return self.loss_strong(
-            self._at_size_of(images, self.decode_head.forward(features)), pseudo
-        )
-
-    def _at_size_of(self, images: Tensor, seg_logits: Tensor) -> Tensor:
-        """Resizes seg_logits `(N, C, ·, ·)` to the images' `(N, C, H, W)`."""
-        size = images.shape[-2:]
+    def _resized(self, seg_logits: Tensor, size: tuple[int, int]) -> Tensor:
+        """Resizes seg_logits `(N, C, ·, ·)` to `(N, C, H, W)`."""
         if seg_logits.shape[-2:] == size:
             return seg_logits
         align_corners = self.decode_head.align_corners

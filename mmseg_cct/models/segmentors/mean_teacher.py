@@ -15,9 +15,16 @@ from .teacher import TakesTeacher
 
 @MODELS.register_module()
 class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
-    """Penalises disagreement with an EMA teacher.
+    """Penalises disagreement with an EMA teacher (https://arxiv.org/abs/1703.01780).
 
-    The teacher comes from a `TeacherHook`. The running statistics of the student's main decoder
+    The teacher comes from a `TeacherHook`, here of decay 0.99::
+
+        model = dict(type='MeanTeacherSegmentor', loss_consistency=dict(type='MSEConsistency'))
+        custom_hooks = [
+            dict(type='TeacherHook', decay=0.99, evaluate='teacher', batch_statistics=True)
+        ]
+
+    The running statistics of the student's main decoder
     come from labelled images alone.
 
     Args:
@@ -49,14 +56,13 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
         Raises:
             UserError: If no teacher has been set.
         """
-        if not self._teacher:
+        if self.teacher is None:
             raise UserError(
                 'custom_hooks: MeanTeacherSegmentor has no teacher; expected a TeacherHook among '
                 'them'
             )
-        (teacher,) = self._teacher
         with torch.no_grad():
-            probabilities = teacher(self._with_noise(images)).float().softmax(1)
+            probabilities = self.teacher(self._with_noise(images)).float().softmax(1)
         with frozen_running_statistics(self.decode_head):
             return self._forward(self._with_noise(images)), probabilities
 

@@ -10,6 +10,11 @@ class TakesTeacher:
     # A tuple registers no submodule: the teacher is not trained, not saved, not set to train.
     _teacher: tuple[BaseModel, ...] = ()
 
+    @property
+    def teacher(self) -> BaseModel | None:
+        """The network that predicts the targets; None for the segmentor itself."""
+        return self._teacher[0] if self._teacher else None
+
     def set_teacher(self, teacher: BaseModel) -> None:
         """Sets the network that predicts the targets.
 
