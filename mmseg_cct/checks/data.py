@@ -35,10 +35,6 @@ def check_datasets(labeled: Any, unlabeled: Any = None) -> None:
     missing, unreadable, of the wrong size, or have an unknown label id; or it says that no labelled
     pixel teaches anything. In a distributed run only rank 0 reads files; every rank raises its
     error.
-
-    Args:
-        labeled: The labelled set.
-        unlabeled: The unlabelled set, if any.
     """
 
     def look() -> None:
