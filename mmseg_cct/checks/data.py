@@ -74,11 +74,10 @@ def check_unlabeled_pipeline(dataset: Any) -> None:
     """
     for leaf in leaf_datasets(dataset):
         raise_problems(_pipeline_problems(leaf))
-        kinds = kinds_in(leaf)
-        if _FILLING & kinds and not kinds & {'MarkValidPixels', 'LoadPseudoLabels'}:
-            first = next(kind for kind in map(_name, _transforms(leaf)) if kind in _FILLING)
+        fills = [_name(part) for part in _transforms(leaf) if _FILLING & {*_bases(part)}]
+        if fills and not kinds_in(leaf) & {'MarkValidPixels', 'LoadPseudoLabels'}:
             _warn(
-                f'unlabeled.pipeline: {first} fills pixels, and the losses count them; expected '
+                f'unlabeled.pipeline: {fills[0]} fills pixels, and the losses count them; expected '
                 'MarkValidPixels after the loading and PackUnlabeledInputs at the end'
             )
 
