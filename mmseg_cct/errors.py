@@ -15,7 +15,7 @@ class Problem(NamedTuple):
     Attributes:
         key: The file or the dotted key of the setting, with its value if that is what is wrong.
         found: What is wrong there; empty if the value in `key` says it.
-        expected: What would be right.
+        expected: What would be right; a question stays as it is.
     """
 
     key: str
@@ -24,8 +24,8 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         """The line that a user reads."""
-        found = f'{self.found}; ' if self.found else ''
-        return f'{self.key}: {found}expected {self.expected}'
+        expected = self.expected if self.expected.endswith('?') else f'expected {self.expected}'
+        return f'{self.key}: {self.found}; {expected}' if self.found else f'{self.key}: {expected}'
 
 
 class UserError(ValueError):

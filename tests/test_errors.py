@@ -1,7 +1,9 @@
+import itertools
+
 import pytest
 import torch
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import Problem, UserError, raise_problems
 
 
 class _FailingDataset(torch.utils.data.Dataset):
@@ -9,16 +11,55 @@ class _FailingDataset(torch.utils.data.Dataset):
         return 2
 
     def __getitem__(self, index):
-        raise UserError('a.png: label id 7 outside the classes; expected 0 to 2')
+        raise UserError('a.png: label id 7 outside the classes; expected 0 to 2\nb.png: none')
 
 
 def test_message_is_kept():
     assert str(UserError('a.png: bad; expected good')) == 'a.png: bad; expected good'
 
 
-def test_error_in_a_worker_stays_one_line():
+def test_error_in_a_worker_keeps_its_lines_alone():
     batches = iter(torch.utils.data.DataLoader(_FailingDataset(), num_workers=1))
     with pytest.raises(UserError) as caught:
         next(batches)
     batches._shutdown_workers()  # left to the garbage collector, it takes 5 s
-    assert str(caught.value) == 'a.png: label id 7 outside the classes; expected 0 to 2'
+    assert str(caught.value) == (
+        'a.png: label id 7 outside the classes; expected 0 to 2\nb.png: none'
+    )
+
+
+def test_a_place_stands_before_each_line():
+    assert UserError('a: x\nb: y').within('set') == 'set: a: x\nset: b: y'
+
+
+@pytest.mark.parametrize(
+    ('problem', 'line'),
+    [
+        (Problem('a.png', 'too small', '2 pixels'), 'a.png: too small; expected 2 pixels'),
+        (Problem('lr=x', '', 'a number'), 'lr=x: expected a number'),
+        (Problem('type', "no 'x'", 'did you mean X?'), "type: no 'x'; did you mean X?"),
+    ],
+)
+def test_a_problem_is_a_line(problem, line):
+    assert str(problem) == line
+
+
+def test_problems_are_listed_once_each_up_to_an_error():
+    def find():
+        yield Problem('a', '', '1')
+        yield UserError('b: 2')
+        yield Problem('a', '', '1')
+        raise UserError('c: 3')
+
+    with pytest.raises(UserError) as caught:
+        raise_problems(find())
+    assert str(caught.value) == 'a: expected 1\nb: 2\nc: 3'
+    raise_problems([])
+
+
+def test_a_search_ends_where_nobody_would_read_on():
+    with pytest.raises(UserError) as caught:
+        raise_problems(Problem(f'{number}.png', '', 'x') for number in itertools.count())
+    *lines, last = str(caught.value).splitlines()
+    assert len(lines) == 20
+    assert last == '20 problems are shown; there are more'

@@ -23,10 +23,6 @@ def fetch_pretrained_weights(model: dict[str, Any]) -> None:
     mmengine would download them late (after the data set is checked and the model built), without
     a timeout, and with an error that does not help on a machine without network. Local files are
     checked to exist.
-
-    Args:
-        model: The config of the model. A `UserError` says that files are missing, a name is not in
-            the model zoo or a download failed.
     """
     named = [(*one, address_of(one[1], f'{one[0]}: ')) for one in _named_checkpoints(model)]
     raise_problems(
@@ -43,11 +39,6 @@ def check_pretrained_weights(model: Mapping[str, Any], scope: str | None = 'mmse
     """Checks that the files that a model's `init_cfg` names fit the modules they are for.
 
     mmengine warns of weights that do not fit in the middle of the log, and trains from random ones.
-
-    Args:
-        model: The config of the model; its weights have been fetched.
-        scope: Default scope of the config. A `UserError` tells of a file that is no checkpoint, has
-            a weight in another shape, or fits less than half of a module.
     """
     if os.environ.get('LOCAL_RANK', '0') != '0':
         return

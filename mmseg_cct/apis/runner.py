@@ -16,14 +16,7 @@ from mmseg_cct.errors import UserError
 
 
 def require_config_kept(config: Config) -> None:
-    """Checks that the runner does not dump its config over the file that it was read from.
-
-    Args:
-        config: The config, with its `work_dir`.
-
-    Raises:
-        UserError: The file lies in the work directory.
-    """
+    """Checks that the runner does not dump its config over the file that it was read from."""
     dump = Path(config.work_dir, Path(config.filename).name)
     if dump.exists() and dump.samefile(config.filename):
         raise UserError(

@@ -201,9 +201,9 @@ def _unknown_type(component: Component) -> Problem:
         return Problem(f'{key}.type={kind!r}', '', f'the name of a {registry.name}')
     with registry.switch_scope_and_registry(settings.get('_scope_')) as scoped:
         near = close_names(kind, _registered_names(scoped))
-        hint = f' (did you mean {" or ".join(near)}?)' if near else ''
-        found = f"no '{kind}' in {scoped.scope}'s registry of {scoped.name}s{hint}"
-    return Problem(f'{key}.type', found, 'a registered component')
+        found = f"no '{kind}' in {scoped.scope}'s registry of {scoped.name}s"
+    hint = f'did you mean {" or ".join(near)}?' if near else 'a registered component'
+    return Problem(f'{key}.type', found, hint)
 
 
 def _registered_names(registry: Registry) -> list[str]:

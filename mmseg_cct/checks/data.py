@@ -35,10 +35,6 @@ def check_datasets(labeled: Any, unlabeled: Any = None) -> None:
     missing, unreadable, of the wrong size, or have an unknown label id; or it says that no labelled
     pixel teaches anything. In a distributed run only rank 0 reads files; every rank raises its
     error.
-
-    Args:
-        labeled: The labelled set.
-        unlabeled: The unlabelled set, if any.
     """
 
     def look() -> None:
@@ -78,11 +74,10 @@ def check_unlabeled_pipeline(dataset: Any) -> None:
     """
     for leaf in leaf_datasets(dataset):
         raise_problems(_pipeline_problems(leaf))
-        kinds = kinds_in(leaf)
-        if _FILLING & kinds and not kinds & {'MarkValidPixels', 'LoadPseudoLabels'}:
-            first = next(kind for kind in map(_name, _transforms(leaf)) if kind in _FILLING)
+        fills = [_name(part) for part in _transforms(leaf) if _FILLING & {*_bases(part)}]
+        if fills and not kinds_in(leaf) & {'MarkValidPixels', 'LoadPseudoLabels'}:
             _warn(
-                f'unlabeled.pipeline: {first} fills pixels, and the losses count them; expected '
+                f'unlabeled.pipeline: {fills[0]} fills pixels, and the losses count them; expected '
                 'MarkValidPixels after the loading and PackUnlabeledInputs at the end'
             )
 

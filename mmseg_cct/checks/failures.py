@@ -32,20 +32,7 @@ _BUILDERS = {build_from_cfg.__code__, build_scheduler_from_cfg.__code__}
 
 @contextmanager
 def config_errors_as_one_line(config: Any, fails: str = 'cannot be built') -> Iterator[None]:
-    """Names the component, or at least the config, in place of a library's traceback.
-
-    Args:
-        config: The whole config.
-        fails: What failed, for the message.
-
-    Yields:
-        Nothing; the body builds the config, or takes a first batch through it.
-
-    Raises:
-        UserError: In place of what a library raised.
-        torch.cuda.OutOfMemoryError: As it is.
-        Exception: What this package raised, which is a bug.
-    """
+    """Names the component, or at least the config, in place of a library's traceback."""
     place = getattr(config, 'filename', None) or 'the config'
     with library_errors_as_one_line(place, fails, 'settings that fit together'):
         try:
@@ -74,13 +61,9 @@ def first_image_guards(config: Any) -> Iterator[AbstractContextManager]:
 def failed_component(config: Mapping[str, Any], error: Exception) -> Component | None:
     """Finds the innermost component that was being built when an error was raised.
 
-    Args:
-        config: The whole config; its `default_scope` is set.
-        error: The error, with its traceback.
-
-    Returns:
-        The component; `None` if none was being built, or if it is a loop or a wrapper of data sets,
-        which build far more than their arguments say.
+    The traceback knows: its frames of mmengine's builders hold the settings. It is `None` if none
+    was being built, or a loop or a wrapper of data sets, which build far more than their arguments
+    say. The config's `default_scope` is set.
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     building = [frame.f_locals for frame in frames if frame.f_code in _BUILDERS]

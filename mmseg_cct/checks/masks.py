@@ -84,20 +84,11 @@ def judge_labels(
     ignored: int = 255,
     is_mapped: bool = False,
 ) -> list[str]:
-    """Judges a labelled set as a whole by the labels of its masks.
+    """Judges a labelled set as a whole by the labels of its masks; returns warnings, a line each.
 
-    Args:
-        found: Number of masks by the labels in them, after MMSeg's mappings.
-        classes: Names of the classes.
-        name: What to call the set.
-        ignored: Label of pixels that do not count.
-        is_mapped: Whether the files hold other ids than the labels.
-
-    Returns:
-        Warnings, a line each.
-
-    Raises:
-        UserError: No pixel is labelled, or two classes are 0 and 255.
+    `found` is the number of masks by the labels in them, after MMSeg's mappings; `is_mapped` tells
+    that the files hold other ids. A `UserError` says that no pixel is labelled, or that two classes
+    are 0 and 255.
     """
     total, warnings = sum(found.values()), []
     if not total:

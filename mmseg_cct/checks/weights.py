@@ -55,16 +55,8 @@ def require_matching_weights(
 ) -> None:
     """Checks that a checkpoint has every weight of a model, in the same shape.
 
-    mmengine only logs what does not fit and leaves those weights random.
-
-    Args:
-        model: The model.
-        content: What the checkpoint holds.
-        checkpoint: Its name, for the message.
-        training: Whether the parts that only training runs must match too.
-
-    Raises:
-        UserError: A weight is missing or has another shape or, for a training, is too many.
+    mmengine only logs what does not fit and leaves those weights random. For a training, the parts
+    that only training runs must match too, and no weight may be too many.
     """
     found, expected = _shapes(weights(content)), _shapes(model.state_dict())
     wrong = [
@@ -93,12 +85,6 @@ def require_initial_weights(
 
     What is new in the training, such as auxiliary decoders or a layer for other classes, stays as
     it was initialised.
-
-    Args:
-        model: The model.
-        content: What the checkpoint holds.
-        checkpoint: Its name. A `UserError` says that less than half of the weights that are not of
-            training alone are there in the model's shape.
     """
     state = model.state_dict()
     own = {name: state[name] for name in state if not is_training_only(name)}
@@ -139,29 +125,12 @@ def require_fitting_weights(
 
 
 def prefix_of_weights(module: Mapping[str, Any], checkpoint: str) -> str:
-    """Finds what the names in a file begin with where the module's do not.
-
-    Args:
-        module: The config of the module.
-        checkpoint: File, address or name in the model zoo.
-
-    Returns:
-        The beginning, such as `backbone.`; empty if the names are alike or have nothing in common.
-    """
+    """Finds what the names in a file begin with where the module's do not, such as `backbone.`."""
     return _of_file_and_module(module, checkpoint)[2]
 
 
 def require_weights_of_timm(module: Mapping[str, Any], checkpoint: str, key: str) -> None:
-    """Checks that the weights of a file fit a network of timm, which leaves out what does not.
-
-    Args:
-        module: The config of the module, such as MMSeg's `TIMMBackbone`.
-        checkpoint: A file, of safetensors too.
-        key: The module's dotted key in the config.
-
-    Raises:
-        UserError: The file cannot be read, or fits less than half of the network.
-    """
+    """Checks that the weights of a file fit a network of timm, which leaves out what does not."""
     where = f'{key}.pretrained_cfg_overlay.file: {checkpoint}'
     try:
         overlay = dict(module.get('pretrained_cfg_overlay') or {}, file=checkpoint)

@@ -205,6 +205,8 @@ def _require_room(config: Config, config_file: str, key: str) -> None:
 
 
 def add_hook(config: Config, name: str, **hook: Any) -> None:
+    """Adds a hook of a tool, in place of an earlier run's in a config that the run dumped."""
     if config.get('default_hooks') is None:
         config.default_hooks = {}
-    config.default_hooks.setdefault(name, hook)
+    if config.default_hooks.get(name, hook) is not None:  # None leaves a hook out
+        config.default_hooks[name] = hook

@@ -35,27 +35,14 @@ class NamingPipeline(Compose):
 
 
 def failures_named(image: str, key: str) -> AbstractContextManager[None]:
-    """Names the image where a library's transform fails on it.
-
-    Args:
-        image: Its path, or what else tells which it is.
-        key: What to call its data set in messages.
-
-    Returns:
-        A context in which such an error becomes a `UserError`.
-    """
+    """Names the image where a library's transform fails on it."""
     return library_errors_as_one_line(
         image, f'{key}.pipeline does not run on it', 'an image and steps that fit together'
     )
 
 
 def name_images_in_errors(dataset: Any, key: str) -> None:
-    """Lets the pipelines of a data set name the image that they fail on.
-
-    Args:
-        dataset: The set, wrapped or not; changed in place.
-        key: What to call it in messages.
-    """
+    """Lets the pipelines of a data set name the image that they fail on."""
     for leaf in leaf_datasets(dataset):
         if isinstance(getattr(leaf, 'pipeline', None), Compose):
             leaf.pipeline = NamingPipeline(leaf.pipeline, key)

@@ -58,25 +58,12 @@ def image_stem(name: str) -> str:
 
 
 def find_listed(name: str, images: Collection[str]) -> str | None:
-    """Finds the image that a line of a list or a table stands for.
-
-    Args:
-        name: The line's name, with the extension of an image format or without.
-        images: Names of the images, without their extensions.
-
-    Returns:
-        The image's name; None where there is none.
-    """
+    """Finds the image that a line of a list or a table stands for."""
     return next((each for each in (name, image_stem(name)) if each in images), None)
 
 
 def write_list(path: str | os.PathLike, names: Iterable[str]) -> None:
-    """Writes a list of images, one name per line.
-
-    Args:
-        path: The text file; its folder is made where it is missing.
-        names: The names, checked by `require_listable`.
-    """
+    """Writes a list of images, one name per line."""
     lines = list(names)
     require_listable(path, lines)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -84,15 +71,10 @@ def write_list(path: str | os.PathLike, names: Iterable[str]) -> None:
 
 
 def require_listable(path: str | os.PathLike, names: Iterable[str]) -> None:
-    """Checks names before a list of them is written.
+    """Checks that names would be read from a list as they are written.
 
-    Args:
-        path: The list, for the message.
-        names: The names.
-
-    Raises:
-        UserError: If a name would not be read as it is written: it holds a line break, begins or
-            ends with a space, is not Unicode, or looks like the two columns of the public code.
+    A line break, outer spaces, what is not Unicode, or the look of the two columns of the public
+    code would change them.
     """
     for name in names:
         if re.search(r'[\r\n]', name) or _image_name(name) != name or not _is_unicode(name):

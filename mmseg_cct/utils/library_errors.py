@@ -57,14 +57,7 @@ def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterato
 
 
 def original_error(error: BaseException) -> BaseException:
-    """Undoes the rewording of mmengine, which adds the hook to the message of a TypeError.
-
-    Args:
-        error: The error.
-
-    Returns:
-        The error that the hook raised.
-    """
+    """Undoes the rewording of mmengine, which adds the hook to the message of a TypeError."""
     inner = error.__context__
     if inner is not None and type(inner) is type(error) and str(error).startswith(str(inner)):
         return inner
@@ -72,14 +65,7 @@ def original_error(error: BaseException) -> BaseException:
 
 
 def last_line(error: BaseException) -> BaseException:
-    """Cuts the traceback of a DataLoader's worker off the message that it became.
-
-    Args:
-        error: The error.
-
-    Returns:
-        One of the same type, with the last line alone.
-    """
+    """Cuts the traceback of a DataLoader's worker off the message that it became."""
     text = str(error.args[0]) if error.args else ''
     if 'Original Traceback' not in text:
         return error
@@ -88,14 +74,7 @@ def last_line(error: BaseException) -> BaseException:
 
 
 def library_place(error: BaseException) -> str | None:
-    """Finds the line of a library that raised an error.
-
-    Args:
-        error: The error, maybe from a worker of a DataLoader.
-
-    Returns:
-        File and line; `None` where the code is this package's or the user's own.
-    """
+    """Finds the line of a library that raised an error."""
     error = original_error(error)
     frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     if error.args and 'Original Traceback' in str(error.args[0]):

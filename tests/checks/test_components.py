@@ -76,6 +76,11 @@ def test_components_are_found_from_the_outside_in():
          r"unexpected .* 'save_dirr'; expected what GroupedTensorboardVisBackend takes"),
         ('custom_hooks', [dict(type='RampUpHook', end=1.0)], r'custom_hooks\.0: no attribute; exp'),
         ('optim_wrapper.optimizer', dict(_delete_=True, lr=1), r'^optim_wrapper\.optimizer: no t'),
+        ('custom_hooks', [{}], r'^custom_hooks\.0: no type; expected type=..., the name of a hook'),
+        ('model.neck', 7, r'^model\.neck=7: expected dict\(type=...\), a model'),
+        ('model.neck.type', ['PSPNeck'], r"type=\['PSPNeck'\]: expected the name of a"),
+        ('model.neck.type', '../x', r"^model\.neck\.type: no '../x' in mmseg's registry of models"),
+        ('train_dataloader.dataset.pipeline', ['x'], r"pipeline\.0='x': expected dict\(type="),
     ],
 )  # fmt: skip
 def test_a_wrong_type_or_argument_is_one_line(key, value, message):
@@ -103,3 +108,8 @@ def test_the_scope_is_left_as_it_was():
     with DefaultScope.overwrite_default_scope('mmengine'):
         check_config(CONFIG)
         assert DefaultScope.get_current_instance().scope_name == 'mmengine'
+
+
+def test_a_config_without_a_model_is_one_of_no_run():
+    with pytest.raises(UserError, match=r'^model: missing; expected the config of a model$'):
+        check_config({})

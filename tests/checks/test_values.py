@@ -1,5 +1,6 @@
 """The kinds of sections, and what a training needs as a whole."""
 
+import copy
 import re
 
 import pytest
@@ -7,7 +8,7 @@ from mmengine.config import Config
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import MODELS
 
-from mmseg_cct.checks.values import check_values, value_problems
+from mmseg_cct.checks.values import check_values, training_problems, value_problems
 from mmseg_cct.config.structure import check_structure
 from mmseg_cct.errors import UserError
 
@@ -90,3 +91,117 @@ def test_constructors_state_the_ranges_of_a_config(component, expected):
     if expected:
         with pytest.raises(UserError, match=re.escape(found[0].removeprefix(f'{key}.'))):
             MODELS.build(component)
+
+
+@pytest.mark.parametrize(
+    ('key', 'value'),
+    [
+        ('train_cfg.max_iters', 'many'),
+        ('train_cfg.max_iters', True),
+        ('train_cfg.val_interval', 0),
+        ('train_dataloader.batch_size', 0),
+        ('train_dataloader.num_workers', -1),
+        ('val_dataloader.batch_size', 'two'),
+        ('randomness.seed', -1),
+        ('randomness.seed', 2**32),
+        ('randomness.seed', 'seven'),
+        ('optim_wrapper.accumulative_counts', 0),
+        ('optim_wrapper.optimizer.lr', 'fast'),
+        ('optim_wrapper.optimizer.lr', float('nan')),
+        ('optim_wrapper.optimizer.momentum', -0.5),
+        ('model.decode_head.num_classes', 0),
+        ('model.test_cfg.mode', None),
+        ('model.test_cfg.mode', 'slid'),
+        ('default_hooks.checkpoint.interval', 0),
+    ],
+)
+def test_values_out_of_range(key, value):
+    config = Config()
+    config.merge_from_dict({key: value})
+    (problem,) = value_problems(config)
+    assert str(problem).startswith(f'{key}={value!r}: expected ')
+
+
+def test_a_sliding_window_has_a_size_and_a_stride():
+    config = Config(dict(model=dict(test_cfg=dict(mode='slide', crop_size=(8, 8)))))
+    (problem,) = value_problems(config)
+    assert str(problem) == 'model.test_cfg.stride: missing; expected one for mode="slide"'
+
+
+def test_class_weights_are_those_of_the_nearest_head():
+    heads = [dict(num_classes=2, losses=[dict(class_weight=[1.0, 2.0])])] * 2
+    heads.append(dict(loss=dict(class_weight=[1.0])))
+    config = Config(dict(model=dict(num_classes=3, heads=heads)))
+    (problem,) = value_problems(config)
+    key = 'model.heads.2.loss.class_weight'
+    assert str(problem) == f'{key}: 1 weights; expected 3, one per class'
+
+
+PAIRS = dict(
+    default_scope='mmseg',
+    model=dict(type='CCTSegmentor', data_preprocessor=dict(type='BranchPreprocessor')),
+    train_dataloader=dict(
+        sampler=dict(type='PairSampler'),
+        dataset=dict(type='SemiSegDataset', labeled=dict(), unlabeled=dict()),
+    ),
+    train_cfg=dict(type='IterBasedTrainLoop', max_iters=6),
+    optim_wrapper=dict(optimizer=dict(type='SGD'), clip_grad=dict(max_norm=1)),
+    param_scheduler=[dict(type='PolyLR', by_epoch=False)],
+    default_hooks=dict(checkpoint=dict(interval=3, by_epoch=False)),
+    val_dataloader=dict(),
+    val_cfg=dict(),
+    val_evaluator=dict(),
+)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'expected'),
+    [
+        ({}, None),
+        ({'train_dataloader.dataset.unlabeled': None, 'model.type': 'EncoderDecoder'}, None),
+        ({'train_cfg.type': 'EpochBasedTrainLoop', 'train_dataloader.sampler.type': 'X'}, None),
+        (
+            {'train_dataloader.dataset.labeled': None},
+            'train_dataloader.dataset.labeled: missing; expected a labelled set',
+        ),
+        (
+            {'val_evaluator': None},
+            'val_evaluator: missing; expected one, for there is a val_dataloader',
+        ),
+        (
+            {'optim_wrapper.optimizer': None},
+            'optim_wrapper.optimizer: missing; expected one, as in dict(type="SGD", ...)',
+        ),
+        (
+            {'optim_wrapper.clip_grad.max_nrm': 1},
+            'optim_wrapper.clip_grad.max_nrm: unknown; expected max_norm, ',
+        ),
+        (
+            {'model.data_preprocessor.type': 'SegDataPreProcessor'},
+            'train_dataloader.dataset.unlabeled: model.data_preprocessor.type is '
+            'SegDataPreProcessor, which takes no pairs; expected BranchPreprocessor, or ',
+        ),
+        (
+            {'model.type': 'EncoderDecoder'},
+            "model.type='EncoderDecoder': takes no pairs; expected a model that does, such as CCT",
+        ),
+        (
+            {'train_cfg.type': 'EpochBasedTrainLoop'},
+            'train_cfg: counts epochs, and train_dataloader.sampler PairSampler has no end; ',
+        ),
+        (
+            {'param_scheduler.0.by_epoch': True},
+            'param_scheduler.0.by_epoch: True, and train_cfg counts iterations, so it would never',
+        ),
+        (
+            {'default_hooks.checkpoint.by_epoch': True},
+            'default_hooks.checkpoint.by_epoch: True, and train_cfg counts iterations, so nothing',
+        ),
+    ],
+)
+def test_parts_of_a_training_go_together(changes, expected):
+    config = Config(copy.deepcopy(PAIRS))
+    config.merge_from_dict(changes)
+    found = [str(problem) for problem in training_problems(config)]
+    assert len(found) == (expected is not None)
+    assert not expected or found[0].startswith(expected)

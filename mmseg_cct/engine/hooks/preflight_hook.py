@@ -164,14 +164,7 @@ def _checkpoint_problems(dataset: Any, checkpoint: dict[str, Any]) -> Problems:
 
 
 def describe_training(runner: Runner) -> str:
-    """Says in a line what a run trains on, with numbers to check.
-
-    Args:
-        runner: The runner, before its training.
-
-    Returns:
-        The line.
-    """
+    """Says in a line what a run trains on, with numbers to check."""
     dataset, validation = runner.train_dataloader.dataset, runner.val_loop
     domains = getattr(dataset, 'domains', None)
     if domains is None:

@@ -101,7 +101,7 @@ class Perturbation(BaseModule):
     without k perturbed copies of z.
 
     Args:
-        num_decoders: k, the number of decoders with this perturbation, from 0; 0 switches it off.
+        num_decoders: k, the number of decoders with this perturbation; 0 switches it off.
     """
 
     @ranges(num_decoders=at_least(0))
