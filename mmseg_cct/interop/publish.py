@@ -12,13 +12,14 @@ from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.checks.weights import is_training_only
+from mmseg_cct.checks.weights import is_training_only, weights
 from mmseg_cct.config.domains import domain_settings, pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, read_checkpoint, saved_config
 from mmseg_cct.errors import UserError
-from mmseg_cct.interop import is_public, without_module_prefix
 from mmseg_cct.utils.files import write_atomic
+
+from .public_names import is_public
 
 # Keys of a config for inference; the others name data and folders of the training machine.
 _CONFIG_KEYS = (
@@ -95,7 +96,7 @@ def inference_weights(state: dict[str, Tensor], domain: str | None = None) -> di
     Raises:
         UserError: There are several domains and not this one, or none.
     """
-    state = without_module_prefix(state)
+    state = weights(state)
     domains: list[Any] = sorted({n.split('.')[1] for n in state if n.startswith('domains.')})
     if domain not in (domains or [None]):
         expected = f'one of {", ".join(domains)}' if domains else 'none, the model has no domains'

@@ -13,7 +13,8 @@ from mmseg.utils import get_classes
 
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.interop import SHARED_NAMES, convert_file, to_project, to_public
+from mmseg_cct.interop.convert import convert_file
+from mmseg_cct.interop.public_names import SHARED_NAMES, to_project, to_public
 from mmseg_cct.models import PerturbedDecoderBank, PixelShuffleHead
 
 C, D, K = 3, 5, 4
