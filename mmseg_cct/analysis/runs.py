@@ -79,7 +79,7 @@ class Picture:
     """A test image with its ground truth and a prediction.
 
     Attributes:
-        name: File name, or the number of the image where it has no file.
+        name: File name, or the number of an image without a file.
         image: `(H, W, 3)` uint8, RGB.
         truth: `(H, W)` class ids.
         prediction: `(H, W)` class ids.

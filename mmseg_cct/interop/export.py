@@ -32,7 +32,7 @@ class InferenceGraph(nn.Module):
         size: H, W.
 
     Raises:
-        UserError: The size is no multiple of the network's stride.
+        UserError: The size is not a multiple of the network's stride.
     """
 
     def __init__(self, model: nn.Module, size: tuple[int, int]) -> None:

@@ -138,7 +138,7 @@ def to_public(state: Mapping[str, Tensor]) -> Renamed:
 
 
 def is_public(state: Mapping[str, Tensor]) -> bool:
-    """Tells weights of the public code from those of this project.
+    """Whether weights are named as in the public code or as in this project.
 
     Args:
         state: A state dict.

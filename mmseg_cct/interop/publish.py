@@ -57,8 +57,8 @@ def publish_checkpoint(
         Path of the written file.
 
     Raises:
-        UserError: The source is no checkpoint, or one of the public code, its config is no list
-            of plain settings, or it does not have the domain.
+        UserError: The source is not a checkpoint, or one of the public code, its config is not a
+            list of plain settings, or it does not have the domain.
     """
     if not Path(target).name:
         raise UserError(f'{target!r}: no file name; expected the path of the file to write')
@@ -126,7 +126,7 @@ def inference_meta(
 
     Returns:
         Classes, palette, versions and, if there was a config, `cfg` for inference. A `UserError`
-        says where the config in the meta is no list of plain settings.
+        says where the config in the meta is not a list of plain settings.
     """
     kept = {key: meta[key] for key in _META_KEYS if key in meta}
     if domain is not None:

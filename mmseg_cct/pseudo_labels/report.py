@@ -296,7 +296,7 @@ def _title(kind: str) -> str:
 
 
 def _mean(values: np.ndarray) -> str:
-    """The mean in %, with the number of classes that have a value where it is not all."""
+    """The mean in %; if some classes have no value, also how many have one."""
     there = values[~np.isnan(values)]
     if not len(there):
         return '–'

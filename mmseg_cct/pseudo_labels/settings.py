@@ -50,7 +50,7 @@ class PseudoLabelSettings:
         classes: Names of the label ids, those of the segmentation set.
         palette: `(C, 3)` uint8, RGB, colours of the label ids.
         label_ids: Label id of each class id of the classifier.
-        background: Label id of the background; None if there is no such class.
+        background: Label id of the background; None if the set has none.
         input_size: Width and height of the classifier's input at scale 1; None for the image's own.
         scales: Scale factors of the input.
         thresholds: θ_bg and θ_fg.

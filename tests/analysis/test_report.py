@@ -23,6 +23,7 @@ from mmseg_cct.analysis.runs import (
     predict_images,
     read_scalars,
 )
+from mmseg_cct.config.load import load_config
 from mmseg_cct.config.text import read_config_text
 from mmseg_cct.engine.safe_loading import load_data
 from mmseg_cct.errors import UserError
@@ -45,11 +46,11 @@ def write_log(work_dir, start, lines):
 
 
 @pytest.fixture(scope='module')
-def trained(tmp_path_factory, project_root):
+def trained(tmp_path_factory):
     """Directories of a baseline and a CCT run of two iterations."""
     root = tmp_path_factory.mktemp('runs')
     for name in ('supervised', 'cct'):
-        config = Config.fromfile(project_root / f'configs/demo/{name}_shapes.py')
+        config = load_config('demo/cct_shapes', dict(method=name))
         config.merge_from_dict(TINY)
         config.train_dataloader.batch_size = 2
         config.train_dataloader.dataset.labeled.count = 2

@@ -11,6 +11,7 @@ from mmengine.config import Config
 from mmseg.registry import MODELS
 from mmseg.utils import get_classes
 
+from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.convert import convert_file
@@ -71,7 +72,7 @@ def plain_decoder(state, prefix, z):
 
 
 def test_every_weight_of_the_shipped_model_has_a_public_name(project_root):
-    config = Config.fromfile(project_root / 'configs/public/cct_r50_voc_1464.py')
+    config = load_config(str(project_root / 'configs/public/cct_r50_voc_1464.py'), {})
     assert config.model.decode_head.final_activation
     assert config.model.auxiliary_head.final_activation
     model = MODELS.build(config.model)
