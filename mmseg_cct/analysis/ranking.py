@@ -232,10 +232,8 @@ def load_training_model(config: Config, checkpoint: str, device: str | None = No
         device: Device of the model; by default the first GPU, else the CPU.
 
     Returns:
-        The model in evaluation mode, as `load_model` gives it.
-
-    Raises:
-        UserError: The config or the checkpoint has no auxiliary decoders, or they do not fit.
+        The model in evaluation mode, as `load_model` gives it. A `UserError` says if the config or
+        the checkpoint has no auxiliary decoders, or if they do not fit.
     """
     content = read_checkpoint(checkpoint)
     model = load_model(config, checkpoint, device, content=content)

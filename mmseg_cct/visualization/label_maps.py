@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.patches import Patch
 
+Palette = Sequence[Sequence[int]] | np.ndarray
 
-def paint(labels: np.ndarray, palette: Sequence[Sequence[int]]) -> np.ndarray:
+
+def paint(labels: np.ndarray, palette: Palette) -> np.ndarray:
     """Paints class ids in their colours.
 
     Args:
@@ -19,7 +21,7 @@ def paint(labels: np.ndarray, palette: Sequence[Sequence[int]]) -> np.ndarray:
     return full_palette(palette)[labels]
 
 
-def full_palette(palette: Sequence[Sequence[int]]) -> np.ndarray:
+def full_palette(palette: Palette) -> np.ndarray:
     """Completes a palette with white, so that it has a colour for ignored pixels too.
 
     Args:
@@ -33,7 +35,7 @@ def full_palette(palette: Sequence[Sequence[int]]) -> np.ndarray:
     return colours
 
 
-def class_legend(classes: Sequence[str], palette: Sequence[Sequence[int]]) -> list[Patch]:
+def class_legend(classes: Sequence[str], palette: Palette) -> list[Patch]:
     """Makes the handles of a legend of classes.
 
     Args:
