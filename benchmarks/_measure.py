@@ -185,7 +185,7 @@ class Watch:
         return max(spent, 0.0) / max(now.wall - since.wall, 1e-9)
 
     def disturbed(self, since: Reading) -> bool:
-        """Tells whether others took what the threads of this process need."""
+        """Whether others took what the threads of this process need."""
         others = self.others(since)
         wall = time.perf_counter() - since.wall
         room = max(len(self.cores) - self.threads, 0)

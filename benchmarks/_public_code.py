@@ -67,7 +67,7 @@ def load_public_code(directory: str) -> PublicCode:
     """Imports the clone's modules under the names they have there.
 
     Raises:
-        SystemExit: If the folder is no such clone.
+        SystemExit: The folder is not such a clone.
     """
     root = Path(directory)
     needed = ('models/decoders.py', 'models/model.py', 'utils/losses.py', 'base/base_model.py')

@@ -481,12 +481,6 @@ def _bank_series(
 
 
 # ---------------------------------------------------------------------------------- the floor
-def chain_flops(case: Case) -> float:
-    """FLOPs of the sub-pixel convolutions of one decoder, forward: Σ_l 4^l · 2 · 4C · C · P."""
-    positions = case.images * case.height * case.width
-    return 8 * case.classes**2 * positions * (case.stride**2 - 1) / 3
-
-
 def work(case: Case) -> dict[str, float]:
     """The least work of a step of the bank, counted by hand.
 
@@ -497,14 +491,15 @@ def work(case: Case) -> dict[str, float]:
     k, c, s = case.num_decoders, case.classes, case.stride
     positions = case.images * case.height * case.width
     projection = 2 * case.channels * c * positions
+    chain = 8 * c**2 * positions * (s**2 - 1) / 3  # of a decoder, forward: Σ_l 4^l · 2 · 4C · C · P
     adversarial = dict(case.decoders).get('vat', 0)
     z, target = case.channels * positions, c * s**2 * positions
     parameters = k * (case.channels * c + s.bit_length() * 4 * c * c)
     return {
         'projections': 3.0 * k * projection,  # forward, with respect to z, to the weights
-        'sub-pixel convolutions': 3.0 * k * chain_flops(case),
+        'sub-pixel convolutions': 3.0 * k * chain,
         # clean projection; forward, its tangent, and back to the features
-        'VAT': adversarial * (projection + 3.0 * chain_flops(case)),
+        'VAT': adversarial * (projection + 3.0 * chain),
         'exponentials': float((k + adversarial) * target + target),
         'bytes': 4.0 * (2 * z + target + 3 * parameters),
     }

@@ -72,7 +72,7 @@ class PlainBank(nn.Module):
 
 
 def foreground(seg_logits: Tensor, context_ids: list[int]) -> Tensor:
-    """`(N, 1, H, W)` in {0, 1}: the largest class is no context class."""
+    """`(N, 1, H, W)` in {0, 1}: 1 where the largest class is not a context class."""
     winner = seg_logits.argmax(1, keepdim=True)
     is_context = torch.stack([winner == i for i in context_ids]).any(0)
     return (~is_context).to(seg_logits.dtype)

@@ -33,7 +33,7 @@ ROOMS = {
     'interop': {'errors', 'utils', 'config', 'checks', 'engine'},
     'writer': {'errors', 'utils', 'config', 'checks', 'datasets'},
     'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine'},
-    'pseudo_labels': {'errors', 'utils', 'checks', 'datasets', 'engine'},
+    'pseudo_labels': {'errors', 'utils', 'checks', 'datasets', 'engine', 'visualization'},
     'analysis': {
         *('errors', 'utils', 'config', 'models', 'datasets', 'checks', 'engine', 'evaluation'),
         *('visualization', 'apis'),

@@ -20,7 +20,7 @@ from mmseg_cct.cli.start import running
 from mmseg_cct.utils.files import require_new_file
 
 if TYPE_CHECKING:
-    from mmseg_cct.interop import Conversion
+    from mmseg_cct.interop.convert import Conversion
 
 
 def parse_args() -> argparse.Namespace:
@@ -60,7 +60,7 @@ def main() -> int:
     """
     args = parse_args()
     with running(args):
-        from mmseg_cct.interop import convert_file
+        from mmseg_cct.interop.convert import convert_file
 
         require_new_file(args.target, args.overwrite, [args.source])
         done = convert_file(args.source, args.target, partial=args.partial)

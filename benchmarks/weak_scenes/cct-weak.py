@@ -1,4 +1,4 @@
-# The demo's CCT with pseudo labels, whose unlabelled scenes are files: labels belong to files.
+# The demo's CCT with pseudo labels. They belong to files, so the unlabelled scenes are files here.
 _base_ = '../../configs/demo/cct_shapes.py'
 
 root = 'work_dirs/scenes'

@@ -10,7 +10,7 @@ from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
-from mmseg_cct.engine.checkpoints import require_checkpoint
+from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.calibration import CalibrationCounts
 from mmseg_cct.evaluation.pseudo_label_counts import PseudoLabelCounts
@@ -18,7 +18,7 @@ from mmseg_cct.evaluation.score_maps import count_decoders, resize_nearest, scor
 from mmseg_cct.utils.files import claim_output_folder
 from mmseg_cct.visualization.calibration import RECORD, write_calibration_files
 
-from .ranking import load_training_model
+from .ranking import require_auxiliary_decoders
 
 
 def write_calibration(
@@ -62,9 +62,10 @@ def write_calibration(
     key = f'{split}_dataloader.dataset'
     settings = (config.get(f'{split}_dataloader') or {}).get('dataset')
     dataset = build_evaluation_set(settings, f'{config_file}: {key}')
-    model = load_model(config, checkpoint, device)
-    if count_decoders(model):  # which the checkpoint has to hold as well
-        model = load_training_model(config, checkpoint, device)
+    content = read_checkpoint(checkpoint)
+    model = load_model(config, checkpoint, device, content=content)
+    if count_decoders(model):
+        require_auxiliary_decoders(model, content, checkpoint)
     claim_output_folder(out, RECORD, data_folders(config))
     classes = model.dataset_meta['classes']
     counts = CalibrationCounts(count_decoders(model))

@@ -129,7 +129,7 @@ class BoundaryContrast:
 
     @property
     def inside_mean(self) -> float:
-        """Mean distance inside classes; nan if there is no inside."""
+        """Mean distance inside classes; nan without an inside."""
         return _mean(self.inside_sum, self.inside_count)
 
     @property

@@ -32,6 +32,7 @@ from mmseg_cct.evaluation.score_maps import resize_nearest
 from mmseg_cct.utils.files import claim_output_folder
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.visualization.label_maps import full_palette
 
 from .cluster_assumption import (
     PATCH_SIZE,
@@ -242,7 +243,6 @@ def _find_items(
     settings = (config.get(key) or {}).get('dataset')
     if settings is None:
         raise UserError(f'{config_file}: no {key}.dataset; expected one, for its pipeline')
-    palette = np.full((256, 3), 255, np.uint8)
     if images is not None:
         path = Path(images)
         files = [path] if path.is_file() else list(find_images(images).values())
@@ -250,12 +250,11 @@ def _find_items(
         pipeline = Compose(steps)
         return _Items(
             files, lambda file: pipeline(dict(img_path=str(file), seg_fields=[])), num_images
-        ), palette
+        ), full_palette(())
     dataset = build_evaluation_set(settings, f'{config_file}: {key}.dataset')
-    if colours := dataset.metainfo.get('palette'):
-        palette[: len(colours)] = colours
     folder = getattr(dataset, 'data_prefix', {}).get('img_path') or ''
-    return _Items(range(len(dataset)), dataset.__getitem__, num_images, folder), palette
+    items = _Items(range(len(dataset)), dataset.__getitem__, num_images, folder)
+    return items, full_palette(dataset.metainfo.get('palette') or ())
 
 
 class _Items:

@@ -15,7 +15,6 @@ from mmseg_cct.visualization.label_maps import class_legend, paint
 from .runs import Picture, Run
 
 _PICTURE_AREA = 7.0  # square inches
-_LEGEND_COLUMNS = 6
 _TITLE_CHARACTER = 0.1  # inches
 
 Curves = dict[str, tuple[list[int], list[float]]]
@@ -99,9 +98,8 @@ def plot_grid(
     height, width = rows[0][0].image.shape[:2]
     ratio = width / height
     tile = (_PICTURE_AREA * ratio) ** 0.5, (_PICTURE_AREA / ratio) ** 0.5
-    legend_rows = -(-len(classes) // _LEGEND_COLUMNS)
     figure = Figure(
-        figsize=(tile[0] * len(titles), tile[1] * len(rows) + 0.35 + 0.28 * legend_rows),
+        figsize=(tile[0] * len(titles), tile[1] * len(rows) + 0.35),
         layout=ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.02, wspace=0, hspace=0),
     )
     for line, row in zip(figure.subplots(len(rows), len(titles), squeeze=False), rows):
@@ -113,13 +111,7 @@ def plot_grid(
     figure.set_figheight(figure.get_figheight() + 0.2 * (max(map(len, lines)) - 1))
     for axes, title in zip(figure.axes, lines):
         axes.set_title('\n'.join(title), fontsize=12)
-    figure.legend(
-        handles=class_legend(classes, palette),
-        loc='outside lower center',
-        ncols=_LEGEND_COLUMNS,
-        fontsize=10,
-        frameon=False,
-    )
+    legend_below(figure, class_legend(classes, palette))
     return figure
 
 

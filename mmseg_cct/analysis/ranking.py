@@ -11,7 +11,7 @@ wrong, so `labels` is the default.
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -42,8 +42,8 @@ from mmseg_cct.utils.image_lists import resolve_list
 from mmseg_cct.utils.image_record import file_stamp, record_origin
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 from mmseg_cct.utils.text import one_line
-from mmseg_cct.visualization.figures import png_bytes
-from mmseg_cct.visualization.label_maps import class_legend
+from mmseg_cct.visualization.figures import legend_below, png_bytes
+from mmseg_cct.visualization.label_maps import class_legend, paint
 
 # What the scores of a folder were made with, and a file of scores for each process.
 RECORD, SCORES = 'ranking.json', 'scores'
@@ -59,7 +59,7 @@ class RankedImage:
         score: Mean disagreement over decoders and pixels.
         name: Path, or index in the data set.
         by_perturbation: Mean disagreement of each perturbation's decoders.
-        stamp: What tells its file from one that takes its place.
+        stamp: Size and mtime of its file, which change when it is replaced.
         pictures: Image (RGB), coloured prediction and disagreement map for the contact sheet.
     """
 
@@ -97,9 +97,8 @@ def rank_images(
 ) -> Ranking:
     """Ranks images and writes `ranking.csv` and `contact_sheet.png`.
 
-    Each score is kept as soon as it is known: a second run computes what is missing, and what is
-    of an image that has changed. Connected
-    processes share the images.
+    Each score is kept as soon as it is known: a second run computes what is missing, and scores
+    images that have changed anew. Connected processes share the images.
 
     Args:
         config_file: Path of the training's config.
@@ -116,8 +115,8 @@ def rank_images(
         The ranking. A `UserError` names a missing file or a model without auxiliary decoders.
 
     Raises:
-        KeyError: A transform of the pipeline misses what none before it gives; a `UserError`
-            instead where it is a library's.
+        KeyError: A transform of the pipeline needs a key that no earlier step provides; a
+            `UserError` instead if it is a library's.
     """
     config = load_config(config_file, options or {})
     require_one_domain(config, config_file)
@@ -142,7 +141,7 @@ def rank_images(
         for name in share:
             try:
                 data = pipeline(listed[name])
-            except KeyError:  # a transform misses what none before it gives: the same everywhere
+            except KeyError:  # a transform needs a key that no earlier step provides
                 with next(guards):
                     raise
             except Exception as error:  # decoders raise nearly anything on a corrupt file
@@ -233,17 +232,30 @@ def load_training_model(config: Config, checkpoint: str, device: str | None = No
         device: Device of the model; by default the first GPU, else the CPU.
 
     Returns:
-        The model in evaluation mode, as `load_model` gives it.
-
-    Raises:
-        UserError: The config or the checkpoint has no auxiliary decoders, or they do not fit.
+        The model in evaluation mode, as `load_model` gives it. A `UserError` says if the config or
+        the checkpoint has no auxiliary decoders, or if they do not fit.
     """
     content = read_checkpoint(checkpoint)
     model = load_model(config, checkpoint, device, content=content)
+    require_auxiliary_decoders(model, content, checkpoint)
+    return model
+
+
+def require_auxiliary_decoders(model: Any, content: Mapping[str, Any], checkpoint: str) -> None:
+    """Checks that a model has auxiliary decoders, and a checkpoint their weights.
+
+    Args:
+        model: A model of `load_model`, which is lenient about them.
+        content: What the checkpoint holds.
+        checkpoint: Its name, for messages.
+
+    Raises:
+        UserError: The model or the checkpoint has none, or the weights have other shapes.
+    """
     bank = getattr(model, 'auxiliary_head', None)
     if not isinstance(bank, PerturbedDecoderBank):
         raise UserError(
-            f'{config.filename}: model.auxiliary_head is no PerturbedDecoderBank; expected '
+            f'{model.cfg.filename}: model.auxiliary_head is no PerturbedDecoderBank; expected '
             'the config of a CCT training'
         )
     found = {name: tuple(value.shape) for name, value in weights(content).items()}
@@ -257,9 +269,8 @@ def load_training_model(config: Config, checkpoint: str, device: str | None = No
         if shape != value.shape:
             raise UserError(
                 f'{checkpoint}: auxiliary_head.{name} is {shape}, expected '
-                f'{tuple(value.shape)} by {config.filename}'
+                f'{tuple(value.shape)} by {model.cfg.filename}'
             )
-    return model
 
 
 def _files(folder: str) -> list[tuple[str, dict]]:
@@ -320,7 +331,7 @@ def _pictures(inputs: Tensor, labels: Tensor, maps: Tensor, palette: list) -> tu
     height, width = image.shape[:2]
     scale = min(1.0, _THUMBNAIL / max(height, width))
     size = max(1, round(width * scale)), max(1, round(height * scale))
-    colours = np.array(palette, dtype=np.uint8)[labels.numpy()]
+    colours = paint(labels.numpy(), palette)
     return (
         cv2.resize(image, size, interpolation=cv2.INTER_AREA),
         cv2.resize(colours, size, interpolation=cv2.INTER_NEAREST),
@@ -334,7 +345,7 @@ def _contact_sheet(
     """Plots image, main prediction and disagreement in a row each, with one scale of all maps."""
     height, width = ranked[0].pictures[0].shape[:2]
     row_height = _COLUMN_WIDTH * height / width + 0.3
-    figure = Figure(figsize=(3 * _COLUMN_WIDTH, row_height * len(ranked) + 1.3), dpi=100)
+    figure = Figure(figsize=(3 * _COLUMN_WIDTH, row_height * len(ranked) + 1.0), dpi=100)
     figure.set_layout_engine('constrained', w_pad=0.03, h_pad=0.03, wspace=0, hspace=0)
     axes = figure.subplots(len(ranked), 3, squeeze=False)
     highest = max(float(np.quantile(image.pictures[2], 0.99)) for image in ranked) or 1.0
@@ -351,13 +362,7 @@ def _contact_sheet(
     figure.colorbar(
         shown, ax=axes, location='top', aspect=60, shrink=0.6, label='disagreement, all rows'
     )
-    figure.legend(
-        handles=class_legend(classes, palette),
-        loc='outside lower center',
-        ncols=6,
-        fontsize=8,
-        frameon=False,
-    )
+    legend_below(figure, class_legend(classes, palette))
     return png_bytes(figure)
 
 

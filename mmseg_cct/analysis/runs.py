@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -39,17 +39,19 @@ class Run:
         config: Config of the training.
         checkpoint: Path of the last checkpoint.
         scalars: Logged values, one dict with its `step` per logged iteration.
+        content: Weights and meta of the checkpoint, so that it is read once.
     """
 
     name: str
     config: Config
     checkpoint: str
     scalars: list[dict]
+    content: Mapping[str, Any] | None = None
 
     @cached_property
     def model(self) -> Any:
         """The trained model in evaluation mode."""
-        return load_model(self.config, self.checkpoint, get_device())
+        return load_model(self.config, self.checkpoint, get_device(), content=self.content)
 
     @cached_property
     def test_loader(self) -> DataLoader:
@@ -77,7 +79,7 @@ class Picture:
     """A test image with its ground truth and a prediction.
 
     Attributes:
-        name: File name, or the number of the image where it has no file.
+        name: File name, or the number of an image without a file.
         image: `(H, W, 3)` uint8, RGB.
         truth: `(H, W)` class ids.
         prediction: `(H, W)` class ids.
@@ -108,16 +110,18 @@ def find_run(name: str, work_dir: Path) -> Run:
             f'{work_dir}: no checkpoint in it; expected the work directory of a training that has '
             'written one'
         )
-    config = _trained_config(checkpoint)
+    content = read_checkpoint(checkpoint)
+    config = _trained_config(content, checkpoint)
     if (config.get('test_dataloader') or {}).get('dataset') is None:
         raise UserError(f'{checkpoint}: its config has no test_dataloader; expected a test set')
     require_one_domain(config, checkpoint)
-    return Run(name, config, checkpoint, read_scalars(work_dir))
+    kept = {key: content[key] for key in ('meta', 'state_dict')}  # without the optimizer's state
+    return Run(name, config, checkpoint, read_scalars(work_dir), kept)
 
 
-def _trained_config(checkpoint: str) -> Config:
-    """The config that a checkpoint was trained with; a folder may hold several."""
-    config = saved_config(read_checkpoint(checkpoint), checkpoint)
+def _trained_config(content: Mapping[str, Any], checkpoint: str) -> Config:
+    """Returns the config that a checkpoint was trained with; a folder may hold several."""
+    config = saved_config(content, checkpoint)
     if config is None:
         raise UserError(f'{checkpoint}: has no config; expected the checkpoint of a training')
     custom = config.get('custom_imports')

@@ -3,6 +3,8 @@
 import copy
 import importlib.util
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,7 @@ class InferenceGraph(nn.Module):
         size: H, W.
 
     Raises:
-        UserError: The size is no multiple of the network's stride.
+        UserError: The size is not a multiple of the network's stride.
     """
 
     def __init__(self, model: nn.Module, size: tuple[int, int]) -> None:
@@ -230,11 +232,9 @@ def _random_images(count: int, size: tuple[int, int]) -> Tensor:
     return torch.randint(0, 256, (count, 3, *size), generator=generator).float()
 
 
-class _quiet(warnings.catch_warnings):
-    """Silences warnings of the tracers: sizes are meant to become constants."""
-
-    def __enter__(self) -> Any:
-        log = super().__enter__()
-        for category in (torch.jit.TracerWarning, DeprecationWarning, FutureWarning, UserWarning):
-            warnings.simplefilter('ignore', category)
-        return log
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silences the tracers, which warn that sizes become constants: they are meant to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        yield

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from mmseg_cct.checks.weights import weights
 from mmseg_cct.errors import UserError
 
 _BLOCKS = (3, 4, 6, 3)  # of the stages of a ResNet-50
@@ -86,7 +87,7 @@ def to_project(state: Mapping[str, Tensor]) -> Renamed:
     Returns:
         The weights of `CCTSegmentor` with the public code's network.
     """
-    source = without_module_prefix(state)
+    source = weights(state)
     renamed, missing = _rename(source, SHARED_NAMES)
     num_decoders = 1 + max((int(index) for index in _decoder_indices(source)), default=-1)
     aux_names = []
@@ -113,7 +114,7 @@ def to_public(state: Mapping[str, Tensor]) -> Renamed:
         The weights of the public `CCT`, with the prefix `module.` that its loaders expect. A
         `UserError` refuses decoders with a hidden width, which the public code does not know.
     """
-    source = without_module_prefix(state)
+    source = weights(state)
     _check_no_hidden_width(source)
     names = {ours: public for public, ours in SHARED_NAMES.items()}
     renamed, missing = _rename(source, names)
@@ -137,7 +138,7 @@ def to_public(state: Mapping[str, Tensor]) -> Renamed:
 
 
 def is_public(state: Mapping[str, Tensor]) -> bool:
-    """Tells weights of the public code from those of this project.
+    """Whether weights are named as in the public code or as in this project.
 
     Args:
         state: A state dict.
@@ -148,7 +149,7 @@ def is_public(state: Mapping[str, Tensor]) -> bool:
     Raises:
         UserError: The names are of neither or of both.
     """
-    roots = {name.split('.')[0] for name in without_module_prefix(state)}
+    roots = {name.split('.')[0] for name in weights(state)}
     public, ours = roots & {'encoder', 'main_decoder'}, roots & {'backbone', 'decode_head'}
     if bool(public) == bool(ours):
         raise UserError(
@@ -157,11 +158,6 @@ def is_public(state: Mapping[str, Tensor]) -> bool:
             'auxiliary_head (this project)'
         )
     return bool(public)
-
-
-def without_module_prefix(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Removes the prefix `module.` of DataParallel and DDP from all names."""
-    return {name.removeprefix('module.'): value for name, value in state.items()}
 
 
 # project name, kind, and the public name of decoder number {}

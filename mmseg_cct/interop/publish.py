@@ -12,13 +12,14 @@ from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.checks.weights import is_training_only
+from mmseg_cct.checks.weights import is_training_only, weights
 from mmseg_cct.config.domains import domain_settings, pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, read_checkpoint, saved_config
 from mmseg_cct.errors import UserError
-from mmseg_cct.interop import is_public, without_module_prefix
 from mmseg_cct.utils.files import write_atomic
+
+from .public_names import is_public
 
 # Keys of a config for inference; the others name data and folders of the training machine.
 _CONFIG_KEYS = (
@@ -56,8 +57,8 @@ def publish_checkpoint(
         Path of the written file.
 
     Raises:
-        UserError: The source is no checkpoint, or one of the public code, its config is no list
-            of plain settings, or it does not have the domain.
+        UserError: The source is not a checkpoint, or one of the public code, its config is not a
+            list of plain settings, or it does not have the domain.
     """
     if not Path(target).name:
         raise UserError(f'{target!r}: no file name; expected the path of the file to write')
@@ -95,7 +96,7 @@ def inference_weights(state: dict[str, Tensor], domain: str | None = None) -> di
     Raises:
         UserError: There are several domains and not this one, or none.
     """
-    state = without_module_prefix(state)
+    state = weights(state)
     domains: list[Any] = sorted({n.split('.')[1] for n in state if n.startswith('domains.')})
     if domain not in (domains or [None]):
         expected = f'one of {", ".join(domains)}' if domains else 'none, the model has no domains'
@@ -125,7 +126,7 @@ def inference_meta(
 
     Returns:
         Classes, palette, versions and, if there was a config, `cfg` for inference. A `UserError`
-        says where the config in the meta is no list of plain settings.
+        says where the config in the meta is not a list of plain settings.
     """
     kept = {key: meta[key] for key in _META_KEYS if key in meta}
     if domain is not None:

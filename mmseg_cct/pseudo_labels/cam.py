@@ -4,7 +4,9 @@ Shapes: `N` images of one size, `D` channels of the backbone's last output, `C` 
 classifier, `C_i` classes in image i, `h×w` the feature map, `H×W` the image.
 """
 
+import importlib
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -22,6 +24,24 @@ from mmseg_cct.utils.text import error_line
 EPSILON = 1e-5
 
 
+def mmpretrain_registry() -> ModuleType:
+    """Imports the registry of mmpretrain, an optional dependency.
+
+    Returns:
+        The module.
+
+    Raises:
+        UserError: It is not installed.
+    """
+    try:
+        return importlib.import_module('mmpretrain.registry')
+    except ImportError:
+        raise UserError(
+            'mmpretrain is not installed, which the classifier needs; run: pip install '
+            'onedl-mmpretrain torchvision'
+        ) from None
+
+
 def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
     """Builds a classifier with trained weights.
 
@@ -37,18 +57,12 @@ def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
     Raises:
         UserError: mmpretrain is missing, the model has no such head, or the weights do not fit.
     """
-    try:
-        from mmpretrain.registry import MODELS
-    except ImportError:
-        raise UserError(
-            "mmpretrain is not installed, which the classifier needs; run: pip install 'onedl-"
-            "mmpretrain' torchvision"
-        ) from None
+    registry = mmpretrain_registry()
     init_default_scope(config.get('default_scope') or 'mmpretrain')
     model_config = config.model.copy()
     if 'backbone' in model_config:
         model_config.backbone.pop('init_cfg', None)  # the checkpoint replaces them
-    model = MODELS.build(model_config)
+    model = registry.MODELS.build(model_config)
     if not isinstance(getattr(getattr(model, 'head', None), 'fc', None), nn.Linear):
         raise UserError(
             f'{config.filename}: model.head has no linear layer `fc`; expected an ImageClassifier '

@@ -40,8 +40,8 @@ def labels_from_table(
         Ascending class ids by image name.
 
     Raises:
-        UserError: The file is missing, is no text in UTF-8, has other columns or a row of another
-            length, names an image twice, or an unknown image or class.
+        UserError: The file is missing, is not UTF-8, has other columns or a row of another length,
+            or names an image twice, an unknown image or an unknown class.
     """
     if not os.path.isfile(table):
         raise UserError(f'{table}: no such file; expected a CSV file with the image-level labels')

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,17 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from mmseg.datasets.transforms import LoadAnnotations
 from mmseg.evaluation import IoUMetric
 
 from mmseg_cct.checks.data import check_mask_of, infos_of
 from mmseg_cct.checks.images import image_size
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import read_image, read_mask
 from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.visualization.figures import legend_below, png_bytes
+from mmseg_cct.visualization.label_maps import class_legend
 
 from .settings import PseudoLabelSettings, WeakImage
 from .thresholds import IGNORE_INDEX, strongest
@@ -99,10 +102,10 @@ def write_report(
         step = max(len(images) // num_pictures, 1)
         shown = images[::step][:num_pictures]
         figure = plot_pictures(model, settings, shown, out, truths)
-        figure.savefig(Path(out, 'pictures.png'), dpi=100)
+        write_atomic(Path(out, 'pictures.png'), png_bytes(figure))
         parts.append('## Images\n\n![image, maps, labels, truth](pictures.png)')
     report = Path(out, 'report.md')
-    report.write_text('\n\n'.join(parts) + '\n', encoding='utf-8')
+    write_atomic(report, ('\n\n'.join(parts) + '\n').encode())
     return report
 
 
@@ -123,7 +126,7 @@ def find_truths(segmentation: Any) -> dict[str, dict]:
 
 
 def check_truths(settings: PseudoLabelSettings) -> None:
-    """Checks the masks that labels will be compared with.
+    """Checks the masks that labels will be compared with, in threads.
 
     A `UserError` names one that cannot be read, has another size than its image, or an unknown id.
 
@@ -131,14 +134,20 @@ def check_truths(settings: PseudoLabelSettings) -> None:
         settings: Settings of the labels.
     """
     truths = find_truths(settings.segmentation)
-    for image in settings.images:
-        info = truths.get(os.path.abspath(image.path))
-        if info is not None:
-            try:
-                size = image_size(image.path, None, decode=False)
-            except UserError:  # counted when it is to be labelled
-                continue
-            check_mask_of(info, size, settings.segmentation)
+
+    def check(image: WeakImage) -> None:
+        if (info := truths.get(image.path)) is None:
+            return
+        try:
+            size = image_size(image.path, None, decode=False)
+        except UserError:  # counted when it is to be labelled
+            return
+        check_mask_of(info, size, settings.segmentation)
+
+    with ThreadPoolExecutor() as pool:
+        # in order, so the first bad mask is the one reported
+        for _ in pool.map(check, settings.images):
+            pass
 
 
 def read_truth(info: dict) -> np.ndarray:
@@ -175,7 +184,7 @@ def count(
         sums['pixels'] += counts
         sums['images'] += counts > 0
         total += labels.size
-        info = truths.get(os.path.abspath(image.path))
+        info = truths.get(image.path)
         if info is not None:
             truth = read_truth(info)
             areas = IoUMetric.intersect_and_union(
@@ -261,17 +270,15 @@ def plot_pictures(
                 rows.setdefault(kind.replace('_', ' '), []).append(
                     colours[read_labels(Path(out, kind), image)]
                 )
-        info = truths.get(os.path.abspath(image.path))
+        info = truths.get(image.path)
         truth = None if info is None else colours[read_truth(info)]
         rows.setdefault('truth', []).append(truth)
     if not any(picture is not None for picture in rows['truth']):
         del rows['truth']
 
     width = 2.0
-    height, legend = width * pixels.shape[0] / pixels.shape[1], 0.3
-    figure = Figure(
-        figsize=(width * len(images) + 0.3, height * len(rows) + legend), layout='constrained'
-    )
+    height = width * pixels.shape[0] / pixels.shape[1]
+    figure = Figure(figsize=(width * len(images) + 0.3, height * len(rows)), layout='constrained')
     grid = figure.subplots(len(rows), len(images), squeeze=False)
     for line, (name, pictures) in zip(grid, rows.items()):
         line[0].set_ylabel(name, fontsize=9)
@@ -280,14 +287,7 @@ def plot_pictures(
             axes.set_yticks([])
             if picture is not None:
                 axes.imshow(picture, interpolation='nearest')
-    handles = [
-        Patch(color=f'#{red:02x}{green:02x}{blue:02x}', label=name)
-        for name, (red, green, blue) in zip(settings.classes, settings.palette)
-    ]
-    figure.legend(
-        handles=handles, loc='outside lower center', ncols=2 * len(images), fontsize=7,
-        frameon=False,
-    )  # fmt: skip
+    legend_below(figure, class_legend(settings.classes, settings.palette))
     return figure
 
 
@@ -296,7 +296,7 @@ def _title(kind: str) -> str:
 
 
 def _mean(values: np.ndarray) -> str:
-    """The mean in %, with the number of classes that have a value where it is not all."""
+    """The mean in %; if some classes have no value, also how many have one."""
     there = values[~np.isnan(values)]
     if not len(there):
         return '–'

@@ -16,7 +16,9 @@ from mmseg.registry import DATASETS
 from mmseg_cct.checks.annotations import annotation_problems
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.palette import distinct_colours
+from mmseg_cct.visualization.label_maps import full_palette
 
+from .cam import mmpretrain_registry
 from .crf import DenseCRF
 from .thresholds import Thresholds
 
@@ -48,7 +50,7 @@ class PseudoLabelSettings:
         classes: Names of the label ids, those of the segmentation set.
         palette: `(C, 3)` uint8, RGB, colours of the label ids.
         label_ids: Label id of each class id of the classifier.
-        background: Label id of the background; None if there is no such class.
+        background: Label id of the background; None if the set has none.
         input_size: Width and height of the classifier's input at scale 1; None for the image's own.
         scales: Scale factors of the input.
         thresholds: θ_bg and θ_fg.
@@ -73,9 +75,7 @@ class PseudoLabelSettings:
 
         A shorter palette would give a PNG of fewer bits per pixel, which cannot hold 255.
         """
-        colours = np.full((256, 3), 255, np.uint8)
-        colours[: len(self.palette)] = self.palette
-        return colours
+        return full_palette(self.palette)
 
     def origin(self, checkpoint: str, with_crf: bool) -> dict[str, Any]:
         """Describes the origin of labels, so that a folder never holds two kinds.
@@ -151,17 +151,11 @@ def read_settings(config: Config) -> PseudoLabelSettings:
 
 def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage, ...], list[str]]:
     """Reads the images to label and the class names of the classifier."""
-    try:
-        from mmpretrain.registry import DATASETS as CLASSIFICATION_DATASETS
-    except ImportError:
-        raise UserError(
-            'mmpretrain is not installed, which the classifier needs; run: pip install '
-            'onedl-mmpretrain torchvision'
-        ) from None
+    registry = mmpretrain_registry()
     raise_problems(annotation_problems(dataset_config))
     scope = config.get('default_scope') or 'mmpretrain'
     with DefaultScope.overwrite_default_scope(scope):
-        dataset = CLASSIFICATION_DATASETS.build(copy.deepcopy(dataset_config))
+        dataset = registry.DATASETS.build(copy.deepcopy(dataset_config))
     folder, images = os.path.abspath(dataset.img_prefix), []
     for index in range(len(dataset)):
         info = dataset.get_data_info(index)

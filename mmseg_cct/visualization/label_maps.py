@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.patches import Patch
 
+Palette = Sequence[Sequence[int]] | np.ndarray
 
-def paint(labels: np.ndarray, palette: Sequence[Sequence[int]]) -> np.ndarray:
+
+def paint(labels: np.ndarray, palette: Palette) -> np.ndarray:
     """Paints class ids in their colours.
 
     Args:
@@ -16,12 +18,24 @@ def paint(labels: np.ndarray, palette: Sequence[Sequence[int]]) -> np.ndarray:
     Returns:
         `(H, W, 3)` uint8, RGB.
     """
+    return full_palette(palette)[labels]
+
+
+def full_palette(palette: Palette) -> np.ndarray:
+    """Completes a palette with white, so that it has a colour for ignored pixels too.
+
+    Args:
+        palette: C colours, RGB in [0, 255].
+
+    Returns:
+        `(256, 3)` uint8, RGB.
+    """
     colours = np.full((256, 3), 255, np.uint8)
-    colours[: len(palette)] = palette
-    return colours[labels]
+    colours[: len(palette)] = np.reshape(palette, (-1, 3))
+    return colours
 
 
-def class_legend(classes: Sequence[str], palette: Sequence[Sequence[int]]) -> list[Patch]:
+def class_legend(classes: Sequence[str], palette: Palette) -> list[Patch]:
     """Makes the handles of a legend of classes.
 
     Args:

@@ -22,8 +22,9 @@ def calibrate(tiny_cct, out, **kwargs):
     return write_calibration(tiny_cct.config, tiny_cct.checkpoint, str(out), **options)
 
 
-def test_counts_are_those_of_the_models_own_predictions(tiny_cct, tmp_path):
+def test_counts_are_those_of_the_models_own_predictions(tiny_cct, tmp_path, checkpoints_read):
     shown = calibrate(tiny_cct, tmp_path / 'out', seed=3)
+    assert checkpoints_read == [tiny_cct.checkpoint]
     config = Config.fromfile(tiny_cct.config)
     model = load_training_model(config, tiny_cct.checkpoint, 'cpu')
     dataset = DATASETS.build(config.test_dataloader.dataset)

@@ -11,9 +11,11 @@ from mmengine.config import Config
 from mmseg.registry import MODELS
 from mmseg.utils import get_classes
 
+from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.interop import SHARED_NAMES, convert_file, to_project, to_public
+from mmseg_cct.interop.convert import convert_file
+from mmseg_cct.interop.public_names import SHARED_NAMES, to_project, to_public
 from mmseg_cct.models import PerturbedDecoderBank, PixelShuffleHead
 
 C, D, K = 3, 5, 4
@@ -70,7 +72,7 @@ def plain_decoder(state, prefix, z):
 
 
 def test_every_weight_of_the_shipped_model_has_a_public_name(project_root):
-    config = Config.fromfile(project_root / 'configs/public/cct_r50_voc_1464.py')
+    config = load_config(str(project_root / 'configs/public/cct_r50_voc_1464.py'), {})
     assert config.model.decode_head.final_activation
     assert config.model.auxiliary_head.final_activation
     model = MODELS.build(config.model)

@@ -91,4 +91,4 @@ def test_report_and_pictures(weak, with_masks):
     assert f'the masks of {4 * with_masks} images' in text
     assert ('no masks' in text) != with_masks
     with Image.open(Path(weak.out, 'pictures.png')) as image:
-        assert image.size == (630, 30 + 150 * (3 + with_masks))  # the images are 4:3
+        assert image.size == (630, 17 + 150 * (3 + with_masks))  # the images are 4:3

@@ -1,6 +1,6 @@
 import torch
 
-from mmseg_cct.interop import SHARED_NAMES
+from mmseg_cct.interop.public_names import SHARED_NAMES
 
 
 def test_converts_or_lists_what_does_not_match(tiny, tmp_path, capsys):
