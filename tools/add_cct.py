@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Writes the CCT version of a config of MMSegmentation.
+"""Writes a setting of CCT on a config of MMSegmentation.
 
 Data, model, schedule and evaluation of the config stay; it adds the unlabelled images and the
 auxiliary decoders, which it fits to the model by a dry run on a small image.
@@ -50,7 +50,7 @@ def main() -> None:
     """Writes the config and says what was chosen."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.apis.add_cct import add_cct
+        from mmseg_cct.writer.add_cct import add_cct
 
         added = add_cct(
             args.config,

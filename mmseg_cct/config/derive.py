@@ -106,7 +106,9 @@ def fill_sizes(config: Config) -> None:
     Args:
         config: A config, or one of a data set alone; changed in place.
     """
-    for step in _steps([config.get(f'{split}_dataloader') for split in _SPLITS]):
+    loaders = [config.get(f'{split}_dataloader') for split in _SPLITS]
+    # prediction and published configs read the pipeline of the top level
+    for step in _steps([*loaders, config.get('test_pipeline')]):
         argument, source = _SIZES[step['type']]
         given = {'scale', 'scale_factor', 'crop_size'} & step.keys()
         if not given and config.get(source) is not None:

@@ -1,131 +1,47 @@
-"""Writes the CCT version of a config of MMSegmentation."""
+"""Writes a setting on a config of MMSegmentation."""
 
-import copy
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import mmseg
-import torch
-from mmcv.transforms import Compose, LoadAnnotations
 from mmengine.config import Config
-from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import DefaultScope
-from mmseg.datasets.transforms import PackSegInputs
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
-from mmseg.registry import DATASETS, MODELS, TRANSFORMS
-from torch import Tensor, nn
+from mmseg.registry import DATASETS, MODELS
 
-from mmseg_cct.checks.stages import check_config, check_training
+from mmseg_cct.checks.stages import check_config
 from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.config.load import load_config, read_config
-from mmseg_cct.config.walk import forget_initial_weights, settings_of
+from mmseg_cct.config.walk import settings_of
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.suggest import close_names, nearest
-from mmseg_cct.utils.text import error_line
 
-_SIDES = (128, 512)  # pixels of the images that the dry run sees: some models need a larger one
-_COARSEST = 16  # stride of a stage that is offered as z
+from .dry_run import choose_z, offered_stages, try_model
+from .setting_text import Code, assignment, write_setting
+from .unlabeled_pipeline import pipeline_without_masks
+
 # What BranchPreprocessor does all of.
 _PREPROCESSORS = (None, 'SegDataPreProcessor', 'mmseg.SegDataPreProcessor', 'BranchPreprocessor')
 
-_CONFIG = """\
-# CCT on
-#   {name},
-# whose data, schedule and evaluation stay.
-# Written by tools/add_cct.py, yours to change.
-_base_ = {base!r}
-custom_imports = dict(imports={imports}, allow_failed_imports=False)
-
-bank = dict(
-    type='PerturbedDecoderBank',
-    {z},
-    in_channels={channels},
-    stride={stride},
-    num_classes={num_classes},
-    context_classes={context},  # what is not an object
-    # 30 is for 21 classes and more; with fewer the loss is scaled in proportion
-    loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
-)
-model = dict(
-    type='CCTSegmentor',
-    data_preprocessor=dict(type='BranchPreprocessor'),
-    auxiliary_head={heads},
-)
-
-unlabeled_pipeline = [
-{pipeline}
-]
-train_dataloader = dict(
-    sampler=dict({delete}type='PairSampler', shuffle=True),
-    dataset=dict(
-        _delete_=True,
-        type='SemiSegDataset',
-        labeled=_base_.train_dataloader.dataset,
-        unlabeled=dict(
-            type='FolderDataset',
-            image_dir={unlabeled!r},
-            subset='unlabeled',
-            pipeline=unlabeled_pipeline,
-        ),
-    ),
-)
-{rules}custom_hooks = [{hooks}
-    dict(
+# CCT's ramp of λ_u, and an EMA teacher for its targets: its own would mislead the student.
+_HOOKS = dict(
+    ramp_up=dict(
         type='RampUpHook',
         attribute='auxiliary_head.loss_consistency.loss_weight',
         schedule='exp',
-        start=0.0,
-        end=30.0,  # λ_u
         fraction=0.1,
     ),
-    dict(type='TeacherHook', decay=0.99),  # the targets: its own would mislead the student
-    dict(type='IterationSeedHook'),
-]
-"""
-_RULES = """\
-# supervised_heads: where CCT keeps MMSegmentation's auxiliary heads
-optim_wrapper = dict(paramwise_cfg=dict(custom_keys={rules}))
-"""
-
-
-class Z(NamedTuple):
-    """Features that the auxiliary decoders can take.
-
-    Attributes:
-        setting: How the bank names them.
-        title: What they are.
-        channels: D.
-        stride: Of their positions, in pixels.
-    """
-
-    setting: str
-    title: str
-    channels: int
-    stride: int
-
-
-class DryRun(NamedTuple):
-    """What a model gives for a small image.
-
-    Attributes:
-        stages: Outputs of the neck, or of the backbone where there is none.
-        fused: What the main head classifies, if it says so.
-        num_classes: Channels of its logits.
-    """
-
-    stages: tuple[Z, ...]
-    fused: Z | None
-    num_classes: int
+    teacher=dict(type='TeacherHook', decay=0.99),
+    iteration_seed=dict(type='IterationSeedHook'),
+)
 
 
 class AddedCCT(NamedTuple):
-    """A written config.
+    """A written setting.
 
     Attributes:
         file: Its path.
@@ -145,7 +61,7 @@ def add_cct(
     context: Sequence[str] | None = None,
     force: bool = False,
 ) -> AddedCCT:
-    """Writes the CCT version of a config.
+    """Writes a setting of CCT on a config, whose data, schedule and evaluation stay.
 
     Args:
         config: A config of MMSegmentation, as a path or by its name.
@@ -186,163 +102,84 @@ def add_cct(
     with DefaultScope.overwrite_default_scope('mmseg'), warnings.catch_warnings():
         warnings.simplefilter('ignore')  # what MMSeg says of losses that nothing computes here
         dry_run = try_model(settings.model)
-        labeled = _labeled_pipeline(settings.train_dataloader.dataset)
-        pipeline = _unlabeled_pipeline(labeled, marks=False)
-        _try_pipeline(pipeline, image)  # with marks it would run where a mask is needed, too
-        if any(TRANSFORMS.get(each['type']) is PackSegInputs for each in labeled):
-            pipeline = _unlabeled_pipeline(labeled, marks=True)
-        mixing = [each['type'] for each in labeled if _mixes(each)]
-    z = _choose(dry_run, in_index)
-    rules = _rules_of_heads(settings)
-    text = _CONFIG.format(
-        name=path.name,
-        base=base,
-        imports=_imports(settings),
-        z=z.setting,
-        channels=z.channels,
+        pipeline, mixing = pipeline_without_masks(settings.train_dataloader.dataset, image)
+    z = choose_z(dry_run, in_index)
+    bank = dict(
+        type='PerturbedDecoderBank',
+        **z.place,
+        in_channels=z.channels,
         stride=z.stride,
         num_classes=dry_run.num_classes,
-        context=tuple(context),
-        delete='_delete_=True, ' if settings.train_dataloader.get('sampler') else '',
-        heads=_heads(settings.model),
-        pipeline='\n'.join(f'    {_literal(transform)},' for transform in pipeline),
-        unlabeled=unlabeled,
-        rules=_RULES.format(rules=_literal(rules)) if rules else '',
-        hooks='\n    *_base_.custom_hooks,' if settings.get('custom_hooks') else '',
+        loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
     )
-    _require_trainable(text, target)
-    write_atomic(target, text.encode())
-    return AddedCCT(
-        target,
-        (
-            f'z: {z.title}, {z.channels} channels at stride {z.stride}',
-            *(f'   or {other.title}: {other.channels} channels at stride {other.stride}, '
-              f'--in-index {index}' for index, other in _offered(dry_run) if other != z),
-            f'classes: {dry_run.num_classes}; context (not objects): {", ".join(context) or "none"}'
-            f'{"" if context else ", see --context"}',
-            f'unlabelled: {len(found)} images of {unlabeled}, augmented as the labelled ones'
-            f'{", without " + ", ".join(mixing) if mixing else ""}',
-            *((f'learning rates: auxiliary_head names the auxiliary decoders now; your heads keep '
-               f'its rules, as {", ".join(rules)}',) if rules else ()),
+    rules = _rules_of_heads(settings)
+    lines = [
+        f'# CCT on {path.name}, whose data, schedule and evaluation stay.',
+        '# Written by tools/add_cct.py, yours to change.',
+        assignment('_base_', base),
+        assignment('custom_imports', dict(imports=_imports(settings), allow_failed_imports=False)),
+        '',
+        f'{assignment("context_classes", tuple(context))}  # what is not an object',
+        '# λ_u = 30 is for 21 classes and more; with fewer it is scaled in proportion',
+        assignment('model', _model(settings.model, bank)),
+        assignment('train_dataloader', _training_data(settings, unlabeled, pipeline)),
+        assignment('default_hooks', _HOOKS),
+    ]
+    if rules:
+        lines += [
+            "# supervised_heads: where CCT keeps MMSegmentation's auxiliary heads",
+            assignment('optim_wrapper', dict(paramwise_cfg=dict(custom_keys=rules))),
+        ]
+    write_setting(target, ''.join(f'{line}\n' for line in lines))
+
+    choices = [f'z: {z.title}, {z.channels} channels at stride {z.stride}']
+    choices += [
+        f'   or {other.title}: {other.channels} channels at stride {other.stride}, '
+        f'--in-index {index}'
+        for index, other in offered_stages(dry_run)
+        if other != z
+    ]
+    objects = ', '.join(context) or 'none, see --context'
+    choices.append(f'classes: {dry_run.num_classes}; context (not objects): {objects}')
+    without = f', without {", ".join(mixing)}' if mixing else ''
+    choices.append(
+        f'unlabelled: {len(found)} images of {unlabeled}, augmented as the labelled ones{without}'
+    )
+    if rules:
+        choices.append(
+            'learning rates: auxiliary_head names the auxiliary decoders now; your heads keep its '
+            f'rules, as {", ".join(rules)}'
+        )
+    return AddedCCT(target, tuple(choices))
+
+
+def _model(base: Mapping[str, Any], bank: dict[str, Any]) -> dict[str, Any]:
+    own, heads = base.get('auxiliary_head'), bank
+    if own:
+        several = '*' if isinstance(own, (list, tuple)) else ''
+        heads = [Code(f'{several}_base_.model.auxiliary_head'), bank]
+    elif 'auxiliary_head' in base:  # mmengine merges no dict with None or an empty list
+        heads = dict(_delete_=True, **bank)
+    preprocessor = dict(type='BranchPreprocessor')
+    return dict(type='CCTSegmentor', data_preprocessor=preprocessor, auxiliary_head=heads)
+
+
+def _training_data(
+    base: Config, unlabeled: str, pipeline: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    replaced = dict(_delete_=True)
+    sampler = dict(type='PairSampler', shuffle=True)
+    return dict(
+        sampler={**replaced, **sampler} if base.train_dataloader.get('sampler') else sampler,
+        dataset=dict(
+            **replaced,
+            type='SemiSegDataset',
+            labeled=Code('_base_.train_dataloader.dataset'),
+            unlabeled=dict(
+                type='FolderDataset', image_dir=unlabeled, subset='unlabeled', pipeline=pipeline
+            ),
         ),
-    )  # fmt: skip
-
-
-def try_model(model: Mapping[str, Any]) -> DryRun:
-    """Runs a model of MMSegmentation on a small image, without its weights.
-
-    Args:
-        model: Its config.
-
-    Returns:
-        What it gives.
-
-    Raises:
-        UserError: It does not run, gives no map of logits, or has other features in training.
-    """
-    settings: Any = copy.deepcopy(model)
-    forget_initial_weights(settings)
-    own = settings.backbone.get('img_size')  # of transformers that take no other
-    own = own[0] if isinstance(own, (list, tuple)) else own
-    sides = dict.fromkeys([_SIDES[0], *([own] if own else []), *_SIDES[1:]])
-    refusals: list[Exception] = []
-    for side in sides:
-        try:
-            return _try_on(settings, side)
-        except UserError:
-            raise
-        except Exception as error:  # whatever a model raises that this image does not suit
-            refusals.append(error)
-    images = ' or '.join(f'{side}×{side}' for side in sides)
-    raise UserError(
-        f'model: does not run on an image of {images} ({error_line(refusals[0], 160)}); '
-        'expected a model of one main head on feature maps'
-    ) from refusals[0]
-
-
-def _try_on(settings: Mapping[str, Any], side: int) -> DryRun:
-    """Runs a model on an image of `side` × `side` pixels."""
-    built = revert_sync_batchnorm(MODELS.build(copy.deepcopy(settings))).eval()
-    head = built.decode_head
-    inputs: list[Tensor] = []
-    if (layer := getattr(head, 'conv_seg', None)) is not None:
-        layer.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
-    with torch.no_grad():
-        features = built.extract_feat(torch.zeros(1, 3, side, side))
-        logits = head.forward(features)
-        in_training = built.train().extract_feat(torch.zeros(2, 3, side, side))
-    if not isinstance(logits, Tensor) or logits.ndim != 4:
-        raise UserError(
-            f'model.decode_head: {type(head).__name__} gives no map of logits; '
-            'expected a head that does'
-        )
-    if logits.shape[1] < 2:
-        raise UserError(
-            'model.decode_head.out_channels=1: expected one output for each class, out_channels=2'
-        )
-    if _shapes(in_training) != _shapes(features):
-        raise UserError(
-            f'model.backbone: {type(built.backbone).__name__} gives other features in training '
-            'than at inference; expected a model that predicts from the same'
-        )
-    features = [features] if isinstance(features, Tensor) else features
-    stages = (
-        _z(f'in_index={index}', f'output {index} of {_encoder(built)}', each, side)
-        for index, each in enumerate(features)
     )
-    fused = None
-    if inputs:
-        title = f'what {type(head).__name__} has fused (the input of conv_seg)'
-        fused = _z("in_layer='conv_seg'", title, inputs[-1], side)
-    return DryRun(tuple(stages), fused, logits.shape[1])
-
-
-def _shapes(features: Any) -> Any:
-    """Shapes of features without that of the batch, in the nesting that they have."""
-    if isinstance(features, Tensor):
-        return features.shape[1:]
-    return [_shapes(each) for each in features]
-
-
-def _encoder(model: nn.Module) -> str:
-    part = model.neck if model.with_neck else model.backbone
-    return type(part).__name__
-
-
-def _z(setting: str, title: str, features: Any, side: int) -> Z:
-    """Describes features; of stride 0 where they are no map whose stride is a power of two."""
-    if not isinstance(features, Tensor) or features.ndim != 4:
-        return Z(setting, title, 0, 0)
-    height, width = features.shape[-2:]
-    stride = side // height
-    fits = height == width and stride * height == side and not stride & (stride - 1)
-    return Z(setting, title, features.shape[1], stride if fits else 0)
-
-
-def _offered(dry_run: DryRun) -> list[tuple[int, Z]]:
-    return [(i, stage) for i, stage in enumerate(dry_run.stages) if 0 < stage.stride <= _COARSEST]
-
-
-def _choose(dry_run: DryRun, in_index: int | None) -> Z:
-    if in_index is not None:
-        count = len(dry_run.stages)
-        if not 0 <= in_index < count:
-            raise UserError(f'--in-index {in_index}: expected 0 to {count - 1}')
-        if not dry_run.stages[in_index].stride:
-            raise UserError(
-                f'--in-index {in_index}: no map whose stride is a power of two; expected another'
-            )
-        return dry_run.stages[in_index]
-    offered = [stage for _, stage in _offered(dry_run)]
-    if dry_run.fused is not None and dry_run.fused.stride:
-        # coarse features come last: a position would stand for 1024 pixels
-        offered.insert(len(offered) if dry_run.fused.stride <= _COARSEST else 0, dry_run.fused)
-    if not offered:
-        raise UserError(
-            'model: neither the input of conv_seg nor a stage of the backbone is a map at stride 1 '
-            f'to {_COARSEST}, a power of two; expected one that the auxiliary decoders can take'
-        )
-    return offered[-1]
 
 
 def _find(name: str, target: Path) -> tuple[Path, str]:
@@ -374,19 +211,6 @@ def _require_a_head_of_pixels(path: Path) -> None:
             f'model.decode_head.type={name!r}: classifies masks or images, not pixels; expected a '
             'head that gives a map of logits'
         )
-
-
-def _require_trainable(text: str, target: Path) -> None:
-    """Checks the text of a config in the folder of its file, which its base is relative to."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix='.', suffix='.py') as part:
-        part.write(text.encode())
-        part.flush()
-        try:
-            config = load_config(part.name, {})
-        except UserError as error:
-            raise UserError(str(error).replace(part.name, str(target))) from error
-    check_training(config)
 
 
 def _require_plain(config: Config, name: str) -> None:
@@ -431,57 +255,6 @@ def _classes(config: Config) -> tuple[str, ...]:
     return tuple(own or getattr(kind, 'METAINFO', {}).get('classes') or ())
 
 
-def _labeled_pipeline(dataset: Any) -> list[Any]:
-    """Transforms of the first set, then those of the wrappers around it."""
-    if isinstance(dataset, Sequence):
-        return _labeled_pipeline(dataset[0])
-    inner = dataset.get('dataset') or dataset.get('datasets')
-    return [*(_labeled_pipeline(inner) if inner else ()), *(dataset.get('pipeline') or ())]
-
-
-def _mixes(transform: Mapping[str, Any]) -> bool:
-    """Whether it takes further images of the labelled set."""
-    return hasattr(TRANSFORMS.get(transform['type']), 'get_indices')
-
-
-def _unlabeled_pipeline(labeled: Sequence[Any], marks: bool) -> list[Any]:
-    """The transforms that need no masks; marks of the filled pixels take the place of the mask."""
-    kept: list[Any] = []
-    for transform in labeled:
-        if not isinstance(transform, Mapping):  # one of the lists of RandomChoice
-            kept.append(_unlabeled_pipeline(transform, marks))
-            continue
-        kind = TRANSFORMS.get(transform['type'])
-        loads = isinstance(kind, type) and issubclass(kind, LoadAnnotations)
-        if _mixes(transform) or (loads and not marks):
-            continue
-        transform = dict(type='MarkValidPixels') if loads else dict(transform)
-        transform.pop('_scope_', None)
-        if kind is PackSegInputs and marks:
-            transform['type'] = 'PackUnlabeledInputs'
-        if transform.get('cat_max_ratio', 1.0) < 1.0:
-            transform['cat_max_ratio'] = 1.0
-        if inner := transform.get('transforms'):  # of RandomApply, RandomChoice and their like
-            inner = [inner] if isinstance(inner, Mapping) else inner
-            transform['transforms'] = _unlabeled_pipeline(inner, marks)
-        kept.append(transform)
-    return kept
-
-
-def _try_pipeline(pipeline: Sequence[Mapping[str, Any]], image: str) -> None:
-    sample = dict(img_path=image, seg_fields=[], reduce_zero_label=False)
-    key = 'train_dataloader.dataset.pipeline'
-    try:
-        result = Compose([TRANSFORMS.build(dict(transform)) for transform in pipeline])(sample)
-    except Exception as error:  # whatever a transform raises that finds no mask
-        raise UserError(
-            f'{key}: does not run on {image} without a mask ({error_line(error, 160)}); expected '
-            'transforms that need none'
-        ) from error
-    if 'inputs' not in (result or ()):
-        raise UserError(f'{key}: gives no inputs; expected PackSegInputs at its end')
-
-
 def _rules_of_heads(config: Config) -> dict[str, Any]:
     """The optimizer's rules for auxiliary heads of MMSegmentation, by what names these in CCT."""
     heads = config.model.get('auxiliary_head')
@@ -498,25 +271,3 @@ def _imports(config: Config) -> list[str]:
     imports = (config.get('custom_imports') or {}).get('imports') or []
     imports = [imports] if isinstance(imports, str) else list(imports)
     return [*imports, *({'mmseg_cct.plugin'} - set(imports))]
-
-
-def _heads(model: Mapping[str, Any]) -> str:
-    heads = model.get('auxiliary_head')
-    if heads:
-        several = '*' if isinstance(heads, (list, tuple)) else ''
-        return f'[{several}_base_.model.auxiliary_head, bank]'
-    # None and an empty list cannot be inherited from
-    return 'dict(bank, _delete_=True)' if 'auxiliary_head' in model else 'bank'
-
-
-def _literal(value: Any) -> str:
-    """Writes a setting as configs do, `dict(key=value)`."""
-    if isinstance(value, Mapping):
-        if all(isinstance(key, str) and key.isidentifier() for key in value):
-            return f'dict({", ".join(f"{key}={_literal(item)}" for key, item in value.items())})'
-        return f'{{{", ".join(f"{key!r}: {_literal(item)}" for key, item in value.items())}}}'
-    if isinstance(value, list):
-        return f'[{", ".join(map(_literal, value))}]'
-    if isinstance(value, tuple):
-        return f'({", ".join(map(_literal, value))}{"," if len(value) == 1 else ""})'
-    return repr(value)

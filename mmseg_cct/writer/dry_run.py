@@ -1,0 +1,185 @@
+"""Runs a model on a small image, to see which features the auxiliary decoders can take."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from mmengine.model import revert_sync_batchnorm
+from mmseg.registry import MODELS
+from torch import Tensor, nn
+
+from mmseg_cct.config.walk import forget_initial_weights
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.text import error_line
+
+_SIDES = (128, 512)  # pixels of the image: some models need a larger one
+_COARSEST = 16  # stride of a stage that is offered as z
+
+
+class Z(NamedTuple):
+    """Features that the auxiliary decoders can take.
+
+    Attributes:
+        place: How the bank names them.
+        title: What they are.
+        channels: D.
+        stride: Of their positions, in pixels.
+    """
+
+    place: dict[str, Any]
+    title: str
+    channels: int
+    stride: int
+
+
+class DryRun(NamedTuple):
+    """What a model gives for a small image.
+
+    Attributes:
+        stages: Outputs of the neck, or of the backbone where there is none.
+        fused: What the main head classifies, if it says so.
+        num_classes: Channels of its logits.
+    """
+
+    stages: tuple[Z, ...]
+    fused: Z | None
+    num_classes: int
+
+
+def try_model(model: Mapping[str, Any]) -> DryRun:
+    """Runs a model of MMSegmentation on a small image, without its weights.
+
+    Args:
+        model: Its config.
+
+    Returns:
+        What it gives.
+
+    Raises:
+        UserError: It does not run, gives no map of logits, or has other features in training.
+    """
+    settings: Any = copy.deepcopy(model)
+    forget_initial_weights(settings)
+    own = settings.backbone.get('img_size')  # of transformers that take no other
+    own = own[0] if isinstance(own, (list, tuple)) else own
+    sides = dict.fromkeys([_SIDES[0], *([own] if own else []), *_SIDES[1:]])
+    refusals: list[Exception] = []
+    for side in sides:
+        try:
+            return _try_on(settings, side)
+        except UserError:
+            raise
+        except Exception as error:  # whatever a model raises that this image does not suit
+            refusals.append(error)
+    images = ' or '.join(f'{side}×{side}' for side in sides)
+    raise UserError(
+        f'model: does not run on an image of {images} ({error_line(refusals[0], 160)}); '
+        'expected a model of one main head on feature maps'
+    ) from refusals[0]
+
+
+def _try_on(settings: Mapping[str, Any], side: int) -> DryRun:
+    """Runs a model on an image of `side` × `side` pixels."""
+    built = revert_sync_batchnorm(MODELS.build(copy.deepcopy(settings))).eval()
+    head = built.decode_head
+    inputs: list[Tensor] = []
+    if (layer := getattr(head, 'conv_seg', None)) is not None:
+        layer.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
+    with torch.no_grad():
+        features = built.extract_feat(torch.zeros(1, 3, side, side))
+        logits = head.forward(features)
+        in_training = built.train().extract_feat(torch.zeros(2, 3, side, side))
+    if not isinstance(logits, Tensor) or logits.ndim != 4:
+        raise UserError(
+            f'model.decode_head: {type(head).__name__} gives no map of logits; '
+            'expected a head that does'
+        )
+    if logits.shape[1] < 2:
+        raise UserError(
+            'model.decode_head.out_channels=1: expected one output for each class, out_channels=2'
+        )
+    if _shapes(in_training) != _shapes(features):
+        raise UserError(
+            f'model.backbone: {type(built.backbone).__name__} gives other features in training '
+            'than at inference; expected a model that predicts from the same'
+        )
+    features = [features] if isinstance(features, Tensor) else features
+    stages = (
+        _z(dict(in_index=index), f'output {index} of {_encoder(built)}', each, side)
+        for index, each in enumerate(features)
+    )
+    fused = None
+    if inputs:
+        title = f'what {type(head).__name__} has fused (the input of conv_seg)'
+        fused = _z(dict(in_layer='conv_seg'), title, inputs[-1], side)
+    return DryRun(tuple(stages), fused, logits.shape[1])
+
+
+def _shapes(features: Any) -> Any:
+    """Shapes of features without that of the batch, in the nesting that they have."""
+    if isinstance(features, Tensor):
+        return features.shape[1:]
+    return [_shapes(each) for each in features]
+
+
+def _encoder(model: nn.Module) -> str:
+    part = model.neck if model.with_neck else model.backbone
+    return type(part).__name__
+
+
+def _z(place: dict[str, Any], title: str, features: Any, side: int) -> Z:
+    """Describes features; of stride 0 where they are no map whose stride is a power of two."""
+    if not isinstance(features, Tensor) or features.ndim != 4:
+        return Z(place, title, 0, 0)
+    height, width = features.shape[-2:]
+    stride = side // height
+    fits = height == width and stride * height == side and not stride & (stride - 1)
+    return Z(place, title, features.shape[1], stride if fits else 0)
+
+
+def offered_stages(dry_run: DryRun) -> list[tuple[int, Z]]:
+    """Lists the stages that are fine enough for the auxiliary decoders.
+
+    Args:
+        dry_run: What the model gives.
+
+    Returns:
+        Index and features of each.
+    """
+    return [(i, stage) for i, stage in enumerate(dry_run.stages) if 0 < stage.stride <= _COARSEST]
+
+
+def choose_z(dry_run: DryRun, in_index: int | None) -> Z:
+    """Chooses the features that the auxiliary decoders take.
+
+    Args:
+        dry_run: What the model gives.
+        in_index: A stage; None for what the main head has fused or, where that is coarser than
+            stride 16, the deepest stage that is not.
+
+    Returns:
+        The features.
+
+    Raises:
+        UserError: There is no such stage, or no map whose stride is a power of two.
+    """
+    if in_index is not None:
+        count = len(dry_run.stages)
+        if not 0 <= in_index < count:
+            raise UserError(f'--in-index {in_index}: expected 0 to {count - 1}')
+        if not dry_run.stages[in_index].stride:
+            raise UserError(
+                f'--in-index {in_index}: no map whose stride is a power of two; expected another'
+            )
+        return dry_run.stages[in_index]
+    offered = [stage for _, stage in offered_stages(dry_run)]
+    if dry_run.fused is not None and dry_run.fused.stride:
+        # coarse features come last: a position would stand for 1024 pixels
+        offered.insert(len(offered) if dry_run.fused.stride <= _COARSEST else 0, dry_run.fused)
+    if not offered:
+        raise UserError(
+            'model: neither the input of conv_seg nor a stage of the backbone is a map at stride 1 '
+            f'to {_COARSEST}, a power of two; expected one that the auxiliary decoders can take'
+        )
+    return offered[-1]
