@@ -102,9 +102,6 @@ class Perturbation(BaseModule):
 
     Args:
         num_decoders: k, the number of decoders with this perturbation; 0 switches it off.
-
-    Raises:
-        UserError: If `num_decoders` is negative.
     """
 
     @ranges(num_decoders=at_least(0))
