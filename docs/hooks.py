@@ -1,9 +1,11 @@
-"""Writes each class's summary and table of arguments into configuration.md, from its docstring.
+"""Writes what the pages take from docstrings; mkdocs runs it (`hooks:` in mkdocs.yml).
 
-mkdocs runs it (`hooks:` in mkdocs.yml). A heading such as ``### `PSPNeck` `` asks for them.
+In configuration.md a heading such as ``### `PSPNeck` `` asks for the class's summary and a table of
+its arguments. In api/*.md a line such as `::: mmseg_cct.engine.*` asks for all modules below.
 """
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -11,28 +13,51 @@ import griffe
 from mkdocs.structure.pages import Page
 
 SECTION = re.compile(r'^### `(\w+)`\n(.*?)(?=^##|\Z)', re.MULTILINE | re.DOTALL)
+MODULES = re.compile(r'^::: mmseg_cct\.(.+)\.\*$', re.MULTILINE)
 ARGUMENTS = griffe.DocstringSectionKind.parameters
 
 
 @cache
+def package() -> griffe.Module:
+    """Reads the package without importing it."""
+    root = Path(__file__).resolve().parents[1]
+    return griffe.load('mmseg_cct', search_paths=[root], docstring_parser='google')
+
+
+def modules(module: griffe.Module) -> Iterator[griffe.Module]:
+    """Yields a module and all below it, by name."""
+    yield module
+    for _, below in sorted(module.modules.items()):
+        if not below.is_alias:
+            yield from modules(below)
+
+
+def public(module: griffe.Module) -> list[griffe.Object]:
+    """Lists the documented classes and functions that a module defines."""
+    members = [*module.classes.values(), *module.functions.values()]
+    own = [each for each in members if not (each.is_alias or each.name.startswith('_'))]
+    return [each for each in own if each.docstring]
+
+
+@cache
 def classes() -> dict[str, griffe.Class]:
-    """Reads the package without importing it.
+    """Lists the public classes of the package by name."""
+    found = [each for module in modules(package()) for each in public(module)]
+    return {each.name: each for each in found if each.is_class}
+
+
+def reference(path: str) -> str:
+    """Asks mkdocstrings for all modules of a package; of one member, for the member.
+
+    Args:
+        path: Dotted path of the package below `mmseg_cct`.
 
     Returns:
-        Its public classes by name.
+        The lines.
     """
-    root = Path(__file__).resolve().parents[1]
-    package = griffe.load('mmseg_cct', search_paths=[root], docstring_parser='google')
-    found, modules = {}, [package]
-    for module in modules:
-        for member in module.members.values():
-            if member.is_alias:
-                continue
-            if member.is_module:
-                modules.append(member)
-            elif member.is_class and not member.name.startswith('_'):
-                found[member.name] = member
-    return found
+    own = [(module, public(module)) for module in modules(package()[path])]
+    paths = [found[0].path if len(found) == 1 else module.path for module, found in own if found]
+    return '\n\n'.join(f'::: {each}' for each in paths)
 
 
 def table(cls: griffe.Class) -> str:
@@ -66,8 +91,9 @@ def on_page_markdown(markdown: str, page: Page, **_) -> str:
         page: The page.
 
     Returns:
-        The text; of configuration.md with summaries and tables.
+        The text with what its docstrings give.
     """
+    markdown = MODULES.sub(lambda found: reference(found[1]), markdown)
     if page.file.src_uri != 'configuration.md':
         return markdown
 

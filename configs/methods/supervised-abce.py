@@ -1,6 +1,6 @@
 # The baseline of cct-abce.
 _base_ = ['./supervised.py']
-model = dict(decode_head=dict(loss_decode=[dict(type='BootstrappedCrossEntropy')]))
+model = dict(decode_head=dict(loss_decode=[dict(type='BootstrappedCrossEntropy', threshold=0.9)]))
 default_hooks = dict(
     bootstrap=dict(
         type='RampUpHook',
