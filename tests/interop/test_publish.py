@@ -106,20 +106,19 @@ def published_from(config, tmp_path, domain=None):
 @pytest.mark.parametrize(
     'name',
     [
-        'demo/cct_shapes.py',
-        'cct/cct_mbv2-jpu_idd-lite_20.py',
-        'cct/cct_deeplabv3plus-mbv2_idd-lite_20.py',
-        'plus/cct-plus_mbv2-jpu_idd-lite_20.py',
-        'plus/cct-strong_mbv2-jpu_idd-lite_20.py',
-        'plus/fixmatch_mbv2-jpu_idd-lite_20.py',
-        'plus/unimatch_mbv2-jpu_idd-lite_20.py',
-        'plus/unimatch-v2_mbv2-jpu_idd-lite_20.py',
-        'baselines/mean-teacher_mbv2_camvid_50.py',
-        'baselines/input-vat_mbv2_camvid_50.py',
+        'cct_shapes',
+        'cct_deeplabv3plus-mbv2_idd-lite_20',
+        *(
+            f'{method}_mbv2-jpu_idd-lite_20'
+            for method in (
+                *('cct', 'cct-plus', 'cct-strong', 'fixmatch', 'unimatch', 'unimatch-v2'),
+                *('mean-teacher', 'input-vat'),
+            )
+        ),
     ],
 )
-def test_every_method_is_published_as_an_encoder_decoder(project_root, tmp_path, name):
-    config = Config.fromfile(project_root / 'configs' / name)
+def test_every_method_is_published_as_an_encoder_decoder(tmp_path, name):
+    config = load_config(name, {})
     trained, model, settings = published_from(config, tmp_path)
     assert settings.model.type == 'EncoderDecoder'
     assert settings.model.auxiliary_head is None
@@ -131,9 +130,8 @@ def test_every_method_is_published_as_an_encoder_decoder(project_root, tmp_path,
         assert torch.equal(model(images), trained(images))
 
 
-def test_a_domain_is_published_as_an_encoder_decoder(project_root, tmp_path):
-    name = 'multi_domain/cct_mbv2-jpu_camvid-idd_20.py'
-    config = Config.fromfile(project_root / 'configs' / name)
+def test_a_domain_is_published_as_an_encoder_decoder(tmp_path):
+    config = load_config('cct_mbv2-jpu_camvid-idd_20', {})
     trained, model, settings = published_from(config, tmp_path, 'idd')
     assert settings.test_pipeline == config.test_dataloader.dataset.domains.idd.pipeline
     assert settings.tta_pipeline == config.tta_pipeline.idd
