@@ -1,18 +1,18 @@
-"""Every shipped config: parsed, dumped, compared with its baseline, built and stepped once."""
+"""Every setting and every method: loaded, dumped, compared with its pair, built and stepped."""
 
 import copy
-import inspect
 import json
-import re
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 
+import cv2
 import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.dataset import Compose
 from mmengine.optim import build_optim_wrapper
 from mmengine.runner import Runner
 from mmengine.structures import PixelData
@@ -20,46 +20,51 @@ from mmseg.registry import DATASETS, HOOKS, MODELS
 from mmseg.structures import SegDataSample
 from PIL import Image
 
-import mmseg_cct.plugin  # noqa: F401 (registers the components)
-from mmseg_cct.apis import add_cct
 from mmseg_cct.checks.stages import check_config
+from mmseg_cct.config.compose import find_bank, merged, training_sets
 from mmseg_cct.config.load import load_config
+from mmseg_cct.config.shipped import PLAIN, method_names
+from mmseg_cct.errors import UserError
+from mmseg_cct.models.segmentors.auxiliary_heads import listed, split_settings
 
 CONFIGS = Path(__file__).parents[1] / 'configs'
+# classifiers: pseudo_labels/test_weak_configs.py
 ALL = sorted(
-    path.relative_to(CONFIGS).as_posix()
-    for path in CONFIGS.rglob('*.py')
-    # multi_domain: test_multi_domain_configs.py; plus: test_plus_configs.py; classifiers:
-    # pseudo_labels/test_weak_configs.py
-    if not {'_base_', 'multi_domain', 'plus'} & set(path.parts) and not path.name.startswith('cam_')
+    path.relative_to(CONFIGS).with_suffix('').as_posix()
+    for path in CONFIGS.glob('*/cct_*.py')
+    if path.parent.name != 'methods'
 )
 CCT = [name for name in ALL if name.startswith('cct/')]
-WEAK = [name for name in ALL if name.startswith('weak/')]
+DOMAINS = 'multi_domain/cct_mbv2-jpu_camvid-idd_20'
+SINGLE = 'cct/cct_mbv2-jpu_idd-lite_20'
+IN_A_LIST = 'cct/cct_deeplabv3plus-r50_camvid_50'
+# a setting of each kind
+KINDS = [SINGLE, IN_A_LIST, DOMAINS, 'weak/cct_mbv2_camvid_50-weak', 'demo/cct_shapes']
 CROP = 64
-TRAIN_SETS = {'voc': 10582, 'cityscapes': 2975, 'camvid': 367, 'idd': 1403}
+TRAIN_SETS = dict(voc=10582, cityscapes=2975, camvid=367, idd=1403, sun=5285)
 
 
 @cache
-def parse(name):
-    return load_config(str(CONFIGS / name), {})
+def parse(name, method=PLAIN):
+    return load_config(f'{CONFIGS / name}.py', {'method': method})
 
 
-def load(name):
+def load(name, method=PLAIN):
     """A config that a test may change: nothing to fetch, nothing to compile."""
-    config = copy.deepcopy(parse(name))
-    config.model.backbone.pop('init_cfg', None)
-    if 'pretrained' in config.model.backbone:  # timm
-        config.model.backbone.pretrained = False
-    if has_bank(config):
-        bank_of(config).compile = False
-    return config
-
-
-def shrink(config):
-    """A narrow transformer in place of a plain one of timm: the same layers, an eighth as wide."""
-    if config.model.backbone.type == 'TimmViT':
-        config.model.backbone.update(embed_dim=48, num_heads=3)
+    config = copy.deepcopy(parse(name, method))
+    backbone = config.model.backbone
+    backbone.pop('init_cfg', None)
+    if 'timm' in backbone.type.lower():
+        pytest.importorskip('timm', reason='its backbone is from timm')
+        backbone.pretrained = False
+    if 'mmpretrain.' in backbone.type:
+        pytest.importorskip('mmpretrain', reason='its backbone is from mmpretrain (extra `weak`)')
+    if backbone.type == 'TimmViT':  # the same layers, an eighth as wide
+        backbone.update(embed_dim=48, num_heads=3)
         config.model.neck.in_channels = (48,) * 4
+    if bank := find_bank(config):
+        bank.compile = False
+    return config
 
 
 def classes_of(dataset):
@@ -67,23 +72,22 @@ def classes_of(dataset):
     return tuple(own or DATASETS.get(dataset.type).METAINFO['classes'])
 
 
-def is_baseline(config):
-    return config.train_dataloader.dataset.get('unlabeled') is None
+def parts_of(config):
+    """Each domain's name, model, pairs and evaluated sets; those of the config if it has none."""
+    model = config.model
+    evaluated = [config[f'{split}_dataloader'].dataset for split in ('val', 'test')]
+    for name in model.get('domains') or [None]:
+        yield (
+            name,
+            merged(model, model.domains[name]) if name else model,
+            config.train_dataloader.dataset.domains[name] if name else training_sets(config)[0],
+            [each.domains[name] if name else each for each in evaluated],
+        )
 
 
-def heads_of(config):
-    """Settings of all auxiliary heads, a bank last."""
-    heads = config.model.auxiliary_head or []
-    return heads if isinstance(heads, list) else [heads]
-
-
-def has_bank(config):
-    return any(head.type == 'PerturbedDecoderBank' for head in heads_of(config))
-
-
-def bank_of(config):
-    (bank,) = (head for head in heads_of(config) if head.type == 'PerturbedDecoderBank')
-    return bank
+def hook_types(config):
+    hooks = [*config.default_hooks.values(), *config.get('custom_hooks', [])]
+    return [hook.type for hook in hooks if hook]
 
 
 # What a step at CROP pixels does not tell apart: two models that differ in it alone are one.
@@ -99,7 +103,7 @@ def architecture(setting):
 
 
 def distinct_models():
-    """The first config of each model there is: configs that differ by their data share one."""
+    """The first setting of each model there is: settings that differ by their data share one."""
     first = {}
     for name in ALL:
         model = architecture(parse(name).model.to_dict())
@@ -110,65 +114,40 @@ def distinct_models():
 DISTINCT = distinct_models()
 
 
-def random_batch(classes, seed=0):
-    """Two labelled and two unlabelled images as the data loader gives them."""
-    generator = np.random.default_rng(seed)
-    batch = dict(inputs={}, data_samples={})
-    for branch in ('labeled', 'unlabeled'):
-        images, samples = [], []
-        for _ in range(2):
-            images.append(torch.from_numpy(generator.integers(0, 256, (3, CROP, CROP), np.uint8)))
-            sample = SegDataSample(metainfo=dict(ori_shape=(CROP, CROP), classes=classes))
-            if branch == 'labeled':
-                labels = generator.integers(0, len(classes), (1, CROP, CROP))
-                sample.gt_sem_seg = PixelData(data=torch.from_numpy(labels))
-            else:  # L_w alone reads them
-                labels = generator.integers(0, len(classes), (1, CROP, CROP))
-                sample.pseudo_sem_seg = PixelData(data=torch.from_numpy(labels))
-            samples.append(sample)
-        batch['inputs'][branch], batch['data_samples'][branch] = images, samples
-    return batch
-
-
 @pytest.mark.parametrize('name', ALL)
 def test_types_and_arguments_are_known(name):
     check_config(parse(name))
 
 
 @pytest.mark.parametrize('name', ALL)
-def test_a_dumped_config_reads_back_the_same(name, tmp_path):
+def test_a_dumped_config_loads_as_it_is(name, tmp_path):
     config = parse(name)
     config.dump(tmp_path / 'dump.py')
-    assert Config.fromfile(tmp_path / 'dump.py').to_dict() == config.to_dict()
+    assert load_config(str(tmp_path / 'dump.py'), {}).to_dict() == config.to_dict()
 
 
 @pytest.mark.parametrize('name', ALL)
 def test_classes_strides_and_sizes_agree(name):
     config = parse(name)
-    model, dataset = config.model, config.train_dataloader.dataset
-    classes = classes_of(dataset.labeled)
-    for head in [model.decode_head, *heads_of(config)]:
-        assert head.num_classes == len(classes)
-    main = model.decode_head
-    if has_bank(config):
-        bank = bank_of(config)
-        stride = bank.stride
+    loaders = (config.train_dataloader, config.val_dataloader, config.test_dataloader)
+    for domain, model, pairs, evaluated in parts_of(config):
+        classes = classes_of(pairs.labeled)
+        for dataset in (pairs.unlabeled, *evaluated):
+            assert classes_of(dataset) == classes
+        for head in [model.decode_head, *listed(model.auxiliary_head)]:
+            assert head.num_classes == len(classes)
+        main, (_, bank) = model.decode_head, split_settings(model.auxiliary_head)
         layer = bank.get('in_layer')
         assert bank.in_channels == (main.channels if layer == 'conv_seg' else main.in_channels)
-        assert main.get('stride', stride) == stride
-    else:
-        stride = main.get('stride', 4)
-    for loader in (config.val_dataloader, config.test_dataloader):
-        assert classes_of(loader.dataset) == classes
-        # MMSeg's `inference_model` takes it from the top level
-        assert loader.dataset.pipeline == config.test_pipeline
-    if not is_baseline(config):
-        assert classes_of(dataset.unlabeled) == classes
-    if has_bank(config):
-        assert set(bank_of(config).context_classes) < set(classes)
-    preprocessor = model.data_preprocessor
-    assert all(side % stride == 0 for side in preprocessor.size)
-    assert preprocessor.test_cfg.size_divisor % stride == 0
+        assert main.get('stride', bank.stride) == bank.stride
+        assert set(bank.context_classes) < set(classes)
+        assert all(side % bank.stride == 0 for side in model.data_preprocessor.size)
+        assert model.data_preprocessor.test_cfg.size_divisor % bank.stride == 0
+        if domain is None:  # MMSeg's `inference_model` takes it from the top level
+            assert all(dataset.pipeline == config.test_pipeline for dataset in evaluated)
+        else:
+            assert all(list(loader.dataset.domains) == list(model.domains) for loader in loaders)
+            assert domain in config.tta_pipeline
 
 
 @pytest.mark.parametrize('name', ALL)
@@ -184,35 +163,42 @@ def test_the_schedule_ends_with_the_training(name):
     if name.startswith('demo/'):  # its report takes the last one
         assert (checkpoint.interval, checkpoint.save_best) == (config.train_cfg.max_iters, None)
     else:
-        assert checkpoint.interval == config.train_cfg.val_interval
-        assert checkpoint.save_best == 'mIoU'
-    assert checkpoint.type == 'DurableCheckpointHook'
-    assert config.default_hooks.nonfinite_loss.type == 'NonFiniteLossHook'
+        assert checkpoint.get('interval') in (None, config.train_cfg.val_interval)
+        assert checkpoint.save_best == ('mIoU_avg' if config.model.get('domains') else 'mIoU')
     assert config.randomness.seed == 0
-    assert sum(hook.type == 'IterationSeedHook' for hook in config.custom_hooks) == 1
+    for hook in ('DurableCheckpointHook', 'NonFiniteLossHook', 'IterationSeedHook'):
+        assert hook_types(config).count(hook) == 1
 
 
-@pytest.mark.parametrize('name', [name for name in CCT if 'folder' not in name])
+NUMBERED = [name for name in ALL if name.startswith(('cct/', 'multi_')) and 'folder' not in name]
+
+
+@pytest.mark.parametrize('name', NUMBERED)
 def test_lists_and_iterations_fit_the_number_of_labels(name):
     config = parse(name)
-    _, _, data, num_labeled = Path(name).stem.split('_')
-    dataset_name = data.partition('-')[0]
-    dataset = config.train_dataloader.dataset
-    lists = [dataset.labeled.ann_file, dataset.unlabeled.ann_file]
-    assert [Path(file).name for file in lists] == [
-        f'{num_labeled}_labeled.txt', f'{num_labeled}_unlabeled.txt',
-    ]  # fmt: skip
-    total = TRAIN_SETS[dataset_name]
+    *_, data, num_labeled = Path(name).stem.split('_')
+    names, num_labeled = (
+        list(config.model.get('domains') or [data.partition('-')[0]]),
+        int(num_labeled),
+    )
+    unlabeled = []
+    for dataset_name, pairs in zip(names, training_sets(config)):
+        total = TRAIN_SETS[dataset_name]
+        unlabeled.append(total - num_labeled)
+        assert pairs.num_labeled == num_labeled
+        if dataset_name not in ('camvid', 'idd'):
+            folder = dict(sun='sun_rgbd').get(dataset_name, dataset_name)
+            assert pairs.split_dir == f'data/splits/{folder}'
+            continue
+        lists = [  # in the project
+            set(Path(pairs.split_dir, f'{num_labeled}_{branch}.txt').read_text().split())
+            for branch in ('labeled', 'unlabeled')
+        ]
+        assert [len(each) for each in lists] == [num_labeled, total - num_labeled]
+        assert not lists[0] & lists[1]
     if 'mbv2' not in name:  # shortened for two cores
-        epoch = (total - int(num_labeled)) // config.train_dataloader.batch_size
-        assert config.train_cfg.max_iters == 50 * epoch
-    if dataset_name in ('camvid', 'idd'):  # the lists are in the project
-        labeled, unlabeled = (set(Path(file).read_text().split()) for file in lists)
-        assert len(labeled) == int(num_labeled)
-        assert len(unlabeled) == total - int(num_labeled)
-        assert not labeled & unlabeled
-    else:
-        assert {str(Path(file).parent) for file in lists} == {f'data/splits/{dataset_name}'}
+        epoch = len(names) * (max(unlabeled) // config.train_dataloader.batch_size)
+        assert config.train_cfg.max_iters == (100 if 'sun' in name else 50) * epoch
 
 
 # VOC's crops are the paper's, of any class
@@ -234,113 +220,126 @@ def test_training_images_are_scaled_cropped_and_flipped(name):
 @pytest.mark.parametrize(
     'name', [name for name in CCT if 'idd-lite' not in name and 'mbv2-jpu' not in name]
 )
-def test_a_config_does_not_change_the_method(name):
+def test_a_setting_does_not_change_the_method(name):
     base = Config.fromfile(CONFIGS / '_base_/models/cct.py').model.auxiliary_head
-    config = parse(name)
-    bank = bank_of(config)
+    bank = find_bank(parse(name))
     # left out, they are the class's own
     assert bank.get('perturbations', base.perturbations) == base.perturbations
     assert bank.loss_consistency == base.loss_consistency
 
 
-@pytest.mark.parametrize('name', [name for name in ALL if has_bank(parse(name))])
-def test_ramps_end_at_the_models_own_values(name):
-    """With a ramp taken away a number would keep the value that the model has."""
-    config = parse(name)
-    ramps = [hook for hook in config.custom_hooks if hook.type == 'RampUpHook']
-    ends = {hook.attribute: hook.end for hook in ramps}
-    assert len(ends) == len(ramps)
-    loss = bank_of(config).loss_consistency
-    assert ends['auxiliary_head.loss_consistency.loss_weight'] == loss.loss_weight
-
-
 # What is no reproduction of the paper takes its targets from the network that was best on real data
 # (docs/results.md, IDD Lite): an EMA teacher. The demo's scenes have their own.
-@pytest.mark.parametrize('name', [n for n in CCT if not n.startswith(('cct/cct_r50_voc', 'demo/'))])
+@pytest.mark.parametrize('name', [n for n in CCT if not n.startswith('cct/cct_r50_voc')])
 def test_what_is_no_reproduction_has_a_teacher_and_its_weight_for_its_classes(name):
-    config = parse(name)
-    assert [hook.decay for hook in config.custom_hooks if hook.type == 'TeacherHook'] == [0.99]
-    assert bank_of(config).loss_consistency.reference_classes == 21
+    assert parse(name).default_hooks.teacher == dict(type='TeacherHook', decay=0.99)
+    assert find_bank(parse(name)).loss_consistency.reference_classes == 21
 
 
-def test_the_config_that_add_cct_writes_has_the_same_teacher():
-    text = inspect.getsource(add_cct)
-    assert re.findall(r"type='TeacherHook', decay=([^)]+)\)", text) == ['0.99']
+def without_unlabeled(config):
+    """What a run is without its method: of model and hooks what no method changes."""
+    config = config.to_dict()
+    for name in ('ramp_up', 'weak_ramp_up', 'teacher', 'bootstrap', 'calibration'):
+        config['default_hooks'].pop(name, None)
+    wrapper = config['optim_wrapper']
+    wrapper.pop('constructor', None)  # auxiliary-lr has its own for the auxiliary decoders' rate
+    wrapper.get('paramwise_cfg', {}).pop('auxiliary_lr_mult', None)
+    wrapper['paramwise_cfg'] = wrapper.get('paramwise_cfg') or None
+    model = config['model']
+    for name in [name for name in model if name not in ('backbone', 'neck', 'data_preprocessor')]:
+        if name != 'domains':
+            del model[name]
+    dataset = config['train_dataloader']['dataset']
+    for part in (dataset.get('domains') or {'': dataset}).values():
+        part.pop('unlabeled')
+        part.pop('strong_views', None)
+    return config
 
 
-def baseline_of(name):
-    folder, _, file = name.rpartition('/')
-    folder = 'baselines' if folder == 'cct' else folder
-    return f'{folder}/{file.replace("cct", "supervised", 1)}'
+def fits(method, name):
+    """Whether a method is one of several domains, or of one, as the setting is."""
+    of_several = method == 'cct-adv'
+    of_one = method in ('mean-teacher', 'input-vat') or any(
+        recipe in method for recipe in ('match', 'plus', 'strong')
+    )
+    return not (of_one if name == DOMAINS else of_several)
 
 
-# Those with pseudo labels differ from a CCT config in them alone.
-PAIRED = [name for name in ALL if not name.startswith('weak/')]
+@pytest.mark.parametrize('name', KINDS)
+@pytest.mark.parametrize('method', method_names())
+def test_a_method_changes_the_loss_of_unlabelled_images_alone(name, method):
+    """The same labelled images, optimiser, schedule, seeds and length."""
+    if not fits(method, name):
+        with pytest.raises(UserError, match=r'\.py: trains (one domain|several domains)'):
+            parse(name, method)
+        return
+    config, cct = parse(name, method), parse(name)
+    check_config(config)
+    assert without_unlabeled(config) == without_unlabeled(cct)
+    build(load(name, method))
 
 
-def test_every_cct_config_has_a_baseline():
-    baselines = {name for name in PAIRED if is_baseline(parse(name))}
-    assert {baseline_of(name) for name in PAIRED if has_bank(parse(name))} == baselines
-
-
-@pytest.mark.parametrize('name', [name for name in PAIRED if has_bank(parse(name))])
-def test_the_baseline_differs_in_nothing_but_the_unlabelled_images(name):
-    cct = parse(name).to_dict()
-    baseline = parse(baseline_of(name)).to_dict()
-    assert baseline['model'].pop('type') == 'EncoderDecoder'
-    heads = [head for head in heads_of(parse(name)) if head.type != 'PerturbedDecoderBank']
-    assert (baseline['model'].pop('auxiliary_head') or []) == heads
-    assert baseline['train_dataloader']['dataset'].pop('unlabeled') is None
-    del cct['model']['type'], cct['model']['auxiliary_head']
-    del cct['train_dataloader']['dataset']['unlabeled']
-    cct['custom_hooks'] = [hook for hook in cct['custom_hooks'] if not of_unlabeled_images(hook)]
-    if name.startswith('demo/'):  # there each method trains at its own best rate
-        cct['optim_wrapper']['optimizer']['lr'] = baseline['optim_wrapper']['optimizer']['lr']
-    assert baseline == cct
-
-
-def of_unlabeled_images(hook):
-    return hook['type'] == 'TeacherHook' or hook.get('attribute', '').startswith('auxiliary_head')
+@pytest.mark.parametrize('name', KINDS)
+def test_the_baseline_has_no_unlabelled_images_and_mmsegs_own_heads(name):
+    config, cct = parse(name, 'supervised'), parse(name)
+    assert config.model.type == ('EncoderDecoder' if name != DOMAINS else 'MultiDomainCCTSegmentor')
+    heads, _ = split_settings(cct.model.auxiliary_head)
+    assert listed(config.model.auxiliary_head) == heads
+    assert config.model.decode_head == cct.model.decode_head
+    assert all(part.unlabeled is None for part in training_sets(config))
+    assert not {'RampUpHook', 'TeacherHook'} & set(hook_types(config))
 
 
 @pytest.mark.parametrize(
-    'name', [name for name in ALL if name.startswith(('baselines/mean-teacher', 'baselines/input'))]
+    ('method', 'kind', 'weight'), [('mean-teacher', 'MSE', 30.0), ('input-vat', 'KL', 3.0)]
 )
-def test_the_other_baselines_differ_in_nothing_but_the_method(name):
-    file = f'cct_{name.partition("_")[2]}'
-    other, cct = parse(name).to_dict(), parse(f'cct/{file}').to_dict()
-    loss = other['model'].pop('loss_consistency')
-    kind, weight = ('MSE', 30.0) if 'teacher' in name else ('KL', 3.0)
-    of_cct = cct['model']['auxiliary_head']['loss_consistency']
-    assert loss == dict(of_cct, type=f'{kind}Consistency', loss_weight=weight)
-    ramp = dict(cct['custom_hooks'][0], attribute='loss_consistency.loss_weight', end=weight)
-    assert ramp in other.pop('custom_hooks')
-    for key in ('type', 'auxiliary_head', 'epsilon'):
-        other['model'].pop(key, None)
-        cct['model'].pop(key, None)
-    del cct['custom_hooks']
-    assert other == cct
+def test_the_other_baselines_have_a_loss_and_a_ramp_as_ccts(method, kind, weight):
+    config, cct = parse(SINGLE, method), parse(SINGLE)
+    of_cct = find_bank(cct).loss_consistency
+    loss = dict(of_cct, type=f'{kind}Consistency', loss_weight=weight)
+    assert config.model.loss_consistency == loss
+    ramp = dict(cct.default_hooks.ramp_up, attribute='loss_consistency.loss_weight')
+    assert config.default_hooks.ramp_up == ramp
+
+
+def test_weights_are_the_papers():
+    unimatch = parse('cct/cct_r50_voc_1464', 'unimatch').model
+    assert unimatch.decode_head.loss_decode.loss_weight == 1 / 2
+    assert unimatch.loss_strong.loss_weight / 2 == 1 / 8  # of each of the two views
+    assert unimatch.feature_weight == 1 / 4
+    v2 = parse('cct/cct_r50_voc_1464', 'unimatch-v2').model
+    assert v2.decode_head.loss_decode.loss_weight == v2.loss_strong.loss_weight == 1 / 2
+    adversarial = parse(DOMAINS, 'cct-adv').model
+    assert adversarial.discriminator == dict(
+        type='DomainDiscriminator', in_channels=adversarial.decode_head.in_channels, scale=2e-2
+    )
 
 
 # They take their drop-path rates out of a tensor.
 COMPUTES_WHEN_BUILT = {'MixVisionTransformer', 'SwinTransformer', 'TimmViT'}
 
 
-@pytest.mark.parametrize('name', [name for name in ALL if name not in DISTINCT])
-def test_builds(name):
+def build(config):
     """Without memory for its weights, where they allow it; hooks and optimizer too."""
-    config = load(name)
-    if 'timm' in config.model.backbone.type.lower():
-        pytest.importorskip('timm', reason='its backbone is from timm')
-    shrink(config)
     with torch.device('cpu' if config.model.backbone.type in COMPUTES_WHEN_BUILT else 'meta'):
         model = MODELS.build(config.model)
     build_optim_wrapper(model, config.optim_wrapper)
-    for hook in config.custom_hooks:
-        HOOKS.build(hook)
+    for hook in filter(None, config.default_hooks.values()):
+        if hook.type == 'SegVisualizationHook':
+            continue  # it asks for the runner's visualizer
+        built = HOOKS.build(hook)
+        if hook.type == 'RampUpHook':
+            assert built.find(model)
 
 
-@pytest.mark.parametrize('name', [name for name in CCT if len(heads_of(parse(name))) > 1])
+@pytest.mark.parametrize('name', [name for name in ALL if name not in DISTINCT])
+def test_builds(name):
+    build(load(name))
+
+
+@pytest.mark.parametrize(
+    'name', [name for name in CCT if split_settings(parse(name).model.auxiliary_head)[0]]
+)
 def test_heads_of_mmseg_beside_the_bank_learn_as_fast_as_the_main_one(name):
     config = load(name)
     model = MODELS.build(config.model)
@@ -353,56 +352,102 @@ def test_heads_of_mmseg_beside_the_bank_learn_as_fast_as_the_main_one(name):
     assert main == beside and len(main) == 1
 
 
+def random_batch(classes, num_views=0, is_baseline=False, **metainfo):
+    """Two images of each branch as the data loader gives them; the unlabelled ones are padded."""
+    branches = {}
+    for branch in ['labeled', 'unlabeled', *(f'unlabeled_strong_{i}' for i in range(num_views))]:
+        size = (CROP, CROP - 16 * (branch != 'labeled'))
+        samples = []
+        for _ in range(2):
+            meta = dict(ori_shape=size, img_shape=size, classes=classes, **metainfo)
+            sample = SegDataSample(metainfo=meta)
+            labels = PixelData(data=torch.randint(0, len(classes), (1, *size)))
+            if branch == 'labeled':
+                sample.gt_sem_seg = labels
+            else:  # L_w alone reads them
+                sample.pseudo_sem_seg = labels
+            samples.append(sample)
+        images = [torch.randint(0, 256, (3, *size), dtype=torch.uint8) for _ in samples]
+        branches[branch] = dict(inputs=images, data_samples=samples)
+    if is_baseline:
+        return branches['labeled']
+    keys = ('inputs', 'data_samples')
+    return {key: {name: branch[key] for name, branch in branches.items()} for key in keys}
+
+
+def expected_losses(config):
+    model = config.model
+    heads, bank = split_settings(model.auxiliary_head)
+    main = listed(model.decode_head.get('loss_decode'))
+    is_abce = any(loss.type == 'BootstrappedCrossEntropy' for loss in main)
+    return {
+        'decode.loss_abce' if is_abce else 'decode.loss_ce',
+        *(f'aux_{i}.loss_ce' for i in range(len(heads))),
+        *(['aux.loss'] if bank or 'loss_consistency' in model else []),
+        *(['strong.loss'] if (model.get('loss_strong') or {}).get('loss_weight') else []),
+        *(['feature.loss'] if model.get('feature_weight') else []),
+        *(['adversarial.loss'] if model.get('discriminator') else []),
+    }
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize('name', DISTINCT)
-def test_builds_and_makes_one_step(name):
+@pytest.mark.parametrize(
+    ('name', 'method'),
+    [
+        *((name, PLAIN) for name in DISTINCT),
+        *((SINGLE, method) for method in method_names()[1:] if fits(method, SINGLE)),
+        # z of the main head; beside an auxiliary head of MMSeg; a linear head
+        *(
+            (f'cct/cct_{model}_camvid_50', 'cct-plus')
+            for model in ('segformer-mit-b0', 'deeplabv3plus-r50', 'upernet-swin-t', 'dinov2-s')
+        ),
+        ('cct/cct_deeplabv3plus-r50_camvid_50', 'supervised'),
+        *((DOMAINS, method) for method in ('supervised', 'cct-adv', 'cct-abce')),
+    ],
+)
+def test_builds_and_makes_one_step(name, method):
     torch.manual_seed(0)
-    config = load(name)
-    if 'mmpretrain.' in config.model.backbone.type:
-        pytest.importorskip('mmpretrain', reason='its backbone is from mmpretrain (extra `weak`)')
-    if 'timm' in config.model.backbone.type.lower():
-        pytest.importorskip('timm', reason='its backbone is from timm')
-    shrink(config)
-    config.model.data_preprocessor.size = (CROP, CROP)
-    classes = classes_of(config.train_dataloader.dataset.labeled)
+    np.random.seed(0)
+    config = load(name, method)
+    if config.model.get('loss_strong'):
+        config.model.loss_strong.threshold = 0.0  # random weights are sure of nothing
+    for part in [config.model, *(config.model.get('domains') or {}).values()]:
+        part.data_preprocessor.size = (CROP, CROP)
     model = MODELS.build(config.model)
     optim_wrapper = build_optim_wrapper(model, config.optim_wrapper)
-    batch = random_batch(classes)
-    if is_baseline(config):
-        batch = {key: value['labeled'] for key, value in batch.items()}
-    losses = {}
-    parse_losses = model.parse_losses
-
-    def keep(outputs):
-        losses.update(outputs)
-        return parse_losses(outputs)
-
-    model.parse_losses = keep
     gradients = {}
     optim_wrapper.optimizer.register_step_pre_hook(
-        lambda *_: gradients.update({key: item.grad for key, item in model.named_parameters()})
+        lambda *_: gradients.update({key: p.grad for key, p in model.named_parameters()})
     )
-    if hasattr(model, 'set_teacher'):  # as TeacherHook does
-        model.set_teacher(copy.deepcopy(model).eval())
+    if 'TeacherHook' in hook_types(config):
+        model.set_teacher(copy.deepcopy(model).requires_grad_(False).eval())
+    hooks = [HOOKS.build(h) for h in config.default_hooks.values() if h and h.type == 'RampUpHook']
+    scalars = {}
+    messages = SimpleNamespace(update_scalar=scalars.__setitem__)
+    runner = SimpleNamespace(model=model, iter=100, max_iters=100, message_hub=messages)
+    for hook in hooks:
+        hook.before_train(runner)
+        hook.before_train_iter(runner, 100)
+        (_, _, value), *_ = hook.find(model)
+        assert value == pytest.approx(config_value(config, hook), rel=1e-2)
     model.train()
-    model.train_step(batch, optim_wrapper)
-
-    assert torch.isfinite(torch.stack([value.detach().mean() for value in losses.values()])).all()
-    expected = {'decode.loss_abce' if 'abce' in name else 'decode.loss_ce'}
-    expected |= set() if is_baseline(config) else {'aux.loss'}
-    expected |= {f'aux_{i}.loss_ce' for i in range(len(heads_of(config)) - has_bank(config))}
-    assert {key for key in losses if 'loss' in key} == expected
+    for domain, _, pairs, _ in parts_of(config):
+        classes = classes_of(pairs.labeled)
+        num_views = (pairs.get('strong_views') or {}).get('num_views', 0)
+        metainfo = dict(domain=domain) if domain else {}
+        batch = random_batch(classes, num_views, pairs.unlabeled is None, **metainfo)
+        logged = model.train_step(batch, optim_wrapper)
+        prefix = f'{domain}.' if domain else ''
+        expected = {'loss', *(f'{prefix}{key}' for key in expected_losses(config))}
+        assert {key for key in logged if 'loss' in key} == expected
+        assert all(torch.as_tensor(value).isfinite().all() for value in logged.values())
     # so DDP runs without `find_unused_parameters`
     trained = {key for key, item in model.named_parameters() if item.requires_grad}
     assert trained
-    assert {key for key, value in gradients.items() if value is not None} == trained
-
-    for hook in config.custom_hooks:
-        if hook.type == 'RampUpHook':
-            messages = SimpleNamespace(update_scalar=lambda *_: None)
-            runner = SimpleNamespace(model=model, iter=100, max_iters=100, message_hub=messages)
-            HOOKS.build(hook).before_train_iter(runner, 100)
-            assert attrgetter(hook.attribute)(model) == pytest.approx(hook.end, rel=1e-2)
+    if not config.get('find_unused_parameters'):
+        assert {key for key, value in gradients.items() if value is not None} == trained
+    if config.model.get('domains'):
+        return
 
     height, width = CROP + 7, CROP - 5  # no multiple of the stride
     image = torch.randint(0, 256, (3, height, width), dtype=torch.uint8)
@@ -413,6 +458,15 @@ def test_builds_and_makes_one_step(name):
     (result,) = model.test_step(dict(inputs=[image], data_samples=[sample]))
     assert result.pred_sem_seg.shape == (height, width)
     assert result.seg_logits.data.shape == (len(classes), height, width)
+
+
+def config_value(config, hook):
+    """Where a ramp ends: at a number of its own, or at the config's for the attribute."""
+    if hook.end is not None:
+        return hook.end
+    path = hook.attribute.removeprefix('domains.*.').removeprefix('auxiliary_head.')
+    owner = find_bank(config) if 'auxiliary_head' in hook.attribute else config.model
+    return attrgetter(path)(owner)
 
 
 def write_image(path, mode='RGB', size=(96, 64), classes=11):
@@ -460,10 +514,10 @@ def write_camvid(stems):
 @pytest.mark.parametrize(
     ('name', 'write', 'stem', 'size'),
     [
-        ('cct/cct_r50_voc_60.py', write_voc, '2007_00000{}', (320, 320)),
-        ('cct/cct_r50_cityscapes_100.py', write_cityscapes, 'ulm/ulm_00000{}_000019', (512, 1024)),
-        ('cct/cct_r50_camvid_20.py', write_camvid, '0001TP_00000{}', (360, 480)),
-        ('cct/cct_mbv2_camvid_50.py', write_camvid, '0001TP_00000{}', (168, 224)),
+        ('cct_r50_voc_60', write_voc, '2007_00000{}', (320, 320)),
+        ('cct_r50_cityscapes_100', write_cityscapes, 'ulm/ulm_00000{}_000019', (512, 1024)),
+        ('cct_r50_camvid_20', write_camvid, '0001TP_00000{}', (360, 480)),
+        ('cct_mbv2_camvid_50', write_camvid, '0001TP_00000{}', (168, 224)),
     ],
 )
 def test_reads_the_documented_layout(name, write, stem, size, tmp_path, monkeypatch):
@@ -472,13 +526,13 @@ def test_reads_the_documented_layout(name, write, stem, size, tmp_path, monkeypa
     stems = [stem.format(index) for index in range(5)]
     folder = Path(write(stems))
     folder.mkdir(parents=True, exist_ok=True)
-    config = load(name)
+    config = load_config(name, {})
     loader = config.train_dataloader
     for branch, part in (('labeled', stems[:2]), ('unlabeled', stems[2:4])):
-        file = folder / Path(loader.dataset[branch].ann_file).name
+        file = folder / f'{name.rpartition("_")[2]}_{branch}.txt'
         file.write_text('\n'.join(part))
-        if 'camvid' in name:  # the project's own lists name real images
-            loader.dataset[branch].ann_file = str(file.absolute())
+    if 'camvid' in name:  # the project's own lists name real images
+        loader.dataset.split_dir = str(folder)
     loader.update(batch_size=2, num_workers=0, persistent_workers=False)
     config.val_dataloader.update(num_workers=0, persistent_workers=False)
 
@@ -498,3 +552,56 @@ def test_reads_the_documented_layout(name, write, stem, size, tmp_path, monkeypa
     assert len(views['inputs']) == 10
     assert {sample.flip for sample in views['data_samples']} == {False, True}
     assert len({tuple(image.shape) for image in views['inputs']}) == 5
+
+
+def test_reads_camvid_and_idd_lite(camvid_root, monkeypatch, tmp_path):
+    idd_root = camvid_root.parent / 'idd_lite'
+    if not idd_root.is_dir():
+        pytest.skip(f'IDD Lite is not at {idd_root} (link it as data/idd_lite, or --data-root=DIR)')
+    (tmp_path / 'data').symlink_to(camvid_root.parent.absolute())
+    monkeypatch.chdir(tmp_path)
+    config = load(DOMAINS)
+    for pairs in training_sets(config):
+        pairs.check = False  # of 1770 images; it takes seconds
+    loaders = []
+    for loader in (config.train_dataloader, config.val_dataloader, config.test_dataloader):
+        loader.update(num_workers=0, persistent_workers=False)
+        loaders.append(Runner.build_dataloader(loader, seed=0))
+    train, val, test = loaders
+    assert len(train.dataset) == 347 + 1383
+    assert (len(val.dataset), len(test.dataset)) == (101 + 204, 233 + 204)
+    for batch, domain, size in zip(train, ('camvid', 'idd'), ((120, 160), (112, 160))):
+        for branch in ('labeled', 'unlabeled'):
+            assert [tuple(image.shape) for image in batch['inputs'][branch]] == [(3, *size)] * 8
+            assert {sample.domain for sample in batch['data_samples'][branch]} == {domain}
+    truth = batch['data_samples']['labeled'][0].gt_sem_seg.data.unique()
+    assert set(truth.tolist()) <= {0, 1, 2, 3, 4, 5, 6, 255}
+    assert val.dataset[101]['data_samples'].gt_sem_seg.shape == (227, 320)
+
+
+@pytest.mark.parametrize('tta', [False, True])
+def test_sun_is_scored_at_the_size_of_its_training(tta, tmp_path):
+    config = parse('multi_domain/cct_r50_cityscapes-sun_1500')
+    image, mask = tmp_path / 'a.jpg', tmp_path / 'a.png'
+    cv2.imwrite(str(image), np.zeros((53, 73, 3), np.uint8))
+    cv2.imwrite(str(mask), np.arange(73, dtype=np.uint8)[None].repeat(53, 0))
+    pipeline = config.test_dataloader.dataset.domains.sun.pipeline
+    item = Compose(config.tta_pipeline.sun if tta else pipeline)(
+        dict(
+            img_path=str(image),
+            seg_map_path=str(mask),
+            seg_fields=[],
+            label_map=None,
+            reduce_zero_label=False,
+        )
+    )
+    samples = item['data_samples'] if tta else [item['data_samples']]
+    for sample in samples:  # scaled and flipped, but for the mask
+        assert sample.ori_shape == sample.gt_sem_seg.shape == (480, 640)
+        assert torch.equal(sample.gt_sem_seg.data, samples[0].gt_sem_seg.data)
+    assert samples[0].gt_sem_seg.data[0, 0].diff().ge(0).all()
+    if tta:
+        flips = [sample.flip for sample in samples]
+        sizes = [sample.img_shape for sample in samples]
+        assert flips == [False, True] * 5
+        assert sizes[::2] == [(240, 320), (360, 480), (480, 640), (600, 800), (720, 960)]

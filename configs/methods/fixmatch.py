@@ -7,7 +7,6 @@ model = dict(
 )
 train_dataloader = dict(dataset=dict(strong_views=dict(type='StrongViews', num_views=1)))
 default_hooks = dict(
-    ramp_up=None,
     teacher=None,
     # logs on val whether the confidence tells right pixels from wrong ones
     calibration=dict(type='CalibrationHook'),

@@ -32,6 +32,7 @@ from mmseg_cct.checks.weights import weights
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.disagreement import auxiliary_disagreement, batch_of_one
@@ -282,7 +283,8 @@ def _files(folder: str) -> list[tuple[str, dict]]:
 
 def _unlabeled_set(config: Config, config_file: str) -> list[tuple[str, dict]]:
     """Lists name and data info of each image in the config's unlabelled set."""
-    settings = config.get('train_dataloader', {}).get('dataset', {}).get('unlabeled')
+    dataset = config.get('train_dataloader', {}).get('dataset', {})
+    settings = branch_settings(dataset, 'unlabeled')
     if settings is None:
         raise UserError(
             f'{config_file}: no train_dataloader.dataset.unlabeled; expected one, or --images DIR'

@@ -12,6 +12,7 @@ from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import claim_output_folder, write_atomic
 from mmseg_cct.utils.markdown import markdown_table
@@ -222,11 +223,11 @@ def _settings_table(runs: Sequence[Run]) -> str:
 
 def _labelled(run: Run) -> int:
     dataset = run.config.train_dataloader.dataset
-    return _length(dataset.get('labeled', dataset))
+    return _length(branch_settings(dataset, 'labeled') or dataset)
 
 
 def _unlabelled(run: Run) -> int:
-    dataset = run.config.train_dataloader.dataset.get('unlabeled')
+    dataset = branch_settings(run.config.train_dataloader.dataset, 'unlabeled')
     return _length(dataset) if dataset else 0
 
 

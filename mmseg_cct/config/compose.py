@@ -195,6 +195,10 @@ def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None
         raise UserError(f'{place}: the method {name} does not fit: {one_line(error)}') from error
     for part in training_sets(config):
         part.update(merged(part, dataset))
+    if find_bank(config) is None:  # what a hook sets in the decoders goes with them
+        for key, hook in list(config.default_hooks.items()):
+            if re.match(r'(domains\.\*\.)?auxiliary_head\.', (hook or {}).get('attribute', '')):
+                del config.default_hooks[key]
 
 
 def _fit_to_domains(config: Config, overlay: Any, model: Any, name: str) -> None:

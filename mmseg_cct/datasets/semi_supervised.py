@@ -75,8 +75,9 @@ class SemiSegDataset(Dataset):
                     f'num_labeled={num_labeled}: no split_dir; expected the folder of '
                     f'{num_labeled}_labeled.txt and {num_labeled}_unlabeled.txt'
                 )
-            labeled = _listed(labeled, 'labeled', split_dir, num_labeled)
-            unlabeled = _listed(unlabeled, 'unlabeled', split_dir, num_labeled)
+            lists = dict(split_dir=split_dir, num_labeled=num_labeled)
+            labeled = branch_settings(dict(labeled=labeled, **lists), 'labeled')
+            unlabeled = branch_settings(dict(unlabeled=unlabeled, **lists), 'unlabeled')
         if strong_views is not None and unlabeled is not None:
             unlabeled = {**unlabeled, 'pipeline': [*unlabeled.get('pipeline', ()), strong_views]}
         self.labeled = _build(labeled, 'labeled')
@@ -179,8 +180,20 @@ class SemiSegDataset(Dataset):
         return item
 
 
-def _listed(config: Any, branch: str, split_dir: str, num_labeled: int) -> Any:
-    return config and {**config, 'ann_file': os.path.join(split_dir, f'{num_labeled}_{branch}.txt')}
+def branch_settings(dataset: Mapping[str, Any], branch: str) -> Any:
+    """Finds the settings of one set of pairs, with the list that `num_labeled` chooses for it.
+
+    Args:
+        dataset: Settings of a `SemiSegDataset`.
+        branch: 'labeled' or 'unlabeled'.
+
+    Returns:
+        The settings, with the list as ``ann_file``; None where there is no such set.
+    """
+    settings, number = dataset.get(branch), dataset.get('num_labeled')
+    if settings is None or number is None:
+        return settings
+    return {**settings, 'ann_file': os.path.join(dataset['split_dir'], f'{number}_{branch}.txt')}
 
 
 def _build(config: dict | BaseDataset, branch: str) -> Any:

@@ -14,6 +14,7 @@ from mmengine.registry import init_default_scope
 
 from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.datasets import SemiSegDataset
+from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.text import signed
@@ -55,7 +56,8 @@ def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -
             f'{base}: train_dataloader.dataset.labeled.indices takes a subset already; '
             'expected none'
         )
-    total = len(SemiSegDataset(copy.deepcopy(labeled), check=False).labeled)
+    chosen = branch_settings(config.train_dataloader.dataset, 'labeled')
+    total = len(SemiSegDataset(copy.deepcopy(chosen), check=False).labeled)
     numbers = sorted(set(numbers or [max(total // part, 1) for part in (8, 4, 2, 1)]))
     if not 1 <= numbers[0] <= numbers[-1] <= total:
         raise UserError(

@@ -42,12 +42,6 @@ def test_as_many_classes_as_masks_can_hold(own):
     assert own(f'classes = {names}').model.decode_head.num_classes == 255
 
 
-def test_the_baseline_takes_them_too(own):
-    config = own(f'classes = {CLASSES}', 'baselines/supervised_r50_folder.py')
-    assert config.model.decode_head.num_classes == 4
-    assert config.train_dataloader.dataset.labeled.classes == CLASSES
-
-
 def test_they_may_come_from_the_command_line(own):
     config = own('', classes=['a', 'b'], context_classes=['a'])
     assert config.model.decode_head.num_classes == 2
@@ -108,11 +102,16 @@ def test_a_binary_head_keeps_its_one_output():
     assert config.model.decode_head.num_classes == 1
 
 
-def test_a_config_that_names_no_classes_stays_as_it_is(project_root):
-    path = project_root / 'configs/cct/cct_mbv2_camvid_50.py'
-    config = Config.fromfile(path)
+def test_heads_without_a_number_take_it_from_the_data_sets_own_names():
+    heads = [dict(num_classes=None), dict(num_classes=7), dict()]
+    config = Config(
+        dict(
+            model=dict(decode_head=heads),
+            train_dataloader=dict(dataset=dict(labeled=dict(type='CamVidDataset'))),
+        )
+    )
     apply_class_names(config)
-    assert config.to_dict() == Config.fromfile(path).to_dict()
+    assert config.model.decode_head == [dict(num_classes=11), *heads[1:]]
 
 
 @pytest.mark.parametrize(

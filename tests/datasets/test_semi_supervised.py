@@ -14,6 +14,7 @@ from mmseg.registry import DATASETS
 from PIL import Image
 
 from mmseg_cct.datasets import PairDraw, PairSampler, SemiSegDataset
+from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.seed import seeded_random_state
 
@@ -41,6 +42,46 @@ def opened(monkeypatch):
 @pytest.fixture
 def dataset(tree):
     return SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+
+
+@pytest.fixture
+def lists(tree):
+    """Lists of one labelled image and of three that are not."""
+    folder = tree.root / 'lists'
+    folder.mkdir()
+    (folder / '1_labeled.txt').write_text('l1')
+    (folder / '1_unlabeled.txt').write_text('u0\nu1\nu3')
+    return dict(split_dir=str(folder), num_labeled=1)
+
+
+@pytest.mark.parametrize('ann_file', ['', 'none.txt'])
+def test_a_number_of_labels_chooses_the_lists(tree, lists, ann_file):
+    labeled, unlabeled = (tree.config(name, ann_file=ann_file) for name in ('labeled', 'unlabeled'))
+    pairs = SemiSegDataset(labeled, unlabeled, **lists)
+    assert (len(pairs.labeled), len(pairs.unlabeled)) == (1, 3)
+    baseline = SemiSegDataset(labeled, None, **lists)
+    assert (len(baseline.labeled), baseline.unlabeled) == (1, None)
+    assert labeled['ann_file'] == ann_file
+    settings = dict(labeled=labeled, **lists)
+    assert branch_settings(settings, 'labeled')['ann_file'].endswith('lists/1_labeled.txt')
+    assert branch_settings(settings, 'unlabeled') is None
+    assert branch_settings(dict(labeled=labeled, split_dir='a'), 'labeled') == labeled
+
+
+def test_a_number_of_labels_needs_the_folder_of_its_lists(tree, lists):
+    with pytest.raises(UserError, match=r'^num_labeled=7: no split_dir; .* 7_labeled\.txt and 7_u'):
+        SemiSegDataset(tree.config('labeled'), num_labeled=7)
+    with pytest.raises(UserError, match=r'^labeled: .*lists/7_labeled\.txt: no such file'):
+        SemiSegDataset(tree.config('labeled'), **{**lists, 'num_labeled': 7})
+
+
+def test_strong_views_end_the_unlabelled_pipeline(tree):
+    views = dict(type='StrongViews', num_views=2)
+    pairs = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'), strong_views=views)
+    names = {'labeled', 'unlabeled', 'unlabeled_strong_0', 'unlabeled_strong_1'}
+    assert pairs[DRAW]['inputs'].keys() == names
+    baseline = SemiSegDataset(tree.config('labeled'), strong_views=views)
+    assert 'strong_views' not in baseline[DRAW]
 
 
 def _random_state():

@@ -125,9 +125,8 @@ def test_every_method_is_published_as_an_encoder_decoder(tmp_path, setting, meth
         assert torch.equal(model(images), trained(images))
 
 
-def test_a_domain_is_published_as_an_encoder_decoder(project_root, tmp_path):
-    name = 'multi_domain/cct_mbv2-jpu_camvid-idd_20.py'
-    config = Config.fromfile(project_root / 'configs' / name)
+def test_a_domain_is_published_as_an_encoder_decoder(tmp_path):
+    config = load_config('cct_mbv2-jpu_camvid-idd_20', {})
     trained, model, settings = published_from(config, tmp_path, 'idd')
     assert settings.test_pipeline == config.test_dataloader.dataset.domains.idd.pipeline
     assert settings.tta_pipeline == config.tta_pipeline.idd

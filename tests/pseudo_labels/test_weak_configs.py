@@ -21,11 +21,9 @@ from mmseg_cct.pseudo_labels.settings import read_settings
 
 CONFIGS = Path(__file__).parents[2] / 'configs'
 WEAK_RAMP = dict(
-    type='RampUpHook',
-    attribute='auxiliary_head.loss_weak.loss_weight',
-    schedule='exp',
+    type='RampUpHook', attribute='auxiliary_head.loss_weak.loss_weight', schedule='exp',
     fraction=0.1,
-)
+)  # fmt: skip
 VOC = ('aeroplane', 'bicycle', 'bird', 'boat', 'bottle', 'bus', 'car', 'cat', 'chair', 'cow',
        'diningtable', 'dog', 'horse', 'motorbike', 'person', 'pottedplant', 'sheep', 'sofa',
        'train', 'tvmonitor')  # fmt: skip
@@ -165,7 +163,7 @@ def test_the_classes_of_voc_are_the_segmentations():
     ],
 )
 def test_a_weak_config_adds_the_pseudo_labels_and_nothing_else(name, base):
-    weak, plain = parse(f'weak/{name}').to_dict(), parse(f'cct/{base}').to_dict()
+    weak, plain = (load_config(each, {}).to_dict() for each in (f'weak/{name}', f'cct/{base}'))
     head = weak['model']['auxiliary_head']
     assert head.pop('loss_weak') == dict(type='WeakCrossEntropy', loss_weight=0.4)
     init = weak['model']['backbone']['init_cfg']

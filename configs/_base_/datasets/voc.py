@@ -10,13 +10,15 @@ image_size, crop_size = (400, 400), (320, 320)
 
 # the paper's crop, whatever fills it
 augmentation = _base_.unlabeled_pipeline[1:]
-images = dict(type='PascalVOCDataset', data_prefix=dict(img_path=f'{voc_root}/JPEGImages'))
+# it has to be named; the lists of `split_dir` take its place
+voc = dict(type='PascalVOCDataset', ann_file='')
+images = dict(**voc, data_prefix=dict(img_path=f'{voc_root}/JPEGImages'))
 train_dataloader = dict(
     batch_size=10,
     dataset=dict(
         split_dir='data/splits/voc',
         labeled=dict(
-            type='PascalVOCDataset',
+            **voc,
             data_prefix=dict(
                 img_path=f'{voc_root}/JPEGImages', seg_map_path=f'{voc_root}/SegmentationClassAug'
             ),

@@ -1,0 +1,268 @@
+"""A run of a setting, a method and labels; what is merged is tested on configs of a few dicts."""
+
+import pytest
+from mmengine.config import Config
+
+from mmseg_cct.config.compose import (
+    Setting,
+    composed_name,
+    find_setting,
+    merge_overlay,
+    read_method,
+    set_labels,
+)
+from mmseg_cct.config.load import default_work_dir, load_config
+from mmseg_cct.config.shipped import CONFIGS, PLAIN, method_names
+from mmseg_cct.errors import UserError
+
+SHORT = 'cct/cct_r50_folder'
+VOC, IDD_20, IDD_100 = (
+    str(CONFIGS / f'cct/cct_{name}.py')
+    for name in ('r50_voc_1464', 'mbv2-jpu_idd-lite_20', 'mbv2-jpu_idd-lite_100')
+)
+BANK = dict(type='PerturbedDecoderBank', in_channels=6, loss_consistency=dict(type='MSE', w=30.0))
+FCN = dict(type='FCNHead')
+SETTING = """
+model = dict(
+    type='CCTSegmentor',
+    decode_head=dict(type='PixelShuffleHead', num_classes=None),
+    auxiliary_head=dict(type='PerturbedDecoderBank', num_classes=None, in_channels=6))
+train_dataloader = dict(batch_size=1, dataset=dict(
+    split_dir='lists', num_labeled=2,
+    labeled=dict(type='CamVidDataset'), unlabeled=dict(type='CamVidDataset')))
+num_images, epochs, train_cfg = 12, 3, dict(type='IterBasedTrainLoop')
+param_scheduler = dict(type='PolyLR', by_epoch=False)
+optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.1))
+default_hooks = dict(ramp_up=dict(type='RampUpHook', fraction=0.1), teacher=None)
+"""
+
+
+def setting(**model):
+    model = dict(type='CCTSegmentor', auxiliary_head=dict(BANK), **model)
+    parts = dict(labeled=dict(type='A'), unlabeled=dict(type='A'))
+    return Config(dict(model=model, train_dataloader=dict(dataset=parts)))
+
+
+def merge(config, **overlay):
+    merge_overlay(config, overlay, 'mine')
+    return config
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A setting of one's own, and a method of one's own."""
+    file, method = tmp_path / 'cct_net_data_2.py', tmp_path / 'fast.py'
+    file.write_text(SETTING)
+    method.write_text('optim_wrapper = dict(optimizer=dict(lr=0.5))')
+    return str(file), str(method)
+
+
+@pytest.mark.parametrize(
+    ('name', 'expected'),
+    [
+        *(
+            (name, Setting(str(CONFIGS / f'{SHORT}.py')))
+            for name in (SHORT, f'{SHORT}.py', f'configs/{SHORT}.py', f'mmseg_cct::{SHORT}.py')
+        ),
+        ('cct_r50_voc_1464', Setting(VOC)),
+        ('cct_r50_voc_1464.py', Setting(VOC)),
+        ('unimatch_r50_voc_1464', Setting(VOC, 'unimatch')),
+        ('unimatch_r50_voc_183', Setting(VOC, 'unimatch', 183)),
+        ('cct_r50_voc_183', Setting(VOC, None, 183)),
+        ('supervised_mbv2-jpu_idd-lite_100', Setting(IDD_100, 'supervised')),
+        # the next smaller of several sizes, or the smallest
+        ('supervised_mbv2-jpu_idd-lite_99', Setting(IDD_20, 'supervised', 99)),
+        ('supervised_mbv2-jpu_idd-lite_101', Setting(IDD_100, 'supervised', 101)),
+        ('supervised_mbv2-jpu_idd-lite_5', Setting(IDD_20, 'supervised', 5)),
+    ],
+)
+def test_names_of_settings_and_of_runs(name, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_setting(name) == expected
+
+
+def test_a_file_comes_before_a_shipped_config_of_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'cct').mkdir()
+    (tmp_path / f'{SHORT}.py').write_text('own = True\n')
+    assert find_setting(f'{SHORT}.py') == Setting(f'{SHORT}.py')
+
+
+@pytest.mark.parametrize(
+    ('name', 'message'),
+    [
+        ('cct/cct_r50_foldr', r'no such config file; did you mean cct/cct_r50_folder\.py'),
+        ('unimatsh_r50_voc_1464', 'no such config file; did you mean unimatch_r50_voc_1464'),
+        ('nothing.py', 'no such config file$'),
+        ('unimatch_r50_voc_many', 'no such config file'),
+        ('unimatch_none_data_5', 'no such config file'),
+        ('unimatch', 'no such config file'),
+    ],
+)
+def test_other_names_are_refused_with_the_nearest(name, message):
+    with pytest.raises(UserError, match=f'^{name}: {message}'):
+        find_setting(name)
+
+
+@pytest.mark.parametrize('method', method_names())
+@pytest.mark.parametrize('labels', [None, 7])
+def test_a_run_is_found_by_the_name_of_its_work_dir(method, labels):
+    for path in CONFIGS.glob('*/cct_*.py'):
+        if path.parent.name == 'public':  # its runs are named by its path
+            continue
+        if labels and not path.stem.rpartition('_')[2].isdecimal():
+            continue  # one's own folders and drawn scenes have no number in their names
+        found = find_setting(composed_name(path.stem, method, labels))
+        assert (found.method or PLAIN, found.labels) == (method, labels)
+        if labels is None:
+            assert found.file == str(path)
+
+
+@pytest.mark.parametrize(
+    ('stem', 'method', 'labels', 'name'),
+    [
+        ('cct_r50_voc_1464', None, None, 'cct_r50_voc_1464'),
+        ('cct_r50_voc_1464', None, 183, 'cct_r50_voc_183'),
+        ('mine', 'supervised', None, 'supervised_mine'),
+        ('my_net', 'supervised', 5, 'supervised_my_net_5'),
+        ('cct_r50_folder', 'own/fast.py', None, 'fast_r50_folder'),
+    ],
+)
+def test_names_are_composed(stem, method, labels, name):
+    assert composed_name(stem, method, labels) == name
+
+
+def test_a_method_has_a_name_or_is_a_file(own):
+    assert read_method(PLAIN) == {}
+    assert read_method(own[1]) == dict(optim_wrapper=dict(optimizer=dict(lr=0.5)))
+    assert read_method('supervised')['model']['auxiliary_head'] is None
+
+
+@pytest.mark.parametrize(
+    ('method', 'message'),
+    [('unimach', 'did you mean unimatch'), ('none.py', 'expected one of cct, ')],
+)
+def test_a_method_that_there_is_not(method, message):
+    with pytest.raises(UserError, match=f'^method {method}: no such method; {message}'):
+        read_method(method)
+
+
+def test_dicts_are_merged_and_all_else_is_replaced():
+    config = merge(
+        setting(decode_head=dict(type='A', losses=dict(a=1), norm=dict(b=2))),
+        model=dict(type='B', decode_head=dict(losses=[3], norm=dict(c=4))),
+    )
+    assert config.model.type == 'B'
+    assert config.model.decode_head == dict(type='A', losses=[3], norm=dict(b=2, c=4))
+
+
+@pytest.mark.parametrize('beside', [[], [FCN], [FCN, FCN]])
+def test_auxiliary_head_means_the_decoders_beside_other_heads(beside):
+    config = setting()
+    if beside:
+        config.model.auxiliary_head = [*beside, dict(BANK)]
+    merge(config, model=dict(auxiliary_head=dict(loss_consistency=dict(w=1.0))))
+    changed = dict(BANK, loss_consistency=dict(type='MSE', w=1.0))
+    assert config.model.auxiliary_head == ([*beside, changed] if beside else changed)
+    merge(config, model=dict(auxiliary_head=None))
+    assert config.model.auxiliary_head == (beside or None)
+
+
+@pytest.mark.parametrize('prefix', ['', 'domains.*.'])
+def test_ramps_of_the_decoders_go_with_them(prefix):
+    config = setting()
+    ramp, other = (
+        dict(attribute=f'{prefix}{head}.x') for head in ('auxiliary_head', 'decode_head')
+    )
+    config.default_hooks = dict(ramp_up=ramp, moved=ramp, other=other, timer=None)
+    overlay = dict(moved=dict(attribute='loss_consistency.x'))
+    merge(config, model=dict(auxiliary_head=None), default_hooks=overlay)
+    assert config.default_hooks == dict(**overlay, other=other)
+
+
+def test_dataset_means_the_sets_of_all_domains():
+    pair = dict(type='SemiSegDataset', unlabeled=dict(type='A'))
+    config = setting(domains=dict(a={}, b={}))
+    config.train_dataloader.dataset = dict(type='M', domains=dict(a=dict(pair), b=dict(pair)))
+    merge(config, train_dataloader=dict(batch_size=2, dataset=dict(unlabeled=None)))
+    baseline = dict(type='SemiSegDataset', unlabeled=None)
+    assert config.train_dataloader.to_dict() == dict(
+        batch_size=2, dataset=dict(type='M', domains=dict(a=baseline, b=baseline))
+    )
+
+
+def test_several_domains_keep_their_segmentor_and_name_their_ramps():
+    config = merge(
+        setting(domains=dict(a={})),
+        model=dict(type='EncoderDecoder', discriminator=dict(type='D')),
+        default_hooks=dict(ramp=dict(attribute='decode_head.x'), gone=None),
+    )
+    assert config.model.type == 'CCTSegmentor'
+    assert config.model.discriminator == dict(type='D', in_channels=6)
+    assert config.default_hooks.ramp == dict(attribute='domains.*.decode_head.x')
+
+
+@pytest.mark.parametrize(
+    ('model', 'overlay', 'message'),
+    [
+        (dict(auxiliary_head=FCN), {}, 'model.auxiliary_head has no PerturbedDecoderBank, .*mine'),
+        ({}, dict(discriminator=dict(type='D')), 'trains one domain; expected .* the method mine'),
+        (
+            dict(domains=dict(a={})),
+            dict(type='CCTPlusSegmentor'),
+            'trains several domains, which the method mine does not; expected one of cct, ',
+        ),
+        (dict(domains=dict(a={})), dict(loss_consistency={}), 'several domains, which the method'),
+    ],
+)
+def test_a_method_that_does_not_fit_is_refused(model, overlay, message):
+    config = setting()
+    config.model.update(model)
+    with pytest.raises(UserError, match=f'^the config: .*{message}'):
+        merge(config, model=overlay)
+
+
+def test_labels_are_set_in_each_domain_with_a_folder_of_lists():
+    config = setting()
+    with pytest.raises(UserError, match=r'split_dir: missing; .* 5_labeled\.txt and 5_unlab'):
+        set_labels(config, 5)
+    sets = dict(a=dict(split_dir='a'), b=dict(split_dir='b', num_labeled=9))
+    config.train_dataloader.dataset = dict(domains=sets)
+    set_labels(config, 5)
+    assert [part.num_labeled for part in config.train_dataloader.dataset.domains.values()] == [5, 5]
+
+
+def test_cct_leaves_a_setting_as_it_is(own):
+    plain = load_config(own[0], {})
+    assert load_config(own[0], {'method': 'cct'}).to_dict() == plain.to_dict()
+
+
+def test_the_length_follows_the_labels(own):
+    config = load_config(own[0], {'labels': 7})
+    assert config.train_dataloader.dataset.num_labeled == 7
+    assert config.train_cfg.max_iters == config.param_scheduler.end == 3 * 5
+    assert default_work_dir(config) == 'work_dirs/cct_net_data_7'
+
+
+def test_options_win_over_the_method(own):
+    file, fast = own
+    assert load_config(file, {'method': fast}).optim_wrapper.optimizer.lr == 0.5
+    key = 'optim_wrapper.optimizer.lr'
+    config = load_config(file, {'method': fast, key: 2.0, 'train_cfg.max_iters': 4})
+    assert (config.optim_wrapper.optimizer.lr, config.param_scheduler.end) == (2.0, 4)
+    assert default_work_dir(config) == 'work_dirs/fast_net_data_2'
+
+
+def test_a_setting_may_name_its_method(own, tmp_path):
+    named = tmp_path / 'mine.py'
+    named.write_text(f"_base_ = {own[0]!r}\nmethod = 'supervised'\n")
+    config = load_config(str(named), {})
+    assert (config.model.auxiliary_head, 'method' in config) == (None, False)
+    assert load_config(str(named), {'method': 'cct'}).model.auxiliary_head.in_channels == 6
+
+
+@pytest.mark.parametrize('method', ['cct', 'supervised', 'unimatch-v2', 'mean-teacher'])
+def test_a_dumped_run_is_a_config_that_loads_as_it_is(own, method, tmp_path):
+    config = load_config(own[0], {'method': method, 'labels': 4})
+    config.dump(tmp_path / 'dump.py')
+    assert load_config(str(tmp_path / 'dump.py'), {}).to_dict() == config.to_dict()
