@@ -19,7 +19,7 @@ def pipeline_without_masks(dataset: Any, image: str) -> tuple[list[Any], list[st
         image: Path of an unlabelled image to try the pipeline on.
 
     Returns:
-        The transforms, and the types of those that were left out because they mix images of the set.
+        The transforms, and the types of those left out because they mix images of the set.
 
     Raises:
         UserError: A transform needs a mask, or the pipeline gives no inputs.
