@@ -7,8 +7,7 @@ import tiny
 import torch
 import torch.distributed
 import torch.nn.functional as F
-from mmengine.optim import OptimWrapper
-from mmengine.registry import MODEL_WRAPPERS
+from ddp_training import assert_same_under_ddp
 from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
@@ -305,28 +304,11 @@ def test_trains_under_ddp_without_looking_for_unused_parameters(name, tmp_path):
         for each in (model, alone):
             torch.manual_seed(5)
             with_teacher(each)
-    torch.distributed.init_process_group(
-        'gloo', init_method=f'file://{tmp_path}/rendezvous', rank=0, world_size=1
-    )
-    try:
-        wrapped = MODEL_WRAPPERS.build(
-            dict(
-                type='MMDistributedDataParallel',
-                module=model,
-                device_ids=None,
-                broadcast_buffers=False,
-                find_unused_parameters=False,
-            )
-        )
-        for each in (wrapped, alone):
-            wrapper = OptimWrapper(torch.optim.SGD(each.parameters(), 0.05))
-            for _ in range(2):
-                torch.manual_seed(2)
-                each.train_step(make_batch(num_views), wrapper)
-    finally:
-        torch.distributed.destroy_process_group()
-    for actual, expected in zip(model.parameters(), alone.parameters()):
-        torch.testing.assert_close(actual, expected)
+
+    def step(model, wrapper):
+        model.train_step(make_batch(num_views), wrapper)
+
+    assert_same_under_ddp(model, alone, step, tmp_path, lr=0.05)
 
 
 def test_inference_is_that_of_a_plain_encoder_decoder():
