@@ -327,7 +327,9 @@ def require_equal_losses(losses: dict[str, float], dtype: str) -> None:
 
 def process_memory(name: str, case: Case) -> int:
     """Peak RSS, in bytes, of a process that takes a few steps, over that of an idle one."""
-    return max(_child_peak(name, case) - _child_peak('idle', case), 0)
+    # an idle process has the inputs alone, which are the same for any decoders
+    inputs = replace(case, decoders=(), position_fraction=1.0, hidden=None)
+    return max(_child_peak(name, case) - _child_peak('idle', inputs), 0)
 
 
 @cache
