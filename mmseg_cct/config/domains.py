@@ -8,6 +8,8 @@ from mmengine.config import Config, ConfigDict
 
 from mmseg_cct.errors import UserError
 
+from .walk import at
+
 
 def require_domain(config: Config, domain: str | None) -> None:
     """Checks that a domain is named where the model has several, and that it has it.
@@ -58,12 +60,10 @@ def pipeline_for_tests(config: Config, domain: str | None = None) -> Any:
     """
     require_domain(config, domain)
     key = 'test_dataloader.dataset' + (f'.domains.{domain}' if domain else '')
-    part: Any = config
-    for name in (*key.split('.'), 'pipeline'):
-        part = part.get(name) if hasattr(part, 'get') else None
-    if part is None:
+    pipeline = at(config, f'{key}.pipeline')
+    if pipeline is None:
         raise UserError(f'{_name(config)}: no {key}.pipeline; expected one')
-    return part
+    return pipeline
 
 
 def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -18,7 +18,9 @@ from .options import require_effect
 from .packages import register_packages
 from .shipped import PLAIN, SCOPE
 from .structure import check_structure
-from .walk import settings_of
+from .walk import at, settings_of
+
+_ABSENT = object()
 
 
 def load_config(config_file: str, options: dict[str, Any]) -> Config:
@@ -89,7 +91,7 @@ def _put_on(config: Config, file: str, method: str | None, labels: int | None) -
 def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
     for key in options:
         require_effect(config, file, key)
-        if not _has(config, key):
+        if at(config, key, _ABSENT) is _ABSENT:
             _require_room(config, file, key)
             message = f'--cfg-options {key}: a new key, the config has none of this name'
             print_log(message, logger='current', level=logging.WARNING)
@@ -181,17 +183,6 @@ def _check_domains(config: Config) -> None:
             raise UserError(
                 f'{key}.batch_size={batch_size}: expected 1, for a batch must not mix domains'
             )
-
-
-def _has(config: Any, key: str) -> bool:
-    for name in key.split('.'):
-        if isinstance(config, (list, tuple)) and name.isdigit() and int(name) < len(config):
-            config = config[int(name)]
-        elif hasattr(config, 'keys') and name in config:
-            config = config[name]
-        else:
-            return False
-    return True
 
 
 def _require_room(config: Config, config_file: str, key: str) -> None:

@@ -10,7 +10,8 @@ from mmseg.registry import METRICS
 
 from mmseg_cct.checks.stages import check_training
 from mmseg_cct.config.load import load_config
-from mmseg_cct.errors import UserError
+from mmseg_cct.config.walk import at
+from mmseg_cct.errors import Problem, UserError, raise_problems
 
 # What studies change, train and test.
 _EXPECTED = {
@@ -37,12 +38,11 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
             test gives no mIoU.
     """
     config = load_config(base, options)
-    for key, expected in _EXPECTED.items():
-        part: Any = config
-        for name in key.split('.'):
-            part = part.get(name) if hasattr(part, 'get') else None
-        if part is None:
-            raise UserError(f'{base}: no {key}; expected {expected}')
+    raise_problems(
+        Problem(base, f'no {key}', expected)
+        for key, expected in _EXPECTED.items()
+        if at(config, key) is None
+    )
     check_training(config)
     _check_metrics(config, base)
     return config
