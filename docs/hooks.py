@@ -100,7 +100,7 @@ def on_page_markdown(markdown: str, page: Page, **_) -> str:
     def section(found: re.Match) -> str:
         name, prose = found.groups()
         cls = classes()[name]
-        summary = cls.docstring.value.split('\n\n')[0]
+        summary = re.sub('::$', '.', cls.docstring.value.split('\n\n')[0])
         return f'### `{name}`\n\n{summary} ([API][{cls.path}])\n\n{prose}\n{table(cls)}\n\n'
 
     return SECTION.sub(section, markdown)

@@ -53,7 +53,9 @@ def sections(project_root, page):
     spec.loader.exec_module(hooks)
     this_page = SimpleNamespace(file=SimpleNamespace(src_uri='configuration.md'))
     shown = re.split(r'^### ', hooks.on_page_markdown(page, this_page), flags=re.MULTILINE)[1:]
-    return {re.match(r'`(\w+)`', section)[1]: section for section in shown}
+    by_name = {re.match(r'`(\w+)`', section)[1]: section for section in shown}
+    assert len(by_name) == len(shown)  # one section for each
+    return by_name
 
 
 def test_every_registered_component_has_a_section_and_no_section_is_of_another(sections):
