@@ -177,10 +177,8 @@ NUMBERED = [name for name in ALL if name.startswith(('cct/', 'multi_')) and 'fol
 def test_lists_and_iterations_fit_the_number_of_labels(name):
     config = parse(name)
     *_, data, num_labeled = Path(name).stem.split('_')
-    names, num_labeled = (
-        list(config.model.get('domains') or [data.partition('-')[0]]),
-        int(num_labeled),
-    )
+    num_labeled = int(num_labeled)
+    names = list(config.model.get('domains') or [data.partition('-')[0]])
     unlabeled = []
     for dataset_name, pairs in zip(names, training_sets(config)):
         total = TRAIN_SETS[dataset_name]
