@@ -6,35 +6,19 @@ optimised, is in `models/segmentors/test_cct.py`.
 
 import numpy as np
 import pytest
-import tiny
 import torch
 import world
-from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from world import MAX_ITERS
 
 pytestmark = pytest.mark.slow
 
-CLASSES = ('ground', 'thing', 'other')
-MAX_ITERS = 6
-NUM_LABELED, NUM_UNLABELED = 3, 5
 
-LOAD_IMAGE = [dict(type='LoadImageFromFile')]
-AUGMENT = [
-    dict(type='RandomResize', scale=(40, 32), ratio_range=(0.8, 1.5), keep_ratio=True),
-    dict(type='RandomCrop', crop_size=(32, 32)),
-    dict(type='RandomFlip', prob=0.5),
-    dict(type='PackSegInputs'),
-]
-
-
-class Recorder(Hook):
-    """Keeps what each iteration logged, and kills the run where it is told to."""
-
-    priority = 'VERY_LOW'
+class Recorder(world.Recorder):
+    """Keeps λ_u and whether an unlabelled image has a mask, too."""
 
     def __init__(self, kill_after=None):
-        self.kill_after = kill_after
-        self.logged = {}
+        super().__init__(kill_after)
         self.weights = []
         self.has_ground_truth = []
 
@@ -44,81 +28,29 @@ class Recorder(Hook):
             'gt_sem_seg' in sample for sample in data_batch['data_samples']['unlabeled']
         )
 
-    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
-        self.logged[runner.iter] = {key: value.item() for key, value in outputs.items()}
-        if runner.iter + 1 == self.kill_after:
-            raise KeyboardInterrupt
-
 
 @pytest.fixture(scope='module')
 def data_root(tmp_path_factory):
     """Images for all, masks for the labelled ones alone."""
     root = tmp_path_factory.mktemp('set')
-    rng = np.random.default_rng(0)
-    for index in range(NUM_LABELED + NUM_UNLABELED):
-        world.write_scene(root, index, rng, with_mask=index < NUM_LABELED)
+    world.write_images(root, num_labeled=3)
     return root
-
-
-def dataset(root, subset):
-    load = [*LOAD_IMAGE, dict(type='LoadAnnotations')] if subset == 'labeled' else LOAD_IMAGE
-    return dict(
-        type='FolderDataset',
-        data_root=str(root),
-        image_dir='images',
-        mask_dir='masks',
-        classes=CLASSES,
-        subset=subset,
-        pipeline=load + AUGMENT,
-    )
 
 
 def train(root, work_dir, num_workers=0, seed=0, resume=False, kill_after=None):
     """Runs a training and gives its recorder and its final weights."""
-    recorder = Recorder(kill_after)
-    runner = Runner(
-        model=tiny.model_config(),
+    config, recorder = world.cct_config(root), Recorder(kill_after)
+    config.train_dataloader.num_workers = num_workers
+    config.default_hooks.checkpoint.interval = 3
+    config.update(
         work_dir=str(work_dir),
-        train_dataloader=dict(
-            batch_size=2,
-            num_workers=num_workers,
-            sampler=dict(type='PairSampler'),
-            dataset=dict(
-                type='SemiSegDataset',
-                labeled=dataset(root, 'labeled'),
-                unlabeled=dataset(root, 'unlabeled'),
-            ),
-        ),
-        train_cfg=dict(type='IterBasedTrainLoop', max_iters=MAX_ITERS),
-        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=1e-4)),
-        param_scheduler=[dict(type='PolyLR', power=0.9, by_epoch=False, end=MAX_ITERS)],
-        default_hooks=dict(
-            logger=None, checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=3)
-        ),
-        custom_hooks=[
-            dict(type='IterationSeedHook'),
-            dict(
-                type='RampUpHook',
-                attribute='auxiliary_head.loss_consistency.loss_weight',
-                end=30.0,
-                fraction=0.8,
-            ),
-            recorder,
-        ],
         randomness=dict(seed=seed),
         resume=resume,
-        default_scope='mmseg',
-        log_processor=dict(by_epoch=False),
-        log_level='ERROR',
-        experiment_name=work_dir.name,
+        experiment_name=world.experiment(),
     )
-    try:
-        runner.train()
-    except KeyboardInterrupt:
-        assert kill_after is not None
-    # ends the workers at once; left to the garbage collector, each of them takes five seconds
-    runner.train_loop.dataloader_iterator = None
-    return recorder, {name: p.clone() for name, p in runner.model.state_dict().items()}
+    runner = Runner.from_cfg(config)
+    runner.register_hook(recorder)
+    return world.train(runner, recorder)
 
 
 @pytest.fixture(scope='module')
@@ -136,7 +68,7 @@ def assert_same_run(actual, expected, tolerance=0.0):
 
 def test_trains_without_a_mask_of_an_unlabelled_image(uninterrupted, data_root):
     recorder, weights = uninterrupted
-    assert len(list((data_root / 'masks').iterdir())) == NUM_LABELED
+    assert len(list((data_root / 'masks').iterdir())) == 3
     assert not any(recorder.has_ground_truth)
     assert list(recorder.logged) == list(range(MAX_ITERS))
     assert all(np.isfinite(list(logged.values())).all() for logged in recorder.logged.values())

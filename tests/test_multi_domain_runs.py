@@ -7,8 +7,8 @@ import pytest
 import tiny
 import torch
 import torch.distributed
+import world
 from mmengine.dist import get_rank
-from mmengine.hooks import Hook
 from mmengine.optim import OptimWrapper
 from mmengine.registry import MODEL_WRAPPERS, init_default_scope
 from mmengine.runner import Runner
@@ -22,24 +22,19 @@ SIZES = dict(first=(32, 32), second=(24, 40))
 OPTIMIZER = dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=0.1)
 
 
-class Recorder(Hook):
-    """Keeps what each iteration logged and its domain, and kills the run where it is told to."""
-
-    priority = 'VERY_LOW'
+class Recorder(world.Recorder):
+    """Keeps each iteration's domain and the last metrics, too."""
 
     def __init__(self, kill_after=None):
-        self.kill_after = kill_after
-        self.logged = {}
+        super().__init__(kill_after)
         self.domains = {}
         self.metrics = None
 
     def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
-        self.logged[runner.iter] = {key: value.item() for key, value in outputs.items()}
         self.domains[runner.iter] = {
             sample.domain for branch in data_batch['data_samples'].values() for sample in branch
         }
-        if runner.iter + 1 == self.kill_after:
-            raise KeyboardInterrupt
+        super().after_train_iter(runner, batch_idx, data_batch, outputs)
 
     def after_val_epoch(self, runner, metrics=None):
         self.metrics = metrics
@@ -144,12 +139,7 @@ def train(train_set, work_dir, num_workers=0, resume=False, kill_after=None, **k
         experiment_name=work_dir.name,
         **kwargs,
     )
-    try:
-        runner.train()
-    except KeyboardInterrupt:
-        assert kill_after is not None
-    runner.train_loop.dataloader_iterator = None  # ends the workers at once
-    return recorder, {name: value.clone() for name, value in runner.model.state_dict().items()}
+    return world.train(runner, recorder)
 
 
 @pytest.fixture(scope='module')

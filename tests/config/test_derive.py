@@ -95,13 +95,15 @@ def test_sizes_that_steps_leave_out_are_those_of_the_data():
         train_dataloader=dict(dataset=dict(labeled=dict(pipeline=steps))),
         val_dataloader=dict(dataset=dict(pipeline=own)),
         test_dataloader=dict(dataset=dict(datasets=[dict(pipeline=[dict(type='Resize')])])),
+        test_pipeline=[dict(type='Resize')],
     )
     config = derived(**settings)
     resize, random_resize, crop = config.train_dataloader.dataset.labeled.pipeline
     assert resize.scale == random_resize.scale == (40, 30)
     assert crop.crop_size == config.model.data_preprocessor.size == (20, 24)
     assert Config(dict(pipeline=own)).pipeline == config.val_dataloader.dataset.pipeline
-    assert config.test_dataloader.dataset.datasets[0].pipeline[0].scale == (40, 30)
+    assert config.test_dataloader.dataset.datasets[0].pipeline == config.test_pipeline
+    assert config.test_pipeline[0].scale == (40, 30)
     again = config.to_dict()
     derive(config)
     assert config.to_dict() == again

@@ -1,27 +1,25 @@
 """Trainings of four iterations on drawn scenes, for the tests of hooks."""
 
-import pytest
 import tiny
-from mmengine.hooks import Hook
+import world
 from mmengine.runner import Runner
 
 
-class Recorder(Hook):
-    """Losses, and the modes of student and teacher, after each iteration."""
-
-    priority = 'VERY_LOW'
+class Recorder(world.Recorder):
+    """Keeps the modes of student and teacher after each iteration, too."""
 
     def __init__(self, kill_after=None):
-        self.kill_after = kill_after
-        self.outputs = []
+        super().__init__(kill_after)
         self.training = []
 
+    @property
+    def outputs(self):
+        return list(self.logged.values())
+
     def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
-        self.outputs.append({name: value.item() for name, value in outputs.items()})
         (teacher,) = runner.model._teacher
         self.training.append((runner.model.training, teacher.training))
-        if runner.iter + 1 == self.kill_after:
-            raise KeyboardInterrupt
+        super().after_train_iter(runner, batch_idx, data_batch, outputs)
 
 
 def scenes(start, count, labeled=True):
@@ -76,9 +74,5 @@ def train(work_dir, hook, model=None, resume=False, kill_after=None, hooks=(), o
         resume=resume,
         experiment_name=f'{work_dir.name}{resume}{kill_after}',
     )
-    if kill_after:
-        with pytest.raises(KeyboardInterrupt):
-            runner.train()
-    else:
-        runner.train()
+    world.train(runner, recorder)
     return recorder, runner

@@ -1,5 +1,6 @@
 """Small data on disk, and the tools run in this process: what the tests of whole runs share."""
 
+import copy
 import importlib.util
 import itertools
 import json
@@ -8,8 +9,23 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import tiny
+from mmengine.config import Config
+from mmengine.hooks import Hook
 
 PROJECT = Path(__file__).parents[2]
+CLASSES = ('ground', 'thing', 'other')
+MAX_ITERS = 6
+
+LOAD_IMAGE = dict(type='LoadImageFromFile')
+LOAD_MASK = dict(type='LoadAnnotations')
+AUGMENT = [
+    dict(type='RandomResize', scale=(40, 32), ratio_range=(0.8, 1.5), keep_ratio=True),
+    dict(type='RandomCrop', crop_size=(32, 32)),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='PackSegInputs'),
+]
+
 _runs = itertools.count()
 
 
@@ -27,6 +43,117 @@ def write_scene(root, name, rng, prefix='', with_mask=True):
         (root / f'{prefix}{kind}').mkdir(parents=True, exist_ok=True)
         if kind == 'images' or with_mask:
             cv2.imwrite(str(root / f'{prefix}{kind}/{name}.png'), pixels)
+
+
+def write_images(root, num_labeled=3, num_unlabeled=5, num_val=3):
+    """Smooth pictures and masks of 40×32, in images, masks, val_images and val_masks."""
+    rng = np.random.default_rng(0)
+    for letter, count, prefix in (
+        ('l', num_labeled, ''),
+        ('u', num_unlabeled, ''),
+        ('v', num_val, 'val_'),
+    ):
+        for index in range(count):
+            write_scene(root, f'{letter}{index}', rng, prefix, with_mask=letter != 'u')
+
+
+def cct_config(root, **model):
+    """A config for the tools; the perturbations are the paper's seven."""
+
+    def folder(subset, prefix='', pipeline=()):
+        return dict(
+            type='FolderDataset',
+            data_root=str(root),
+            image_dir=f'{prefix}images',
+            mask_dir=f'{prefix}masks',
+            classes=CLASSES,
+            subset=subset,
+            pipeline=list(pipeline),
+            # packing calls the garbage collector, which takes most of a test's time
+            serialize_data=False,
+        )
+
+    val = dict(
+        batch_size=1,
+        num_workers=0,
+        sampler=dict(type='DefaultSampler', shuffle=False),
+        dataset=folder('labeled', 'val_', [LOAD_IMAGE, LOAD_MASK, dict(type='PackSegInputs')]),
+    )
+    return Config(
+        dict(
+            default_scope='mmseg',
+            custom_imports=dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False),
+            model=tiny.model_config(**model),
+            train_dataloader=dict(
+                batch_size=2,
+                num_workers=0,
+                sampler=dict(type='PairSampler'),
+                dataset=dict(
+                    type='SemiSegDataset',
+                    labeled=folder('labeled', pipeline=[LOAD_IMAGE, LOAD_MASK, *AUGMENT]),
+                    unlabeled=folder('unlabeled', pipeline=[LOAD_IMAGE, *AUGMENT]),
+                ),
+            ),
+            val_dataloader=val,
+            test_dataloader=copy.deepcopy(val),
+            val_evaluator=dict(type='IoUMetric', iou_metrics=['mIoU']),
+            test_evaluator=dict(type='IoUMetric', iou_metrics=['mIoU']),
+            train_cfg=dict(type='IterBasedTrainLoop', max_iters=MAX_ITERS, val_interval=100),
+            val_cfg=dict(type='ValLoop'),
+            test_cfg=dict(type='TestLoop'),
+            optim_wrapper=dict(
+                type='OptimWrapper',
+                optimizer=dict(type='SGD', lr=0.05, momentum=0.9, weight_decay=1e-4),
+            ),
+            param_scheduler=[
+                dict(type='PolyLR', power=0.9, by_epoch=False, begin=0, end=MAX_ITERS)
+            ],
+            default_hooks=dict(
+                logger=dict(type='LoggerHook', interval=1, log_metric_by_epoch=False),
+                checkpoint=dict(type='DurableCheckpointHook', by_epoch=False, interval=2),
+                nonfinite_loss=dict(type='NonFiniteLossHook'),
+            ),
+            custom_hooks=[
+                dict(type='IterationSeedHook'),
+                dict(
+                    type='RampUpHook',
+                    attribute='auxiliary_head.loss_consistency.loss_weight',
+                    fraction=0.8,
+                ),
+            ],
+            randomness=dict(seed=0),
+            sync_bn='torch',
+            visualizer=dict(type='SegLocalVisualizer', vis_backends=[dict(type='LocalVisBackend')]),
+            log_processor=dict(by_epoch=False, window_size=1),
+            log_level='ERROR',
+        )
+    )
+
+
+class Recorder(Hook):
+    """Keeps what each iteration logged, and kills the run where it is told to."""
+
+    priority = 'VERY_LOW'
+
+    def __init__(self, kill_after=None):
+        self.kill_after = kill_after
+        self.logged = {}
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None):
+        self.logged[runner.iter] = {key: value.item() for key, value in outputs.items()}
+        if runner.iter + 1 == self.kill_after:
+            raise KeyboardInterrupt
+
+
+def train(runner, recorder):
+    """Trains until the recorder kills the run, if it does; gives the recorder and the weights."""
+    try:
+        runner.train()
+    except KeyboardInterrupt:
+        assert recorder.kill_after is not None
+    # ends the workers at once; left to the garbage collector, each of them takes five seconds
+    runner.train_loop.dataloader_iterator = None
+    return recorder, {name: value.clone() for name, value in runner.model.state_dict().items()}
 
 
 def run_tool(name, *args):
