@@ -23,7 +23,6 @@ from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import PLAIN, method_names
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.cli import add_study_arguments, run_study
-from mmseg_cct.studies.names import PERTURBATIONS
 
 if TYPE_CHECKING:
     from mmseg_cct.studies.runs import StudyRun
@@ -45,8 +44,8 @@ def parse_args() -> argparse.Namespace:
         help='values of K in the grid (default: 2 4 6 8)',
     )  # fmt: skip
     parser.add_argument(
-        '--perturbations', nargs='+', choices=PERTURBATIONS, default=list(PERTURBATIONS),
-        metavar='NAME', help=f'perturbations in the grid (default: {" ".join(PERTURBATIONS)})',
+        '--perturbations', nargs='+', default=[], metavar='NAME',
+        help="perturbations in the grid, by their names in the config (default: all of them)",
     )  # fmt: skip
     parser.add_argument(
         '--methods', nargs='+', default=[], metavar='NAME',

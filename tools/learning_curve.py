@@ -1,9 +1,9 @@
 #!/usr/bin/env python
 """Measures whether CCT pays on your data, and how many labels it is worth.
 
-Trains supervised and with CCT on growing subsets of your labelled images, plots both curves and
-states the gain in words. Call it again to resume: finished runs are skipped, stopped ones go on
-from their checkpoints.
+Trains supervised and with CCT, or another `--method`, on growing subsets of your labelled images,
+plots both curves and states the gain in words. Call it again to resume: finished runs are skipped,
+stopped ones go on from their checkpoints.
 
 Examples:
     python tools/learning_curve.py configs/cct/cct_r50_folder.py --seeds 0 1 2 --gpus 0,1 \\
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from mmseg_cct.cli.arguments import at_least
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import PLAIN
+from mmseg_cct.errors import UserError
 from mmseg_cct.studies.cli import add_study_arguments, run_study
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def prepare(args: argparse.Namespace) -> list[StudyRun]:
     from mmseg_cct.studies.variants import Overlay
 
     chosen = chosen_method(args.config, args.cfg_options)
+    if chosen == BASELINE:
+        raise UserError(f'method {chosen}: is the baseline itself; expected another --method')
     options = {**args.cfg_options, 'method': PLAIN}
     labels = nested_subsets(args.config, options, args.n)
     methods: dict[str, Overlay] = {

@@ -7,5 +7,5 @@ model = dict(
 )
 default_hooks = dict(
     ramp_up=dict(attribute='loss_consistency.loss_weight'),
-    teacher=dict(type='TeacherHook', evaluate='teacher', batch_statistics=True),
+    teacher=dict(type='TeacherHook', decay=0.99, evaluate='teacher', batch_statistics=True),
 )

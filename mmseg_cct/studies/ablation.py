@@ -1,6 +1,5 @@
 """Ablation over methods and numbers of labels, as in Figures 5 and 6 of the paper."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean, stdev
@@ -14,60 +13,23 @@ from mmengine.config import Config
 from mmseg_cct.config.compose import read_method
 from mmseg_cct.utils.files import write_atomic
 
-from .names import PERTURBATIONS
-from .study import (
-    Result,
-    collect,
-    gains_table,
-    label_order,
-    results_table,
-    select,
-    write_csv,
-)
+from .study import Result, collect, gains_table, label_order, results_table, select, write_csv
+from .titles import FULL, METHODS, PERTURBATIONS, grid_place, group_title, title_of
 from .validation_curves import plot_validations, read_validations
-from .variants import Overlay, full, full_abce, only
+from .variants import Overlay, full, full_abce, only, perturbations_of
 
 BASELINE = 'supervised'
-# Bars of the figure by perturbation, keyed by the prefix of the method's name.
-GROUPS = {**PERTURBATIONS, 'full': 'CCT full', 'full_abce': 'CCT full + ab-CE'}
-
-# Titles of the other methods; what is not here goes by its name.
-TITLES = {
-    'supervised-abce': 'supervised, ab-CE',
-    'mean-teacher': 'Mean Teacher',
-    'input-vat': 'VAT on images',
-    'cct': 'CCT',
-    'cct-strong': 'CCT, strong view',
-    'cct-plus': 'CCT+',
-    'fixmatch': 'FixMatch',
-    'unimatch': 'UniMatch',
-    'unimatch-v2': 'UniMatch V2',
-    'own-target': 'CCT, own target',
-    'eval-target': 'CCT, eval mode',
-    'ema-target': 'CCT, EMA teacher',
-    'cct-abce': 'CCT + ab-CE',
-    'kl': 'CCT, KL',
-    'js': 'CCT, JS',
-    'confidence': 'CCT, β = 0.5',
-    'pairwise': 'CCT, pairwise',
-    'final-relu': 'CCT, last ReLU',
-    'vat-floor': 'CCT, VAT floor',
-    'positions': 'CCT, ¼ positions',
-    'auxiliary-lr': 'CCT, 10 × rate',
-}
 
 
 def grid_methods(
-    config: Config,
-    num_decoders: Sequence[int],
-    perturbations: Sequence[str] = tuple(PERTURBATIONS),
+    config: Config, num_decoders: Sequence[int], perturbations: Sequence[str] = ()
 ) -> dict[str, Overlay]:
     """Builds the paper's grid of methods.
 
     Args:
         config: The setting.
         num_decoders: Values of K, the decoders of each perturbation.
-        perturbations: Perturbations to train one at a time.
+        perturbations: Perturbations to train one at a time; by default all of the setting's.
 
     Returns:
         Overlays of `supervised`, and for each K of `<perturbation>_k<K>`, `full_k<K>` and
@@ -75,20 +37,14 @@ def grid_methods(
     """
     methods: dict[str, Overlay] = {BASELINE: read_method(BASELINE)}
     for k in num_decoders:
-        methods |= {f'{name}_k{k}': only(config, name, k) for name in perturbations}
+        for name in perturbations or perturbations_of(config):
+            methods[f'{name}_k{k}'] = only(config, name, k)
         methods |= {f'full_k{k}': full(config, k), f'full_abce_k{k}': full_abce(config, k)}
     return methods
 
 
 def write_ablation(out: Path) -> Path:
-    """Writes `results.csv`, `ablation.md` and the figures of all finished runs.
-
-    Args:
-        out: Root folder of the study.
-
-    Returns:
-        Path of the Markdown file.
-    """
+    """Writes `results.csv`, `ablation.md` and the figures of a study; returns the page's path."""
     results = collect(out)
     methods = ordered_methods(results)
     write_csv(results, out / 'results.csv')
@@ -100,9 +56,9 @@ def write_ablation(out: Path) -> Path:
     if gains := gains_table(results, methods, BASELINE):
         parts += ['Gain over the supervised baseline of the same seed:', gains]
     curves = read_validations(out, results)
-    titles = {method: _title(method) for method in methods if _compared(method)}
+    titles = {method: title_of(method) for method in methods if _compared(method)}
     figures = {
-        'perturbations.png': plot_perturbations(results) if _grid(results) else None,
+        'perturbations.png': plot_perturbations(results) if _groups(results) else None,
         'comparison.png': plot_comparison(results) if results else None,
         'curves.png': plot_validations(curves, titles) if curves else None,
     }
@@ -116,11 +72,11 @@ def write_ablation(out: Path) -> Path:
 
 
 def ordered_methods(results: Sequence[Result]) -> list[str]:
-    """Lists methods in the paper's order: baseline, perturbations by K, full, then variants."""
-    groups, titled = list(GROUPS), list(TITLES)
+    """Lists methods in the paper's order: baseline, perturbations by K, full, then others."""
+    groups, titled = _groups(results), list(METHODS)
 
     def key(method: str) -> tuple[int, int, int, str]:
-        group, k = _grid_place(method)
+        group, k = grid_place(method)
         if method == BASELINE:
             return (0, 0, 0, method)
         if group is not None:
@@ -135,9 +91,8 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
 
     Error bars are standard deviations over seeds. The baseline is a line, its deviation a band.
     """
-    grid = _grid(results)
-    groups = [name for name in GROUPS if any(group == name for group, _ in grid)]
-    ks = sorted({k for _, k in grid})
+    groups = _groups(results)
+    ks = sorted({grid_place(result.method)[1] for result in results} - {0})
     panels = sorted({result.labels for result in results}, key=label_order)
     figure = Figure(figsize=(1.1 * len(groups) + 1.5, 2.6 * len(panels)), layout='constrained')
     for axes, labels in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels):
@@ -149,7 +104,7 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
             if len(reference) > 1:
                 low, high = mean(reference) - stdev(reference), mean(reference) + stdev(reference)
                 axes.axhspan(low, high, color='0.3', alpha=0.15)
-        _finish(axes, [GROUPS[group] for group in groups])
+        _finish(axes, list(map(group_title, groups)))
         axes.set_title(f'{labels} labelled images' if labels.isdigit() else '', fontsize=9)
     figure.legend(
         *axes.get_legend_handles_labels(),
@@ -173,7 +128,7 @@ def plot_comparison(results: Sequence[Result]) -> Figure:
     for index, labels in enumerate(sets):
         values = [select(results, method, labels) for method in methods]
         _bars(axes, values, index, len(sets), f'n={labels}', f'C{index}')
-    _finish(axes, [_title(method) for method in methods])
+    _finish(axes, list(map(title_of, methods)))
     if sets != ['config']:
         figure.legend(loc='outside lower center', ncols=len(sets), fontsize=8, frameon=False)
     return figure
@@ -214,23 +169,15 @@ def _finish(axes: Axes, titles: Sequence[str]) -> None:
 
 def _compared(method: str) -> bool:
     """Tells complete methods from CCT with a single perturbation."""
-    return _grid_place(method)[0] not in PERTURBATIONS
+    return grid_place(method)[0] in (None, *FULL)
 
 
-def _title(method: str) -> str:
-    group, k = _grid_place(method)
-    return f'{GROUPS[group]}, K={k}' if group is not None else TITLES.get(method, method)
-
-
-def _grid_place(method: str) -> tuple[str | None, int]:
-    """Parses a name of the grid into group and K; (None, 0) for other methods."""
-    match = re.fullmatch(r'(\w+)_k(\d+)', method)
-    return (match[1], int(match[2])) if match and match[1] in GROUPS else (None, 0)
-
-
-def _grid(results: Sequence[Result]) -> set[tuple[str, int]]:
-    places = {_grid_place(result.method) for result in results}
-    return {(group, k) for group, k in places if group is not None}
+def _groups(results: Sequence[Result]) -> list[str]:
+    """Lists the groups of the grid: the paper's perturbations, one's own, and full."""
+    places = (grid_place(result.method) for result in results)
+    found = {group for group, _ in places if group is not None}
+    order = [*PERTURBATIONS, *sorted(found - PERTURBATIONS.keys() - FULL.keys()), *FULL]
+    return [group for group in order if group in found]
 
 
 def _seeds_of(results: Sequence[Result]) -> str:

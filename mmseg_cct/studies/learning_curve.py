@@ -1,4 +1,4 @@
-"""Learning curves of supervised training and CCT: what unlabelled images are worth."""
+"""Learning curves of supervised training and a method: what unlabelled images are worth."""
 
 import copy
 import math
@@ -21,6 +21,7 @@ from mmseg_cct.utils.text import signed
 
 from .study import Labels, Result, collect, results_table, write_csv
 from .study_config import study_config
+from .titles import title_of
 from .validation_curves import Curves, read_validations
 
 BASELINE = 'supervised'
@@ -79,18 +80,11 @@ def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -
 
 
 def write_learning_curve(out: Path) -> Path:
-    """Writes `results.csv`, `learning_curve.md` and the figure of all finished runs.
-
-    Args:
-        out: Root folder of the study.
-
-    Returns:
-        Path of the Markdown file.
-    """
+    """Writes `results.csv`, `learning_curve.md` and the figure; returns the page's path."""
     results = [r for r in collect(out) if r.labels.isdigit()]
     write_csv(results, out / 'results.csv')
     parts = [
-        '# Does CCT pay?',
+        f'# Does {title_of(compared(results)[1])} pay?',
         answer(results, barely_trained(read_validations(out, results))),
         'mIoU on the test set in %:',
         results_table(results, compared(results)),
@@ -104,17 +98,7 @@ def write_learning_curve(out: Path) -> Path:
 
 
 def compared(results: Sequence[Result]) -> tuple[str, str]:
-    """Names the two methods of a learning curve.
-
-    Args:
-        results: The finished runs.
-
-    Returns:
-        The baseline, and the method that is compared with it.
-
-    Raises:
-        UserError: There are runs of several methods.
-    """
+    """Names the baseline, and the one method that is compared with it."""
     others = sorted({result.method for result in results} - {BASELINE}) or [PLAIN]
     if len(others) > 1:
         raise UserError(f'runs of {", ".join(others)}: expected one method beside the baseline')
@@ -170,7 +154,7 @@ def barely_trained(curves: Curves) -> set[int]:
 
 
 def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
-    """Summarises CCT's gain at each number of labels: a verdict and a list, in Markdown.
+    """Summarises the method's gain at each number of labels: a verdict and a list, in Markdown.
 
     All means of a line are over the seeds that both methods have at its number of labels.
 
@@ -182,17 +166,18 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
         The text.
     """
     methods = compared(results)
-    supervised, cct = (_by_seed(results, method) for method in methods)
+    title = title_of(methods[1])
+    supervised, other = (_by_seed(results, method) for method in methods)
     lines: list[str] = []
     all_gains: dict[int, list[float]] = {}
     for n in supervised:
         seeds = _shared_seeds(results, n)
         if not seeds:
             continue
-        all_gains[n] = gains = [cct[n][seed] - supervised[n][seed] for seed in seeds]
-        reached, curve = mean(cct[n][seed] for seed in seeds), _mean_curve(supervised, seeds)
+        all_gains[n] = gains = [other[n][seed] - supervised[n][seed] for seed in seeds]
+        reached, curve = mean(other[n][seed] for seed in seeds), _mean_curve(supervised, seeds)
         line = (
-            f'- {n} labels: {_title(methods[1])} {reached:.1f}, supervised {curve[n]:.1f} mIoU; '
+            f'- {n} labels: {title} {reached:.1f}, supervised {curve[n]:.1f} mIoU; '
             f'{signed(mean(gains))}, {_verdict(gains)}. {_worth(n, reached, curve)}'
         )
         if missing := [m for m in supervised if m not in curve]:
@@ -200,11 +185,11 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
         lines.append(line)
     if not lines:
         return 'No number of labels has a finished run of both methods with the same seed.'
-    return '\n'.join([_summary(all_gains, rising), '', *lines])
+    return '\n'.join([_summary(title, all_gains, rising), '', *lines])
 
 
 def plot_learning_curve(results: Sequence[Result]) -> Figure:
-    """Plots both curves, with arrows from CCT to the equivalent number of supervised labels.
+    """Plots both curves, with arrows from the method to the equivalent number of supervised labels.
 
     Error bars are standard deviations over seeds: over those that both methods have, where there
     are any.
@@ -212,8 +197,8 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
     figure = Figure(figsize=(6, 4), layout='constrained')
     axes = figure.subplots()
     methods = compared(results)
-    supervised, cct = (_by_seed(results, method) for method in methods)
-    for index, (method, by_number) in enumerate(zip(methods, (supervised, cct))):
+    supervised, other = (_by_seed(results, method) for method in methods)
+    for index, (method, by_number) in enumerate(zip(methods, (supervised, other))):
         points = {
             n: [by_seed[seed] for seed in _shared_seeds(results, n) or by_seed]
             for n, by_seed in by_number.items()
@@ -225,9 +210,9 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
             marker='o',
             capsize=3,
             color=f'C{index}',
-            label=_title(method),
+            label=title_of(method),
         )
-    for n, by_seed in cct.items():
+    for n, by_seed in other.items():
         seeds = _shared_seeds(results, n) or list(by_seed)
         curve = _mean_curve(supervised, seeds)
         if not curve:
@@ -250,10 +235,6 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
     axes.grid(alpha=0.3)
     axes.legend()
     return figure
-
-
-def _title(method: str) -> str:
-    return 'CCT' if method == PLAIN else method
 
 
 def _by_seed(results: Sequence[Result], method: str) -> dict[int, dict[int, float]]:
@@ -291,7 +272,7 @@ def _verdict(gains: Sequence[float]) -> str:
     return f'ahead with {sum(gain > 0 for gain in gains)} of {len(gains)} seeds'
 
 
-def _summary(gains: Mapping[int, Sequence[float]], rising: Collection[int]) -> str:
+def _summary(title: str, gains: Mapping[int, Sequence[float]], rising: Collection[int]) -> str:
     """The verdict: a gain or a loss has to hold with every seed, of trained networks."""
     pays: list[int] = []
     costs: list[int] = []
@@ -311,10 +292,12 @@ def _summary(gains: Mapping[int, Sequence[float]], rising: Collection[int]) -> s
         open_.setdefault(reason, []).append(n)
     sentences = []
     if pays:
-        sentences.append(f'**CCT pays** with {_listed(pays)} labels: it is ahead with every seed.')
+        sentences.append(
+            f'**{title} pays** with {_listed(pays)} labels: it is ahead with every seed.'
+        )
     if costs:
         sentences.append(
-            f'**CCT does not pay** with {_listed(costs)} labels: it is behind with every seed.'
+            f'**{title} does not pay** with {_listed(costs)} labels: it is behind with every seed.'
         )
     sentences += [
         f'With {_listed(numbers)} labels **it cannot be told**: {reason}.'
@@ -329,7 +312,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def _worth(n: int, reached: float, curve: Mapping[int, float]) -> str:
-    """Compares n labels with CCT to the equivalent number without."""
+    """Compares n labels to the number that supervised training needs."""
     numbers, miou = list(curve), list(curve.values())
     needed = equivalent_labels(numbers, miou, reached)
     if needed == math.inf:

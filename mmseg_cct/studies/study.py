@@ -18,7 +18,7 @@ from scipy.stats import t as student
 
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
 from mmseg_cct.config.class_names import apply_class_names
-from mmseg_cct.config.compose import merge_overlay
+from mmseg_cct.config.compose import find_bank, merge_overlay
 from mmseg_cct.config.derive import derive
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
@@ -91,6 +91,7 @@ def prepare_study(
                 set_labels(run_config, seed)
                 if overlay:
                     merge_overlay(run_config, overlay, method)
+                    _require_decoders(run_config, overlay, method)
                     derive(run_config)
                     apply_class_names(run_config)
                 run_config.randomness = dict(run_config.get('randomness') or {}, seed=seed)
@@ -98,6 +99,18 @@ def prepare_study(
                 name = f'{method}, {labels_name} labels, seed {seed}'
                 planned.append((name, folder, run_config))
     return prepare_runs(planned)
+
+
+def _require_decoders(config: Config, overlay: Overlay, method: str) -> None:
+    """Rejects a change of a perturbation without decoders, which would repeat `cct`."""
+    bank = (overlay.get('model') or {}).get('auxiliary_head') or {}
+    for name, change in (bank.get('perturbations') or {}).items():
+        perturbation = find_bank(config).perturbations[name]
+        if change and 'num_decoders' not in change and perturbation.get('num_decoders') == 0:
+            raise UserError(
+                f'{config.filename}: model.auxiliary_head.perturbations.{name} has no decoders, so '
+                f'that {method} would repeat cct; expected num_decoders from 1'
+            )
 
 
 def lists_of(

@@ -15,21 +15,21 @@ from mmseg_cct.errors import UserError
 Overlay = Mapping[str, Any]
 
 
+def perturbations_of(config: Config) -> list[str]:
+    """Names the perturbations of a setting."""
+    bank = find_bank(config)
+    if bank is None:
+        raise UserError(
+            f'{config.filename}: model.auxiliary_head has no PerturbedDecoderBank; expected a '
+            'config of CCT'
+        )
+    fill_perturbations(bank)
+    return list(bank.perturbations)
+
+
 def only(config: Config, name: str, num_decoders: int) -> Overlay:
-    """Makes the overlay of a single perturbation.
-
-    Args:
-        config: The setting.
-        name: Name of the perturbation in the setting.
-        num_decoders: K, the number of its decoders.
-
-    Returns:
-        The overlay.
-
-    Raises:
-        UserError: The setting has no such perturbation.
-    """
-    names = _perturbations(config)
+    """Makes the overlay of a single perturbation with K decoders."""
+    names = perturbations_of(config)
     if name not in names:
         raise UserError(
             f'{config.filename}: no perturbation {name!r}; expected one of {", ".join(names)}'
@@ -39,7 +39,7 @@ def only(config: Config, name: str, num_decoders: int) -> Overlay:
 
 def full(config: Config, num_decoders: int) -> Overlay:
     """Makes the overlay of K decoders of every perturbation, the paper's "CCT full"."""
-    return _decoders(dict.fromkeys(_perturbations(config), num_decoders))
+    return _decoders(dict.fromkeys(perturbations_of(config), num_decoders))
 
 
 def full_abce(config: Config, num_decoders: int) -> Overlay:
@@ -51,14 +51,3 @@ def full_abce(config: Config, num_decoders: int) -> Overlay:
 def _decoders(numbers: Mapping[str, int]) -> Overlay:
     perturbations = {name: dict(num_decoders=number) for name, number in numbers.items()}
     return dict(model=dict(auxiliary_head=dict(perturbations=perturbations)))
-
-
-def _perturbations(config: Config) -> list[str]:
-    bank = find_bank(config)
-    if bank is None:
-        raise UserError(
-            f'{config.filename}: model.auxiliary_head has no PerturbedDecoderBank; expected a '
-            'config of CCT'
-        )
-    fill_perturbations(bank)
-    return list(bank.perturbations)

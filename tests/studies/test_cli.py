@@ -18,7 +18,7 @@ def study(fake_tools, tmp_path):
     def run(prepare, *options):
         out.mkdir(exist_ok=True)
         parser = argparse.ArgumentParser()
-        add_study_arguments(parser)
+        add_study_arguments(parser, takes_method=False)
         args = parser.parse_args(['config.py', '--out', str(out), *options])
         return run_study(args, prepare, write_ablation, fake_tools)
 

@@ -157,10 +157,21 @@ def test_the_curves_are_drawn(tmp_path, put_result):
     for method, offset in (('supervised', 0), ('cct', 4)):
         for n, miou in zip(NUMBERS, MIOU):
             put_result(tmp_path, method, n, 0, miou + offset)
-    put_result(tmp_path, 'kl', 10, 0, 99.0)  # of another study
     text = write_learning_curve(tmp_path).read_text()
-    assert '| cct | 34.0 | 44.0 | 54.0 |' in text and 'kl' not in text
+    assert text.startswith('# Does CCT pay?') and '| cct | 34.0 | 44.0 | 54.0 |' in text
     assert (tmp_path / 'learning_curve.png').stat().st_size > 0
+
+
+def test_the_answer_is_about_the_method_that_ran(tmp_path, put_result):
+    for seed in range(3):
+        put_result(tmp_path, 'supervised', 10, seed, 30.0)
+        put_result(tmp_path, 'cct-plus', 10, seed, 32.0)
+    text = write_learning_curve(tmp_path).read_text()
+    assert text.startswith('# Does CCT+ pay?\n\n**CCT+ pays** with 10 labels')
+    assert '- 10 labels: CCT+ 32.0, supervised 30.0 mIoU' in text
+    put_result(tmp_path, 'kl', 10, 0, 99.0)
+    with pytest.raises(UserError, match='runs of cct-plus, kl: expected one method beside the'):
+        write_learning_curve(tmp_path)
 
 
 def test_arrows_lead_to_the_supervised_curve():

@@ -1,11 +1,13 @@
 """Studies: their runs, and their results from made-up folders."""
 
 import csv
+from pathlib import Path
 
 import pytest
 from mmengine.config import Config
 from mmengine.registry import HOOKS
 
+from mmseg_cct.config.compose import read_method
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import (
     ordered_methods,
@@ -23,9 +25,9 @@ from mmseg_cct.studies.study import (
     results_table,
     write_csv,
 )
-from mmseg_cct.studies.variants import VARIANTS
 
 OPTIONS = {'train_cfg.max_iters': 7, 'model.backbone.init_cfg': None}
+CCT = {'cct': {}}
 
 
 @pytest.fixture
@@ -34,17 +36,17 @@ def base(project_root, monkeypatch):
     return 'configs/cct/cct_mbv2_camvid_50.py'
 
 
-def prepare(out, base, numbers, seeds=(0, 1), methods=('baseline', 'kl')):
-    methods = {name: VARIANTS[name] for name in methods}
+def prepare(out, base, numbers, seeds=(0, 1), methods=('supervised', 'kl')):
+    methods = {name: read_method(name) for name in methods}
     return prepare_study(out, base, methods, lists_of(base, OPTIONS, numbers), seeds, OPTIONS)
 
 
 def test_a_study_has_a_run_of_each_combination(tmp_path, base):
     runs = prepare(tmp_path, base, [20, 100])
     assert [run.name for run in runs[:4]] == [
-        'baseline, 20 labels, seed 0',
+        'supervised, 20 labels, seed 0',
         'kl, 20 labels, seed 0',
-        'baseline, 100 labels, seed 0',
+        'supervised, 100 labels, seed 0',
         'kl, 100 labels, seed 0',
     ]
     assert len(runs) == 8
@@ -52,21 +54,20 @@ def test_a_study_has_a_run_of_each_combination(tmp_path, base):
     assert config.randomness.seed == 1
     assert config.model.auxiliary_head.loss_consistency.type == 'KLConsistency'
     dataset = config.train_dataloader.dataset
-    assert dataset.labeled.ann_file.endswith('camvid/100_labeled.txt')
-    assert dataset.unlabeled.ann_file.endswith('camvid/100_unlabeled.txt')
+    assert (dataset.num_labeled, Path(dataset.split_dir).name) == (100, 'camvid')
     assert (config.train_cfg.max_iters, config.param_scheduler.end) == (7, 7)
     assert runs[-1].checkpoint.name == 'iter_7.pth'
     # the other methods and numbers are untouched by it
-    config = Config.fromfile(tmp_path / 'baseline' / '20' / 'seed0' / 'config.py')
+    config = Config.fromfile(tmp_path / 'supervised' / '20' / 'seed0' / 'config.py')
     assert config.model.type == 'EncoderDecoder'
-    assert config.train_dataloader.dataset.labeled.ann_file.endswith('camvid/20_labeled.txt')
+    assert config.train_dataloader.dataset.num_labeled == 20
 
 
 def test_without_numbers_the_lists_are_the_configs(tmp_path, base):
     (run,) = prepare(tmp_path, base, [], seeds=[3], methods=['cct'])
     assert run.folder == tmp_path / 'cct' / 'config' / 'seed3'
     dataset = Config.fromfile(run.config).train_dataloader.dataset
-    assert dataset.labeled.ann_file.endswith('camvid/50_labeled.txt')
+    assert dataset.num_labeled == 50
 
 
 def test_another_study_in_the_folder_is_an_error(tmp_path, base):
@@ -74,7 +75,7 @@ def test_another_study_in_the_folder_is_an_error(tmp_path, base):
     prepare(tmp_path, base, [20, 50])  # more runs are none
     with pytest.raises(UserError, match='differs from the config of this study'):
         prepare_study(
-            tmp_path, base, {'kl': VARIANTS['js']}, lists_of(base, {}, [20]), [0], OPTIONS
+            tmp_path, base, {'kl': read_method('js')}, lists_of(base, {}, [20]), [0], OPTIONS
         )
 
 
@@ -83,7 +84,7 @@ def test_a_refused_study_writes_nothing(tmp_path, base):
     with pytest.raises(UserError, match=r'seed1/config\.py: differs'):
         options = {**OPTIONS, 'train_cfg.max_iters': 9}
         labels = lists_of(base, options, [])
-        prepare_study(tmp_path, base, {'cct': VARIANTS['cct']}, labels, [0, 1], options)
+        prepare_study(tmp_path, base, CCT, labels, [0, 1], options)
     assert not (tmp_path / 'cct/config/seed0').exists()
 
 
@@ -91,7 +92,7 @@ def test_the_last_checkpoint_is_written_where_it_is_looked_for(tmp_path, base):
     own = dict(save_last=False, interval=3, out_dir='elsewhere', filename_tmpl='step_{}.pth')
     options = {**OPTIONS, **{f'default_hooks.checkpoint.{key}': own[key] for key in own}}
     labels = lists_of(base, options, [])
-    (run,) = prepare_study(tmp_path, base, {'cct': VARIANTS['cct']}, labels, [0], options)
+    (run,) = prepare_study(tmp_path, base, CCT, labels, [0], options)
     hook = HOOKS.build(Config.fromfile(run.config).default_hooks.checkpoint)
     assert (hook.save_last, hook.out_dir, hook.filename_tmpl) == (True, None, 'iter_{}.pth')
 
@@ -101,13 +102,21 @@ def test_a_seed_counts_once(tmp_path, base):
     assert [run.folder.name for run in runs] == ['seed0', 'seed3']
 
 
-def test_a_method_that_does_not_fit_writes_nothing(tmp_path, base):
-    def refuse(config):
-        raise UserError('no')
-
-    methods = {'cct': VARIANTS['cct'], 'other': refuse}
-    with pytest.raises(UserError, match='no'):
-        prepare_study(tmp_path, base, methods, lists_of(base, {}, []), [0], OPTIONS)
+@pytest.mark.parametrize(
+    ('options', 'method', 'message'),
+    [
+        ({}, 'cct-adv', 'trains one domain'),
+        (
+            {'model.auxiliary_head.perturbations.vat.num_decoders': 0},
+            'vat-floor',
+            r'perturbations\.vat has no decoders, so that vat-floor would repeat cct; expected',
+        ),
+    ],
+)
+def test_a_method_that_does_not_fit_writes_nothing(tmp_path, base, options, method, message):
+    methods = {**CCT, method: read_method(method)}
+    with pytest.raises(UserError, match=message):
+        prepare_study(tmp_path, base, methods, lists_of(base, {}, []), [0], {**OPTIONS, **options})
     assert not list(tmp_path.iterdir())
 
 
@@ -126,12 +135,9 @@ def test_a_seed_has_its_own_lists(base, tmp_path):
             file.write_text('0001TP_006690\n')
     folder = str(tmp_path / 'seed{seed}')
     labels = lists_of(base, OPTIONS, [20], folder, [0, 1])
-    methods = {'cct': VARIANTS['cct']}
-    for run in prepare_study(tmp_path / 'out', base, methods, labels, [0, 1], OPTIONS):
+    for run in prepare_study(tmp_path / 'out', base, CCT, labels, [0, 1], OPTIONS):
         dataset = Config.fromfile(run.config).train_dataloader.dataset
-        expected = tmp_path / run.folder.name / '20_labeled.txt'
-        assert dataset.labeled.ann_file == str(expected)
-        assert dataset.unlabeled.ann_file == str(expected.with_name('20_unlabeled.txt'))
+        assert (dataset.split_dir, dataset.num_labeled) == (str(tmp_path / run.folder.name), 20)
     with pytest.raises(UserError, match=f'{tmp_path}/seed2/20_labeled.txt: no such list'):
         lists_of(base, OPTIONS, [20], folder, [0, 1, 2])
 
@@ -139,40 +145,40 @@ def test_a_seed_has_its_own_lists(base, tmp_path):
 def test_gains_are_those_of_pairs():
     """By hand: mean of 2, 4 and 3, standard deviation 1, t of two degrees of freedom 4.303."""
     results = [
-        *(Result('baseline', '20', seed, miou) for seed, miou in enumerate([40.0, 30.0, 35.0])),
+        *(Result('supervised', '20', seed, miou) for seed, miou in enumerate([40.0, 30.0, 35.0])),
         *(Result('cct', '20', seed, miou) for seed, miou in enumerate([42.0, 34.0, 38.0, 99.0])),
         *(Result('kl', '20', seed, miou) for seed, miou in enumerate([38.0, 31.0, 35.0])),
         *(Result('js', '20', seed, miou) for seed, miou in enumerate([38.0, 28.5])),
-        Result('abce', '20', 1, 33.0),
-        Result('abce', '50', 1, 33.0),
+        Result('cct-abce', '20', 1, 33.0),
+        Result('cct-abce', '50', 1, 33.0),
     ]
-    methods = ['baseline', 'cct', 'kl', 'js', 'abce']
-    rows = gains_table(results, methods, 'baseline').splitlines()[2:]
+    methods = ['supervised', 'cct', 'kl', 'js', 'cct-abce']
+    rows = gains_table(results, methods, 'supervised').splitlines()[2:]
     assert rows == [
         '| cct | 20 | +3.0 | ±2.5 | +2.0 +4.0 +3.0 | ahead, 3 pairs |',
         '| kl | 20 | -0.3 | ±3.8 | -2.0 +1.0 +0.0 | not told apart, 3 pairs |',
         '| js | 20 | -1.8 | ±3.2 | -2.0 -1.5 | not told apart, 2 pairs |',
-        '| abce | 20 | +3.0 |  | +3.0 | one pair |',
+        '| cct-abce | 20 | +3.0 |  | +3.0 | one pair |',
     ]
-    assert gains_table(results[:3], methods, 'baseline') == ''
+    assert gains_table(results[:3], methods, 'supervised') == ''
 
 
 def test_a_loss_is_told_apart_too():
-    results = [Result('baseline', 'config', seed, 50.0) for seed in range(3)]
+    results = [Result('supervised', 'config', seed, 50.0) for seed in range(3)]
     results += [Result('cct', 'config', seed, 48.0 + 0.1 * seed) for seed in range(3)]
-    assert 'behind, 3 pairs' in gains_table(results, ['cct'], 'baseline')
+    assert 'behind, 3 pairs' in gains_table(results, ['cct'], 'supervised')
 
 
 def test_a_config_without_lists_is_an_error(project_root, monkeypatch):
     monkeypatch.chdir(project_root)
-    with pytest.raises(UserError, match='labeled has no ann_file'):
+    with pytest.raises(UserError, match='dataset has no split_dir'):
         lists_of('configs/demo/cct_shapes.py', {}, [3])
 
 
 @pytest.fixture
 def out(tmp_path, put_result):
     for seed, miou in enumerate((30.0, 31.0, 35.0)):
-        put_result(tmp_path, 'baseline', 20, seed, miou)
+        put_result(tmp_path, 'supervised', 20, seed, miou)
     for seed, miou in enumerate((40.0, 42.0)):
         put_result(tmp_path, 'full_k2', 20, seed, miou)
     put_result(tmp_path, 'vat_k10', 20, 0, 39.0)
@@ -190,7 +196,7 @@ def test_the_table_of_made_up_folders(out):
     assert results_table(results, ordered_methods(results)).splitlines() == [
         '| method | n=20 | n=100 |',
         '| --- | ---: | ---: |',
-        '| baseline | 32.0 ± 2.6 |  |',
+        '| supervised | 32.0 ± 2.6 |  |',
         '| vat_k2 | 38.0 (1 seed) | 48.1 (1 seed) |',
         '| vat_k10 | 39.0 (1 seed) |  |',
         '| full_k2 | 41.0 ± 1.4 (2 seeds) |  |',
@@ -203,7 +209,7 @@ def test_the_csv_reads_back(out, tmp_path):
     write_csv(results, tmp_path / 'r.csv')
     with (tmp_path / 'r.csv').open() as file:
         rows = list(csv.DictReader(file))
-    assert rows[0] == dict(method='baseline', labels='20', seed='0', miou='30.0')
+    assert rows[0] == dict(method='full_k2', labels='20', seed='0', miou='40.0')
     assert [
         Result(r['method'], r['labels'], int(r['seed']), float(r['miou'])) for r in rows
     ] == results
@@ -242,12 +248,25 @@ def test_the_bars_by_perturbation_and_k(out):
     ]
 
 
+def test_ones_own_perturbation_goes_by_its_name_before_full(tmp_path, put_result):
+    for group in ('full', 'my_blur', 'vat'):
+        put_result(tmp_path, f'{group}_k2', 'config', 0, 40.0)
+    results = collect(tmp_path)
+    assert ordered_methods(results) == ['vat_k2', 'my_blur_k2', 'full_k2']
+    for plot, titles in (
+        (plot_perturbations, ['I-VAT', 'my_blur', 'CCT full']),
+        (plot_comparison, ['CCT full, K=2']),
+    ):
+        (axes,) = plot(results).axes
+        assert [label.get_text() for label in axes.get_xticklabels()] == titles
+
+
 def test_the_bars_of_whole_methods(out):
     (axes,) = plot_comparison(collect(out)).axes
     assert [label.get_text() for label in axes.get_xticklabels()] == [
         'supervised',
         'CCT full, K=2',
-        'CCT, KL',
+        'CCT (KL)',
     ]
     assert heights(axes) == [[32.0, 41.0], [50.0]]
     assert axes.get_ylim()[0] < 30
@@ -264,8 +283,10 @@ def test_all_is_written(out):
 
 @pytest.mark.parametrize('write', [write_ablation, write_learning_curve])
 @pytest.mark.parametrize('done', [0, 1])
-def test_tables_are_never_half_written(out, monkeypatch, write, done):
-    tables = [out / 'results.csv', write(out)]
+def test_tables_are_never_half_written(tmp_path, put_result, monkeypatch, write, done):
+    for method in ('supervised', 'cct'):
+        put_result(tmp_path, method, 20, 0, 30.0)
+    tables = [tmp_path / 'results.csv', write(tmp_path)]
     before = [path.read_bytes() for path in tables]
     calls = []
 
@@ -276,7 +297,7 @@ def test_tables_are_never_half_written(out, monkeypatch, write, done):
 
     monkeypatch.setattr('os.fsync', stop)
     with pytest.raises(KeyboardInterrupt):
-        write(out)
+        write(tmp_path)
     assert [path.read_bytes() for path in tables] == before
 
 

@@ -6,7 +6,6 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.studies.learning_curve import nested_subsets
 from mmseg_cct.studies.study import lists_of, prepare_study
 from mmseg_cct.studies.study_config import study_config
-from mmseg_cct.studies.variants import VARIANTS
 
 CCT = 'cct/cct_mbv2_camvid_50.py'
 EPOCHS = """
@@ -70,7 +69,7 @@ def test_a_mistake_is_told_before_anything_is_written(own, tmp_path, text, optio
         lambda: study_config(base, options),
         lambda: nested_subsets(base, options, [20]),
         lambda: lists_of(base, options, [20]),
-        lambda: prepare_study(out, base, VARIANTS, {'config': lambda *_: None}, [0], options),
+        lambda: prepare_study(out, base, {'cct': {}}, {'config': lambda *_: None}, [0], options),
     ):
         with pytest.raises(UserError, match=message):
             start()

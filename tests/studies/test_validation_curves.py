@@ -4,10 +4,14 @@ import pytest
 
 from mmseg_cct.studies.ablation import write_ablation
 from mmseg_cct.studies.study import Result
+from mmseg_cct.studies.titles import METHODS
 from mmseg_cct.studies.validation_curves import plot_validations, read_validations
-from mmseg_cct.studies.variants import VARIANTS
 
-RUNS = [Result('cct', '20', 0, 31.0), Result('cct', '20', 1, 33.0), Result('baseline', '5', 0, 9.0)]
+RUNS = [
+    Result('cct', '20', 0, 31.0),
+    Result('cct', '20', 1, 33.0),
+    Result('supervised', '5', 0, 9.0),
+]
 
 
 @pytest.fixture
@@ -28,7 +32,7 @@ def out(tmp_path):
 def test_validations_are_read_by_method_and_labels(out):
     curves = read_validations(out, RUNS)
     assert curves['cct', '20'] == [[(10, 10.0), (20, 20.0), (30, 30.0)], [(10, 14.0), (20, 22.0)]]
-    assert curves['baseline', '5'] == [[(10, 5.0), (20, 6.0)]]
+    assert curves['supervised', '5'] == [[(10, 5.0), (20, 6.0)]]
 
 
 def test_a_run_without_a_validation_has_no_curve(out):
@@ -36,7 +40,7 @@ def test_a_run_without_a_validation_has_no_curve(out):
 
 
 def test_the_mean_is_over_what_all_seeds_have(out):
-    few, many = plot_validations(read_validations(out, RUNS), dict(baseline='b', cct='c')).axes
+    few, many = plot_validations(read_validations(out, RUNS), dict(supervised='b', cct='c')).axes
     assert (few.get_title(), many.get_title()) == ('5 labelled images', '20 labelled images')
     lines = {line.get_label(): line.get_xydata().tolist() for line in few.lines}
     assert lines == {'b': [[10, 5], [20, 6]], 'c': []}
@@ -46,11 +50,11 @@ def test_the_mean_is_over_what_all_seeds_have(out):
 
 
 def test_every_method_has_a_look_and_its_name_in_the_legend():
-    titles = {method: f'a variant, {method}' for method in VARIANTS}
-    figure = plot_validations({(method, '5'): [[(1, 2.0)]] for method in VARIANTS}, titles)
+    titles = {method: f'a method, {method}' for method in METHODS}
+    figure = plot_validations({(method, '5'): [[(1, 2.0)]] for method in METHODS}, titles)
     (axes,) = figure.axes
     looks = {(line.get_color(), line.get_linestyle()) for line in axes.lines}
-    assert len(looks) == len(VARIANTS) > 10
+    assert len(looks) == len(METHODS) > 10
     figure.draw_without_rendering()
     box = figure.legends[0].get_window_extent()
     assert 0 <= box.x0 < box.x1 <= figure.bbox.width

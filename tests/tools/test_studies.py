@@ -28,23 +28,23 @@ def demo(tmp_path, project_root, monkeypatch):
 
 
 def test_a_run_is_trained_tested_and_then_finished(demo, tmp_path, capsys):
-    args = ('--methods', 'baseline', '--cfg-options', *OPTIONS)
+    args = ('--methods', 'supervised', '--cfg-options', *OPTIONS)
     code = demo('ablation', *args)
     printed = capsys.readouterr()
     assert code == 0, printed
-    assert '[1/1] baseline, config labels, seed 0: mIoU ' in printed.out
-    files = [path.name for path in (tmp_path / 'out/baseline/config/seed0/train').iterdir()]
+    assert '[1/1] supervised, config labels, seed 0: mIoU ' in printed.out
+    files = [path.name for path in (tmp_path / 'out/supervised/config/seed0/train').iterdir()]
     assert [name for name in files if name.endswith('.pth')] == ['iter_2.pth']
-    assert '| baseline | ' in (tmp_path / 'out' / 'ablation.md').read_text()
+    assert '| supervised | ' in (tmp_path / 'out' / 'ablation.md').read_text()
 
     assert demo('ablation', *args) == 0
     printed = capsys.readouterr().out
     assert '1 of 1 runs are finished, skipped' in printed
     assert ': train' not in printed
 
-    assert demo('ablation', '--methods', 'baseline') == 2
+    assert demo('ablation', '--methods', 'supervised') == 2
     error = capsys.readouterr().err
-    assert error.startswith('error: out/baseline/config/seed0/config.py: differs from the config')
+    assert error.startswith('error: out/supervised/config/seed0/config.py: differs from the config')
 
 
 def test_the_learning_curve_of_an_empty_study(demo, tmp_path, capsys):
@@ -53,12 +53,19 @@ def test_the_learning_curve_of_an_empty_study(demo, tmp_path, capsys):
     assert 'No number of labels' in (tmp_path / 'out' / 'learning_curve.md').read_text()
 
 
-def test_mistakes_are_one_line(demo, capsys):
+def test_mistakes_are_one_line_and_write_nothing(demo, tmp_path, capsys):
     assert demo('ablation') == 2
     assert capsys.readouterr().err == (
         'error: ablation: no method; expected --grid, --methods or both\n'
     )
+    assert demo('ablation', '--methods', 'ckt') == 2
+    assert 'error: method ckt: no such method; ' in capsys.readouterr().err
+    assert demo('ablation', '--grid', '--perturbations', 'blur') == 2
+    assert "no perturbation 'blur'; expected one of " in capsys.readouterr().err
+    assert demo('learning_curve', '--method', 'supervised') == 2
+    assert 'error: method supervised: is the baseline itself' in capsys.readouterr().err
     assert demo('learning_curve', '-n', '13') == 2
     assert 'error: -n 13: expected numbers from 1 to 12' in capsys.readouterr().err
     assert demo('ablation', '--collect') == 2
     assert capsys.readouterr().err == 'error: out: no such folder; expected that of a study\n'
+    assert not list(tmp_path.iterdir())
