@@ -39,18 +39,7 @@ def add_study_arguments(parser: argparse.ArgumentParser, takes_method: bool) -> 
 
 
 def slots_of(gpus: str | None, jobs: int) -> list[dict[str, str]]:
-    """Parses `--gpus` and `--jobs` into slots, each of which holds one run at a time.
-
-    Args:
-        gpus: Comma-separated ids; None for CPUs.
-        jobs: Number of slots without GPUs.
-
-    Returns:
-        Environment variables of each slot.
-
-    Raises:
-        UserError: An id is empty or given twice.
-    """
+    """Parses `--gpus` and `--jobs` into the environment variables of slots of one run each."""
     if gpus is not None:
         ids = [name.strip() for name in gpus.split(',')]
         if not all(ids) or len(set(ids)) < len(ids):

@@ -108,16 +108,8 @@ def compared(results: Sequence[Result]) -> tuple[str, str]:
 def equivalent_labels(numbers: Sequence[int], miou: Sequence[float], target: float) -> float:
     """Estimates how many labels supervised training needs to reach an mIoU.
 
-    The curve is interpolated linearly in log n.
-
-    Args:
-        numbers: Numbers of labels, ascending.
-        miou: mIoU of supervised training at each of them, in %.
-        target: mIoU to reach, in %.
-
-    Returns:
-        The smallest sufficient number; `numbers[0]` if the curve starts above the target, infinity
-        if it stays below.
+    The curve is interpolated linearly in log n: its first number if it starts above the target,
+    infinity if it stays below.
     """
     if target <= miou[0]:
         return float(numbers[0])
@@ -131,13 +123,9 @@ def equivalent_labels(numbers: Sequence[int], miou: Sequence[float], target: flo
 def barely_trained(curves: Curves) -> set[int]:
     """Finds the numbers of labels whose networks had not learned what they could.
 
-    Args:
-        curves: Validation curves of the runs.
-
-    Returns:
-        Numbers at which a run gained more than `RISING_SHARE` of its last mIoU in the last quarter
-        of its training, counted from the validation nearest to its begin. What was gained in a
-        longer time counts in proportion; runs that validated once do not count.
+    At these a run gained more than `RISING_SHARE` of its last mIoU in the last quarter of its
+    training, counted from the validation nearest to its begin. What was gained in a longer time
+    counts in proportion; runs that validated once do not count.
     """
     found = set()
     for (_, labels), runs in curves.items():
@@ -157,13 +145,7 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
     """Summarises the method's gain at each number of labels: a verdict and a list, in Markdown.
 
     All means of a line are over the seeds that both methods have at its number of labels.
-
-    Args:
-        results: The finished runs.
-        rising: Numbers of labels whose networks are barely trained.
-
-    Returns:
-        The text.
+    `rising` are the numbers of labels whose networks are barely trained.
     """
     methods = compared(results)
     title = title_of(methods[1])

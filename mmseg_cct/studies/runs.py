@@ -69,19 +69,10 @@ class StudyRun:
 
 
 def prepare_runs(planned: Sequence[tuple[str, Path, Config]]) -> list[StudyRun]:
-    """Writes the configs of runs, or checks them against those in the folders.
+    """Writes the configs of runs (name, folder, config), or checks them against those that exist.
 
     All are checked before the first is written: what a refused study left would differ from the
     configs of the corrected one.
-
-    Args:
-        planned: For each run its name in messages, its folder, and the config to train.
-
-    Returns:
-        The runs.
-
-    Raises:
-        UserError: A folder holds a run of another config, or one that does not load.
     """
     runs = {StudyRun(name, to, config.train_cfg.max_iters): config for name, to, config in planned}
     new = [run for run in runs if not run.config.is_file()]

@@ -57,20 +57,11 @@ def prepare_study(
     seeds: Sequence[int],
     options: dict[str, Any],
 ) -> list[StudyRun]:
-    """Writes the configs of all runs.
+    """Writes the configs of all runs, seed by seed, so that a stopped study has complete seeds.
 
-    Args:
-        out: Root folder of the study.
-        base: Path of a CCT config.
-        methods: What is merged over the config, by method.
-        labels: Setters of the labelled images, by labelled set.
-        seeds: Seeds of the runs; one that is there twice counts once.
-        options: Settings of the base config to override, by dotted key.
-
-    Returns:
-        The runs, seed by seed, so that an interrupted study has complete seeds. A `UserError` says
-        where the config is none that a study can train, a method does not fit it, or a folder holds
-        a run of another config.
+    `methods` are the overlays by name, and `labels` the setters of the labelled images by set. A
+    `UserError` says where the config is none that a study can train, a method does not fit it, or
+    a folder holds a run of another config.
     """
     config = study_config(base, options)
     # Only the last checkpoint is tested.
@@ -103,10 +94,11 @@ def prepare_study(
 
 def _require_decoders(config: Config, overlay: Overlay, method: str) -> None:
     """Rejects a change of a perturbation without decoders, which would repeat `cct`."""
-    bank = (overlay.get('model') or {}).get('auxiliary_head') or {}
-    for name, change in (bank.get('perturbations') or {}).items():
-        perturbation = find_bank(config).perturbations[name]
-        if change and 'num_decoders' not in change and perturbation.get('num_decoders') == 0:
+    changes = (overlay.get('model') or {}).get('auxiliary_head') or {}
+    perturbations = (find_bank(config) or {}).get('perturbations') or {}
+    for name, change in (changes.get('perturbations') or {}).items():
+        number = (perturbations.get(name) or {}).get('num_decoders')
+        if change and 'num_decoders' not in change and number == 0:
             raise UserError(
                 f'{config.filename}: model.auxiliary_head.perturbations.{name} has no decoders, so '
                 f'that {method} would repeat cct; expected num_decoders from 1'
@@ -169,17 +161,7 @@ def lists_of(
 
 
 def collect(out: Path) -> list[Result]:
-    """Reads the results of all finished runs.
-
-    Args:
-        out: Root folder of the study.
-
-    Returns:
-        Results sorted by method, number of labels and seed.
-
-    Raises:
-        UserError: A finished run has no mIoU, or one that is no number.
-    """
+    """Reads the results of all finished runs, sorted by method, number of labels and seed."""
     results = []
     for folder in out.glob('*/*/seed*'):
         seed = re.fullmatch(r'seed(\d+)', folder.name)
@@ -221,14 +203,8 @@ def write_csv(results: Sequence[Result], file: Path) -> None:
 def results_table(results: Sequence[Result], methods: Sequence[str]) -> str:
     """Formats mean ± standard deviation over seeds, a row per method and a column per set.
 
-    A cell with fewer seeds than the fullest one gives their number.
-
-    Args:
-        results: Results of the study.
-        methods: Rows in their order; a method without a result is left out.
-
-    Returns:
-        Markdown table of mIoU in %.
+    A cell with fewer seeds than the fullest one gives their number; a method without a result is
+    left out.
     """
     columns = sorted({result.labels for result in results}, key=label_order)
     most = max((len(select(results, m, c)) for m in methods for c in columns), default=0)
@@ -244,14 +220,8 @@ def results_table(results: Sequence[Result], methods: Sequence[str]) -> str:
 def gains_table(results: Sequence[Result], methods: Sequence[str], reference: str) -> str:
     """Formats what methods gain over a reference, from the pairs of runs of one seed.
 
-    Args:
-        results: Results of the study.
-        methods: Rows in their order; one without a pair is left out.
-        reference: Method to compare with.
-
-    Returns:
-        Markdown table: labelled set, mean gain in mIoU, half the width of its 95 % interval by
-        Student's t, the gains by seed, and a verdict in words; empty without any pair.
+    A row has the labelled set, the mean gain in mIoU, half the width of its 95 % interval by
+    Student's t, the gains by seed, and a verdict in words. Without any pair the table is empty.
     """
     miou = {result[:3]: result.miou for result in results}
     columns = sorted({result.labels for result in results}, key=label_order)

@@ -24,19 +24,7 @@ _EXPECTED = {
 
 
 def study_config(base: str, options: dict[str, Any]) -> Config:
-    """Loads the config of a study, and checks it before any run is prepared.
-
-    Args:
-        base: Path of a CCT config.
-        options: Settings to override, by dotted key.
-
-    Returns:
-        The config.
-
-    Raises:
-        UserError: It does not load, a setting cannot be, it has no part that a study needs, or its
-            test gives no mIoU.
-    """
+    """Loads the config of a study, and checks it before any run is prepared."""
     config = load_config(base, options)
     raise_problems(
         Problem(base, f'no {key}', expected)

@@ -16,15 +16,7 @@ Curves = dict[tuple[str, str], list[list[tuple[int, float]]]]
 
 
 def read_validations(out: Path, results: Sequence[Result]) -> Curves:
-    """Reads validation curves from the logs of finished runs.
-
-    Args:
-        out: Root folder of the study.
-        results: Results that name the runs.
-
-    Returns:
-        Curves of the runs that validated at least once.
-    """
+    """Reads validation curves from the logs of the finished runs that validated at least once."""
     curves: Curves = {}
     for run in results:
         log = read_scalars(out / run.method / run.labels / f'seed{run.seed}' / 'train')
@@ -37,12 +29,7 @@ def read_validations(out: Path, results: Sequence[Result]) -> Curves:
 def plot_validations(curves: Curves, titles: dict[str, str]) -> Figure:
     """Plots runs as thin lines and their means over seeds as thick ones, a panel per labelled set.
 
-    Args:
-        curves: Curves of `read_validations`.
-        titles: Titles by method, in the order of the legend.
-
-    Returns:
-        The figure.
+    The legend has the methods in the order of `titles`.
     """
     panels = sorted({labels for _, labels in curves}, key=label_order)
     figure = Figure(figsize=(3.2 * len(panels) + 1.2, 3.4), layout='constrained')
