@@ -154,7 +154,8 @@ def add_cct(
 
 
 def _model(base: Mapping[str, Any], bank: dict[str, Any]) -> dict[str, Any]:
-    own, heads = base.get('auxiliary_head'), bank
+    own = base.get('auxiliary_head')
+    heads: Any = bank
     if own:
         several = '*' if isinstance(own, (list, tuple)) else ''
         heads = [Code(f'{several}_base_.model.auxiliary_head'), bank]

@@ -132,9 +132,9 @@ def new_config(
         f'{assignment("image_size", size)}  # width, height; training scales it by 0.5 to 2',
         f'{assignment("crop_size", crop[::-1])}  # height, width',
         '',
-        *(assignment(name, value) for name, value in start.items()),
         *_data_lines(Path(data), mask_suffix, list(lists), batch_size),
         assignment('train_cfg', dict(max_iters=iters, val_interval=max(iters // 8, 1))),
+        *(assignment(name, value) for name, value in start.items()),
     ]
     write_setting(file, ''.join(f'{line}\n' for line in lines))
     for path, text in lists.items():

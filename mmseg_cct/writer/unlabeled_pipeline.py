@@ -16,13 +16,11 @@ def pipeline_without_masks(dataset: Any, image: str) -> tuple[list[Any], list[st
 
     Args:
         dataset: The config of the labelled set.
-        image: Path of an unlabelled image to try the pipeline on.
+        image: Path of an unlabelled image to try the pipeline on. A `UserError` says that a
+            transform needs a mask, or that the pipeline gives no inputs.
 
     Returns:
         The transforms, and the types of those left out because they mix images of the set.
-
-    Raises:
-        UserError: A transform needs a mask, or the pipeline gives no inputs.
     """
     labeled = _labeled_pipeline(dataset)
     pipeline = _without_masks(labeled, marks=False)
