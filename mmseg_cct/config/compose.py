@@ -186,9 +186,8 @@ def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None
         del model['decode_head']  # a method exchanges no main decoder; this is for another
     if 'auxiliary_head' in model:
         _merge_bank(config, bank, model.pop('auxiliary_head'))
-    hooks = config.setdefault('default_hooks', {})
-    for key in [key for key, hook in hooks.items() if hook is None]:
-        del hooks[key]  # a method may add what the setting has removed
+    _drop_none(config, rest)
+    _drop_none(config.model, model)
     try:
         config.merge_from_dict({'model': model, **rest})
     except (KeyError, TypeError) as error:
@@ -196,9 +195,19 @@ def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None
     for part in training_sets(config):
         part.update(merged(part, dataset))
     if find_bank(config) is None:  # what a hook sets in the decoders goes with them
-        for key, hook in list(config.default_hooks.items()):
+        for key, hook in list((config.get('default_hooks') or {}).items()):
             if re.match(r'(domains\.\*\.)?auxiliary_head\.', (hook or {}).get('attribute', '')):
                 del config.default_hooks[key]
+
+
+def _drop_none(config: Any, overlay: Mapping[str, Any]) -> None:
+    """Drops None where an overlay has a dict: a method may add what the setting has removed."""
+    for key, value in overlay.items():
+        if isinstance(value, Mapping) and key in config:
+            if config[key] is None:
+                del config[key]
+            elif isinstance(config[key], Mapping):
+                _drop_none(config[key], value)
 
 
 def _fit_to_domains(config: Config, overlay: Any, model: Any, name: str) -> None:

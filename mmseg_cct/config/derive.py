@@ -19,6 +19,8 @@ _SIZES = {
     'RandomResize': ('scale', 'image_size'),
     'RandomCrop': ('crop_size', 'crop_size'),
 }
+# What a step may have in its place.
+_SET = {'scale', 'scale_factor', 'crop_size'}
 _SPLITS = ('train', 'val', 'test')
 
 
@@ -110,8 +112,7 @@ def fill_sizes(config: Config) -> None:
     # prediction and published configs read the pipeline of the top level
     for step in _steps([*loaders, config.get('test_pipeline')]):
         argument, source = _SIZES[step['type']]
-        given = {'scale', 'scale_factor', 'crop_size'} & step.keys()
-        if not given and config.get(source) is not None:
+        if not _SET & step.keys() and config.get(source) is not None:
             step[argument] = tuple(config[source])
     preprocessor = (config.get('model') or {}).get('data_preprocessor') or {}
     is_single = not (config.get('model') or {}).get('domains')
@@ -119,6 +120,12 @@ def fill_sizes(config: Config) -> None:
         return
     if is_single and preprocessor.get('size') is None and config.get('crop_size') is not None:
         preprocessor['size'] = tuple(config.crop_size)
+
+
+def fills(config: Config, name: str) -> bool:
+    """Tells whether `image_size` or `crop_size` fills in a size that a pipeline leaves out."""
+    steps = _steps([config.get(f'{split}_dataloader') for split in _SPLITS])
+    return any(_SIZES[step['type']][1] == name and not _SET & step.keys() for step in steps)
 
 
 def _steps(part: Any) -> Iterator[Any]:

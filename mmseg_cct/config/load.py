@@ -1,5 +1,6 @@
 """Loads configs and applies overrides."""
 
+import copy
 import logging
 import os
 from pathlib import Path
@@ -89,9 +90,11 @@ def _put_on(config: Config, file: str, method: str | None, labels: int | None) -
 
 
 def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
+    whole = copy.deepcopy(config)
+    derive(whole)  # a length that follows from others is no new key
     for key in options:
         require_effect(config, file, key)
-        if at(config, key, _ABSENT) is _ABSENT:
+        if at(config, key, at(whole, key, _ABSENT)) is _ABSENT:
             _require_room(config, file, key)
             message = f'--cfg-options {key}: a new key, the config has none of this name'
             print_log(message, logger='current', level=logging.WARNING)

@@ -8,6 +8,8 @@ from mmengine.runner import Runner
 from mmseg_cct.config.walk import settings_of
 from mmseg_cct.errors import UserError
 
+from .derive import fills
+
 # Keys at the top level of a config that a program reads.
 READ_KEYS = {
     *(inspect.signature(Runner.__init__).parameters.keys() - {'self', 'cfg'}),
@@ -42,7 +44,7 @@ def require_effect(config: Config, config_file: str, option: str) -> None:
         UserError: Its first part is in the config, and nothing reads it any more.
     """
     name = option.split('.')[0]
-    if name in READ_KEYS or name not in config:
+    if name in READ_KEYS or name not in config or fills(config, name):
         return
     value = config[name]
     filled = [

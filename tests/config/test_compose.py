@@ -177,7 +177,7 @@ def test_ramps_of_the_decoders_go_with_them(prefix):
     config.default_hooks = dict(ramp_up=ramp, moved=ramp, other=other, timer=None)
     overlay = dict(moved=dict(attribute='loss_consistency.x'))
     merge(config, model=dict(auxiliary_head=None), default_hooks=overlay)
-    assert config.default_hooks == dict(**overlay, other=other)
+    assert config.default_hooks == dict(**overlay, other=other, timer=None)
 
 
 def test_dataset_means_the_sets_of_all_domains():
@@ -266,3 +266,16 @@ def test_a_dumped_run_is_a_config_that_loads_as_it_is(own, method, tmp_path):
     config = load_config(own[0], {'method': method, 'labels': 4})
     config.dump(tmp_path / 'dump.py')
     assert load_config(str(tmp_path / 'dump.py'), {}).to_dict() == config.to_dict()
+
+
+def test_a_method_may_add_what_the_setting_has_removed():
+    config = setting()
+    config.default_hooks = dict(teacher=None, timer=None)
+    config.optim_wrapper = dict(paramwise_cfg=None)
+    merge(
+        config,
+        default_hooks=dict(teacher=dict(decay=0.5)),
+        optim_wrapper=dict(paramwise_cfg=dict(auxiliary_lr_mult=10.0)),
+    )
+    assert config.default_hooks == dict(teacher=dict(decay=0.5), timer=None)
+    assert config.optim_wrapper.paramwise_cfg == dict(auxiliary_lr_mult=10.0)

@@ -4,6 +4,7 @@ import pytest
 from mmengine.config import Config
 
 from mmseg_cct.config.derive import derive
+from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
 
 DOMAINS = dict(a=dict(num_labeled=7), b=dict(num_labeled=17))
@@ -136,3 +137,13 @@ def test_a_hook_that_is_none_is_removed_unless_mmengine_would_add_it():
     hook = dict(type='TeacherHook')
     config = derived(default_hooks=dict(teacher=None, ramp_up=hook, timer=None, logger=None))
     assert config.default_hooks.to_dict() == dict(ramp_up=hook, timer=None, logger=None)
+
+
+def test_a_size_named_once_may_be_an_option(caplog):
+    options = {'crop_size': [96, 64], 'train_cfg.max_iters': 7}
+    config = load_config('cct_r50_voc_1464', options)
+    assert config.model.data_preprocessor.size == (96, 64)
+    steps = config.train_dataloader.dataset.labeled.pipeline
+    assert [step.crop_size for step in steps if step.type == 'RandomCrop'] == [(96, 64)]
+    assert config.train_cfg.max_iters == config.param_scheduler.end == 7
+    assert 'a new key' not in caplog.text  # a length that follows from others has a key, too
