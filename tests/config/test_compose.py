@@ -1,16 +1,21 @@
 """A run of a setting, a method and labels; what is merged is tested on configs of a few dicts."""
 
+import copy
+
 import pytest
 from mmengine.config import Config
 
 from mmseg_cct.config.compose import (
     Setting,
+    apply_method,
     composed_name,
+    find_bank,
     find_setting,
     merge_overlay,
     read_method,
     set_labels,
 )
+from mmseg_cct.config.derive import derive
 from mmseg_cct.config.load import default_work_dir, load_config
 from mmseg_cct.config.shipped import CONFIGS, PLAIN, method_names
 from mmseg_cct.errors import UserError
@@ -235,6 +240,18 @@ def test_labels_are_set_in_each_domain_with_a_folder_of_lists():
 def test_cct_leaves_a_setting_as_it_is(own):
     plain = load_config(own[0], {})
     assert load_config(own[0], {'method': 'cct'}).to_dict() == plain.to_dict()
+
+
+# cct-adv is of several domains
+@pytest.mark.parametrize('method', [name for name in method_names() if name != 'cct-adv'])
+def test_a_method_that_keeps_the_decoders_may_be_put_on_twice(own, method):
+    once = load_config(own[0], {'method': method})
+    if find_bank(once) is None:
+        return
+    twice = copy.deepcopy(once)
+    apply_method(twice, method)
+    derive(twice)
+    assert twice.to_dict() == once.to_dict()
 
 
 def test_the_length_follows_the_labels(own):
