@@ -61,8 +61,10 @@ def _count_iterations(config: Config) -> None:
             f'epochs={epochs}: an epoch is a pass over the unlabelled images; expected num_images '
             'and train_dataloader.dataset.num_labeled, or train_cfg.max_iters in its place'
         )
-    unlabeled = num_images - max(labels)
-    epoch = len(sets) * (unlabeled // config.train_dataloader.batch_size)
+    unlabeled, batch_size = num_images - max(labels), config.train_dataloader.get('batch_size')
+    if not isinstance(batch_size, int) or batch_size < 1:
+        return  # the checks say so
+    epoch = len(sets) * (unlabeled // batch_size)
     if epoch < 1:
         raise UserError(
             f'train_dataloader.dataset.num_labeled={max(labels)}: leaves {unlabeled} of '

@@ -147,3 +147,13 @@ def test_a_size_named_once_may_be_an_option(caplog):
     assert [step.crop_size for step in steps if step.type == 'RandomCrop'] == [(96, 64)]
     assert config.train_cfg.max_iters == config.param_scheduler.end == 7
     assert 'a new key' not in caplog.text  # a length that follows from others has a key, too
+
+
+@pytest.mark.parametrize('batch_size', [0, None, 'x'])
+def test_a_wrong_batch_size_is_left_to_the_checks(batch_size):
+    config = Config(
+        dict(epochs=2, num_images=9, train_cfg={}, train_dataloader=dict(batch_size=batch_size))
+    )
+    config.train_dataloader.dataset = dict(num_labeled=3)
+    derive(config)
+    assert 'max_iters' not in config.train_cfg
