@@ -23,13 +23,13 @@ def run_stages(*stages: Callable[[], Problems]) -> None:
 
 def check_config(config: Mapping[str, Any]) -> None:
     """Checks values, types and arguments of a config with a model, before anything is built."""
-    raise_problems(_model_problems(config))
+    raise_problems(_missing(config, 'model'))
     check_components(config)
 
 
 def check_training(config: Mapping[str, Any]) -> None:
     """Checks the config of a training, before anything is built."""
-    raise_problems(_model_problems(config))
+    raise_problems(_missing(config, 'model'))
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         run_stages(
             lambda: [*value_problems(config), *training_problems(config)],
@@ -47,6 +47,7 @@ def check_components(config: Mapping[str, Any], section: str | None = None) -> N
         section: The only section whose components are checked: a tool that builds no more than a
             model takes a config without data.
     """
+    raise_problems(_missing(config, section) if section else ())
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         run_stages(
             lambda: value_problems(config, section),
@@ -59,6 +60,6 @@ def _annotation_problems(config: Mapping[str, Any]) -> Iterator[Problem]:
         yield from annotation_problems(at(config, f'{split}_dataloader.dataset') or {})
 
 
-def _model_problems(config: Mapping[str, Any]) -> Iterator[Problem]:
-    if config.get('model') is None:
-        yield Problem('model', 'missing', 'the config of a model')
+def _missing(config: Mapping[str, Any], section: str) -> Iterator[Problem]:
+    if config.get(section) is None:
+        yield Problem(section, 'missing', f'the config of a {section}')

@@ -5,7 +5,7 @@ from typing import Any
 
 from mmengine.config import Config
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import Problem, UserError, raise_problems
 
 from .compose import training_sets
 
@@ -55,15 +55,22 @@ def _count_iterations(config: Config) -> None:
     if epochs is None:
         return
     sets = training_sets(config)
-    labels = {dataset.get('num_labeled') for dataset in sets} - {None}
+    labels = [dataset['num_labeled'] for dataset in sets if dataset.get('num_labeled') is not None]
     if not labels or num_images is None:
         raise UserError(
             f'epochs={epochs}: an epoch is a pass over the unlabelled images; expected num_images '
             'and train_dataloader.dataset.num_labeled, or train_cfg.max_iters in its place'
         )
-    unlabeled, batch_size = num_images - max(labels), config.train_dataloader.get('batch_size')
-    if not isinstance(batch_size, int) or batch_size < 1:
-        return  # the checks say so
+    batch_size = config.train_dataloader.get('batch_size')
+    counts = [('epochs', epochs), ('num_images', num_images)]
+    counts += [('train_dataloader.batch_size', batch_size)]
+    counts += [('train_dataloader.dataset.num_labeled', number) for number in labels]
+    raise_problems(
+        Problem(f'{key}={count!r}', '', 'a whole number from 1')
+        for key, count in counts
+        if type(count) is not int or count < 1
+    )
+    unlabeled = num_images - max(labels)
     epoch = len(sets) * (unlabeled // batch_size)
     if epoch < 1:
         raise UserError(
@@ -133,7 +140,7 @@ def fills(config: Config, name: str) -> bool:
 def _steps(part: Any) -> Iterator[Any]:
     """The steps of pipelines that take a size, wherever they stand."""
     if isinstance(part, Mapping):
-        if part.get('type') in _SIZES:
+        if isinstance(part.get('type'), str) and part['type'] in _SIZES:
             yield part
         part = list(part.values())
     if isinstance(part, (list, tuple)):

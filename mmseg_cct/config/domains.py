@@ -21,7 +21,7 @@ def require_domain(config: Config, domain: str | None) -> None:
     Raises:
         UserError: The model has no such domain, or none is named.
     """
-    domains, name = config.model.get('domains'), _name(config)
+    domains, name = at(config, 'model.domains'), _name(config)
     if domains is None and domain is not None:
         raise UserError(f'--domain {domain}: {name} has no domains; expected none')
     if domains is not None and domain not in domains:

@@ -5,7 +5,7 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
 from mmseg_cct.checks.components import find_components
-from mmseg_cct.checks.stages import check_config
+from mmseg_cct.checks.stages import check_components, check_config
 from mmseg_cct.errors import UserError
 
 CONFIG = Config(
@@ -113,3 +113,6 @@ def test_the_scope_is_left_as_it_was():
 def test_a_config_without_a_model_is_one_of_no_run():
     with pytest.raises(UserError, match=r'^model: missing; expected the config of a model$'):
         check_config({})
+    check_components({})  # a tool that builds no model
+    with pytest.raises(UserError, match=r'^model: missing; expected the config of a model$'):
+        check_components({}, section='model')

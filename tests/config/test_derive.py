@@ -53,6 +53,8 @@ def test_epochs_count_passes_over_the_unlabelled_images(settings, expected):
             dict(num_images=16),
             r'num_labeled=7: leaves 9 of 16 images unlabelled; exp',
         ),
+        (dict(num_images='x'), "^num_images='x': expected a whole number from 1$"),
+        (dict(train_set=dict(num_labeled=[1])), r'num_labeled=\[1\]: expected a whole number'),
     ],
 )
 def test_epochs_of_unknown_length_are_refused(settings, message):
@@ -74,6 +76,13 @@ def test_a_scheduler_without_end_ends_with_the_training(scheduler, end):
     assert alone.param_scheduler.get('end') == end
     listed = derived(train_cfg=dict(max_iters=8), param_scheduler=[scheduler])
     assert listed.param_scheduler[0].get('end') == end
+
+
+def test_a_step_without_the_name_of_a_type_is_left_to_the_checks():
+    pipeline = [dict(type=['Resize']), dict(type='Resize')]
+    config = derived(image_size=(4, 2), test_pipeline=pipeline)
+    assert 'scale' not in config.test_pipeline[0]
+    assert config.test_pipeline[1].scale == (4, 2)
 
 
 def test_sizes_that_steps_leave_out_are_those_of_the_data():
@@ -147,13 +156,3 @@ def test_a_size_named_once_may_be_an_option(caplog):
     assert [step.crop_size for step in steps if step.type == 'RandomCrop'] == [(96, 64)]
     assert config.train_cfg.max_iters == config.param_scheduler.end == 7
     assert 'a new key' not in caplog.text  # a length that follows from others has a key, too
-
-
-@pytest.mark.parametrize('batch_size', [0, None, 'x'])
-def test_a_wrong_batch_size_is_left_to_the_checks(batch_size):
-    config = Config(
-        dict(epochs=2, num_images=9, train_cfg={}, train_dataloader=dict(batch_size=batch_size))
-    )
-    config.train_dataloader.dataset = dict(num_labeled=3)
-    derive(config)
-    assert 'max_iters' not in config.train_cfg

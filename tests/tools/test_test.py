@@ -117,7 +117,7 @@ def test_no_thread_of_the_group_outlives_a_distributed_run(trained, here):
 
 
 def test_the_config_is_not_overwritten(tiny, trained):
-    with pytest.raises(UserError, match=r'--work-dir .*: holds .*tiny.py, which the run would'):
+    with pytest.raises(UserError, match=r': holds .*tiny.py, which the run would'):
         prepare_test(str(tiny.config), str(trained.checkpoint), work_dir=str(tiny.folder))
 
 
@@ -130,6 +130,6 @@ def test_out_refuses_images_that_would_share_a_file(tiny, trained, capsys):
             file.rename(folder / 'ab'[index % 2] / f'{index // 2}{file.suffix}')
     with pytest.raises(SystemExit):
         tiny.run('test', tiny.config, trained.checkpoint, '--work-dir', 'w', '--out', 'png')
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith('error: --out png: ') and 'would both become 0.png' in line
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.startswith('error: png: ') and 'both become 0.png' in line for line in lines)
     assert not list((tiny.folder / 'png').glob('*.png'))
