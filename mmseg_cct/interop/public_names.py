@@ -130,7 +130,7 @@ def to_public(state: Mapping[str, Tensor]) -> Renamed:
 
 
 def is_public(state: Mapping[str, Tensor]) -> bool:
-    """Whether weights have the public code's names, or this project's; neither is a `UserError`."""
+    """Whether weights have the public code's names, or this project's; otherwise a `UserError`."""
     roots = {name.split('.')[0] for name in weights(state)}
     public, ours = roots & {'encoder', 'main_decoder'}, roots & {'backbone', 'decode_head'}
     if bool(public) == bool(ours):

@@ -145,8 +145,7 @@ def batches(
 ) -> Iterator[list[tuple[WeakImage, np.ndarray]]]:
     """Reads images, `(H, W, 3)` uint8, BGR, and groups them by size.
 
-    Images are of one size if the settings fix that of the classifier's input. Unreadable ones go to
-    `counts`.
+    A fixed input size of the classifier makes one group of all. Unreadable images go to `counts`.
     """
     waiting: dict[tuple[int, ...], list[tuple[WeakImage, np.ndarray]]] = {}
     for image in images:
