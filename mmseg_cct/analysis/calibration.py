@@ -34,24 +34,11 @@ def write_calibration(
 ) -> dict[str, Any]:
     """Measures both scores on a labelled set and writes `calibration.png` and `calibration.json`.
 
-    Args:
-        config_file: Path of the training's config.
-        checkpoint: Checkpoint of the training.
-        out: Output folder.
-        split: Data set of the config, 'val' or 'test'.
-        options: Settings to override, by dotted key.
-        device: Device of the model; by default the first GPU, else the CPU.
-        seed: Seed of the perturbations, the same for every image.
-        threshold: τ in [0, 1], of the pseudo labels by class.
-
-    Returns:
-        What `calibration.json` holds: the number of `images`, and `calibration_record` of
-        `confidence`, in ten bins, and `agreement`, a bin for each number of decoders that occurs,
-        where the model has them; and `PseudoLabelCounts.record` under `pseudo_labels`.
-
-    Raises:
-        UserError: A file, the set, its masks or the auxiliary decoders are missing, a file of the
-            set is bad, or τ is out of range.
+    `split` is 'val' or 'test', and `threshold` τ in [0, 1], for the pseudo labels by class. Returns
+    what `calibration.json` holds: the number of `images`; `calibration_record` of `confidence`, in
+    ten bins, and of `agreement`, a bin for each number of decoders that occurs, if the model has
+    them; and `PseudoLabelCounts.record` under `pseudo_labels`. A `UserError` names what is missing
+    or bad.
     """
     if not 0 <= threshold <= 1:
         raise UserError(f'--threshold {threshold}: expected a confidence in [0, 1]')

@@ -23,17 +23,12 @@ PATCH_SIZE = 20
 def mean_neighbour_distance(channels: Iterable[Tensor], patch_size: int = 1) -> Tensor:
     """Mean Euclidean distance between the patch at each location and those at its 8 neighbours.
 
+    The map comes as parts `(d, H, W)` of its `D` channels, and one is in memory at a time. The
+    result is `(H, W)`; on the border it is the mean over existing neighbours.
+
     A squared distance of patches is a sum of squared differences over the patch, so one box filter
     replaces all patches. A patch that crosses the border is compared on its part inside, and its
     distance is scaled up.
-
-    Args:
-        channels: Parts `(d, H, W)` that make up the `D` channels of a map; one is in memory at a
-            time.
-        patch_size: Side of a patch in pixels; 1 compares single locations.
-
-    Returns:
-        `(H, W)`; on the border the mean over existing neighbours.
     """
     squares: dict[tuple[int, int], Tensor] = {}
     for part in channels:
@@ -54,34 +49,17 @@ def mean_neighbour_distance(channels: Iterable[Tensor], patch_size: int = 1) -> 
 
 
 def upsampled(features: Tensor, size: tuple[int, int], channels: int = 32) -> Iterator[Tensor]:
-    """Upsamples a feature map bilinearly, a few channels at a time.
-
-    Args:
-        features: `(D, h, w)`.
-        size: H, W.
-        channels: Maximum number of channels in memory at the new size.
-
-    Yields:
-        `(d, H, W)`, d at most `channels`.
-    """
+    """Upsamples features `(D, h, w)` bilinearly to `(d, H, W)`, at most `channels` at a time."""
     for part in features.split(channels):
         yield F.interpolate(part[None].float(), size, mode='bilinear', align_corners=False)[0]
 
 
 def class_regions(labels: Tensor, width: int = 5, ignore_index: int = 255) -> tuple[Tensor, Tensor]:
-    """Masks of class boundaries and of the inside of classes.
+    """Masks of class boundaries and of the inside of classes, each `(H, W)` bool.
 
     A location is on a boundary if the window of ±`width` pixels around it has two classes, and
     inside if it has one class and no ignored pixel. So an ignored contour between two objects, as
     PASCAL VOC draws it, is a boundary; near other ignored pixels a location is neither.
-
-    Args:
-        labels: `(H, W)` class ids or `ignore_index`.
-        width: Half the width of a boundary, in pixels.
-        ignore_index: Label of pixels without ground truth.
-
-    Returns:
-        Boundary and inside, each `(H, W)` bool.
     """
     ignored = labels == ignore_index
     ids = labels.double()
@@ -94,14 +72,7 @@ def class_regions(labels: Tensor, width: int = 5, ignore_index: int = 255) -> tu
 
 @dataclass(frozen=True)
 class BoundaryContrast:
-    """Distances on class boundaries against those inside classes; images add up.
-
-    Attributes:
-        boundary_sum: Sum of distances on boundaries.
-        boundary_count: Number of locations on boundaries.
-        inside_sum: Sum of distances inside classes.
-        inside_count: Number of locations inside classes.
-    """
+    """Sums and counts of distances on class boundaries and inside classes; images add up."""
 
     boundary_sum: float = 0.0
     boundary_count: int = 0

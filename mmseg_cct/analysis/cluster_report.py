@@ -78,7 +78,7 @@ def write_cluster_report(
     options: dict[str, Any] | None = None,
     device: str | None = None,
 ) -> list[Path]:
-    """Analyses images and writes `clusters.png` and, with masks, the ratios.
+    """Analyses images and writes `clusters.png` and, with masks, `clusters.csv` and `clusters.md`.
 
     Args:
         config_file: Path of the model's config.
@@ -97,7 +97,7 @@ def write_cluster_report(
         device: Device of the model; by default the first GPU, else the CPU.
 
     Returns:
-        Paths of the figure and, with masks, of `clusters.csv` and `clusters.md`.
+        Paths of the written files.
     """
     config = load_config(config_file, options or {})
     require_one_domain(config, config_file)
@@ -143,17 +143,9 @@ def analyze(
     boundary_width: int = 5,
     margin: int = 0,
 ) -> Analysis:
-    """Computes the smoothness maps of one image.
+    """Computes the smoothness maps of the patches and of each module's output, by name.
 
-    Args:
-        model: A segmentor in evaluation mode.
-        item: Output of the test pipeline.
-        modules: Modules whose outputs are analysed, by name.
-        boundary_width: Half the width of a boundary in pixels, as in `class_regions`.
-        margin: Width in pixels of the image border that ratios leave out.
-
-    Returns:
-        Maps of the patches and of each module.
+    `item` is an output of the test pipeline; the rest is as in `write_cluster_report`.
     """
     image, sample = item['inputs'], item['data_samples']
     data = model.data_preprocessor(pseudo_collate([item]), training=False)
@@ -197,14 +189,9 @@ def ratio_table(contrasts: Sequence[tuple[str, Mapping[str, BoundaryContrast]]])
 
 
 def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:
-    """Plots images, labels and maps, dark where the distance is large.
+    """Plots images, labels and maps in a row each, dark where the distance is large.
 
-    Args:
-        analyses: Images, one row each.
-        palette: `(256, 3)` uint8, RGB colours of class ids.
-
-    Returns:
-        The figure, with the ratio under each map.
+    `palette` is `(256, 3)` uint8, RGB. The ratio is under each map.
     """
     rows = []
     for analysis in analyses:

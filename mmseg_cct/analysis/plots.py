@@ -50,15 +50,7 @@ def plot_curves(runs: Sequence[Run]) -> Figure:
 
 
 def plot_class_bars(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Figure:
-    """Plots the IoU of each class, and their mean, as a group of bars with one bar a run.
-
-    Args:
-        iou: `(C,)` IoU in [0, 1], by run.
-        classes: C names.
-
-    Returns:
-        The figure.
-    """
+    """Plots IoU `(C,)` in [0, 1] by class, and the mean, as groups of bars with one bar a run."""
     names = [*classes, 'mean']
     figure = Figure(figsize=(8, 0.28 * len(names) * (len(iou) + 0.7) + 0.8), layout='constrained')
     axes = figure.subplots()
@@ -85,13 +77,8 @@ def plot_grid(
 ) -> Figure:
     """Plots a row for each image: the image, the truth and the prediction of each run.
 
-    Args:
-        pictures: The same images, by run.
-        classes: C names.
-        palette: C colours, RGB in [0, 255].
-
-    Returns:
-        The figure, laid out for the images' shape, with a legend of the classes below.
+    The runs have the same images, and the palette is C colours, RGB in [0, 255]. The layout follows
+    the images' shape; a legend of the classes is below.
     """
     rows = list(zip(*pictures.values()))
     titles = ['image', 'truth', *pictures]

@@ -16,12 +16,9 @@ from mmseg_cct.errors import UserError
 
 @dataclass(frozen=True)
 class Curve:
-    """A scheduled value.
+    """A scheduled value, one number per iteration.
 
-    Attributes:
-        panel: Title of its panel: the model's attribute, or 'learning rate'.
-        label: Label in the legend of the panel.
-        values: One value per iteration.
+    `panel` is the model's attribute, or 'learning rate'.
     """
 
     panel: str
@@ -30,16 +27,9 @@ class Curve:
 
 
 def planned_curves(config: Config) -> list[Curve]:
-    """Evaluates every ramp and learning rate of a config.
+    """Evaluates every `RampUpHook` of a config, then the learning rate of each parameter group.
 
-    Args:
-        config: Config of a training by iterations.
-
-    Returns:
-        The curve of every `RampUpHook`, then the learning rate of each parameter group.
-
-    Raises:
-        UserError: The config has no number of iterations or no learning rate.
+    A `UserError` says if the config has no number of iterations or no learning rate.
     """
     check_components(config)
     init_default_scope(config.get('default_scope') or 'mmseg')

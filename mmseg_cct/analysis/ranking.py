@@ -73,12 +73,7 @@ class RankedImage:
 
 @dataclass
 class Ranking:
-    """Ranked images.
-
-    Attributes:
-        images: Images by descending score.
-        failed: A line for each unreadable image.
-    """
+    """Images by descending score, and a line for each unreadable one."""
 
     images: list[RankedImage]
     failed: list[str]
@@ -99,25 +94,11 @@ def rank_images(
     """Ranks images and writes `ranking.csv` and `contact_sheet.png`.
 
     Each score is kept as soon as it is known: a second run computes what is missing, and scores
-    images that have changed anew. Connected processes share the images.
+    images that have changed anew. Connected processes share the images. A `UserError` names a
+    missing file or a model without auxiliary decoders.
 
-    Args:
-        config_file: Path of the training's config.
-        checkpoint: Checkpoint of the training, with its auxiliary decoders.
-        out: Output folder.
-        images: Folder to search with its subfolders; None takes the config's unlabelled set.
-        options: Settings to override, by dotted key.
-        device: Device of the model; by default the first GPU, else the CPU.
-        seed: Seed of the perturbations.
-        top: Number of images on the contact sheet.
-        measure: 'labels' or 'distance'.
-
-    Returns:
-        The ranking. A `UserError` names a missing file or a model without auxiliary decoders.
-
-    Raises:
-        KeyError: A transform of the pipeline needs a key that no earlier step provides; a
-            `UserError` instead if it is a library's.
+    `images` is a folder, searched with its subfolders; None takes the config's unlabelled set.
+    `top` is the number of images on the contact sheet, and `measure` 'labels' or 'distance'.
     """
     config = load_config(config_file, options or {})
     require_one_domain(config, config_file)
@@ -199,20 +180,11 @@ def _read_scores(out: str) -> Iterator[RankedImage]:
 def disagreement(
     model: Any, data: dict[str, Any], seed: int = 0, measure: str = 'labels'
 ) -> tuple[Tensor, Tensor]:
-    """Compares the auxiliary predictions for an image with the main one.
+    """Compares the auxiliary predictions for an image with the main one, by 'labels' or 'distance'.
 
-    Args:
-        model: A `CCTSegmentor` in evaluation mode, with `dataset_meta`.
-        data: Output of the test pipeline: `inputs (3, H, W)` and `data_samples`.
-        seed: Seed of the perturbations.
-        measure: 'labels' or 'distance'.
-
-    Returns:
-        Disagreement of each auxiliary decoder `(K, H, W)`, and class ids of the main prediction
-        `(H, W)`; both on the CPU.
-
-    Raises:
-        UserError: The pipeline packed nothing.
+    `data` is an output of the test pipeline, with `inputs (3, H, W)`. Returns the disagreement of
+    each auxiliary decoder `(K, H, W)` and class ids of the main prediction `(H, W)`, both on the
+    CPU.
     """
     if 'inputs' not in data:
         raise UserError('test_pipeline: gives no inputs; expected PackSegInputs at its end')
@@ -225,16 +197,9 @@ def disagreement(
 
 
 def load_training_model(config: Config, checkpoint: str, device: str | None = None) -> Any:
-    """Builds a model with its auxiliary decoders.
+    """Builds a model in evaluation mode with its auxiliary decoders.
 
-    Args:
-        config: Config of a CCT training.
-        checkpoint: Checkpoint of that training.
-        device: Device of the model; by default the first GPU, else the CPU.
-
-    Returns:
-        The model in evaluation mode, as `load_model` gives it. A `UserError` says if the config or
-        the checkpoint has no auxiliary decoders, or if they do not fit.
+    A `UserError` says if the config or the checkpoint has none, or if they do not fit.
     """
     content = read_checkpoint(checkpoint)
     model = load_model(config, checkpoint, device, content=content)
@@ -243,15 +208,9 @@ def load_training_model(config: Config, checkpoint: str, device: str | None = No
 
 
 def require_auxiliary_decoders(model: Any, content: Mapping[str, Any], checkpoint: str) -> None:
-    """Checks that a model has auxiliary decoders, and a checkpoint their weights.
+    """Checks that a model has auxiliary decoders, and a checkpoint weights that fit them.
 
-    Args:
-        model: A model of `load_model`, which is lenient about them.
-        content: What the checkpoint holds.
-        checkpoint: Its name, for messages.
-
-    Raises:
-        UserError: The model or the checkpoint has none, or the weights have other shapes.
+    `load_model` is lenient about them.
     """
     bank = getattr(model, 'auxiliary_head', None)
     if not isinstance(bank, PerturbedDecoderBank):

@@ -32,13 +32,8 @@ def write_report(
 ) -> Path:
     """Evaluates runs on their common test set and writes `report.md` and `report.html`.
 
-    Args:
-        work_dirs: Work directories of the trainings, by name.
-        out: Output folder.
-        num_pictures: Number of hard test images, and of first ones, that are shown.
-
-    Returns:
-        Path of `report.md`. A `UserError` names a run that is incomplete or has another test set.
+    Returns the path of `report.md`. The page shows `num_pictures` hard test images, and as many
+    first ones. A `UserError` names a run that is incomplete or has another test set.
     """
     runs = [find_run(name, Path(work_dir)) for name, work_dir in work_dirs.items()]
     _check_same_test_set(runs)
@@ -103,29 +98,16 @@ def write_report(
 
 
 def hardest(evaluations: Sequence[Evaluation], count: int) -> list[int]:
-    """Picks the images that the runs segment worst.
-
-    Args:
-        evaluations: Evaluations on the same test set.
-        count: Number of images.
-
-    Returns:
-        Numbers of the images, by rising mean of the runs' mean IoU.
-    """
+    """Indices of the images that the runs segment worst, by rising mean of the runs' mean IoU."""
     mean = np.mean([evaluation.image_miou for evaluation in evaluations], axis=0)
     return np.argsort(mean, kind='stable')[:count].tolist()
 
 
 def verdict(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
-    """Says in a sentence how the runs compare.
+    """Says in a sentence how the runs compare, by IoU `(C,)` in [0, 1].
 
-    Args:
-        iou: `(C,)` IoU in [0, 1], by run.
-        classes: C names.
-
-    Returns:
-        For two runs the difference in mIoU, and the classes that gain and lose most; else each
-        run's mIoU.
+    For two runs it gives the difference in mIoU, and the classes that gain and lose most; else each
+    run's mIoU.
     """
     miou = {name: 100 * float(np.nanmean(values)) for name, values in iou.items()}
     if len(iou) != 2:
@@ -152,14 +134,9 @@ def verdict(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
 
 
 def iou_table(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
-    """Formats IoU by class in Markdown, with the mean in the last row.
+    """Formats IoU by class in Markdown, in %, with the mean in the last row.
 
-    Args:
-        iou: `(C,)` IoU in [0, 1], by run.
-        classes: C names.
-
-    Returns:
-        Table in %. With two runs, a further column is the second minus the first.
+    With two runs, a further column is the second minus the first.
     """
     *rows, (_, *means) = _iou_rows(iou, classes)
     header = ['class', *iou, *['difference'] * (len(iou) == 2)]

@@ -94,15 +94,7 @@ class Picture:
 def find_run(name: str, work_dir: Path) -> Run:
     """Reads a training's config, checkpoint and log from its work directory.
 
-    Args:
-        name: Name in the report.
-        work_dir: Work directory of the training.
-
-    Returns:
-        The run.
-
-    Raises:
-        UserError: There is no checkpoint, it is damaged, or it has no config with a test set.
+    A `UserError` says if the checkpoint is missing or damaged, or has no config with a test set.
     """
     checkpoint = newest_checkpoint(str(work_dir))
     if checkpoint is None:
@@ -137,16 +129,10 @@ def _trained_config(content: Mapping[str, Any], checkpoint: str) -> Config:
 
 
 def read_scalars(work_dir: Path) -> list[dict]:
-    """Reads the log of a training across resumes.
+    """Reads the logged values of a training across resumes, sorted by `step`.
 
     A last line that a kill has cut off is left out, with a warning: the resumed training logs that
     iteration again. A `UserError` tells of any other damage.
-
-    Args:
-        work_dir: Work directory of the training.
-
-    Returns:
-        Logged values of training and validation, sorted by `step`.
     """
     by_step: dict[tuple[int, bool], dict] = {}
     # one folder per start, named by time
@@ -210,15 +196,7 @@ def evaluate(run: Run) -> Evaluation:
 
 @torch.no_grad()
 def predict_images(run: Run, indices: Sequence[int]) -> list[Picture]:
-    """Predicts chosen images of the test set.
-
-    Args:
-        run: The run.
-        indices: Numbers of the images in the test set.
-
-    Returns:
-        A picture for each, in the same order.
-    """
+    """Predicts chosen images of the test set, in the order of their indices."""
     loader = run.test_loader
     pictures = []
     for index, item in zip(indices, Subset(loader.dataset, indices)):

@@ -51,16 +51,8 @@ class Conversion:
 def convert_file(source: str, target: str, *, partial: bool = False) -> Conversion:
     """Converts a checkpoint to the other code's format; the names of its weights tell which.
 
-    Args:
-        source: Checkpoint of the public code or of this project.
-        target: File to write.
-        partial: Whether to write the file even if names are missing or unexpected.
-
-    Returns:
-        Counts and names of the conversion.
-
-    Raises:
-        UserError: The source is a checkpoint of neither code.
+    With `partial` the file is written even if names are missing or unexpected. A checkpoint of
+    neither code is a `UserError`.
     """
     checkpoint = read_checkpoint(source)
     try:

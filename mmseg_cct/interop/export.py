@@ -23,16 +23,11 @@ TOLERANCE = 1e-3
 
 
 class InferenceGraph(nn.Module):
-    """Network with its normalisation, from decoded images to logits.
+    """Copy of a segmentor with its normalisation, from decoded images to logits.
+
+    A size that is not a multiple of the network's stride is a `UserError`.
 
     Shapes: `N` images, `C` classes, `H×W` the fixed size of the graph.
-
-    Args:
-        model: A segmentor, which is copied.
-        size: H, W.
-
-    Raises:
-        UserError: The size is not a multiple of the network's stride.
     """
 
     def __init__(self, model: nn.Module, size: tuple[int, int]) -> None:
@@ -54,14 +49,10 @@ class InferenceGraph(nn.Module):
         self.eval()  # the exporter restores this mode in all submodules
 
     def forward(self, images: Tensor) -> Tensor:
-        """Predicts logits.
+        """Maps images `(N, 3, H, W)`, RGB in [0, 255], float32, to seg_logits `(N, C, H, W)`.
 
-        Args:
-            images: `(N, 3, H, W)` RGB in [0, 255], float32.
-
-        Returns:
-            seg_logits `(N, C, H, W)`. Of a binary model with one output C is 2, and the first
-            channel its threshold: the class is the arg-max here too.
+        Of a binary model with one output C is 2, and the first channel its threshold: the class is
+        the arg-max here too.
         """
         meta = dict(img_shape=self.size, ori_shape=self.size, pad_shape=self.size)
         logits = self.model.encode_decode(F.conv2d(images, self.weight, self.bias), [meta])
@@ -100,12 +91,7 @@ class InferenceGraph(nn.Module):
 
 
 class FixedAveragePool(nn.Module):
-    """`nn.AdaptiveAvgPool2d` for inputs of one size, as a matrix product along each axis.
-
-    Args:
-        input_size: h, w.
-        output_size: One number of bins for both axes, or two.
-    """
+    """`nn.AdaptiveAvgPool2d` for inputs of one size, as a matrix product along each axis."""
 
     def __init__(self, input_size: tuple[int, int], output_size: int | tuple[int, int]) -> None:
         super().__init__()
@@ -135,16 +121,7 @@ class Export:
 def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Export:
     """Exports to ONNX: input `images`, output `seg_logits`, dynamic batch size.
 
-    Args:
-        model: A segmentor.
-        size: H, W of the images.
-        file: Path of the file.
-
-    Returns:
-        The file, compared with the model on two random images.
-
-    Raises:
-        UserError: The package onnx is missing.
+    The file is compared with the model on two random images. A `UserError` says if onnx is missing.
     """
     if importlib.util.find_spec('onnx') is None:
         raise UserError("--onnx: no package onnx; expected it: pip install 'mmseg_cct[export]'")
@@ -175,16 +152,7 @@ def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Ex
 
 
 def export_torchscript(model: nn.Module, size: tuple[int, int], file: str | Path) -> Export:
-    """Exports to TorchScript, with a dynamic batch size.
-
-    Args:
-        model: A segmentor.
-        size: H, W of the images.
-        file: Path of the file.
-
-    Returns:
-        The file, compared with the model on two random images.
-    """
+    """Exports to TorchScript, with a dynamic batch size; compared as in `export_onnx`."""
     graph = InferenceGraph(model, size)
     with _quiet(), torch.no_grad():
         traced = torch.jit.trace(graph, _random_images(1, size), check_trace=False)

@@ -79,13 +79,9 @@ class Renamed:
 
 
 def to_project(state: Mapping[str, Tensor]) -> Renamed:
-    """Renames the weights of the public code.
+    """Renames weights of the public code to those of `CCTSegmentor` with the same network.
 
-    Args:
-        state: `encoder.*`, `main_decoder.*` and `aux_decoders.*`, each with or without `module.`.
-
-    Returns:
-        The weights of `CCTSegmentor` with the public code's network.
+    They are `encoder.*`, `main_decoder.*` and `aux_decoders.*`, each with or without `module.`.
     """
     source = weights(state)
     renamed, missing = _rename(source, SHARED_NAMES)
@@ -104,15 +100,11 @@ def to_project(state: Mapping[str, Tensor]) -> Renamed:
 
 
 def to_public(state: Mapping[str, Tensor]) -> Renamed:
-    """Renames the weights of this project.
+    """Renames weights of this project to those of the public `CCT`.
 
-    Args:
-        state: `backbone.*`, `neck.*`, `decode_head.*` and `auxiliary_head.*`, each with or without
-            `module.`.
-
-    Returns:
-        The weights of the public `CCT`, with the prefix `module.` that its loaders expect. A
-        `UserError` refuses decoders with a hidden width, which the public code does not know.
+    They are `backbone.*`, `neck.*`, `decode_head.*` and `auxiliary_head.*`, each with or without
+    `module.`; the result has the prefix, which the public loaders expect. A `UserError` refuses
+    decoders with a hidden width, which the public code does not know.
     """
     source = weights(state)
     _check_no_hidden_width(source)
@@ -138,17 +130,7 @@ def to_public(state: Mapping[str, Tensor]) -> Renamed:
 
 
 def is_public(state: Mapping[str, Tensor]) -> bool:
-    """Whether weights are named as in the public code or as in this project.
-
-    Args:
-        state: A state dict.
-
-    Returns:
-        True for the public code, False for this project.
-
-    Raises:
-        UserError: The names are of neither or of both.
-    """
+    """Whether weights have the public code's names, or this project's; otherwise a `UserError`."""
     roots = {name.split('.')[0] for name in weights(state)}
     public, ours = roots & {'encoder', 'main_decoder'}, roots & {'backbone', 'decode_head'}
     if bool(public) == bool(ours):

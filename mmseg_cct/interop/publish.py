@@ -43,22 +43,12 @@ def publish_checkpoint(
     """Writes a checkpoint for inference only, as an `EncoderDecoder` of MMSegmentation.
 
     It lacks auxiliary decoders, optimizer, schedulers, logs and the unaveraged weights that
-    `EMAHook` keeps beside the averaged ones. Equal contents give equal bytes.
+    `EMAHook` keeps beside the averaged ones. Equal contents give equal bytes. The file's name gets
+    the first eight digits of the SHA-256 of its bytes, as torch.hub checks them.
 
-    Args:
-        source: Checkpoint of a training, or a converted one.
-        target: File to write; its name gets the first eight digits of the SHA-256 of its bytes, as
-            torch.hub checks them.
-        config: Config of the training; by default the one in the checkpoint, which is read and
-            never run.
-        domain: Which domain to publish, if the model has several.
-
-    Returns:
-        Path of the written file.
-
-    Raises:
-        UserError: The source is not a checkpoint, or one of the public code, its config is not a
-            list of plain settings, or it does not have the domain.
+    `config` is by default the one in the checkpoint, which is read and never run; `domain` is the
+    one to publish, if the model has several. A `UserError` refuses other files, checkpoints of the
+    public code, a config that is not a list of plain settings, and an unknown domain.
     """
     if not Path(target).name:
         raise UserError(f'{target!r}: no file name; expected the path of the file to write')
@@ -84,17 +74,9 @@ def publish_checkpoint(
 
 
 def inference_weights(state: dict[str, Tensor], domain: str | None = None) -> dict[str, Tensor]:
-    """Selects the weights of encoder and main decoder, without a wrapper's prefix `module.`.
+    """Copies the weights of encoder and main decoder, without a wrapper's prefix `module.`.
 
-    Args:
-        state: Weights of a training.
-        domain: Whose main decoder, if there are several.
-
-    Returns:
-        Copies under MMSegmentation's names.
-
-    Raises:
-        UserError: There are several domains and not this one, or none.
+    With several domains, `domain` says whose main decoder; an unknown one is a `UserError`.
     """
     state = weights(state)
     domains: list[Any] = sorted({n.split('.')[1] for n in state if n.startswith('domains.')})
@@ -118,15 +100,8 @@ def inference_meta(
 ) -> dict[str, Any]:
     """Removes the description of the training and its machine from a checkpoint's meta.
 
-    Args:
-        meta: Meta of a checkpoint.
-        source: The checkpoint's name, for messages.
-        config: Config of the training; by default the one in the meta.
-        domain: Which domain, if the model has several.
-
-    Returns:
-        Classes, palette, versions and, if there was a config, `cfg` for inference. A `UserError`
-        says where the config in the meta is not a list of plain settings.
+    What is left are classes, palette, versions and, if there was a config, `cfg` for inference. A
+    `UserError` says that the config in the meta of `source` is not a list of plain settings.
     """
     kept = {key: meta[key] for key in _META_KEYS if key in meta}
     if domain is not None:
@@ -140,14 +115,9 @@ def inference_meta(
 def inference_config(config: Config, domain: str | None = None) -> Config:
     """Reduces a config to inference; `MMSegInferencer` runs with it.
 
-    Args:
-        config: Config of a training.
-        domain: Which domain, if the model has several.
-
-    Returns:
-        Config without data sets, schedules and what trains. Its model is MMSegmentation's
-        `EncoderDecoder`, unless the segmentor predicts in a way of its own. A `UserError` says if
-        the config does not have the domain.
+    It has no data sets, schedules or parts for the training. Its model is MMSegmentation's
+    `EncoderDecoder`, unless the segmentor predicts in a way of its own. A `UserError` says if the
+    config does not have the domain.
     """
     require_domain(config, domain)
     kept = {key: copy.deepcopy(config[key]) for key in _CONFIG_KEYS if config.get(key) is not None}

@@ -25,14 +25,7 @@ EPSILON = 1e-5
 
 
 def mmpretrain_registry() -> ModuleType:
-    """Imports the registry of mmpretrain, an optional dependency.
-
-    Returns:
-        The module.
-
-    Raises:
-        UserError: It is not installed.
-    """
+    """Imports the registry of mmpretrain, an optional dependency, or raises a `UserError`."""
     try:
         return importlib.import_module('mmpretrain.registry')
     except ImportError:
@@ -43,19 +36,11 @@ def mmpretrain_registry() -> ModuleType:
 
 
 def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
-    """Builds a classifier with trained weights.
+    """Builds an `ImageClassifier` with trained weights, in evaluation mode.
 
-    Args:
-        config: Config of an `ImageClassifier` with global average pooling and a linear head.
-        checkpoint: Trained weights.
-        device: Device of the model.
-
-    Returns:
-        The model in evaluation mode. Its `dataset_meta` is that of the set it was trained on, None
-        where the checkpoint does not tell.
-
-    Raises:
-        UserError: mmpretrain is missing, the model has no such head, or the weights do not fit.
+    Its head is global average pooling and a linear layer: any other, and weights that do not fit,
+    are a `UserError`. Its `dataset_meta` is that of the set it was trained on, None if the
+    checkpoint does not tell.
     """
     registry = mmpretrain_registry()
     init_default_scope(config.get('default_scope') or 'mmpretrain')

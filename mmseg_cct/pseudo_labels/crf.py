@@ -34,16 +34,7 @@ class DenseCRF:
     gt_prob: float = 0.7
 
     def __call__(self, image: np.ndarray, labels: np.ndarray, num_labels: int) -> np.ndarray:
-        """Refines labels.
-
-        Args:
-            image: `(H, W, 3)` uint8, RGB.
-            labels: `(H, W)` integers in [0, num_labels).
-            num_labels: Number of labels.
-
-        Returns:
-            Refined labels `(H, W)`.
-        """
+        """Refines labels `(H, W)` in [0, num_labels) of an image `(H, W, 3)` uint8, RGB."""
         if num_labels < 2:
             return labels
         from pydensecrf.densecrf import DenseCRF2D
@@ -73,21 +64,12 @@ def refined_labels(
 ) -> np.ndarray:
     """Pseudo labels where the CRF confirms a class or the background, as in IRNet.
 
+    The image is `(H, W, 3)` uint8, RGB; the rest and the result are as in `labels_from_maps`.
+
     Each threshold splits the image into its classes and a rest without a score above it, and the
     CRF refines both splits. A pixel gets its class in the strict split (θ_fg), else the background
     if it is in the rest of the lenient split (θ_bg), else it is ignored. Without a background class
     only the strict split counts.
-
-    Args:
-        image: `(H, W, 3)` uint8, RGB.
-        maps: `(C_i, H, W)` in [0, 1], one map per class in the image.
-        class_ids: C_i label ids of these classes.
-        background: Label id of the background, or None.
-        thresholds: θ_bg and θ_fg.
-        crf: CRF to refine the splits with.
-
-    Returns:
-        `(H, W)` uint8 label ids, 255 where ignored.
     """
     first, score = strongest(maps)
 
@@ -102,11 +84,6 @@ def refined_labels(
 
 
 def require_pydensecrf() -> None:
-    """Checks that pydensecrf is installed.
-
-    Raises:
-        UserError: It is not.
-    """
     if importlib.util.find_spec('pydensecrf') is None:
         raise UserError(
             'pydensecrf is not installed, which the dense CRF needs; run: pip install pydensecrf2 '

@@ -26,22 +26,13 @@ ImageLabels = dict[str, list[int]]
 def labels_from_table(
     table: str | os.PathLike, images: Mapping[str, Path], classes: Sequence[str]
 ) -> ImageLabels:
-    """Reads image-level labels from a CSV file.
+    """Reads image-level labels from a CSV file: ascending class ids by image name.
 
     The header is ``image,labels``; a line such as ``a/b.jpg,person;dog`` has an image, with or
-    without its extension, and its classes. No class means that the image has none.
-
-    Args:
-        table: Path of the CSV file.
-        images: Image paths by name without extension.
-        classes: Class names, in the order of the classifier's outputs.
-
-    Returns:
-        Ascending class ids by image name.
-
-    Raises:
-        UserError: The file is missing, is not UTF-8, has other columns or a row of another length,
-            or names an image twice, an unknown image or an unknown class.
+    without its extension, and its classes, in the order of the classifier's outputs. No class means
+    that the image has none. `images` are paths by name without extension. A `UserError` refuses a
+    file that is missing or not UTF-8, other columns, a row of another length, an image that is
+    unknown or occurs twice, and unknown classes.
     """
     if not os.path.isfile(table):
         raise UserError(f'{table}: no such file; expected a CSV file with the image-level labels')
@@ -75,7 +66,7 @@ def labels_from_masks(
     min_pixels: int = 1,
     reduce_zero_label: bool = False,
 ) -> ImageLabels:
-    """Reduces masks to image-level labels, the classes that occur in each.
+    """Reduces masks to image-level labels: ascending ids of the classes that occur, by image name.
 
     Args:
         masks: Folder of masks ``NAME.png``, one channel of class ids.
@@ -88,8 +79,7 @@ def labels_from_masks(
         reduce_zero_label: Whether 0 in the file is ignored and the classes start at 1.
 
     Returns:
-        Ascending class ids by image name. A `UserError` says that a mask is missing or unreadable,
-        or has an unknown id.
+        The labels. A `UserError` says that a mask is missing or unreadable, or has an unknown id.
     """
     found = {}
     for name in names:
@@ -121,14 +111,10 @@ def write_annotations(
     image_dir: str | os.PathLike,
     classes: Sequence[str],
 ) -> None:
-    """Writes the annotation file of mmpretrain's `MultiLabelDataset`.
+    """Writes the annotation file of mmpretrain's `MultiLabelDataset`, in JSON.
 
-    Args:
-        path: Path of the JSON file.
-        labels: Class ids by image name.
-        images: Image paths by name.
-        image_dir: Folder that image paths are relative to, the ``data_prefix`` of the data set.
-        classes: Class names in the order of their ids.
+    Image paths are relative to `image_dir`, the ``data_prefix`` of the data set; `classes` are in
+    the order of their ids.
     """
     annotations = dict(
         metainfo=dict(classes=list(classes)),

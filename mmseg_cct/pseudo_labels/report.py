@@ -77,14 +77,7 @@ def write_report(
 ) -> Path:
     """Writes ``report.md`` and ``pictures.png`` into the output folder of the labels.
 
-    Args:
-        model: Classifier that draws the maps of the pictures.
-        settings: Settings of the labels.
-        out: Output folder of `write_pseudo_labels`.
-        num_pictures: Number of images in the grid.
-
-    Returns:
-        Path of the report.
+    The classifier draws the maps of the pictures. Returns the path of the report.
     """
     truths = find_truths(settings.segmentation)
     images = [i for i in settings.images if Path(out, LABELS, f'{i.name}.png').exists()]
@@ -110,14 +103,7 @@ def write_report(
 
 
 def find_truths(segmentation: Any) -> dict[str, dict]:
-    """Finds the existing masks of a segmentation set.
-
-    Args:
-        segmentation: A data set of MMSegmentation.
-
-    Returns:
-        Data info for `read_truth`, by absolute path of the image.
-    """
+    """Finds the masks of an MMSeg data set: infos for `read_truth`, by path of the image."""
     return {
         os.path.abspath(info['img_path']): info
         for info in infos_of(segmentation)
@@ -129,9 +115,6 @@ def check_truths(settings: PseudoLabelSettings) -> None:
     """Checks the masks that labels will be compared with, in threads.
 
     A `UserError` names one that cannot be read, has another size than its image, or an unknown id.
-
-    Args:
-        settings: Settings of the labels.
     """
     truths = find_truths(settings.segmentation)
 
@@ -161,17 +144,7 @@ def count(
     settings: PseudoLabelSettings,
     truths: dict[str, dict],
 ) -> LabelStatistics:
-    """Counts labelled pixels and their agreement with the ground truth.
-
-    Args:
-        images: Labelled images.
-        folder: Folder of their labels.
-        settings: Settings of the labels, for their classes.
-        truths: Data infos of `find_truths`.
-
-    Returns:
-        Sums over all images.
-    """
+    """Counts labelled pixels and their agreement with the ground truth of `find_truths`."""
     num_classes = len(settings.classes)
     sums = {
         name: np.zeros(num_classes)
@@ -242,19 +215,9 @@ def plot_pictures(
     out: str,
     truths: dict[str, dict],
 ) -> Figure:
-    """Plots images, maps, labels and ground truth, one image per column.
+    """Plots images, maps, labels and ground truth, one image per column, above a legend.
 
     Ignored pixels are white; in the maps, the brightness of a pixel is its highest score.
-
-    Args:
-        model: Classifier that draws the maps.
-        settings: Settings of the labels.
-        images: Images to plot.
-        out: Output folder of `write_pseudo_labels`.
-        truths: Data infos of `find_truths`.
-
-    Returns:
-        The figure, with a legend of the classes below.
     """
     colours = settings.colours
     rows: dict[str, list[np.ndarray | None]] = {}

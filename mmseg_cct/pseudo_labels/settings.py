@@ -78,15 +78,7 @@ class PseudoLabelSettings:
         return full_palette(self.palette)
 
     def origin(self, checkpoint: str, with_crf: bool) -> dict[str, Any]:
-        """Describes the origin of labels, so that a folder never holds two kinds.
-
-        Args:
-            checkpoint: Weights of the classifier.
-            with_crf: Whether the CRF refines the labels.
-
-        Returns:
-            Values by name, as JSON gives them back.
-        """
+        """Describes the origin of labels as JSON, so that a folder never holds two kinds."""
         origin: dict[str, Any] = dict(checkpoint=os.path.abspath(checkpoint))
         if os.path.isfile(checkpoint):
             stat = os.stat(checkpoint)
@@ -105,14 +97,7 @@ class PseudoLabelSettings:
 def read_settings(config: Config) -> PseudoLabelSettings:
     """Reads the section `pseudo_labels` of a classifier's config, and the data sets in it.
 
-    Args:
-        config: Config of the classifier.
-
-    Returns:
-        The settings.
-
-    Raises:
-        UserError: A key is missing or unknown, or a value does not fit.
+    A missing or unknown key, or a value that does not fit, is a `UserError`.
     """
     section = config.get('pseudo_labels')
     if section is None:
@@ -150,7 +135,6 @@ def read_settings(config: Config) -> PseudoLabelSettings:
 
 
 def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage, ...], list[str]]:
-    """Reads the images to label and the class names of the classifier."""
     registry = mmpretrain_registry()
     raise_problems(annotation_problems(dataset_config))
     scope = config.get('default_scope') or 'mmpretrain'

@@ -22,14 +22,7 @@ class Thresholds(NamedTuple):
     foreground: float = 0.30
 
     def check(self) -> 'Thresholds':
-        """Checks range and order, and returns the thresholds.
-
-        Returns:
-            The thresholds themselves.
-
-        Raises:
-            UserError: They are out of [0, 1] or in the wrong order.
-        """
+        """Returns the thresholds; out of [0, 1] or in the wrong order they are a `UserError`."""
         if not 0 <= self.background <= self.foreground <= 1:
             raise UserError(
                 f'pseudo_labels.thresholds: background={self.background}, foreground='
@@ -62,13 +55,9 @@ def labels_from_maps(
 
 
 def strongest(maps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the highest of maps `(C_i, H, W)` at each pixel.
+    """Index, from 1 on, and score of the highest of maps `(C_i, H, W)` at each pixel.
 
-    Args:
-        maps: `(C_i, H, W)` in [0, 1].
-
-    Returns:
-        Index of the highest map, from 1 on, and its score, both `(H, W)`; zeros without maps.
+    Both are `(H, W)`; zeros without maps.
     """
     if not len(maps):
         return np.zeros(maps.shape[1:], np.intp), np.zeros(maps.shape[1:], np.float32)

@@ -69,8 +69,7 @@ class LabelTask:
     def write(self) -> int:
         """Labels the image and writes its files, `labels` last, since it marks a finished image.
 
-        Returns:
-            Number of labelled images, 1.
+        Returns 1, the number of labelled images.
         """
         rest = (self.maps, self.label_ids, self.background, self.thresholds)
         labels = labels_from_maps(*rest)
@@ -96,23 +95,11 @@ def write_pseudo_labels(
     batch_size: int = 8,
     done: int = 0,
 ) -> ImageCounts:
-    """Labels images with a progress bar.
+    """Labels images with a progress bar; a killed worker process is a `UserError`.
 
-    Args:
-        model: A classifier of `load_classifier`.
-        settings: Settings of the labels.
-        images: Images to label.
-        out: Output folder.
-        with_crf: Whether a CRF refines the labels.
-        workers: Number of worker processes; 0 works in this process.
-        batch_size: Maximum number of images of one size in a batch of the classifier.
-        done: Number of images that an earlier run finished.
-
-    Returns:
-        Counts of written, skipped and failed images.
-
-    Raises:
-        UserError: A worker process was killed.
+    `batch_size` is the maximum number of images of one size in a batch of the classifier, and
+    `done` the number of images that an earlier run finished. With 0 `workers` this process does the
+    work.
     """
     counts = ImageCounts(skipped=done)
     label = partial(label_tasks, model, settings, out=out, with_crf=with_crf)
@@ -156,16 +143,9 @@ def batches(
     batch_size: int,
     counts: ImageCounts,
 ) -> Iterator[list[tuple[WeakImage, np.ndarray]]]:
-    """Reads images and groups them by size.
+    """Reads images, `(H, W, 3)` uint8, BGR, and groups them by size.
 
-    Args:
-        images: Images to read.
-        settings: Settings of the labels, for a fixed input size of the classifier.
-        batch_size: Maximum number of images in a group.
-        counts: Collects unreadable images.
-
-    Yields:
-        Images with their pixels, `(H, W, 3)` uint8, BGR.
+    A fixed input size of the classifier makes one group of all. Unreadable images go to `counts`.
     """
     waiting: dict[tuple[int, ...], list[tuple[WeakImage, np.ndarray]]] = {}
     for image in images:
@@ -190,18 +170,7 @@ def label_tasks(
     out: str,
     with_crf: bool,
 ) -> Iterator[LabelTask]:
-    """Computes the maps of a batch.
-
-    Args:
-        model: A classifier of `load_classifier`.
-        settings: Settings of the labels.
-        batch: Images with their pixels, `(H, W, 3)` uint8, BGR.
-        out: Output folder.
-        with_crf: Whether a CRF refines the labels.
-
-    Yields:
-        A task for each image.
-    """
+    """Computes the maps of a batch of images `(H, W, 3)` uint8, BGR; yields a task for each."""
     inputs = [
         pixels if settings.input_size is None else cv2.resize(pixels, settings.input_size)
         for _, pixels in batch

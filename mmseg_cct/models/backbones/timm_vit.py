@@ -79,30 +79,16 @@ class TimmViT(BaseModule):
             self.timm_model.eval()
 
     def train(self, mode: bool = True) -> 'TimmViT':
-        """Sets the mode; a frozen transformer stays in eval mode.
-
-        Args:
-            mode: Whether to train.
-
-        Returns:
-            This module.
-        """
+        """Sets the mode; a frozen transformer stays in eval mode."""
         super().train(mode)
         if self.frozen:
             self.timm_model.eval()
         return self
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        """Computes the maps of the chosen layers.
+        """Maps images `(N, 3, H, W)` to one `(N, D, H/s, W/s)` by chosen layer.
 
-        Args:
-            images: `(N, 3, H, W)`, H and W multiples of s.
-
-        Returns:
-            One `(N, D, H/s, W/s)` by layer.
-
-        Raises:
-            UserError: If H or W is not a multiple of s.
+        H or W that is not a multiple of s is a `UserError`.
         """
         height, width = images.shape[-2:]
         if height % self.stride or width % self.stride:

@@ -28,15 +28,10 @@ class BranchPreprocessor(SegDataPreProcessor):
     def forward(self, data: dict, training: bool = False) -> dict[str, Any]:
         """Prepares a batch for the model.
 
-        Args:
-            data: `inputs` and `data_samples`; each a list, or a dict of lists by branch name.
-            training: Whether to pad to the training size and run the batch augmentations.
-
-        Returns:
-            `inputs`, one tensor `(N, 3, H, W)` or one by branch, and `data_samples` likewise.
-
-        Raises:
-            UserError: If the pipeline packed nothing, or images of a branch have several sizes.
+        `inputs` and `data_samples` are a list each, or a dict of lists by branch name; in the
+        result `inputs` is one tensor `(N, 3, H, W)`, or one by branch. With `training` images are
+        padded to the training size and batch augmentations run. A `UserError` says if the pipeline
+        packed nothing, or images of a branch have several sizes.
         """
         if 'inputs' not in data:
             raise UserError(
@@ -65,14 +60,7 @@ class BranchPreprocessor(SegDataPreProcessor):
         }
 
     def _require_stackable(self, branches: dict[str, list[Tensor]]) -> None:
-        """Checks that padding brings the images of each branch to one size.
-
-        Args:
-            branches: Images `(3, H, W)` by branch.
-
-        Raises:
-            UserError: If a branch has images of several sizes.
-        """
+        """Checks that padding brings the images `(3, H, W)` of each branch to one size."""
         for name, images in branches.items():
             least = self.size or (0, 0)
             sizes = {(max(i.shape[-2], least[0]), max(i.shape[-1], least[1])) for i in images}
@@ -86,13 +74,7 @@ class BranchPreprocessor(SegDataPreProcessor):
 
 
 def pad_pseudo_labels(sample: SegDataSample, size: tuple[int, int], value: int = 255) -> None:
-    """Pads a sample's pseudo labels at the right and bottom to the size of its batch.
-
-    Args:
-        sample: Changed in place; ignored without `pseudo_sem_seg`.
-        size: Height and width of the batch in pixels.
-        value: Label of the added pixels.
-    """
+    """Pads a sample's pseudo labels, if any, at the right and bottom to the size of its batch."""
     if 'pseudo_sem_seg' not in sample:
         return
     labels = sample.pseudo_sem_seg.data
@@ -106,14 +88,10 @@ def mark_valid_pixels(
     size: tuple[int, int],
     device: torch.device | str = 'cpu',
 ) -> None:
-    """Marks the pixels of a padded image that are its own.
+    """Marks the pixels of a padded image that are its own, by a `valid_mask` `(1, H, W)` bool.
 
-    Args:
-        sample: Gets `valid_mask`, `(1, H, W)` bool; one that it has is padded with False at the
-            right and bottom.
-        image_size: Height and width of the image before the padding, in pixels.
-        size: H and W of the batch.
-        device: Device of the batch.
+    `image_size` is height and width before the padding, `size` those of the batch. A mask that the
+    sample already has is padded with False at the right and bottom.
     """
     valid = torch.zeros((1, *size), dtype=torch.bool, device=device)
     own = sample.valid_mask.data if 'valid_mask' in sample else True

@@ -14,17 +14,9 @@ def domain_of(
     data_samples: Iterable[SegDataSample] | Mapping[str, Iterable[SegDataSample]] | None,
     known: Collection[str],
 ) -> str:
-    """Name of the one domain of a batch.
+    """Name of the one domain of a batch, the `domain` in its samples' metainfo.
 
-    Args:
-        data_samples: Samples, or samples by branch, with `domain` in their metainfo.
-        known: Names of all domains.
-
-    Returns:
-        The name.
-
-    Raises:
-        UserError: If the samples name no domain, several, or an unknown one.
+    None, several or an unknown one are a `UserError`.
     """
     branches: Iterable[Iterable[SegDataSample]]
     branches = data_samples.values() if isinstance(data_samples, Mapping) else [data_samples or ()]
@@ -61,14 +53,6 @@ class MultiDomainPreprocessor(BaseDataPreprocessor):
         self.domains = ModuleDict({name: MODELS.build(cfg) for name, cfg in domains.items()})
 
     def forward(self, data: dict, training: bool = False) -> dict[str, Any]:
-        """Applies the preprocessor of the batch's domain.
-
-        Args:
-            data: `inputs` and `data_samples` of images of one domain.
-            training: Whether to pad to the training size and run the batch augmentations.
-
-        Returns:
-            As the preprocessor of the domain.
-        """
+        """Applies the preprocessor of the batch's domain."""
         domain = domain_of(data.get('data_samples'), self.domains)
         return self.domains[domain](data, training)

@@ -25,15 +25,7 @@ class _GradientReversal(torch.autograd.Function):
 
 
 def reverse_gradient(features: Tensor, scale: float) -> Tensor:
-    """Gradient reversal layer (Ganin & Lempitsky, 2015).
-
-    Args:
-        features: Of any shape.
-        scale: λ.
-
-    Returns:
-        The same values; their gradient reaches `features` multiplied by -λ.
-    """
+    """Gradient reversal layer (Ganin & Lempitsky, 2015): identity with -λ times the gradient."""
     return _GradientReversal.apply(features, scale)
 
 
@@ -86,26 +78,15 @@ class DomainDiscriminator(BaseModule):
         self.layers = nn.Sequential(*layers, nn.Conv2d(channels[-1], num_domains, kernel_size=1))
 
     def forward(self, z: Tensor) -> Tensor:
-        """Computes the logits of the domains.
-
-        Args:
-            z: `(N, D, h, w)`.
-
-        Returns:
-            Logits `(N, num_domains, h, w)`.
-        """
+        """Maps z `(N, D, h, w)` to logits of the domains `(N, num_domains, h, w)`."""
         return self.layers(z)
 
     def loss(self, features: Sequence[Sequence[Tensor]], domain: int) -> dict[str, Tensor]:
-        """Computes L_adv, Eq. 7, on images of one domain.
+        """Computes L_adv, Eq. 7, on images of one domain, given by its index.
 
-        Args:
-            features: The neck's outputs for each branch of the batch; z is `(N, D, h, w)`.
-            domain: Index of their domain.
-
-        Returns:
-            `loss` = L_adv and, for the log, `accuracy` in percent; both are means over the
-            positions of all images.
+        `features` are the neck's outputs for each branch of the batch; z is `(N, D, h, w)`. `loss`
+        is L_adv and `accuracy`, for the log, is in percent; both are means over the positions of
+        all images.
         """
         scores = torch.cat(
             [

@@ -167,7 +167,7 @@ class PerturbedDecoderBank(BaseModule):
         Args:
             features: The neck's outputs for the unlabelled images; z is `(N, D, h, w)`.
             seg_logits: `(N, C, H, W)`, the main decoder's prediction; gets no gradient.
-            data_samples: N samples; `classes` in their metainfo resolves names of classes, and
+            data_samples: N samples; `classes` in their metainfo resolves names of classes,
                 `pseudo_sem_seg` holds the pseudo labels of L_w, and no loss counts the pixels that
                 `valid_mask` leaves out.
 
@@ -182,14 +182,9 @@ class PerturbedDecoderBank(BaseModule):
     ) -> tuple[dict[str, Tensor], Tensor]:
         """Computes the losses and, from the same predictions, a map of the agreement.
 
-        Args:
-            features: As in `loss`.
-            seg_logits: As in `loss`.
-            data_samples: As in `loss`.
-
-        Returns:
-            As `loss`; and the share of the K decoders that choose the class of `seg_logits`,
-            `(N, 1, s·h, s·w)` in [0, 1], NaN at positions that `position_fraction` left out.
+        Arguments and losses are those of `loss`. The agreement is the share of the K decoders that
+        choose the class of `seg_logits`, `(N, 1, s·h, s·w)` in [0, 1], NaN at positions that
+        `position_fraction` left out.
         """
         losses, agreement = self._loss(features, seg_logits, data_samples, map_agreement=True)
         assert agreement is not None
@@ -236,15 +231,9 @@ class PerturbedDecoderBank(BaseModule):
         seg_logits: Tensor,
         data_samples: Sequence[SegDataSample] = (),
     ) -> Tensor:
-        """Predicts with every auxiliary decoder, for analysis.
+        """Predicts logits `(K, N, C, s·h, s·w)` with every auxiliary decoder, for analysis.
 
-        Args:
-            features: As in `loss`.
-            seg_logits: As in `loss`.
-            data_samples: As in `loss`.
-
-        Returns:
-            `(K, N, C, s·h, s·w)` logits.
+        Arguments are those of `loss`.
         """
         context = self._context(features, seg_logits, data_samples)
         decoded = decode(self._project_all(context), self.chain)
@@ -260,14 +249,8 @@ class PerturbedDecoderBank(BaseModule):
     ) -> tuple[Tensor, Tensor]:
         """Maps of the distance between each auxiliary and the main prediction, for analysis.
 
-        Args:
-            features: As in `loss`.
-            seg_logits: As in `loss`.
-            data_samples: As in `loss`.
-
-        Returns:
-            Two maps `(K, N, s·h, s·w)`: the distance of L_u at every pixel, confident or not; and 1
-            where the predicted class differs, else 0.
+        Arguments are those of `loss`. Two maps `(K, N, s·h, s·w)`: the distance of L_u at every
+        pixel, confident or not; and 1 where the predicted class differs, else 0.
         """
         context = self._context(features, seg_logits, data_samples)
         projected = self._project_all(context)
@@ -288,12 +271,8 @@ class PerturbedDecoderBank(BaseModule):
     def check_classes(self, classes: Sequence[str], num_classes: int) -> None:
         """Checks before a training what `loss` would find with its first batch.
 
-        A `UserError` says if the decoders have a different number of classes than the main
-        one, or a context class is unknown.
-
-        Args:
-            classes: Names of the classes.
-            num_classes: Of the main decoder.
+        A `UserError` says if the decoders have a different number of classes than the main one, or
+        a context class is unknown.
         """
         self._check_num_classes(num_classes)
         self._context_ids(classes)
@@ -336,13 +315,7 @@ class PerturbedDecoderBank(BaseModule):
     ) -> dict[str, Tensor]:
         """Figures for the log: L_u of each perturbation, and the share of valid pixels that count.
 
-        Args:
-            terms: Terms of the loss, by name.
-            consistency: `(K,)`, which sums to L_u.
-            num_valid: Number of pixels that are not padding.
-
-        Returns:
-            0-dimensional values by name; shares only of terms that mask pixels.
+        `consistency` is `(K,)` and sums to L_u. There are shares only of terms that mask pixels.
         """
         counts = {name: p.num_decoders for name, p in self.perturbations.items() if p.num_decoders}
         by_perturbation = consistency.split(list(counts.values()))

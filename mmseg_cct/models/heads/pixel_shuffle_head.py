@@ -32,18 +32,12 @@ def _warn_of_resizing(predicted: tuple[int, int], expected: tuple[int, int], str
 
 @torch.no_grad()
 def pixel_accuracy(seg_logits: Tensor, label: Tensor, ignore_index: int) -> Tensor:
-    """Percentage of labelled pixels whose class has the highest score.
+    """Percentage, in [0, 100], of labelled pixels whose class has the highest score.
+
+    seg_logits `(N, C, H, W)`, label `(N, H, W)`; 0-dimensional, 0 without a labelled pixel.
 
     MMSeg's `accuracy` sorts the classes of every pixel, which takes a twentieth of a small
     network's step on a CPU, and makes the host wait for a GPU to pick the labelled pixels.
-
-    Args:
-        seg_logits: `(N, C, H, W)`.
-        label: `(N, H, W)`, class ids or `ignore_index`.
-        ignore_index: Label of the pixels without ground truth.
-
-    Returns:
-        0-dimensional, in [0, 100]; 0 without a labelled pixel.
     """
     labeled = label != ignore_index
     known = labeled & (label < seg_logits.shape[1])  # a binary head may have a single output
@@ -55,11 +49,7 @@ def pixel_accuracy(seg_logits: Tensor, label: Tensor, ignore_index: int) -> Tens
 class SubPixelConv(nn.Sequential):
     """1×1 convolution `B → 4C`, ReLU and PixelShuffle(2), ICNR-initialised: doubles the resolution.
 
-    Args:
-        in_channels: B.
-        out_channels: C.
-        activation: Whether the convolution is followed by a ReLU.
-        kernel_init: See `icnr_`.
+    `icnr_` explains `kernel_init`; without `activation` there is no ReLU.
     """
 
     def __init__(
@@ -117,16 +107,9 @@ class PixelShuffleHead(BaseDecodeHead):
         )
 
     def forward(self, inputs: tuple[Tensor, ...]) -> Tensor:
-        """Predicts logits at the image's resolution.
+        """Predicts seg_logits `(N, C, s·h, s·w)` from the neck's output z `(N, D, h, w)`.
 
-        Args:
-            inputs: The neck's outputs; the one at `in_index` is z `(N, D, h, w)`.
-
-        Returns:
-            seg_logits `(N, C, s·h, s·w)`.
-
-        Raises:
-            UserError: If z does not have D channels.
+        Other channels than D are a `UserError`.
         """
         z = self._transform_inputs(inputs)
         if z.shape[1] != self.in_channels:
@@ -137,14 +120,9 @@ class PixelShuffleHead(BaseDecodeHead):
         return self.upsample(self.cls_seg(z))
 
     def loss_by_feat(self, seg_logits: Tensor, batch_data_samples: SampleList) -> dict[str, Tensor]:
-        """Computes MMSeg's losses and, with ab-CE, the share of pixels that it counts.
+        """Computes MMSeg's losses and accuracy of seg_logits `(N, C, s·h, s·w)`.
 
-        Args:
-            seg_logits: `(N, C, s·h, s·w)`.
-            batch_data_samples: N samples with a ground truth `(1, H, W)`.
-
-        Returns:
-            MMSeg's losses and accuracy; with ab-CE also `pixels_abce` in [0, 1], for the log.
+        With ab-CE also `pixels_abce`, the share of pixels that it counts, in [0, 1], for the log.
         """
         label = self._stack_batch_gt(batch_data_samples)
         self._check_size(seg_logits, label)
@@ -167,15 +145,7 @@ class PixelShuffleHead(BaseDecodeHead):
         return losses
 
     def _check_size(self, seg_logits: Tensor, label: Tensor) -> None:
-        """Compares the size of the prediction with that of the input.
-
-        Args:
-            seg_logits: `(N, C, s·h, s·w)`.
-            label: `(N, 1, H, W)`.
-
-        Raises:
-            UserError: If they differ by a feature position or more.
-        """
+        """Rejects a prediction whose size is off by a feature position or more."""
         (h, w), expected = seg_logits.shape[2:], label.shape[2:]
         # A backbone may round the size of its output up or down, by less than a position.
         if any(abs(a - b) >= self.stride for a, b in zip((h, w), expected)):

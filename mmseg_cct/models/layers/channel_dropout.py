@@ -14,13 +14,8 @@ from .transfer import to_device
 def complementary_masks(num_pairs: int, num_channels: int, kept: Tensor) -> tuple[Tensor, Tensor]:
     """Draws channel masks 2M and 2(1 - M), so that two views never see the same channel.
 
-    Args:
-        num_pairs: N.
-        num_channels: D.
-        kept: Indices of the pairs that keep all channels.
-
-    Returns:
-        Two tensors `(N, D)` of 0, 1 and 2; their sum is 2.
+    Both are `(num_pairs, num_channels)` of 0, 1 and 2, and add up to 2. The pairs at the indices
+    `kept` keep all channels.
     """
     first = 2.0 * torch.randint(2, (num_pairs, num_channels))
     first[kept] = 1
@@ -49,12 +44,7 @@ class ComplementaryDropout(nn.Module):
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Masks the channels of both views; every map has masks of its own.
 
-        Args:
-            first: The neck's outputs for the first view, `(N, D, h, w)` each.
-            second: Those for the second view.
-
-        Returns:
-            Both, masked.
+        The views are the neck's outputs, `(N, D, h, w)` each.
         """
         num_pairs = len(first[0])
         # the same pairs at every map: a pair is untouched as a whole

@@ -30,15 +30,7 @@ FLOPS_PER_SECOND_SAVED = 45e9
 
 
 def split_positions(maps: Tensor, size: int) -> list[Tensor]:
-    """Cuts the last axis into chunks and pads the last one with zeros.
-
-    Args:
-        maps: `(..., P)`.
-        size: p, positions per chunk.
-
-    Returns:
-        ceil(P / p) contiguous tensors `(..., p)`.
-    """
+    """Cuts `(..., P)` into ceil(P / p) contiguous `(..., p)`, the last one padded with zeros."""
     return [
         F.pad(chunk, (0, size - chunk.shape[-1])).contiguous() for chunk in maps.split(size, -1)
     ]
@@ -47,10 +39,9 @@ def split_positions(maps: Tensor, size: int) -> list[Tensor]:
 class Chunking:
     """Chunk size and compilation.
 
-    Args:
-        memory_budget: Bytes of the largest temporary; None picks by device.
-        compile: 'auto' compiles where a compiler is found, True always, False never; only 'auto'
-            lets `native_chain` go first.
+    `memory_budget` is in bytes of the largest temporary; None picks by device. `compile` is 'auto'
+    to compile where a compiler is found, True for always, False for never; only 'auto' lets
+    `native_chain` go first.
     """
 
     def __init__(self, memory_budget: int | None = None, compile: bool | str = 'auto') -> None:
@@ -60,18 +51,13 @@ class Chunking:
     def shape(
         self, projected: Tensor, values_per_position: int, divisible: bool = False
     ) -> tuple[int, int]:
-        """Decoders and positions per chunk; all chunks have one shape.
+        """Decoders and positions per chunk of projected features `(K, B, P)`.
 
-        Args:
-            projected: `(K, B, P)`.
-            values_per_position: Size of the largest activation of a decoder at a position: its s²C
-                logits, or the level before, s²B/4, if that is larger.
-            divisible: Whether a chunk may take a part of the decoders.
-
-        Returns:
-            Decoders: K or, if divisible, its largest divisor that leaves room for `MIN_POSITIONS`.
-            Positions: the largest power of two whose activations fit into the budget, at least one,
-            and no larger than all P need.
+        `values_per_position` is the size of the largest activation of a decoder at a position: its
+        s²C logits, or the level before, s²B/4, if that is larger. All chunks have one shape.
+        Decoders are K or, if divisible, its largest divisor that leaves room for `MIN_POSITIONS`.
+        Positions are the largest power of two whose activations fit into the budget, at least one,
+        and no larger than all P need.
         """
         num_decoders, width, num_positions = projected.shape
         largest = max(values_per_position, width)
@@ -92,14 +78,10 @@ class Chunking:
     def native_size(self, projected: Tensor, values_per_position: int, tile: int) -> int:
         """Positions per chunk of the native kernel, which holds no predictions.
 
-        Args:
-            projected: `(K, B, P)`.
-            values_per_position: Values of the main prediction at a position, s²C.
-            tile: Positions that a thread takes at once.
-
-        Returns:
-            A multiple of the tile, at least one for each thread if there are as many, whose
-            features and targets fit into the budget; chunks of one size with little padding.
+        Features are `(K, B, P)`, the main prediction has `values_per_position` s²C, and a thread
+        takes a tile of positions at once. The size is a multiple of the tile, with a tile for each
+        thread if there are as many; features and targets fit into the budget, and chunks of one
+        size need little padding.
         """
         num_decoders, width, num_positions = projected.shape
         fits = self._num_values(projected) // max(values_per_position, num_decoders * width)
@@ -113,15 +95,10 @@ class Chunking:
         return (default if self.memory_budget is None else self.memory_budget) // 4
 
     def prepare(self, function: Callable, device: torch.device, flops: float) -> Callable:
-        """Compiles a function as `compile` says.
+        """Compiles a pure, hashable function of tensors as `compile` says.
 
-        Args:
-            function: A pure, hashable function of tensors.
-            device: Where it runs.
-            flops: Of the matrix products of an iteration, over all calls.
-
-        Returns:
-            The function, or its compiled twin; the same object at every call.
+        `flops` are those of the matrix products of an iteration, over all calls. The function or
+        its compiled twin is the same object at every call.
         """
         if self.compile == 'auto':
             if not _compiler_found(device.type) or not _compiling_pays(device.type, flops):
@@ -138,14 +115,8 @@ def _log_once(message: str) -> None:
 def _compiling_pays(device_type: str, flops: float) -> bool:
     """Whether a training is so long that compiled code saves more time than compiling takes.
 
-    The estimate uses the work, not the clock, so the same training always decides alike.
-
-    Args:
-        device_type: 'cpu' or 'cuda'; on a GPU it always pays.
-        flops: As in `Chunking.prepare`.
-
-    Returns:
-        True outside a training as well, where the length is unknown.
+    The estimate uses the work, not the clock, so the same training always decides alike. On a GPU,
+    and outside a training, where the length is unknown, it is True.
     """
     iterations = MessageHub.get_current_instance().get_info('max_iters')
     if device_type != 'cpu' or iterations is None:

@@ -18,21 +18,15 @@ def draw_boxes(
     aspect: Sequence[float] = (0.3, 3.33),
     generator: Generator | None = None,
 ) -> Tensor:
-    """Draws a box inside each image.
+    """Draws a box inside each image, `(N, 4)` int64: left, top, right, bottom.
+
+    They are in pixels, right and bottom exclusive. `area` is the range of the share of the image,
+    in (0, 1], and `aspect` that of height over width in pixels. The generator is on the CPU; None
+    is torch's global one.
 
     The area is drawn once from its range; aspect and corner are redrawn until the box fits. Of the
-    aspects only those are drawn at which a box of that area can fit; where there is none, in a very
-    long image, the nearest one that can.
-
-    Args:
-        num_images: N.
-        size: H and W.
-        area: Range of the share of the image, in (0, 1].
-        aspect: Range of height over width in pixels.
-        generator: On the CPU; None for torch's global one.
-
-    Returns:
-        `(N, 4)` int64: left, top, right, bottom; in pixels, right and bottom exclusive.
+    aspects only those are drawn at which a box of that area can fit; in a very long image there may
+    be none, and the nearest one that can is taken.
     """
     height, width = size
 
@@ -59,15 +53,7 @@ def draw_boxes(
 
 
 def fill_boxes(boxes: Tensor, size: tuple[int, int]) -> Tensor:
-    """Masks of boxes.
-
-    Args:
-        boxes: `(N, 4)`: left, top, right, bottom; in pixels, right and bottom exclusive.
-        size: H and W.
-
-    Returns:
-        `(N, 1, H, W)` bool, True in the box.
-    """
+    """Masks `(N, 1, H, W)` bool, True in the boxes of `draw_boxes`."""
     left, top, right, bottom = boxes.view(-1, 4, 1, 1).unbind(1)
     rows = torch.arange(size[0], device=boxes.device).view(1, -1, 1)
     columns = torch.arange(size[1], device=boxes.device).view(1, 1, -1)
@@ -78,12 +64,8 @@ def fill_boxes(boxes: Tensor, size: tuple[int, int]) -> Tensor:
 def paste(values: Tensor, boxes: Tensor) -> Tensor:
     """Replaces each image's pixels inside its box by those of its partner, `values.flip(0)`.
 
-    Args:
-        values: `(N, ..., H, W)`: images, targets, confidences or validity.
-        boxes: `(N, 1, H, W)` bool, as `fill_boxes` gives.
-
-    Returns:
-        Like `values`.
+    `values` are `(N, ..., H, W)`: images, targets, confidences or validity; `boxes` `(N, 1, H, W)`
+    bool.
     """
     mask = boxes.view(len(boxes), *[1] * (values.dim() - 3), *boxes.shape[-2:])
     return torch.where(mask, values.flip(0), values)
@@ -123,15 +105,10 @@ class CutMix(nn.Module):
         self.aspect = tuple(aspect)
 
     def forward(self, images: Tensor, generator: Generator | None = None) -> Tensor:
-        """Draws the boxes of one view.
+        """Draws the boxes of one view of images `(N, 3, H, W)`, whose values do not matter.
 
-        Args:
-            images: `(N, 3, H, W)`; only shape and device are looked at.
-            generator: On the CPU; None for torch's global one, which `IterationSeedHook` seeds.
-
-        Returns:
-            `(N, 1, H, W)` bool on the images' device, True where an image gets its partner's
-            pixels.
+        `(N, 1, H, W)` bool on the images' device, True where an image gets its partner's pixels.
+        The generator is on the CPU; None is torch's global one, which `IterationSeedHook` seeds.
         """
         size = (images.shape[-2], images.shape[-1])
         mixed = torch.rand(len(images), generator=generator) < self.prob

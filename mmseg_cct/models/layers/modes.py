@@ -11,13 +11,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 def eval_mode(modules: Iterable[nn.Module]) -> Iterator[None]:
     """Sets modules to evaluation mode, each on its own, and restores their modes.
 
-    `Module.train()` would also thaw what a model froze after it was called.
-
-    Args:
-        modules: `model.modules()`, or a part of them; their children are left alone.
-
-    Yields:
-        None.
+    Their children are left alone, so pass `model.modules()` for a whole model: `Module.train()`
+    would also thaw what a model froze after it was called.
     """
     training = [module for module in modules if module.training]
     for module in training:
@@ -30,13 +25,9 @@ def eval_mode(modules: Iterable[nn.Module]) -> Iterator[None]:
 
 
 def all_but_batch_norm(model: nn.Module) -> list[nn.Module]:
-    """Selects modules whose evaluation mode is that of dropout and stochastic depth.
+    """Selects all modules but BatchNorm.
 
-    Args:
-        model: Any model.
-
-    Returns:
-        Its modules without BatchNorm of any kind.
+    In evaluation mode they run without dropout and stochastic depth.
     """
     return [module for module in model.modules() if not isinstance(module, _BatchNorm)]
 
@@ -45,12 +36,7 @@ def all_but_batch_norm(model: nn.Module) -> list[nn.Module]:
 def frozen_running_statistics(model: nn.Module) -> Iterator[None]:
     """Keeps BatchNorm in train mode from updating its running statistics.
 
-    Args:
-        model: Its BatchNorm layers of any kind normalise by the batch; those in eval mode go on
-            using their running statistics.
-
-    Yields:
-        None.
+    It normalises by the batch; BatchNorm in eval mode goes on using its running statistics.
     """
     tracking = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     for module in tracking:
@@ -64,14 +50,7 @@ def frozen_running_statistics(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def recorded_input(layer: nn.Module) -> Iterator[list[Tensor]]:
-    """Records what a layer takes in.
-
-    Args:
-        layer: A layer of one tensor.
-
-    Yields:
-        Its input in each call, in order.
-    """
+    """Records the input of a layer of one tensor in each call, in order."""
     inputs: list[Tensor] = []
     handle = layer.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
     try:

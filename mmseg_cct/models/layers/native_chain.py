@@ -42,11 +42,7 @@ class _Targets(ctypes.Structure):
 
 
 class NativeChain:
-    """The kernel for chains of one shape; tensors are float32, contiguous and on the CPU.
-
-    Args:
-        path: The compiled library.
-    """
+    """The kernel for chains of one shape; tensors are float32, contiguous and on the CPU."""
 
     def __init__(self, path: Path) -> None:
         self._library = ctypes.CDLL(str(path))
@@ -114,16 +110,7 @@ class NativeChain:
         return agreeing
 
     def fisher_product(self, features: Tensor, tangent: Tensor, chain: Chain) -> Tensor:
-        """Hessian of KL(decode(x) ‖ decode(x + r)) at r = 0, times a tangent.
-
-        Args:
-            features: x, `(K, B, P)`.
-            tangent: `(K, B, P)`.
-            chain: The decoders.
-
-        Returns:
-            `(K, B, P)`.
-        """
+        """Hessian of KL(decode(x) ‖ decode(x + r)) at r = 0, times a tangent; all `(K, B, P)`."""
         num_positions = features.shape[-1]
         features, product = (
             F.pad(maps, (0, -num_positions % self.tile)).contiguous()
@@ -144,16 +131,10 @@ class NativeChain:
 
 
 def native_chain(projected: Tensor, chain: Chain, chunking: Chunking) -> NativeChain | None:
-    """Builds the kernel for some decoders, or finds it built.
+    """Builds the kernel for the decoders of projected features `(K, B, P)`, or finds it built.
 
-    Args:
-        projected: `(K, B, P)`, what they are to run on.
-        chain: The decoders.
-        chunking: Says by `compile` whether the kernel is wanted.
-
-    Returns:
-        None where it is not wanted or not possible: another device or type, decoders without a
-        level, no compiler, or a failed build, which is logged.
+    None where `compile` does not want it or it is not possible: another device or type, decoders
+    without a level, no compiler, or a failed build, which is logged.
     """
     fits = projected.device.type == 'cpu' and projected.dtype in TYPES and chain.weights
     if chunking.compile != 'auto' or not fits:

@@ -11,15 +11,10 @@ from torch import Tensor
 def stack_field(
     data_samples: Sequence[SegDataSample], name: str, size: tuple[int, int]
 ) -> Tensor | None:
-    """Stacks a field of the samples at the size of a prediction.
+    """Stacks a field of the samples, such as `valid_mask`, at the size of a prediction.
 
-    Args:
-        data_samples: N samples of unlabelled images.
-        name: Of the field, such as `valid_mask` or `pseudo_sem_seg`.
-        size: H and W of the prediction; fields of another size are resized to the nearest pixel.
-
-    Returns:
-        `(N, 1, H, W)` of the field's type, or None where not all samples carry it.
+    `(N, 1, H, W)` of the field's type, resized to the nearest pixel; None unless all samples have
+    it.
     """
     if not data_samples or not all(name in sample for sample in data_samples):
         return None

@@ -61,14 +61,9 @@ class Chain(NamedTuple):
 
 
 def decode(projected: Tensor, chain: Chain) -> Tensor:
-    """Runs the sub-pixel convolutions.
+    """Maps projected features `(K, B, P)` to seg_logits `(K, C, R, s²/R · P)`.
 
-    Args:
-        projected: `(K, B, P)`, projected features.
-        chain: The convolutions.
-
-    Returns:
-        seg_logits `(K, C, R, s²/R · P)`; R = 4 sub-pixels of the last level, 1 without levels.
+    R = 4 sub-pixels of the last level, 1 without levels.
     """
     return as_seg_logits(decode_levels(projected, chain)[-1], chain)
 
@@ -76,13 +71,8 @@ def decode(projected: Tensor, chain: Chain) -> Tensor:
 def decode_levels(projected: Tensor, chain: Chain) -> list[Tensor]:
     """Runs the sub-pixel convolutions and keeps each level's output for `decode_backward`.
 
-    Args:
-        projected: `(K, B, P)`, projected features.
-        chain: The convolutions.
-
-    Returns:
-        The input `(K, B, P)`, then the output `(K, 4B, 4ˡ · P)` of each level l = 0 … L-1, with 4C
-        channels for the last.
+    These are the input `(K, B, P)`, then the output `(K, 4B, 4ˡ · P)` of each level l = 0 … L-1,
+    with 4C channels for the last.
     """
     outputs = [projected]
     for level, (weight, bias) in enumerate(zip(chain.weights, chain.biases)):
@@ -95,19 +85,13 @@ def decode_levels(projected: Tensor, chain: Chain) -> list[Tensor]:
 def decode_backward(
     outputs: Sequence[Tensor], chain: Chain, grad: Tensor
 ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-    """Backward pass of `decode_levels`.
+    """Gradients of `decode_levels` with respect to its input, the weights and the biases.
+
+    `grad` is that of the last output, of as many elements; in float16 up to `FLOAT16_GRADIENT`, as
+    the sums over columns come before any loss scaler.
 
     Written by hand for the products of the weights' gradients: computed as `B × 4B`, they take a
     third less time on a CPU than the `4B × B` of autograd.
-
-    Args:
-        outputs: Result of `decode_levels`.
-        chain: The convolutions.
-        grad: Gradient with respect to the last output, of as many elements; in float16 up to
-            `FLOAT16_GRADIENT`, as the sums over columns come before any loss scaler.
-
-    Returns:
-        Gradients with respect to the projected features, the weights and the biases.
     """
     weights: list[Tensor] = []
     biases: list[Tensor] = []
@@ -131,14 +115,9 @@ def _summed_products(x: Tensor, grad: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def as_seg_logits(output: Tensor, chain: Chain) -> Tensor:
-    """Splits the last level's output by class and sub-pixel.
+    """Splits the last level's output `(K, 4C, s²/4 · P)` by class and sub-pixel, as `decode`.
 
-    Args:
-        output: `(K, 4C, s²/4 · P)`, or the projected features `(K, C, P)` without levels.
-        chain: The convolutions.
-
-    Returns:
-        As `decode`.
+    Without levels it is the projected features `(K, C, P)`.
     """
     return output.unflatten(1, (-1, 4)) if chain.weights else output.unsqueeze(2)
 
@@ -169,14 +148,7 @@ class DecoderGroup:
         return replace(self, projection=self.projection.float(), chain=chain)
 
     def project(self, features: Tensor) -> Tensor:
-        """Applies the k projections to the same features.
-
-        Args:
-            features: `(N, D, S)`.
-
-        Returns:
-            `(k, N, B, S)`.
-        """
+        """Applies the k projections to the same features: `(N, D, S)` to `(k, N, B, S)`."""
         k, b, _ = self.projection.shape
         weight = self.projection.flatten(0, 1).expand(len(features), -1, -1)
         return torch.bmm(weight, features).unflatten(1, (k, b)).transpose(0, 1)

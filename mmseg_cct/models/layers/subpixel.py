@@ -19,16 +19,9 @@ from mmseg_cct.errors import UserError
 
 
 def num_levels(stride: int) -> int:
-    """Number of ×2 sub-pixel convolutions of a decoder.
+    """Number of ×2 sub-pixel convolutions of a decoder, log2(stride).
 
-    Args:
-        stride: Output stride of the features, a power of two.
-
-    Returns:
-        log2(stride).
-
-    Raises:
-        UserError: If the stride is not a power of two.
+    A stride that is not a power of two is a `UserError`.
     """
     if stride < 1 or stride & (stride - 1):
         raise UserError(
@@ -44,21 +37,16 @@ KERNEL_INITS = ('kaiming', 'identity')
 
 @torch.no_grad()
 def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'identity') -> None:
-    """Initialises a sub-pixel convolution as nearest-neighbour upsampling (ICNR).
+    """Initialises a sub-pixel convolution as nearest-neighbour upsampling (ICNR), in place.
+
+    `weight` is `(..., 4C, B)` or `(4C, B, 1, 1)`, `bias` `(..., 4C)`. `kernel_init` is `'kaiming'`,
+    a normal kernel and uniform biases, or `'identity'`, no biases; others are a `UserError`.
 
     The four rows of the sub-pixels of an output channel start equal, which avoids checkerboard
     artefacts. With a random kernel each upsampled class is a random mix of all classes, some of
     which the ReLU cuts off; with the identity each class keeps its own score. Where a level changes
     the number of channels, `B` to `C`, the identity gives way to a normal kernel that keeps the
     variance.
-
-    Args:
-        weight: `(..., 4C, B)` or `(4C, B, 1, 1)`, filled in place.
-        bias: `(..., 4C)`, filled in place.
-        kernel_init: `'kaiming'`, a normal kernel and uniform biases; or `'identity'`, no biases.
-
-    Raises:
-        UserError: If `kernel_init` is unknown.
     """
     if kernel_init not in KERNEL_INITS:
         raise UserError(f'kernel_init={kernel_init!r}: expected one of {", ".join(KERNEL_INITS)}')
@@ -79,18 +67,10 @@ def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'identity') -> None:
 
 
 def level_channels(stride: int, num_classes: int, channels: int | None) -> list[tuple[int, int]]:
-    """Input and output channels of each sub-pixel convolution of a decoder.
+    """Channels `(B, B), …, (B, C)` of the log2(s) sub-pixel convolutions of a decoder.
 
-    Args:
-        stride: s, a power of two.
-        num_classes: C, the output channels of the last level.
-        channels: B, the channels before the last level; None for C.
-
-    Returns:
-        log2(s) pairs, `(B, B), …, (B, C)`.
-
-    Raises:
-        UserError: If B is below 1, or s = 1 has no level that leads from B to C.
+    `channels` is B, None for C. B below 1, or another than C at s = 1, where no level leads from
+    one to the other, is a `UserError`.
     """
     levels = num_levels(stride)
     width = num_classes if channels is None else channels
@@ -105,14 +85,9 @@ def level_channels(stride: int, num_classes: int, channels: int | None) -> list[
 
 
 def to_subpixel_layout(pixels: Tensor, stride: int) -> Tensor:
-    """Reorders maps from image layout to sub-pixel layout.
+    """Reorders `(N, C, s·h, s·w)` to sub-pixel layout, `(C, R, s²/R, N, h·w)`.
 
-    Args:
-        pixels: `(N, C, s·h, s·w)`.
-        stride: s, a power of two.
-
-    Returns:
-        `(C, R, s²/R, N, h·w)`, R = 4 (1 at stride 1); the last two axes together are P.
+    R = 4 (1 at stride 1); the last two axes together are P.
     """
     levels = num_levels(stride)
     n, c, height, width = pixels.shape
@@ -128,18 +103,11 @@ def to_subpixel_layout(pixels: Tensor, stride: int) -> Tensor:
 def subpixel_chunks(
     pixels: Tensor, stride: int, size: int, positions: Tensor | None = None
 ) -> Iterator[Tensor]:
-    """Reorders maps to sub-pixel layout, a chunk of feature positions at a time.
+    """Reorders `(N, C, s·h, s·w)` to sub-pixel layout, a chunk of p feature positions at a time.
 
-    The buffer holds about one chunk or, with `positions`, one image.
-
-    Args:
-        pixels: `(N, C, s·h, s·w)`.
-        stride: s, a power of two.
-        size: p, positions per chunk.
-        positions: `(S,)` indices into h·w, taken from every image; None for all.
-
-    Yields:
-        `(C, R, s²/R · p)`; the last chunk is padded with zeros.
+    Chunks are `(C, R, s²/R · p)`, the last one padded with zeros. `positions` are `(S,)` indices
+    into h·w, taken from every image; None for all. The buffer holds about one chunk or, with
+    `positions`, one image.
     """
     slabs = pixels.split(1)
     if positions is None:
@@ -162,16 +130,7 @@ def subpixel_chunks(
 
 
 def from_subpixel_layout(values: Tensor, size: tuple[int, int, int], stride: int) -> Tensor:
-    """Reorders maps from sub-pixel layout back to image layout.
-
-    Args:
-        values: `(C, ...)` with s²·N·h·w elements per class, in sub-pixel layout.
-        size: N, h, w.
-        stride: s, a power of two.
-
-    Returns:
-        `(N, C, s·h, s·w)`.
-    """
+    """Reorders `(C, ...)`, in sub-pixel layout, back to `(N, C, s·h, s·w)`; `size` is N, h, w."""
     levels = num_levels(stride)
     (n, h, w), c = size, values.shape[0]
     split = values.reshape(c, *[2] * (2 * levels), n, h, w)

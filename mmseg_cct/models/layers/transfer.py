@@ -8,13 +8,6 @@ def to_device(values: Tensor, device: torch.device) -> Tensor:
     """Copies values that were made on the host, as draws and settings are, to the device.
 
     From pageable memory a copy blocks until the GPU has finished all queued work, in every step.
-
-    Args:
-        values: On the CPU.
-        device: Of the batch.
-
-    Returns:
-        The same values on the device.
     """
     if device.type != 'cuda':
         return values.to(device)

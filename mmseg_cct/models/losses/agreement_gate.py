@@ -31,14 +31,7 @@ class AgreementGate:
             raise UserError(f'AgreementGate.threshold={self.threshold}: expected a share in (0, 1]')
 
     def __call__(self, agreement: Tensor) -> Tensor:
-        """Computes the weights.
-
-        Args:
-            agreement: Share of the decoders, of any shape, in [0, 1].
-
-        Returns:
-            Of the same shape, in [0, 1].
-        """
+        """Weights in [0, 1] for the share of the decoders that agree, of any shape."""
         if self.threshold is None:
             return agreement
         # a share is a multiple of 1/K, and float32 rounds it

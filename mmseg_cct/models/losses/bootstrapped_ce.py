@@ -15,14 +15,7 @@ def hard_pixels(
 ) -> Tensor:
     """Labelled pixels whose true class has a probability below η: -log p > -log η.
 
-    Args:
-        cross_entropy: `(N, H, W)`, unweighted.
-        label: `(N, H, W)`, class ids or `ignore_index`.
-        threshold: η.
-        ignore_index: Label of the pixels without ground truth.
-
-    Returns:
-        `(N, H, W)` bool.
+    `(N, H, W)` bool, from the unweighted cross-entropy and the label of that shape.
     """
     easiest = -math.log(threshold) if threshold > 0 else math.inf
     return (label != ignore_index) & (cross_entropy > easiest)
@@ -35,17 +28,10 @@ def bootstrapped_cross_entropy(
     ignore_index: int = 255,
     class_weight: Tensor | None = None,
 ) -> Tensor:
-    """Mean cross-entropy over the hard pixels, Eq. 4.
+    """Mean cross-entropy over the hard pixels, Eq. 4; 0-dimensional, 0 if no pixel counts.
 
-    Args:
-        seg_logits: `(N, C, H, W)`.
-        label: `(N, H, W)`, class ids or `ignore_index`.
-        threshold: η; a pixel counts if its true class has a probability below it.
-        ignore_index: Label of the pixels without ground truth.
-        class_weight: `(C,)`; None for equal weights.
-
-    Returns:
-        0-dimensional; 0 if no pixel counts.
+    A pixel counts if its true class has a probability below η, the `threshold`. Logits are
+    `(N, C, H, W)`, the label `(N, H, W)` and the class weight `(C,)`, None for equal weights.
     """
     loss = F.cross_entropy(seg_logits, label, ignore_index=ignore_index, reduction='none')
     hard = hard_pixels(loss.detach(), label, threshold, ignore_index)
@@ -91,14 +77,7 @@ class BootstrappedCrossEntropy(nn.Module):
         self.progress = progress
 
     def current_threshold(self, num_classes: int) -> float:
-        """η of this iteration.
-
-        Args:
-            num_classes: C.
-
-        Returns:
-            1/C with `progress` 0, `threshold` with 1.
-        """
+        """η of this iteration: 1/C with `progress` 0, `threshold` with 1."""
         chance = 1 / num_classes
         return chance + (self.threshold - chance) * self.progress
 
@@ -111,17 +90,7 @@ class BootstrappedCrossEntropy(nn.Module):
     ) -> Tensor:
         """Computes the weighted loss; see `bootstrapped_cross_entropy`.
 
-        Args:
-            cls_score: `(N, C, H, W)` logits.
-            label: `(N, H, W)`, class ids or `ignore_index`.
-            weight: None; MMSeg's pixel weights do not go together with bootstrapping.
-            ignore_index: Label of the pixels without ground truth.
-
-        Returns:
-            0-dimensional.
-
-        Raises:
-            ValueError: If pixel weights are given: a pixel sampler picks hard pixels too.
+        MMSeg's pixel weights are a `ValueError`: a pixel sampler picks hard pixels too.
         """
         if weight is not None:
             raise ValueError(
@@ -139,16 +108,7 @@ class BootstrappedCrossEntropy(nn.Module):
     def share_of_hard_pixels(
         self, cls_score: Tensor, label: Tensor, ignore_index: int = 255
     ) -> Tensor:
-        """Share of the labelled pixels that the loss counts: a figure for the log.
-
-        Args:
-            cls_score: `(N, C, H, W)` logits.
-            label: `(N, H, W)`, class ids or `ignore_index`.
-            ignore_index: Label of the pixels without ground truth.
-
-        Returns:
-            0-dimensional, in [0, 1].
-        """
+        """Share of the labelled pixels that the loss counts, in [0, 1]: a figure for the log."""
         with torch.no_grad():
             loss = F.cross_entropy(cls_score, label, ignore_index=ignore_index, reduction='none')
         threshold = self.current_threshold(cls_score.shape[1])

@@ -124,12 +124,7 @@ class ChunkStep:
 
 @dataclass(frozen=True)
 class NativeStep:
-    """A `ChunkStep` by the native kernel, for the squared error and the cross-entropy with labels.
-
-    Attributes:
-        step: What it computes.
-        kernel: The kernel.
-    """
+    """A `ChunkStep` by the native kernel, for squared error and cross-entropy with labels."""
 
     step: ChunkStep
     kernel: NativeChain
@@ -208,17 +203,11 @@ class _LossFromChunks(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, plan: _ChunkPlan, projected: Tensor, *parameters: Tensor) -> tuple:
-        """Runs all chunks.
+        """Runs all chunks; `parameters` are L weights, then L biases.
 
-        Args:
-            ctx: Autograd's context.
-            plan: The steps to take.
-            projected: `(K, B, P)`; overwritten by its gradient, chunk by chunk.
-            *parameters: L weights, then L biases.
-
-        Returns:
-            The total loss, the count of agreeing decoders `(s², P)` or None and, for each term, its
-            sums by decoder; only the loss is differentiable.
+        `projected` `(K, B, P)` is overwritten by its gradient, chunk by chunk. Returns the total
+        loss, which alone is differentiable, the count of agreeing decoders `(s², P)` or None and,
+        for each term, its sums by decoder.
         """
         levels = len(parameters) // 2
         grad_projected = projected  # a chunk's gradient takes the place of its features

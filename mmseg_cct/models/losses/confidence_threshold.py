@@ -48,15 +48,10 @@ class AdaptiveThreshold(nn.Module):
         self.register_buffer('value', torch.tensor(float(initial)))
 
     def forward(self, confidence: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
-        """Updates τ in training and gives it.
+        """Updates τ in training and gives it, 0-dimensional.
 
-        Args:
-            confidence: max_c p, `(N, 1, H, W)` in [0, 1].
-            labels: argmax_c p, `(N, 1, H, W)`.
-            valid: `(N, 1, H, W)`, not 0 where a pixel is real.
-
-        Returns:
-            τ, 0-dimensional.
+        `confidence` is max_c p in [0, 1], `labels` argmax_c p, and `valid` not 0 where a pixel is
+        real; each is `(N, 1, H, W)`.
         """
         if self.training:
             counted = (confidence * (valid > 0)).flatten().float()

@@ -28,14 +28,7 @@ class PseudoTargets:
     valid: Tensor
 
     def mix(self, boxes: Tensor) -> 'PseudoTargets':
-        """Pastes the partners' targets into the boxes, as is done with the images.
-
-        Args:
-            boxes: `(N, 1, H, W)` bool, from `CutMix`.
-
-        Returns:
-            The targets of the mixed images.
-        """
+        """Pastes the partners' targets into the boxes of `CutMix`, as is done with the images."""
         return PseudoTargets(
             *(paste(values, boxes) for values in (self.target, self.weight, self.valid))
         )
@@ -108,29 +101,13 @@ class ConfidentCrossEntropy(nn.Module):
         return PseudoTargets(probabilities if self.soft else labels, weight, valid)
 
     def forward(self, seg_logits: Tensor, targets: PseudoTargets) -> Tensor:
-        """Computes the loss of one view, without λ.
-
-        Args:
-            seg_logits: `(N, C, H, W)`.
-            targets: What the view shows, of the same size.
-
-        Returns:
-            0-dimensional.
-        """
+        """Computes the loss of one view, 0-dimensional, without λ, from logits `(N, C, H, W)`."""
         loss = self.pixel_loss(seg_logits.float(), targets.target)
         counted = targets.valid if self.normalizer == 'valid' else targets.weight
         # the weights sum to less than 1 only if no pixel counts; the loss is then 0, not undefined
         return (loss * targets.weight).sum() / counted.sum().clamp(min=1)
 
     def pixel_loss(self, seg_logits: Tensor, target: Tensor) -> Tensor:
-        """Computes CE(ŷ, q) of every pixel.
-
-        Args:
-            seg_logits: `(N, C, H, W)`, float32.
-            target: As in `PseudoTargets`.
-
-        Returns:
-            `(N, 1, H, W)`.
-        """
+        """CE(ŷ, q) of every pixel, `(N, 1, H, W)`, from float32 logits `(N, C, H, W)`."""
         target = target if self.soft else target.squeeze(1)
         return F.cross_entropy(seg_logits, target, reduction='none').unsqueeze(1)

@@ -31,5 +31,5 @@ class ConfidentMSE(ConfidentCrossEntropy):
         super().__init__(loss_weight, threshold, gate, soft=True, normalizer=normalizer)
 
     def pixel_loss(self, seg_logits: Tensor, target: Tensor) -> Tensor:
-        """Computes Σ_c (softmax(ŷ)_c - p_c)² of every pixel; arguments and result as there."""
+        """Σ_c (softmax(ŷ)_c - p_c)² of every pixel; shapes as in `ConfidentCrossEntropy`."""
         return (seg_logits.softmax(1) - target).square().sum(1, keepdim=True)

@@ -19,26 +19,18 @@ from .pixel_term import PixelTargets, PixelTerm, check_normalizer
 
 
 def mse_distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
-    """(1/C) Σ_c (p - q)².
-
-    Args:
-        seg_logits: `(K, C, ...)`, auxiliary.
-        probabilities: `(C, ...)`, p.
-
-    Returns:
-        `(K, ...)`.
-    """
+    """(1/C) Σ_c (p - q)²: logits of q `(K, C, ...)` and p `(C, ...)` give `(K, ...)`."""
     return (softmax(seg_logits) - probabilities).square().mean(1)
 
 
 def kl_distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
-    """(1/C) Σ_c p log(p / q); arguments and result as in `mse_distance`."""
+    """(1/C) Σ_c p log(p / q); shapes as in `mse_distance`."""
     log_q = seg_logits.log_softmax(1)
     return (torch.xlogy(probabilities, probabilities) - probabilities * log_q).mean(1)
 
 
 def js_distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
-    """½ KL(p ‖ m) + ½ KL(q ‖ m), m = ½ (p + q); arguments and result as in `mse_distance`."""
+    """½ KL(p ‖ m) + ½ KL(q ‖ m), m = ½ (p + q); shapes as in `mse_distance`."""
     log_q = seg_logits.log_softmax(1)
     q = log_q.exp()
     # m is clamped where both underflow; there the two terms below are 0 whatever log m is
@@ -84,23 +76,16 @@ class ConsistencyLoss(nn.Module):
     @staticmethod
     @abstractmethod
     def distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
-        """Distance at each pixel; arguments and result as in `mse_distance`."""
+        """Distance at each pixel; shapes as in `mse_distance`."""
 
     def forward(
         self, seg_logits: Tensor, probabilities: Tensor, valid: Tensor | None = None
     ) -> Tensor:
-        """Computes L_u of a single prediction, without ω_u.
+        """Computes L_u of a single prediction, 0-dimensional, without ω_u.
 
-        Args:
-            seg_logits: `(N, C, H, W)`.
-            probabilities: `(N, C, H, W)`, without gradient.
-            valid: `(N, 1, H, W)` bool, False at padding; None counts all pixels.
-
-        Returns:
-            0-dimensional.
-
-        Raises:
-            UserError: If there is a gate, which needs the auxiliary decoders.
+        Logits and probabilities, the latter without gradient, are `(N, C, H, W)`; `valid` is
+        `(N, 1, H, W)` bool, False at padding. A `UserError` refuses a gate, which needs the
+        auxiliary decoders.
         """
         if self.gate is not None:
             raise UserError(

@@ -35,19 +35,10 @@ class MeanCrossEntropy(CrossEntropyLoss):
         ignore_index: int = -100,
         **kwargs: Any,
     ) -> Tensor:
-        """Computes the loss.
+        """Computes the loss, 0-dimensional unless `reduction_override` says otherwise.
 
-        Args:
-            cls_score: Logits `(N, C, H, W)`.
-            label: `(N, H, W)`, class ids or `ignore_index`.
-            weight: Of each pixel, `(N, H, W)`.
-            avg_factor: Number that the sum is divided by; None for that of the labelled pixels.
-            reduction_override: 'none', 'mean' or 'sum' in place of the loss's own.
-            ignore_index: Label of the pixels without ground truth.
-            **kwargs: Further arguments of MMSeg's function.
-
-        Returns:
-            0-dimensional, or as `reduction_override` says; 0 without a labelled pixel.
+        Logits are `(N, C, H, W)`, `label` and the weight of each pixel `(N, H, W)`. The sum is
+        divided by `avg_factor`, by default the number of labelled pixels; without any it is 0.
         """
         averaged = (reduction_override or self.reduction) == 'mean' and self.avg_non_ignore
         if avg_factor is None and averaged and not (self.use_sigmoid or self.use_mask):

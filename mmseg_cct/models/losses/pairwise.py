@@ -11,15 +11,7 @@ from .pixel_term import PixelTargets, PixelTerm
 
 
 def variance(seg_logits: Tensor, target: Tensor) -> Tensor:
-    """(1/K) Σ_k ‖q_k - q̄‖².
-
-    Args:
-        seg_logits: `(K, C, ...)`, auxiliary.
-        target: Ignored; the predictions are compared with each other.
-
-    Returns:
-        `(1, ...)`.
-    """
+    """(1/K) Σ_k ‖q_k - q̄‖², `(1, ...)`, of logits `(K, C, ...)`; the target is ignored."""
     q = softmax(seg_logits)
     return (q - q.mean(0, keepdim=True)).square().sum(1).mean(0, keepdim=True)
 

@@ -25,14 +25,7 @@ NORMALIZERS = ('valid', 'counted')
 
 
 def check_normalizer(normalizer: str) -> None:
-    """Rejects an unknown normaliser of a loss over some of the pixels.
-
-    Args:
-        normalizer: One of `NORMALIZERS`.
-
-    Raises:
-        UserError: If it is not one of them.
-    """
+    """Rejects a normaliser that is not one of `NORMALIZERS`."""
     if normalizer not in NORMALIZERS:
         raise UserError(f'normalizer={normalizer!r}: expected one of {", ".join(NORMALIZERS)}')
 
@@ -81,21 +74,10 @@ class PixelTargets:
         The sum is divided by the number of counting pixels of the whole map times the share of
         chosen positions, which makes the estimate unbiased.
 
-        Args:
-            distance: Pure function of seg_logits and target.
-            pixel_weight: `(N, 1, H, W)` in [0, 1].
-            values_per_pixel: What the sum over a pixel's values is divided by: K, or 1 if the
-                distance reduces the decoders.
-            loss_weight: ω.
-            labels: `(N, 1, H, W)`, the target; None for the main decoder's probabilities.
-            decoders: `(k,)` indices of the decoders the term looks at; None for all.
-            gate: Factor of the weight by the agreement of all K decoders at a pixel, which is not
-                known before the decoders run and does not change the count.
-            counted: `(N, 1, H, W)`, the pixels that the sum is divided by, if they are others than
-                those of `pixel_weight`.
-
-        Returns:
-            The mean as a scaled sum.
+        Arguments are the attributes of `PixelTerm` and two for the divisor: `values_per_pixel` is
+        K, or 1 if the distance reduces the decoders; `counted` `(N, 1, H, W)` are the pixels to
+        count, by default those of `pixel_weight`. A gate does not change the count, as the
+        agreement is not known before the decoders run.
         """
         counted = pixel_weight if counted is None else counted
         count = counted.sum(dtype=torch.float64).clamp(min=1)

@@ -9,15 +9,7 @@ from .pixel_term import PixelTargets, PixelTerm
 
 
 def label_cross_entropy(seg_logits: Tensor, labels: Tensor) -> Tensor:
-    """-log q of the labelled class.
-
-    Args:
-        seg_logits: `(K, C, R, Q)`, auxiliary.
-        labels: `(1, R, Q)` class ids.
-
-    Returns:
-        `(K, R, Q)`.
-    """
+    """-log q of the labelled class: logits `(K, C, R, Q)` and ids `(1, R, Q)` give `(K, R, Q)`."""
     index = labels.unsqueeze(0).expand(seg_logits.shape[0], -1, -1, -1)
     return -seg_logits.log_softmax(1).gather(1, index).squeeze(1)
 
@@ -37,16 +29,9 @@ class WeakCrossEntropy(nn.Module):
         self.ignore_index = ignore_index
 
     def term(self, targets: PixelTargets) -> PixelTerm:
-        """States L_w of one iteration as a sum over decoders and pixels.
+        """States L_w of one iteration, without ω_w, as a sum over decoders and pixels.
 
-        Args:
-            targets: Main prediction and pseudo labels.
-
-        Returns:
-            L_w, without ω_w.
-
-        Raises:
-            UserError: If the unlabelled images carry no pseudo labels.
+        A `UserError` says if the unlabelled images carry no pseudo labels.
         """
         if targets.labels is None:
             raise UserError(

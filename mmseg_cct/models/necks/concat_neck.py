@@ -42,16 +42,9 @@ class ConcatNeck(BaseModule):
         self.project = nn.Conv2d(total, channels, 1)
 
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
-        """Computes z.
+        """Maps the backbone's outputs `(N, ·, h, w)` to one z `(N, D, h, w)`.
 
-        Args:
-            features: The backbone's outputs, all `(N, ·, h, w)`.
-
-        Returns:
-            One tensor, z `(N, D, h, w)`.
-
-        Raises:
-            UserError: If the backbone gives other channels.
+        Other channels than `in_channels` are a `UserError`.
         """
         found = tuple(each.shape[1] for each in features)
         if found != self.in_channels:

@@ -61,16 +61,9 @@ class PSPNeck(BaseModule):
         )
 
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
-        """Computes z.
+        """Maps the chosen one of the backbone's outputs, `(N, B, h, w)`, to one z `(N, D, h, w)`.
 
-        Args:
-            features: The backbone's outputs; the chosen one is `(N, B, h, w)`.
-
-        Returns:
-            One tensor, z `(N, D, h, w)`.
-
-        Raises:
-            UserError: If the backbone gives a tensor in place of a tuple, or not B channels.
+        A backbone that gives a tensor in place of a tuple, or not B channels, is a `UserError`.
         """
         if isinstance(features, Tensor):
             raise UserError(

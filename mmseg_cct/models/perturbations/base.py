@@ -82,11 +82,8 @@ class PerturbationContext:
     def boxes(self, min_side: float) -> Tensor:
         """Finds the bounding boxes of the detected objects, once for each least side.
 
-        Args:
-            min_side: Least width and height of a box, in feature positions.
-
-        Returns:
-            `(B, 5)` int64: image, left, top, right, bottom in pixels.
+        `(B, 5)` int64: image, left, top, right, bottom in pixels. `min_side`, the least width and
+        height, is in feature positions.
         """
         if min_side not in self._boxes:
             stride = self.seg_logits.shape[-1] / self.features.shape[-1]
@@ -111,26 +108,13 @@ class Perturbation(BaseModule):
 
     @abstractmethod
     def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """Draws k perturbed versions of z.
+        """Draws k perturbed versions of z, `context.chosen_features`: z~ `(k, N, D, S)`.
 
-        Args:
-            decoders: The k decoders, for adversarial perturbations.
-            context: z, `context.chosen_features`, and the main prediction.
-
-        Returns:
-            z~, `(k, N, D, S)`.
+        Adversarial perturbations use the k decoders.
         """
 
     def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """Perturbs z and applies each decoder's projection.
-
-        Args:
-            decoders: The k decoders.
-            context: As in `perturb`.
-
-        Returns:
-            `(k, N, B, S)`.
-        """
+        """Perturbs z and applies each decoder's projection: `(k, N, B, S)`."""
         perturbed = self.perturb(decoders, context)
         return torch.matmul(decoders.projection.unsqueeze(1), perturbed)
 
@@ -143,24 +127,15 @@ class SpatialMask(Perturbation):
 
     @abstractmethod
     def mask(self, context: PerturbationContext) -> Tensor:
-        """Draws the masks.
-
-        Args:
-            context: z, `context.features`, and the main prediction.
-
-        Returns:
-            `(k or 1, N, h, w)` bool, True where z is kept.
-        """
+        """Draws masks `(k or 1, N, h, w)` bool of `context.features`, True where z is kept."""
 
     def _chosen_mask(self, context: PerturbationContext) -> Tensor:
         """`(k or 1, N, 1, S)` in {0, 1}: the mask at the positions that the losses look at."""
         return context.at_positions(self.mask(context)).unsqueeze(2).to(context.features.dtype)
 
     def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """See `Perturbation.perturb`."""
         mask = self._chosen_mask(context).expand(self.num_decoders, -1, -1, -1)
         return context.chosen_features * mask
 
     def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """See `Perturbation.project`."""
         return decoders.project(context.chosen_features) * self._chosen_mask(context)

@@ -9,18 +9,11 @@ from mmseg_cct.models.layers.transfer import to_device
 
 
 def bounding_boxes(foreground: Tensor, min_side: float) -> Tensor:
-    """Bounding boxes of the 8-connected components of masks.
+    """Bounding boxes of the 8-connected components of masks `(N, H, W)` bool.
 
-    The masks of all images are copied to the host at once.
-
-    Args:
-        foreground: `(N, H, W)` bool.
-        min_side: Smallest width and height in pixels of a component that gets a box; smaller ones
-            are specks of an uncertain prediction.
-
-    Returns:
-        `(B, 5)` int64 on the masks' device: image, left, top, right, bottom; in pixels, right and
-        bottom exclusive.
+    `(B, 5)` int64 on the masks' device: image, left, top, right, bottom; in pixels, right and
+    bottom exclusive. A component narrower or lower than `min_side` pixels is a speck of an
+    uncertain prediction and gets no box. The masks of all images are copied to the host at once.
     """
     boxes = [np.empty((0, 5), dtype=np.int64)]
     for image, mask in enumerate(foreground.to(torch.uint8).cpu().numpy()):

@@ -30,16 +30,10 @@ PAPER_ORDER = (
 
 
 def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
-    """Builds the perturbations of a bank.
+    """Builds perturbations by name, sorted: types in the paper's order, new types last; then names.
 
-    Args:
-        configs: Config of each perturbation, by name.
-
-    Returns:
-        The perturbations by name, sorted: types in the paper's order, new types last; then names.
-
-    Raises:
-        UserError: If they are no dict, a type is unknown, or a name would count as a loss.
+    A `UserError` says if `configs` is not a dict, a type is unknown, or a name would count as a
+    loss.
     """
     known = [c.__name__ for c in _concrete_subclasses(Perturbation)]  # type: ignore[type-abstract]
     built = []

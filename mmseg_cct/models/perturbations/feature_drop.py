@@ -35,7 +35,6 @@ class FeatureDrop(SpatialMask):
         self.threshold_range = tuple(threshold_range)
 
     def mask(self, context: PerturbationContext) -> Tensor:
-        """See `SpatialMask.mask`."""
         attention = context.features.detach().float().abs().mean(1)  # (N, h, w)
         low, high = self.threshold_range
         gamma = torch.rand(self.num_decoders, len(attention), 1, 1, device=attention.device)

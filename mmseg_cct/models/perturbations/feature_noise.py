@@ -22,20 +22,10 @@ def uniform(
     like: Tensor,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Draws U(low, high) in 65536 equal steps.
+    """Draws U(low, high) in 65536 equal steps, strictly inside the range, of the type of `like`.
 
     Each 64-bit draw gives four values, which takes a third of the time of `Tensor.uniform_` on a
     CPU; the noise dominates the cost of this perturbation.
-
-    Args:
-        size: Size of the result.
-        low: Lower end.
-        high: Upper end.
-        like: Tensor of the result's type and device.
-        generator: Source of the draws; None for torch's default.
-
-    Returns:
-        A tensor of that size, with values strictly inside the range.
     """
     count = math.prod(size)
     bits = torch.empty(-(-count // 4), dtype=torch.int64, device=like.device)
@@ -101,14 +91,10 @@ class FeatureNoise(Perturbation):
         self.noise_range = noise_range
 
     def draw(self, features: Tensor) -> Callable[[int], Tensor]:
-        """Draws the noise of all decoders in the form of a seed.
+        """Draws the noise of all decoders for features `(N, D, S)`, in the form of a seed.
 
-        Args:
-            features: `(N, D, S)`, for size, type and device.
-
-        Returns:
-            A function from a decoder's index to its factors 1 + n, `(1, D, S)` in [1 - a, 1 + a];
-            replayable.
+        Returns a replayable function from a decoder's index to its factors 1 + n, `(1, D, S)` in
+        [1 - a, 1 + a].
         """
         seed = int(torch.randint(2**48, ()))
         generator = torch.Generator(features.device)
@@ -122,12 +108,11 @@ class FeatureNoise(Perturbation):
         return factors
 
     def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """See `Perturbation.perturb`."""
         features = context.chosen_features
         factors = self.draw(features)
         return torch.stack([features * factors(k) for k in range(self.num_decoders)])
 
     def project(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """See `Perturbation.project`; one decoder at a time, see `_NoisyProjection`."""
+        """Perturbs and projects for one decoder at a time; see `_NoisyProjection`."""
         features = context.chosen_features
         return _NoisyProjection.apply(features, decoders.projection, self.draw(features))

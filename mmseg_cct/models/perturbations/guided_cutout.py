@@ -10,16 +10,10 @@ from .base import PerturbationContext, SpatialMask
 
 
 def random_crops(low: Tensor, high: Tensor, ratio: float, num_draws: int) -> tuple[Tensor, Tensor]:
-    """Draws sub-intervals of a fixed relative length, uniformly placed.
+    """Draws k sub-intervals of a fixed relative length in [0, 1], uniformly placed.
 
-    Args:
-        low: `(B,)` int64, first pixels.
-        high: `(B,)` int64, last pixels plus one.
-        ratio: Length of the sub-interval over that of the interval, in [0, 1].
-        num_draws: k.
-
-    Returns:
-        Starts and (exclusive) ends, `(k, B)` int64 each.
+    Intervals are `(B,)` int64, from the first pixel to the last plus one; so are the starts and
+    ends of the result, `(k, B)` each.
     """
     side = high - low
     crop = (side * ratio).long()
@@ -54,7 +48,6 @@ class GuidedCutout(SpatialMask):
         self.min_box_side = min_box_side
 
     def mask(self, context: PerturbationContext) -> Tensor:
-        """See `SpatialMask.mask`."""
         n, _, h, w = context.features.shape
         stride = context.seg_logits.shape[-1] // w
         image, left, top, right, bottom = context.boxes(self.min_box_side).unbind(1)

@@ -18,7 +18,6 @@ class ContextMasking(SpatialMask):
         super().__init__(num_decoders)
 
     def mask(self, context: PerturbationContext) -> Tensor:
-        """See `SpatialMask.mask`."""
         return context.foreground_at_features.unsqueeze(0)
 
 
@@ -34,5 +33,4 @@ class ObjectMasking(SpatialMask):
         super().__init__(num_decoders)
 
     def mask(self, context: PerturbationContext) -> Tensor:
-        """See `SpatialMask.mask`."""
         return ~context.foreground_at_features.unsqueeze(0)

@@ -23,9 +23,6 @@ class FisherProduct:
     To first order in ξ it equals the divergence's gradient at r = ξ · tangent, divided by ξ. That
     finite difference is lost in rounding: at ξ = 1e-6 a float32 activation of order 1 changes by
     less than its last bit. Hashable by value, so that it is compiled once.
-
-    Attributes:
-        final_activation: Whether the decoders end in a ReLU.
     """
 
     final_activation: bool
@@ -37,16 +34,10 @@ class FisherProduct:
         weights: Sequence[Tensor],
         biases: Sequence[Tensor],
     ) -> Tensor:
-        """Computes the product.
+        """Computes the product, `(k, B, p)` as x (`projected`) and the tangent.
 
-        Args:
-            projected: x, `(k, B, p)`.
-            tangent: `(k, B, p)`.
-            weights: One `(k, 4B, B)` per level, `(k, 4C, B)` for the last.
-            biases: One `(k, 4B, 1)` per level, `(k, 4C, 1)` for the last.
-
-        Returns:
-            `(k, B, p)`.
+        Weights are `(k, 4B, B)` per level, `(k, 4C, B)` for the last; biases likewise with one
+        column.
         """
         chain = Chain(weights, biases, self.final_activation)
 
@@ -104,7 +95,6 @@ class IntermediateVAT(Perturbation):
         self.norm_floor = norm_floor
 
     def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """See `Perturbation.perturb`."""
         features = context.chosen_features
         with torch.autocast(features.device.type, enabled=False):
             direction = context.at_positions(self._adversarial(decoders, context))
@@ -171,15 +161,7 @@ class IntermediateVAT(Perturbation):
 
 
 def _projected_noise(weight: Tensor, like: Tensor) -> Tensor:
-    """Draws W r for Gaussian r, a Gaussian of covariance W Wᵀ.
-
-    Args:
-        weight: W, `(k, B, D)`.
-        like: `(k, N, B, S)`, for size and type.
-
-    Returns:
-        `(k, N, B, S)`.
-    """
+    """Draws W r `(k, N, B, S)` for W `(k, B, D)` and Gaussian r: its covariance is W Wᵀ."""
     # Double precision and a small multiple of the identity keep the factorisation defined where
     # the rows of W are zero or linearly dependent, as they are where B > D.
     weight = weight.double()

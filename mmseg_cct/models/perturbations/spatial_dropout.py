@@ -29,19 +29,11 @@ class SpatialDropout(Perturbation):
         self.drop_ratio = drop_ratio
 
     def channel_factors(self, features: Tensor) -> Tensor:
-        """Draws the factor of each channel.
-
-        Args:
-            features: `(N, D, S)`, for size, type and device.
-
-        Returns:
-            `(k, N, D)`, 0 or 1/(1 - p).
-        """
+        """Draws factors 0 or 1/(1 - p) of the channels `(k, N, D)`, for features `(N, D, S)`."""
         keep = torch.rand(self.num_decoders, *features.shape[:2], device=features.device)
         return (keep >= self.drop_ratio).to(features.dtype) / (1 - self.drop_ratio)
 
     def perturb(self, decoders: DecoderGroup, context: PerturbationContext) -> Tensor:
-        """See `Perturbation.perturb`."""
         features = context.chosen_features
         return features * self.channel_factors(features).unsqueeze(-1)
 

@@ -10,27 +10,16 @@ from mmseg_cct.models.heads import PerturbedDecoderBank
 
 
 def listed(auxiliary_head: Any) -> list[Any]:
-    """Lists what the setting `model.auxiliary_head` holds: settings of one head, several or None.
-
-    Args:
-        auxiliary_head: The setting.
-
-    Returns:
-        The settings of each head; they are the given objects, no copies.
-    """
+    """Lists the settings in `model.auxiliary_head`: one head, several or None; no copies."""
     settings = auxiliary_head if isinstance(auxiliary_head, (list, tuple)) else [auxiliary_head]
     return [each for each in settings if each]
 
 
 def split_settings(auxiliary_head: Any) -> tuple[list[Any], Any]:
-    """Tells apart what the setting `model.auxiliary_head` holds.
+    """Splits `model.auxiliary_head` into the settings of MMSeg's heads and of the decoders.
 
-    Args:
-        auxiliary_head: Settings of one head, a list of them, or None.
-
-    Returns:
-        The settings of MMSeg's heads in their order; and those of the auxiliary decoders, None
-        where there are none. They are the given objects, no copies.
+    MMSeg's heads keep their order; the decoders' settings are None if there are none. All are the
+    given objects, no copies.
     """
     settings = listed(auxiliary_head)
     banks = [each for each in settings if _is_bank(each)]
@@ -46,14 +35,10 @@ def _is_bank(settings: Any) -> bool:
 def take_names_of_mmseg(
     state: MutableMapping[str, Tensor], prefix: str, heads: nn.ModuleList
 ) -> None:
-    """Renames the weights of MMSeg's auxiliary heads to where `CCTSegmentor` has these heads.
+    """Renames the weights of MMSeg's auxiliary heads, in place, to where `CCTSegmentor` has them.
 
-    `EncoderDecoder` has them as `auxiliary_head`, one by itself, several by their number.
-
-    Args:
-        state: Weights by name; changed in place. What has the segmentor's own names stays.
-        prefix: Of the segmentor in these names.
-        heads: The segmentor's `supervised_heads`.
+    `EncoderDecoder` has them as `auxiliary_head`, one by itself, several by their number; `heads`
+    are the segmentor's `supervised_heads`. What has the segmentor's own names stays.
     """
     for index, head in enumerate(heads):
         for name in head.state_dict():

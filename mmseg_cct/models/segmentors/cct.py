@@ -53,12 +53,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
     ) -> dict[str, Tensor]:
         """Computes L = L_s + ω_u L_u (+ ω_w L_w + λ_pw L_pw), Algorithm 1.
 
-        Args:
-            inputs: Images `(N, 3, H, W)` under 'labeled' and 'unlabeled'; others are left alone.
-            data_samples: Their samples, under the same keys.
-
-        Returns:
-            As `loss_by_feat`.
+        `inputs` are images `(N, 3, H, W)` under 'labeled' and 'unlabeled'; others are left alone.
         """
         require_pairs(inputs, type(self).__name__)
         if not self.with_auxiliary_head:
@@ -73,16 +68,10 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         features: dict[str, Sequence[Tensor]],
         data_samples: dict[str, list[SegDataSample]],
     ) -> dict[str, Tensor]:
-        """Computes L from the encoder's output.
+        """Computes L from the neck's outputs, under the keys of the images; z is `(N, D, h, w)`.
 
-        Args:
-            inputs: As in `loss`.
-            features: The neck's outputs under the same keys; z is `(N, D, h, w)`.
-            data_samples: As in `loss`.
-
-        Returns:
-            L_s under `decode.*`, and under `aux_0.*` and so on for MMSeg's auxiliary heads;
-            ω_u L_u (+ ω_w L_w + λ_pw L_pw) under `aux.loss`, and each term unweighted for the log.
+        L_s is under `decode.*`, and under `aux_0.*` and so on for MMSeg's auxiliary heads; ω_u L_u
+        (+ ω_w L_w + λ_pw L_pw) under `aux.loss`, and each term unweighted for the log.
         """
         # ŷ = g(z) of labelled images: L_s
         losses = self.supervised_loss(features['labeled'], data_samples['labeled'])
@@ -99,15 +88,10 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
     def supervised_loss(
         self, features: Sequence[Tensor], data_samples: list[SegDataSample]
     ) -> dict[str, Tensor]:
-        """Computes L_s.
+        """Computes L_s from the neck's outputs for the labelled images.
 
-        Args:
-            features: The neck's outputs for the labelled images.
-            data_samples: Their samples.
-
-        Returns:
-            The losses of the main decoder under `decode.*`, and those of MMSeg's auxiliary heads
-            under `aux_0.*` and so on.
+        The losses of the main decoder are under `decode.*`, those of MMSeg's auxiliary heads under
+        `aux_0.*` and so on.
         """
         losses = self._decode_head_forward_train(features, data_samples)
         for index, head in enumerate(self.supervised_heads):
@@ -116,14 +100,9 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         return losses
 
     def predict_target(self, images: Tensor, features: Sequence[Tensor]) -> Tensor:
-        """Predicts the target of the auxiliary decoders.
+        """Predicts the target of the auxiliary decoders: `predict_unlabeled`, or the teacher's.
 
-        Args:
-            images: Unlabelled, `(N, 3, H, W)`.
-            features: The neck's outputs for them; with a teacher they are not needed.
-
-        Returns:
-            As `predict_unlabeled`; with a teacher its prediction on the images.
+        Images are `(N, 3, H, W)`; a teacher does not need the neck's outputs for them.
         """
         if self.teacher is None:
             return self.predict_unlabeled(features)
@@ -131,34 +110,22 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             return self.teacher._forward(images)
 
     def predict_unlabeled(self, features: Sequence[Tensor]) -> Tensor:
-        """Predicts with the main decoder as at inference.
+        """Predicts seg_logits `(N, C, ·, ·)`, without gradient, as the main decoder at inference.
 
         It runs without dropout and normalises by its running statistics, so the target depends
         neither on chance nor on the other images, and these statistics stay those of the labelled
         images.
-
-        Args:
-            features: The neck's outputs for the unlabelled images.
-
-        Returns:
-            seg_logits `(N, C, ·, ·)` without gradient.
         """
         with torch.no_grad(), eval_mode(self.decode_head.modules()):
             return self.decode_head.forward(features)
 
     def features_of_bank(self, features: Sequence[Tensor]) -> Sequence[Tensor]:
-        """Computes what the auxiliary decoders take in.
+        """Computes the input of the auxiliary decoders from the neck's outputs; with gradient.
 
-        The layers of the main decoder before an `in_layer` are a part of the encoder: they
-        normalise by the batch, as backbone and neck do. Their running statistics stay those of the
-        labelled images.
-
-        Args:
-            features: The neck's outputs for the unlabelled images.
-
-        Returns:
-            The same features or, where the auxiliary decoders name an `in_layer`, its input alone,
-            without dropout; with gradient.
+        It is the same features or, where the decoders name an `in_layer`, that layer's input alone,
+        without dropout. The layers of the main decoder before an `in_layer` are a part of the
+        encoder: they normalise by the batch, as backbone and neck do. Their running statistics stay
+        those of the labelled images.
         """
         if (name := self._layer_of_z) is None:
             return features

@@ -89,14 +89,10 @@ class CCTPlusSegmentor(CCTSegmentor):
     ) -> dict[str, Tensor]:
         """Computes L = L_s + λ_s · mean of the strong views' losses + λ_f L_f + ω_u L_u.
 
-        Args:
-            inputs: Images `(N, 3, H, W)` under 'labeled', 'unlabeled' and 'unlabeled_strong_0', ...
-            data_samples: Their samples, under the same keys.
-
-        Returns:
-            The losses of `CCTSegmentor`; λ_s times the mean over views under `strong.loss`, λ_f L_f
-            under `feature.loss`; for the log each of them unweighted and the share of real pixels
-            that count.
+        Images `(N, 3, H, W)` are under 'labeled', 'unlabeled' and 'unlabeled_strong_0', ... Beside
+        the losses of `CCTSegmentor` stand λ_s times the mean over views under `strong.loss` and
+        λ_f L_f under `feature.loss`; for the log each of them unweighted and the share of real
+        pixels that count.
         """
         require_pairs(inputs, type(self).__name__)
         views = [inputs[name] for name in self._strong_names(inputs)]
@@ -134,18 +130,11 @@ class CCTPlusSegmentor(CCTSegmentor):
         target: Tensor,
         samples: Sequence[SegDataSample],
     ) -> tuple[dict[str, Tensor], Tensor | None]:
-        """Computes the losses of the auxiliary decoders.
+        """Computes the losses of the auxiliary decoders, if there are any, and their agreement.
 
-        Args:
-            weak: The neck's outputs for the weak views.
-            strong: Those for the first strong view.
-            boxes: `(N, 1, H, W)`, where that view is mixed; None if nowhere.
-            target: ŷ of the weak views, logits `(N, C, H, W)`.
-            samples: Their N samples.
-
-        Returns:
-            The losses, none without auxiliary decoders; and the agreement with ŷ `(N, 1, H, W)` if
-            the gate asks for it, else None.
+        `weak` and `strong` are the neck's outputs for the weak and the first strong views, `boxes`
+        `(N, 1, H, W)` where that view is mixed, and `target` ŷ of the weak views, logits
+        `(N, C, H, W)`. The agreement with ŷ, `(N, 1, H, W)`, is None unless the gate asks for it.
         """
         if not self.with_auxiliary_head:
             return {}, None
@@ -167,13 +156,8 @@ class CCTPlusSegmentor(CCTSegmentor):
     ) -> dict[str, Tensor]:
         """Computes λ_s times the mean over the strong views of their losses.
 
-        Args:
-            features: The neck's outputs for each view.
-            boxes: `(N, 1, H, W)` for each view, where it is mixed; None if nowhere.
-            pseudo: The targets of the weak views.
-
-        Returns:
-            `loss`, and for the log the unweighted mean and the share of real pixels that count.
+        For each view there are the neck's outputs, and the boxes `(N, 1, H, W)` where it is mixed.
+        The log gets the unweighted mean and the share of real pixels that count.
         """
         if self.channel_dropout is not None:
             features = self.channel_dropout(*features)
@@ -191,12 +175,7 @@ class CCTPlusSegmentor(CCTSegmentor):
     def feature_loss(self, features: Sequence[Tensor], pseudo: PseudoTargets) -> dict[str, Tensor]:
         """Computes λ_f L_f, the loss of the weak z without some of its channels.
 
-        Args:
-            features: The neck's outputs for the weak views.
-            pseudo: Their targets.
-
-        Returns:
-            `loss`, and L_f for the log; nothing if λ_f is 0.
+        The log gets L_f. There is nothing if λ_f is 0.
         """
         if not self.feature_weight:
             return {}

@@ -32,15 +32,10 @@ class InputConsistencySegmentor(EncoderDecoder):
     def loss(
         self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
     ) -> dict[str, Tensor]:
-        """Computes L = L_s + ω_u L_u.
+        """Computes L = L_s + ω_u L_u from images `(N, 3, H, W)` under 'labeled' and 'unlabeled'.
 
-        Args:
-            inputs: Images `(N, 3, H, W)` under 'labeled' and 'unlabeled'.
-            data_samples: Their samples, under the same keys.
-
-        Returns:
-            L_s under `decode.*`, and as in `EncoderDecoder` for auxiliary heads; ω_u L_u under
-            `aux.loss`, and L_u for the log.
+        L_s is under `decode.*`, and as in `EncoderDecoder` for auxiliary heads; ω_u L_u under
+        `aux.loss`, and L_u for the log.
         """
         require_pairs(inputs, type(self).__name__)
         features = self.extract_feat(inputs['labeled'])
@@ -56,12 +51,7 @@ class InputConsistencySegmentor(EncoderDecoder):
 
     @abstractmethod
     def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns student logits and target probabilities.
+        """Returns student logits, with gradient, and target probabilities, without one.
 
-        Args:
-            images: Unlabelled, normalised, `(N, 3, H, W)`.
-
-        Returns:
-            Logits `(N, C, s·h, s·w)`, which carry the gradient, and probabilities of the same
-            shape, without one.
+        Images are unlabelled, normalised, `(N, 3, H, W)`; both results are `(N, C, s·h, s·w)`.
         """

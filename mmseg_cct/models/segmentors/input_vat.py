@@ -92,14 +92,7 @@ class InputVATSegmentor(InputConsistencySegmentor):
         self.num_iterations = num_iterations
 
     def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the noisy image's logits and the clean image's probabilities.
-
-        Args:
-            images: Unlabelled, normalised, `(N, 3, H, W)`.
-
-        Returns:
-            Logits and probabilities, `(N, C, s·h, s·w)` each.
-        """
+        """Returns the noisy image's logits and the clean image's probabilities."""
         without_dropout = eval_mode(all_but_batch_norm(self))
         with torch.autocast(images.device.type, enabled=False), without_dropout:
             with torch.no_grad(), frozen_running_statistics(self.decode_head):

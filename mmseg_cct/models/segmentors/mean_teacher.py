@@ -45,17 +45,7 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
         self.noise_std = noise_std
 
     def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns student logits and teacher probabilities.
-
-        Args:
-            images: Unlabelled, normalised, `(N, 3, H, W)`.
-
-        Returns:
-            Logits and probabilities, `(N, C, s·h, s·w)` each.
-
-        Raises:
-            UserError: If no teacher has been set.
-        """
+        """Returns student logits and teacher probabilities; no teacher is a `UserError`."""
         if self.teacher is None:
             raise UserError(
                 'custom_hooks: MeanTeacherSegmentor has no teacher; expected a TeacherHook among '

@@ -100,8 +100,7 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
     def set_teacher(self, teacher: BaseModel) -> None:
         """Sets the network that predicts the targets: each domain's decoders have theirs in it.
 
-        Args:
-            teacher: A copy of this segmentor with other weights, in eval mode.
+        It is a copy of this segmentor with other weights, in eval mode.
         """
         for name, domain in self.domains.items():
             domain.set_teacher(teacher.domains[name])
@@ -112,28 +111,17 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         return max(domain.out_channels for domain in self.domains.values())
 
     def extract_feat(self, inputs: Tensor) -> Sequence[Tensor]:
-        """Encodes images of any domain into z.
-
-        Args:
-            inputs: `(N, 3, H, W)`.
-
-        Returns:
-            The neck's outputs.
-        """
+        """Encodes images `(N, 3, H, W)` of any domain into the neck's outputs."""
         features = self.backbone(inputs)
         return features if self.neck is None else self.neck(features)
 
     def loss(self, inputs: dict[str, Tensor] | Tensor, data_samples: Any) -> dict[str, Tensor]:
         """Computes L = L_s + ω_u L_u + λ_adv L_adv, Eq. 8, on images of one domain.
 
-        Args:
-            inputs: Images `(N, 3, H, W)` under 'labeled' and 'unlabeled', or labelled ones alone.
-            data_samples: Their lists of samples, under the same keys, or the labelled ones' alone.
-
-        Returns:
-            The losses of `CCTSegmentor` with this domain's decoders, and those of the
-            discriminator under `adversarial.*`; all of them under the domain's name, as in
-            `camvid.decode.loss_ce`, so that each domain has its own curves in the log.
+        Images `(N, 3, H, W)` are under 'labeled' and 'unlabeled', or labelled ones alone; samples
+        likewise. The losses are those of `CCTSegmentor` with this domain's decoders, and those of
+        the discriminator under `adversarial.*`; all of them under the domain's name, as in
+        `camvid.decode.loss_ce`, so that each domain has its own curves in the log.
         """
         if not isinstance(inputs, dict):
             inputs, data_samples = dict(labeled=inputs), dict(labeled=data_samples)
@@ -152,27 +140,11 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         return add_prefix(losses, name)
 
     def predict(self, inputs: Tensor, data_samples: list[SegDataSample]) -> list[SegDataSample]:
-        """Predicts with the main decoder of the samples' domain.
-
-        Args:
-            inputs: `(N, 3, H, W)`.
-            data_samples: N samples.
-
-        Returns:
-            The samples with `seg_logits` and `pred_sem_seg`.
-        """
+        """Predicts with the main decoder of the samples' domain."""
         return self._domain(data_samples).predict(inputs, data_samples)
 
     def encode_decode(self, inputs: Tensor, batch_data_samples: list[SegDataSample]) -> Tensor:
-        """Computes logits at the size of the images.
-
-        Args:
-            inputs: `(N, 3, H, W)`.
-            batch_data_samples: N samples.
-
-        Returns:
-            `(N, C, H, W)`, C the classes of the domain.
-        """
+        """Computes logits `(N, C, H, W)` at the size of the images, C the classes of the domain."""
         metas = [sample.metainfo for sample in batch_data_samples]
         return self._domain(batch_data_samples).encode_decode(inputs, metas)
 
@@ -188,9 +160,6 @@ class _SharedEncoder(nn.Module):
 
     It does not own the encoder's modules: weights have one name in a checkpoint, and the optimiser
     sees them once.
-
-    Args:
-        stages: Backbone and neck of the whole model.
     """
 
     def __init__(self, stages: tuple[nn.Module, ...]) -> None:
@@ -216,18 +185,9 @@ class _DomainSegmentor(CCTSegmentor):
         features: dict[str, Sequence[Tensor]],
         data_samples: dict[str, list[SegDataSample]],
     ) -> dict[str, Tensor]:
-        """Computes L from the encoder's output; without auxiliary decoders L_s alone.
+        """Computes L like `CCTSegmentor`; without auxiliary decoders L_s alone.
 
-        Args:
-            inputs: As in `CCTSegmentor`; the baseline needs no 'unlabeled'.
-            features: Likewise.
-            data_samples: Likewise.
-
-        Returns:
-            As `CCTSegmentor`, or L_s alone.
-
-        Raises:
-            UserError: If there are auxiliary decoders and no unlabelled images for them.
+        Auxiliary decoders without 'unlabeled' images are a `UserError`.
         """
         if not self.with_auxiliary_head:
             return self.supervised_loss(features['labeled'], data_samples['labeled'])
@@ -242,16 +202,9 @@ class _DomainSegmentor(CCTSegmentor):
 
 @contextmanager
 def domain_named_in_errors(name: str | None) -> Iterator[None]:
-    """Puts the domain into the key of an error, whose source knows of no domains.
+    """Puts the domain, if any, into the key of the body's errors; their source has no domains.
 
-    Args:
-        name: The domain; `None` where there are none.
-
-    Yields:
-        Nothing; the body runs inside.
-
-    Raises:
-        UserError: That of the body, of `model.domains.NAME.auxiliary_head` and the like.
+    The key becomes `model.domains.NAME.auxiliary_head` and the like.
     """
     try:
         yield
@@ -265,12 +218,7 @@ def domain_named_in_errors(name: str | None) -> Iterator[None]:
 def check_domain_names(domains: Mapping[str, Any], key: str) -> None:
     """Checks that there are domains whose names can be keys of weights and losses.
 
-    Args:
-        domains: Any values by name of the domain.
-        key: Their place in the config, for the message.
-
-    Raises:
-        UserError: If there is no domain or a name is invalid.
+    `key` is their place in the config, for the message.
     """
     if not domains:
         raise UserError(f'{key}: empty; expected an entry for each domain')

@@ -6,15 +6,7 @@ from mmseg_cct.errors import UserError
 
 
 def require_pairs(inputs: dict[str, Tensor] | Tensor, segmentor: str) -> None:
-    """Rejects a batch of labelled images alone.
-
-    Args:
-        inputs: Images `(N, 3, H, W)` by branch, or of one branch alone.
-        segmentor: Class name of the model, for the message.
-
-    Raises:
-        UserError: If the images are not given by branch.
-    """
+    """Rejects a batch of labelled images alone, without branches."""
     if not isinstance(inputs, dict):
         raise UserError(
             f'train_dataloader.dataset: {segmentor} trains on pairs of a labelled and an '
@@ -23,14 +15,7 @@ def require_pairs(inputs: dict[str, Tensor] | Tensor, segmentor: str) -> None:
 
 
 def require_one_output_per_class(decode_head: nn.Module) -> None:
-    """Rejects a main decoder with one output for two classes, as its softmax is 1 everywhere.
-
-    Args:
-        decode_head: The main decoder.
-
-    Raises:
-        UserError: If its `out_channels` is 1.
-    """
+    """Rejects a main decoder with one output for two classes, as its softmax is 1 everywhere."""
     if getattr(decode_head, 'out_channels', None) == 1:
         raise UserError(
             'model.decode_head.out_channels=1: expected one output for each class, out_channels=2'

@@ -16,19 +16,14 @@ class TakesTeacher:
         return self._teacher[0] if self._teacher else None
 
     def set_teacher(self, teacher: BaseModel) -> None:
-        """Sets the network that predicts the targets.
-
-        Args:
-            teacher: A copy of this segmentor with other weights, in eval mode.
-        """
+        """Sets the network that predicts the targets: a copy with other weights, in eval mode."""
         self._teacher = (teacher,)
 
 
 def use_batch_statistics(teacher: BaseModel) -> None:
     """Lets BatchNorm normalise by the batch, in a teacher that is otherwise in eval mode.
 
-    Args:
-        teacher: Its running statistics change no more by its own predictions.
+    Its running statistics no longer change by its own predictions.
     """
     for module in teacher.modules():
         if isinstance(module, _BatchNorm):
