@@ -65,11 +65,7 @@ class ShapesDataset(BaseSegDataset):
         )
 
     def load_data_list(self) -> list[dict]:
-        """Lists the scenes.
-
-        Returns:
-            One data info per scene; it names no file.
-        """
+        """Lists the scenes; their data infos name no file."""
         return [
             dict(scene=(self.seed, number, self.size), seg_fields=[], reduce_zero_label=False)
             for number in range(self.start, self.start + self.count)
