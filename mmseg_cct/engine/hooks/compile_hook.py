@@ -29,10 +29,7 @@ class CompileHook(Hook):
         self.options = options
 
     def before_train(self, runner: Runner) -> None:
-        """Compiles; the code is generated in the first iteration.
-
-        Raises `UserError` if the model has no such module.
-        """
+        """Compiles on first use; `UserError` if the model has no such module."""
         model = unwrap_model(runner.model)
         for name in self.modules:
             module = getattr(model, name, None)

@@ -86,11 +86,7 @@ class NonFiniteLossHook(Hook):
         self._judge()
 
     def _judge(self) -> None:
-        """Ends the run if the last losses were not finite.
-
-        Raises:
-            UserError: They were not.
-        """
+        """Raises `UserError` if the last losses were not finite."""
         verdict, self._pending = self._pending, None
         if verdict is None:
             return
@@ -157,7 +153,7 @@ class _Verdict:
         return self._here
 
     def on_host(self) -> dict[str, Tensor]:
-        """The terms and their sum, 0-dimensional on the CPU."""
+        """Returns the terms and their sum, 0-dimensional on the CPU."""
         return dict(zip(self.names, self._packed[2:].unbind()))
 
     def values(self) -> dict[str, float]:
@@ -165,7 +161,7 @@ class _Verdict:
         return dict(zip(self.names[1:], self._values[1:]))
 
     def describe(self) -> str:
-        """The terms that are not finite."""
+        """Names the terms that are not finite."""
         terms = self.values()
         bad = [f'{name} is {value}' for name, value in terms.items() if not math.isfinite(value)]
         return ', '.join(bad) or f'the sum of {", ".join(terms)} is infinite'

@@ -63,10 +63,7 @@ class UnlabeledVisualizationHook(Hook):
         self.meta: dict[str, Any] = {}
 
     def before_train(self, runner: Runner) -> None:
-        """Loads the images.
-
-        Raises `UserError` if the model has no auxiliary decoders or the data no unlabelled images.
-        """
+        """Loads the images; `UserError` without auxiliary decoders or unlabelled images."""
         model = unwrap_model(runner.model)
         if not isinstance(getattr(model, 'auxiliary_head', None), PerturbedDecoderBank):
             raise UserError(
@@ -108,15 +105,10 @@ class UnlabeledVisualizationHook(Hook):
 
 
 def predict(model: Any, item: dict) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Lets the main and all auxiliary decoders segment one image.
+    """Lets the main and all auxiliary decoders of a `CCTSegmentor` segment one image.
 
-    Args:
-        model: A `CCTSegmentor`.
-        item: What the unlabelled pipeline gives.
-
-    Returns:
-        The image `(H, W, 3)` in RGB, the main decoder's class ids `(H, W)`, and by perturbation
-        its decoders' `(k, H, W)`.
+    `item` is what the unlabelled pipeline gives. Returns the image `(H, W, 3)` in RGB, the main
+    decoder's class ids `(H, W)`, and by perturbation its decoders' `(k, H, W)`.
     """
     data = model.data_preprocessor(pseudo_collate([item]), training=False)
     features = model.extract_feat(data['inputs'])
@@ -142,15 +134,7 @@ def draw_predictions(
 ) -> np.ndarray:
     """Puts image, predictions and disagreement side by side, above a legend of the classes.
 
-    Args:
-        image: `(H, W, 3)` uint8, RGB.
-        main: `(H, W)` class ids.
-        auxiliary: By perturbation, `(k, H, W)` class ids.
-        classes: C names.
-        palette: Their colours, RGB in [0, 255].
-
-    Returns:
-        The picture, `(·, ·, 3)` uint8, RGB.
+    Images are `(H, W, 3)` uint8, RGB; class ids `(H, W)`, and `(k, H, W)` by perturbation.
     """
     differs = np.concatenate([ids != main for ids in auxiliary.values()])
     heat = matplotlib.colormaps['inferno'](differs.mean(0))[..., :3]
