@@ -16,14 +16,7 @@ RECORD, FIGURE = 'calibration.json', 'calibration.png'
 
 
 def plot_reliability(reliability: Mapping[str, Reliability]) -> Figure:
-    """Plots the share of right pixels by each score, over bars of the share of the pixels.
-
-    Args:
-        reliability: From `CalibrationCounts.reliability`.
-
-    Returns:
-        The figure, a panel a score.
-    """
+    """Plots the share of right pixels by each score, over bars of the share of the pixels."""
     figure = Figure(figsize=(4 * len(reliability), 4), layout='constrained')
     panels = figure.subplots(1, len(reliability), squeeze=False)[0]
     for axes, (name, each) in zip(panels, shown(reliability).items()):
@@ -42,15 +35,9 @@ def plot_reliability(reliability: Mapping[str, Reliability]) -> Figure:
 def write_calibration_files(
     folder: str | Path, reliability: Mapping[str, Reliability], **record: Any
 ) -> dict[str, Any]:
-    """Writes `calibration.png` and `calibration.json`.
+    """Writes `calibration.png` and `calibration.json`; returns what the latter holds.
 
-    Args:
-        folder: Where to.
-        reliability: From `CalibrationCounts.reliability`.
-        **record: More for the JSON file.
-
-    Returns:
-        What `calibration.json` holds: `calibration_record`, and `record`.
+    That is `calibration_record`, and `record`.
     """
     record = calibration_record(reliability) | record
     write_atomic(Path(folder, FIGURE), png_bytes(plot_reliability(reliability)))
