@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _table_of(pseudo_labels: dict[str, Any]) -> str:
-    """Markdown, in percent."""
+    """Writes a Markdown table, in percent."""
     percent = [
         (name, *('' if row[key] is None else f'{row[key]:.0%}' for key in ('used', 'right')))
         for name, row in (*pseudo_labels['by_class'].items(), ('all', pseudo_labels))

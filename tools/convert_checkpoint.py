@@ -53,11 +53,7 @@ def describe(done: Conversion) -> str:
 
 
 def main() -> int:
-    """Converts the checkpoint.
-
-    Returns:
-        Exit code: 1 if names did not match.
-    """
+    """Converts the checkpoint; returns 1 if names did not match."""
     args = parse_args()
     with running(args):
         from mmseg_cct.interop.convert import convert_file

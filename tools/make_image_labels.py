@@ -53,18 +53,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def make_image_labels(args: argparse.Namespace) -> str:
-    """Writes the annotation file.
-
-    Args:
-        args: Parsed command line.
-
-    Returns:
-        Summary of the file, below a warning of classes that no image has.
-
-    Raises:
-        UserError: A class, an image or the type of the data set is unknown, no class is left, or
-            two options do not go together.
-    """
+    """Writes the annotation file; returns its summary, below a warning of unused classes."""
     from mmseg.registry import DATASETS
 
     from mmseg_cct.config.class_names import check_names
@@ -120,7 +109,7 @@ def make_image_labels(args: argparse.Namespace) -> str:
 
 
 def _reduces_zero_label(kind: type) -> bool:
-    """Whether 0 is void in the masks, as a constructor of the data set or of its bases has it."""
+    """Whether 0 is void in the masks, by a constructor of the data set or of its bases."""
     for each in kind.__mro__:
         argument = inspect.signature(each).parameters.get('reduce_zero_label')
         if argument is not None:

@@ -52,11 +52,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Generates the labels.
-
-    Returns:
-        Exit code: 1 if an image could not be read.
-    """
+    """Generates the labels; returns 1 if an image could not be read."""
     args = parse_args()
     with running(args):
         from mmseg_cct.apis.device import default_device

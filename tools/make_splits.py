@@ -32,14 +32,7 @@ VOC_NUMBERS = [60, 100, 200, 300, 500, 800, 1000, 1464]
 
 
 def parse_args(argv: list[str] | None) -> argparse.Namespace:
-    """Parses the command line.
-
-    Args:
-        argv: Arguments; `None` takes those of the process.
-
-    Returns:
-        The parsed arguments.
-    """
+    """Reads the command line."""
     summary, examples = __doc__.split('\n\n', 1)
     parser = argparse.ArgumentParser(
         description=summary,
@@ -98,17 +91,7 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
 
 
 def make_splits(args: argparse.Namespace) -> dict[int, Split]:
-    """Draws or reads the splits that the command line asks for.
-
-    Args:
-        args: The parsed command line.
-
-    Returns:
-        The splits by their number of labelled images.
-
-    Raises:
-        UserError: If no number is given where one is needed, or the lists do not allow it.
-    """
+    """Draws or reads the splits, by their number of labelled images."""
     from mmseg_cct.datasets.splits import draw_split, draw_split_among
     from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
     from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
@@ -159,13 +142,7 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
 def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) -> None:
     """Writes splits and prints a line for each; a list without images is left out.
 
-    Args:
-        splits: The splits by their number of labelled images.
-        folder: Folder for the lists.
-        force: Whether to replace lists that differ.
-
-    Raises:
-        UserError: If a list is there and differs, unless `force` is set.
+    Without `force`, an existing list that differs is a `UserError`.
     """
     from mmseg_cct.utils.image_lists import require_listable, write_list
 
@@ -194,11 +171,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the tool.
-
-    Args:
-        argv: Arguments; `None` takes those of the process.
-    """
+    """Runs the tool."""
     args = parse_args(argv)
     with running(args):
         write_splits(make_splits(args), Path(args.out), args.force)

@@ -50,11 +50,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Predicts as the command line says.
-
-    Returns:
-        The exit code: 1 where an image could not be read.
-    """
+    """Predicts as the command line says; returns 1 if an image could not be read."""
     args = parse_args()
     with running(args):
         from mmseg_cct.apis.inference import predict_images

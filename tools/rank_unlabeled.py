@@ -54,11 +54,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Ranks the images.
-
-    Returns:
-        Exit code: 1 if an image could not be read.
-    """
+    """Ranks the images; returns 1 if one could not be read."""
     args = parse_args()
     with running(args):
         from mmseg_cct.analysis.ranking import rank_images
