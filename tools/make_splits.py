@@ -20,7 +20,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmseg_cct.cli.arguments import seed
+from mmseg_cct.cli.arguments import seed, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8
@@ -34,11 +34,7 @@ VOC_NUMBERS = [60, 100, 200, 300, 500, 800, 1000, 1464]
 def parse_args(argv: list[str] | None) -> argparse.Namespace:
     """Reads the command line."""
     summary, examples = __doc__.split('\n\n', 1)
-    parser = argparse.ArgumentParser(
-        description=summary,
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = tool_parser(summary, epilog=examples)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument('--list', metavar='FILE', help='text file with one image name per line')
     source.add_argument('--images', metavar='DIR', help='folder of images, searched in depth')

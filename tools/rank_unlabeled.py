@@ -17,16 +17,14 @@ Examples:
 import argparse
 import sys
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, seed
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, seed, tool_parser
 from mmseg_cct.cli.ranks import add_launcher
 from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument('config', help='the config of the training')
     parser.add_argument('checkpoint', help='its checkpoint, with the auxiliary decoders')
     source = parser.add_mutually_exclusive_group(required=True)

@@ -3,10 +3,17 @@
 import argparse
 import re
 from collections.abc import Callable
+from typing import Any
 
 from mmseg_cct.config.shipped import method_names
 
 from .ranks import add_launcher
+
+
+def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentParser:
+    """Makes a parser whose help keeps the line breaks of a tool's docstring."""
+    keeps = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=description, formatter_class=keeps, **options)
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
