@@ -32,15 +32,10 @@ class ShapesDataset(BaseSegDataset):
     METAINFO = dict(
         classes=('background', 'disc', 'box', 'triangle', 'star', 'cross', 'ring'),
         palette=[
-            [0, 0, 0],
-            [225, 70, 60],
-            [235, 215, 70],
-            [80, 190, 90],
-            [70, 205, 220],
-            [70, 90, 220],
+            [0, 0, 0], [225, 70, 60], [235, 215, 70], [80, 190, 90], [70, 205, 220], [70, 90, 220],
             [215, 80, 215],
         ],
-    )
+    )  # fmt: skip
 
     def __init__(
         self,

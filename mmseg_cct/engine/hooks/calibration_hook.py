@@ -1,6 +1,6 @@
 """Calibration of the predictions at each validation."""
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from mmengine.dist import all_reduce, get_world_size, is_main_process
@@ -8,7 +8,6 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from mmseg.models import EncoderDecoder
-from mmseg.structures import SegDataSample
 
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
@@ -68,16 +67,12 @@ class CalibrationHook(Hook):
         self.batches = set(chosen.astype(int).tolist())
 
     def after_val_iter(
-        self,
-        runner: Runner,
-        batch_idx: int,
-        data_batch: dict | None = None,
-        outputs: Sequence[SegDataSample] | None = None,
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
         """Counts the pixels of a chosen batch."""
         if batch_idx not in self.batches:
             return
-        assert data_batch is not None and self.counts is not None
+        assert self.counts is not None
         model = unwrap_model(runner.model)
         classes = runner.val_dataloader.dataset.metainfo['classes']
         for inputs, sample in zip(data_batch['inputs'], data_batch['data_samples']):

@@ -97,7 +97,7 @@ class NonFiniteLossHook(Hook):
         runner, iteration = self._runner, self._runner.iter
         stem = os.path.join(runner.work_dir, f'nonfinite_iter_{iteration}')
         found = None
-        if verdict.bad_here():
+        if verdict.bad_here:
             found = f'{verdict.describe()} on {_files(self._batch)}'
             content = dict(iteration=iteration, terms=verdict.values(), batch=self._batch)
             torch.save(content, f'{stem}_batch_rank{get_rank()}.pth')
@@ -133,7 +133,7 @@ class _Verdict:
             self._event = torch.cuda.Event()
             self._event.record()
         self._packed = packed
-        self._here = False
+        self.bad_here = False  # on this rank
         self._values: list[float] = []
 
     @staticmethod
@@ -145,12 +145,8 @@ class _Verdict:
         if self._event is not None:
             self._event.synchronize()
         here, anywhere, *self._values = self._packed.tolist()
-        self._here = bool(here)
+        self.bad_here = bool(here)
         return not anywhere
-
-    def bad_here(self) -> bool:
-        """Whether they are not on this rank."""
-        return self._here
 
     def on_host(self) -> dict[str, Tensor]:
         """Returns the terms and their sum, 0-dimensional on the CPU."""

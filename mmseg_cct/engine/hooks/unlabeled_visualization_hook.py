@@ -86,11 +86,7 @@ class UnlabeledVisualizationHook(Hook):
             self.items.append({key: branches['unlabeled'] for key, branches in pair.items()})
 
     def after_train_iter(
-        self,
-        runner: Runner,
-        batch_idx: int,
-        data_batch: dict | None = None,
-        outputs: dict | None = None,
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
         """Draws the pictures at the interval."""
         due = self.every_n_train_iters(runner, self.interval) or self.is_last_train_iter(runner)
