@@ -11,7 +11,7 @@ from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 from mmseg_cct.utils.text import error_line
 
 _PATIENCE = 5.0  # seconds that the other ranks leave rank 0 to report a mistake
-# What a disk or a path refuses: no bug, so a line and no traceback.
+# Errors of a disk or a path are not bugs: one line, no traceback.
 _ENVIRONMENT = {
     getattr(errno, name)
     for name in (
@@ -25,10 +25,10 @@ _ENVIRONMENT = {
 def user_errors_as_one_line() -> Iterator[None]:
     """Ends the process with one line on stderr and exit code 2 at a user's error.
 
-    So do errors of a disk or a path, and a full GPU. Other exceptions are bugs and keep their
-    traceback, as do all if `MMSEG_CCT_TRACEBACK` is set. In a distributed run rank 0 prints at
-    once. Another rank waits first: rank 0 has usually met the same mistake, and the launcher ends
-    all ranks when it ends.
+    Errors of a disk or a path and a full GPU end it likewise. Other exceptions are bugs and keep
+    their traceback, as do all if `MMSEG_CCT_TRACEBACK` is set. In a distributed run rank 0 prints
+    at once. Another rank waits first: rank 0 has usually met the same mistake, and the launcher
+    ends all ranks when it ends.
     """
     try:
         yield

@@ -6,7 +6,7 @@ import subprocess
 
 from mmseg_cct.errors import UserError
 
-# What each launcher tells a process: its rank, its rank on this machine, and their number.
+# Each launcher's variables for a process's rank, its rank on this machine, and the world size.
 _RANKS = ('RANK', 'LOCAL_RANK', 'WORLD_SIZE')
 _LAUNCHERS = {
     'pytorch': (_RANKS, 'torchrun or tools/dist_*.sh'),

@@ -18,7 +18,7 @@ _SIZES = 200  # images whose sizes are read
 
 
 class FolderSummary(NamedTuple):
-    """What a folder `images/`, `masks/` and perhaps `val/` holds.
+    """Contents of a folder with `images/`, `masks/` and perhaps `val/`.
 
     Attributes:
         labeled: Names of the images with a mask, sorted.

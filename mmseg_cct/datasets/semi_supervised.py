@@ -105,7 +105,7 @@ class SemiSegDataset(Dataset):
         return len(self.labeled if self.unlabeled is None else self.unlabeled)
 
     def __getitem__(self, draw: PairDraw) -> dict:
-        """Loads and augments the images of a draw, as the class's docstring says.
+        """Loads and augments the images of a draw into the dicts that the class describes.
 
         Another index, an unreadable file, or a pipeline that fails on an image or omits what its
         branch needs is a `UserError`.
@@ -197,7 +197,7 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
         raise UserError(error.within(branch)) from None
     except (AssertionError, OSError, ValueError) as error:
         explain_failed_build(config, branch)
-        # What NumPy says when mmengine packs an empty list.
+        # NumPy says so when mmengine packs an empty list.
         empty = 'at least one array' in str(error)
         if not empty:
             raise

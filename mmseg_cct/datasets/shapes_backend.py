@@ -1,4 +1,4 @@
-"""Drawn scenes by address, for what reads an image a second time."""
+"""Drawn scenes by address, for components that read an image a second time."""
 
 import cv2
 from mmengine.fileio import BaseStorageBackend, register_backend

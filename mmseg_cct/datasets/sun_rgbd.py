@@ -19,9 +19,9 @@ CLASSES = (
     'TV', 'Wall', 'Window',
 )  # fmt: skip
 
-# What each of the 37 classes becomes, in the order of their ids from 1: the table "Conversion from
+# The 37 classes in the order of their ids from 1, and their new names: the table "Conversion from
 # SUN RGB-D/NYUv2 37/40 Labels" of github.com/ankurhanda/SceneNetv1.0 (Handa et al., CVPR 2016),
-# which class13Mapping.mat of github.com/ankurhanda/nyuv2-meta-data holds too.
+# also in class13Mapping.mat of github.com/ankurhanda/nyuv2-meta-data.
 FROM_37 = {
     'wall': 'Wall', 'floor': 'Floor', 'cabinet': 'Furniture', 'bed': 'Bed', 'chair': 'Chair',
     'sofa': 'Sofa', 'table': 'Table', 'door': 'Wall', 'window': 'Window', 'bookshelf': 'Furniture',
@@ -77,10 +77,10 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
     """Writes a mask of the 13 classes for every image, and returns their number.
 
     Label images are those of github.com/ankurhanda/sunrgbd-meta-data: in the order of their names,
-    those of the test images come first, then those of the training images. Masks go to
-    ``{root}/masks/{split}/NAME.png``; ``{root}/images/{split}/NAME.jpg`` are the images, `split`
-    being ``test`` and ``train``. Labels and images that do not belong together, a file that is no
-    label image, or a mask that exists and differs is a `UserError`.
+    those of the test images come first, then those of the training images.
+    ``{root}/images/test/NAME.jpg`` gets ``{root}/masks/test/NAME.png``, and ``train`` likewise.
+    Labels and images that do not belong together, a file that is no label image, or a mask that
+    exists and differs is a `UserError`.
     """
     paths = sorted(Path(labels).glob('*.png'))
     images = [

@@ -23,7 +23,7 @@ from mmseg_cct.utils.files import write_atomic
 
 from .safe_loading import find_damage
 
-# What a training needs to go on, apart from the weights.
+# State that a resume needs, apart from the weights.
 _TRAINING_STATE = ('meta', 'optimizer', 'message_hub')
 
 
@@ -64,7 +64,7 @@ def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
 
 
 def saved_config(content: Mapping[str, Any], checkpoint: str) -> Config | None:
-    """Reads the text of the config in a checkpoint, without running it; None if there is none.
+    """Reads the text of a checkpoint's config without running it; None without one.
 
     A text that is no list of plain settings is a `UserError`.
     """
@@ -91,7 +91,7 @@ def newest_checkpoint(work_dir: str) -> str | None:
 def find_resumable(work_dir: str) -> str | None:
     """Finds the newest intact checkpoint in a work directory; None without any.
 
-    Starts at the one that `last_checkpoint` names; a warning names each damaged one.
+    Starts with the one that `last_checkpoint` names; warns of each damaged one.
     """
     for checkpoint in _newest_first(work_dir):
         damage = _damage(checkpoint)

@@ -47,9 +47,9 @@ _ZOOS = {
 }
 # Since then it allows a type under the name that a file calls it by.
 _TORCH_TAKES_NAMES = digit_version(torch.__version__) >= digit_version('2.6')
-# Of an archive, and of a pickle of torch before 1.6.
+# First bytes of an archive, and of a pickle of torch before 1.6.
 _STARTS = (b'PK', b'\x80')
-# How torch's unpickler words that a file names what is not allowed.
+# Messages of torch's unpickler on a name that is not allowed.
 _REFUSED = re.compile(
     r'GLOBAL (\S+)|unrecognized function (.*?)(?: which|\.|$)|allowlisted via .* but got (.*)'
 )
@@ -236,5 +236,5 @@ def _unpickle(*args: Any, **kwargs: Any) -> Any:
     return _Unpickler(*args, **kwargs).load()
 
 
-# What torch needs of a module like `pickle`.
+# The parts of the module `pickle` that torch uses.
 _PICKLE = SimpleNamespace(__name__='allowlisted', Unpickler=_Unpickler, load=_unpickle)

@@ -14,7 +14,7 @@ from mmseg_cct.utils.seed import seeded_random_state
 def undisturbed(model: nn.Module, seed: int) -> Iterator[None]:
     """Runs the body in evaluation mode, without gradients, under a seed, and restores all.
 
-    All of the model is on one device.
+    The whole model is on one device.
     """
     device = next(model.parameters()).device
     on_accelerator = device.type != 'cpu'  # whose generator `seeded_random_state` leaves alone

@@ -1,8 +1,8 @@
 """Calibration of pseudo labels: how often they are right, by confidence and by agreement.
 
 A method on pseudo labels has to tell right pixels from wrong ones without their truth. The field
-asks for the main decoder's confidence; `AgreementGate` for the share of the K auxiliary decoders
-that choose its class. On labelled images both can be held against the truth.
+uses the main decoder's confidence; `AgreementGate` uses the share of the K auxiliary decoders that
+choose its class. On labelled images both can be compared with the truth.
 """
 
 from collections.abc import Mapping
@@ -109,8 +109,8 @@ def shown(reliability: Mapping[str, Reliability]) -> dict[str, Reliability]:
 def calibration_record(reliability: Mapping[str, Reliability]) -> dict[str, Any]:
     """States the reliability of each score in numbers.
 
-    Gives by score, in the bins of `shown`, the three arrays of `Reliability`, its `separation`
-    before bins are joined and its `calibration_error`, each None where it is undefined.
+    By score: the three arrays of `Reliability` in the bins of `shown`, its `calibration_error`, and
+    its `separation` before bins are joined. Undefined figures are None.
     """
     record = {}
     for name, each in shown(reliability).items():

@@ -1,4 +1,4 @@
-"""Confident predictions on labelled images, counted as the pseudo labels that they would be."""
+"""Confident predictions on labelled images, counted as if they were pseudo labels."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -40,8 +40,8 @@ class PseudoLabelCounts:
         """States shares in [0, 1], None without pixels.
 
         `used` is the share of the pixels that are confident, `right` the share of these that are
-        right; `by_class` the same of the pixels that truly are of a class, and `precise`, how many
-        of the used pixels that are called so are.
+        right. `by_class` has the same for the pixels of a true class, and `precise`, the share of
+        this class's pseudo labels that are right.
         """
         hits, by_truth, by_label = self.used.diag(), self.used.sum(1), self.used.sum(0)
         rows = zip(classes, *(v.tolist() for v in (self.pixels, by_truth, by_label, hits)))

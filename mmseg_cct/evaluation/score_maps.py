@@ -11,7 +11,7 @@ from .disagreement import auxiliary_disagreement, batch_of_one
 
 
 def count_decoders(model: Any) -> int:
-    """K, the auxiliary decoders of a model; 0 where it has none."""
+    """Returns K, the number of a model's auxiliary decoders, 0 without any."""
     # MMSeg's own auxiliary heads stand under the same name
     return getattr(getattr(model, 'auxiliary_head', None), 'num_decoders', 0)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mmseg_cct.errors import UserError
 
-# What file managers leave behind; a folder with nothing else is empty.
+# File managers leave these behind; a folder with nothing else is empty.
 _UNSEEN = ('.DS_Store', 'Thumbs.db', 'desktop.ini')
 
 

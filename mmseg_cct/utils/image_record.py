@@ -12,7 +12,7 @@ from mmseg_cct.errors import UserError
 from .files import claim_output_folder, write_atomic
 from .text import one_line
 
-# What the files of an output folder were made of, by name of the image.
+# Records the inputs of the files in an output folder, by name of the image.
 INPUTS = 'inputs.json'
 
 
@@ -87,7 +87,7 @@ def file_stamp(path: str | os.PathLike) -> list[int] | None:
 def forget_changed(out: str | Path, inputs: Mapping[str, Any], outputs: str) -> None:
     """Removes `outputs/NAME.png`, the sign of a finished image, where its input changed.
 
-    `inputs` says by name what each image's files are made of, as JSON gives it back.
+    Records the new inputs: what each image's files are made of, by name, as JSON gives it back.
     """
     record = Path(out, INPUTS)
     try:

@@ -1,4 +1,4 @@
-"""One line for exceptions that libraries raise on settings that cannot be."""
+"""Errors of libraries on impossible settings, in one line."""
 
 import os
 import re
@@ -25,8 +25,8 @@ _IN_WORKER = re.compile(r'File "([^"<]+)", line (\d+)')
 def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterator[None]:
     """Names a file or key of the config in place of a library's traceback.
 
-    Errors of this package or of the user's code are bugs and keep their traceback. So do errors of
-    the disk, and a full GPU: no single setting is wrong.
+    Errors of this package or of the user's code are bugs and keep their traceback. Errors of the
+    disk keep theirs, and so does a full GPU, which no single setting causes.
     """
     try:
         yield

@@ -21,7 +21,8 @@ _PR_SET_PDEATHSIG = 1  # of prctl(2)
 def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
     """Holds a folder's lock, which the system releases however the process ends.
 
-    Makes the folder. If another process holds the lock, a `UserError` says that `what` uses it.
+    Makes a missing folder. If another process holds the lock, a `UserError` says that `what` uses
+    it.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     with Path(folder, _LOCK).open('a+', encoding='utf-8') as file:

@@ -14,7 +14,7 @@ _LINES = ('Could not import OneDL',)
 
 
 def silence_misleading_lines() -> None:
-    """Call before importing the dependencies, which print some of the lines.
+    """Silences these lines; call it before the dependencies, which print some, are imported.
 
     Imports torch's forward-mode derivatives, whose deprecation warnings would mislead; other uses
     of `torch.jit.script` still warn.

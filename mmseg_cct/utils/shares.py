@@ -1,7 +1,7 @@
 """Several processes that share a list of images, each image to one of them.
 
-They speak to each other at the start, when the first lists what is left, and at the end, when their
-counts are added up. In between a process that dies takes nothing along but its current image.
+They communicate at the start, when the first lists what is left, and at the end, when their counts
+are added up. In between, a process that dies loses nothing but its current image.
 """
 
 import datetime

@@ -35,10 +35,7 @@ def plot_reliability(reliability: Mapping[str, Reliability]) -> Figure:
 def write_calibration_files(
     folder: str | Path, reliability: Mapping[str, Reliability], **record: Any
 ) -> dict[str, Any]:
-    """Writes `calibration.png` and `calibration.json`; returns what the latter holds.
-
-    That is `calibration_record`, and `record`.
-    """
+    """Writes `calibration.png` and `calibration.json`, and returns the content of the latter."""
     record = calibration_record(reliability) | record
     write_atomic(Path(folder, FIGURE), png_bytes(plot_reliability(reliability)))
     write_atomic(Path(folder, RECORD), json.dumps(record, indent=1).encode() + b'\n')

@@ -22,7 +22,7 @@ def png_bytes(figure: Figure) -> bytes:
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist]) -> None:
-    """Puts a legend below the axes of a figure of constrained layout, which grows by it.
+    """Adds a legend below the axes; the figure, of constrained layout, grows by its height.
 
     It has as many columns as fit; long labels are wrapped.
     """

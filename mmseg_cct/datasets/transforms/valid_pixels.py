@@ -21,7 +21,7 @@ class MarkValidPixels(BaseTransform):
     Comes right after the loading and stands in for the mask that the image lacks, so that it moves
     with it: `Pad`, `RandomRotate` and their like fill it with their ignored label.
     `PackUnlabeledInputs` at the end makes it the sample's `valid_mask`. A pipeline that fills
-    nothing needs neither, for `BranchPreprocessor` marks what it pads itself; nor does one with
+    nothing needs neither: `BranchPreprocessor` marks its own padding. Nor does one with
     `LoadPseudoLabels`, whose labels are filled alike.
     """
 

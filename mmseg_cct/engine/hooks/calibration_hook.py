@@ -19,17 +19,15 @@ from mmseg_cct.visualization.calibration import write_calibration_files
 
 @HOOKS.register_module()
 class CalibrationHook(Hook):
-    """Logs how well confidence and agreement tell right pixels from wrong ones, on val.
+    """Logs at each validation how well confidence and agreement tell right pixels from wrong ones.
 
-    At each validation `confidence.separation` is the probability that a right pixel is more
-    confident than a wrong one (AUROC), `confidence.calibration_error` the mean distance of the
-    confidence from the share of right pixels (ECE); the same of the `agreement` of the auxiliary
-    decoders, where the model has them. After training, `calibration.png` (reliability diagrams) and
-    `calibration.json` in the work directory show the last validation, as
-    `tools/analyze_calibration.py` does for a checkpoint.
+    `confidence.separation` is the probability that a right pixel is more confident than a wrong one
+    (AUROC), `confidence.calibration_error` the mean distance of the confidence from the share of
+    right pixels (ECE). With auxiliary decoders there are the same figures of their `agreement`.
+    After training, `calibration.png` (reliability diagrams) and `calibration.json` in the work
+    directory show the last validation, as `tools/analyze_calibration.py` does for a checkpoint.
 
-    A training step costs the same; a validation runs some of its images twice. The training
-    does not notice: no random state, mode or weight changes.
+    A validation runs some of its images twice; training steps and random states do not change.
 
     Args:
         num_images: Approximate number of images, evenly spaced over the validation set.

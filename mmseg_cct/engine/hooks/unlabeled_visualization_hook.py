@@ -35,11 +35,8 @@ class UnlabeledVisualizationHook(Hook):
     with it at each pixel (black none, light yellow all), and the prediction of the first decoder of
     every perturbation, with the share of pixels on which that perturbation's decoders differ from
     the main one. Images, their augmentation and the perturbations are drawn once for all pictures,
-    so only the weights change. The pictures go to the runner's visualizer: as files below
-    `vis_data`, and to TensorBoard where it is set up.
-
-    The training does not notice: the networks run in evaluation mode without gradients, and random
-    states and modes are put back. Only rank 0 draws.
+    so only the weights change. The runner's visualizer writes the pictures below `vis_data`, and to
+    TensorBoard if it is set up. Only rank 0 draws, and training and random states do not change.
 
     Args:
         interval: Iterations between two pictures; the last iteration is drawn too.
