@@ -157,7 +157,7 @@ def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) ->
             write_list(path, names)
         else:  # no data set takes an empty list
             path.unlink(missing_ok=True)
-            print(f'{path}: not written, for no image is left')
+            print(f'{path}: not written, because no image is left')
     for number, split in splits.items():
         print(f'{folder}/{number}_*.txt: {len(split.labeled)} labelled, {len(split.unlabeled)} not')
 

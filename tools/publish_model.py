@@ -99,7 +99,7 @@ def _load(file: Path, imported: bool) -> Any:
 def _report(done: Export, size: tuple[int, int]) -> None:
     from mmseg_cct.interop.export import TOLERANCE
 
-    compared = 'not compared with PyTorch, for onnxruntime is not installed'
+    compared = 'not compared with PyTorch, because onnxruntime is not installed'
     if done.difference is not None:
         if not done.difference <= TOLERANCE:
             raise UserError(
