@@ -27,9 +27,9 @@ __all__ = ['datasets', 'engine', 'evaluation', 'models', 'setup', 'visualization
 
 
 def setup() -> None:
-    """Makes mmengine load checkpoints as data, and find the configs of installed packages.
+    """Makes mmengine load checkpoints as data and find the configs of installed packages.
 
-    Importing this module does it; a second call changes nothing.
+    Importing this module calls it; a second call changes nothing.
     """
     register_safe_loaders()
     register_packages()

@@ -30,22 +30,14 @@ _TORCHVISION_FAILURE = 'torchvision::nms does not exist'
 
 
 def check_stack() -> None:
-    """Checks that the installed distributions can work together.
-
-    Raises:
-        ImportError: With one line that names what does not fit and the command that mends it.
-    """
+    """Raises an `ImportError` of one line if the installed distributions do not fit."""
     problem = find_problem()
     if problem is not None:
         raise ImportError(problem)
 
 
 def find_problem() -> str | None:
-    """Looks for the first reason why the installed distributions cannot work together.
-
-    Returns:
-        One line that names the reason and the command that mends it; None where there is none.
-    """
+    """Names the first misfit of the installed distributions and the command that mends it."""
     maintained = [name for name in _MAINTAINED_NAMES if _version(name)]
     original = [name for name in _ORIGINAL_NAMES if _version(name)]
     if maintained and original:
@@ -71,13 +63,10 @@ def find_problem() -> str | None:
 
 
 def import_formatter() -> None:
-    """Imports yapf, by which mmengine writes configs, before mmengine does.
+    """Imports yapf before mmengine does, which writes configs with it.
 
-    The first import of an installation keeps a file that is empty for a moment. Another process
-    that reads it then, such as a rank of the same training, fails; so it tries again.
-
-    Raises:
-        EOFError: The file stays empty.
+    The first import of an installation creates a file that is empty for a moment. Another process
+    that reads it then, such as a rank of the same training, fails; so this tries again, four times.
     """
     for patience in (0.1, 1.0, 5.0, 0.0):  # seconds
         try:
@@ -90,21 +79,14 @@ def import_formatter() -> None:
 
 
 def explain_import_failure(error: BaseException) -> str | None:
-    """Names the cause of an import that failed although the versions fit.
-
-    Args:
-        error: What the import raised.
-
-    Returns:
-        One line with the command that mends it; None for an error of another kind.
-    """
+    """Names the command that mends a failed import of torchvision; None for other errors."""
     if _TORCHVISION_FAILURE not in str(error):
         return None
     return _torchvision_line('its compiled operators do not load with this torch build')
 
 
 def _torchvision_problem() -> str | None:
-    """Compares torchvision, where it is installed, with the torch release it declares."""
+    """Compares torchvision, if installed, with the torch release it declares."""
     if _version('torchvision') is None:
         return None
     for requirement in metadata.requires('torchvision') or []:

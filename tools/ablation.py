@@ -18,7 +18,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmseg_cct.cli.arguments import at_least
+from mmseg_cct.cli.arguments import at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import PLAIN, method_names
 from mmseg_cct.errors import UserError
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     add_study_arguments(parser, takes_method=False)
     parser.add_argument(
         '--grid',

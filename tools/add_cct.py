@@ -14,16 +14,14 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import at_least
+from mmseg_cct.cli.arguments import at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import command_line
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument('config', help='a config: a path, or the name of one of MMSegmentation')
     parser.add_argument(
         '--unlabeled', required=True, metavar='DIR', help='folder of unlabelled images'

@@ -14,16 +14,14 @@ Examples:
 import argparse
 from typing import Any
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, seed
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, seed, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.utils.markdown import markdown_table
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument('config', help='config of the training')
     parser.add_argument('checkpoint', help='its checkpoint')
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the results')
@@ -65,7 +63,7 @@ def main() -> None:
 
 
 def _table_of(pseudo_labels: dict[str, Any]) -> str:
-    """Markdown, in percent."""
+    """Writes a Markdown table, in percent."""
     percent = [
         (name, *('' if row[key] is None else f'{row[key]:.0%}' for key in ('used', 'right')))
         for name, row in (*pseudo_labels['by_class'].items(), ('all', pseudo_labels))

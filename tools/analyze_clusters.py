@@ -14,15 +14,13 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, tool_parser
 from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument('config', help='config of the model')
     parser.add_argument(
         'checkpoint', nargs='?',

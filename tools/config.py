@@ -9,15 +9,13 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_overwrite
+from mmseg_cct.cli.arguments import add_cfg_options, add_overwrite, tool_parser
 from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument('config', help='the config file, or the name of a run')
     parser.add_argument('--out', metavar='FILE', help='where to write it (default: print it)')
     add_overwrite(parser)

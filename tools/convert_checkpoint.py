@@ -15,7 +15,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from mmseg_cct.cli.arguments import add_overwrite
+from mmseg_cct.cli.arguments import add_overwrite, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.utils.files import require_new_file
 
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument(
         'source', metavar='IN', help='checkpoint of the public code or of this project'
     )
@@ -53,11 +51,7 @@ def describe(done: Conversion) -> str:
 
 
 def main() -> int:
-    """Converts the checkpoint.
-
-    Returns:
-        Exit code: 1 if names did not match.
-    """
+    """Converts the checkpoint; returns 1 if names did not match."""
     args = parse_args()
     with running(args):
         from mmseg_cct.interop.convert import convert_file

@@ -8,16 +8,13 @@ Example:
     python tools/convert_sun_rgbd.py sunrgbd_labels data/sun_rgbd
 """
 
-import argparse
-
+from mmseg_cct.cli.arguments import tool_parser
 from mmseg_cct.cli.start import running
 
 
 def main() -> None:
     """Runs the tool."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument('labels', help='folder of the label images, PNGs of the 37 classes')
     parser.add_argument('root', help='folder of the data set, which holds images/')
     args = parser.parse_args()

@@ -17,7 +17,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmseg_cct.cli.arguments import at_least
+from mmseg_cct.cli.arguments import at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.errors import UserError
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = tool_parser(
+        __doc__,
         epilog='Each seed draws its own labelled images: give at least three seeds. '
         'Images that lose\ntheir labels are not used; the unlabelled set stays as it is.',
     )

@@ -17,7 +17,7 @@ import inspect
 from collections import Counter
 from pathlib import Path
 
-from mmseg_cct.cli.arguments import add_overwrite, at_least
+from mmseg_cct.cli.arguments import add_overwrite, at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_new_file
@@ -25,9 +25,7 @@ from mmseg_cct.utils.files import require_new_file
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument('--csv', metavar='FILE', help='lines "image,class;class" under a header')
     source.add_argument('--masks', metavar='DIR', help='masks named as the images, but .png')
@@ -44,27 +42,14 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('--list', metavar='FILE', help='list of image names (default: all images)')
     parser.add_argument(
-        '--min-pixels',
-        type=at_least(1),
-        help='minimum pixels of a class in a mask (default: 1)',
+        '--min-pixels', type=at_least(1), help='minimum pixels of a class in a mask (default: 1)'
     )
     add_overwrite(parser)
     return parser.parse_args()
 
 
 def make_image_labels(args: argparse.Namespace) -> str:
-    """Writes the annotation file.
-
-    Args:
-        args: Parsed command line.
-
-    Returns:
-        Summary of the file, below a warning of classes that no image has.
-
-    Raises:
-        UserError: A class, an image or the type of the data set is unknown, no class is left, or
-            two options do not go together.
-    """
+    """Writes the annotation file; returns its summary, below a warning of unused classes."""
     from mmseg.registry import DATASETS
 
     from mmseg_cct.config.class_names import check_names
@@ -120,7 +105,7 @@ def make_image_labels(args: argparse.Namespace) -> str:
 
 
 def _reduces_zero_label(kind: type) -> bool:
-    """Whether 0 is void in the masks, as a constructor of the data set or of its bases has it."""
+    """Whether 0 is void in the masks, by a constructor of the data set or of its bases."""
     for each in kind.__mro__:
         argument = inspect.signature(each).parameters.get('reduce_zero_label')
         if argument is not None:

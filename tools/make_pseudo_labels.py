@@ -16,16 +16,14 @@ import argparse
 import os
 import sys
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, tool_parser
 from mmseg_cct.cli.ranks import add_launcher
 from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument('config', help='the config of the classifier')
     parser.add_argument('checkpoint', help="the classifier's weights")
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the labels')
@@ -52,11 +50,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Generates the labels.
-
-    Returns:
-        Exit code: 1 if an image could not be read.
-    """
+    """Generates the labels; returns 1 if an image could not be read."""
     args = parse_args()
     with running(args):
         from mmseg_cct.apis.device import default_device

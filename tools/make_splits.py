@@ -20,7 +20,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmseg_cct.cli.arguments import seed
+from mmseg_cct.cli.arguments import seed, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8
@@ -32,20 +32,9 @@ VOC_NUMBERS = [60, 100, 200, 300, 500, 800, 1000, 1464]
 
 
 def parse_args(argv: list[str] | None) -> argparse.Namespace:
-    """Parses the command line.
-
-    Args:
-        argv: Arguments; `None` takes those of the process.
-
-    Returns:
-        The parsed arguments.
-    """
+    """Reads the command line."""
     summary, examples = __doc__.split('\n\n', 1)
-    parser = argparse.ArgumentParser(
-        description=summary,
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = tool_parser(summary, epilog=examples)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument('--list', metavar='FILE', help='text file with one image name per line')
     source.add_argument('--images', metavar='DIR', help='folder of images, searched in depth')
@@ -98,17 +87,7 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
 
 
 def make_splits(args: argparse.Namespace) -> dict[int, Split]:
-    """Draws or reads the splits that the command line asks for.
-
-    Args:
-        args: The parsed command line.
-
-    Returns:
-        The splits by their number of labelled images.
-
-    Raises:
-        UserError: If no number is given where one is needed, or the lists do not allow it.
-    """
+    """Draws or reads the splits, by their number of labelled images."""
     from mmseg_cct.datasets.splits import draw_split, draw_split_among
     from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
     from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
@@ -159,13 +138,7 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
 def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) -> None:
     """Writes splits and prints a line for each; a list without images is left out.
 
-    Args:
-        splits: The splits by their number of labelled images.
-        folder: Folder for the lists.
-        force: Whether to replace lists that differ.
-
-    Raises:
-        UserError: If a list is there and differs, unless `force` is set.
+    Without `force`, an existing list that differs is a `UserError`.
     """
     from mmseg_cct.utils.image_lists import require_listable, write_list
 
@@ -184,7 +157,7 @@ def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) ->
             write_list(path, names)
         else:  # no data set takes an empty list
             path.unlink(missing_ok=True)
-            print(f'{path}: not written, for no image is left')
+            print(f'{path}: not written, because no image is left')
     for number, split in splits.items():
         print(f'{folder}/{number}_*.txt: {len(split.labeled)} labelled, {len(split.unlabeled)} not')
 
@@ -194,11 +167,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the tool.
-
-    Args:
-        argv: Arguments; `None` takes those of the process.
-    """
+    """Runs the tool."""
     args = parse_args(argv)
     with running(args):
         write_splits(make_splits(args), Path(args.out), args.force)

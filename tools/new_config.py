@@ -12,7 +12,7 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import at_least
+from mmseg_cct.cli.arguments import at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import method_names
 from mmseg_cct.writer.backbones import BACKBONES
@@ -30,9 +30,8 @@ def _size(value: str) -> tuple[int, int]:
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = tool_parser(
+        __doc__,
         epilog='Backbones, and models on one: '
         + ', '.join(f'{name} ({backbone.title})' for name, backbone in BACKBONES.items()),
     )

@@ -8,16 +8,14 @@ Example:
 import argparse
 from pathlib import Path
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_overwrite
+from mmseg_cct.cli.arguments import add_cfg_options, add_overwrite, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.utils.files import require_new_file
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument('config', help='config of a training')
     parser.add_argument('--out', required=True, metavar='FILE', help='PNG file of the plot')
     add_cfg_options(parser)

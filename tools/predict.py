@@ -16,7 +16,7 @@ Examples:
 import argparse
 import sys
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, tool_parser
 from mmseg_cct.cli.ranks import add_launcher
 from mmseg_cct.cli.start import running
 
@@ -30,9 +30,7 @@ def _opacity(value: str) -> float:
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument('config', help='the config file')
     parser.add_argument('checkpoint', help='the checkpoint file')
     parser.add_argument('input', help='an image, or a folder of images with its subfolders')
@@ -50,11 +48,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Predicts as the command line says.
-
-    Returns:
-        The exit code: 1 where an image could not be read.
-    """
+    """Predicts as the command line says; returns 1 if an image could not be read."""
     args = parse_args()
     with running(args):
         from mmseg_cct.apis.inference import predict_images

@@ -23,15 +23,13 @@ from mmseg_cct.errors import UserError
 
 if TYPE_CHECKING:
     from mmseg_cct.interop.export import Export
-from mmseg_cct.cli.arguments import at_least
+from mmseg_cct.cli.arguments import at_least, tool_parser
 from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument('source', metavar='IN', help='checkpoint of a training')
     parser.add_argument(
         'target', metavar='OUT', help='path of the published file, without the hash'
@@ -101,7 +99,7 @@ def _load(file: Path, imported: bool) -> Any:
 def _report(done: Export, size: tuple[int, int]) -> None:
     from mmseg_cct.interop.export import TOLERANCE
 
-    compared = 'not compared with PyTorch, for onnxruntime is not installed'
+    compared = 'not compared with PyTorch, because onnxruntime is not installed'
     if done.difference is not None:
         if not done.difference <= TOLERANCE:
             raise UserError(

@@ -17,16 +17,14 @@ Examples:
 import argparse
 import sys
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, seed
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, seed, tool_parser
 from mmseg_cct.cli.ranks import add_launcher
 from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument('config', help='the config of the training')
     parser.add_argument('checkpoint', help='its checkpoint, with the auxiliary decoders')
     source = parser.add_mutually_exclusive_group(required=True)
@@ -54,11 +52,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Ranks the images.
-
-    Returns:
-        Exit code: 1 if an image could not be read.
-    """
+    """Ranks the images; returns 1 if one could not be read."""
     args = parse_args()
     with running(args):
         from mmseg_cct.analysis.ranking import rank_images

@@ -9,16 +9,14 @@ Examples:
 import argparse
 from pathlib import Path
 
-from mmseg_cct.cli.arguments import at_least
+from mmseg_cct.cli.arguments import at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument(
         'runs', nargs='+', metavar='NAME=WORK_DIR', help='name and work directory of each run'
     )

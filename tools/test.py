@@ -9,15 +9,13 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_common_arguments
+from mmseg_cct.cli.arguments import add_common_arguments, tool_parser
 from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = tool_parser(__doc__)
     parser.add_argument('config', help='the config file')
     parser.add_argument('checkpoint', help='the checkpoint file')
     parser.add_argument(

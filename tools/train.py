@@ -9,15 +9,14 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_common_arguments
+from mmseg_cct.cli.arguments import add_common_arguments, tool_parser
 from mmseg_cct.cli.start import running
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = tool_parser(
+        __doc__,
         epilog='A new train_cfg.max_iters moves the end of the learning rate schedule with it, '
         'unless param_scheduler\nis overridden too. Ramps are fractions of the training and follow '
         'anyway.',

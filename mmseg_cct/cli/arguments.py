@@ -3,29 +3,27 @@
 import argparse
 import re
 from collections.abc import Callable
+from typing import Any
 
 from mmseg_cct.config.shipped import method_names
 
 from .ranks import add_launcher
 
 
-def add_common_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that training and testing have in common.
+def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentParser:
+    """Makes a parser whose help keeps the line breaks of a tool's docstring."""
+    keeps = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=description, formatter_class=keeps, **options)
 
-    Args:
-        parser: Where to add them.
-    """
+
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that training and testing have in common."""
     add_cfg_options(parser)
     add_launcher(parser)
 
 
 def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) -> None:
-    """Adds the options that make a run of a config; `running` collects them in `cfg_options`.
-
-    Args:
-        parser: Where to add them.
-        takes_method: Whether a method and a number of labels can be chosen, too.
-    """
+    """Adds the options that compose a config; `running` puts them into `cfg_options`."""
     if takes_method:
         parser.add_argument(
             '--method',
@@ -59,11 +57,7 @@ def _setting(text: str) -> str:
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    """Adds the option for the device of a single process; `running` checks that it exists.
-
-    Args:
-        parser: Where to add it.
-    """
+    """Adds the device of a single process; `running` checks that it exists."""
     parser.add_argument(
         '--device', type=_device, help='cpu, cuda:1, ... (default: the first GPU, else the CPU)'
     )
@@ -76,23 +70,12 @@ def _device(text: str) -> str:
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
-    """Adds the option to replace an existing output file.
-
-    Args:
-        parser: Where to add it.
-    """
+    """Adds the option to replace an existing output file."""
     parser.add_argument('--overwrite', action='store_true', help='replace the file if it exists')
 
 
 def at_least(minimum: int) -> Callable[[str], int]:
-    """Makes a type for options: whole numbers from a minimum.
-
-    Args:
-        minimum: The smallest.
-
-    Returns:
-        For `add_argument(type=...)`.
-    """
+    """Makes a `type` for options: whole numbers from a minimum."""
 
     def parse(value: str) -> int:
         if not value.isdecimal() or int(value) < minimum:
@@ -103,17 +86,7 @@ def at_least(minimum: int) -> Callable[[str], int]:
 
 
 def seed(value: str) -> int:
-    """Reads a seed, as a type for options.
-
-    Args:
-        value: What the command line says.
-
-    Returns:
-        The seed, which NumPy and torch take.
-
-    Raises:
-        argparse.ArgumentTypeError: It is no whole number from 0 to 2³² - 1.
-    """
+    """Reads a seed in [0, 2³²), as a `type` for options."""
     if not value.isdecimal() or int(value) >= 2**32:
         raise argparse.ArgumentTypeError(f'{value}; expected 0 to {2**32 - 1}')
     return int(value)

@@ -11,7 +11,7 @@ from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 from mmseg_cct.utils.text import error_line
 
 _PATIENCE = 5.0  # seconds that the other ranks leave rank 0 to report a mistake
-# What a disk or a path refuses: no bug, so a line and no traceback.
+# Errors of a disk or a path are not bugs: one line, no traceback.
 _ENVIRONMENT = {
     getattr(errno, name)
     for name in (
@@ -25,17 +25,10 @@ _ENVIRONMENT = {
 def user_errors_as_one_line() -> Iterator[None]:
     """Ends the process with one line on stderr and exit code 2 at a user's error.
 
-    In a distributed run rank 0 prints at once. Another rank waits before it prints: usually rank 0
-    has met the same mistake, and the launcher ends all ranks when rank 0 ends.
-
-    Yields:
-        Nothing; the body runs inside.
-
-    Raises:
-        SystemExit: With code 2 in place of a `UserError`, or of what a disk, a path or the memory
-            of a GPU refuses.
-        Exception: Any other, which is a bug; all if the environment variable
-            `MMSEG_CCT_TRACEBACK` asks for tracebacks.
+    Errors of a disk or a path and a full GPU end it likewise. Other exceptions are bugs and keep
+    their traceback, as do all if `MMSEG_CCT_TRACEBACK` is set. In a distributed run rank 0 prints
+    at once. Another rank waits first: rank 0 has usually met the same mistake, and the launcher
+    ends all ranks when it ends.
     """
     try:
         yield
@@ -52,7 +45,7 @@ def user_errors_as_one_line() -> Iterator[None]:
 
 
 def _lines_of(error: Exception) -> str | None:
-    """Words a mistake of the user or a full disk or GPU; None for a bug."""
+    """Words a user's mistake or a full disk or GPU; None for a bug."""
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, OSError):

@@ -6,7 +6,7 @@ import subprocess
 
 from mmseg_cct.errors import UserError
 
-# What each launcher tells a process: its rank, its rank on this machine, and their number.
+# Each launcher's variables for a process's rank, its rank on this machine, and the world size.
 _RANKS = ('RANK', 'LOCAL_RANK', 'WORLD_SIZE')
 _LAUNCHERS = {
     'pytorch': (_RANKS, 'torchrun or tools/dist_*.sh'),
@@ -19,11 +19,7 @@ _LAUNCHERS = {
 
 
 def add_launcher(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of a run on several processes; `set_ranks` reads them.
-
-    Args:
-        parser: Where to add them.
-    """
+    """Adds the options of a run on several processes; `set_ranks` reads them."""
     parser.add_argument(
         '--launcher',
         choices=['none', *_LAUNCHERS],
@@ -35,15 +31,10 @@ def add_launcher(parser: argparse.ArgumentParser) -> None:
 
 
 def set_ranks(args: argparse.Namespace) -> None:
-    """Sets the variables that torchrun sets, whatever the launcher is.
+    """Sets the variables that torchrun sets, for any launcher that started the process.
 
-    Called before anything is said or downloaded, so that one process says and downloads it.
-
-    Args:
-        args: Parsed options of `add_launcher`.
-
-    Raises:
-        UserError: This launcher did not start the process.
+    Call it before anything is printed or downloaded, which only one process should do. A wrong
+    launcher is a `UserError`.
     """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     if args.launcher == 'none':

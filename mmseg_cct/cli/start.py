@@ -13,16 +13,10 @@ from .ranks import set_ranks
 
 @contextmanager
 def running(args: argparse.Namespace) -> Iterator[None]:
-    """Runs the body of a tool: components are registered, loading is safe, errors are one line.
+    """Runs the body of a tool: components registered, safe loading, errors in one line.
 
-    A tool imports what it needs inside the body. A wrong launcher or device is an error, too.
-
-    Args:
-        args: The parsed command line. The values of `cfg_options` are read in place, and `method`
-            and `labels` put among them.
-
-    Yields:
-        Nothing; the body runs inside.
+    The body imports what it needs. `args.cfg_options` is parsed in place and gets `method` and
+    `labels`. A wrong launcher or device is an error, too.
     """
     with user_errors_as_one_line():
         if hasattr(args, 'launcher'):

@@ -38,12 +38,5 @@ class CamVidDataset(BaseSegDataset):
 
     @classmethod
     def get_label_map(cls, new_classes: Sequence[str] | None = None) -> dict[int, int]:
-        """Maps the ids of the masks to class ids.
-
-        Args:
-            new_classes: Classes to train on, by default all 11.
-
-        Returns:
-            Class id or 255 (ignored) by id in the masks.
-        """
+        """Maps mask ids to class ids, by default of all 11 classes; void becomes 255."""
         return {**(super().get_label_map(new_classes) or {}), VOID_ID: 255}

@@ -15,15 +15,8 @@ from .naming_pipeline import name_images_in_errors
 def build_evaluation_set(settings: Any, key: str) -> Any:
     """Builds a set and validates its files, as before a training and a test.
 
-    Args:
-        settings: The config of the set; `None` where there is none.
-        key: Its key in the config, for the message.
-
-    Returns:
-        The set, whose pipeline names the image that it fails on.
-
-    Raises:
-        UserError: The config has no such set, it cannot be built, or a file of it is bad.
+    Its pipeline names the image that it fails on. A missing set, one that cannot be built or a bad
+    file is a `UserError`; `key` is the set's place in the config.
     """
     if settings is None:
         raise UserError(f'{key}: missing; expected a labelled data set')

@@ -91,15 +91,7 @@ class FolderDataset(BaseSegDataset):
         )
 
     def load_data_list(self) -> list[dict]:
-        """Lists the images of the subset.
-
-        Returns:
-            A data info for each, with ``seg_map_path`` where a mask belongs to it.
-
-        Raises:
-            UserError: If a folder or the list is missing or empty, no image belongs to the subset,
-                an image on the list is missing, or all masks have another suffix.
-        """
+        """Lists the images of the subset, with ``seg_map_path`` where one has a mask."""
         images = self._find_images()
         masks = self._find_masks(images)
         if self.ann_file:

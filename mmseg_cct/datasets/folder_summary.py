@@ -18,7 +18,7 @@ _SIZES = 200  # images whose sizes are read
 
 
 class FolderSummary(NamedTuple):
-    """What a folder `images/`, `masks/` and perhaps `val/` holds.
+    """Contents of a folder with `images/`, `masks/` and perhaps `val/`.
 
     Attributes:
         labeled: Names of the images with a mask, sorted.
@@ -46,17 +46,8 @@ def summarize_folder(
 ) -> FolderSummary:
     """Counts images and masks, and checks every id in the masks.
 
-    Args:
-        data: The folder.
-        num_classes: Number of classes C.
-        mask_suffix: End of a mask's name.
-
-    Returns:
-        What it holds.
-
-    Raises:
-        UserError: A folder is missing or empty, no image has a mask or a mask no image, a file
-            cannot be read, or a mask has another size than its image or an unknown id.
+    A missing or empty folder, an image in `val` without mask, a mask without image, an unreadable
+    file, a mask of another size or an unknown id is a `UserError`.
     """
     images, masks = Path(data, 'images'), Path(data, 'masks')
     found = find_images(images)
@@ -89,15 +80,7 @@ def summarize_folder(
 
 
 def describe_folder(summary: FolderSummary, classes: Sequence[str]) -> str:
-    """Puts a summary into words, with a table of the classes.
-
-    Args:
-        summary: The summary.
-        classes: The class names.
-
-    Returns:
-        Lines of Markdown.
-    """
+    """Puts a summary into words, in Markdown, with a table of the classes."""
     total = max(int(summary.pixels.sum()) + summary.ignored, 1)
     rows = [
         [name, f'{100 * pixels / total:.1f} %', str(masks)]
@@ -134,9 +117,9 @@ def _masks_by_name(
 def _count_classes(
     images: dict[str, Path], masks: dict[str, Path], num_classes: int
 ) -> tuple[np.ndarray, np.ndarray, Counter[frozenset[int]]]:
-    """Pixels of each class, those ignored last, `(C + 1,)`, and masks that show it, `(C,)`.
+    """Counts pixels by class `(C + 1,)`, ignored ones last, and masks that show it `(C,)`.
 
-    The last is the number of masks by the labels in them.
+    The last result is the number of masks by the set of labels in them.
     """
     counts, shown = np.zeros(num_classes + 1, np.int64), np.zeros(num_classes, np.int64)
     labels: Counter[frozenset[int]] = Counter()

@@ -51,17 +51,7 @@ class MultiDomainDataset(Dataset):
         return sum(map(len, self.domains.values()))
 
     def __getitem__(self, draw: MultiDomainDraw) -> dict:
-        """Loads and augments the images of a draw.
-
-        Args:
-            draw: From which domain, which images, and the seeds of their augmentation.
-
-        Returns:
-            As `SemiSegDataset`; the samples name their domain.
-
-        Raises:
-            UserError: If the index is no `MultiDomainDraw`, or as `SemiSegDataset`.
-        """
+        """Loads a draw like `SemiSegDataset`; the samples name their domain."""
         if not isinstance(draw, MultiDomainDraw):
             raise UserError(
                 f'train_dataloader.sampler: gave {draw!r} as index; expected sampler=dict(type='
@@ -98,14 +88,7 @@ class MultiDomainConcatDataset(ConcatDataset):
         return _metainfo(self.domains)
 
     def __getitem__(self, index: int) -> dict:
-        """Loads an image.
-
-        Args:
-            index: Index into all sets together.
-
-        Returns:
-            What the pipeline of its set gives; the samples name their domain.
-        """
+        """Loads an image by its index in all sets; the sample names its domain."""
         number, _ = self._get_ori_dataset_idx(index)
         return self._set_domain[number](super().__getitem__(index))
 

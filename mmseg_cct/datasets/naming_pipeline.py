@@ -21,15 +21,7 @@ class NamingPipeline(Compose):
         self.transforms, self.key = pipeline.transforms, key
 
     def __call__(self, info: dict[str, Any]) -> dict[str, Any] | None:
-        """Runs the pipeline.
-
-        Args:
-            info: Data info of the image.
-
-        Returns:
-            What the last transform gives. A `UserError` names an image that a library's transform
-            cannot take; what other code raises is a bug and keeps its traceback.
-        """
+        """Runs the pipeline; errors of other code are bugs and keep their traceback."""
         with failures_named(info.get('img_path') or 'a drawn image', self.key):
             return super().__call__(info)
 

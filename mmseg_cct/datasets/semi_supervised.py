@@ -101,21 +101,14 @@ class SemiSegDataset(Dataset):
         return self.labeled.metainfo
 
     def __len__(self) -> int:
-        """Returns the size of the unlabelled set; of the labelled one where there is no other."""
+        """Returns the size of the unlabelled set; of the labelled one if there is no other."""
         return len(self.labeled if self.unlabeled is None else self.unlabeled)
 
     def __getitem__(self, draw: PairDraw) -> dict:
-        """Loads and augments the images of a draw.
+        """Loads and augments the images of a draw into the dicts that the class describes.
 
-        Args:
-            draw: Which images, and the seeds of their augmentation.
-
-        Returns:
-            ``inputs`` and ``data_samples`` as in the class docstring.
-
-        Raises:
-            UserError: If the index is no `PairDraw`, a file cannot be read, a pipeline does not run
-                on an image or does not give what its branch needs.
+        Another index, an unreadable file, or a pipeline that fails on an image or omits what its
+        branch needs is a `UserError`.
         """
         if not isinstance(draw, PairDraw):
             raise UserError(
@@ -181,14 +174,9 @@ class SemiSegDataset(Dataset):
 
 
 def branch_settings(dataset: Mapping[str, Any], branch: str) -> Any:
-    """Finds the settings of one set of pairs, with the list that `num_labeled` chooses for it.
+    """Returns the settings of the 'labeled' or 'unlabeled' set, or None if there is none.
 
-    Args:
-        dataset: Settings of a `SemiSegDataset`.
-        branch: 'labeled' or 'unlabeled'.
-
-    Returns:
-        The settings, with the list as ``ann_file``; None where there is no such set.
+    `num_labeled` puts its list into ``ann_file``.
     """
     settings, number = dataset.get(branch), dataset.get('num_labeled')
     if settings is None or number is None:
@@ -209,7 +197,7 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
         raise UserError(error.within(branch)) from None
     except (AssertionError, OSError, ValueError) as error:
         explain_failed_build(config, branch)
-        # What NumPy says when mmengine packs an empty list.
+        # NumPy says so when mmengine packs an empty list.
         empty = 'at least one array' in str(error)
         if not empty:
             raise

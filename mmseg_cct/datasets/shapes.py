@@ -32,15 +32,10 @@ class ShapesDataset(BaseSegDataset):
     METAINFO = dict(
         classes=('background', 'disc', 'box', 'triangle', 'star', 'cross', 'ring'),
         palette=[
-            [0, 0, 0],
-            [225, 70, 60],
-            [235, 215, 70],
-            [80, 190, 90],
-            [70, 205, 220],
-            [70, 90, 220],
+            [0, 0, 0], [225, 70, 60], [235, 215, 70], [80, 190, 90], [70, 205, 220], [70, 90, 220],
             [215, 80, 215],
         ],
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -65,11 +60,7 @@ class ShapesDataset(BaseSegDataset):
         )
 
     def load_data_list(self) -> list[dict]:
-        """Lists the scenes.
-
-        Returns:
-            One data info per scene; it names no file.
-        """
+        """Lists the scenes; their data infos name no file."""
         return [
             dict(scene=(self.seed, number, self.size), seg_fields=[], reduce_zero_label=False)
             for number in range(self.start, self.start + self.count)

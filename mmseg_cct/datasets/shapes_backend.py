@@ -1,4 +1,4 @@
-"""Drawn scenes by address, for what reads an image a second time."""
+"""Drawn scenes by address, for components that read an image a second time."""
 
 import cv2
 from mmengine.fileio import BaseStorageBackend, register_backend
@@ -9,16 +9,7 @@ _SCHEME = 'shapes'
 
 
 def scene_address(seed: int, number: int, size: int) -> str:
-    """Address of a scene, which mmengine's file functions read.
-
-    Args:
-        seed: Seed of the data set.
-        number: Number of the scene.
-        size: Side of the scene in pixels.
-
-    Returns:
-        `shapes://SEED/SIZE/NUMBER.png`.
-    """
+    """Gives a scene's address for mmengine's file functions, `shapes://SEED/SIZE/NUMBER.png`."""
     return f'{_SCHEME}://{seed}/{size}/{number:06d}.png'
 
 
@@ -30,14 +21,7 @@ class ShapesBackend(BaseStorageBackend):
     """
 
     def get(self, filepath: str) -> bytes:
-        """Draws a scene.
-
-        Args:
-            filepath: What `scene_address` gives.
-
-        Returns:
-            The scene as a PNG.
-        """
+        """Draws the scene of an address as a PNG."""
         seed, size, name = str(filepath).removeprefix(f'{_SCHEME}://').split('/')
         image, _ = draw_scene(int(seed), int(name.removesuffix('.png')), int(size))
         return cv2.imencode('.png', image)[1].tobytes()

@@ -33,16 +33,10 @@ _CACHE_BYTES = 2**26
 
 
 def draw_scene(seed: int, number: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draws a scene: a pure function of its arguments.
+    """Draws a scene of `size` pixels a side: a pure function of its arguments.
 
-    Args:
-        seed: Seed of the data set.
-        number: Number of the scene.
-        size: Side of the scene in pixels.
-
-    Returns:
-        Image ``(size, size, 3)`` uint8 in BGR and class ids ``(size, size)`` uint8; read-only,
-        because all calls share them.
+    Returns the image ``(size, size, 3)`` uint8 in BGR and class ids ``(size, size)`` uint8, both
+    read-only because all calls share them.
     """
     return _drawer(size)(seed, number)
 

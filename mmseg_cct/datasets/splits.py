@@ -23,18 +23,8 @@ class Split(NamedTuple):
 def draw_split(names: Sequence[str], num_labeled: int, seed: int = 0) -> Split:
     """Draws the labelled images of a set; all others are unlabelled.
 
-    Splits of one seed are nested: a larger one labels all images of a smaller one.
-
-    Args:
-        names: Names of all images of the set.
-        num_labeled: Number of images to draw.
-        seed: Seed of the draw.
-
-    Returns:
-        The two lists, each in the order of `names`.
-
-    Raises:
-        UserError: If `num_labeled` is not in [1, number of images].
+    Both lists keep the order of `names`. Splits of one seed are nested: a larger one labels all
+    images of a smaller one. A number outside [1, number of images] is a `UserError`.
     """
     if not 1 <= num_labeled <= len(names):
         raise UserError(
@@ -53,18 +43,9 @@ def draw_split(names: Sequence[str], num_labeled: int, seed: int = 0) -> Split:
 def draw_split_among(
     candidates: Sequence[str], names: Sequence[str], num_labeled: int, seed: int = 0
 ) -> Split:
-    """Draws the labelled images among some of a set; all others of the set are unlabelled.
+    """Draws the labelled images among `candidates`; all other `names` are unlabelled.
 
-    Raises as `draw_split`.
-
-    Args:
-        candidates: Names of the images that may be labelled.
-        names: Names of all images of the set.
-        num_labeled: Number of images to draw.
-        seed: Seed of the draw.
-
-    Returns:
-        The drawn images, in the order of `candidates`, and the others, in the order of `names`.
+    Each list keeps the order of its source. Raises like `draw_split`.
     """
     labeled = draw_split(candidates, num_labeled, seed).labeled
     drawn = set(labeled)

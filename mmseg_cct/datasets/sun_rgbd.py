@@ -19,9 +19,9 @@ CLASSES = (
     'TV', 'Wall', 'Window',
 )  # fmt: skip
 
-# What each of the 37 classes becomes, in the order of their ids from 1: the table "Conversion from
+# The 37 classes in the order of their ids from 1, and their new names: the table "Conversion from
 # SUN RGB-D/NYUv2 37/40 Labels" of github.com/ankurhanda/SceneNetv1.0 (Handa et al., CVPR 2016),
-# which class13Mapping.mat of github.com/ankurhanda/nyuv2-meta-data holds too.
+# also in class13Mapping.mat of github.com/ankurhanda/nyuv2-meta-data.
 FROM_37 = {
     'wall': 'Wall', 'floor': 'Floor', 'cabinet': 'Furniture', 'bed': 'Bed', 'chair': 'Chair',
     'sofa': 'Sofa', 'table': 'Table', 'door': 'Wall', 'window': 'Window', 'bookshelf': 'Furniture',
@@ -61,16 +61,9 @@ class SUNRGBDDataset(BaseSegDataset):
 
 
 def to_13_classes(ids: np.ndarray) -> np.ndarray:
-    """Maps ids of the 37 classes to ids of the 13.
+    """Maps ids of 37 classes, 0 void, to uint8 ids of the 13, 255 ignored.
 
-    Args:
-        ids: ``(H, W)`` of integers: 0 void, 1 to 37 a class.
-
-    Returns:
-        ``(H, W)`` uint8: 0 to 12 a class, 255 ignored.
-
-    Raises:
-        UserError: If an id is out of range.
+    An id outside [0, 37] is a `UserError`.
     """
     table = np.array([IGNORED, *(CLASSES.index(name) for name in FROM_37.values())], np.uint8)
     if ids.size and (ids.min() < 0 or ids.max() >= len(table)):
@@ -81,21 +74,13 @@ def to_13_classes(ids: np.ndarray) -> np.ndarray:
 
 
 def convert_labels(labels: str | Path, root: str | Path) -> int:
-    """Writes a mask of the 13 classes for every image, ``{root}/masks/{split}/NAME.png``.
+    """Writes a mask of the 13 classes for every image, and returns their number.
 
-    Label images are those of github.com/ankurhanda/sunrgbd-meta-data: in the order of their names
-    the ones of the test images come first, then the ones of the training images.
-
-    Args:
-        labels: Folder of the label images, PNGs of the 37 classes.
-        root: Holds the images, ``images/test/NAME.jpg`` and ``images/train/NAME.jpg``.
-
-    Returns:
-        The number of masks.
-
-    Raises:
-        UserError: If labels and images do not belong together, a file is not a label image, or a
-            mask is there and differs.
+    Label images are those of github.com/ankurhanda/sunrgbd-meta-data: in the order of their names,
+    those of the test images come first, then those of the training images.
+    ``{root}/images/test/NAME.jpg`` gets ``{root}/masks/test/NAME.png``, and ``train`` likewise.
+    Labels and images that do not belong together, a file that is no label image, or a mask that
+    exists and differs is a `UserError`.
     """
     paths = sorted(Path(labels).glob('*.png'))
     images = [

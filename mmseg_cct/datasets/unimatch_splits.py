@@ -13,22 +13,15 @@ _CITYSCAPES_SUFFIX = '_leftImg8bit'
 
 
 def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
-    """Reads the lists of UniMatch, one folder or all of a data set (its folder ``splits/pascal``).
+    """Reads the lists of UniMatch, one folder or all of a data set (``splits/pascal``).
 
     A partition is a folder with ``labeled.txt`` and ``unlabeled.txt``, two columns each, called by
     the number of labelled images (``92``) or their share (``1_16``). Other folders are another
-    paper's lists and read only where `folder` is one of them.
+    paper's lists and read only if `folder` is one of them.
 
-    Args:
-        folder: Holds the two lists, or partitions.
-
-    Returns:
-        The splits by their number of labelled images, ascending; names are as MMSeg's data sets
-        expect them, ``2007_000032`` in VOC and ``aachen/aachen_000000_000019`` in Cityscapes.
-
-    Raises:
-        UserError: If there is no partition, a list is missing or bad, an image is in both lists, or
-            two partitions have the same number of labelled images.
+    Returns the splits by their number of labelled images, ascending, with names as MMSeg's data
+    sets expect them: ``2007_000032``, ``aachen/aachen_000000_000019``. A missing partition, a
+    missing or bad list, an image in both lists, or two partitions of one number is a `UserError`.
     """
     root = Path(folder)
     partitions = [root]

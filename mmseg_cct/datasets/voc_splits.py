@@ -15,19 +15,10 @@ from .splits import Split, draw_split_among
 def draw_voc_split(
     train: Sequence[str], trainaug: Sequence[str], num_labeled: int, seed: int = 0
 ) -> Split:
-    """Draws the labelled images of PASCAL VOC from its original train list.
+    """Draws the labelled images of PASCAL VOC from its original train list (1464 images).
 
-    Args:
-        train: Names of the original train list (1464 images).
-        trainaug: Names of the augmented train list (10582 images).
-        num_labeled: Number of labelled images; all of `train` makes the paper's main setting.
-        seed: Seed of the draw.
-
-    Returns:
-        The drawn images, in the order of `train`, and the rest of `train` and `trainaug` together.
-
-    Raises:
-        UserError: If the train list has fewer images.
+    The rest of it and of `trainaug` (10582 images) is unlabelled; all of `train` labelled makes the
+    paper's main setting. More than that is a `UserError`.
     """
     if num_labeled > len(train):
         raise UserError(
@@ -38,20 +29,11 @@ def draw_voc_split(
 
 
 def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:
-    """Reads the train and trainaug lists of PASCAL VOC 2012.
+    """Reads the train and trainaug lists below ``VOC2012``, or ``VOCdevkit`` around it.
 
-    The trainaug list is ``trainaug.txt`` or ``aug.txt`` as MMSeg's ``voc_aug.py`` writes them, or,
-    where neither is there, the names of the masks in ``SegmentationClassAug``. Validation images
-    are left out.
-
-    Args:
-        voc_root: The folder ``VOC2012``, or ``VOCdevkit`` around it.
-
-    Returns:
-        The original train list and the augmented one.
-
-    Raises:
-        UserError: If a list is missing.
+    The trainaug list is ``trainaug.txt`` or ``aug.txt`` as MMSeg's ``voc_aug.py`` writes them or,
+    without either, the names of the masks in ``SegmentationClassAug``. Validation images are left
+    out. A missing list is a `UserError`.
     """
     root = Path(voc_root)
     if (root / 'VOC2012').is_dir():
@@ -77,14 +59,8 @@ def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:
 def read_public_splits(folder: str | os.PathLike) -> dict[int, Split]:
     """Reads the lists of the public CCT code (its folder ``dataloaders/voc_splits``).
 
-    Args:
-        folder: Holds ``{n}_train_supervised.txt`` and ``{n}_train_unsupervised.txt``.
-
-    Returns:
-        The splits by their number of labelled images ``n``, ascending.
-
-    Raises:
-        UserError: If there is no such list, or one of a pair is missing.
+    Returns the splits of ``{n}_train_supervised.txt`` and ``{n}_train_unsupervised.txt`` by ``n``,
+    ascending. No list at all, or one of a pair, is a `UserError`.
     """
     root = Path(folder)
     numbers = sorted(

@@ -24,11 +24,7 @@ class MultiTensorEMA(MomentumAnnealingEMA):
 
     @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:
-        """Takes the model's weights and buffers into the average.
-
-        Args:
-            model: The model that is averaged.
-        """
+        """Takes the model's weights and buffers into the average."""
         steps = int(self.steps)
         averages, values = self.module.state_dict(), model.state_dict()
         if steps == 0:

@@ -23,7 +23,7 @@ from mmseg_cct.utils.files import write_atomic
 
 from .safe_loading import find_damage
 
-# What a training needs to go on, apart from the weights.
+# State that a resume needs, apart from the weights.
 _TRAINING_STATE = ('meta', 'optimizer', 'message_hub')
 
 
@@ -35,42 +35,23 @@ class AtomicLocalBackend(LocalBackend):
     """
 
     def put(self, obj: bytes, filepath: str | Path) -> None:
-        """Writes to a file beside the path, waits for the disk, and renames it.
-
-        Args:
-            obj: The bytes.
-            filepath: Where to write; its folder is made where it is missing.
-        """
+        """Writes to a file beside the path, waits for the disk, and renames it."""
         write_atomic(filepath, obj)
 
 
 def require_checkpoint(checkpoint: str) -> None:
-    """Checks that a checkpoint file exists; addresses are left to mmengine.
-
-    Args:
-        checkpoint: File or address.
-
-    Raises:
-        UserError: There is no such file.
-    """
+    """Raises `UserError` if a checkpoint file is missing; leaves addresses to mmengine."""
     if '://' not in checkpoint and not os.path.isfile(checkpoint):
         raise UserError(f'{checkpoint}: no such checkpoint file')
 
 
 def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
-    """Reads a checkpoint onto the CPU.
+    """Reads a checkpoint, a file or an address, onto the CPU.
 
-    Args:
-        checkpoint: File or address.
-        training: Whether a training goes on from it. BatchNorm's averages then may be non-finite,
-            as in the checkpoint from before a non-finite loss: they have seen that batch.
-
-    Returns:
-        Its content; the weights are under `state_dict` even if the file holds nothing else.
-
-    Raises:
-        UserError: There is none, it is damaged, it holds more than data, or no weights, or one that
-            is not finite.
+    The weights are under `state_dict` even if the file holds nothing else. In a `training` that
+    goes on from it, BatchNorm's averages may be non-finite, as in the checkpoint from before a
+    non-finite loss: they have seen that batch. A missing or damaged file, one that holds more than
+    data or no weights, or a non-finite weight is a `UserError`.
     """
     # None of the loaders runs code (`safe_loading`).
     content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
@@ -83,30 +64,16 @@ def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
 
 
 def saved_config(content: Mapping[str, Any], checkpoint: str) -> Config | None:
-    """The config that a checkpoint carries; its text is read and never run.
+    """Reads the text of a checkpoint's config without running it; None without one.
 
-    Args:
-        content: What the checkpoint holds.
-        checkpoint: Its name, for messages.
-
-    Returns:
-        The config of its training, or of a published model; `None` where there is none. A
-        `UserError` says where it is no list of plain settings.
+    A text that is no list of plain settings is a `UserError`.
     """
     text = (content.get('meta') or {}).get('cfg')
     return read_config_text(text, checkpoint) if isinstance(text, str) else None
 
 
 def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
-    """Checks that a checkpoint holds the state that a resume needs.
-
-    Args:
-        content: What the checkpoint holds.
-        checkpoint: Its name, for the message.
-
-    Raises:
-        UserError: It holds weights only.
-    """
+    """Raises `UserError` if a checkpoint lacks the state that a resume needs."""
     missing = [key for key in _TRAINING_STATE if key not in content]
     if missing:
         raise UserError(
@@ -117,26 +84,14 @@ def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
 
 
 def newest_checkpoint(work_dir: str) -> str | None:
-    """Finds the newest checkpoint of a training, intact or not.
-
-    Args:
-        work_dir: The training's work directory.
-
-    Returns:
-        The file; `None` where no training has written one.
-    """
+    """Finds the newest checkpoint in a work directory, intact or not; None without any."""
     return next(_newest_first(work_dir), None)
 
 
 def find_resumable(work_dir: str) -> str | None:
-    """Finds the newest intact checkpoint of a training.
+    """Finds the newest intact checkpoint in a work directory; None without any.
 
-    Args:
-        work_dir: The training's work directory.
-
-    Returns:
-        The file that `last_checkpoint` names or, where that one is damaged or missing, the newest
-        before it, each named in a warning; `None` where none is intact.
+    Starts with the one that `last_checkpoint` names; warns of each damaged one.
     """
     for checkpoint in _newest_first(work_dir):
         damage = _damage(checkpoint)
@@ -176,7 +131,7 @@ def _number(checkpoint: str | Path) -> int | None:
 
 
 def _damage(checkpoint: str) -> str | None:
-    """What is wrong with a checkpoint file, found without unpacking it."""
+    """Says what is wrong with a checkpoint file, without unpacking it."""
     if '://' in checkpoint:
         return None
     if not os.path.isfile(checkpoint):
@@ -187,14 +142,7 @@ def _damage(checkpoint: str) -> str | None:
 
 
 def checkpoint_bytes(checkpoint: dict[str, Any]) -> bytes:
-    """Serialises a checkpoint; the bytes depend on its contents alone.
-
-    Args:
-        checkpoint: The content.
-
-    Returns:
-        The bytes of its file.
-    """
+    """Serialises a checkpoint to bytes that depend on its contents alone."""
     # `torch.save` puts the name of a file into it, not that of a buffer
     buffer = io.BytesIO()
     torch.save(checkpoint, buffer)

@@ -5,12 +5,5 @@ from torch import nn
 
 
 def unwrap_model(model: nn.Module) -> nn.Module:
-    """Takes a model out of its parallel wrapper, such as DDP.
-
-    Args:
-        model: The runner's model.
-
-    Returns:
-        The wrapped model; the model itself where it has no wrapper.
-    """
+    """Takes a model out of its parallel wrapper, such as DDP, if it has one."""
     return model.module if is_model_wrapper(model) else model

@@ -47,9 +47,9 @@ _ZOOS = {
 }
 # Since then it allows a type under the name that a file calls it by.
 _TORCH_TAKES_NAMES = digit_version(torch.__version__) >= digit_version('2.6')
-# Of an archive, and of a pickle of torch before 1.6.
+# First bytes of an archive, and of a pickle of torch before 1.6.
 _STARTS = (b'PK', b'\x80')
-# How torch's unpickler words that a file names what is not allowed.
+# Messages of torch's unpickler on a name that is not allowed.
 _REFUSED = re.compile(
     r'GLOBAL (\S+)|unrecognized function (.*?)(?: which|\.|$)|allowlisted via .* but got (.*)'
 )
@@ -58,16 +58,7 @@ _REFUSED = re.compile(
 def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any = 'cpu') -> Any:
     """Loads what `torch.save` wrote: tensors, numbers, text, and mmengine's log.
 
-    Args:
-        file: A path, or the bytes of a file.
-        name: What to call it in messages.
-        map_location: Device of the tensors, as `torch.load` takes it.
-
-    Returns:
-        The content.
-
-    Raises:
-        UserError: The file is missing or damaged, or holds more than data.
+    A missing or damaged file, or one that holds more than data, is a `UserError` about `name`.
     """
     if not isinstance(file, io.BytesIO) and not os.path.isfile(file):
         raise UserError(f'{name}: no such checkpoint file')
@@ -97,14 +88,9 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
 
 
 def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
-    """Looks at the start of a checkpoint and compares it with its checksums, without unpacking it.
+    """Compares a checkpoint with its checksums, without unpacking it, and says what is wrong.
 
-    Args:
-        file: A path, or the bytes of a file.
-
-    Returns:
-        What is wrong. None where nothing is, and for the format of torch before 1.6, which has no
-        checksums.
+    Returns None if nothing is, and for the format of torch before 1.6, which has no checksums.
     """
     with contextlib.ExitStack() as stack:
         opened = file if isinstance(file, io.BytesIO) else stack.enter_context(open(file, 'rb'))
@@ -137,17 +123,10 @@ def register_safe_loaders() -> None:
 
 
 def address_of(checkpoint: str, where: str = '') -> str | None:
-    """The address behind mmengine's short name of a checkpoint.
+    """Gives the address behind mmengine's short name, such as `open-mmlab://resnet50_v1c`.
 
-    Args:
-        checkpoint: A short name, such as `open-mmlab://resnet50_v1c`, an address or a file.
-        where: What messages begin with.
-
-    Returns:
-        The address; `None` for local files and other storage.
-
-    Raises:
-        UserError: The name is not in the model zoo.
+    An address stays as it is; local files and other storage give None. A name that is not in the
+    model zoo is a `UserError`, which begins with `where`.
     """
     scheme, separator, name = checkpoint.partition('://')
     if separator and scheme in ('http', 'https'):
@@ -165,14 +144,7 @@ def address_of(checkpoint: str, where: str = '') -> str | None:
 
 
 def cached_file(url: str) -> Path:
-    """Where torch and mmengine look for a downloaded file.
-
-    Args:
-        url: Address of the file.
-
-    Returns:
-        The file's place in torch's cache.
-    """
+    """Returns the place in torch's cache of a downloaded file."""
     return Path(torch.hub.get_dir()) / 'checkpoints' / Path(urlparse(url).path).name
 
 
@@ -181,7 +153,7 @@ def _from_file(filename: str, map_location: Any = None) -> Any:
 
 
 def _from_address(filename: str, map_location: Any = None) -> Any:
-    """Loads a file of torch's cache, after rank 0 has fetched it where it is missing."""
+    """Loads a file of torch's cache; rank 0 downloads it if it is missing."""
     url = address_of(filename)
     assert url is not None  # by the schemes that it is registered for
     cached = cached_file(url)
@@ -253,18 +225,6 @@ class _Unpickler(pickle.Unpickler):
     """
 
     def find_class(self, module: str, name: str) -> Any:
-        """Gives an allowed type.
-
-        Args:
-            module: Its module.
-            name: Its name there.
-
-        Returns:
-            The type.
-
-        Raises:
-            UnpicklingError: It is not allowed.
-        """
         module = {'__builtin__': 'builtins'}.get(module, module)
         allowed = {**torch._weights_only_unpickler._get_allowed_globals(), **_ALLOWED}
         if f'{module}.{name}' not in allowed:
@@ -276,5 +236,5 @@ def _unpickle(*args: Any, **kwargs: Any) -> Any:
     return _Unpickler(*args, **kwargs).load()
 
 
-# What torch needs of a module like `pickle`.
+# The parts of the module `pickle` that torch uses.
 _PICKLE = SimpleNamespace(__name__='allowlisted', Unpickler=_Unpickler, load=_unpickle)

@@ -14,12 +14,7 @@ from mmseg_cct.utils.seed import seeded_random_state
 def undisturbed(model: nn.Module, seed: int) -> Iterator[None]:
     """Runs the body in evaluation mode, without gradients, under a seed, and restores all.
 
-    Args:
-        model: The model, all on one device.
-        seed: Seed of the body's random draws.
-
-    Yields:
-        Nothing.
+    The whole model is on one device.
     """
     device = next(model.parameters()).device
     on_accelerator = device.type != 'cpu'  # whose generator `seeded_random_state` leaves alone

@@ -1,8 +1,8 @@
 """Calibration of pseudo labels: how often they are right, by confidence and by agreement.
 
 A method on pseudo labels has to tell right pixels from wrong ones without their truth. The field
-asks for the main decoder's confidence; `AgreementGate` for the share of the K auxiliary decoders
-that choose its class. On labelled images both can be held against the truth.
+uses the main decoder's confidence; `AgreementGate` uses the share of the K auxiliary decoders that
+choose its class. On labelled images both can be compared with the truth.
 """
 
 from collections.abc import Mapping
@@ -77,13 +77,7 @@ class CalibrationCounts:
         }
 
     def add(self, scores: Mapping[str, Tensor], labels: Tensor, truth: Tensor) -> None:
-        """Counts an image.
-
-        Args:
-            scores: Maps `(H, W)` in [0, 1], by score.
-            labels: Predicted class ids `(H, W)`.
-            truth: Class ids `(H, W)`, 255 where ignored.
-        """
+        """Counts an image: score maps `(H, W)` in [0, 1], class ids `(H, W)`, 255 ignored."""
         counted = truth != IGNORED
         right = (labels == truth)[counted]
         for name, counts in self.pixels_and_right.items():
@@ -93,11 +87,7 @@ class CalibrationCounts:
             counts[1] += torch.bincount(bins[right], minlength=size)
 
     def reliability(self) -> dict[str, Reliability]:
-        """Gives the counts of each score, in the bins that were counted.
-
-        Returns:
-            By score.
-        """
+        """Gives the counts of each score, in the bins that were counted."""
         centres = (np.arange(_CONFIDENCE_BINS) + 0.5) / _CONFIDENCE_BINS
         found = {}
         for name, counts in self.pixels_and_right.items():
@@ -109,14 +99,7 @@ class CalibrationCounts:
 
 
 def shown(reliability: Mapping[str, Reliability]) -> dict[str, Reliability]:
-    """Joins the bins of the confidence to ten and leaves out empty ones.
-
-    Args:
-        reliability: From `CalibrationCounts.reliability`.
-
-    Returns:
-        By score.
-    """
+    """Joins the bins of the confidence to ten and leaves out empty ones."""
     return {
         name: each.merged(_SHOWN_BINS if name == 'confidence' else len(each.scores))
         for name, each in reliability.items()
@@ -126,12 +109,8 @@ def shown(reliability: Mapping[str, Reliability]) -> dict[str, Reliability]:
 def calibration_record(reliability: Mapping[str, Reliability]) -> dict[str, Any]:
     """States the reliability of each score in numbers.
 
-    Args:
-        reliability: From `CalibrationCounts.reliability`.
-
-    Returns:
-        By score, in the bins of `shown`: the three arrays of `Reliability`, its `separation` before
-        bins are joined and its `calibration_error`, each None where it is undefined.
+    By score: the three arrays of `Reliability` in the bins of `shown`, its `calibration_error`, and
+    its `separation` before bins are joined. Undefined figures are None.
     """
     record = {}
     for name, each in shown(reliability).items():

@@ -26,14 +26,7 @@ class ClassIoUMetric(IoUMetric):
         super().__init__(**kwargs)
 
     def compute_metrics(self, results: list) -> dict[str, float]:
-        """Computes the metrics.
-
-        Args:
-            results: Areas of intersection, union, prediction and truth by class, of each image.
-
-        Returns:
-            MMSeg's metrics and the IoU by class, in percent.
-        """
+        """Adds the IoU by class, in percent, to MMSeg's metrics."""
         metrics = super().compute_metrics(results)
         if self.format_only:
             return metrics

@@ -11,13 +11,8 @@ from torch import Tensor
 def batch_of_one(model: Any, item: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
     """Preprocesses an image and names the classes, which some perturbations ask for.
 
-    Args:
-        model: Its `data_preprocessor` pads right and below.
-        item: Output of the test pipeline: `inputs (3, H, W)` and `data_samples`.
-        classes: C names.
-
-    Returns:
-        `inputs (1, 3, ·, ·)`, and `data_samples`, a list of one.
+    `item` is the output of the test pipeline: `inputs (3, H, W)` and `data_samples`. Returns
+    `inputs (1, 3, ·, ·)`, padded right and below, and `data_samples`, a list of one.
     """
     batch = model.data_preprocessor(pseudo_collate([item]), training=False)
     for sample in batch['data_samples']:
@@ -29,16 +24,12 @@ def batch_of_one(model: Any, item: dict[str, Any], classes: Sequence[str]) -> di
 def auxiliary_disagreement(
     model: Any, batch: dict[str, Any], seed: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Compares the auxiliary predictions with the main one, and leaves torch's generators alone.
+    """Compares auxiliary predictions with the main one, and leaves torch's generators alone.
 
-    Args:
-        model: A `CCTSegmentor` in evaluation mode.
-        batch: From `batch_of_one`.
-        seed: Seed of the perturbations.
-
-    Returns:
-        The main decoder's seg_logits `(1, C, ·, ·)`; and of each auxiliary decoder the distance
-        from its prediction, and whether it chooses another class, `(K, 1, H, W)` each.
+    The model is a `CCTSegmentor` in evaluation mode, the batch from `batch_of_one`, the seed that
+    of the perturbations. Returns the main decoder's seg_logits `(1, C, ·, ·)`; and of each
+    auxiliary decoder the distance from its prediction, and whether it chooses another class, `(K,
+    1, H, W)` each.
     """
     features = model.extract_feat(batch['inputs'])
     z, seg_logits = model.features_of_bank(features), model.predict_unlabeled(features)

@@ -75,14 +75,7 @@ class MultiDomainIoUMetric(BaseMetric):
             metric.results.clear()
 
     def compute_metrics(self, results: list) -> dict[str, float]:
-        """Computes the metrics of each domain and their averages.
-
-        Args:
-            results: Domain and pixel counts of every sample.
-
-        Returns:
-            The metrics by name, in percent.
-        """
+        """Computes the metrics of each domain and their averages, by name, in percent."""
         by_domain = defaultdict(list)
         for domain, result in results:
             by_domain[domain].append(result)

@@ -1,4 +1,4 @@
-"""Confident predictions on labelled images, counted as the pseudo labels that they would be."""
+"""Confident predictions on labelled images, counted as if they were pseudo labels."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,13 +28,7 @@ class PseudoLabelCounts:
         self.pixels = torch.zeros(num_classes, dtype=torch.int64)
 
     def add(self, confidence: Tensor, labels: Tensor, truth: Tensor) -> None:
-        """Counts an image.
-
-        Args:
-            confidence: `(H, W)` in [0, 1].
-            labels: Predicted class ids `(H, W)`.
-            truth: Class ids `(H, W)`, 255 where ignored.
-        """
+        """Counts an image: confidence in [0, 1] and class ids, `(H, W)` each, 255 ignored."""
         counted = truth != IGNORED
         used = counted & (confidence >= self.threshold)
         size = len(self.pixels)
@@ -45,13 +39,9 @@ class PseudoLabelCounts:
     def record(self, classes: Sequence[str]) -> dict[str, Any]:
         """States shares in [0, 1], None without pixels.
 
-        Args:
-            classes: C names.
-
-        Returns:
-            The `threshold`; `used`, the share of the pixels that are confident, and `right`, the
-            share of these that are right; `by_class` the same of the pixels that truly are of a
-            class, and `precise`, how many of the used pixels that are called so are.
+        `used` is the share of the pixels that are confident, `right` the share of these that are
+        right. `by_class` has the same for the pixels of a true class, and `precise`, the share of
+        this class's pseudo labels that are right.
         """
         hits, by_truth, by_label = self.used.diag(), self.used.sum(1), self.used.sum(0)
         rows = zip(classes, *(v.tolist() for v in (self.pixels, by_truth, by_label, hits)))

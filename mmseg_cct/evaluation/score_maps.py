@@ -11,7 +11,7 @@ from .disagreement import auxiliary_disagreement, batch_of_one
 
 
 def count_decoders(model: Any) -> int:
-    """K, the auxiliary decoders of a model; 0 where it has none."""
+    """Returns K, the number of a model's auxiliary decoders, 0 without any."""
     # MMSeg's own auxiliary heads stand under the same name
     return getattr(getattr(model, 'auxiliary_head', None), 'num_decoders', 0)
 
@@ -22,15 +22,10 @@ def score_maps(
 ) -> tuple[dict[str, Tensor], Tensor]:
     """Scores the main decoder's prediction for an image.
 
-    Args:
-        model: An `EncoderDecoder` in evaluation mode; the agreement needs a `CCTSegmentor`.
-        item: Output of the test pipeline: `inputs (3, H, W)` and `data_samples`.
-        classes: C names.
-        seed: Seed of the perturbations.
-
-    Returns:
-        `confidence` and, with auxiliary decoders, `agreement`, each `(H, W)` in [0, 1]; and the
-        predicted class ids `(H, W)`; all on the CPU.
+    The model is an `EncoderDecoder` in evaluation mode; `item` is the output of the test pipeline,
+    `inputs (3, H, W)` and `data_samples`. Returns `confidence` and, with auxiliary decoders under a
+    seed, `agreement`, each `(H, W)` in [0, 1]; and the predicted class ids `(H, W)`; all on the
+    CPU.
     """
     height, width = item['inputs'].shape[-2:]
     batch = batch_of_one(model, item, classes)
@@ -53,14 +48,6 @@ def score_maps(
 
 
 def resize_nearest(values: Tensor, size: Sequence[int]) -> Tensor:
-    """Resizes values by nearest neighbour.
-
-    Args:
-        values: `(1, ·, ·)`.
-        size: `(H, W)`.
-
-    Returns:
-        `(H, W)` of the same type.
-    """
+    """Resizes values `(1, ·, ·)` by nearest neighbour to `(H, W)` of the same type."""
     resized = F.interpolate(values[None].float(), tuple(size), mode='nearest-exact')
     return resized[0, 0].to(values.dtype)

@@ -1,1 +1,1 @@
-"""Shared helpers: files, images, text, names, seeds and the command line."""
+"""Shared helpers: files, images, text, names and seeds."""

@@ -9,16 +9,7 @@ from .suggest import nearest
 
 
 def require_arguments_of(parent: type, given: Iterable[str], name: str) -> None:
-    """Rejects arguments that the parent's `**kwargs` would swallow.
-
-    Args:
-        parent: The class that takes the arguments.
-        given: Names of the arguments.
-        name: The class that hands them on, for the message.
-
-    Raises:
-        UserError: If the parent names no such argument.
-    """
+    """Rejects names that the parent's `**kwargs` would swallow; `name` is the child's."""
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(parent).parameters.values()
     known = [parameter.name for parameter in parameters if parameter.kind not in kinds]

@@ -7,17 +7,12 @@ from pathlib import Path
 
 from mmseg_cct.errors import UserError
 
-# What file managers leave behind; a folder with nothing else is empty.
+# File managers leave these behind; a folder with nothing else is empty.
 _UNSEEN = ('.DS_Store', 'Thumbs.db', 'desktop.ini')
 
 
 def write_atomic(file: str | Path, data: bytes) -> None:
-    """Writes a file atomically: a kill at any moment leaves the old one or the new one.
-
-    Args:
-        file: Its path; missing folders are made.
-        data: Its content.
-    """
+    """Writes a file, and its folders; a kill at any moment leaves the old or the new one."""
     path = Path(file)
     # Two processes may write the same file, whose own name may be as long as a name can be.
     part = path.with_name(f'.{os.getpid()}-{secrets.token_hex(4)}.part')
@@ -34,17 +29,10 @@ def write_atomic(file: str | Path, data: bytes) -> None:
 
 
 def read_utf8(file: str | os.PathLike, expected: str) -> str:
-    """Reads a text file in UTF-8, with or without a byte order mark.
+    """Reads UTF-8, with or without a byte order mark, and keeps the line ends.
 
-    Args:
-        file: Its path.
-        expected: What the message says was expected.
-
-    Returns:
-        The text, its line ends as they are in the file.
-
-    Raises:
-        UserError: The file cannot be read, or is in another encoding.
+    A file that cannot be read or has another encoding is a `UserError`, which says what was
+    `expected`.
     """
     try:
         text = Path(file).read_bytes().decode('utf-8-sig')
@@ -66,11 +54,7 @@ def read_utf8(file: str | os.PathLike, expected: str) -> str:
 
 
 def remove_parts(folder: str | Path) -> None:
-    """Removes what killed writers left in a folder that no other process writes to.
-
-    Args:
-        folder: The folder; its subfolders are left alone.
-    """
+    """Removes what killed writers left in a folder that no other process writes to."""
     for part in Path(folder).glob('.*-*.part'):
         part.unlink(missing_ok=True)
 
@@ -80,11 +64,8 @@ def claim_output_folder(
 ) -> None:
     """Makes an output folder, or takes one that this tool made before.
 
-    Args:
-        folder: The folder.
-        record: Name of the file that tells the tool's own folders; it is made where it is missing.
-        data_folders: Folders of images and masks that the run reads.
-        option: What to call the folder in messages. A `UserError` says where it is none of a tool.
+    `record` names the file that marks the tool's own folders; it is made if missing. Any other
+    folder, or one within `data_folders`, is a `UserError` about `option`.
     """
     require_outside(folder, data_folders, option)
     require_own_folder(folder, record, option)
@@ -93,16 +74,7 @@ def claim_output_folder(
 
 
 def require_own_folder(folder: str | Path, record: str, option: str = '--out') -> None:
-    """Checks that a folder is new, empty, or one that the tool made itself.
-
-    Args:
-        folder: The folder.
-        record: Pattern of the files that tell the tool's own folders.
-        option: What to call the folder in messages.
-
-    Raises:
-        UserError: It is a file, or holds files of another origin.
-    """
+    """Rejects a folder that holds other files and none that matches the pattern `record`."""
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise UserError(f'{option}: {folder} is a file; expected a folder')
@@ -118,16 +90,7 @@ def require_own_folder(folder: str | Path, record: str, option: str = '--out') -
 
 
 def require_outside(folder: str | Path, data_folders: Iterable[Path], option: str) -> None:
-    """Checks that an output folder is not within the data.
-
-    Args:
-        folder: The folder.
-        data_folders: Folders of images and masks that the run reads.
-        option: What to call the folder in messages.
-
-    Raises:
-        UserError: It is one of them or below one.
-    """
+    """Rejects an output folder that is one of the data folders or lies below one."""
     place = Path(folder).resolve()
     for data in (data.resolve() for data in data_folders):
         if data == place or data in place.parents:
@@ -140,16 +103,7 @@ def require_outside(folder: str | Path, data_folders: Iterable[Path], option: st
 def require_new_file(
     file: str | Path, overwrite: bool = False, inputs: Iterable[str | Path] = ()
 ) -> None:
-    """Checks that writing a file destroys nothing.
-
-    Args:
-        file: The file to write.
-        overwrite: Whether one that is there may be replaced.
-        inputs: Files that are read, which are never replaced.
-
-    Raises:
-        UserError: The file is an input, a folder, or there already.
-    """
+    """Rejects an output file that is an input, a folder, or there already."""
     path = Path(file)
     if not path.exists():
         return

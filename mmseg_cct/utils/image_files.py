@@ -20,14 +20,7 @@ IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 
 
 def find_files(folder: str | os.PathLike) -> list[Path]:
-    """Finds the files of a folder and its subfolders, linked ones too.
-
-    Args:
-        folder: The folder.
-
-    Returns:
-        Their paths, sorted, and links to what is not there.
-    """
+    """Finds the files below a folder, sorted; follows links, and lists broken ones too."""
     found: list[Path] = []
     todo = [(Path(folder), {os.path.realpath(folder)})]
     while todo:
@@ -41,18 +34,10 @@ def find_files(folder: str | os.PathLike) -> list[Path]:
 
 
 def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Path]:
-    """Finds the masks of a folder and its subfolders.
+    """Finds the masks below a folder: sorted paths, by name relative to it, without suffix.
 
-    Args:
-        folder: The folder.
-        suffix: End of their names, which is cut off. Its case does not count: a `.PNG` left out
-            would be an image without a mask.
-
-    Returns:
-        Paths by name, sorted; a name is relative to the folder, with ``/``.
-
-    Raises:
-        UserError: If there is no such folder, or two masks differ in the case of the suffix only.
+    The case of the suffix does not count: a `.PNG` left out would be an image without a mask. A
+    missing folder, or two masks that differ in that case only, is a `UserError`.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -65,20 +50,11 @@ def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Pat
 
 
 def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[str, Path]:
-    """Finds the images of a folder and its subfolders.
+    """Finds the images below a folder: sorted paths, by name relative to it, without suffix.
 
-    Args:
-        folder: The folder.
-        suffix: End of the names of the images, which is cut off (``_leftImg8bit.png`` for
-            Cityscapes), whose case does not count; `None` takes every image format and cuts off
-            the extension.
-
-    Returns:
-        Paths by name, sorted; a name is relative to the folder, with ``/``.
-
-    Raises:
-        UserError: If there is no such folder, it holds no such image, an image is a link to what is
-            not there, or two images differ in their extension only.
+    `suffix` is the end of their names (``_leftImg8bit.png`` for Cityscapes), in any case; `None`
+    takes every image format. A missing or empty folder, a broken link or two images that differ in
+    their extension only is a `UserError`.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -111,15 +87,7 @@ def _add_by_name(found: dict[str, Path], path: Path, root: Path, end: str, kind:
 
 
 def suffix_of_masks(masks: Collection[str], images: Collection[str]) -> str | None:
-    """Finds what the names of all masks have after those of their images, such as `_mask`.
-
-    Args:
-        masks: Names of the masks.
-        images: Names of the images.
-
-    Returns:
-        The end of the names; `None` where they have none in common.
-    """
+    """Finds what all names of masks add to those of their images, such as `_mask`, or None."""
     first = next(iter(masks), '')
     for image in sorted(images, key=len, reverse=True):
         end = first.removeprefix(image)
@@ -131,31 +99,16 @@ def suffix_of_masks(masks: Collection[str], images: Collection[str]) -> str | No
 
 
 def read_image(path: str | os.PathLike) -> np.ndarray:
-    """Reads an image as MMSeg's pipelines do, turned as its EXIF tag says.
-
-    Args:
-        path: The file.
-
-    Returns:
-        `(H, W, 3)` uint8, BGR. It raises nearly anything on a corrupt file.
-    """
+    """Reads `(H, W, 3)` uint8, BGR, turned by EXIF. A corrupt file raises nearly anything."""
     return decode_image(Path(path).read_bytes())
 
 
 def decode_image(data: bytes, flag: str = 'color', backend: str | None = None) -> np.ndarray:
-    """Decodes an image as mmcv's `LoadImageFromFile` does, and notices where it is truncated.
+    """Decodes an image as mmcv's `LoadImageFromFile` does, but notices truncated files.
 
-    Args:
-        data: The file.
-        flag: The transform's `color_type`.
-        backend: The transform's `imdecode_backend`; `None` takes mmcv's, OpenCV.
-
-    Returns:
-        `(H, W)` or `(H, W, ·)`, BGR, turned as its EXIF tag says.
-
-    Raises:
-        ValueError: If the backend does not decode it. Pillow raises nearly anything on a corrupt
-            file.
+    `flag` and `backend` are the transform's `color_type` and `imdecode_backend`. Returns `(H, W)`
+    or `(H, W, ·)`, BGR, turned by EXIF. An unknown format is a `ValueError`; Pillow raises nearly
+    anything on a corrupt file.
     """
     # OpenCV reads a truncated file without an error and makes up the rest. It knows formats, such
     # as colours of 16 bits in a TIFF, that Pillow does not know.
@@ -168,17 +121,9 @@ def decode_image(data: bytes, flag: str = 'color', backend: str | None = None) -
 
 
 def read_mask(path: str | os.PathLike, backend_args: dict | None = None) -> np.ndarray:
-    """Reads the class ids of a mask.
+    """Reads the class ids of a mask, `(H, W)` of integers or bools, as they are in the file.
 
-    Args:
-        path: The file.
-        backend_args: Arguments of mmengine's file backend.
-
-    Returns:
-        `(H, W)` of integers or bools: the ids as they are in the file.
-
-    Raises:
-        UserError: If it is missing, unreadable, or no image of one channel of integers.
+    A missing or unreadable file, or one without a single channel of integers, is a `UserError`.
     """
     try:
         with open_image(path, backend_args) as image:
@@ -201,30 +146,16 @@ def _way_from_colours(pixels: np.ndarray) -> str:
 
 
 def open_image(path: str | os.PathLike, backend_args: dict | None = None) -> Image.Image:
-    """Opens an image of any file backend with Pillow, which reads the header.
+    """Opens an image of any file backend with Pillow, which reads only the header.
 
-    Args:
-        path: The file, or an address such as ``s3://...``, which names its backend itself.
-        backend_args: Arguments of mmengine's file backend.
-
-    Returns:
-        The image; its pixels are not loaded.
+    An address such as ``s3://...`` names its backend itself.
     """
     is_local = backend_args is None and '://' not in str(path)
     return Image.open(path if is_local else io.BytesIO(fileio.get(path, backend_args)))
 
 
 def explain_unreadable(path: str | os.PathLike, kind: str, reason: object) -> str:
-    """Words the one-line error of a file that cannot be read.
-
-    Args:
-        path: The file.
-        kind: What it should be, 'image' or 'mask'.
-        reason: The exception or the words that tell why.
-
-    Returns:
-        The line.
-    """
+    """Words the one-line error of an 'image' or 'mask' that cannot be read."""
     if isinstance(reason, FileNotFoundError):
         return f'{path}: no such file; expected the {kind} there'
     short = one_line(str(reason).replace(str(path), ''))
@@ -232,12 +163,9 @@ def explain_unreadable(path: str | os.PathLike, kind: str, reason: object) -> st
 
 
 def write_png(path: Path, image: Image.Image, palette: np.ndarray | None = None) -> None:
-    """Writes a PNG, and the folders above it.
+    """Writes a PNG and the folders above it.
 
-    Args:
-        path: The file.
-        image: The image; of mode L where there is a palette.
-        palette: `(C, 3)` uint8, RGB; makes it a palette PNG, whose values are to be below C.
+    A palette `(C, 3)`, uint8 RGB, colours an image of mode L whose values are below C.
     """
     if palette is not None:
         image.putpalette(palette.tobytes())

@@ -12,21 +12,12 @@ from .image_files import IMAGE_SUFFIXES
 
 
 def read_list(path: str | os.PathLike) -> list[str]:
-    """Reads a list of images.
+    """Reads the names in a list of images, in its order.
 
-    Lines hold a name, or the two columns of the public CCT code, image and mask
-    (``/JPEGImages/2007_000032.jpg /SegmentationClassAug/2007_000032.png``), which give the stem of
-    the image. Empty lines are skipped.
-
-    Args:
-        path: The text file.
-
-    Returns:
-        The names in the order of the file.
-
-    Raises:
-        UserError: If the file is missing, is not text, is empty, or names an image twice, with its
-            extension or without.
+    A line holds a name, or the two columns of the public CCT code, image and mask
+    (``/JPEGImages/2007_000032.jpg /SegmentationClassAug/2007_000032.png``), which give the image's
+    stem. A missing, unreadable or empty list is a `UserError`, as is an image named twice, with its
+    extension or without.
     """
     expected = 'a text file with one image name per line'
     if not os.path.exists(path):
@@ -71,10 +62,9 @@ def write_list(path: str | os.PathLike, names: Iterable[str]) -> None:
 
 
 def require_listable(path: str | os.PathLike, names: Iterable[str]) -> None:
-    """Checks that names would be read from a list as they are written.
+    """Rejects names that would not be read from a list as they are written.
 
-    A line break, outer spaces, what is not Unicode, or the look of the two columns of the public
-    code would change them.
+    Line breaks, outer spaces, non-Unicode characters or the look of two columns change a name.
     """
     for name in names:
         if re.search(r'[\r\n]', name) or _image_name(name) != name or not _is_unicode(name):
@@ -85,24 +75,14 @@ def require_listable(path: str | os.PathLike, names: Iterable[str]) -> None:
 
 
 def resolve_list(ann_file: str) -> str:
-    """Resolves the path of a list that a config names.
-
-    A list in the working directory comes before one of the same name in the data set's root.
-
-    Args:
-        ann_file: Path as the config gives it; may be empty.
-
-    Returns:
-        The absolute path if the working directory has the file, else `ann_file` unchanged, which
-        the data set joins to its root.
-    """
+    """Makes a list in the working directory absolute; it comes before the data set's root."""
     if ann_file and not os.path.isabs(ann_file) and os.path.isfile(ann_file):
         return os.path.abspath(ann_file)
     return ann_file
 
 
 def _is_unicode(name: str) -> bool:
-    """Whether a file's name is text; Python has surrogates for the bytes of one that is not."""
+    """Whether a file's name is text; Python turns other bytes into surrogates."""
     return not any('\ud800' <= letter <= '\udfff' for letter in name)
 
 

@@ -12,7 +12,7 @@ from mmseg_cct.errors import UserError
 from .files import claim_output_folder, write_atomic
 from .text import one_line
 
-# What the files of an output folder were made of, by name of the image.
+# Records the inputs of the files in an output folder, by name of the image.
 INPUTS = 'inputs.json'
 
 
@@ -51,17 +51,10 @@ class ImageCounts:
 def record_origin(
     record: Path, origin: Mapping[str, Any], content: str, data_folders: Iterable[Path] = ()
 ) -> None:
-    """Writes what the files of a folder are made with, so that it never holds two kinds.
+    """Records what an output folder is made with, so that it never holds two kinds.
 
-    Args:
-        record: A JSON file in the output folder, written by the first run.
-        origin: Settings by name, as JSON gives them back.
-        content: What the folder holds, for the message.
-        data_folders: Folders of images and masks that the run reads.
-
-    Raises:
-        UserError: An earlier run wrote the folder with something else, or the folder holds files of
-            another origin.
+    A folder made with another `origin`, or by somebody else, is a `UserError`. `content` says in
+    the message what the folder holds.
     """
     claim_output_folder(record.parent, record.name, data_folders)
     try:
@@ -83,14 +76,7 @@ def record_origin(
 
 
 def file_stamp(path: str | os.PathLike) -> list[int] | None:
-    """Tells a file from another that takes its place, without reading it.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its bytes and the time of its last change in ns; `None` where there is no local file.
-    """
+    """Returns size and mtime in ns, which change when a file is replaced; None if not local."""
     try:
         stat = os.stat(path)
     except OSError:
@@ -99,12 +85,9 @@ def file_stamp(path: str | os.PathLike) -> list[int] | None:
 
 
 def forget_changed(out: str | Path, inputs: Mapping[str, Any], outputs: str) -> None:
-    """Removes what was made of inputs that have changed since, and notes the new ones.
+    """Removes `outputs/NAME.png`, the sign of a finished image, where its input changed.
 
-    Args:
-        out: Output folder.
-        inputs: What each image's files are made of, by name, as JSON gives it back.
-        outputs: Folder in it of the files `NAME.png` that mark an image as done.
+    Records the new inputs: what each image's files are made of, by name, as JSON gives it back.
     """
     record = Path(out, INPUTS)
     try:

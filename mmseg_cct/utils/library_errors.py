@@ -1,4 +1,4 @@
-"""One line for exceptions that libraries raise on settings that cannot be."""
+"""Errors of libraries on impossible settings, in one line."""
 
 import os
 import re
@@ -23,23 +23,10 @@ _IN_WORKER = re.compile(r'File "([^"<]+)", line (\d+)')
 
 @contextmanager
 def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterator[None]:
-    """Names a section of the config in place of a library's traceback.
+    """Names a file or key of the config in place of a library's traceback.
 
-    What this package or the user's own code raises is a bug, and keeps its traceback.
-
-    Args:
-        place: File or key.
-        fails: What failed, such as `cannot be built`.
-        expected: What is expected.
-
-    Yields:
-        Nothing; the body runs inside.
-
-    Raises:
-        UserError: The body raised an exception, and a library's code was the last to run.
-        OSError: That of the disk, as it is.
-        torch.cuda.OutOfMemoryError: That of the GPU, as it is: no setting is wrong by itself.
-        Exception: That of other code, as it is.
+    Errors of this package or of the user's code are bugs and keep their traceback. Errors of the
+    disk keep theirs, and so does a full GPU, which no single setting causes.
     """
     try:
         yield

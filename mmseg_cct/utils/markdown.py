@@ -8,16 +8,9 @@ _RULES = {'l': '---', 'r': '---:'}
 def markdown_table(
     header: Sequence[str], rows: Sequence[Sequence[str]] = (), align: str | None = None
 ) -> str:
-    """Writes a Markdown table.
+    """Writes a Markdown table, without a line break at its end.
 
-    Args:
-        header: Titles of the n columns.
-        rows: n cells each.
-        align: `l` or `r` for each column; by default text left in the first, numbers right in the
-            others.
-
-    Returns:
-        The table, without a line break at its end.
+    `align` holds `l` or `r` for each column; by default only the first is left-aligned.
     """
     rule = [_RULES[side] for side in align or 'l' + 'r' * (len(header) - 1)]
     lines = [[cell.replace('|', r'\|') for cell in line] for line in [header, rule, *rows]]

@@ -23,15 +23,8 @@ def _farthest_first(count: int) -> tuple[tuple[int, int, int], ...]:
 
 
 def distinct_colours(count: int) -> list[tuple[int, int, int]]:
-    """Gives colours to classes that have none of their own.
+    """Gives up to 730 RGB colours in [0, 255]; the first do not depend on the number.
 
-    Each colour is the one farthest in CIELAB from all before it, so any two are told apart as well
-    as the number allows, and the first colours are the same for every number.
-
-    Args:
-        count: Number of colours, at most 730.
-
-    Returns:
-        RGB colours in [0, 255].
+    Each is the farthest in CIELAB from all before it.
     """
     return list(_farthest_first(count)[:count])

@@ -19,17 +19,10 @@ _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 @contextmanager
 def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
-    """Holds a folder's lock; the system releases it however the process ends.
+    """Holds a folder's lock, which the system releases however the process ends.
 
-    Args:
-        folder: The folder; made where it is missing.
-        what: What uses the folder, for the message of a second one.
-
-    Yields:
-        Nothing; the lock is held inside.
-
-    Raises:
-        UserError: Another process holds it.
+    Makes a missing folder. If another process holds the lock, a `UserError` says that `what` uses
+    it.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     with Path(folder, _LOCK).open('a+', encoding='utf-8') as file:
@@ -50,10 +43,9 @@ def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Asks the system to end this process when the process that started it ends in any way.
+    """Asks Linux to kill this process as soon as its parent ends in any way.
 
-    A launcher that is killed takes no leave of its ranks, which would wait for each other for ever.
-    Only Linux can do it.
+    A killed launcher does not stop its ranks, which would wait for each other forever.
     """
     if sys.platform != 'linux':
         return

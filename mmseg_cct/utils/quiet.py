@@ -14,10 +14,10 @@ _LINES = ('Could not import OneDL',)
 
 
 def silence_misleading_lines() -> None:
-    """Silences these lines, of which some come while the dependencies are imported: call it first.
+    """Silences these lines; call it before the dependencies, which print some, are imported.
 
-    Forward-mode derivatives import a module of torch that uses torch's own deprecated scripts: it
-    is imported here, without the warnings. Other uses of `torch.jit.script` still warn.
+    Imports torch's forward-mode derivatives, whose deprecation warnings would mislead; other uses
+    of `torch.jit.script` still warn.
     """
     for start in _WARNINGS:
         warnings.filterwarnings('ignore', message=start, category=UserWarning)
@@ -30,7 +30,7 @@ def silence_misleading_lines() -> None:
 
 @contextmanager
 def _without_lines(dropped: tuple[str, ...]) -> Iterator[None]:
-    """Leaves out lines that the body prints; the others follow at its end."""
+    """Drops lines that the body prints; prints the others at its end."""
     printed = io.StringIO()
     try:
         with redirect_stdout(printed):

@@ -10,14 +10,7 @@ import torch
 
 @contextmanager
 def seeded_random_state(seed: int) -> Iterator[None]:
-    """Seeds the random generators of Python, NumPy and torch (CPU), and restores them afterwards.
-
-    Args:
-        seed: The seed, in [0, 2³²).
-
-    Yields:
-        Nothing; the body runs under the seed.
-    """
+    """Seeds Python, NumPy and torch (CPU) for the body, then restores them; seed in [0, 2³²)."""
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()
     random.seed(seed)
     np.random.seed(seed)

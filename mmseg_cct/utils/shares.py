@@ -1,7 +1,7 @@
 """Several processes that share a list of images, each image to one of them.
 
-They speak to each other at the start, when the first lists what is left, and at the end, when their
-counts are added up. In between a process that dies takes nothing along but its current image.
+They communicate at the start, when the first lists what is left, and at the end, when their counts
+are added up. In between, a process that dies loses nothing but its current image.
 """
 
 import datetime
@@ -23,13 +23,9 @@ _TIMEOUT = datetime.timedelta(days=30)
 
 @contextmanager
 def connected(launcher: str) -> Iterator[int]:
-    """Connects the processes that a launcher started, by gloo, which needs no GPU.
+    """Connects a launcher's processes by gloo, which needs no GPU; yields this one's rank.
 
-    Args:
-        launcher: `none` for a single process; for others the ranks are set (`set_ranks`).
-
-    Yields:
-        The rank of this process; the body runs connected.
+    `set_ranks` comes first, unless the launcher is `none`, a single process.
     """
     if launcher == 'none':
         yield 0
@@ -41,17 +37,7 @@ def connected(launcher: str) -> Iterator[int]:
 
 
 def on_first_process(function: Callable[[], T]) -> T:
-    """Calls a function on the first process and gives its result to all.
-
-    Args:
-        function: What to call.
-
-    Returns:
-        Its result.
-
-    Raises:
-        UserError: On every process, where the first raised it.
-    """
+    """Calls a function on rank 0 and returns its result, or its `UserError`, on all ranks."""
     outcome: list[Any] = [None, None]
     if get_rank() == 0:
         try:
@@ -66,28 +52,14 @@ def on_first_process(function: Callable[[], T]) -> T:
 
 
 def own_share(items: Sequence[T]) -> Sequence[T]:
-    """Selects this process's items: of n processes, each takes every n-th.
-
-    Args:
-        items: The same on all processes.
-
-    Returns:
-        Those of this process.
-    """
+    """Selects every n-th item on this process, one of n."""
     return items[get_rank() :: get_world_size()]
 
 
 def gather(value: T) -> list[T]:
-    """Waits until all processes are done with their shares.
+    """Waits for all processes and returns their values by rank.
 
-    Args:
-        value: What this process has to tell.
-
-    Returns:
-        The values of all processes, by rank.
-
-    Raises:
-        UserError: Another process ended before.
+    If one has ended before, that is a `UserError`.
     """
     if get_world_size() == 1:
         return [value]
@@ -103,14 +75,9 @@ def gather(value: T) -> list[T]:
 
 
 def progress_bar(number: int, done: int) -> tqdm:
-    """Shows rate and time left on the first process, which speaks for all.
+    """Shows rate and time left on rank 0.
 
-    Args:
-        number: Images in the share of this process.
-        done: Images that an earlier run finished, over all processes.
-
-    Returns:
-        The bar; `update` it after each image.
+    `number` counts this process's images; `done` those that an earlier run finished on all.
     """
     processes = get_world_size()
     return tqdm(

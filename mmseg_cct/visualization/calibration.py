@@ -16,14 +16,7 @@ RECORD, FIGURE = 'calibration.json', 'calibration.png'
 
 
 def plot_reliability(reliability: Mapping[str, Reliability]) -> Figure:
-    """Plots the share of right pixels by each score, over bars of the share of the pixels.
-
-    Args:
-        reliability: From `CalibrationCounts.reliability`.
-
-    Returns:
-        The figure, a panel a score.
-    """
+    """Plots the share of right pixels by each score, over bars of the share of the pixels."""
     figure = Figure(figsize=(4 * len(reliability), 4), layout='constrained')
     panels = figure.subplots(1, len(reliability), squeeze=False)[0]
     for axes, (name, each) in zip(panels, shown(reliability).items()):
@@ -42,16 +35,7 @@ def plot_reliability(reliability: Mapping[str, Reliability]) -> Figure:
 def write_calibration_files(
     folder: str | Path, reliability: Mapping[str, Reliability], **record: Any
 ) -> dict[str, Any]:
-    """Writes `calibration.png` and `calibration.json`.
-
-    Args:
-        folder: Where to.
-        reliability: From `CalibrationCounts.reliability`.
-        **record: More for the JSON file.
-
-    Returns:
-        What `calibration.json` holds: `calibration_record`, and `record`.
-    """
+    """Writes `calibration.png` and `calibration.json`, and returns the content of the latter."""
     record = calibration_record(reliability) | record
     write_atomic(Path(folder, FIGURE), png_bytes(plot_reliability(reliability)))
     write_atomic(Path(folder, RECORD), json.dumps(record, indent=1).encode() + b'\n')

@@ -22,11 +22,9 @@ def png_bytes(figure: Figure) -> bytes:
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist]) -> None:
-    """Puts a legend below the axes, in as many columns as fit; the figure grows by its height.
+    """Adds a legend below the axes; the figure, of constrained layout, grows by its height.
 
-    Args:
-        figure: The figure, of constrained layout.
-        handles: What the legend explains, with labels; long ones are wrapped.
+    It has as many columns as fit; long labels are wrapped.
     """
     width = figure.get_figwidth()
     most = int((width - _HANDLE) / _CHARACTER)

@@ -15,12 +15,5 @@ class GroupedTensorboardVisBackend(TensorboardVisBackend):
     """
 
     def add_scalar(self, name: str, value: Any, step: int = 0, **kwargs: Any) -> None:
-        """Writes a value.
-
-        Args:
-            name: Name of the curve; its first dot becomes the end of the group.
-            value: Number.
-            step: Iteration.
-            **kwargs: Those of `TensorboardVisBackend.add_scalar`.
-        """
+        """Writes a value; the first dot of its name becomes the end of the group."""
         super().add_scalar(name.replace('.', '/', 1), value, step, **kwargs)

@@ -17,14 +17,7 @@ class MultiDomainVisualizer(SegLocalVisualizer):
     def add_datasample(
         self, name: str, image: np.ndarray, data_sample: SegDataSample | None = None, **kwargs: Any
     ) -> None:
-        """Paints a sample.
-
-        Args:
-            name: Name of the picture.
-            image: `(H, W, 3)` uint8, RGB.
-            data_sample: Prediction, ground truth or both; `domain` names its domain.
-            **kwargs: Those of `SegLocalVisualizer.add_datasample`.
-        """
+        """Paints a sample on an image `(H, W, 3)`, uint8 RGB, in its domain's colours."""
         domains = self.dataset_meta
         if data_sample is not None:
             self.dataset_meta = domains['domains'][data_sample.domain]

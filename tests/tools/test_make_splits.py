@@ -207,7 +207,7 @@ def test_all_labeled_leaves_no_empty_list(tool, names_file, tmp_path, capsys):
     tool.main(arguments)
     assert not (tmp_path / '20_unlabeled.txt').exists()
     assert sorted(read_list(tmp_path / '20_labeled.txt')) == NAMES
-    assert '20_unlabeled.txt: not written, for no image is left' in capsys.readouterr().out
+    assert '20_unlabeled.txt: not written, because no image is left' in capsys.readouterr().out
     write_list(tmp_path / '20_unlabeled.txt', ['other'])
     assert 'exists and differs' in _fails(tool, capsys, *arguments)
     tool.main([*arguments, '--force'])

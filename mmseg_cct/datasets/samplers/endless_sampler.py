@@ -29,41 +29,19 @@ class EndlessSampler(Sampler, ABC):
 
     @abstractmethod
     def draw(self, position: int) -> Any:
-        """Returns the draw at one position of the global stream, which all ranks share.
-
-        Args:
-            position: Position in the stream, from 0.
-
-        Returns:
-            What the data set takes as index.
-        """
+        """Returns the draw at a position from 0 of the stream that all ranks share."""
 
     def __iter__(self) -> Iterator[Any]:
-        """Yields this rank's draws without end.
-
-        Yields:
-            The draws at every ``world_size``-th position.
-        """
+        """Yields this rank's draws, every ``world_size``-th one, without end."""
         first = self.rank + self._num_skipped * self.world_size
         yield from map(self.draw, itertools.count(first, self.world_size))
 
     def __len__(self) -> int:
-        """Returns the length of one pass over the data set.
-
-        Returns:
-            Number of draws of all ranks together.
-        """
+        """Returns the draws of all ranks in one pass over the data set."""
         return len(self.dataset)
 
     def skip(self, num_samples: int) -> None:
-        """Moves the start of the stream, as a resumed training needs it.
-
-        Args:
-            num_samples: Draws of this rank to leave out, counted from the start of the stream.
-
-        Raises:
-            ValueError: If the number is negative.
-        """
+        """Starts after this many draws (0 or more) of this rank, as a resume needs it."""
         if num_samples < 0:
             raise ValueError(f'num_samples must be 0 or more, got {num_samples}')
         self._num_skipped = num_samples

@@ -68,14 +68,7 @@ class MultiDomainSampler(EndlessSampler):
         }
 
     def draw(self, position: int) -> MultiDomainDraw:
-        """Returns the pair at one position of the global stream, which all ranks share.
-
-        Args:
-            position: Position in the stream, from 0.
-
-        Returns:
-            The draw.
-        """
+        """Returns the pair at a position from 0 of the stream that all ranks share."""
         pairs_per_turn = self.batch_size * self.world_size
         turns, place = divmod(position, pairs_per_turn)
         cycles, turn = divmod(turns, len(self.cycle))
@@ -88,15 +81,8 @@ class MultiDomainSampler(EndlessSampler):
 def domain_cycle(domains: Sequence[str], weights: Mapping[str, int]) -> tuple[str, ...]:
     """Orders the batches of a cycle, each domain's spread evenly over it.
 
-    Args:
-        domains: Names of the domains.
-        weights: Batches of a domain in a cycle, by name; 1 where a domain is not named.
-
-    Returns:
-        The domain of each batch of the cycle.
-
-    Raises:
-        UserError: If a weight is of no domain or not a positive whole number.
+    `weights` counts a domain's batches in a cycle, by default 1. A weight of no domain, or one that
+    is no positive whole number, is a `UserError`.
     """
     for name, weight in weights.items():
         if name not in domains:

@@ -56,14 +56,7 @@ class PairSampler(EndlessSampler):
         self.shuffle = shuffle
 
     def draw(self, position: int) -> PairDraw:
-        """Returns the pair at one position of the global stream, which all ranks share.
-
-        Args:
-            position: Position in the stream, from 0.
-
-        Returns:
-            The draw.
-        """
+        """Returns the pair at a position from 0 of the stream that all ranks share."""
         labeled, unlabeled = self.dataset.labeled, self.dataset.unlabeled
         return PairDraw(
             labeled=stream_index(len(labeled), self.seed, _LABELED, position, self.shuffle),

@@ -12,33 +12,16 @@ _PERMUTATION, _AUGMENTATION = 0, 1
 
 
 def stream_index(size: int, seed: int, stream: int, position: int, shuffle: bool = True) -> int:
-    """Returns the image at one position of an endless chain of passes over a set.
+    """Returns the index in [0, size) at a position of an endless chain of passes over a set.
 
-    Args:
-        size: Number of images in the set.
-        seed: Seed of the training.
-        stream: Number of the stream.
-        position: Position in the stream, from 0.
-        shuffle: Whether every pass is a fresh permutation; else every pass is in order.
-
-    Returns:
-        Index into the set, in [0, size).
+    Every pass is a fresh permutation, or in order without `shuffle`.
     """
     epoch, offset = divmod(position, size)
     return int(_permutation(size, seed, stream, epoch)[offset]) if shuffle else offset
 
 
 def stream_seed(seed: int, stream: int, position: int) -> int:
-    """Returns the seed of the augmentation at one position of a stream.
-
-    Args:
-        seed: Seed of the training.
-        stream: Number of the stream.
-        position: Position in the stream, from 0.
-
-    Returns:
-        A seed in [0, 2³²).
-    """
+    """Returns the seed in [0, 2³²) of the augmentation at a position of a stream."""
     sequence = np.random.SeedSequence(seed, spawn_key=(stream, _AUGMENTATION, position))
     return int(sequence.generate_state(1)[0])
 

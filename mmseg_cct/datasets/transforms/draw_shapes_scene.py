@@ -24,14 +24,7 @@ class DrawShapesScene(BaseTransform):
         self.with_seg_map = with_seg_map
 
     def transform(self, results: dict[str, Any]) -> dict[str, Any]:
-        """Adds the image, and the mask where it is asked for.
-
-        Args:
-            results: Data info, changed in place.
-
-        Returns:
-            The same data info.
-        """
+        """Adds the image, and the mask if wanted, to a data info in place."""
         image, seg_map = draw_scene(*results['scene'])
         results['img'] = image.copy()
         results['img_path'] = scene_address(*results['scene'])

@@ -39,16 +39,9 @@ class LoadPseudoLabels(BaseTransform):
         self.label_dir = label_dir
 
     def path_of(self, img_path: str) -> str:
-        """Returns the path of an image's pseudo labels, whether or not the file is there.
+        """Returns ``{label_dir}/a/b.png`` for ``{image_dir}/a/b.jpg``, even if no such file exists.
 
-        Args:
-            img_path: Path of the image.
-
-        Returns:
-            ``{label_dir}/a/b.png`` for ``{image_dir}/a/b.jpg``.
-
-        Raises:
-            UserError: If the image is not below `image_dir`.
+        An image outside `image_dir` is a `UserError`.
         """
         name = os.path.relpath(img_path, self.image_dir)
         if name.startswith(os.pardir):
@@ -59,16 +52,10 @@ class LoadPseudoLabels(BaseTransform):
         return str(Path(self.label_dir, name).with_suffix('.png'))
 
     def read(self, results: dict) -> np.ndarray:
-        """Reads the labels of an image.
+        """Reads the labels of `img_path`, `(H, W)` uint8, 255 where a pixel has none.
 
-        Args:
-            results: Holds `img_path`, and `ori_shape` where the image is loaded.
-
-        Returns:
-            `(H, W)` uint8, 255 where a pixel has no label.
-
-        Raises:
-            UserError: If the file is missing or no mask of bytes, or its size is not the image's.
+        A missing file, one that is no mask of bytes, or one of another size than `ori_shape` is a
+        `UserError`.
         """
         path = self.path_of(results['img_path'])
         if not os.path.isfile(path):
@@ -88,14 +75,7 @@ class LoadPseudoLabels(BaseTransform):
         return labels
 
     def transform(self, results: dict) -> dict:
-        """Adds the labels as `gt_seg_map`.
-
-        Args:
-            results: As for `read`.
-
-        Returns:
-            The same with `gt_seg_map`, `(H, W)` uint8, named in `seg_fields`.
-        """
+        """Adds the labels as `gt_seg_map`, `(H, W)` uint8, named in `seg_fields`."""
         labels = self.read(results)
         results[FIELD] = np.where(labels == 255, np.uint8(_UNLABELED), labels)
         if FIELD not in results.setdefault('seg_fields', []):
@@ -112,17 +92,10 @@ class PackPseudoLabels(PackSegInputs):
     """
 
     def transform(self, results: dict) -> dict:
-        """Packs an image with its pseudo labels.
+        """Packs an image with its pseudo labels; without them it raises `UserError`.
 
-        Args:
-            results: From the transforms before; `LoadPseudoLabels` is one of them.
-
-        Returns:
-            `inputs`, `(3, H, W)`, and `data_samples`, whose `pseudo_sem_seg` is `(1, H, W)` int64,
-            255 where there is no label, and whose `valid_mask` is `(1, H, W)` bool.
-
-        Raises:
-            UserError: If there are no pseudo labels.
+        Returns `inputs`, `(3, H, W)`, and `data_samples`, whose `pseudo_sem_seg` is `(1, H, W)`
+        int64, 255 where there is no label, and whose `valid_mask` is `(1, H, W)` bool.
         """
         if FIELD not in results:
             raise UserError(

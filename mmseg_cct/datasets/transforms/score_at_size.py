@@ -27,14 +27,7 @@ class ScoreAtSize(BaseTransform):
         self.size = tuple(size)
 
     def transform(self, results: dict) -> dict:
-        """Resizes the mask to its nearest labels.
-
-        Args:
-            results: With `gt_seg_map` `(·, ·)` where a mask is loaded.
-
-        Returns:
-            The same, with `gt_seg_map` `(H, W)` and `ori_shape`.
-        """
+        """Resizes `gt_seg_map`, if loaded, to `(H, W)` by nearest labels; sets `ori_shape`."""
         if results.get('gt_seg_map') is not None:
             results['gt_seg_map'] = mmcv.imresize(
                 results['gt_seg_map'], self.size[::-1], interpolation='nearest'

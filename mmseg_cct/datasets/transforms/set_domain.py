@@ -25,14 +25,8 @@ class SetDomain(BaseTransform):
     def transform(self, results: dict) -> dict:
         """Writes `domain` into the meta information of every sample.
 
-        Args:
-            results: With `data_samples`: a sample, a list (of a `TestTimeAug`) or a dict of them.
-
-        Returns:
-            The same.
-
-        Raises:
-            UserError: There are no `data_samples`.
+        `data_samples` is a sample, a list (of a `TestTimeAug`) or a dict of them; if it is missing,
+        that is a `UserError`.
         """
         if 'data_samples' not in results:
             raise UserError(

@@ -28,15 +28,7 @@ class Photometry(NamedTuple):
 
 
 def apply_photometry(image: np.ndarray, photometry: Photometry) -> np.ndarray:
-    """Changes the colours and the sharpness of an image.
-
-    Args:
-        image: `(H, W, 3)` uint8, BGR.
-        photometry: What to do.
-
-    Returns:
-        `(H, W, 3)` uint8, BGR.
-    """
+    """Changes colours and sharpness of an image `(H, W, 3)`, uint8 in BGR like the result."""
     adjust = dict(
         brightness=mmcv.adjust_brightness,
         contrast=mmcv.adjust_contrast,
@@ -124,16 +116,9 @@ class StrongViews(BaseTransform):
         return Photometry(tuple(jitter), gray, sigma)
 
     def transform(self, results: dict) -> dict:
-        """Adds the views.
+        """Adds `strong_views`, tensors like the packed `inputs` `(3, H, W)`, uint8 in BGR.
 
-        Args:
-            results: Packed: `inputs` `(3, H, W)` uint8 in BGR, and `data_samples`.
-
-        Returns:
-            The same with `strong_views`, a list of tensors like `inputs`.
-
-        Raises:
-            UserError: If the image is not packed yet.
+        An image that is not packed yet is a `UserError`.
         """
         if 'inputs' not in results:
             raise UserError(

@@ -21,21 +21,14 @@ class MarkValidPixels(BaseTransform):
     Comes right after the loading and stands in for the mask that the image lacks, so that it moves
     with it: `Pad`, `RandomRotate` and their like fill it with their ignored label.
     `PackUnlabeledInputs` at the end makes it the sample's `valid_mask`. A pipeline that fills
-    nothing needs neither, for `BranchPreprocessor` marks what it pads itself; nor does one with
+    nothing needs neither: `BranchPreprocessor` marks its own padding. Nor does one with
     `LoadPseudoLabels`, whose labels are filled alike.
     """
 
     def transform(self, results: dict) -> dict:
-        """Adds the map, unless pseudo labels are there to tell.
+        """Adds `gt_seg_map`, `(H, W)` uint8 of 1, unless pseudo labels take its place.
 
-        Args:
-            results: Holds `img`, `(H, W, 3)`.
-
-        Returns:
-            The same with `gt_seg_map`, `(H, W)` uint8, 1 everywhere, named in `seg_fields`.
-
-        Raises:
-            UserError: If no image is loaded.
+        Without a loaded image it raises `UserError`.
         """
         if 'img' not in results:
             raise UserError(
@@ -56,15 +49,7 @@ class PackUnlabeledInputs(PackSegInputs):
     """
 
     def transform(self, results: dict) -> dict:
-        """Packs an image.
-
-        Args:
-            results: From the transforms before.
-
-        Returns:
-            `inputs`, `(3, H, W)`, and `data_samples`; its `valid_mask`, if marked, is `(1, H, W)`
-            bool.
-        """
+        """Packs `inputs`, `(3, H, W)`, and `data_samples` with `valid_mask`, `(1, H, W)` bool."""
         marks = results.pop(FIELD, None)
         packed = super().transform(results)
         if marks is not None:

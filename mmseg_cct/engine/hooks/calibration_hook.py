@@ -1,6 +1,6 @@
 """Calibration of the predictions at each validation."""
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from mmengine.dist import all_reduce, get_world_size, is_main_process
@@ -8,7 +8,6 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from mmseg.models import EncoderDecoder
-from mmseg.structures import SegDataSample
 
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
@@ -20,17 +19,15 @@ from mmseg_cct.visualization.calibration import write_calibration_files
 
 @HOOKS.register_module()
 class CalibrationHook(Hook):
-    """Logs how well confidence and agreement tell right pixels from wrong ones, on val.
+    """Logs at each validation how well confidence and agreement tell right pixels from wrong ones.
 
-    At each validation `confidence.separation` is the probability that a right pixel is more
-    confident than a wrong one (AUROC), `confidence.calibration_error` the mean distance of the
-    confidence from the share of right pixels (ECE); the same of the `agreement` of the auxiliary
-    decoders, where the model has them. After training, `calibration.png` (reliability diagrams) and
-    `calibration.json` in the work directory show the last validation, as
-    `tools/analyze_calibration.py` does for a checkpoint.
+    `confidence.separation` is the probability that a right pixel is more confident than a wrong one
+    (AUROC), `confidence.calibration_error` the mean distance of the confidence from the share of
+    right pixels (ECE). With auxiliary decoders there are the same figures of their `agreement`.
+    After training, `calibration.png` (reliability diagrams) and `calibration.json` in the work
+    directory show the last validation, as `tools/analyze_calibration.py` does for a checkpoint.
 
-    A training step costs the same; a validation runs some of its images twice. The training
-    does not notice: no random state, mode or weight changes.
+    A validation runs some of its images twice; training steps and random states do not change.
 
     Args:
         num_images: Approximate number of images, evenly spaced over the validation set.
@@ -68,16 +65,12 @@ class CalibrationHook(Hook):
         self.batches = set(chosen.astype(int).tolist())
 
     def after_val_iter(
-        self,
-        runner: Runner,
-        batch_idx: int,
-        data_batch: dict | None = None,
-        outputs: Sequence[SegDataSample] | None = None,
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
         """Counts the pixels of a chosen batch."""
         if batch_idx not in self.batches:
             return
-        assert data_batch is not None and self.counts is not None
+        assert self.counts is not None
         model = unwrap_model(runner.model)
         classes = runner.val_dataloader.dataset.metainfo['classes']
         for inputs, sample in zip(data_batch['inputs'], data_batch['data_samples']):

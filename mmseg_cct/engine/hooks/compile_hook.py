@@ -29,10 +29,7 @@ class CompileHook(Hook):
         self.options = options
 
     def before_train(self, runner: Runner) -> None:
-        """Compiles; the code is generated in the first iteration.
-
-        Raises `UserError` if the model has no such module.
-        """
+        """Marks the modules, compiled in the first iteration; a missing one is a `UserError`."""
         model = unwrap_model(runner.model)
         for name in self.modules:
             module = getattr(model, name, None)

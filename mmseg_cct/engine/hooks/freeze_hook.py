@@ -22,14 +22,7 @@ class FreezeHook(Hook):
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Takes the parameters out of the graph.
-
-        Args:
-            runner: The runner.
-
-        Raises:
-            UserError: A schedule lifts the rate of 0.
-        """
+        """Takes the parameters out of the graph; `UserError` if a schedule lifts the rate of 0."""
         frozen = [
             parameter
             for group in runner.optim_wrapper.param_groups

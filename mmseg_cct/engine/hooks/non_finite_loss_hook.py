@@ -86,11 +86,7 @@ class NonFiniteLossHook(Hook):
         self._judge()
 
     def _judge(self) -> None:
-        """Ends the run if the last losses were not finite.
-
-        Raises:
-            UserError: They were not.
-        """
+        """Raises `UserError` if the last losses were not finite."""
         verdict, self._pending = self._pending, None
         if verdict is None:
             return
@@ -101,7 +97,7 @@ class NonFiniteLossHook(Hook):
         runner, iteration = self._runner, self._runner.iter
         stem = os.path.join(runner.work_dir, f'nonfinite_iter_{iteration}')
         found = None
-        if verdict.bad_here():
+        if verdict.bad_here:
             found = f'{verdict.describe()} on {_files(self._batch)}'
             content = dict(iteration=iteration, terms=verdict.values(), batch=self._batch)
             torch.save(content, f'{stem}_batch_rank{get_rank()}.pth')
@@ -137,7 +133,7 @@ class _Verdict:
             self._event = torch.cuda.Event()
             self._event.record()
         self._packed = packed
-        self._here = False
+        self.bad_here = False  # on this rank
         self._values: list[float] = []
 
     @staticmethod
@@ -149,15 +145,11 @@ class _Verdict:
         if self._event is not None:
             self._event.synchronize()
         here, anywhere, *self._values = self._packed.tolist()
-        self._here = bool(here)
+        self.bad_here = bool(here)
         return not anywhere
 
-    def bad_here(self) -> bool:
-        """Whether they are not on this rank."""
-        return self._here
-
     def on_host(self) -> dict[str, Tensor]:
-        """The terms and their sum, 0-dimensional on the CPU."""
+        """Returns the terms and their sum, 0-dimensional on the CPU."""
         return dict(zip(self.names, self._packed[2:].unbind()))
 
     def values(self) -> dict[str, float]:
@@ -165,7 +157,7 @@ class _Verdict:
         return dict(zip(self.names[1:], self._values[1:]))
 
     def describe(self) -> str:
-        """The terms that are not finite."""
+        """Names the terms that are not finite."""
         terms = self.values()
         bad = [f'{name} is {value}' for name, value in terms.items() if not math.isfinite(value)]
         return ', '.join(bad) or f'the sum of {", ".join(terms)} is infinite'

@@ -34,11 +34,7 @@ class ProgressBarHook(Hook):
         )
 
     def after_train_iter(
-        self,
-        runner: Runner,
-        batch_idx: int,
-        data_batch: dict | None = None,
-        outputs: dict | None = None,
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
         """Moves the bar on."""
         if self.bar is None:

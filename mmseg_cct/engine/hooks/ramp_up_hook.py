@@ -55,43 +55,21 @@ class RampUpHook(Hook):
         self.fraction = fraction
 
     def value_at(self, iteration: int, max_iters: int, built: float) -> float:
-        """The attribute's value.
-
-        Args:
-            iteration: t.
-            max_iters: All iterations of the training.
-            built: The value in the built model.
-
-        Returns:
-            The value at t.
-        """
+        """Returns the value at iteration t of `max_iters`, by the value in the `built` model."""
         start, end = self.ends(built)
         return start + (end - start) * self.schedule(iteration, self.fraction * max_iters)
 
     def ends(self, built: float) -> tuple[float, float]:
-        """The values at the two ends of the ramp.
-
-        Args:
-            built: The value in the built model.
-
-        Returns:
-            start and end.
-        """
+        """Returns start and end; a missing one is the value in the `built` model."""
         return (
             built if self.start is None else self.start,
             built if self.end is None else self.end,
         )
 
     def find(self, model: nn.Module) -> list[tuple[Any, str, float]]:
-        """Finds the attribute.
+        """Finds every object that has the attribute, its name there and its value.
 
-        A `UserError` says if the model has no such numeric attribute, or one that is fixed.
-
-        Args:
-            model: The built model.
-
-        Returns:
-            Every object that has the attribute, its name there and its value.
+        A missing attribute, or one that is no number or fixed, is a `UserError`.
         """
         owners: list[Any] = [model]
         *path, name = self.attribute.split('.')

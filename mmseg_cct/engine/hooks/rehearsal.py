@@ -31,14 +31,11 @@ from mmseg_cct.utils.library_errors import library_errors_as_one_line as _explai
 def rehearse_validation(runner: Runner) -> None:
     """Takes the first validation batch through pipeline, model, metrics and visualizer.
 
-    Of several domains it takes the first batch of each. The training stays as it would be: random
+    With several domains it takes the first batch of each. The training stays as it would be: random
     states and modes are restored, metrics are copies, and nothing is written. Every rank takes the
     same batches and gathers nothing. Metrics other than MMSeg's and this package's IoU may write
-    files, so they are left out. Raises `UserError` if the validation cannot be, or lacks the metric
+    files, so they are left out. Raises `UserError` if the validation fails, or lacks the metric
     that `save_best` names.
-
-    Args:
-        runner: The runner, before its training.
     """
     loop, dataset = runner.val_loop, runner.val_dataloader.dataset
     evaluator = getattr(loop, 'evaluator', None)
@@ -141,11 +138,7 @@ def _formats_only(metric: BaseMetric) -> bool:
 
 @contextmanager
 def _without_table() -> Iterator[None]:
-    """Keeps a metric's table of one image out of the log, and NumPy's word on absent classes.
-
-    Yields:
-        Nothing; the body runs inside.
-    """
+    """Hides a metric's table of one image, and NumPy's warnings on absent classes."""
     logger = MMLogger.get_current_instance()
     level = logger.level
     logger.setLevel(max(level, logging.WARNING))

@@ -23,7 +23,7 @@ from .iteration_seed_hook import IterationSeedHook
 
 # Settings that differ between any two runs.
 _OF_ONE_RUN = ('work_dir', 'load_from', 'resume', 'experiment_name', 'launcher', 'default_hooks')
-# What a scheduler's state holds beside its options.
+# A scheduler's state beside its options.
 _PROGRESS = ('last_step', '_global_step', '_last_value', 'base_values', 'verbose')
 
 

@@ -58,10 +58,7 @@ class TeacherHook(EMAHook):
         self.batch_statistics = batch_statistics
 
     def before_train(self, runner: Runner) -> None:
-        """Hands the teacher over; at the first iteration it is the student.
-
-        Raises `UserError` if the model takes no teacher.
-        """
+        """Hands the teacher over, at first a copy of the student; `UserError` if none is taken."""
         super().before_train(runner)
         if not hasattr(self.src_model, 'set_teacher'):
             raise UserError(
@@ -109,6 +106,6 @@ class TeacherHook(EMAHook):
             )
 
     def _swap_ema_parameters(self) -> None:
-        """Lets the teacher take the student's place during validation and testing, or not."""
+        """Lets the teacher replace the student during evaluation, if it is to be evaluated."""
         if self.evaluate == 'teacher':
             super()._swap_ema_parameters()

@@ -35,11 +35,8 @@ class UnlabeledVisualizationHook(Hook):
     with it at each pixel (black none, light yellow all), and the prediction of the first decoder of
     every perturbation, with the share of pixels on which that perturbation's decoders differ from
     the main one. Images, their augmentation and the perturbations are drawn once for all pictures,
-    so only the weights change. The pictures go to the runner's visualizer: as files below
-    `vis_data`, and to TensorBoard where it is set up.
-
-    The training does not notice: the networks run in evaluation mode without gradients, and random
-    states and modes are put back. Only rank 0 draws.
+    so only the weights change. The runner's visualizer writes the pictures below `vis_data`, and to
+    TensorBoard if it is set up. Only rank 0 draws, and training and random states do not change.
 
     Args:
         interval: Iterations between two pictures; the last iteration is drawn too.
@@ -63,10 +60,7 @@ class UnlabeledVisualizationHook(Hook):
         self.meta: dict[str, Any] = {}
 
     def before_train(self, runner: Runner) -> None:
-        """Loads the images.
-
-        Raises `UserError` if the model has no auxiliary decoders or the data no unlabelled images.
-        """
+        """Loads the images; `UserError` without auxiliary decoders or unlabelled images."""
         model = unwrap_model(runner.model)
         if not isinstance(getattr(model, 'auxiliary_head', None), PerturbedDecoderBank):
             raise UserError(
@@ -89,11 +83,7 @@ class UnlabeledVisualizationHook(Hook):
             self.items.append({key: branches['unlabeled'] for key, branches in pair.items()})
 
     def after_train_iter(
-        self,
-        runner: Runner,
-        batch_idx: int,
-        data_batch: dict | None = None,
-        outputs: dict | None = None,
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
         """Draws the pictures at the interval."""
         due = self.every_n_train_iters(runner, self.interval) or self.is_last_train_iter(runner)
@@ -108,15 +98,10 @@ class UnlabeledVisualizationHook(Hook):
 
 
 def predict(model: Any, item: dict) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Lets the main and all auxiliary decoders segment one image.
+    """Lets the main and all auxiliary decoders of a `CCTSegmentor` segment one image.
 
-    Args:
-        model: A `CCTSegmentor`.
-        item: What the unlabelled pipeline gives.
-
-    Returns:
-        The image `(H, W, 3)` in RGB, the main decoder's class ids `(H, W)`, and by perturbation
-        its decoders' `(k, H, W)`.
+    `item` is what the unlabelled pipeline gives. Returns the image `(H, W, 3)` in RGB, the main
+    decoder's class ids `(H, W)`, and by perturbation its decoders' `(k, H, W)`.
     """
     data = model.data_preprocessor(pseudo_collate([item]), training=False)
     features = model.extract_feat(data['inputs'])
@@ -142,15 +127,7 @@ def draw_predictions(
 ) -> np.ndarray:
     """Puts image, predictions and disagreement side by side, above a legend of the classes.
 
-    Args:
-        image: `(H, W, 3)` uint8, RGB.
-        main: `(H, W)` class ids.
-        auxiliary: By perturbation, `(k, H, W)` class ids.
-        classes: C names.
-        palette: Their colours, RGB in [0, 255].
-
-    Returns:
-        The picture, `(·, ·, 3)` uint8, RGB.
+    Images are `(H, W, 3)` uint8, RGB; class ids `(H, W)`, and `(k, H, W)` by perturbation.
     """
     differs = np.concatenate([ids != main for ids in auxiliary.values()])
     heat = matplotlib.colormaps['inferno'](differs.mean(0))[..., :3]

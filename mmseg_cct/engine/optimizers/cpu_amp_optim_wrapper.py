@@ -18,13 +18,6 @@ class CPUAmpOptimWrapper(OptimWrapper):
 
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:
-        """Adds autocasting to what `OptimWrapper` does around the forward pass.
-
-        Args:
-            model: The model in training.
-
-        Yields:
-            Nothing; the forward pass runs inside.
-        """
+        """Adds autocasting to what `OptimWrapper` does around the forward pass."""
         with super().optim_context(model), torch.autocast('cpu', dtype=torch.bfloat16):
             yield

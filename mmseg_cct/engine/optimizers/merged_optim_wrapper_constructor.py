@@ -44,14 +44,7 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         prefix: str = '',
         is_dcn_module: int | float | None = None,
     ) -> None:
-        """Adds the parameters of a module and of its children, as mmengine does.
-
-        Args:
-            params: Groups, appended to.
-            module: The module.
-            prefix: Its name; empty for the model itself, whose groups are then merged.
-            is_dcn_module: Whether its parent is a deformable convolution.
-        """
+        """Adds a module's parameters as mmengine does; merges the groups of the whole model."""
         if prefix:
             super().add_params(params, module, prefix, is_dcn_module)
             return
@@ -78,14 +71,7 @@ def _with_auxiliary_rate(paramwise_cfg: dict | None) -> dict | None:
 
 
 def merge_groups(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Merges parameter groups with the same options.
-
-    Args:
-        groups: Groups of parameters under `params`, with options under other keys.
-
-    Returns:
-        One group for each set of options, in the order of their first parameter.
-    """
+    """Merges parameter groups with the same options, in the order of their first parameter."""
     merged: dict[str, dict[str, Any]] = {}
     for group in groups:
         options = {key: value for key, value in group.items() if key != 'params'}
