@@ -53,8 +53,8 @@ def find_setting(name: str) -> Setting:
     paths = [path.relative_to(CONFIGS).with_suffix('').as_posix() for path in known.values()]
     close = [f'{near}.py' for near in close_names(short, paths, cutoff=0.8)]
     rests = [stem.removeprefix(f'{PLAIN}_') for stem in known if stem.startswith(f'{PLAIN}_')]
-    composed_names = [f'{method}_{rest}' for method in method_names() for rest in rests]
-    close = close or close_names(short, composed_names, cutoff=0.8)
+    grid = [f'{method}_{rest}' for method in method_names() for rest in rests]
+    close = close or close_names(short, grid, cutoff=0.8)
     hint = f'; did you mean {" or ".join(close)}?' if close else ''
     raise UserError(f'{name}: no such config file{hint}')
 
@@ -234,7 +234,7 @@ def training_sets(config: Config) -> list[ConfigDict]:
 
 
 def set_labels(config: Config, labels: int) -> None:
-    """Sets the number of labelled images in each domain; without a folder of lists a `UserError`."""
+    """Sets the number of labelled images in each domain, which needs its folder of lists."""
     for dataset in training_sets(config):
         if not dataset.get('split_dir'):
             raise UserError(

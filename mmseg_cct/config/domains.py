@@ -12,7 +12,7 @@ from .walk import at
 
 
 def require_domain(config: Config, domain: str | None) -> None:
-    """Checks that a domain is named if and only if the model has several, and that it has this one."""
+    """Checks that the model has this domain, or none if it is None."""
     domains, name = at(config, 'model.domains'), _name(config)
     if domains is None and domain is not None:
         raise UserError(f'--domain {domain}: {name} has no domains; expected none')

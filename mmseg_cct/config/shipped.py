@@ -27,7 +27,7 @@ def commands() -> dict[str, Path]:
 
 
 def command_line(name: str, *arguments: str | Path) -> str:
-    """Writes the shell line that runs a tool: its script in a checkout, else the package's command."""
+    """Writes what to type to run a tool: its script in a checkout, else `python -m`."""
     script = f'tools/{name}.py'
     tool = [script] if Path(script).is_file() else ['-m', SCOPE, name]
     return shlex.join(['python', *tool, *map(str, arguments)])
