@@ -8,29 +8,18 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.logging import print_log
 
-from mmseg_cct.config.walk import settings_of
+from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.errors import UserError
 
 
 def default_device() -> str:
-    """Chooses where a process computes that is given no device.
-
-    Returns:
-        The GPU of its rank on this machine; the CPU where there is none.
-    """
+    """Returns the GPU of this process's rank on this machine, or the CPU if there is none."""
     number = torch.cuda.device_count()
     return f'cuda:{int(os.environ.get("LOCAL_RANK", 0)) % number}' if number else 'cpu'
 
 
 def enable_amp(config: Config) -> None:
-    """Enables mixed precision.
-
-    Args:
-        config: The whole config, changed in place.
-
-    Raises:
-        UserError: The config has another optimizer wrapper.
-    """
+    """Enables mixed precision; a config with another optimizer wrapper is a `UserError`."""
     kind = config.optim_wrapper.setdefault('type', 'OptimWrapper')
     if kind == 'OptimWrapper':
         config.optim_wrapper.update(type='AmpOptimWrapper', loss_scale='dynamic')
@@ -39,32 +28,28 @@ def enable_amp(config: Config) -> None:
 
 
 def fit_to_device(config: Config, launcher: str) -> Config:
-    """Fits a config, which is written for GPUs, to the device at hand.
+    """Fits a config, which is written for GPUs, to the device at hand; returns it.
 
-    Args:
-        config: The whole config, changed in place.
-        launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
-
-    Returns:
-        The config.
-
-    Raises:
-        UserError: The launcher needs GPUs.
+    `launcher` started the processes: `none`, `pytorch`, `slurm` or `mpi`. One that needs GPUs on a
+    machine without is a `UserError`.
     """
     config.launcher = launcher
-    _step_as_a_whole(config)
+    wrapper = config.get('optim_wrapper') or {}
+    if 'optimizer' in wrapper:  # not of several optimizers
+        wrapper.setdefault('constructor', 'MergedOptimWrapperConstructor')
     if launcher != 'none':
-        _log_metrics_once(config)
+        logger = at(config, 'default_hooks.logger') or {}
+        if logger.get('type') == 'LoggerHook':
+            logger['type'] = 'MainProcessLoggerHook'
         config.setdefault('default_hooks', {})['statistics'] = dict(type='SyncStatisticsHook')
-    if launcher != 'none' and (config.model.get('backbone') or {}).get('with_cp'):
-        _let_ddp_checkpoint(config)
+        if at(config.model, 'backbone.with_cp'):
+            _let_ddp_checkpoint(config)
     if get_device() != 'cpu':
         # batches reach a GPU sooner from pinned memory
         loader = config.get('train_dataloader')
         if loader and get_device() == 'cuda':
             loader.setdefault('pin_memory', True)
         return config
-    wrapper = config.get('optim_wrapper') or {}
     if wrapper.get('type') == 'AmpOptimWrapper':
         wrapper['type'] = 'CPUAmpOptimWrapper'
         for key in ('loss_scale', 'dtype', 'use_fsdp'):
@@ -89,7 +74,7 @@ def _ddp(config: Config) -> dict[str, Any]:
 
 
 def _revert_sync_bn(config: Config) -> None:
-    """Makes BN of SyncBN, which torch lacks on the CPU, as mmengine does for a single process."""
+    """Replaces SyncBN by BN, as mmengine does for a single process; torch has no CPU SyncBN."""
     config.pop('sync_bn', None)
     changed = []
     for key, layer in settings_of(config.model, 'model'):
@@ -100,23 +85,10 @@ def _revert_sync_bn(config: Config) -> None:
         print_log(f'{", ".join(changed)}: SyncBN needs GPUs, BN on CPUs', logger='current')
 
 
-def _step_as_a_whole(config: Config) -> None:
-    """Merges the optimizer's parameter groups, unless the config has a way of its own."""
-    wrapper = config.get('optim_wrapper') or {}
-    if 'optimizer' in wrapper:  # not of several optimizers
-        wrapper.setdefault('constructor', 'MergedOptimWrapperConstructor')
-
-
-def _log_metrics_once(config: Config) -> None:
-    logger = (config.get('default_hooks') or {}).get('logger') or {}
-    if logger.get('type') == 'LoggerHook':
-        logger['type'] = 'MainProcessLoggerHook'
-
-
 def _let_ddp_checkpoint(config: Config) -> None:
     # MMSeg's checkpointed blocks run backward within backward, and the backbone runs twice a step;
     # DDP takes that only where the graph is static, as it is here, and then every step reduces.
-    if (config.get('optim_wrapper') or {}).get('accumulative_counts', 1) > 1:
+    if at(config, 'optim_wrapper.accumulative_counts', 1) > 1:
         raise UserError(
             'optim_wrapper.accumulative_counts: more than 1 with model.backbone.with_cp=True; '
             'expected one of the two, for DDP cannot do both'

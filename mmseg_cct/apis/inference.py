@@ -22,11 +22,7 @@ from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.config.domains import pipeline_for_tests, require_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.engine.checkpoints import (
-    read_checkpoint,
-    require_checkpoint,
-    weights,
-)
+from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import image_files
 from mmseg_cct.utils.image_files import find_images
@@ -118,21 +114,11 @@ def load_model(
     domain: str | None = None,
     content: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Builds a segmentor for `mmseg.apis.inference_model`.
+    """Builds a segmentor for `mmseg.apis.inference_model`, in evaluation mode.
 
-    Args:
-        config: The config.
-        checkpoint: The weights; they may lack the auxiliary decoders.
-        device: Where to compute; by default the GPU of this process, if any.
-        domain: Which domain it is for, if the model has several.
-        content: What the checkpoint holds, where it has been read already.
-
-    Returns:
-        The model in evaluation mode, with `dataset_meta` (classes and palette) and `cfg`.
-
-    Raises:
-        UserError: The checkpoint is no checkpoint, or lacks weights or has them in other shapes; or
-            the config does not have the domain.
+    It has `dataset_meta` (classes and palette) and `cfg`. The checkpoint may lack the auxiliary
+    decoders; other missing weights or shapes are a `UserError`. `content` is what it holds, where
+    it has been read already. The device is by default the GPU of this process, if any.
     """
     check_components(config, section='model')
     device = device or default_device()
@@ -158,16 +144,7 @@ def load_model(
 
 
 def model_origin(config: Config, checkpoint: str, **others: Any) -> dict[str, Any]:
-    """Describes what outputs are made with: all that changes them, the files as they are now.
-
-    Args:
-        config: The config.
-        checkpoint: The weights.
-        **others: Other settings that change the outputs.
-
-    Returns:
-        Values by name, for `record_origin`.
-    """
+    """Describes for `record_origin` everything that changes outputs, `others` included."""
     used = {key: config.get(key) for key in ('model', 'test_pipeline', 'test_dataloader')}
     settings = hashlib.sha256(Config(used).pretty_text.encode()).hexdigest()
     origin: dict[str, Any] = {'config': config.filename, 'checkpoint': os.path.abspath(checkpoint)}

@@ -47,7 +47,9 @@ def check_pretrained_weights(model: Mapping[str, Any], scope: str | None = 'mmse
 
 
 def _misfits(model: Mapping[str, Any]) -> Iterator[UserError]:
-    for key, part in _modules(model):
+    for key, part in settings_of(model, 'model'):
+        if not isinstance(part, Mapping):
+            continue
         init = part.get('init_cfg')
         file = part.get('pretrained') and (part.get('pretrained_cfg_overlay') or {}).get('file')
         try:
@@ -61,14 +63,11 @@ def _misfits(model: Mapping[str, Any]) -> Iterator[UserError]:
             yield error
 
 
-def _modules(config: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields the dotted key and the settings of the model and of each of its parts."""
-    return ((key, part) for key, part in settings_of(config, 'model') if isinstance(part, Mapping))
-
-
 def _named_checkpoints(config: Any) -> Iterator[tuple[str, str]]:
     """Yields the dotted key and the value of each `Pretrained` checkpoint in a config."""
-    for key, part in _modules(config):
+    for key, part in settings_of(config, 'model'):
+        if not isinstance(part, Mapping):
+            continue
         if part.get('type') == 'Pretrained' and isinstance(part.get('checkpoint'), str):
             yield f'{key}.checkpoint', part['checkpoint']
         # The older spelling, which MMSeg's segmentors and backbones still accept.

@@ -56,7 +56,9 @@ def prepare_test(
     """
     config = load_config(config_file, options or {})
     _require_keys(config, config_file, tta=tta, drawn=show or show_dir is not None)
-    _set_checkpoint(config, checkpoint)
+    read_checkpoint(checkpoint)
+    config.load_from, config.resume = checkpoint, False
+    add_hook(config, 'preflight', type='TestPreflightHook', checkpoint=checkpoint)
     config.work_dir = _work_dir(config, config_file, work_dir)
     require_outside(config.work_dir, data_folders(config), '--work-dir')
     require_config_kept(config)
@@ -64,7 +66,9 @@ def prepare_test(
         if folder is not None:
             claim_output_folder(folder, 'test.json', data_folders(config), option)
     if tta:
-        _average_over_augmentations(config)
+        _set_tta_pipeline(config.test_dataloader.dataset, config.tta_pipeline)
+        config.tta_model.module = config.model
+        config.model = config.tta_model
     if show or show_dir is not None:
         _draw_predictions(config, show, show_dir, wait_time)
     if out is not None:
@@ -74,14 +78,7 @@ def prepare_test(
 
 
 def test(config: Config) -> dict[str, float]:
-    """Tests.
-
-    Args:
-        config: From `prepare_test`.
-
-    Returns:
-        The metrics by name.
-    """
+    """Tests with a config of `prepare_test`; returns the metrics by name."""
     return run(config, 'test')
 
 
@@ -94,24 +91,12 @@ def _require_keys(config: Config, config_file: str, *, tta: bool, drawn: bool) -
             raise UserError(f'{config_file}: no {key}; expected one for this test')
 
 
-def _set_checkpoint(config: Config, checkpoint: str) -> None:
-    read_checkpoint(checkpoint)
-    config.load_from, config.resume = checkpoint, False
-    add_hook(config, 'preflight', type='TestPreflightHook', checkpoint=checkpoint)
-
-
 def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:
     """The chosen directory, or `test` below the training's, which is never used itself."""
     trained_in = config.get('work_dir') or default_work_dir(config)
     work_dir = chosen or os.path.join(trained_in, 'test')
     is_training = os.path.isfile(os.path.join(work_dir, 'last_checkpoint'))
     return os.path.join(work_dir, 'test') if is_training else work_dir
-
-
-def _average_over_augmentations(config: Config) -> None:
-    _set_tta_pipeline(config.test_dataloader.dataset, config.tta_pipeline)
-    config.tta_model.module = config.model
-    config.model = config.tta_model
 
 
 def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_time: float) -> None:
@@ -149,13 +134,6 @@ def follow_test_size(tta: Sequence[Any], test: Sequence[Any]) -> list[Any]:
 
     A TTA that scales by factors gets the test's `Resize` in front of them; of one that names sizes,
     a warning is logged where they are more than twice the test's.
-
-    Args:
-        tta: TTA pipeline.
-        test: Test pipeline.
-
-    Returns:
-        The TTA pipeline to use.
     """
     resize = next((step for step in test if step.get('type') == 'Resize'), None)
     index = next((i for i, step in enumerate(tta) if step.get('type') == 'TestTimeAug'), None)

@@ -11,6 +11,7 @@ from mmengine.logging import print_log
 
 from mmseg_cct.checks.stages import check_training
 from mmseg_cct.config.load import add_hook, default_work_dir, load_config
+from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import (
     find_resumable,
@@ -64,10 +65,17 @@ def prepare_training(
     check_training(config)
     if amp:
         enable_amp(config)
-    if resume is None and config.get('resume'):  # mmengine's own resume looks at nothing
+    if resume is None and config.get('resume'):  # mmengine's `resume` skips our checks
         resume = config.get('load_from') or 'auto'
         config.resume = False
-    _require_room(config, resume)
+    newest = newest_checkpoint(config.work_dir)
+    if newest is None:
+        require_config_kept(config)
+    elif resume is None:
+        raise UserError(
+            f'--work-dir {config.work_dir}: holds a training up to {os.path.basename(newest)}; '
+            'expected --resume, or another folder'
+        )
     if resume is not None:
         _resume(config, resume)
     start = None if config.get('resume') else config.get('load_from')
@@ -82,11 +90,7 @@ def prepare_training(
 
 
 def train(config: Config) -> None:
-    """Trains.
-
-    Args:
-        config: From `prepare_training`.
-    """
+    """Trains with a config of `prepare_training`."""
     if config.launcher == 'none':
         is_first = True
     else:
@@ -95,18 +99,6 @@ def train(config: Config) -> None:
     # Rank 0 writes for all.
     with locked_folder(config.work_dir, 'another training') if is_first else nullcontext():
         run(config, 'train')
-
-
-def _require_room(config: Config, resume: str | None) -> None:
-    """Checks that the training overwrites neither another one nor the config that it is of."""
-    newest = newest_checkpoint(config.work_dir)
-    if newest is None:
-        require_config_kept(config)
-    elif resume is None:
-        raise UserError(
-            f'--work-dir {config.work_dir}: holds a training up to {os.path.basename(newest)}; '
-            'expected --resume, or another folder'
-        )
 
 
 def _resume(config: Config, resume: str) -> None:
@@ -121,7 +113,7 @@ def _resume(config: Config, resume: str) -> None:
     content = read_checkpoint(checkpoint, training=True)
     require_training_state(content, checkpoint)
     # mmengine restores a seed that it drew after the samplers have taken a new one
-    if (config.get('randomness') or {}).get('seed') is None:
+    if at(config, 'randomness.seed') is None:
         config.merge_from_dict({'randomness.seed': content['meta'].get('seed')})
     # mmengine resumes from `load_from` where both are set.
     config.load_from, config.resume = checkpoint, True

@@ -21,14 +21,8 @@ def apply_class_names(config: Config) -> None:
     """Passes `classes` and `context_classes` of the top level on to data sets and heads.
 
     The metrics read the class names from the data set. A model of several domains names its classes
-    by domain and is left alone.
-
-    Args:
-        config: The whole config, changed in place.
-
-    Raises:
-        UserError: The names are no names, a data set has others, or a context class is none of
-            them.
+    by domain and is left alone. A data set with other names, and a context class that is not among
+    them, are a `UserError`.
     """
     model = config.get('model') or {}
     if model.get('domains'):
@@ -64,16 +58,7 @@ def apply_class_names(config: Config) -> None:
 
 
 def check_classes(classes: Any) -> None:
-    """Checks the class names of masks.
-
-    Args:
-        classes: The names.
-
-    Raises:
-        UserError: They are no list of names, one is there twice, there is but one: a network of
-            one class has nothing to tell apart, and its loss is 0; or there are more than masks
-            can tell apart.
-    """
+    """Checks that `classes` are 2 to 255 different names; with one class the loss is 0."""
     check_names(classes, 'classes')
     if len(classes) < 2:
         raise UserError(
@@ -87,15 +72,7 @@ def check_classes(classes: Any) -> None:
 
 
 def check_names(names: Any, key: str) -> None:
-    """Checks names of classes.
-
-    Args:
-        names: The names.
-        key: Their setting or option, for the message.
-
-    Raises:
-        UserError: They are no list of names, or one is there twice.
-    """
+    """Checks that names are a list without repetition; `key` is their setting or option."""
     if not _is_list(names) or not names or not all(isinstance(name, str) for name in names):
         raise UserError(f'{key}={names!r}: expected the class names in the order of their ids')
     if len(set(names)) < len(names):

@@ -6,7 +6,7 @@ merged over it. `unimatch_r50_voc_183` is UniMatch on `cct_r50_voc_*.py` with 18
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,13 +24,7 @@ _BANK = 'PerturbedDecoderBank'
 
 
 class Setting(NamedTuple):
-    """A setting, and what its name says beside it.
-
-    Attributes:
-        file: Path of the config.
-        method: Name of a method; None where the name has none.
-        labels: Number of labelled images, likewise.
-    """
+    """A setting's file, and the method and the number of labels that its name gives beside it."""
 
     file: str
     method: str | None = None
@@ -40,35 +34,29 @@ class Setting(NamedTuple):
 def find_setting(name: str) -> Setting:
     """Finds a setting by its path, by the short name of a shipped one, or by a composed name.
 
-    Args:
-        name: A path; a path below `configs`, with or without that folder, `mmseg_cct::` and `.py`,
-            such as `cct/cct_r50_folder`; or `METHOD_MODEL_DATA_LABELS`.
-
-    Returns:
-        The setting.
-
-    Raises:
-        UserError: There is none.
+    A short name is a path below `configs`, with or without that folder, `mmseg_cct::` and `.py`,
+    such as `cct/cct_r50_folder`; a composed one is `METHOD_MODEL_DATA_LABELS`. An unknown name is a
+    `UserError`.
     """
     if Path(name).is_file():
         return Setting(name)
     short = name.removeprefix(f'{SCOPE}::').removeprefix('configs/').removesuffix('.py')
     if (CONFIGS / f'{short}.py').is_file():
         return Setting(str(CONFIGS / f'{short}.py'))
-    known = {path.stem: path for path in _settings()}
+    known = {
+        path.stem: path
+        for folder in ('cct', 'multi_domain', 'demo', 'weak')
+        for path in sorted((CONFIGS / folder).glob('*.py'))
+    }
     if composed := _compose(short, known):
         return composed
     paths = [path.relative_to(CONFIGS).with_suffix('').as_posix() for path in known.values()]
     close = [f'{near}.py' for near in close_names(short, paths, cutoff=0.8)]
-    close = close or close_names(short, _composed_names(known), cutoff=0.8)
+    rests = [stem.removeprefix(f'{PLAIN}_') for stem in known if stem.startswith(f'{PLAIN}_')]
+    grid = [f'{method}_{rest}' for method in method_names() for rest in rests]
+    close = close or close_names(short, grid, cutoff=0.8)
     hint = f'; did you mean {" or ".join(close)}?' if close else ''
     raise UserError(f'{name}: no such config file{hint}')
-
-
-def _settings() -> Iterator[Path]:
-    """Yields the shipped settings whose names are of the grammar."""
-    for folder in ('cct', 'multi_domain', 'demo', 'weak'):
-        yield from sorted((CONFIGS / folder).glob('*.py'))
 
 
 def _compose(name: str, known: Mapping[str, Path]) -> Setting | None:
@@ -96,21 +84,10 @@ def _compose(name: str, known: Mapping[str, Path]) -> Setting | None:
     return Setting(str(sizes[size]), chosen, int(number))
 
 
-def _composed_names(known: Mapping[str, Path]) -> list[str]:
-    rests = [stem.removeprefix(f'{PLAIN}_') for stem in known if stem.startswith(f'{PLAIN}_')]
-    return [f'{method}_{rest}' for method in method_names() for rest in rests]
-
-
 def composed_name(stem: str, method: str | None, labels: int | None) -> str:
-    """Names a run by its setting, its method and its number of labels.
+    """Names a run `METHOD_MODEL_DATA_LABELS`, where the setting's stem is of that form.
 
-    Args:
-        stem: Name of the setting's file without its suffix.
-        method: Name of the method, or path of its file; None for the setting's own.
-        labels: Number of labelled images; None for the setting's own.
-
-    Returns:
-        The name, `METHOD_MODEL_DATA_LABELS` where the setting's name is of that form.
+    `method` is a name or the path of a file. None stands for the setting's own method or labels.
     """
     if method is not None:
         own, _, rest = stem.partition('_')
@@ -122,16 +99,9 @@ def composed_name(stem: str, method: str | None, labels: int | None) -> str:
 
 
 def read_method(method: str) -> dict[str, Any]:
-    """Reads the overlay of a method.
+    """Reads the overlay of a method, given by its name or by the path of a file of one's own.
 
-    Args:
-        method: Its name, or the path of a file of one's own.
-
-    Returns:
-        What is merged over a setting; nothing for `cct`.
-
-    Raises:
-        UserError: There is no such method.
+    It is empty for `cct`. An unknown method is a `UserError`.
     """
     if method == PLAIN:
         return {}
@@ -141,30 +111,16 @@ def read_method(method: str) -> dict[str, Any]:
     return Config.fromfile(file).to_dict()
 
 
-def apply_method(config: Config, method: str) -> None:
-    """Merges the overlay of a method over a setting.
+def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None:
+    """Merges the overlay of a method over a setting; `name` is the method's, for messages.
 
     Dicts are merged key by key, and everything else is replaced. Two parts have no fixed place:
     `model.auxiliary_head` means the auxiliary decoders, which may stand in a list beside
-    MMSegmentation's own heads, and `train_dataloader.dataset` means the set of each domain.
-
-    A method that does not exist or does not fit is a `UserError`.
+    MMSegmentation's own heads, and `train_dataloader.dataset` means the set of each domain. A
+    method that does not fit is a `UserError`.
     """
-    if overlay := read_method(method):
-        merge_overlay(config, overlay, method)
-
-
-def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None:
-    """Merges an overlay as `apply_method` does.
-
-    Args:
-        config: The setting, changed in place.
-        overlay: The overlay.
-        name: The method's name, for messages.
-
-    Raises:
-        UserError: It does not fit the setting.
-    """
+    if not overlay:
+        return
     place = config.filename or 'the config'
     bank = find_bank(config)
     if bank is None:
@@ -242,14 +198,10 @@ def _merge_bank(config: Config, bank: ConfigDict, own: Any) -> None:
 
 
 def find_bank(config: Config) -> ConfigDict | None:
-    """Finds the settings of the auxiliary decoders.
+    """Finds the settings of the auxiliary decoders: the object in the config, not a copy.
 
-    Args:
-        config: The config.
-
-    Returns:
-        `model.auxiliary_head`, or that of its list which is none of MMSegmentation's; None where
-        there are no auxiliary decoders. It is the object in the config, no copy.
+    They may stand in a list beside MMSegmentation's own heads. None if there are no auxiliary
+    decoders.
     """
     heads = (config.get('model') or {}).get('auxiliary_head')
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
@@ -263,25 +215,13 @@ def _is_bank(kind: Any) -> bool:
 
 
 def fill_perturbations(bank: ConfigDict) -> None:
-    """Writes out the paper's perturbations where a config of auxiliary decoders names none.
-
-    Args:
-        bank: The config, changed in place.
-    """
+    """Writes the paper's perturbations into settings of auxiliary decoders that name none."""
     if bank.get('perturbations') is None:
         bank.perturbations = copy.deepcopy(paper.PERTURBATIONS)
 
 
 def merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> ConfigDict:
-    """Merges settings over others, key by key, as `_base_` does.
-
-    Args:
-        common: Settings, which stay as they are.
-        own: Those that take precedence.
-
-    Returns:
-        The merged settings.
-    """
+    """Returns `common` with `own` merged over it key by key, as `_base_` does."""
     result = Config(dict(part=common))
     result.merge_from_dict(dict(part=own))
     return result.part
@@ -294,15 +234,7 @@ def training_sets(config: Config) -> list[ConfigDict]:
 
 
 def set_labels(config: Config, labels: int) -> None:
-    """Sets the number of labelled images, in each domain.
-
-    Args:
-        config: The setting, changed in place.
-        labels: The number.
-
-    Raises:
-        UserError: The setting names no folder of lists.
-    """
+    """Sets the number of labelled images in each domain, which needs its folder of lists."""
     for dataset in training_sets(config):
         if not dataset.get('split_dir'):
             raise UserError(

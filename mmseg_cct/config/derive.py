@@ -8,6 +8,7 @@ from mmengine.config import Config
 from mmseg_cct.errors import Problem, UserError, raise_problems
 
 from .compose import training_sets
+from .walk import at, settings_of
 
 # Names that mmengine's schedulers, their arguments and their states have for the last iteration.
 SCHEDULER_ENDS = ('end', 'total_iters', 'T_max', 'total_steps')
@@ -21,7 +22,7 @@ _SIZES = {
 }
 # What a step may have in its place.
 _SET = {'scale', 'scale_factor', 'crop_size'}
-_SPLITS = ('train', 'val', 'test')
+_LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 
 
 def derive(config: Config) -> None:
@@ -36,10 +37,14 @@ def derive(config: Config) -> None:
     A length in epochs without a known number of labels is a `UserError`.
     """
     _count_iterations(config)
-    _end_schedulers(config)
+    max_iters = at(config, 'train_cfg.max_iters')
+    for scheduler in schedulers(config):
+        has_end = any(key in scheduler for key in SCHEDULER_ENDS)
+        if max_iters and not has_end and not scheduler.get('by_epoch', True):
+            scheduler['end'] = max_iters
     fill_sizes(config)
-    for split in _SPLITS:  # torch refuses workers that stay where there are none
-        loader: Any = config.get(f'{split}_dataloader') or {}
+    for key in _LOADERS:  # torch refuses workers that stay where there are none
+        loader: Any = config.get(key) or {}
         if loader.get('persistent_workers') and not loader.get('num_workers'):
             loader.update(persistent_workers=False)
     hooks = config.get('default_hooks') or {}
@@ -81,22 +86,9 @@ def _count_iterations(config: Config) -> None:
     config.train_cfg.setdefault('val_interval', (val_epochs or 1) * epoch)
 
 
-def _end_schedulers(config: Config) -> None:
-    max_iters = (config.get('train_cfg') or {}).get('max_iters')
-    for scheduler in schedulers(config):
-        has_end = any(key in scheduler for key in SCHEDULER_ENDS)
-        if max_iters and not has_end and not scheduler.get('by_epoch', True):
-            scheduler['end'] = max_iters
-
-
 def move_scheduler_ends(config: Config, old_max_iters: int | None) -> None:
-    """Moves the end of every scheduler that ended with the training to its new end.
-
-    Args:
-        config: The whole config, changed in place.
-        old_max_iters: Where the training ended before; None where it had no end.
-    """
-    new_max_iters = (config.get('train_cfg') or {}).get('max_iters')
+    """Moves the end of every scheduler that ended with the training to its new end."""
+    new_max_iters = at(config, 'train_cfg.max_iters')
     for scheduler in schedulers(config):
         if scheduler.get('by_epoch', True) or old_max_iters is None:
             continue
@@ -114,17 +106,15 @@ def schedulers(config: Config) -> list[Any]:
 def fill_sizes(config: Config) -> None:
     """Fills in the sizes that pipelines and the preprocessor leave out.
 
-    Args:
-        config: A config, or one of a data set alone; changed in place.
+    The config may also be that of a data set alone.
     """
-    loaders = [config.get(f'{split}_dataloader') for split in _SPLITS]
     # prediction and published configs read the pipeline of the top level
-    for step in _steps([*loaders, config.get('test_pipeline')]):
+    for step in _steps(config, *_LOADERS, 'test_pipeline'):
         argument, source = _SIZES[step['type']]
         if not _SET & step.keys() and config.get(source) is not None:
             step[argument] = tuple(config[source])
-    preprocessor = (config.get('model') or {}).get('data_preprocessor') or {}
-    is_single = not (config.get('model') or {}).get('domains')
+    preprocessor = at(config, 'model.data_preprocessor') or {}
+    is_single = not at(config, 'model.domains')
     if preprocessor.get('type') != 'BranchPreprocessor':
         return
     if is_single and preprocessor.get('size') is None and config.get('crop_size') is not None:
@@ -133,16 +123,16 @@ def fill_sizes(config: Config) -> None:
 
 def fills(config: Config, name: str) -> bool:
     """Tells whether `image_size` or `crop_size` fills in a size that a pipeline leaves out."""
-    steps = _steps([config.get(f'{split}_dataloader') for split in _SPLITS])
-    return any(_SIZES[step['type']][1] == name and not _SET & step.keys() for step in steps)
+    return any(
+        _SIZES[step['type']][1] == name and not _SET & step.keys()
+        for step in _steps(config, *_LOADERS)
+    )
 
 
-def _steps(part: Any) -> Iterator[Any]:
-    """The steps of pipelines that take a size, wherever they stand."""
-    if isinstance(part, Mapping):
-        if isinstance(part.get('type'), str) and part['type'] in _SIZES:
-            yield part
-        part = list(part.values())
-    if isinstance(part, (list, tuple)):
-        for each in part:
-            yield from _steps(each)
+def _steps(config: Config, *keys: str) -> Iterator[Any]:
+    """The steps of pipelines that take a size, wherever they stand below the keys."""
+    for key in keys:
+        for _, part in settings_of(config.get(key), key):
+            kind = part.get('type') if isinstance(part, Mapping) else None
+            if isinstance(kind, str) and kind in _SIZES:
+                yield part

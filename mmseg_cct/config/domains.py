@@ -12,15 +12,7 @@ from .walk import at
 
 
 def require_domain(config: Config, domain: str | None) -> None:
-    """Checks that a domain is named where the model has several, and that it has it.
-
-    Args:
-        config: The whole config.
-        domain: Which domain; `None` where none is named.
-
-    Raises:
-        UserError: The model has no such domain, or none is named.
-    """
+    """Checks that the model has this domain, or none if it is None."""
     domains, name = at(config, 'model.domains'), _name(config)
     if domains is None and domain is not None:
         raise UserError(f'--domain {domain}: {name} has no domains; expected none')
@@ -32,31 +24,15 @@ def require_domain(config: Config, domain: str | None) -> None:
 
 
 def require_one_domain(config: Config, name: str) -> None:
-    """Checks that a config has no domains, for a tool that looks at one data set.
-
-    Args:
-        config: The whole config.
-        name: What to call it in the message.
-
-    Raises:
-        UserError: Its model has domains.
-    """
+    """Checks that a config, called `name` in the message, has no domains."""
     if domains := (config.get('model') or {}).get('domains'):
         raise UserError(f'{name}: several domains ({", ".join(domains)}); expected a config of one')
 
 
 def pipeline_for_tests(config: Config, domain: str | None = None) -> Any:
-    """Finds the pipeline of the test set, or of that of a domain.
+    """Finds the pipeline of the test set, or of a domain's; it is not copied.
 
-    Args:
-        config: The whole config.
-        domain: Which domain, if the model has several.
-
-    Returns:
-        The pipeline, as it is in the config.
-
-    Raises:
-        UserError: As in `require_domain`, or there is none.
+    A missing pipeline, or a domain that does not fit, is a `UserError`.
     """
     require_domain(config, domain)
     key = 'test_dataloader.dataset' + (f'.domains.{domain}' if domain else '')
@@ -67,18 +43,11 @@ def pipeline_for_tests(config: Config, domain: str | None = None) -> Any:
 
 
 def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Settings of the decoders of one domain and of the preprocessing of its images.
+    """Merges settings of a domain's decoders, preprocessing and tests over the common ones.
 
-    Args:
-        common: Settings of all domains, such as the model's; other keys are left alone.
-        own: Those of this domain, which take precedence.
-        name: The domain, for messages.
-
-    Returns:
-        `data_preprocessor`, `decode_head`, `auxiliary_head` and `test_cfg`.
-
-    Raises:
-        UserError: The domain sets an unknown key or other auxiliary heads than there are.
+    The result has `data_preprocessor`, `decode_head`, `auxiliary_head` and `test_cfg`; other keys
+    of `common` are left out. An unknown key in `own`, or another number of auxiliary heads, is a
+    `UserError`.
     """
     shared = dict(
         data_preprocessor=common.get('data_preprocessor') or dict(type='BranchPreprocessor'),
@@ -100,17 +69,9 @@ def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str
 def merge_settings(common: Any, own: Any, key: str) -> Any:
     """Merges a domain's own settings into those that all domains share.
 
-    Args:
-        common: Settings of all domains, or a list of them; None switches the component off.
-        own: Settings of one domain, which take precedence, a list if `common` is one; None changes
-            nothing.
-        key: Their place in the config, for the message.
-
-    Returns:
-        The merged settings, a `ConfigDict` or a list of them, or None.
-
-    Raises:
-        UserError: One is a list and the other is not, or a longer one.
+    `common` may be a list of settings, and then `own` is one too, else a `UserError`; None in
+    `common` switches the component off, None in `own` changes nothing. `key` is their place, for
+    the message.
     """
     if common is None:
         return None

@@ -13,7 +13,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line, one_line
 
 from .class_names import apply_class_names
-from .compose import apply_method, composed_name, find_setting, set_labels
+from .compose import composed_name, find_setting, merge_overlay, read_method, set_labels
 from .derive import derive, move_scheduler_ends
 from .options import require_effect
 from .packages import register_packages
@@ -44,8 +44,15 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     check_structure(config)
     options = dict(options)
     method, labels = options.pop('method', setting.method), options.pop('labels', setting.labels)
-    _put_on(config, setting.file, method, labels)
-    old_max_iters = (config.get('train_cfg') or {}).get('max_iters')
+    own_method = config.pop('method', None)
+    if chosen := method or own_method:
+        merge_overlay(config, read_method(chosen), chosen)
+    if labels is not None:
+        set_labels(config, labels)
+    stem = Path(setting.file).stem
+    if (name := composed_name(stem, method, labels)) != stem:
+        object.__setattr__(config, '_filename', f'{name}.py')
+    old_max_iters = at(config, 'train_cfg.max_iters')
     _merge_options(config, setting.file, options)
     check_structure(config)
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
@@ -61,32 +68,13 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
 
 
 def chosen_method(config_file: str, options: dict[str, Any]) -> str:
-    """Names the method of a run.
+    """Names the method of a run, by the arguments of `load_config`.
 
-    Args:
-        config_file: The setting, as for `load_config`.
-        options: As for `load_config`.
-
-    Returns:
-        That of the options; else that of a composed name; else the setting's own, `cct` where the
-        setting names none.
+    The options come first, then a composed name, then the setting's own method, else `cct`.
     """
     setting = find_setting(config_file)
     own = read_config(setting.file).get('method')
     return options.get('method') or setting.method or own or PLAIN
-
-
-def _put_on(config: Config, file: str, method: str | None, labels: int | None) -> None:
-    """Puts a method and labels on a setting, whose file may name a method of its own."""
-    own = config.pop('method', None)
-    if chosen := method or own:
-        apply_method(config, chosen)
-    if labels is not None:
-        set_labels(config, labels)
-    if method is not None or labels is not None:
-        name = composed_name(Path(file).stem, method, labels)
-        if name != Path(file).stem:
-            object.__setattr__(config, '_filename', f'{name}.py')
 
 
 def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
@@ -95,7 +83,13 @@ def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
     for key in options:
         require_effect(config, file, key)
         if at(config, key, at(whole, key, _ABSENT)) is _ABSENT:
-            _require_room(config, file, key)
+            for outer, value in settings_of(config):
+                is_inside = key.startswith(f'{outer}.')
+                if is_inside and not hasattr(value, 'keys') and type(value) is not list:
+                    raise UserError(
+                        f'--cfg-options {key}: does not fit {file}, where {outer} is {value!r}; '
+                        f'expected a dict, which a file can give: {outer} = dict(...)'
+                    )
             message = f'--cfg-options {key}: a new key, the config has none of this name'
             print_log(message, logger='current', level=logging.WARNING)
     try:
@@ -105,23 +99,18 @@ def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
 
 
 def read_config(config_file: str | Path, import_custom_modules: bool = True) -> Config:
-    """Reads a config.
+    """Reads a config file; one that does not run is a `UserError`.
 
-    Args:
-        config_file: Path of the config.
-        import_custom_modules: Whether to import what it names in `custom_imports`.
-
-    Returns:
-        The config.
-
-    Raises:
-        UserError: The file does not run.
+    `import_custom_modules` tells whether to import what it names in `custom_imports`.
     """
     register_packages()
     try:
         config = Config.fromfile(config_file, import_custom_modules=import_custom_modules)
-        # this looks at every part, and so imports what a config imports late
-        _drop_scope(config._cfg_dict)
+        # Components of a base `mmseg_cct::...` are registered with MMSeg's, so in the scope that
+        # mmengine gives them the builders would find none. The walk also imports late imports.
+        for _, value in settings_of(config._cfg_dict, 'config'):
+            if isinstance(value, dict) and value.get('_scope_') == SCOPE:
+                del value['_scope_']
         return config
     except Exception as error:
         # A config is Python, so it can fail in any way, and any way is the config's mistake.
@@ -130,16 +119,6 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
         while isinstance(cause, ImportError) and cause.__context__ is not None:
             cause = cause.__context__
         raise UserError(f'{config_file}: this config does not load: {error_line(cause)}') from error
-
-
-def _drop_scope(part: Any) -> None:
-    """Drops the scope that mmengine gives to the components of a base `mmseg_cct::...`.
-
-    They are registered with MMSeg's, so in a scope of this name the builders would find none.
-    """
-    for _, value in settings_of(part, 'config'):
-        if isinstance(value, dict) and value.get('_scope_') == SCOPE:
-            del value['_scope_']
 
 
 def default_work_dir(config: Config) -> str:
@@ -163,21 +142,20 @@ def _require_kept(config: Config, options: dict[str, Any]) -> None:
 
 def _check_domains(config: Config) -> None:
     """Checks that model, data and sampler fit: the first validation may be hours away."""
-    known = (config.get('model') or {}).get('domains')
+    known = at(config, 'model.domains')
     if known is None:
         return
     for split in ('train', 'val', 'test'):
         key = f'{split}_dataloader'
-        loader = config.get(key) or {}
-        domains = (loader.get('dataset') or {}).get('domains') or {}
+        domains = at(config, f'{key}.dataset.domains') or {}
         for name in domains:
             if name not in known:
                 raise UserError(
                     f'{key}.dataset.domains.{name}: no such domain in the model; expected one of '
                     f'{", ".join(known)}'
                 )
-        batch_size = loader.get('batch_size')
-        own_size = (loader.get('sampler') or {}).get('batch_size', batch_size)
+        batch_size = at(config, f'{key}.batch_size')
+        own_size = at(config, f'{key}.sampler.batch_size', batch_size)
         if own_size != batch_size:
             raise UserError(
                 f'{key}.sampler.batch_size={own_size}: expected {batch_size}, as in {key}'
@@ -185,16 +163,6 @@ def _check_domains(config: Config) -> None:
         if split != 'train' and len(domains) > 1 and batch_size not in (1, None):
             raise UserError(
                 f'{key}.batch_size={batch_size}: expected 1, for a batch must not mix domains'
-            )
-
-
-def _require_room(config: Config, config_file: str, key: str) -> None:
-    """Checks that what an option goes into is a dict or a list, as far as it is there."""
-    for outer, value in settings_of(config):
-        if key.startswith(f'{outer}.') and not hasattr(value, 'keys') and type(value) is not list:
-            raise UserError(
-                f'--cfg-options {key}: does not fit {config_file}, where {outer} is {value!r}; '
-                f'expected a dict, which a file can give: {outer} = dict(...)'
             )
 
 

@@ -33,15 +33,9 @@ READ_KEYS = {
 
 
 def require_effect(config: Config, config_file: str, option: str) -> None:
-    """Refuses an option for a variable: its value has been copied to where it is used.
+    """Refuses an option for a variable of the file: its value has already been copied.
 
-    Args:
-        config: The config, before the option is merged.
-        config_file: Its path, for the message.
-        option: Dotted key of the option.
-
-    Raises:
-        UserError: Its first part is in the config, and nothing reads it any more.
+    An option whose first part is new is left to others.
     """
     name = option.split('.')[0]
     if name in READ_KEYS or name not in config or fills(config, name):

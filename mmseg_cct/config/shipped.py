@@ -22,38 +22,19 @@ def method_names() -> list[str]:
 
 
 def commands() -> dict[str, Path]:
-    """Lists the shipped tools.
-
-    Returns:
-        Script by name of its command, with `-` for `_`.
-    """
+    """Lists the shipped tools: scripts by command, which has `-` for `_`."""
     return {path.stem.replace('_', '-'): path for path in sorted(TOOLS.glob('*.py'))}
 
 
 def command_line(name: str, *arguments: str | Path) -> str:
-    """Writes what to type to run a tool.
-
-    Args:
-        name: The command.
-        *arguments: Its arguments.
-
-    Returns:
-        The line: of the script where the working directory is a checkout, else of the package.
-    """
+    """Writes what to type to run a tool: its script in a checkout, else `python -m`."""
     script = f'tools/{name}.py'
     tool = [script] if Path(script).is_file() else ['-m', SCOPE, name]
     return shlex.join(['python', *tool, *map(str, arguments)])
 
 
 def summary(script: Path) -> str:
-    """Reads the first line of a script's docstring without running it.
-
-    Args:
-        script: The script.
-
-    Returns:
-        The line.
-    """
+    """Reads the first line of a script's docstring without running it."""
     return (ast.get_docstring(ast.parse(script.read_text(encoding='utf-8'))) or '').partition('\n')[
         0
     ]

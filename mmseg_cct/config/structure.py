@@ -26,12 +26,7 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
 
 
 def check_structure(config: Any) -> None:
-    """Checks that the sections of a config are of the kind that everything else builds on.
-
-    Args:
-        config: The whole config. A `UserError` says that one is a list or a number in place of a
-            dict, or the like.
-    """
+    """Checks that sections of a config are of the kind that everything else builds on."""
     raise_problems(_problems(config))
 
 

@@ -10,19 +10,11 @@ from mmseg_cct.utils.text import one_line
 
 
 def read_config_text(text: str, name: str) -> Config:
-    """Reads the settings in a text that mmengine dumped, as every checkpoint carries one.
+    """Reads the text of a config that mmengine dumped into a checkpoint, without running it.
 
     `Config.fromstring` runs the text as Python, so a checkpoint from elsewhere would run code.
-
-    Args:
-        text: Assignments of literals, with `dict(key=value)` among them.
-        name: What to call it in messages.
-
-    Returns:
-        The config.
-
-    Raises:
-        UserError: There is anything else in it.
+    Anything but assignments of literals, with `dict(key=value)` among them, is a `UserError`.
+    Messages call the text `name`.
     """
     try:
         settings = dict(_assignment(statement) for statement in ast.parse(text).body)

@@ -5,15 +5,7 @@ from typing import Any
 
 
 def settings_of(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
-    """Finds all settings, dicts and lists among them, each before what it holds.
-
-    Args:
-        part: A config, or a part of one.
-        key: Dotted key of the part.
-
-    Yields:
-        Dotted key and value of each.
-    """
+    """Yields dotted key and value of all settings below `key`, each before what it holds."""
     if key:
         yield key, part
     items: Any = ()
@@ -38,14 +30,9 @@ def at(part: Any, key: str, default: Any = None) -> Any:
 
 
 def changed_settings(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
-    """Compares two configs; a tuple is as good as a list of the same.
+    """Lists dotted key and both values of each setting that differs, in the keys' order.
 
-    Args:
-        before: A config.
-        after: Another one.
-
-    Returns:
-        Dotted key and both values of each setting that differs, 'none' where there is none; sorted.
+    A missing value is 'none'. A tuple equals a list of the same values.
     """
     old, new = dict(leaves(before)), dict(leaves(after))
     return [
@@ -64,11 +51,7 @@ def leaves(part: Any) -> Iterator[tuple[str, Any]]:
 
 
 def forget_initial_weights(part: Any) -> None:
-    """Takes from all modules the weights that they would start from, for others are loaded.
-
-    Args:
-        part: A config, or a part of one; changed in place.
-    """
+    """Removes the initial weights of all modules of a config, in place: others are loaded."""
     for _, module in settings_of(part, 'config'):
         if isinstance(module, dict):
             if str(module.get('type')).endswith('TimmViT'):  # whose default is timm's weights

@@ -24,16 +24,10 @@ BASELINE = 'supervised'
 def grid_methods(
     config: Config, num_decoders: Sequence[int], perturbations: Sequence[str] = ()
 ) -> dict[str, Overlay]:
-    """Builds the paper's grid of methods.
+    """Builds the overlays of the paper's grid: `supervised`, and three kinds for each K.
 
-    Args:
-        config: The setting.
-        num_decoders: Values of K, the decoders of each perturbation.
-        perturbations: Perturbations to train one at a time; by default all of the setting's.
-
-    Returns:
-        Overlays of `supervised`, and for each K of `<perturbation>_k<K>`, `full_k<K>` and
-        `full_abce_k<K>`.
+    These are `<perturbation>_k<K>`, `full_k<K>` and `full_abce_k<K>`, with K decoders for each
+    perturbation. The perturbations trained one at a time are by default all of the setting's.
     """
     methods: dict[str, Overlay] = {BASELINE: read_method(BASELINE)}
     for k in num_decoders:

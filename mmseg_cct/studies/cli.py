@@ -56,17 +56,9 @@ def run_study(
 ) -> int:
     """Runs what is left of a study and writes its report, also after Ctrl-C.
 
-    Args:
-        args: Parsed options of `add_study_arguments`.
-        prepare: Returns the runs.
-        write: Writes the report of a study's folder and returns its path.
-        tools: Folder with `train.py` and `test.py`.
-
-    Returns:
-        Exit code: 0, 1 if a run failed, 130 after Ctrl-C.
-
-    Raises:
-        UserError: `--collect` names no folder, or the folder holds what is no study.
+    `prepare` returns the runs, `write` writes the report of a folder and returns its path, and
+    `tools` has `train.py` and `test.py`. The exit code is 0, 1 if a run failed, or 130 after
+    Ctrl-C. A folder that holds no study is a `UserError`.
     """
     from .runs import execute
 

@@ -33,21 +33,12 @@ RISING_SHARE = 0.1
 
 
 def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -> dict[str, Labels]:
-    """Draws nested subsets of a config's labelled images, for each seed its own.
+    """Draws nested subsets of a config's labelled images, different ones for each seed.
 
-    The unlabelled set stays as it is: images that lose their labels are not used at all.
-
-    Args:
-        base: Path of a CCT config.
-        options: Settings to override, by dotted key.
-        numbers: Sizes; by default an eighth, a quarter, a half and all of the images.
-
-    Returns:
-        By size, a function that sets the subset in a config.
-
-    Raises:
-        UserError: A size is out of range, or the config takes a subset already or is none that a
-            study can train.
+    The sizes are by default an eighth, a quarter, a half and all of the images. The unlabelled set
+    stays as it is: images that lose their labels are not used at all. A setter of the subset is
+    returned for each size. A size out of range, a config that takes a subset already, or one that a
+    study cannot train is a `UserError`.
     """
     config = study_config(base, options)
     init_default_scope(config.get('default_scope') or 'mmseg')

@@ -31,12 +31,9 @@ _GRACE = 10.0  # seconds that processes have to end when told to
 
 @dataclass(frozen=True)
 class StudyRun:
-    """A training and its test.
+    """A training of `max_iters` iterations and its test; `name` is for messages.
 
-    Attributes:
-        name: Name in messages.
-        folder: Folder of all its files.
-        max_iters: Iterations of the training.
+    All its files are in `folder`. Its last checkpoint is tested, and `log` has the output of both.
     """
 
     name: str
@@ -45,17 +42,14 @@ class StudyRun:
 
     @property
     def config(self) -> Path:
-        """Path of the config."""
         return self.folder / 'config.py'
 
     @property
     def checkpoint(self) -> Path:
-        """Path of the last checkpoint, which is tested."""
         return self.folder / 'train' / f'iter_{self.max_iters}.pth'
 
     @property
     def log(self) -> Path:
-        """Path of the output of training and test."""
         return self.folder / 'log.txt'
 
     def next_step(self) -> str | None:
@@ -96,9 +90,8 @@ def prepare_runs(planned: Sequence[tuple[str, Path, Config]]) -> list[StudyRun]:
 
 def read_metrics(folder: Path) -> dict[str, float] | None:
     """Reads the metrics of the latest test in a run's folder, by name; None before any."""
-    for file in sorted(
-        folder.glob('test/*/*.json'), reverse=True
-    ):  # folders are named by date and time
+    # folders are named by date and time
+    for file in sorted(folder.glob('test/*/*.json'), reverse=True):
         try:
             return {key: float(value) for key, value in json.loads(file.read_text()).items()}
         except json.JSONDecodeError:  # cut short by a kill
@@ -109,16 +102,10 @@ def read_metrics(folder: Path) -> dict[str, float] | None:
 def execute(runs: Sequence[StudyRun], tools: Path, slots: Sequence[Mapping[str, str]]) -> list[str]:
     """Trains and tests unfinished runs in the given order, one at a time on each slot.
 
-    A failed run is reported with its log and does not stop the others. No process outlives the
-    call, whether it returns, fails or is interrupted by Ctrl-C.
-
-    Args:
-        runs: Runs of the study; finished ones are skipped.
-        tools: Folder with `train.py` and `test.py`.
-        slots: Environment variables of each slot, such as CUDA_VISIBLE_DEVICES.
-
-    Returns:
-        A line for each run that is still unfinished, with the reason.
+    `tools` has `train.py` and `test.py`; a slot is environment variables such as
+    CUDA_VISIBLE_DEVICES. A failed run is reported with its log and does not stop the others. No
+    process outlives the call, whether it returns, fails or is interrupted by Ctrl-C. The result has
+    a line with the reason for each run that is still unfinished.
     """
     waiting = [run for run in runs if run.next_step() is not None]
     if len(waiting) < len(runs):
@@ -219,9 +206,8 @@ class _Processes:
         with self._lock:
             self._ended = True
             for process in self._running:
-                with suppress(
-                    ProcessLookupError
-                ):  # it has ended, and its thread is about to notice
+                # one may have ended, and its thread is about to notice
+                with suppress(ProcessLookupError):
                     os.killpg(process.pid, sent)
 
 

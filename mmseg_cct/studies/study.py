@@ -34,13 +34,9 @@ Labels = Callable[[Config, int], None]
 
 
 class Result(NamedTuple):
-    """Result of one run.
+    """mIoU of one run on the test set, in %.
 
-    Attributes:
-        method: Name of the method.
-        labels: Labelled set: the number of its images, or 'config' for the config's own.
-        seed: Seed of the run.
-        miou: mIoU on the test set, in %.
+    `labels` is the number of labelled images, or 'config' for the config's own.
     """
 
     method: str
@@ -65,12 +61,7 @@ def prepare_study(
     """
     config = study_config(base, options)
     # Only the last checkpoint is tested.
-    config.merge_from_dict(
-        {
-            'default_hooks.checkpoint.max_keep_ckpts': 1,
-            'default_hooks.checkpoint.save_best': None,
-        }
-    )
+    config.default_hooks.checkpoint.update(max_keep_ckpts=1, save_best=None)
     for key in ('save_last', 'out_dir', 'filename_tmpl'):  # it is written, and where it is found
         config.default_hooks.checkpoint.pop(key, None)
     fetch_pretrained_weights(config.model)  # once, before many processes need them
@@ -112,21 +103,10 @@ def lists_of(
     folder: str | None = None,
     seeds: Sequence[int] = (0,),
 ) -> dict[str, Labels]:
-    """Finds the lists of labelled and unlabelled images.
+    """Finds the lists of labelled and unlabelled images, as setters by labelled set.
 
-    Args:
-        base: Path of a CCT config.
-        options: Settings to override, by dotted key.
-        numbers: Numbers of labelled images; none keeps the config's own lists.
-        folder: Folder of `{n}_labeled.txt` and `{n}_unlabeled.txt`; by default the config's own
-            `split_dir`. ``{seed}`` in it stands for the seed of a run.
-        seeds: Seeds whose lists have to be there.
-
-    Returns:
-        By labelled set, a function that sets its lists in a config.
-
-    Raises:
-        UserError: A list is missing, or the config is none that a study can train.
+    Without numbers the config keeps its own lists. The folder, whose name may hold `{seed}`, is by
+    default the config's `split_dir`. A missing list is a `UserError`.
     """
     if not numbers:
         return {'config': lambda config, seed: None}
@@ -218,7 +198,7 @@ def results_table(results: Sequence[Result], methods: Sequence[str]) -> str:
 
 
 def gains_table(results: Sequence[Result], methods: Sequence[str], reference: str) -> str:
-    """Formats what methods gain over a reference, from the pairs of runs of one seed.
+    """Formats what methods gain over a reference, from the pairs of runs with the same seed.
 
     A row has the labelled set, the mean gain in mIoU, half the width of its 95 % interval by
     Student's t, the gains by seed, and a verdict in words. Without any pair the table is empty.

@@ -45,11 +45,9 @@ def grid_place(method: str) -> tuple[str | None, int]:
 
 
 def group_title(group: str) -> str:
-    """Gives the title of a perturbation, or of CCT full."""
     return {**PERTURBATIONS, **FULL}.get(group, group)
 
 
 def title_of(method: str) -> str:
-    """Gives the title of a method."""
     group, k = grid_place(method)
     return METHODS.get(method, method) if group is None else f'{group_title(group)}, K={k}'

@@ -16,7 +16,6 @@ Overlay = Mapping[str, Any]
 
 
 def perturbations_of(config: Config) -> list[str]:
-    """Names the perturbations of a setting."""
     bank = find_bank(config)
     if bank is None:
         raise UserError(

@@ -41,12 +41,7 @@ _HOOKS = dict(
 
 
 class AddedCCT(NamedTuple):
-    """A written setting.
-
-    Attributes:
-        file: Its path.
-        choices: What was chosen, a line each.
-    """
+    """A written setting, and what was chosen for it, a line each."""
 
     file: Path
     choices: tuple[str, ...]

@@ -18,13 +18,9 @@ _COARSEST = 16  # stride of a stage that is offered as z
 
 
 class Z(NamedTuple):
-    """Features that the auxiliary decoders can take.
+    """Features with D `channels` that the auxiliary decoders can take, named `place` in the bank.
 
-    Attributes:
-        place: How the bank names them.
-        title: What they are.
-        channels: D.
-        stride: Of their positions, in pixels.
+    A position of theirs covers `stride` pixels; `title` says what they are.
     """
 
     place: dict[str, Any]
@@ -36,10 +32,8 @@ class Z(NamedTuple):
 class DryRun(NamedTuple):
     """What a model gives for a small image.
 
-    Attributes:
-        stages: Outputs of the neck, or of the backbone where there is none.
-        fused: What the main head classifies, if it says so.
-        num_classes: Channels of its logits.
+    `stages` are the outputs of the neck, or of the backbone if there is none. `fused` is what the
+    main head classifies, if it says so.
     """
 
     stages: tuple[Z, ...]
@@ -50,14 +44,8 @@ class DryRun(NamedTuple):
 def try_model(model: Mapping[str, Any]) -> DryRun:
     """Runs a model of MMSegmentation on a small image, without its weights.
 
-    Args:
-        model: Its config.
-
-    Returns:
-        What it gives.
-
-    Raises:
-        UserError: It does not run, gives no map of logits, or has other features in training.
+    A model that does not run, gives no map of logits, or has other features in training is a
+    `UserError`.
     """
     settings: Any = copy.deepcopy(model)
     forget_initial_weights(settings)
@@ -117,7 +105,7 @@ def _try_on(settings: Mapping[str, Any], side: int) -> DryRun:
 
 
 def _shapes(features: Any) -> Any:
-    """Shapes of features without that of the batch, in the nesting that they have."""
+    """Shapes of features without the batch's, nested as the features are."""
     if isinstance(features, Tensor):
         return features.shape[1:]
     return [_shapes(each) for each in features]
@@ -129,7 +117,7 @@ def _encoder(model: nn.Module) -> str:
 
 
 def _z(place: dict[str, Any], title: str, features: Any, side: int) -> Z:
-    """Describes features; of stride 0 where they are no map whose stride is a power of two."""
+    """Describes features; stride 0 means that they are not a map whose stride is a power of two."""
     if not isinstance(features, Tensor) or features.ndim != 4:
         return Z(place, title, 0, 0)
     height, width = features.shape[-2:]
@@ -139,30 +127,16 @@ def _z(place: dict[str, Any], title: str, features: Any, side: int) -> Z:
 
 
 def offered_stages(dry_run: DryRun) -> list[tuple[int, Z]]:
-    """Lists the stages that are fine enough for the auxiliary decoders.
-
-    Args:
-        dry_run: What the model gives.
-
-    Returns:
-        Index and features of each.
-    """
+    """Lists index and features of the stages that are fine enough for the auxiliary decoders."""
     return [(i, stage) for i, stage in enumerate(dry_run.stages) if 0 < stage.stride <= _COARSEST]
 
 
 def choose_z(dry_run: DryRun, in_index: int | None) -> Z:
-    """Chooses the features that the auxiliary decoders take.
+    """Chooses the features that the auxiliary decoders take: stage `in_index`, if given.
 
-    Args:
-        dry_run: What the model gives.
-        in_index: A stage; None for what the main head has fused or, where that is coarser than
-            stride 16, the deepest stage that is not.
-
-    Returns:
-        The features.
-
-    Raises:
-        UserError: There is no such stage, or no map whose stride is a power of two.
+    By default they are what the main head has fused or, where that is coarser than stride 16, the
+    deepest stage that is not. A stage that does not exist, or whose stride is not a power of two,
+    is a `UserError`.
     """
     if in_index is not None:
         count = len(dry_run.stages)

@@ -35,14 +35,10 @@ _SHORTEST_CROP = 96  # pixels, where no crop is chosen
 
 
 class NewConfig(NamedTuple):
-    """A written setting.
+    """A written setting of a folder.
 
-    Attributes:
-        summary: What the folder holds.
-        file: Path of the setting.
-        lists: Paths of the lists of images, where a part of the labelled ones validates.
-        warnings: What is worth a second look, a line each.
-        commands: What to run next.
+    `lists` are the lists of images, if a part of the labelled ones validates. `warnings` are worth
+    a second look, and `commands` come next, a line each.
     """
 
     summary: FolderSummary
@@ -187,14 +183,7 @@ def _data_lines(
 
 
 def plain_name(data: str) -> str:
-    """Names a folder's setting: its own name, a dash for what a shell or Python would read.
-
-    Args:
-        data: The folder.
-
-    Returns:
-        The name.
-    """
+    """Names a folder's setting: its own name, with a dash for what a shell or Python would read."""
     return re.sub(r'[^\w.-]+', '-', Path(data).resolve().name)
 
 

@@ -22,12 +22,7 @@ class Code(str):
 def assignment(name: str, value: Any) -> str:
     """Writes `name = value`, on one line if it fits, else one item a line.
 
-    Args:
-        name: The variable.
-        value: Dicts, lists and tuples of literals and `Code`.
-
-    Returns:
-        The text, without a newline at its end.
+    The value consists of dicts, lists and tuples of literals and `Code`.
     """
     return _text(value, f'{name} = ', 0)
 
@@ -57,14 +52,9 @@ def _parts(value: Any) -> tuple[str, list[tuple[str, Any]], str]:
 
 
 def write_setting(file: Path, text: str) -> None:
-    """Writes a setting if one can train on it.
+    """Writes a setting to `file`, from which relative bases start, if one can train on it.
 
-    Args:
-        file: Its path, which relative bases start from.
-        text: The config.
-
-    Raises:
-        UserError: It does not load, or a part of it does not fit.
+    A text that does not load, or a part that does not fit, is a `UserError`.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=file.parent, prefix='.', suffix='.py') as draft:

@@ -14,13 +14,9 @@ from mmseg_cct.utils.text import error_line
 def pipeline_without_masks(dataset: Any, image: str) -> tuple[list[Any], list[str]]:
     """Makes the pipeline of unlabelled images from that of a labelled set.
 
-    Args:
-        dataset: The config of the labelled set.
-        image: Path of an unlabelled image to try the pipeline on. A `UserError` says that a
-            transform needs a mask, or that the pipeline gives no inputs.
-
-    Returns:
-        The transforms, and the types of those left out because they mix images of the set.
+    It also returns the types of the transforms left out because they mix images of the set. The
+    pipeline is tried on the unlabelled image `image`: a transform that needs a mask, or a pipeline
+    that gives no inputs, is a `UserError`.
     """
     labeled = _labeled_pipeline(dataset)
     pipeline = _without_masks(labeled, marks=False)

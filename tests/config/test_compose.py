@@ -7,7 +7,6 @@ from mmengine.config import Config
 
 from mmseg_cct.config.compose import (
     Setting,
-    apply_method,
     composed_name,
     find_bank,
     find_setting,
@@ -249,7 +248,7 @@ def test_a_method_that_keeps_the_decoders_may_be_put_on_twice(own, method):
     if find_bank(once) is None:
         return
     twice = copy.deepcopy(once)
-    apply_method(twice, method)
+    merge_overlay(twice, read_method(method), method)
     derive(twice)
     assert twice.to_dict() == once.to_dict()
 

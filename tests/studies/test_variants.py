@@ -6,7 +6,7 @@ import pytest
 from mmengine.optim import build_optim_wrapper
 from mmseg.registry import MODELS
 
-from mmseg_cct.config.compose import apply_method, find_bank, merge_overlay, read_method
+from mmseg_cct.config.compose import find_bank, merge_overlay, read_method
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_names
 from mmseg_cct.config.walk import forget_initial_weights
@@ -100,7 +100,7 @@ def test_the_auxiliary_decoders_learn_at_ten_times_their_own_rate(rules):
         return {key: found[id(p)] for key, p in model.named_parameters() if id(p) in found}
 
     before = options()
-    apply_method(config, 'auxiliary-lr')
+    merge_overlay(config, read_method('auxiliary-lr'), 'auxiliary-lr')
     after = options()
     assert after.keys() == before.keys()
     factors = {key: 10 if key.startswith('auxiliary_head.') else 1 for key in before}
