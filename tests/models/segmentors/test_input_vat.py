@@ -10,7 +10,6 @@ from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.input_vat import adversarial_noise
 
 N, SIZE = 3, (32, 32)
@@ -137,28 +136,12 @@ def test_the_search_is_in_float32_under_mixed_precision():
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
-def test_every_parameter_gets_a_gradient():
-    """So DDP runs without `find_unused_parameters`."""
-    model = make_model()
-    losses = model(**make_batch(), mode='loss')
-    for key, value in losses.items():
-        assert ('loss' in key) == value.requires_grad, key
-    model.parse_losses(losses)[0].backward()
-    assert all(parameter.grad is not None for parameter in model.parameters())
-
-
 def test_trains_under_ddp(tmp_path):
     def step(model, wrapper):
         losses = model(**make_batch(), mode='loss')
         wrapper.update_params(sum(value for key, value in losses.items() if 'loss' in key))
 
     assert_same_under_ddp(make_model(), make_model(), step, tmp_path)
-
-
-def test_a_plain_batch_is_an_error():
-    batch = {key: value['labeled'] for key, value in make_batch().items()}
-    with pytest.raises(UserError, match='InputVATSegmentor trains on pairs'):
-        make_model()(**batch, mode='loss')
 
 
 def test_dropout_and_the_heads_statistics_leave_the_target_clean(monkeypatch):

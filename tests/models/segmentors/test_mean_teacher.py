@@ -139,16 +139,6 @@ def test_noise_differs_between_student_and_teacher():
     assert correlation.abs() < 0.01
 
 
-def test_without_noise_both_see_the_image_itself():
-    model, teacher = with_teacher()
-    seen = []
-    for each in (model, teacher):
-        each.backbone.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
-    images = torch.randn(N, 3, *SIZE)
-    model.predict_pair(images)
-    assert [torch.equal(image, images) for image in seen] == [True, True]
-
-
 def test_without_a_hook_is_an_error():
     with pytest.raises(UserError, match=r'custom_hooks: .* expected a TeacherHook'):
         make_model()(**make_batch(), mode='loss')
