@@ -160,13 +160,6 @@ def test_no_number(tool, names_file, tmp_path, capsys):
     )
 
 
-def test_public_number_that_is_not_there(tool, tmp_path, capsys):
-    for part in ('super', 'unsuper'):
-        (tmp_path / f'2_train_{part}vised.txt').write_text('/a/b.jpg /c/b.png')
-    arguments = ['--from-public', str(tmp_path), '-n', '3', '--out', str(tmp_path)]
-    assert _fails(tool, capsys, *arguments).endswith('expected one of 2\n')
-
-
 def test_lists_that_differ_are_kept(tool, names_file, tmp_path, capsys):
     arguments = ['--list', names_file, '-n', '3', '--out', str(tmp_path)]
     tool.main(arguments)

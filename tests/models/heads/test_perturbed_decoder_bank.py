@@ -229,11 +229,8 @@ class LossOnly(torch.nn.Module):
         return run_loss(self.bank, args)['loss']
 
 
-@pytest.mark.parametrize(
-    ('kind', 'fast_mode'),
-    [('MSEConsistency', False), ('KLConsistency', True), ('JSConsistency', True)],
-)
-def test_gradcheck(kind, fast_mode):
+@pytest.mark.parametrize('kind', ['MSEConsistency', 'KLConsistency', 'JSConsistency'])
+def test_gradcheck(kind):
     # without I-VAT, whose change is a constant for the gradient and none for a finite difference
     names = ('dropout', 'feature_drop', 'feature_noise')  # one of each way to project
     perturbations = {name: dict(PERTURBATIONS[name], num_decoders=1) for name in names}
@@ -260,9 +257,7 @@ def test_gradcheck(kind, fast_mode):
 
     z = torch.rand(1, 3, 2, 2, dtype=torch.float64)
     inputs = [t.detach().clone().requires_grad_() for t in (z, *bank.parameters())]
-    assert torch.autograd.gradcheck(
-        lambda *x: Recomputed.apply(loss, *x), inputs, fast_mode=fast_mode
-    )
+    assert torch.autograd.gradcheck(lambda *x: Recomputed.apply(loss, *x), inputs, fast_mode=True)
 
 
 def test_float64_gives_the_plain_gradients():
@@ -709,10 +704,11 @@ def test_a_perturbation_without_decoders_is_left_out():
     )
 
 
-@pytest.mark.parametrize('terms', [{}, dict(loss_pairwise=ALL_TERMS['loss_pairwise'])])
-def test_position_fraction_gives_an_unbiased_estimate(terms):
+def test_position_fraction_gives_an_unbiased_estimate():
+    pairwise = ALL_TERMS['loss_pairwise']
     full, part = (
-        make_bank(OBJECT_MASKING, position_fraction=fraction, **terms) for fraction in (1.0, 0.25)
+        make_bank(OBJECT_MASKING, position_fraction=fraction, loss_pairwise=pairwise)
+        for fraction in (1.0, 0.25)
     )
     expected, expected_gradients = loss_and_gradients(full)
     batch = make_batch()
@@ -731,8 +727,7 @@ def test_position_fraction_gives_an_unbiased_estimate(terms):
     assert (mean - expected_gradients[0]).norm() < 0.25 * expected_gradients[0].norm()
 
 
-@pytest.mark.parametrize('term', ['consistency', 'weak_ce'])
-def test_position_fraction_is_unbiased_where_few_pixels_count(term):
+def test_position_fraction_is_unbiased_where_few_pixels_count():
     # a mean over the counted pixels of the subset would not be: it is too low where none counts
     loss = dict(type='MSEConsistency', loss_weight=1.0, confidence_threshold=0.8)
     full, part = (
@@ -742,11 +737,12 @@ def test_position_fraction_is_unbiased_where_few_pixels_count(term):
     z, seg_logits, samples = make_batch()
     for sample in samples:
         sample.pseudo_sem_seg.data[:, 16:] = 255
-    expected = run_loss(full, (z, seg_logits, samples))[term].item()
-    values = torch.stack(
-        [run_loss(part, (z, seg_logits, samples), seed)[term] for seed in range(400)]
-    )
-    assert values.mean() == pytest.approx(expected, abs=4 * values.std().item() / 20)
+    expected = run_loss(full, (z, seg_logits, samples))
+    drawn = [run_loss(part, (z, seg_logits, samples), seed) for seed in range(400)]
+    for term in ('consistency', 'weak_ce'):
+        values = torch.stack([losses[term] for losses in drawn])
+        bound = 4 * values.std().item() / 20
+        assert values.mean().item() == pytest.approx(expected[term].item(), abs=bound)
 
 
 def test_position_fraction_1_draws_nothing():
@@ -763,13 +759,6 @@ def test_a_tiny_position_fraction_keeps_one_position():
         make_bank(dict(noise=PERTURBATIONS['feature_noise']), position_fraction=1e-6)
     )
     assert (grads[0].abs().sum((0, 1)) > 0).sum() == 1
-
-
-@pytest.mark.parametrize('name', PERTURBATIONS)
-def test_each_perturbation_draws_at_a_fraction_of_the_positions(name):
-    bank = make_bank({name: PERTURBATIONS[name]}, position_fraction=0.5)
-    loss, grads = loss_and_gradients(bank)
-    assert loss > 0 and all(g.isfinite().all() and g.abs().max() > 0 for g in grads)
 
 
 def count(decoders_each, num_chunks, names=PERTURBATIONS, num_images=2, **kwargs):
@@ -1029,19 +1018,6 @@ def test_padding_takes_no_part_in_the_losses(position_fraction):
         mask = valid.squeeze(1).expand_as(distances)
         torch.testing.assert_close(losses['consistency'], distances[mask].mean())
         torch.testing.assert_close(losses['agreement'], 1 - flips[mask].mean())
-
-
-def test_masks_without_padding_change_no_bit():
-    bank = make_bank(loss_pairwise=dict(type='PairwiseVariance'))
-    outcomes = []
-    for masks in (None, torch.ones(N, 1, 8 * H, 8 * W, dtype=torch.bool)):
-        z, seg_logits, samples = make_batch()
-        torch.manual_seed(2)
-        losses = bank.loss(
-            (z,), seg_logits, samples if masks is None else with_masks(samples, masks)
-        )
-        outcomes.append([*losses.values(), torch.autograd.grad(losses['loss'], z)[0]])
-    assert all(torch.equal(a, b) for a, b in zip(*outcomes))
 
 
 def test_the_share_of_counting_pixels_is_one_of_the_valid_ones():
