@@ -115,7 +115,9 @@ def _write_predictions(config: Config, config_file: str, out: str) -> None:
         expected = ' or '.join(_PNG_WRITERS)
         raise UserError(f'{config_file}: --out needs a test_evaluator of type {expected}')
     for evaluator in writers:
-        evaluator.update(output_dir=out, keep_results=True)
+        evaluator.output_dir = out
+        if evaluator.type == 'CityscapesMetric':  # which removes them otherwise
+            evaluator.keep_results = True
 
 
 def _set_tta_pipeline(dataset: Any, pipeline: Any) -> None:

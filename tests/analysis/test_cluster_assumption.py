@@ -40,15 +40,6 @@ def test_two_regions_give_the_value_computed_by_hand():
     assert contrast.ratio == pytest.approx(on_boundary / within)
 
 
-def test_patches_see_the_step_as_far_as_they_reach():
-    features, _ = two_regions()
-    distances = mean_neighbour_distance([features], patch_size=2)
-    # patches of columns 1, 2 beside those of columns 0, 1 and 2, 3: differences 1, 1 and 1, 5, each
-    # in two rows; above and below in the same columns: none
-    sideways = math.sqrt(2 * (1 + 1)) + math.sqrt(2 * (1 + 25))
-    assert distances[2, 2] == pytest.approx(3 * sideways / 8)
-
-
 def naive_distance(channels, patch_size):
     """Cuts out every patch, as far as both of a pair lie in the image, and compares it."""
     _, height, width = channels.shape

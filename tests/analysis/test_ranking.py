@@ -11,8 +11,6 @@ import pytest
 import tiny
 import torch
 from mmengine.config import Config
-from mmengine.registry import init_default_scope
-from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from PIL import Image
@@ -20,9 +18,6 @@ from PIL import Image
 from mmseg_cct.analysis.ranking import disagreement, rank_images
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.publish import publish_checkpoint
-
-SIZE = 32
-COLOURS = np.array([[110, 110, 110], [60, 60, 220], [220, 60, 60]], np.float64)
 
 
 def rank(tiny_cct, out, **kwargs):
@@ -167,69 +162,3 @@ def test_disagreement_is_the_loss_of_the_bank():
     assert torch.equal(flips, (q.argmax(1) != seg_logits[0].argmax(0)).float())
     smaller = dict(inputs=image[:, :27, :35], data_samples=sample)
     assert disagreement(model, smaller)[0].shape == (7, 27, 35)
-
-
-def draw(rng, ambiguity):
-    """Blocks of two classes on ground; their colours are mixed with the other one's by a share."""
-    labels = rng.choice(3, (4, 4), p=(0.4, 0.3, 0.3)).repeat(8, 0).repeat(8, 1)
-    other = np.array([0, 2, 1])[labels]
-    pixels = (1 - ambiguity) * COLOURS[labels] + ambiguity * COLOURS[other]
-    pixels += rng.normal(0, 25, pixels.shape)
-    return torch.from_numpy(pixels.clip(0, 255).astype(np.uint8)).permute(2, 0, 1), labels
-
-
-def test_chooses_images_with_more_errors_than_chance():
-    """A model that has learnt clear colours; among new images some are nearly ambiguous."""
-    init_default_scope('mmseg')
-    torch.manual_seed(0)
-    rng = np.random.default_rng(0)
-    kinds = ('SpatialDropout', 'FeatureNoise', 'FeatureDrop', 'ObjectMasking')
-    config = tiny.model_config(
-        backbone=dict(
-            type='ResNet',
-            depth=18,
-            num_stages=1,
-            base_channels=8,
-            stem_channels=8,
-            strides=(1,),
-            dilations=(1,),
-            out_indices=(0,),
-        )
-    )
-    config.auxiliary_head.perturbations = {kind: dict(type=kind, num_decoders=2) for kind in kinds}
-    config.neck.in_channels = 8
-    config.decode_head.stride = config.auxiliary_head.stride = 4
-    config.auxiliary_head.loss_consistency.loss_weight = 1.0
-    model = MODELS.build(config)
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    for _ in range(60):
-        inputs, samples = {}, {}
-        for branch, most in (('labeled', 0.2), ('unlabeled', 0.5)):
-            drawn = [draw(rng, rng.uniform(0, most)) for _ in range(4)]
-            inputs[branch] = [image for image, _ in drawn]
-            samples[branch] = [
-                SegDataSample(
-                    metainfo=dict(img_shape=(SIZE, SIZE), ori_shape=(SIZE, SIZE)),
-                    gt_sem_seg=PixelData(data=torch.from_numpy(labels)[None]),
-                )
-                for _, labels in drawn
-            ]
-        data = model.data_preprocessor(dict(inputs=inputs, data_samples=samples), training=True)
-        loss, _ = model.parse_losses(model(**data, mode='loss'))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-    model.eval()
-    model.dataset_meta = dict(classes=('ground', 'red', 'blue'))
-    scores, errors = [], []
-    for _ in range(40):
-        image, labels = draw(rng, rng.uniform(0, 0.5))
-        sample = SegDataSample(metainfo=dict(img_shape=(SIZE, SIZE), ori_shape=(SIZE, SIZE)))
-        maps, predicted = disagreement(model, dict(inputs=image, data_samples=sample))
-        scores.append(float(maps.mean()))
-        errors.append(float((predicted.numpy() != labels).mean()))
-    scores, errors = np.array(scores), np.array(errors)
-    chosen = errors[np.argsort(-scores)[:8]].mean()
-    random = [rng.choice(errors, 8, replace=False).mean() for _ in range(2000)]
-    assert chosen > np.quantile(random, 0.95)

@@ -1,7 +1,6 @@
 import cv2
 import numpy as np
 import pytest
-from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets import FolderDataset, PairDraw, SemiSegDataset, folder
 from mmseg_cct.errors import UserError
@@ -159,10 +158,6 @@ def test_listed_image_has_no_mask(root):
     (root / 'list.txt').write_text('b\na\n')
     with pytest.raises(UserError, match=r'a\.jpg: no mask for this image of .*/labels/a\.png'):
         _build(root, ann_file='list.txt', subset='labeled')
-
-
-def test_is_registered():
-    assert DATASETS.get('FolderDataset') is FolderDataset
 
 
 def test_masks_among_the_images(root):

@@ -8,7 +8,6 @@ import pytest
 import torch
 from mmengine.dataset import ConcatDataset, pseudo_collate
 from mmengine.registry import TRANSFORMS
-from mmengine.runner import Runner
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 from PIL import Image
@@ -135,14 +134,6 @@ class TestItem:
         assert torch.equal(plain['inputs'], pair['inputs']['labeled'])
         assert _equal(plain['data_samples'], pair['data_samples']['labeled'])
 
-    def test_batch_keeps_the_branches_apart(self, dataset):
-        batch = next(iter(_loader(dataset)))
-        for key in ('inputs', 'data_samples'):
-            assert {branch: len(batch[key][branch]) for branch in batch[key]} == {
-                'labeled': 2,
-                'unlabeled': 2,
-            }
-
     def test_index_must_be_a_draw(self, dataset):
         with pytest.raises(UserError, match=r"gave 3 as index; expected .*type='PairSampler'"):
             dataset[3]
@@ -188,22 +179,6 @@ class TestSet:
         (tmp_path / 'labeled.txt').write_text('l2\n')
         dataset = SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
         assert (len(dataset.labeled), len(dataset.unlabeled)) == (1, 4)
-
-    def test_is_built_by_the_runner(self, tree):
-        loader = Runner.build_dataloader(
-            dict(
-                batch_size=2,
-                num_workers=0,
-                sampler=dict(type='PairSampler'),
-                dataset=dict(
-                    type='SemiSegDataset',
-                    labeled=tree.config('labeled'),
-                    unlabeled=tree.config('unlabeled'),
-                ),
-            ),
-            seed=5,
-        )
-        assert _equal(next(iter(loader)), next(iter(_loader(loader.dataset))))
 
 
 class TestRandomness:
@@ -319,7 +294,7 @@ class TestUnlabeledMasks:
 
 class TestErrors:
     @pytest.mark.parametrize('branch', ['labeled', 'unlabeled'])
-    @pytest.mark.parametrize('kind', ['BaseSegDataset', 'PascalVOCDataset', 'CamVidDataset'])
+    @pytest.mark.parametrize('kind', ['BaseSegDataset', 'CamVidDataset'])
     def test_missing_list(self, tree, branch, kind):
         (tree.root / f'{branch}.txt').unlink()
         configs = {key: tree.config(key) for key in ('labeled', 'unlabeled')}
@@ -359,11 +334,6 @@ class TestErrors:
         config = dict(type='FolderDataset', image_dir=str(tree.root / 'images'))
         with pytest.raises(UserError, match=r'^unlabeled: FolderDataset\.classes: empty; expected'):
             SemiSegDataset(tree.config('labeled'), config)
-
-    def test_built_set_without_images(self, tree):
-        built = DATASETS.build(tree.config('labeled', ann_file='', img_suffix='.tif'))
-        with pytest.raises(UserError, match='labeled: the set is empty; expected at least one'):
-            SemiSegDataset(built)
 
     def test_no_class_names(self, tree):
         with pytest.raises(UserError, match=r'labeled\.metainfo: no class names; expected'):
@@ -434,8 +404,7 @@ class TestErrors:
         with pytest.raises(KeyError, match='mine'):
             dataset[DRAW]
 
-    @pytest.mark.parametrize('content', [b'', b'no image', b'\xff\xd8\xff\xe0 half a header'])
-    @pytest.mark.parametrize('name', ['l1', 'u2'])
+    @pytest.mark.parametrize(('name', 'content'), [('l1', b''), ('u2', b'\xff\xd8\xff\xe0 half')])
     def test_image_that_turns_bad(self, tree, dataset, name, content):
         tree.image(name).write_bytes(content)
         with pytest.raises(UserError) as caught:
@@ -453,16 +422,6 @@ class TestErrors:
         with pytest.raises(UserError, match=r'u2\.jpg: no such file; expected the image there'):
             dataset[DRAW]
 
-    def test_bad_image_in_a_worker_is_still_one_line(self, tree, dataset):
-        for name in tree.unlabeled_names:
-            tree.image(name).write_bytes(b'no image')
-        batches = iter(_loader(dataset, num_workers=1))
-        with pytest.raises(UserError) as caught:
-            next(batches)
-        batches._shutdown_workers()  # left to the garbage collector, it takes 5 s
-        assert str(caught.value).startswith(str(tree.root / 'images' / 'u'))
-        assert '\n' not in str(caught.value)
-
 
 class TestMMSegDatasets:
     PIPELINE = (
@@ -476,27 +435,6 @@ class TestMMSegDatasets:
     def _write(path, array):
         path.parent.mkdir(parents=True, exist_ok=True)
         cv2.imwrite(str(path), array)
-
-    def test_voc(self, tmp_path):
-        rng = np.random.default_rng(0)
-        for name in ('2007_000032', '2007_000039', '2008_000001'):
-            image = rng.integers(0, 256, (10, 14, 3), np.uint8)
-            self._write(tmp_path / 'JPEGImages' / f'{name}.jpg', image)
-        mask = np.full((10, 14), 20, np.uint8)
-        mask[0] = 255
-        self._write(tmp_path / 'SegmentationClassAug' / '2007_000032.png', mask)
-        (tmp_path / 'l.txt').write_text('2007_000032\n')
-        (tmp_path / 'u.txt').write_text('2007_000039\n2008_000001\n')
-        common = dict(type='PascalVOCDataset', data_root=str(tmp_path))
-        prefix = dict(img_path='JPEGImages', seg_map_path='SegmentationClassAug')
-        dataset = SemiSegDataset(
-            dict(common, ann_file='l.txt', data_prefix=prefix, pipeline=self.PIPELINE),
-            dict(common, ann_file='u.txt', data_prefix=prefix, pipeline=self.UNLABELED_PIPELINE),
-        )
-        item = dataset[PairDraw(0, 1, 0, 0)]
-        assert item['data_samples']['labeled'].gt_sem_seg.data.unique().tolist() == [20, 255]
-        assert len(item['data_samples']['unlabeled'].classes) == 21
-        assert len(dataset) == 2
 
     @pytest.mark.parametrize('with_lists', [True, False])
     def test_cityscapes(self, tmp_path, with_lists):

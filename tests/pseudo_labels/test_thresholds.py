@@ -27,17 +27,6 @@ def test_an_image_without_classes_is_all_background():
     assert (labels_from_maps(maps, (), None, DEFAULT) == 255).all()
 
 
-def test_a_map_of_one_pixel():
-    assert labels_from_maps(np.ones((1, 1, 1), np.float32), (5,), 0, DEFAULT).tolist() == [[5]]
-    assert labels_from_maps(np.zeros((1, 1, 1), np.float32), (5,), 0, DEFAULT).tolist() == [[0]]
-
-
-def test_only_the_images_own_classes_appear():
-    maps = np.random.default_rng(0).random((2, 8, 9)).astype(np.float32)
-    labels = labels_from_maps(maps, (4, 9), 0, Thresholds(0.3, 0.6))
-    assert set(np.unique(labels)) == {0, 4, 9, 255}
-
-
 def test_strongest_map():
     first, score = strongest(MAPS)
     assert first.tolist() == [[2, 1, 2], [1, 2, 1]]

@@ -13,9 +13,7 @@ from mmengine.registry import init_default_scope
 from mmengine.runner import Runner
 from PIL import Image
 
-from mmseg_cct.apis.train import train
 from mmseg_cct.config.load import load_config
-from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels.crf import DenseCRF
 from mmseg_cct.pseudo_labels.settings import read_settings
 
@@ -134,16 +132,6 @@ def test_the_classifier_reads_the_documented_layout_and_makes_a_step(
     names = settings_classes(loader.dataset)
     assert settings.classes == (*background, *names)
     assert settings.label_ids == tuple(range(len(background), len(settings.classes)))
-
-
-def test_missing_labels_are_one_line(tmp_path, monkeypatch):
-    pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
-    monkeypatch.chdir(tmp_path)
-    config = parse('weak/cam_mbv2_camvid.py')
-    del config.model.backbone['init_cfg']
-    config.update(work_dir=str(tmp_path / 'work'), launcher='none', experiment_name='no_labels')
-    with pytest.raises(UserError, match=r'weak_labels/train\.json: no such file'):
-        train(config)
 
 
 def settings_classes(dataset):

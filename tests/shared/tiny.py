@@ -3,6 +3,8 @@
 import torch
 import torch.nn.functional as F
 from mmengine.config import ConfigDict
+from mmengine.structures import PixelData
+from mmseg.structures import SegDataSample
 
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.models.perturbations import PerturbationContext
@@ -116,3 +118,20 @@ def multi_domain_config(**kwargs):
     )
     config.update(kwargs)
     return config
+
+
+def pair_batch(num_images, size=(32, 32)):
+    """Normalised pairs for a segmentor: 3 classes, labels for the labelled branch alone."""
+    torch.manual_seed(1)
+    samples = []
+    for _ in range(num_images):
+        samples.append(SegDataSample(metainfo=dict(img_shape=size, ori_shape=size)))
+        samples[-1].gt_sem_seg = PixelData(data=torch.randint(0, 3, (1, *size)))
+    branches = ('labeled', 'unlabeled')
+    return dict(
+        inputs={branch: torch.randn(num_images, 3, *size) for branch in branches},
+        data_samples=dict(
+            labeled=samples,
+            unlabeled=[SegDataSample(metainfo=sample.metainfo) for sample in samples],
+        ),
+    )

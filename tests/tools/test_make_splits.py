@@ -1,6 +1,4 @@
 import importlib.util
-import runpy
-import sys
 
 import pytest
 
@@ -162,20 +160,6 @@ def test_no_number(tool, names_file, tmp_path, capsys):
     )
 
 
-def test_too_many(tool, names_file, tmp_path, capsys):
-    error = _fails(tool, capsys, '--list', names_file, '-n', '21', '--out', str(tmp_path))
-    assert error == (
-        'error: number of labelled images: 21; expected 1 to 20, the images to draw from\n'
-    )
-
-
-def test_public_number_that_is_not_there(tool, tmp_path, capsys):
-    for part in ('super', 'unsuper'):
-        (tmp_path / f'2_train_{part}vised.txt').write_text('/a/b.jpg /c/b.png')
-    arguments = ['--from-public', str(tmp_path), '-n', '3', '--out', str(tmp_path)]
-    assert _fails(tool, capsys, *arguments).endswith('expected one of 2\n')
-
-
 def test_lists_that_differ_are_kept(tool, names_file, tmp_path, capsys):
     arguments = ['--list', names_file, '-n', '3', '--out', str(tmp_path)]
     tool.main(arguments)
@@ -194,13 +178,6 @@ def test_a_list_in_another_encoding_is_one_line(tool, names_file, tmp_path, caps
     tool.main([*arguments, '--force'])
 
 
-def test_names_with_other_separators_are_the_same_names(tool, tmp_path):
-    write_list(tmp_path / 'names.txt', ['a\u2028b', 'c'])
-    arguments = ['--list', str(tmp_path / 'names.txt'), '-n', '1', '--out', str(tmp_path)]
-    tool.main(arguments)
-    tool.main(arguments)
-
-
 def test_all_labeled_leaves_no_empty_list(tool, names_file, tmp_path, capsys):
     arguments = ['--list', names_file, '-n', '20', '--out', str(tmp_path)]
     tool.main(arguments)
@@ -212,13 +189,3 @@ def test_all_labeled_leaves_no_empty_list(tool, names_file, tmp_path, capsys):
     assert 'exists and differs' in _fails(tool, capsys, *arguments)
     tool.main([*arguments, '--force'])
     assert not (tmp_path / '20_unlabeled.txt').exists()
-
-
-def test_as_a_script(project_root, monkeypatch, capsys):
-    script = str(project_root / 'tools' / 'make_splits.py')
-    arguments = ['--list', 'nowhere', '-n', '1', '--out', 'x']
-    monkeypatch.setattr(sys, 'argv', [script, *arguments])
-    with pytest.raises(SystemExit) as end:
-        runpy.run_path(script, run_name='__main__')
-    assert end.value.code == 2
-    assert capsys.readouterr().err.startswith('error: nowhere: no such file; expected')

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from ranks import outcomes, start_tool, without_cuda
 
 from mmseg_cct.apis.inference import predict_images
 from mmseg_cct.apis.test import prepare_test
@@ -135,9 +134,7 @@ def test_predict_on_the_command_line(joint, tmp_path, capsys):
     ('tool', 'options'),
     [
         ('rank_unlabeled', ['--images', 'IMAGES']),
-        ('rank_unlabeled', ['--from-config']),
         ('analyze_clusters', []),
-        ('analyze_clusters', ['--images', 'IMAGES']),
         ('analyze_calibration', []),
         ('report', None),
     ],
@@ -181,11 +178,3 @@ def test_what_does_not_fit_is_named_before_training(joint, change, match):
     path.write_text(joint.config.read_text() + change + '\n')
     with pytest.raises(UserError, match=match):
         prepare_training(str(path))
-
-
-@without_cuda
-def test_two_gloo_processes_train(joint, tmp_path, monkeypatch):
-    monkeypatch.chdir(joint.folder)
-    done = outcomes(start_tool(tmp_path, 'train', joint.config, '--work-dir', tmp_path / 'w'))
-    assert [code for code, _, _ in done] == [0, 0], done
-    assert (tmp_path / 'w' / 'iter_2.pth').is_file()

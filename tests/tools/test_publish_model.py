@@ -19,13 +19,6 @@ def test_publishes_and_exports(tiny, tiny_cct, tmp_path, capsys):
     for line, file in zip(lines[-2:], (torchscript, onnx)):
         assert line.startswith(f'{file}: images of 40x48, logits equal to those of PyTorch (to ')
 
-    with pytest.raises(SystemExit) as stop:
-        tiny.run('publish_model', *arguments, '--config', tiny_cct.config, '--size', 40, 47)
-    assert stop.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        'error: --size 40 47: expected multiples of 8, the stride of the network'
-    )
-
 
 def test_without_onnx_torchscript_is_written_still(tiny, tiny_cct, tmp_path, capsys, monkeypatch):
     found = importlib.util.find_spec

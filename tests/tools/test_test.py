@@ -60,6 +60,7 @@ def test_out_reaches_the_evaluators_that_write(trained, tmp_path, monkeypatch):
     config = prepare_test(str(path), str(trained.checkpoint), out='png')
     assert config.test_evaluator[1].output_dir == 'png'
     assert 'output_dir' not in config.test_evaluator[0]
+    assert 'keep_results' not in config.test_evaluator[1]  # an argument of Cityscapes' alone
     path.write_text(text + "test_evaluator = dict(type='DumpResults', out_file_path='a.pkl')")
     with pytest.raises(UserError, match='--out needs a test_evaluator of type IoUMetric'):
         prepare_test(str(path), str(trained.checkpoint), out='png')

@@ -51,28 +51,10 @@ def test_resume_goes_on_from_the_latest_checkpoint(tiny):
     assert config.param_scheduler[0].end == 4
 
 
-def test_resume_takes_a_checkpoint_by_name(tiny, trained):
-    tiny.run('train', tiny.config, '--work-dir', 'w', '--resume', trained.work_dir / 'iter_1.pth')
-    assert [line['iter'] for line in _scalars(tiny.folder / 'w')] == [2]
-
-
 def test_resume_without_a_checkpoint_says_so_and_starts_at_zero(tiny, messages):
     config = prepare_training(str(tiny.config), work_dir='none', resume='auto')
     assert not config.get('resume')
     assert messages == ['--resume: no whole checkpoint in none, training starts at iteration 0']
-
-
-def test_amp_on_the_cpu_is_bfloat16(tiny, monkeypatch):
-    seen = []
-    step = CPUAmpOptimWrapper.update_params
-
-    def update_params(self, loss, *args, **kwargs):
-        seen.append(loss)
-        step(self, loss, *args, **kwargs)
-
-    monkeypatch.setattr(CPUAmpOptimWrapper, 'update_params', update_params)
-    tiny.run('train', tiny.config, '--work-dir', 'work', '--amp')
-    assert len(seen) == 2 and all(torch.isfinite(loss) for loss in seen)
 
 
 def test_autocast_covers_the_forward_pass_only():
@@ -169,11 +151,6 @@ def test_a_new_key_is_named(tiny, messages):
     assert message.startswith('--cfg-options train_cfg.max_iter: a new key')
 
 
-def test_a_missing_config_is_named():
-    with pytest.raises(UserError, match=r'^none/here.py: no such config file$'):
-        load_config('none/here.py', {})
-
-
 @pytest.mark.parametrize(
     ('text', 'match'),
     [
@@ -225,14 +202,6 @@ def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(tiny, capsys):
         tiny.run('train', 'none.py')
     assert end.value.code == 2
     assert capsys.readouterr().err == 'error: none.py: no such config file\n'
-
-
-def test_two_gloo_processes_train(tiny):
-    done = tiny.shell('bash', tiny.tools / 'dist_train.sh', tiny.config, 2, '--work-dir', 'work')
-    assert done.returncode == 0, done.stderr[-3000:]
-    checkpoint = torch.load(tiny.folder / 'work' / 'iter_2.pth', weights_only=False)
-    assert checkpoint['meta']['iter'] == 2
-    assert not any(key.startswith('module.') for key in checkpoint['state_dict'])
 
 
 @pytest.fixture

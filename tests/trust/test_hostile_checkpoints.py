@@ -1,7 +1,6 @@
 """A checkpoint is data: at no door of the tools does a hostile one run code."""
 
 import os
-import pickle
 import shutil
 from types import SimpleNamespace
 
@@ -20,25 +19,12 @@ class MakesFolder:
         return os.mkdir, (self.folder,)
 
 
-def zip_pickle(content, payload, path):
-    torch.save(payload, path)
-
-
-def bare_pickle(content, payload, path):
-    path.write_bytes(pickle.dumps(payload))
-
-
-def nested(content, payload, path):
-    content['state_dict']['zzz'] = [dict(deep=payload)]
+def save(content, folder, path):
+    """A checkpoint that would make a folder; tests/engine/test_safe_loading.py has more kinds."""
+    content['zzz'] = [dict(deep=MakesFolder(folder))]
     torch.save(content, path)
 
 
-def legacy(content, payload, path):
-    content['meta'] = payload
-    torch.save(content, path, _use_new_zipfile_serialization=False)
-
-
-KINDS = (zip_pickle, bare_pickle, nested, legacy)
 OUT = ('--out', 'out')
 DOORS = {
     'resume FILE': lambda i: i.tool('train', 'tiny.py', '--work-dir', 'w', '--resume', 'x.pth'),
@@ -70,24 +56,22 @@ def inputs(cct, trained):
     )
 
 
-@pytest.mark.parametrize('kind', KINDS)
 @pytest.mark.parametrize('door', DOORS)
-def test_nothing_runs(door, kind, inputs, capfd):
-    kind(inputs.content, MakesFolder(inputs.folder / 'ran'), inputs.folder / 'x.pth')
+def test_nothing_runs(door, inputs, capfd):
+    save(inputs.content, inputs.folder / 'ran', inputs.folder / 'x.pth')
     assert DOORS[door](inputs) != 0
     out, err = capfd.readouterr()
     assert not (inputs.folder / 'ran').exists()
     assert 'Traceback' not in out + err
     (line,) = [line for line in err.splitlines() if line.startswith('error: ')]
-    assert 'x.pth: refused: it names ' in line or 'x.pth: cannot be read' in line
+    assert 'x.pth: refused: it names ' in line
     assert not (inputs.folder / 'y.pth').exists() and not (inputs.folder / 'w/iter_2.pth').exists()
 
 
-@pytest.mark.parametrize('kind', KINDS)
-def test_nothing_runs_at_an_automatic_resume(kind, inputs, capfd):
+def test_nothing_runs_at_an_automatic_resume(inputs, capfd):
     (inputs.folder / 'w').mkdir()
     (inputs.folder / 'w/last_checkpoint').write_text('iter_2.pth')
-    kind(inputs.content, MakesFolder(inputs.folder / 'ran'), inputs.folder / 'w/iter_2.pth')
+    save(inputs.content, inputs.folder / 'ran', inputs.folder / 'w/iter_2.pth')
     inputs.tool(
         'train', 'tiny.py', '--work-dir', 'w', '--resume', '--cfg-options', 'train_cfg.max_iters=1'
     )
@@ -95,12 +79,11 @@ def test_nothing_runs_at_an_automatic_resume(kind, inputs, capfd):
     assert 'Traceback' not in ''.join(capfd.readouterr())
 
 
-@pytest.mark.parametrize('kind', KINDS)
-def test_nothing_runs_in_a_classifier(kind, cct, capfd):
+def test_nothing_runs_in_a_classifier(cct, capfd):
     pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
     weak = tiny_weak.make_weak(cct.folder)
     content = torch.load(weak.checkpoint)
-    kind(dict(content, meta={}), MakesFolder(cct.folder / 'ran'), cct.folder / 'x.pth')
+    save(content, cct.folder / 'ran', cct.folder / 'x.pth')
     assert cct.tool('make_pseudo_labels', weak.config, 'x.pth', *OUT, '--workers', 0, '--no-crf')
     assert not (cct.folder / 'ran').exists()
     (line,) = [line for line in capfd.readouterr().err.splitlines() if 'error: ' in line]

@@ -24,24 +24,18 @@ def inputs(cct, trained):
 
 
 NAMED = (
-    'predict tiny.py x.pth data/images --out data',
     'predict tiny.py x.pth data/images --out data/images/new',
-    'predict tiny.py x.pth data/val_images --out data/masks',
     'predict tiny.py x.pth data/images --out tiny.py',
     'test tiny.py x.pth --work-dir t --out data/val_masks',
-    'test tiny.py x.pth --work-dir t --out data',
     'test tiny.py x.pth --work-dir t --show-dir data/images',
     'test tiny.py x.pth --work-dir data/masks/new',
     'train tiny.py --work-dir data/images',
     'rank_unlabeled tiny.py x.pth --from-config --out data/images',
-    'rank_unlabeled tiny.py x.pth --images data/images --out data/images/new',
     'analyze_clusters tiny.py x.pth --out data/val_images',
     'analyze_calibration tiny.py x.pth --out data/val_images',
     'report run=run --out data/images',
     'report run=run run=run --out new',
-    'convert_checkpoint x.pth x.pth',
     'convert_checkpoint x.pth x.pth --overwrite',
-    'convert_checkpoint x.pth tiny.py',
     'convert_checkpoint x.pth data',
     'plot_ramps tiny.py --out there.png',
     'make_image_labels --masks data/masks --images data/val_images --classes ground thing other '

@@ -7,7 +7,7 @@ import time
 import cv2
 import numpy as np
 import pytest
-from ranks import end_as_torchrun, outcomes, start_tool, without_cuda
+from ranks import outcomes, start_tool, without_cuda
 
 pytestmark = without_cuda
 NUMBER = 60
@@ -104,13 +104,3 @@ def test_a_ranking_goes_on_where_it_was(tiny_cct, photos, tmp_path, monkeypatch)
     assert len(scored) == NUMBER - 20 + 3
     assert (tmp_path / 'out' / 'ranking.csv').read_text() == expected
     assert len(list(csv.reader(expected.splitlines()))) == NUMBER + 1
-
-
-def test_a_mistake_is_said_once(start, tiny_cct, tmp_path):
-    arguments = tiny_cct.config, tiny_cct.checkpoint, tmp_path / 'none', '--out', tmp_path / 'out'
-    ranks = start('predict', *arguments)
-    end_as_torchrun([rank.process for rank in ranks])
-    done = outcomes(ranks)
-    assert [code for code, _, _ in done] == [2, -signal.SIGTERM]
-    lines = [line for *_, err in done for line in err.splitlines() if line.startswith('error: ')]
-    assert len(lines) == 1 and 'none: no such folder' in lines[0]

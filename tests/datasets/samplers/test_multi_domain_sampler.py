@@ -159,9 +159,7 @@ def test_a_weight_that_does_not_fit_is_an_error(weights, match):
         make(weights=weights)
 
 
-def test_negative_skip_and_another_dataset_are_refused():
-    with pytest.raises(ValueError, match='num_samples must be 0 or more, got -1'):
-        make().skip(-1)
+def test_another_dataset_is_refused():
     with pytest.raises(
         UserError, match='MultiDomainSampler draws from a MultiDomainDataset, got list'
     ):

@@ -4,12 +4,9 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from mmengine.structures import PixelData
-from mmseg.structures import SegDataSample
 
 from mmseg_cct.datasets import LoadPseudoLabels, PairDraw, SemiSegDataset
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.data_preprocessors.branch_preprocessor import pad_pseudo_labels
 
 DRAW = PairDraw(labeled=0, unlabeled=1, labeled_seed=3, unlabeled_seed=4)
 
@@ -106,32 +103,10 @@ def test_labels_of_subfolders(tree, labels):
         load.path_of(str(tree.root / 'elsewhere/a.jpg'))
 
 
-class TestPadding:
-    def test_right_and_below(self):
-        data = torch.arange(6).view(1, 2, 3)
-        sample = SegDataSample(pseudo_sem_seg=PixelData(data=data))
-        pad_pseudo_labels(sample, (4, 5))
-        padded = sample.pseudo_sem_seg.data
-        assert torch.equal(padded[:, :2, :3], data)
-        assert padded.shape == (1, 4, 5)
-        assert (padded[:, 2:] == 255).all()
-        assert (padded[:, :, 3:] == 255).all()
-
-    def test_a_sample_without_labels_stays_as_it_is(self):
-        sample = SegDataSample()
-        pad_pseudo_labels(sample, (4, 5))
-        assert 'pseudo_sem_seg' not in sample
-
-
 class TestErrors:
     def test_missing_labels_stop_before_training(self, tree, labels):
         (labels / 'u2.png').unlink()
         with pytest.raises(UserError, match=r'pseudo/u2\.png: no such file; expected the pseudo'):
-            build(tree, labels)
-
-    def test_labels_of_another_size(self, tree, labels):
-        cv2.imwrite(str(labels / 'u2.png'), np.zeros((24, 16), np.uint8))
-        with pytest.raises(UserError, match=r'u2\.png: 16×24 pixels; expected 24×16, the size of'):
             build(tree, labels)
 
     @pytest.mark.parametrize('own', [{}, {'metainfo': {}}])  # their set may name no classes
@@ -142,16 +117,6 @@ class TestErrors:
         )
         with pytest.raises(UserError, match=r'u2\.png: label id 3 outside .*expected 0 to 2, or'):
             SemiSegDataset(tree.config('labeled'), unlabeled)
-
-    def test_a_corrupt_file(self, tree, labels):
-        (labels / 'u2.png').write_bytes(b'nothing')
-        with pytest.raises(UserError, match=r'u2\.png: cannot be read \(.*\); expected a readable'):
-            build(tree, labels)
-
-    def test_a_coloured_file(self, tree, labels):
-        cv2.imwrite(str(labels / 'u2.png'), np.zeros((16, 24, 3), np.uint8))
-        with pytest.raises(UserError, match=r'u2\.png: a mask of Pillow mode RGB; expected one'):
-            build(tree, labels)
 
     def test_ids_of_two_bytes(self, tree, labels):
         cv2.imwrite(str(labels / 'u2.png'), np.zeros((16, 24), np.uint16))

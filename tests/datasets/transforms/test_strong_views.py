@@ -6,12 +6,10 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from mmengine.dataset import pseudo_collate
 from mmengine.structures import PixelData
 from mmseg.structures import SegDataSample
 
-from mmseg_cct.datasets import MultiDomainDataset, PairDraw, PairSampler, SemiSegDataset
-from mmseg_cct.datasets.samplers import MultiDomainDraw
+from mmseg_cct.datasets import PairDraw, SemiSegDataset
 from mmseg_cct.datasets.transforms import StrongViews
 from mmseg_cct.datasets.transforms.strong_views import Photometry, apply_photometry
 from mmseg_cct.errors import UserError
@@ -194,33 +192,6 @@ class TestBranches:
         samples = SemiSegDataset(tree.config('labeled'), with_views(tree))[DRAW]['data_samples']
         samples['unlabeled_strong_0'].set_metainfo(dict(img_shape=(1, 1)))
         assert samples['unlabeled'].img_shape == samples['unlabeled_strong_1'].img_shape == (12, 12)
-
-    def test_are_exact_in_every_worker(self, tree):
-        dataset = SemiSegDataset(tree.config('labeled'), with_views(tree))
-        batches = []
-        for workers in (0, 2):
-            sampler = PairSampler(dataset, seed=5)
-            loader = torch.utils.data.DataLoader(
-                dataset, 2, sampler=sampler, num_workers=workers, collate_fn=pseudo_collate
-            )
-            batches.append([batch['inputs'] for batch, _ in zip(loader, range(3))])
-        for one, two in zip(*batches):
-            assert one.keys() == two.keys()
-            for name in one:
-                assert all(map(torch.equal, one[name], two[name]))
-
-    def test_name_their_domain(self, tree):
-        dataset = MultiDomainDataset(
-            dict(
-                a=dict(
-                    type='SemiSegDataset',
-                    labeled=tree.config('labeled'),
-                    unlabeled=with_views(tree),
-                )
-            )
-        )
-        samples = dataset[MultiDomainDraw('a', DRAW)]['data_samples']
-        assert {sample.domain for sample in samples.values()} == {'a'} and len(samples) == 4
 
     def test_carry_pseudo_labels(self, tree):
         folder = tree.root / 'pseudo'

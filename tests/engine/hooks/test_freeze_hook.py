@@ -80,9 +80,9 @@ def test_a_schedule_that_lifts_the_rate_is_refused():
     HOOKS.build(dict(type='FreezeHook')).before_train(run)
 
 
-@pytest.mark.parametrize('key', ['backbone.layer1', 'neck'])
-def test_the_training_is_the_same(tmp_path, key):
+def test_the_training_is_the_same(tmp_path):
     """Losses and weights of a training whose frozen layers have gradients nobody uses."""
+    key = 'backbone.layer1'
     keys = {'paramwise_cfg': dict(custom_keys={key: dict(lr_mult=0.0)})}
     runs = {}
     for name, hooks in {'with': [dict(type='FreezeHook')], 'without': []}.items():

@@ -66,16 +66,6 @@ def test_a_ramp_may_fall():
     assert [value_after(hook, t) for t in (0, 500, 1000)] == pytest.approx([2.0, 1.25, 0.5])
 
 
-def test_value_depends_on_the_iteration_alone():
-    # as after a resume: a fresh hook, a fresh model, any batch_idx
-    hook = make_hook()
-    runner = make_runner()
-    hook.before_train(runner)
-    for runner.iter in range(61):
-        hook.before_train_iter(runner, batch_idx=runner.iter)
-    assert value_after(make_hook(), 60) == runner.model.auxiliary_head.loss_consistency.loss_weight
-
-
 def test_an_end_that_is_none_is_the_value_of_the_built_model():
     value = Model().auxiliary_head.loss_consistency.loss_weight
     assert value_after(make_hook(end=None), 50) == value_after(make_hook(end=value), 50)
@@ -128,19 +118,6 @@ def test_looks_through_a_model_wrapper():
     assert wrapped.module.auxiliary_head.loss_consistency.loss_weight == 30
 
 
-def test_a_star_stands_for_every_child():
-    model = torch.nn.Module()
-    model.domains = torch.nn.ModuleDict(dict(a=Model(), b=Model()))
-    runner = make_runner(model, iteration=50)
-    hook = make_hook(f'domains.*.{WEIGHT}')
-    hook.before_train(runner)
-    hook.before_train_iter(runner, 0)
-    value = 30 * math.exp(-2.5)
-    for child in model.domains.values():
-        assert child.auxiliary_head.loss_consistency.loss_weight == pytest.approx(value)
-    assert runner.logged == {f'train/domains.*.{WEIGHT}': pytest.approx(value)}
-
-
 def test_a_star_without_children_is_an_error():
     with pytest.raises(UserError, match=r"'\*' stands for modules, and MSEConsistency has none"):
         make_hook('auxiliary_head.loss_consistency.*.x').before_train(make_runner())
@@ -187,11 +164,6 @@ def test_what_no_ramp_can_take_is_not_offered():
     model.auxiliary_hand = 2
     with pytest.raises(UserError, match=r' there; did you mean auxiliary_hand\?$'):
         make_hook(WEIGHT).before_train(make_runner(model))
-
-
-def test_unknown_attribute_without_a_near_name():
-    with pytest.raises(UserError, match=r"has no 'qqqq' there$"):
-        make_hook('qqqq').before_train(make_runner())
 
 
 @pytest.mark.parametrize(

@@ -191,14 +191,23 @@ def test_validation_changes_the_mode_of_neither(runs, request):
     assert recorder.training == [(True, False)] * 4
 
 
-def test_a_resumed_training_is_the_one_that_was_never_killed(of_student, tmp_path):
-    work_dir, recorder, _ = of_student
-    train(tmp_path / 'cut', STUDENT, kill_after=3)
-    resumed, _ = train(tmp_path / 'cut', STUDENT, resume=True)
+@pytest.mark.parametrize(
+    ('evaluate', 'averaged'), [('student', 'teacher_state_dict'), ('teacher', 'ema_state_dict')]
+)
+def test_a_resumed_training_is_the_one_that_was_never_killed(evaluate, averaged, request, tmp_path):
+    work_dir, recorder, _ = request.getfixturevalue(f'of_{evaluate}')
+
+    def run(**kwargs):
+        if evaluate == 'student':
+            return train(tmp_path / 'cut', STUDENT, **kwargs)
+        return train(tmp_path / 'cut', TEACHER, mean_teacher(), **kwargs)
+
+    run(kill_after=3)
+    resumed, _ = run(resume=True)
     for expected, actual in zip(recorder.outputs[2:], resumed.outputs, strict=True):
         assert actual == pytest.approx(expected, rel=1e-5)
     expected, actual = load(work_dir / 'iter_4.pth'), load(tmp_path / 'cut/iter_4.pth')
-    for key in ('state_dict', 'teacher_state_dict'):
+    for key in ('state_dict', averaged):
         for name, value in expected[key].items():
             torch.testing.assert_close(actual[key][name], value, msg=name)
 
@@ -229,24 +238,6 @@ def mean_teacher():
 def of_teacher(tmp_path_factory):
     work_dir = tmp_path_factory.mktemp('of_teacher')
     return work_dir, *train(work_dir, TEACHER, mean_teacher())
-
-
-def test_a_resumed_training_has_the_same_teacher(of_teacher, tmp_path):
-    work_dir, recorder, _ = of_teacher
-    train(tmp_path / 'cut', TEACHER, mean_teacher(), kill_after=3)
-    resumed, _ = train(tmp_path / 'cut', TEACHER, mean_teacher(), resume=True)
-    expected, actual = (
-        [outputs['aux.consistency'] for outputs in each]
-        for each in (recorder.outputs[2:], resumed.outputs)
-    )
-    assert actual == pytest.approx(expected, rel=1e-5)
-    for key in ('state_dict', 'ema_state_dict'):
-        expected, actual = (
-            torch.load(folder / 'iter_4.pth', map_location='cpu', weights_only=False)[key]
-            for folder in (work_dir, tmp_path / 'cut')
-        )
-        for name, value in expected.items():
-            torch.testing.assert_close(actual[name], value, msg=name)
 
 
 def test_the_checkpoint_is_the_teacher_for_a_plain_encoder_decoder(of_teacher):

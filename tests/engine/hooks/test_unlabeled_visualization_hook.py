@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from mmseg.registry import MODELS
@@ -41,67 +42,22 @@ class Recorder(Hook):
         self.modes = [module.training for module in runner.model.modules()]
 
 
-def images(root, count, with_masks):
-    rng = np.random.default_rng(count)
-    for index in range(count):
-        for folder, high, channels in (('images', 256, 3), ('masks', 3, 1))[: 1 + with_masks]:
-            (root / folder).mkdir(parents=True, exist_ok=True)
-            small = rng.integers(0, high, (4, 5, channels), np.uint8)
-            enlarged = cv2.resize(small, (44, 36), interpolation=cv2.INTER_NEAREST)
-            cv2.imwrite(str(root / folder / f'{index}.png'), enlarged)
-
-
-@pytest.fixture(scope='module')
-def data_root(tmp_path_factory):
-    root = tmp_path_factory.mktemp('set')
-    images(root / 'l', 3, True)
-    images(root / 'u', 4, False)
-    return root
-
-
-def train(root, work_dir, hooks, model=None, unlabeled=True, max_iters=MAX_ITERS):
+def train(tiny_cct, work_dir, hooks, max_iters=MAX_ITERS, **changes):
     """A training whose random draws depend on all that was drawn before."""
     recorder = Recorder()
-    folder = dict(
-        type='FolderDataset', image_dir='images', classes=('a', 'b', 'c'), palette=PALETTE
-    )
-    crop = [dict(type='RandomCrop', crop_size=(32, 32)), dict(type='PackSegInputs')]
-    load = dict(type='LoadImageFromFile')
-    runner = Runner(
-        model=model or tiny.model_config(),
+    config = Config.fromfile(tiny_cct.config)
+    config.merge_from_dict(changes)
+    config.update(
         work_dir=str(work_dir),
-        train_dataloader=dict(
-            batch_size=2,
-            num_workers=0,
-            sampler=dict(type='PairSampler'),
-            dataset=dict(
-                type='SemiSegDataset',
-                labeled=dict(
-                    data_root=str(root / 'l'),
-                    mask_dir='masks',
-                    pipeline=[load, dict(type='LoadAnnotations'), *crop],
-                    **folder,
-                ),
-                unlabeled=dict(data_root=str(root / 'u'), pipeline=[load, *crop], **folder)
-                if unlabeled
-                else None,
-            ),
-        ),
         train_cfg=dict(type='IterBasedTrainLoop', max_iters=max_iters),
-        optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.05)),
         default_hooks=dict(logger=None, checkpoint=None),
-        custom_hooks=[recorder, *hooks],
-        visualizer=dict(
-            type='SegLocalVisualizer',
-            name=work_dir.name,
-            vis_backends=[dict(type='LocalVisBackend')],
-        ),
-        randomness=dict(seed=0),
-        default_scope='mmseg',
+        custom_hooks=hooks,
         log_processor=dict(by_epoch=False),
-        log_level='ERROR',
         experiment_name=work_dir.name,
     )
+    config.visualizer.name = work_dir.name
+    runner = Runner.from_cfg(config)
+    runner.register_hook(recorder)
     runner.train()
     states = torch.get_rng_state(), np.random.get_state()[1], random.getstate()
     return recorder, runner.model.state_dict(), states
@@ -111,14 +67,14 @@ HOOK = dict(type='UnlabeledVisualizationHook', interval=2, num_images=2)
 
 
 @pytest.fixture(scope='module')
-def with_hook(data_root, tmp_path_factory):
+def with_hook(tiny_cct, tmp_path_factory):
     work_dir = tmp_path_factory.mktemp('with')
-    return train(data_root, work_dir, [dict(HOOK)]), work_dir
+    return train(tiny_cct, work_dir, [dict(HOOK)]), work_dir
 
 
-def test_training_does_not_notice_the_hook(data_root, with_hook, tmp_path):
+def test_training_does_not_notice_the_hook(tiny_cct, with_hook, tmp_path):
     (recorder, weights, states), _ = with_hook
-    expected, expected_weights, expected_states = train(data_root, tmp_path / 'without', [])
+    expected, expected_weights, expected_states = train(tiny_cct, tmp_path / 'without', [])
     assert recorder.logged == expected.logged and len(recorder.logged) == MAX_ITERS
     assert recorder.modes == expected.modes and not all(recorder.modes) and any(recorder.modes)
     assert weights.keys() == expected_weights.keys()  # with BatchNorm's statistics
@@ -145,11 +101,11 @@ def test_pictures_of_the_same_images_at_every_interval(with_hook):
     assert np.array_equal(first, later) and not np.array_equal(first, other)
 
 
-def test_other_ranks_draw_nothing(data_root, tmp_path, monkeypatch):
+def test_other_ranks_draw_nothing(tiny_cct, tmp_path, monkeypatch):
     monkeypatch.setattr(
         'mmseg_cct.engine.hooks.unlabeled_visualization_hook.is_main_process', lambda: False
     )
-    train(data_root, tmp_path / 'rank1', [dict(HOOK)], max_iters=1)
+    train(tiny_cct, tmp_path / 'rank1', [dict(HOOK)], max_iters=1)
     assert not list(tmp_path.rglob('*.png'))
 
 
@@ -209,11 +165,14 @@ def test_looks_through_a_model_wrapper_at_the_data():
         hook.before_train(runner)
 
 
-def test_a_baseline_has_nothing_to_draw(data_root, tmp_path):
-    model = tiny.model_config(type='EncoderDecoder')
-    del model['auxiliary_head']
+def test_a_baseline_has_nothing_to_draw(tiny_cct, tmp_path):
+    baseline = {
+        'model.type': 'EncoderDecoder',
+        'model.auxiliary_head': None,
+        'train_dataloader.dataset.unlabeled': None,
+    }
     with pytest.raises(UserError, match=r'model.type=EncoderDecoder has no auxiliary_head'):
-        train(data_root, tmp_path / 'sup', [dict(HOOK)], model=model, unlabeled=False)
+        train(tiny_cct, tmp_path / 'sup', [dict(HOOK)], **baseline)
 
 
 @pytest.mark.parametrize('name', ['interval', 'num_images'])

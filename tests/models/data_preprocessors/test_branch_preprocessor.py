@@ -71,11 +71,6 @@ def test_each_branch_is_prepared_as_it_would_be_alone():
         assert_same({key: both[key][name] for key in both}, expected)
 
 
-def test_a_branch_without_ground_truth_gets_none():
-    out = run(build(), dict(unlabeled=UNLABELED[0]), dict(unlabeled=UNLABELED[1]), training=True)
-    assert all('gt_sem_seg' not in sample for sample in out['data_samples']['unlabeled'])
-
-
 def test_a_plain_batch_is_prepared_as_by_mmseg():
     one_size = branch([(7, 9), (7, 9)], True, 2)
     for training, batch in ((True, LABELED), (False, one_size)):

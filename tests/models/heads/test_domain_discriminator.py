@@ -1,7 +1,6 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from mmseg.registry import MODELS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.heads.domain_discriminator import DomainDiscriminator, reverse_gradient
@@ -67,27 +66,10 @@ def test_loss_and_accuracy_are_means_over_the_positions_of_all_branches():
     assert result['accuracy'].item() == pytest.approx(100 * right / len(scores))
 
 
-def test_it_learns_to_tell_domains_apart():
-    model = make()
-    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-    domains = [[(torch.randn(N, D, H, W) + shift,)] for shift in (-1.0, 0.0, 1.0)]
-    for step in range(60):
-        optimizer.zero_grad()
-        model.loss(domains[step % 3], step % 3)['loss'].backward()
-        optimizer.step()
-    assert all(model.loss(z, k)['accuracy'] > 90 for k, z in enumerate(domains))
-
-
 def test_only_the_optimised_key_contains_loss():
     result = make().loss([make_features()], 0)
     assert {key: value.requires_grad for key, value in result.items()} == dict(
         loss=True, accuracy=False
-    )
-
-
-def test_is_registered():
-    assert isinstance(
-        MODELS.build(dict(type='DomainDiscriminator', in_channels=D)), DomainDiscriminator
     )
 
 

@@ -229,11 +229,8 @@ class LossOnly(torch.nn.Module):
         return run_loss(self.bank, args)['loss']
 
 
-@pytest.mark.parametrize(
-    ('kind', 'fast_mode'),
-    [('MSEConsistency', False), ('KLConsistency', True), ('JSConsistency', True)],
-)
-def test_gradcheck(kind, fast_mode):
+@pytest.mark.parametrize('kind', ['MSEConsistency', 'KLConsistency', 'JSConsistency'])
+def test_gradcheck(kind):
     # without I-VAT, whose change is a constant for the gradient and none for a finite difference
     names = ('dropout', 'feature_drop', 'feature_noise')  # one of each way to project
     perturbations = {name: dict(PERTURBATIONS[name], num_decoders=1) for name in names}
@@ -260,18 +257,13 @@ def test_gradcheck(kind, fast_mode):
 
     z = torch.rand(1, 3, 2, 2, dtype=torch.float64)
     inputs = [t.detach().clone().requires_grad_() for t in (z, *bank.parameters())]
-    assert torch.autograd.gradcheck(
-        lambda *x: Recomputed.apply(loss, *x), inputs, fast_mode=fast_mode
-    )
+    assert torch.autograd.gradcheck(lambda *x: Recomputed.apply(loss, *x), inputs, fast_mode=True)
 
 
-@pytest.mark.parametrize('name', PERTURBATIONS)
-def test_float64_gives_the_plain_gradients(name):
+def test_float64_gives_the_plain_gradients():
     # the main prediction is kept in float32
     compare_with_plain(
-        make_bank({name: PERTURBATIONS[name]}, dtype=torch.float64),
-        lambda q, p, _: consistency_mse(q, p),
-        tolerance=1e-7,
+        make_bank(dtype=torch.float64), lambda q, p, _: consistency_mse(q, p), tolerance=1e-7
     )
 
 
@@ -344,12 +336,6 @@ def test_float16_holds_the_gradients_of_a_whole_batch_in_one_chunk(
         assert_close_relative(a, e, 3e-3)
 
 
-def test_loss_weights_of_zero_give_no_gradient():
-    bank = make_bank(loss_consistency=dict(MSE, loss_weight=0.0))
-    loss, grads = loss_and_gradients(bank)
-    assert loss == 0 and not any(grad.any() for grad in grads)
-
-
 @pytest.mark.parametrize('channels', [None, 32])
 def test_every_decoder_gets_a_gradient_in_every_iteration(channels):
     bank = make_bank(channels=channels)
@@ -408,28 +394,17 @@ def test_each_perturbation_logs_the_loss_of_its_plain_decoders(kind, plain):
 
 
 @each_width
-@pytest.mark.parametrize('memory_budget', [30_000, 2_000_000])  # 1 decoder at a time, all
-def test_agreement_is_the_share_of_equal_classes(memory_budget, channels):
-    # of all pixels, also of those that a masked loss leaves out
-    bank = make_bank(
-        loss_consistency=dict(type='MSEConsistency', confidence_threshold=0.9),
-        memory_budget=memory_budget,
-        channels=channels,
-    )
-    batch = make_batch()
-    main = batch[1].argmax(1)
-    equal = [(q.argmax(1) == main).float().mean() for q in plain_predictions(bank, batch)]
-    assert 0.001 < min(equal) < 0.95
-    torch.testing.assert_close(
-        run_loss(bank, batch)['agreement'].float(), torch.stack(equal).mean()
-    )
-
-
-@each_width
 @pytest.mark.parametrize('memory_budget', [30_000, 2_000_000])
 @pytest.mark.parametrize('log_terms', [True, False])
 def test_the_map_of_the_agreement_is_the_share_of_equal_classes(memory_budget, channels, log_terms):
-    bank = make_bank(memory_budget=memory_budget, channels=channels, log_terms=log_terms)
+    # of all pixels, also of those that a masked loss leaves out
+    masked = dict(type='MSEConsistency', confidence_threshold=0.9)
+    bank = make_bank(
+        loss_consistency=masked,
+        memory_budget=memory_budget,
+        channels=channels,
+        log_terms=log_terms,
+    )
     batch = make_batch()
     z, seg_logits, samples = batch
     torch.manual_seed(2)
@@ -534,18 +509,6 @@ def test_a_term_of_weight_0_adds_nothing(weights):
     assert all((g.abs().max() > 0) == (weights[1] > 0) for g in grads)
 
 
-def test_no_pixel_that_counts_gives_zero():
-    bank = make_bank(
-        loss_consistency=dict(type='MSEConsistency', confidence_threshold=1.0),
-        loss_weak=ALL_TERMS['loss_weak'],
-    )
-    z, seg_logits, samples = make_batch()
-    for sample in samples:
-        sample.pseudo_sem_seg.data.fill_(255)
-    loss, grads = loss_and_gradients(bank, (z, seg_logits, samples))
-    assert loss == 0 and all((g == 0).all() for g in grads)
-
-
 @pytest.mark.parametrize('num_images', [1, 3])
 def test_forward_gives_every_prediction(num_images):
     bank = make_bank()
@@ -582,16 +545,6 @@ def test_results_do_not_depend_on_how_many_decoders_a_chunk_takes(memory_budget)
     assert_same_results(loss_and_gradients(bank), loss_and_gradients(make_bank(**terms)))
 
 
-def test_gradients_accumulate():
-    bank = make_bank()
-    z, *rest = make_batch()
-    single = [loss_and_gradients(bank, (z, *rest), seed)[1] for seed in (2, 3)]
-    for seed in (2, 3):
-        run_loss(bank, (z, *rest), seed)['loss'].backward()
-    for total, a, b in zip([z.grad, *(p.grad for p in bank.parameters())], *single):
-        torch.testing.assert_close(total, a + b)
-
-
 def test_two_losses_in_one_backward_pass_add_up():
     bank = make_bank()
     z, *rest = make_batch()
@@ -601,16 +554,6 @@ def test_two_losses_in_one_backward_pass_add_up():
     )
     for actual, a, b in zip(gradients(total, z, [bank]), *single):
         torch.testing.assert_close(actual, a + 0.5 * b)
-
-
-def test_gradients_follow_a_loss_scale():
-    # as torch.amp.GradScaler does: scale the loss, then unscale the gradients
-    bank, scale = make_bank(), 2.0**16
-    z, *rest = make_batch()
-    expected = loss_and_gradients(bank, (z, *rest))[1]
-    scaled = gradients(scale * run_loss(bank, (z, *rest))['loss'], z, [bank])
-    for actual, e in zip(scaled, expected):
-        torch.testing.assert_close(actual / scale, e)
 
 
 def test_works_behind_a_checkpointed_backbone():
@@ -761,10 +704,11 @@ def test_a_perturbation_without_decoders_is_left_out():
     )
 
 
-@pytest.mark.parametrize('terms', [{}, dict(loss_pairwise=ALL_TERMS['loss_pairwise'])])
-def test_position_fraction_gives_an_unbiased_estimate(terms):
+def test_position_fraction_gives_an_unbiased_estimate():
+    pairwise = ALL_TERMS['loss_pairwise']
     full, part = (
-        make_bank(OBJECT_MASKING, position_fraction=fraction, **terms) for fraction in (1.0, 0.25)
+        make_bank(OBJECT_MASKING, position_fraction=fraction, loss_pairwise=pairwise)
+        for fraction in (1.0, 0.25)
     )
     expected, expected_gradients = loss_and_gradients(full)
     batch = make_batch()
@@ -783,8 +727,7 @@ def test_position_fraction_gives_an_unbiased_estimate(terms):
     assert (mean - expected_gradients[0]).norm() < 0.25 * expected_gradients[0].norm()
 
 
-@pytest.mark.parametrize('term', ['consistency', 'weak_ce'])
-def test_position_fraction_is_unbiased_where_few_pixels_count(term):
+def test_position_fraction_is_unbiased_where_few_pixels_count():
     # a mean over the counted pixels of the subset would not be: it is too low where none counts
     loss = dict(type='MSEConsistency', loss_weight=1.0, confidence_threshold=0.8)
     full, part = (
@@ -794,11 +737,12 @@ def test_position_fraction_is_unbiased_where_few_pixels_count(term):
     z, seg_logits, samples = make_batch()
     for sample in samples:
         sample.pseudo_sem_seg.data[:, 16:] = 255
-    expected = run_loss(full, (z, seg_logits, samples))[term].item()
-    values = torch.stack(
-        [run_loss(part, (z, seg_logits, samples), seed)[term] for seed in range(400)]
-    )
-    assert values.mean() == pytest.approx(expected, abs=4 * values.std().item() / 20)
+    expected = run_loss(full, (z, seg_logits, samples))
+    drawn = [run_loss(part, (z, seg_logits, samples), seed) for seed in range(400)]
+    for term in ('consistency', 'weak_ce'):
+        values = torch.stack([losses[term] for losses in drawn])
+        bound = 4 * values.std().item() / 20
+        assert values.mean().item() == pytest.approx(expected[term].item(), abs=bound)
 
 
 def test_position_fraction_1_draws_nothing():
@@ -815,13 +759,6 @@ def test_a_tiny_position_fraction_keeps_one_position():
         make_bank(dict(noise=PERTURBATIONS['feature_noise']), position_fraction=1e-6)
     )
     assert (grads[0].abs().sum((0, 1)) > 0).sum() == 1
-
-
-@pytest.mark.parametrize('name', PERTURBATIONS)
-def test_each_perturbation_draws_at_a_fraction_of_the_positions(name):
-    bank = make_bank({name: PERTURBATIONS[name]}, position_fraction=0.5)
-    loss, grads = loss_and_gradients(bank)
-    assert loss > 0 and all(g.isfinite().all() and g.abs().max() > 0 for g in grads)
 
 
 def count(decoders_each, num_chunks, names=PERTURBATIONS, num_images=2, **kwargs):
@@ -932,23 +869,6 @@ def test_position_fraction_out_of_range_is_an_error(fraction):
         make_bank(position_fraction=fraction)
 
 
-@pytest.mark.parametrize(
-    ('channels', 'stride', 'message'),
-    [
-        (0, 8, 'channels=0: expected 1 or more, or None for num_classes'),
-        (32, 1, 'channels=32: expected None at stride=1'),
-    ],
-)
-def test_a_width_that_no_decoder_can_have_is_an_error(channels, stride, message):
-    with pytest.raises(UserError, match=message):
-        make_bank(channels=channels, stride=stride)
-
-
-def test_a_stride_that_is_no_power_of_two_is_an_error():
-    with pytest.raises(UserError, match='stride=3: expected a power of two'):
-        make_bank(stride=3)
-
-
 def test_unknown_context_class_offers_the_nearest_names():
     bank = make_bank(context_classes=('backgroud',))
     with pytest.raises(
@@ -970,14 +890,6 @@ def test_context_class_id_out_of_range_is_an_error(class_id):
     bank = make_bank(context_classes=(class_id,))
     with pytest.raises(UserError, match=rf'{class_id}; expected names or ids from 0 to {C - 1}'):
         run_loss(bank)
-
-
-def test_weak_loss_needs_pseudo_labels_of_every_image():
-    bank = make_bank(OBJECT_MASKING, loss_weak=ALL_TERMS['loss_weak'])
-    z, seg_logits, samples = make_batch()
-    del samples[1].pseudo_sem_seg
-    with pytest.raises(UserError, match=r'loss_weak: .* expected pseudo labels'):
-        run_loss(bank, (z, seg_logits, samples))
 
 
 COMPILED = """
@@ -1106,19 +1018,6 @@ def test_padding_takes_no_part_in_the_losses(position_fraction):
         mask = valid.squeeze(1).expand_as(distances)
         torch.testing.assert_close(losses['consistency'], distances[mask].mean())
         torch.testing.assert_close(losses['agreement'], 1 - flips[mask].mean())
-
-
-def test_masks_without_padding_change_no_bit():
-    bank = make_bank(loss_pairwise=dict(type='PairwiseVariance'))
-    outcomes = []
-    for masks in (None, torch.ones(N, 1, 8 * H, 8 * W, dtype=torch.bool)):
-        z, seg_logits, samples = make_batch()
-        torch.manual_seed(2)
-        losses = bank.loss(
-            (z,), seg_logits, samples if masks is None else with_masks(samples, masks)
-        )
-        outcomes.append([*losses.values(), torch.autograd.grad(losses['loss'], z)[0]])
-    assert all(torch.equal(a, b) for a, b in zip(*outcomes))
 
 
 def test_the_share_of_counting_pixels_is_one_of_the_valid_ones():

@@ -8,7 +8,6 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.models import PixelShuffleHead
 from mmseg_cct.models.heads.pixel_shuffle_head import pixel_accuracy
 
 N, D, C, H, W = 2, 6, 3, 4, 5
@@ -27,13 +26,6 @@ def samples(labels):
         sample.gt_sem_seg = PixelData(data=label.unsqueeze(0))
         made.append(sample)
     return made
-
-
-@pytest.mark.parametrize('channels', [None, 2, 8])
-@pytest.mark.parametrize('stride', [2, 4, 8, 16])
-def test_reaches_the_image_size(stride, channels):
-    seg_logits = make_head(stride=stride, channels=channels)((torch.rand(N, D, H, W),))
-    assert seg_logits.shape == (N, C, H * stride, W * stride)
 
 
 def test_is_its_projection_at_stride_1():
@@ -175,11 +167,6 @@ def test_dropout_is_off():
     head = make_head().train()
     z = torch.rand(N, D, H, W)
     assert torch.equal(head((z,)), head((z,)))
-
-
-def test_rejects_a_stride_that_is_no_power_of_two():
-    with pytest.raises(UserError, match='stride=3: expected a power of two'):
-        PixelShuffleHead(D, C, stride=3)
 
 
 def test_a_size_that_is_no_multiple_of_the_stride_is_warned_of_once(monkeypatch):

@@ -30,15 +30,6 @@ def test_it_masks_whole_channels_of_both_views(keep_ratio, kept):
     assert untouched[0].sum() == kept
 
 
-def test_a_seed_gives_its_masks_again():
-    ones = [torch.ones(4, 32, 1, 1)]
-    drawn = []
-    for _ in range(2):
-        torch.manual_seed(3)
-        drawn.append(ComplementaryDropout()(ones, ones)[0][0])
-    assert torch.equal(*drawn)
-
-
 @pytest.mark.parametrize('keep_ratio', [-0.1, 1.1])
 def test_a_share_out_of_range_is_an_error(keep_ratio):
     with pytest.raises(UserError, match=rf'keep_ratio={keep_ratio}: expected 0 to 1'):

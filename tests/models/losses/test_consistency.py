@@ -108,21 +108,6 @@ def test_confidence_exactly_at_the_threshold_does_not_count(kind):
     assert loss.term(targets_of(probabilities)).pixel_weight.sum() == 0
 
 
-@each_distance
-def test_equal_distributions_are_at_distance_zero(distance):
-    seg_logits, _ = make_inputs()
-    distances = distance(seg_logits[:1], seg_logits[0].softmax(0))
-    torch.testing.assert_close(distances, torch.zeros(1, R, Q, dtype=torch.float64))
-
-
-@each_distance
-def test_is_shift_invariant_and_positive(distance):
-    seg_logits, probabilities = make_inputs()
-    distances = distance(seg_logits, probabilities)
-    assert distances.shape == (K, R, Q) and (distances > 0).all()
-    torch.testing.assert_close(distance(seg_logits + 50, probabilities), distances)
-
-
 @each_kind
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
 def test_certain_targets_and_underflowing_predictions_stay_finite(kind, dtype):

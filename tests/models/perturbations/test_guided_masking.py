@@ -31,12 +31,6 @@ def test_masks_are_the_nearest_resized_prediction(context_classes, stride):
         assert torch.equal(perturbed, expected.expand_as(perturbed))
 
 
-def test_the_two_masks_complement_each_other():
-    shared = tiny.context(context_classes=(1, 3))
-    both = tiny.perturb(ContextMasking(1), shared) + tiny.perturb(ObjectMasking(1), shared)
-    assert torch.equal(both[0], shared.features.flatten(2))
-
-
 @pytest.mark.parametrize(('context_classes', 'share'), [((), 1), ((0, 1, 2, 3), 0)])
 def test_no_context_class_means_all_objects_and_all_context_classes_none(context_classes, share):
     shared = tiny.context(context_classes=context_classes)

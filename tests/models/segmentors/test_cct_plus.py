@@ -311,19 +311,6 @@ def test_trains_under_ddp_without_looking_for_unused_parameters(name, tmp_path):
     assert_same_under_ddp(model, alone, step, tmp_path, lr=0.05)
 
 
-def test_inference_is_that_of_a_plain_encoder_decoder():
-    model = make_model().eval()
-    config = tiny.model_config(type='EncoderDecoder')
-    del config['auxiliary_head']
-    plain = MODELS.build(config).eval()
-    plain.load_state_dict(
-        {k: v for k, v in model.state_dict().items() if not k.startswith('auxiliary_head.')}
-    )
-    images = torch.randn(N, 3, *SIZE)
-    with torch.no_grad():
-        torch.testing.assert_close(model(images, mode='tensor'), plain(images, mode='tensor'))
-
-
 @pytest.mark.parametrize(
     ('settings', 'num_views', 'expected'),
     [

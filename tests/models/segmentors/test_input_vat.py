@@ -6,11 +6,8 @@ import torch
 import torch.distributed
 import torch.nn.functional as F
 from ddp_training import assert_same_under_ddp
-from mmengine.structures import PixelData
 from mmseg.registry import MODELS
-from mmseg.structures import SegDataSample
 
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.input_vat import adversarial_noise
 
 N, SIZE = 3, (32, 32)
@@ -25,19 +22,6 @@ def make_model(**kwargs):
         **kwargs,
     )
     return MODELS.build(config)
-
-
-def make_batch():
-    torch.manual_seed(1)
-    samples = []
-    for _ in range(N):
-        samples.append(SegDataSample(metainfo=dict(img_shape=SIZE, ori_shape=SIZE)))
-        samples[-1].gt_sem_seg = PixelData(data=torch.randint(0, 3, (1, *SIZE)))
-    plain = [SegDataSample(metainfo=sample.metainfo) for sample in samples]
-    return dict(
-        inputs=dict(labeled=torch.randn(N, 3, *SIZE), unlabeled=torch.randn(N, 3, *SIZE)),
-        data_samples=dict(labeled=samples, unlabeled=plain),
-    )
 
 
 def divergence(model, images, noise):
@@ -96,7 +80,7 @@ def test_the_search_leaves_no_gradient_behind():
 
 def test_the_loss_trains_the_noisy_pass_alone():
     """The gradient is that of KL to constants p, at a constant r_adv."""
-    model, batch = make_model(), make_batch()
+    model, batch = make_model(), tiny.pair_batch(N)
     images, twin = batch['inputs']['unlabeled'], copy.deepcopy(model)
     torch.manual_seed(7)
     model(**batch, mode='loss')['aux.loss'].backward()
@@ -111,7 +95,7 @@ def test_the_loss_trains_the_noisy_pass_alone():
 
 
 def test_batch_norm_sees_labelled_and_clean_unlabelled_images_once():
-    model, batch = make_model(), make_batch()
+    model, batch = make_model(), tiny.pair_batch(N)
     twin = copy.deepcopy(model)
     model(**batch, mode='loss')
     with torch.no_grad():
@@ -124,7 +108,7 @@ def test_batch_norm_sees_labelled_and_clean_unlabelled_images_once():
 
 
 def test_the_search_is_in_float32_under_mixed_precision():
-    model, batch = make_model(), make_batch()
+    model, batch = make_model(), tiny.pair_batch(N)
     seen = []
     model.decode_head.upsample.register_forward_hook(
         lambda module, inputs, output: seen.append(output.dtype)
@@ -137,28 +121,12 @@ def test_the_search_is_in_float32_under_mixed_precision():
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
-def test_every_parameter_gets_a_gradient():
-    """So DDP runs without `find_unused_parameters`."""
-    model = make_model()
-    losses = model(**make_batch(), mode='loss')
-    for key, value in losses.items():
-        assert ('loss' in key) == value.requires_grad, key
-    model.parse_losses(losses)[0].backward()
-    assert all(parameter.grad is not None for parameter in model.parameters())
-
-
 def test_trains_under_ddp(tmp_path):
     def step(model, wrapper):
-        losses = model(**make_batch(), mode='loss')
+        losses = model(**tiny.pair_batch(N), mode='loss')
         wrapper.update_params(sum(value for key, value in losses.items() if 'loss' in key))
 
     assert_same_under_ddp(make_model(), make_model(), step, tmp_path)
-
-
-def test_a_plain_batch_is_an_error():
-    batch = {key: value['labeled'] for key, value in make_batch().items()}
-    with pytest.raises(UserError, match='InputVATSegmentor trains on pairs'):
-        make_model()(**batch, mode='loss')
 
 
 def test_dropout_and_the_heads_statistics_leave_the_target_clean(monkeypatch):
@@ -166,7 +134,7 @@ def test_dropout_and_the_heads_statistics_leave_the_target_clean(monkeypatch):
         type='FCNHead', in_channels=6, channels=4, num_classes=3, num_convs=1, dropout_ratio=0.5,
         norm_cfg=dict(type='BN'), in_index=-1,
     )  # fmt: skip
-    model, batch = make_model(decode_head=head), make_batch()
+    model, batch = make_model(decode_head=head), tiny.pair_batch(N)
     seen = []
     model.decode_head.dropout.register_forward_hook(
         lambda module, inputs, output: seen.append(not torch.equal(inputs[0], output))
