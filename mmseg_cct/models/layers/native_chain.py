@@ -1,18 +1,23 @@
 """Builds and calls `native_chain.cpp`, the auxiliary decoders as one fused kernel for a CPU.
 
 The machine's C++ compiler compiles the kernel for a stride and numbers of channels. That takes
-seconds, once: libraries are kept in the user's cache directory (`$XDG_CACHE_HOME/mmseg_cct`).
+seconds, once: libraries are kept in the user's cache directory (`$XDG_CACHE_HOME/mmseg_cct`), which
+is the user's alone, with their hashes. Whatever fails, training goes on by PyTorch.
 """
 
 import ctypes
 import hashlib
+import logging
 import os
 import platform
 import shutil
+import signal
+import stat
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +27,9 @@ import torch.nn.functional as F
 from mmengine.logging import print_log
 from torch import Tensor
 
+from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.text import one_line
+
 from .chunking import Chunking
 from .stacked_decoders import Chain
 
@@ -30,6 +38,7 @@ FLAGS = ['-O3', '-march=native', '-std=c++17', '-shared', '-fPIC', '-pthread']
 FLAGS += ['-fno-math-errno', '-fno-trapping-math']  # no results change
 # Computed in float32: 16-bit features come from autocast.
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
+TIME_LIMIT = 300  # seconds that the compiler may take
 
 
 class _Targets(ctypes.Structure):
@@ -152,7 +161,7 @@ def _built(levels: int, width: int, classes: int, final_activation: bool) -> Nat
         command = [compiler, *FLAGS, *(f'-D{name}={value}' for name, value in shape.items())]
         try:
             begin = time.perf_counter()
-            kernel = NativeChain(_build(command))
+            kernel = _load(command)
             print_log(
                 'PerturbedDecoderBank: the auxiliary decoders run by a native kernel for this CPU '
                 f'(ready after {time.perf_counter() - begin:.1f} s; libraries are kept)',
@@ -160,36 +169,101 @@ def _built(levels: int, width: int, classes: int, final_activation: bool) -> Nat
             )
             return kernel
         except subprocess.CalledProcessError as error:
-            reason = f'{" ".join(command)} failed: {error.stderr.strip().splitlines()[:1]}'
-        except OSError as error:
-            reason = str(error)
+            first = error.stderr.decode(errors='replace').strip().splitlines()[:1]
+            reason = f'{" ".join(command)} failed: {first}'
+        except Exception as error:  # training needs no kernel, so nothing here may end it
+            reason = f'{type(error).__name__}: {error}'
     print_log(
         'PerturbedDecoderBank: no native kernel for the auxiliary decoders, they run by PyTorch '
-        f'(the same result, two to four times slower): {reason}',
+        f'(the same result, two to four times slower): '
+        f'{one_line(reason)}',
         logger='current',
+        level=logging.WARNING,
     )
     return None
 
 
-def _build(command: list[str]) -> Path:
-    """Compiles the source and keeps the library by what went into it."""
-    version = subprocess.run([command[0], '--version'], capture_output=True, check=True).stdout
-    parts = (SOURCE.read_bytes(), ' '.join(command).encode(), version, _processor().encode())
-    digest = hashlib.sha256(b'\0'.join(parts)).hexdigest()[:16]
-    folder = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'mmseg_cct'
+def _load(command: list[str]) -> NativeChain:
+    """Loads the library, which is kept by what went into it; compiles it where it is not whole."""
+    parts = (SOURCE.read_bytes(), ' '.join(command).encode(), _run(command[0], '--version'))
+    digest = hashlib.sha256(b'\0'.join([*parts, _processor().encode()])).hexdigest()[:16]
+    folder = _cache_folder()
     path = folder / f'native_chain_{digest}.so'
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+    record = path.with_suffix('.sha256')
+    if not _is_whole(path, record):
+        _prune(folder)
         with tempfile.TemporaryDirectory(dir=folder) as temporary:  # others may build it too
             built = Path(temporary) / path.name
-            subprocess.run(
-                [*command, str(SOURCE), '-o', str(built)],
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            built.replace(path)
-    return path
+            _run(*command, str(SOURCE), '-o', str(built))
+            library = built.read_bytes()
+        for file, content in ((path, library), (record, _hash(library))):
+            write_atomic(file, content)
+            file.chmod(0o600)
+    try:
+        return NativeChain(path)
+    except Exception:
+        record.unlink(missing_ok=True)  # the next process builds it again
+        raise
+
+
+def _run(*command: str) -> bytes:
+    """Runs a program for `TIME_LIMIT` at most and returns what it prints."""
+    # in a session of its own, so that what it has started ends with it
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=TIME_LIMIT)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command, output, errors)
+    return output
+
+
+def _cache_folder() -> Path:
+    """Makes the folder of the libraries, into which nobody else may put one."""
+    folder = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'mmseg_cct'
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid == os.geteuid():
+        folder.chmod(0o700)
+    if not _is_own(folder.stat()):
+        raise PermissionError(
+            f'{folder}: others may write to it; expected a folder of the user alone (set '
+            'XDG_CACHE_HOME)'
+        )
+    return folder
+
+
+def _is_own(status: os.stat_result) -> bool:
+    """Whether a file or folder is this user's, and nobody else may write to it."""
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _is_whole(path: Path, record: Path) -> bool:
+    """Whether a library is as it was built, by this user."""
+    for file in (path, record):
+        status = file.lstat() if file.exists() else None
+        if status is None or not stat.S_ISREG(status.st_mode) or not _is_own(status):
+            return False
+    return _hash(path.read_bytes()) == record.read_bytes()
+
+
+def _hash(library: bytes) -> bytes:
+    return hashlib.sha256(library).hexdigest().encode()
+
+
+def _prune(folder: Path) -> None:
+    """Removes what killed builds left behind, which no build can still be writing."""
+    for left in [*folder.glob('tmp*'), *folder.glob('.*.part')]:
+        with suppress(OSError):  # another process prunes too
+            if time.time() - left.lstat().st_mtime > 2 * TIME_LIMIT:
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def _processor() -> str:

@@ -1,5 +1,10 @@
+import hashlib
 import itertools
+import os
+import pwd
 import shutil
+import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -269,19 +274,177 @@ def test_a_cache_that_cannot_be_written_is_told(fresh, tmp_path, monkeypatch):
     assert len(fresh) == 1 and 'mmseg_cct' in fresh[0]
 
 
-@needs_compiler
-def test_a_library_is_built_once(fresh, tmp_path, monkeypatch):
-    first, _ = ask_twice()
-    assert [path.suffix for path in (tmp_path / 'mmseg_cct').iterdir()] == ['.so']
+@pytest.fixture(scope='module')
+def built(tmp_path_factory):
+    """A library that `ask_twice` can load."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp('built')
+        patch.setenv('XDG_CACHE_HOME', str(folder))
+        ask_as_another_process()
+        (library,) = folder.glob('mmseg_cct/*.so')
+        return library
+
+
+@pytest.fixture
+def use_compiler(tmp_path, monkeypatch):
+    """Puts a script in the compiler's place; gives the file that it may write to."""
+    noted = tmp_path / 'noted'
+
+    def use(script):
+        folder = tmp_path / 'bin'
+        folder.mkdir(exist_ok=True)
+        file = folder / 'g++'
+        file.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exit 0\nnoted={noted}\n{script}\n')
+        file.chmod(0o700)
+        monkeypatch.setenv('PATH', f'{folder}:{os.environ["PATH"]}')
+        return noted
+
+    return use
+
+
+@pytest.fixture
+def builds(built, fresh, use_compiler):
+    """A compiler that copies; gives the number of its calls so far."""
+    noted = use_compiler(f'echo >> "$noted"; for last; do :; done; cp {built} "$last"')
+    return lambda: len(noted.read_text()) if noted.exists() else 0
+
+
+def ask_as_another_process():
     module._built.cache_clear()
-    run = module.subprocess.run
-    commands = []
-    monkeypatch.setattr(
-        module.subprocess,
-        'run',
-        lambda command, **kw: commands.append(command) or run(command, **kw),
-    )
-    second, _ = ask_twice()  # as another process
-    assert first is not None and second is not None
+    return ask_twice()
+
+
+@needs_compiler
+def test_a_library_is_built_once(tmp_path, builds, fresh):
+    assert None not in [*ask_twice(), *ask_as_another_process()]
+    assert builds() == 1
     assert len(fresh) == 2 and all('native kernel' in line for line in fresh)
-    assert [command[1:] for command in commands] == [['--version']]
+    folder = tmp_path / 'mmseg_cct'
+    assert sorted(path.suffix for path in folder.iterdir()) == ['.sha256', '.so']
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def zero_a_page(library, record):
+    with library.open('r+b') as file:
+        file.seek(4096)
+        file.write(bytes(4096))
+
+
+def replace_by_a_link(library, record):
+    library.rename(f'{library}.0')
+    library.symlink_to(f'{library}.0')
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    'damage',
+    [
+        zero_a_page,
+        replace_by_a_link,
+        lambda library, record: os.truncate(library, library.stat().st_size - 4096),
+        lambda library, record: os.truncate(library, 0),
+        lambda library, record: os.truncate(record, 0),
+        lambda library, record: record.unlink(),
+        lambda library, record: library.chmod(0o602),
+    ],
+    ids=['zeroed', 'link', 'cut', 'empty', 'empty hash', 'no hash', 'writable'],
+)
+def test_a_library_that_is_not_as_it_was_built_is_built_again(tmp_path, builds, fresh, damage):
+    ask_twice()
+    (library,) = (tmp_path / 'mmseg_cct').glob('*.so')
+    record = library.with_suffix('.sha256')
+    content = library.read_bytes()
+    library.unlink()  # this process has mapped it
+    library.write_bytes(content)
+    library.chmod(0o600)
+    damage(library, record)
+    assert None not in ask_as_another_process()
+    assert builds() == 2
+    assert library.lstat().st_mode & 0o777 == 0o600
+    assert hashlib.sha256(library.read_bytes()).hexdigest() == record.read_text()
+
+
+@needs_compiler
+def test_a_folder_that_others_may_write_to_is_closed_to_them(tmp_path, builds, fresh):
+    folder = tmp_path / 'mmseg_cct'
+    folder.mkdir()
+    folder.chmod(0o777)
+    assert None not in ask_twice()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@needs_compiler
+def test_a_folder_of_another_user_is_left_alone(tmp_path, builds, fresh, monkeypatch):
+    ask_twice()
+    monkeypatch.setattr(os, 'geteuid', lambda: os.getuid() + 1)
+    assert ask_as_another_process() == [None, None]
+    assert builds() == 1
+    assert 'expected a folder of the user alone (set XDG_CACHE_HOME)' in fresh[-1]
+
+
+@needs_compiler
+def test_what_a_killed_build_left_is_removed(tmp_path, builds, fresh):
+    folder = tmp_path / 'mmseg_cct'
+    killed, part, running = (folder / name for name in ('tmpold', '.1-ab.part', 'tmpnew'))
+    killed.mkdir(parents=True)
+    (killed / 'native_chain.so').touch()
+    part.touch()
+    running.mkdir()
+    for old in (killed, part):
+        os.utime(old, (time.time() - 3 * module.TIME_LIMIT,) * 2)
+    assert None not in ask_twice()
+    assert not killed.exists() and not part.exists() and running.exists()
+
+
+def is_running(pid):
+    stat = Path(f'/proc/{pid}/stat')
+    return stat.exists() and stat.read_text().rpartition(')')[2].split()[0] != 'Z'
+
+
+def test_a_compiler_that_hangs_is_ended_with_what_it_has_started(fresh, use_compiler, monkeypatch):
+    noted = use_compiler('sleep 100 & echo $! > "$noted"; wait')
+    monkeypatch.setattr(module, 'TIME_LIMIT', 1)
+    begin = time.perf_counter()
+    assert ask_twice() == [None, None]
+    assert time.perf_counter() - begin < 50
+    assert len(fresh) == 1 and 'timed out after 1 seconds' in fresh[0]
+    while is_running(noted.read_text().strip()):
+        assert time.perf_counter() - begin < 50
+        time.sleep(0.1)
+
+
+def test_the_words_of_a_compiler_may_be_latin_1(fresh, use_compiler):
+    use_compiler(r"printf 'm\351moire\n' >&2; exit 1")
+    assert ask_twice() == [None, None]
+    assert len(fresh) == 1 and 'm\ufffdmoire' in fresh[0]
+
+
+@pytest.mark.parametrize('script', ['exit 0', 'for last; do :; done; : > "$last"'])
+def test_a_compiler_that_writes_nothing_is_told(fresh, tmp_path, use_compiler, script):
+    use_compiler(script)
+    assert ask_twice() == [None, None]
+    assert len(fresh) == 1 and ('OSError' in fresh[0] or 'FileNotFoundError' in fresh[0])
+    assert not any((tmp_path / 'mmseg_cct').glob('*.sha256'))
+
+
+@needs_compiler
+def test_a_library_without_the_function_is_told_and_not_kept(fresh, tmp_path, monkeypatch):
+    other = tmp_path / 'other.cpp'
+    other.write_text('int nothing;')
+    monkeypatch.setattr(module, 'SOURCE', other)
+    assert ask_twice() == [None, None]
+    assert len(fresh) == 1 and 'undefined symbol: native_losses' in fresh[0]
+    assert not any((tmp_path / 'mmseg_cct').glob('*.sha256'))
+
+
+def test_without_a_home_directory_there_is_no_kernel_and_one_line(fresh, use_compiler, monkeypatch):
+    def unknown(uid):
+        raise KeyError(uid)
+
+    use_compiler('exit 0')
+    for name in ('HOME', 'XDG_CACHE_HOME'):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(pwd, 'getpwuid', unknown)
+    assert ask_twice() == [None, None]
+    assert len(fresh) == 1 and 'home directory' in fresh[0]
