@@ -17,6 +17,7 @@ try:
     from . import datasets, engine, evaluation, models, visualization
     from .config.packages import register_packages
     from .engine.safe_loading import register_safe_loaders
+    from .utils.image_files import forbid_ghostscript
 except RuntimeError as error:
     explanation = explain_import_failure(error)
     if explanation is None:
@@ -29,10 +30,13 @@ __all__ = ['datasets', 'engine', 'evaluation', 'models', 'setup', 'visualization
 def setup() -> None:
     """Makes mmengine load checkpoints as data and find the configs of installed packages.
 
+    Pillow is kept from starting Ghostscript for images that are PostScript.
+
     Importing this module calls it; a second call changes nothing.
     """
     register_safe_loaders()
     register_packages()
+    forbid_ghostscript()
 
 
 setup()

@@ -9,13 +9,15 @@ from pathlib import Path
 import mmcv
 import numpy as np
 from mmengine import fileio
-from PIL import Image, UnidentifiedImageError
+from PIL import EpsImagePlugin, Image, UnidentifiedImageError
 
 from mmseg_cct.errors import UserError
 
 from .files import write_atomic
 from .text import one_line
 
+# What Pillow may open whatever a file is named: by default it starts Ghostscript for PostScript.
+_FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'JPEG2000', 'PNG', 'PPM', 'TIFF', 'WEBP')
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 
 
@@ -112,7 +114,7 @@ def decode_image(data: bytes, flag: str = 'color', backend: str | None = None) -
     """
     # OpenCV reads a truncated file without an error and makes up the rest. It knows formats, such
     # as colours of 16 bits in a TIFF, that Pillow does not know.
-    with suppress(UnidentifiedImageError), Image.open(io.BytesIO(data)) as image:
+    with suppress(UnidentifiedImageError), _open(io.BytesIO(data)) as image:
         image.load()
     decoded = mmcv.imfrombytes(data, flag=flag, backend=backend)
     if decoded is None:
@@ -151,7 +153,16 @@ def open_image(path: str | os.PathLike, backend_args: dict | None = None) -> Ima
     An address such as ``s3://...`` names its backend itself.
     """
     is_local = backend_args is None and '://' not in str(path)
-    return Image.open(path if is_local else io.BytesIO(fileio.get(path, backend_args)))
+    return _open(path if is_local else io.BytesIO(fileio.get(path, backend_args)))
+
+
+def forbid_ghostscript() -> None:
+    """Keeps Pillow from starting Ghostscript where a library opens an image of any format."""
+    EpsImagePlugin.gs_binary = False
+
+
+def _open(file: str | os.PathLike | io.BytesIO) -> Image.Image:
+    return Image.open(file, formats=_FORMATS)
 
 
 def explain_unreadable(path: str | os.PathLike, kind: str, reason: object) -> str:

@@ -1,16 +1,23 @@
 """Images are found and read, masks are read as they are in the file, and bad files are named."""
 
+import os
+
 import cv2
 import numpy as np
 import pytest
-from PIL import Image
+from mmseg.datasets.transforms import LoadAnnotations
+from PIL import Image, UnidentifiedImageError
 
+from mmseg_cct.checks.images import image_size
 from mmseg_cct.errors import UserError
+from mmseg_cct.plugin import setup
 from mmseg_cct.utils.image_files import (
     decode_image,
     explain_unreadable,
     find_images,
     find_masks,
+    open_image,
+    read_image,
     read_mask,
     suffix_of_masks,
 )
@@ -169,3 +176,42 @@ class TestDecodeImage:
 def test_an_unreadable_file_is_explained_in_one_line_that_names_it_once():
     line = explain_unreadable('a.jpg', 'image', OSError('a.jpg is\nbroken'))
     assert line == 'a.jpg: cannot be read (is broken); expected a readable image'
+
+
+def _ghostscript_would_leave(ran, monkeypatch):
+    program = ran.parent / 'bin/gs'
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\ntouch {ran}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv('PATH', str(program.parent), prepend=os.pathsep)
+    monkeypatch.setattr('PIL.EpsImagePlugin.gs_binary', None)  # Pillow looks for it again
+
+
+@pytest.mark.parametrize(
+    ('read', 'error'),
+    [
+        (lambda path: Image.open(path).load(), None),  # the file would start it
+        (read_image, ValueError),
+        (read_mask, UserError),
+        (lambda path: open_image(path).load(), UnidentifiedImageError),
+        (lambda path: open_image(path, dict(backend='local')).load(), UnidentifiedImageError),
+        (lambda path: image_size(str(path), None, decode=False), UserError),
+    ],
+)
+def test_a_postscript_file_named_png_starts_no_program(read, error, tmp_path, monkeypatch):
+    ran = tmp_path / 'ran'
+    _ghostscript_would_leave(ran, monkeypatch)
+    Image.new('RGB', (8, 8)).save(tmp_path / 'x.png', format='EPS')
+    with pytest.raises(error or Exception):
+        read(tmp_path / 'x.png')
+    assert ran.exists() == (error is None)
+
+
+def test_the_pipelines_start_no_program_either(tmp_path, monkeypatch):
+    ran = tmp_path / 'ran'
+    _ghostscript_would_leave(ran, monkeypatch)
+    setup()
+    Image.new('RGB', (8, 8)).save(tmp_path / 'x.png', format='EPS')
+    with pytest.raises(OSError, match='Ghostscript'):
+        LoadAnnotations()(dict(seg_map_path=str(tmp_path / 'x.png'), reduce_zero_label=False))
+    assert not ran.exists()
