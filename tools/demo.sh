@@ -27,11 +27,11 @@ setup_venv
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 export PYTHONUNBUFFERED=1
 
-train() {  # train NAME TITLE
-    local name=$1 title=$2 dir=$out/$1 log=$out/$1.log origin
+train() {  # train METHOD TITLE
+    local method=$1 title=$2 dir=$out/$1 log=$out/$1.log origin
     # A run belongs to the files that define it: with another version of them it would be another run.
-    origin=$(cat configs/demo/*.py configs/_base_/{models/cct,datasets/shapes,schedules/cct}.py \
-        mmseg_cct/datasets/shapes*.py | cksum)
+    origin=$(cat configs/demo/*.py configs/methods/supervised.py mmseg_cct/datasets/shapes*.py \
+        configs/_base_/{default_runtime,models/cct,datasets/shapes,schedules/cct}.py | cksum)
     if [ "$(cat "$dir/.done" 2>/dev/null)" = "$origin" ]; then
         echo "$title: trained already in $dir (delete it to train again), skipped"
         return
@@ -39,7 +39,7 @@ train() {  # train NAME TITLE
     [ ! -d "$dir" ] || echo "$title: $dir was stopped early or is of another version, starting over"
     rm -rf "$dir"
     echo "$title: training in $dir, log in $log"
-    if ! python -u tools/train.py "configs/demo/${name}_shapes.py" --work-dir "$dir" \
+    if ! python -u tools/train.py configs/demo/cct_shapes.py --method "$method" --work-dir "$dir" \
         --cfg-options "randomness.seed=$seed" 2>&1 | tee "$log" | progress; then
         echo "error: the training stopped; the end of $log:" >&2
         tail -n 15 "$log" >&2
