@@ -116,10 +116,12 @@ class SemiSegDataset(Dataset):
                 "'PairSampler'), whose draws SemiSegDataset takes"
             )
         labeled = self._load('labeled', draw.labeled, draw.labeled_seed)
+        _require_ground_truth(labeled)
         if self.unlabeled is None:
             return labeled
         assert draw.unlabeled is not None  # PairSampler draws it wherever there is a set
         unlabeled = self._load('unlabeled', draw.unlabeled, draw.unlabeled_seed)
+        _require_no_ground_truth(unlabeled)
         strong_views = unlabeled.get('strong_views', ())
         strong = [f'unlabeled_strong_{i}' for i in range(len(strong_views))]
         sample = unlabeled['data_samples']
@@ -156,21 +158,26 @@ class SemiSegDataset(Dataset):
                 'its end'
             )
         sample = item['data_samples']
-        if ('gt_sem_seg' in sample) != (branch == 'labeled'):
-            state = 'no ground truth' if branch == 'labeled' else 'a ground truth'
-            wanted = (
-                'LoadAnnotations in it'
-                if branch == 'labeled'
-                else 'no loading of masks in it, and PackPseudoLabels after LoadPseudoLabels'
-            )
-            raise UserError(f'{branch}.pipeline: gives {state}; expected {wanted}')
-        if branch == 'labeled' and 'strong_views' in item:
-            raise UserError(
-                'labeled.pipeline: StrongViews adds views that no loss looks at; expected it in '
-                'unlabeled.pipeline alone'
-            )
         sample.set_metainfo({'classes': self.classes})
         return item
+
+
+def _require_ground_truth(labeled: dict) -> None:
+    if 'gt_sem_seg' not in labeled['data_samples']:
+        raise UserError('labeled.pipeline: gives no ground truth; expected LoadAnnotations in it')
+    if 'strong_views' in labeled:
+        raise UserError(
+            'labeled.pipeline: StrongViews adds views that no loss looks at; expected it in '
+            'unlabeled.pipeline alone'
+        )
+
+
+def _require_no_ground_truth(unlabeled: dict) -> None:
+    if 'gt_sem_seg' in unlabeled['data_samples']:
+        raise UserError(
+            'unlabeled.pipeline: gives a ground truth; expected no loading of masks in it, and '
+            'PackPseudoLabels after LoadPseudoLabels'
+        )
 
 
 def branch_settings(dataset: Mapping[str, Any], branch: str) -> Any:
