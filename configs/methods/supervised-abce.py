@@ -1,11 +1,5 @@
 # The baseline of cct-abce.
-_base_ = ['./supervised.py']
-model = dict(decode_head=dict(loss_decode=[dict(type='BootstrappedCrossEntropy', threshold=0.9)]))
-default_hooks = dict(
-    bootstrap=dict(
-        type='RampUpHook',
-        attribute='decode_head.loss_decode.0.progress',
-        schedule='log',
-        fraction=0.4,
-    )
-)
+_base_ = './cct-abce.py'
+model = dict(type='EncoderDecoder', auxiliary_head=None)
+train_dataloader = dict(dataset=dict(unlabeled=None, strong_views=None))
+default_hooks = dict(teacher=None)

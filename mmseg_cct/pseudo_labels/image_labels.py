@@ -133,12 +133,13 @@ def _read_row(
 ) -> tuple[str, list[int]]:
     """The name of a row's image and its class ids."""
     # csv puts what is beyond the header under None, and None where the row ends before it.
-    beyond = row.pop(None, [])  # type: ignore[call-overload]
+    columns = {name: value for name, value in row.items() if name is not None}
+    beyond = row.get(None, [])  # type: ignore[call-overload]
     if beyond or row['image'] is None:
-        count = len([value for value in row.values() if value is not None]) + len(beyond)
+        count = len([value for value in columns.values() if value is not None]) + len(beyond)
         raise UserError(
-            f'{place}: {count} columns; expected {len(row)}, {",".join(row)}, with the classes of '
-            f'an image separated by "{SEPARATOR}"'
+            f'{place}: {count} columns; expected {len(columns)}, {",".join(columns)}, with the '
+            f'classes of an image separated by "{SEPARATOR}"'
         )
     listed = row['image'].strip()
     name = find_listed(listed, images)
