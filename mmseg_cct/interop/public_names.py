@@ -46,13 +46,8 @@ def _shared_names() -> dict[str, str]:
     layers.append(('encoder.psp.bottleneck.1', 'neck.bottleneck.bn', _NORM))
     layers.append(('main_decoder.upsample.0', 'decode_head.conv_seg', _CONV))
     for level in range(_LEVELS):
-        layers.append(
-            (
-                f'main_decoder.upsample.{level + 1}.conv',
-                f'decode_head.upsample.{level}.0',
-                _CONV_BIAS,
-            )
-        )
+        public, ours = f'main_decoder.upsample.{level + 1}.conv', f'decode_head.upsample.{level}.0'
+        layers.append((public, ours, _CONV_BIAS))
     return {
         f'{public}.{kind}': f'{ours}.{kind}' for public, ours, kinds in layers for kind in kinds
     }
@@ -85,7 +80,8 @@ def to_project(state: Mapping[str, Tensor]) -> Renamed:
     """
     source = weights(state)
     renamed, missing = _rename(source, SHARED_NAMES)
-    num_decoders = 1 + max((int(index) for index in _decoder_indices(source)), default=-1)
+    found = (re.match(r'aux_decoders\.(\d+)\.', name) for name in source)
+    num_decoders = 1 + max((int(match[1]) for match in found if match), default=-1)
     aux_names = []
     for ours, kind, public in _AUXILIARY if num_decoders else ():
         names = [public.format(index) for index in range(num_decoders)]
@@ -117,9 +113,8 @@ def to_public(state: Mapping[str, Tensor]) -> Renamed:
     for index in range(num_decoders):
         for ours, kind, public in stacked:
             weight = source[ours][index]
-            renamed[public.format(index)] = (
-                weight[..., None, None] if kind == 'weight' else weight
-            ).clone()
+            weight = weight[..., None, None] if kind == 'weight' else weight
+            renamed[public.format(index)] = weight.clone()
     expected = {*names, *(ours for ours, _, _ in _AUXILIARY)}
     return Renamed(
         {f'module.{name}': value for name, value in renamed.items()},
@@ -143,16 +138,15 @@ def is_public(state: Mapping[str, Tensor]) -> bool:
 
 
 # project name, kind, and the public name of decoder number {}
-_AUXILIARY = [('auxiliary_head.proj', 'weight', 'aux_decoders.{}.upsample.0.weight')]
-for _level in range(_LEVELS):
-    for _kind in _CONV_BIAS:
-        _AUXILIARY.append(
-            (
-                f'auxiliary_head.up.{_level}.{_kind}',
-                _kind,
-                f'aux_decoders.{{}}.upsample.{_level + 1}.conv.{_kind}',
-            )
-        )
+_AUXILIARY = [('auxiliary_head.proj', 'weight', 'aux_decoders.{}.upsample.0.weight')] + [
+    (
+        f'auxiliary_head.up.{level}.{kind}',
+        kind,
+        f'aux_decoders.{{}}.upsample.{level + 1}.conv.{kind}',
+    )
+    for level in range(_LEVELS)
+    for kind in _CONV_BIAS
+]
 
 
 def _rename(
@@ -181,11 +175,6 @@ def _check_no_hidden_width(source: Mapping[str, Tensor]) -> None:
                 f"model.{head}.channels={channels}: the public code's decoders have no hidden "
                 f'width; expected None, the {num_classes} classes'
             )
-
-
-def _decoder_indices(source: Mapping[str, Tensor]) -> list[str]:
-    found = (re.match(r'aux_decoders\.(\d+)\.', name) for name in source)
-    return [match[1] for match in found if match]
 
 
 def _stack(weights: list[Tensor], names: list[str]) -> Tensor:

@@ -63,12 +63,10 @@ def publish_checkpoint(
     except UserError as error:
         raise UserError(f'{source}: {error}') from None
     meta = inference_meta(checkpoint.get('meta') or {}, source, config, domain)
-    published = dict(meta=meta, state_dict=state)
-    data = checkpoint_bytes(published)
+    data = checkpoint_bytes(dict(meta=meta, state_dict=state))
     digest = hashlib.sha256(data).hexdigest()[:8]
     path = Path(target)
-    stem = path.name.removesuffix('.pth')
-    path = path.with_name(f'{stem}-{digest}.pth')
+    path = path.with_name(f'{path.name.removesuffix(".pth")}-{digest}.pth')
     write_atomic(path, data)
     return path
 

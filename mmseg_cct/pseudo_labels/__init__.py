@@ -15,12 +15,7 @@ from .cam import load_classifier
 from .crf import require_pydensecrf
 from .report import check_truths, write_report
 from .settings import WeakImage, read_settings
-from .writer import (
-    LABELS,
-    RECORD,
-    unfinished,
-    write_pseudo_labels,
-)
+from .writer import LABELS, RECORD, unfinished, write_pseudo_labels
 
 
 def make_pseudo_labels(
