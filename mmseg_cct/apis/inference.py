@@ -139,7 +139,13 @@ def load_model(
     meta = loaded.get('meta', {}).get('dataset_meta') or {}
     if domain is not None:
         meta = meta.get('domains', {}).get(domain, {})
-    model.dataset_meta = _complete_meta({**_config_meta(config, domain), **meta}, num_classes)
+    meta = {**_config_meta(config, domain), **meta}
+    # names and colours where they are missing or of another number of classes
+    if len(meta.get('classes') or ()) != num_classes:
+        meta['classes'] = tuple(f'class {index}' for index in range(num_classes))
+    if len(meta.get('palette') or ()) != num_classes:
+        meta['palette'] = [list(colour) for colour in distinct_colours(num_classes)]
+    model.dataset_meta = meta
     return model
 
 
@@ -173,15 +179,6 @@ def _predict(model: Any, image: np.ndarray, out: Path, name: str, opacity: float
     image_files.write_png(out / 'masks' / f'{name}.png', Image.fromarray(labels), palette)
     blended = Image.fromarray(overlay.round().astype(np.uint8))
     image_files.write_png(out / 'overlays' / f'{name}.png', blended)
-
-
-def _complete_meta(meta: dict[str, Any], num_classes: int) -> dict[str, Any]:
-    """Fills in names and colours where they are missing or of another number of classes."""
-    if len(meta.get('classes') or ()) != num_classes:
-        meta['classes'] = tuple(f'class {index}' for index in range(num_classes))
-    if len(meta.get('palette') or ()) != num_classes:
-        meta['palette'] = [list(colour) for colour in distinct_colours(num_classes)]
-    return meta
 
 
 def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:

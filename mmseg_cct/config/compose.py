@@ -205,13 +205,12 @@ def find_bank(config: Config) -> ConfigDict | None:
     """
     heads = (config.get('model') or {}).get('auxiliary_head')
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
-    return next((head for head in heads if head and _is_bank(head.get('type'))), None)
-
-
-def _is_bank(kind: Any) -> bool:
-    """Tells whether a head is a `PerturbedDecoderBank`, or derived from one."""
-    built = MODELS.get(kind) if isinstance(kind, str) else kind
-    return any(each.__name__ == _BANK for each in getattr(built, '__mro__', ()))
+    for head in filter(None, heads):
+        kind = head.get('type')
+        kind = MODELS.get(kind) if isinstance(kind, str) else kind
+        if any(each.__name__ == _BANK for each in getattr(kind, '__mro__', ())):
+            return head
+    return None
 
 
 def fill_perturbations(bank: ConfigDict) -> None:

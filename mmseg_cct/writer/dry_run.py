@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from mmengine.model import revert_sync_batchnorm
 from mmseg.registry import MODELS
-from torch import Tensor, nn
+from torch import Tensor
 
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
@@ -93,8 +93,9 @@ def _try_on(settings: Mapping[str, Any], side: int) -> DryRun:
             'than at inference; expected a model that predicts from the same'
         )
     features = [features] if isinstance(features, Tensor) else features
+    encoder = type(built.neck if built.with_neck else built.backbone).__name__
     stages = (
-        _z(dict(in_index=index), f'output {index} of {_encoder(built)}', each, side)
+        _z(dict(in_index=index), f'output {index} of {encoder}', each, side)
         for index, each in enumerate(features)
     )
     fused = None
@@ -109,11 +110,6 @@ def _shapes(features: Any) -> Any:
     if isinstance(features, Tensor):
         return features.shape[1:]
     return [_shapes(each) for each in features]
-
-
-def _encoder(model: nn.Module) -> str:
-    part = model.neck if model.with_neck else model.backbone
-    return type(part).__name__
 
 
 def _z(place: dict[str, Any], title: str, features: Any, side: int) -> Z:

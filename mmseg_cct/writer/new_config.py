@@ -107,7 +107,12 @@ def new_config(
     if crop is None:
         crop = _default_crop(size, chosen)
     for option, sides in (('--size', size), ('--crop', crop)):
-        _require_multiples(option, sides, chosen.stride)
+        if any(side < chosen.stride or side % chosen.stride for side in sides):
+            width, height = (-(-side // chosen.stride) * chosen.stride for side in sides)
+            raise UserError(
+                f'{option} {sides[0]}x{sides[1]}: expected multiples of {chosen.stride}, the '
+                f'stride of the network, such as {width}x{height}'
+            )
 
     file = Path(out, f'{method}_{backbone}_{plain_name(data)}.py')
     lists = {} if summary.validation else _hold_out(summary.labeled, out)
@@ -198,15 +203,6 @@ def _default_crop(size: tuple[int, int], backbone: Backbone) -> tuple[int, int]:
         return size
     width, height = (-(-side // 2 // backbone.stride) * backbone.stride for side in size)
     return width, height
-
-
-def _require_multiples(option: str, sides: tuple[int, int], stride: int) -> None:
-    if any(side < stride or side % stride for side in sides):
-        width, height = (-(-side // stride) * stride for side in sides)
-        raise UserError(
-            f'{option} {sides[0]}x{sides[1]}: expected multiples of {stride}, the stride of the '
-            f'network, such as {width}x{height}'
-        )
 
 
 def _hold_out(labeled: Sequence[str], out: str) -> dict[Path, str]:
