@@ -201,10 +201,6 @@ COMMAND_LINES = {
         lambda i: (i.text('w', 'x'), i.run('train', 'tiny.py', '--work-dir', 'w')),
         r'w: File exists',
     ),
-    'name too long': (
-        lambda i: i.run('train', 'tiny.py', '--work-dir', 'n' * 300),
-        r'File name too long',
-    ),
     **{
         f'{tool}: seed': (
             lambda i, arguments=(tool, *rest, option, '-1'): i.run(*arguments),
@@ -237,10 +233,6 @@ FILES = {
         ),
         r'masks/l1.png: 40×1 pixels; expected 2 or more on each side',
     ),
-    'label id in validation': (
-        lambda i: i.mask('val_masks/v1.png', np.full((32, 40), 7, np.uint8)),
-        r'val_dataloader\.dataset: .*v1.png: label id 7 outside the classes; expected 0 to 2',
-    ),
     'damaged validation image with a good end': (
         lambda i: i.damage('val_images/v1.png'),
         r'val_dataloader\.dataset: .*v1.png: cannot be read .* expected a readable image',
@@ -251,13 +243,6 @@ FILES = {
     ),
 }  # fmt: skip
 CHECKPOINTS = {
-    'resume: truncated': (
-        lambda i: (
-            i.text('cut.pth', i.trained.checkpoint.read_bytes()[:-99]),
-            i.run(*TRAIN, '--resume', 'cut.pth'),
-        ),
-        r'cut.pth: cannot be read \(.*\); expected a whole file',
-    ),
     'load_from: none': (
         lambda i: i.set('load_from', 'gone.pth'),
         r'gone.pth: no such checkpoint file',
