@@ -123,6 +123,22 @@ def test_mmengine_loads_through_it(tmp_path):
         load_checkpoint(nn.Linear(1, 1), str(tmp_path / 'x.pth'))
 
 
+@pytest.mark.parametrize(
+    ('content', 'damage'),
+    [
+        (b'', 'empty'),
+        (b'<!DOCTYPE html><html>404</html>', "begins with b'<!DOCTYPE html>.*, as no checkpoint"),
+        (b'PK\x03\x04' + bytes(900), 'damaged: .*'),
+    ],
+)
+def test_what_is_no_checkpoint_is_described(tmp_path, content, damage):
+    (tmp_path / 'x.pth').write_bytes(content)
+    with pytest.raises(
+        UserError, match=rf'x\.pth: cannot be read \({damage}.*\); expected a'
+    ):
+        load_data(tmp_path / 'x.pth', 'x.pth')
+
+
 def test_every_flipped_byte_of_the_weights_is_found(tmp_path):
     path = tmp_path / 'x.pth'
     torch.save(dict(state_dict=dict(a=torch.full((64,), 1.5))), path)

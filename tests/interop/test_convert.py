@@ -48,6 +48,10 @@ def assert_same_bits(actual, expected):
         assert torch.equal(actual[name], value), name
 
 
+def part_of(state, prefix):
+    return {n.removeprefix(prefix): value for n, value in state.items() if n.startswith(prefix)}
+
+
 def plain_decoder(state, prefix, z):
     """The decoder at every feature position on its own, `(D, h, w)` → `(C, 8h, 8w)`."""
     _, h, w = z.shape
@@ -121,13 +125,7 @@ def test_the_main_decoder_is_the_equation():
     state = public_state(module=False)
     head = PixelShuffleHead(D, C, stride=8, final_activation=True)
     renamed = to_project(state).state
-    head.load_state_dict(
-        {
-            name.removeprefix('decode_head.'): value
-            for name, value in renamed.items()
-            if name.startswith('decode_head.')
-        }
-    )
+    head.load_state_dict(part_of(renamed, 'decode_head.'))
     z = torch.randn(1, D, 2, 3)
     expected = plain_decoder(state, 'main_decoder', z[0])
     assert (expected > 0).any() and (expected == 0).any()
@@ -149,13 +147,7 @@ def test_each_auxiliary_decoder_is_the_equation_in_its_place():
         final_activation=True,
     )
     renamed = to_project(state).state
-    bank.load_state_dict(
-        {
-            name.removeprefix('auxiliary_head.'): value
-            for name, value in renamed.items()
-            if name.startswith('auxiliary_')
-        }
-    )
+    bank.load_state_dict(part_of(renamed, 'auxiliary_head.'))
     z = torch.randn(1, D, 2, 3)
     with torch.no_grad():
         actual = bank((z,), torch.randn(1, C, 16, 24))[:, 0]

@@ -112,28 +112,24 @@ def test_voc_has_the_papers_numbers_by_default(tool, tmp_path):
     assert _read(tmp_path / 'out', 1464) == (train, NAMES)
 
 
-@pytest.mark.parametrize(('options', 'numbers'), [([], [2, 5]), (['-n', '5'], [5])])
-def test_from_the_public_lists(tool, tmp_path, options, numbers):
-    for number in (2, 5):
-        for part, names in (('super', NAMES[:number]), ('unsuper', NAMES[number:])):
-            lines = [f'/JPEGImages/{n}.jpg /SegmentationClassAug/{n}.png' for n in names]
-            (tmp_path / f'{number}_train_{part}vised.txt').write_text('\n'.join(lines))
-    out = tmp_path / 'out'
-    tool.main(['--from-public', str(tmp_path), '--out', str(out), *options])
-    assert len(list(out.iterdir())) == 2 * len(numbers)
-    for number in numbers:
-        assert _read(out, number) == (NAMES[:number], NAMES[number:])
+def write_published(folder, kind, number, name):
+    folder = folder / name if kind == 'unimatch' else folder
+    folder.mkdir(exist_ok=True)
+    prefix, ends = '', ('labeled', 'unlabeled')
+    if kind == 'public':
+        prefix, ends = f'{number}_train_', ('supervised', 'unsupervised')
+    for end, names in zip(ends, (NAMES[:number], NAMES[number:])):
+        lines = [f'JPEGImages/{n}.jpg SegmentationClass/{n}.png' for n in names]
+        (folder / f'{prefix}{end}.txt').write_text('\n'.join(lines))
 
 
+@pytest.mark.parametrize('kind', ['public', 'unimatch'])
 @pytest.mark.parametrize(('options', 'numbers'), [([], [2, 5]), (['-n', '5'], [5])])
-def test_from_the_lists_of_unimatch(tool, tmp_path, options, numbers):
+def test_from_published_lists(tool, tmp_path, kind, options, numbers):
     for name, number in (('1_10', 2), ('5', 5)):
-        (tmp_path / name).mkdir()
-        for part, names in (('labeled', NAMES[:number]), ('unlabeled', NAMES[number:])):
-            lines = [f'JPEGImages/{n}.jpg SegmentationClass/{n}.png' for n in names]
-            (tmp_path / name / f'{part}.txt').write_text('\n'.join(lines))
+        write_published(tmp_path, kind, number, name)
     out = tmp_path / 'out'
-    tool.main(['--from-unimatch', str(tmp_path), '--out', str(out), *options])
+    tool.main([f'--from-{kind}', str(tmp_path), '--out', str(out), *options])
     assert len(list(out.iterdir())) == 2 * len(numbers)
     for number in numbers:
         assert _read(out, number) == (NAMES[:number], NAMES[number:])

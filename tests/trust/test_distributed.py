@@ -159,8 +159,22 @@ def test_two_ranks_with_batch_norm_resume_to_the_same_weights(pair):
             assert torch.equal(contents[1][network][name], weight), (network, name)
 
 
+def dist_train(run, project_root, recorder):
+    """Trains on two ranks through tools/dist_train.sh into `two`."""
+    env = {
+        **os.environ, 'OMP_NUM_THREADS': '1', 'PORT': free_port(), 'PYTHONWARNINGS': 'ignore',
+        'PATH': f'{os.path.dirname(sys.executable)}:{os.environ["PATH"]}',
+        'PYTHONPATH': str(recorder),
+    }  # fmt: skip
+    done = subprocess.run(
+        ['bash', f'{project_root}/tools/dist_train.sh', str(run.file), '2', '--work-dir', 'two'],
+        env=env, cwd=run.folder, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason='gloo is for CPUs; see the test for NCCL')
-def test_two_ranks_train_as_one_process_with_the_joined_batch(pair, project_root):
+def test_two_ranks_train_as_one_process_with_the_joined_batch(pair, project_root, recorder):
     """Through tools/dist_train.sh, as a user starts it."""
     pair.config.custom_hooks.append(dict(type='TeacherHook', decay=0.5))
     # No padding: each rank takes the mean over its own real pixels, as every loss of MMSeg does.
@@ -170,16 +184,7 @@ def test_two_ranks_train_as_one_process_with_the_joined_batch(pair, project_root
                 transform['ratio_range'] = (1.0, 1.5)
     pair.write()
     pair.train('one', {'train_dataloader.batch_size': 4})
-    env = {
-        **os.environ, 'OMP_NUM_THREADS': '1', 'PORT': free_port(), 'PYTHONWARNINGS': 'ignore',
-        'PATH': f'{os.path.dirname(sys.executable)}:{os.environ["PATH"]}',
-        'PYTHONPATH': os.path.dirname(sys.modules['recorder_hook'].__file__),
-    }  # fmt: skip
-    done = subprocess.run(
-        ['bash', f'{project_root}/tools/dist_train.sh', str(pair.file), '2', '--work-dir', 'two'],
-        env=env, cwd=pair.folder, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    dist_train(pair, project_root, recorder)
 
     one = records(pair.folder / 'one')
     ranks = [records(pair.folder / 'two', rank) for rank in range(2)]
@@ -297,27 +302,7 @@ def test_two_gpus_with_sync_bn_train_as_one_with_the_joined_batch(cct, project_r
     cct.config.custom_hooks.append(dict(type='RecorderHook'))
     cct.write()
     cct.train('one', {'train_dataloader.batch_size': 4})
-    env = {
-        **os.environ,
-        'PORT': free_port(),
-        'PYTHONPATH': str(recorder),
-        'PATH': f'{os.path.dirname(sys.executable)}:{os.environ["PATH"]}',
-    }
-    done = subprocess.run(
-        [
-            'bash',
-            str(project_root / 'tools/dist_train.sh'),
-            str(cct.file),
-            '2',
-            '--work-dir',
-            'two',
-        ],
-        env=env,
-        cwd=cct.folder,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    dist_train(cct, project_root, recorder)
     one = records(cct.folder / 'one')
     for joined, first, second in zip(one, *(records(cct.folder / 'two', r) for r in range(2))):
         assert first['weights'] == second['weights']

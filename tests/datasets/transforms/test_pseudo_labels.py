@@ -109,6 +109,11 @@ class TestErrors:
         with pytest.raises(UserError, match=r'pseudo/u2\.png: no such file; expected the pseudo'):
             build(tree, labels)
 
+    def test_labels_of_another_size(self, tree, labels):
+        cv2.imwrite(str(labels / 'u2.png'), np.zeros((24, 16), np.uint8))
+        with pytest.raises(UserError, match=r'u2\.png: 16×24 pixels; expected 24×16, the size of'):
+            build(tree, labels)
+
     @pytest.mark.parametrize('own', [{}, {'metainfo': {}}])  # their set may name no classes
     def test_an_unknown_id(self, tree, labels, own):
         cv2.imwrite(str(labels / 'u2.png'), np.full((16, 24), 3, np.uint8))

@@ -95,13 +95,14 @@ def test_each_child_of_a_star_has_its_own_end():
     model = torch.nn.Module()
     model.domains = torch.nn.ModuleDict(dict(a=Model(), b=Model()))
     model.domains['b'].auxiliary_head.loss_consistency.loss_weight = 7.0
-    runner, attribute = make_runner(model, iteration=100), f'domains.*.{WEIGHT}'
+    runner, attribute = make_runner(model, iteration=50), f'domains.*.{WEIGHT}'
     hook = make_hook(attribute, end=None)
     hook.before_train(runner)
     hook.before_train_iter(runner, 0)
     weights = [d.auxiliary_head.loss_consistency.loss_weight for d in model.domains.values()]
-    assert weights == [1.0, 7.0]
-    assert runner.logged == {f'train/{attribute}': 1.0}
+    share = math.exp(-2.5)
+    assert weights == pytest.approx([share, 7 * share])
+    assert runner.logged == {f'train/{attribute}': weights[0]}
 
 
 def test_length_is_a_share_of_training():

@@ -127,9 +127,7 @@ def test_each_perturbation_gives_the_plain_gradients(name, channels):
     compare_with_plain(bank, lambda q, p, _: consistency_mse(q, p))
 
 
-@pytest.mark.parametrize(
-    ('stride', 'channels'), [(1, None), (2, None), (2, 9), (4, None), (4, 9), (16, None), (16, 9)]
-)
+@pytest.mark.parametrize(('stride', 'channels'), [(1, None), (2, None), (2, 9), (4, None), (16, 9)])
 def test_every_stride_gives_the_plain_gradients(stride, channels):
     bank = make_bank(stride=stride, channels=channels)
     compare_with_plain(bank, lambda q, p, _: consistency_mse(q, p))
@@ -144,9 +142,7 @@ def test_every_stride_gives_the_plain_gradients(stride, channels):
     ],
 )
 @pytest.mark.parametrize('threshold', [None, 0.5])
-@pytest.mark.parametrize(
-    ('final_activation', 'channels'), [(False, None), (True, None), (False, 9), (True, 9)]
-)
+@pytest.mark.parametrize(('final_activation', 'channels'), [(False, None), (True, None), (True, 9)])
 def test_each_consistency_loss_gives_the_plain_gradients(
     kind, plain, threshold, final_activation, channels
 ):
