@@ -19,14 +19,13 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.text import signed
 
-from .study import Labels, Result, collect, results_table, write_csv
+from .study import Labels, Result, collect, interval, results_table, write_csv
 from .study_config import study_config
 from .titles import title_of
 from .validation_curves import Curves, read_validations
 
 BASELINE = 'supervised'
-# Two seeds agree by chance half of the time, three a quarter.
-MIN_SEEDS = 3
+MIN_SEEDS = 3  # that decide
 # A network is barely trained where the last quarter of its training still brought this share of its
 # mIoU on the validation set.
 RISING_SHARE = 0.1
@@ -151,7 +150,7 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
         reached, curve = mean(other[n][seed] for seed in seeds), _mean_curve(supervised, seeds)
         line = (
             f'- {n} labels: {title} {reached:.1f}, supervised {curve[n]:.1f} mIoU; '
-            f'{signed(mean(gains))}, {_verdict(gains)}. {_worth(n, reached, curve)}'
+            f'{signed(mean(gains))}{_verdict(gains)}. {_worth(n, reached, curve)}'
         )
         if missing := [m for m in supervised if m not in curve]:
             line += f' Left out: {_listed(missing)} labels, without a supervised run of each seed.'
@@ -241,12 +240,13 @@ def _mean_curve(
 
 def _verdict(gains: Sequence[float]) -> str:
     if len(gains) == 1:
-        return 'one seed'
-    return f'ahead with {sum(gain > 0 for gain in gains)} of {len(gains)} seeds'
+        return ', one seed'
+    ahead = f'ahead with {sum(gain > 0 for gain in gains)} of {len(gains)} seeds'
+    return f' ±{interval(gains):.1f}, {ahead}'
 
 
 def _summary(title: str, gains: Mapping[int, Sequence[float]], rising: Collection[int]) -> str:
-    """The verdict: a gain or a loss has to hold with every seed, of trained networks."""
+    """The verdict on trained networks, by the 95 % interval of the gain over the seeds."""
     pays: list[int] = []
     costs: list[int] = []
     open_: dict[str, list[int]] = {}
@@ -255,22 +255,22 @@ def _summary(title: str, gains: Mapping[int, Sequence[float]], rising: Collectio
             reason = 'the networks are barely trained (mIoU still rose at the end); train longer'
         elif len(values) < MIN_SEEDS:
             reason = f'fewer than {MIN_SEEDS} seeds can agree by chance; run more'
-        elif not any(values):
-            reason = 'no seed tells them apart'
-        elif min(values) <= 0 <= max(values):
-            reason = 'the seeds disagree'
+        elif abs(mean(values)) <= interval(values):
+            reason = 'the 95 % interval of the gain holds 0'
         else:
-            (pays if min(values) > 0 else costs).append(n)
+            (pays if mean(values) > 0 else costs).append(n)
             continue
         open_.setdefault(reason, []).append(n)
     sentences = []
     if pays:
         sentences.append(
-            f'**{title} pays** with {_listed(pays)} labels: it is ahead with every seed.'
+            f'**{title} pays** with {_listed(pays)} labels: the 95 % interval of its gain is '
+            'above 0.'
         )
     if costs:
         sentences.append(
-            f'**{title} does not pay** with {_listed(costs)} labels: it is behind with every seed.'
+            f'**{title} does not pay** with {_listed(costs)} labels: the 95 % interval of its gain '
+            'is below 0.'
         )
     sentences += [
         f'With {_listed(numbers)} labels **it cannot be told**: {reason}.'

@@ -56,23 +56,23 @@ def test_the_answer_in_words():
     results = results_of(
         dict(
             supervised={10: (29, 31, 30), 20: (40, 40, 40), 80: (50, 50, 50), 160: (52, 52, 52)},
-            cct={10: (34, 36, 35), 20: (45, 39, 42), 80: (49, 48, 48.5), 160: (55, 56, 55.5)},
+            cct={10: (34, 36, 35), 20: (48, 41, 43), 80: (49, 48, 48.5), 160: (55, 56, 55.5)},
         )
     )
     verdict, _, *lines = answer(results).splitlines()
     assert verdict == (
-        '**CCT pays** with 10 and 160 labels: it is ahead with every seed. '
-        '**CCT does not pay** with 80 labels: it is behind with every seed. '
-        'With 20 labels **it cannot be told**: the seeds disagree.'
+        '**CCT pays** with 10 and 160 labels: the 95 % interval of its gain is above 0. '
+        '**CCT does not pay** with 80 labels: the 95 % interval of its gain is below 0. '
+        'With 20 labels **it cannot be told**: the 95 % interval of the gain holds 0.'
     )
     assert lines == [
-        '- 10 labels: CCT 35.0, supervised 30.0 mIoU; +5.0, ahead with 3 of 3 seeds. '
+        '- 10 labels: CCT 35.0, supervised 30.0 mIoU; +5.0 ±0.0, ahead with 3 of 3 seeds. '
         'Supervised training needs about 14 labels for that, 4 labels more.',
-        '- 20 labels: CCT 42.0, supervised 40.0 mIoU; +2.0, ahead with 2 of 3 seeds. '
-        'Supervised training needs about 26 labels for that, 6 labels more.',
-        '- 80 labels: CCT 48.5, supervised 50.0 mIoU; -1.5, ahead with 0 of 3 seeds. '
+        '- 20 labels: CCT 44.0, supervised 40.0 mIoU; +4.0 ±9.0, ahead with 3 of 3 seeds. '
+        'Supervised training needs about 35 labels for that, 15 labels more.',
+        '- 80 labels: CCT 48.5, supervised 50.0 mIoU; -1.5 ±1.2, ahead with 0 of 3 seeds. '
         'Supervised training needs about 65 labels for that, 15 labels fewer.',
-        '- 160 labels: CCT 55.5, supervised 52.0 mIoU; +3.5, ahead with 3 of 3 seeds. '
+        '- 160 labels: CCT 55.5, supervised 52.0 mIoU; +3.5 ±1.2, ahead with 3 of 3 seeds. '
         'Supervised training does not reach that with any number up to 160.',
     ]
 
@@ -93,8 +93,9 @@ def test_barely_trained_networks_do_not_decide():
     )
     verdict = answer(results, rising={10}).splitlines()[0]
     assert verdict == (
-        '**CCT pays** with 20 labels: it is ahead with every seed. With 10 labels **it cannot be '
-        'told**: the networks are barely trained (mIoU still rose at the end); train longer.'
+        '**CCT pays** with 20 labels: the 95 % interval of its gain is above 0. With 10 labels '
+        '**it cannot be told**: the networks are barely trained (mIoU still rose at the end); '
+        'train longer.'
     )
 
 
@@ -111,9 +112,9 @@ def test_a_network_is_barely_trained_while_its_validations_rise():
     assert barely_trained(curves) == {20, 320}
 
 
-def test_gains_of_nothing_are_no_disagreement():
+def test_gains_of_nothing_do_not_decide():
     text = answer(results_of(dict(supervised={10: [30] * 3}, cct={10: [30] * 3})))
-    assert text.startswith('With 10 labels **it cannot be told**: no seed tells them apart.')
+    assert text.startswith('With 10 labels **it cannot be told**: the 95 % interval of the gain')
 
 
 UNEVEN = dict(supervised={10: (30,), 20: (40, 10), 80: (10,)}, cct={10: (35,), 20: (9, 15)})
@@ -125,8 +126,8 @@ def test_labels_are_worth_what_the_same_seeds_are():
     assert lines == [
         '- 10 labels: CCT 35.0, supervised 30.0 mIoU; +5.0, one seed. '
         'Supervised training needs about 14 labels for that, 4 labels more.',
-        '- 20 labels: CCT 12.0, supervised 25.0 mIoU; -13.0, ahead with 1 of 2 seeds. Supervised '
-        'training is as good with 20 labels or fewer. Left out: 10 and 80 labels, without a '
+        '- 20 labels: CCT 12.0, supervised 25.0 mIoU; -13.0 ±228.7, ahead with 1 of 2 seeds. '
+        'Supervised training is as good with 20 labels or fewer. Left out: 10 and 80 labels, without a '
         'supervised run of each seed.',
     ]
 

@@ -62,6 +62,15 @@ INLINE Vec powers(const float *y, int stride, Vec top, Vec *power) {
   return sum;
 }
 
+// NaN if one of n values, a multiple of LANES, is not finite; else 0.
+INLINE float poison(const float *p, int n) {
+  Vec sum = {};
+  for (int i = 0; i < n; i += LANES) sum += load(p + i) * 0.f;
+  float total = 0;
+  for (int i = 0; i < LANES; ++i) total += sum[i];
+  return total;
+}
+
 enum Start { ZERO, BIAS, ADD };
 
 // R rows of `product`.
@@ -294,7 +303,8 @@ extern "C" const int native_tile = T;
 
 // Gradients take the place of the features (K, B, p), p a multiple of T, and are added to `grads`,
 // the losses to `values` (2, K). Parameters and their gradients: L weights, then L biases. Without
-// `grads`, and in a tile where all weights are 0, only the agreement is counted.
+// `grads`, and in a tile where all weights are 0, only the agreement is counted, unless a value is
+// not finite: 0 times NaN is NaN, which the loss must show.
 extern "C" void native_losses(int64_t threads, int64_t decoders, int64_t size, float *features,
                               const float *const *parameters, float *const *grads,
                               const Targets *targets, double *values) {
@@ -302,17 +312,24 @@ extern "C" void native_losses(int64_t threads, int64_t decoders, int64_t size, f
   std::vector<double> sums(threads * 2 * decoders);
   std::vector<Tile> tiles(threads);
   std::vector<Blocks> blocks(threads);
+  const auto broken = [](float value) { return !std::isfinite(value); };
+  bool broken_parameters = false;
+  for (int i = 0; grads && i < 2 * L; ++i)
+    broken_parameters |= std::any_of(
+        parameters[i], parameters[i] + decoders * outputs(i % L) * (i < L ? B : 1), broken);
   parallel(threads, size, [&](int64_t thread, int64_t first) {
     Tile &tile = tiles[thread];
     Blocks &own = blocks[thread];
     read(*targets, size, first, tile);
-    const bool counts = grads && std::any_of(tile.maps[0][0], tile.maps[LABELS][0],
-                                             [](float weight) { return weight != 0; });
+    const bool all_count =
+        broken_parameters || poison(tile.probabilities[0][0], SUBPIXELS * C * T) ||
+        std::any_of(tile.maps[0][0], tile.maps[LABELS][0], [](float w) { return w != 0; });
     for (int64_t k = 0; k < decoders; ++k) {
       float *const at = features + k * B * size + first;
       copy(at, size, own.x);
       own.sums[SQUARED] = own.sums[ENTROPY] = Vec{};
       std::memset(own.dx, 0, sizeof own.dx);
+      const bool counts = grads && (all_count || poison(own.x, B * T));
       Gradients *const of = counts ? &gradients[thread * decoders + k] : nullptr;
       const auto run = counts ? descend<0, LEARN> : descend<0, VOTE>;
       run(parameters, k, own.x, own.dx, own, tile, 0, *targets, of);

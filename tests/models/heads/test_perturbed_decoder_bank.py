@@ -964,6 +964,17 @@ def test_native_results_are_the_eager_ones(kwargs):
     assert_same_results((native['loss'], native_grads), (losses['loss'], grads))
 
 
+@pytest.mark.parametrize('compile', [False, 'auto'])
+def test_a_target_without_a_number_gives_no_loss_of_zero(compile):
+    """No pixel of it is confident, so all weigh 0."""
+    bank = make_bank(
+        compile=compile, loss_consistency=dict(type='MSEConsistency', confidence_threshold=0.4)
+    )
+    z, seg_logits, samples = make_batch(stride=bank.stride)
+    losses, _ = bank.loss_and_agreement((z,), seg_logits * torch.nan, samples)
+    assert losses['loss'].isnan()
+
+
 @pytest.mark.skipif(not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler')
 @pytest.mark.parametrize('features', [torch.float32, torch.bfloat16])
 def test_native_results_under_bfloat16_autocast_are_nearly_the_same(features):

@@ -168,6 +168,28 @@ def test_extreme_and_missing_predictions():
     assert values[0].isnan().tolist() == [True, False, False]
 
 
+@needs_compiler
+@pytest.mark.parametrize('where', ['target', 'features', 'weights', 'biases'])
+@pytest.mark.parametrize('value', [torch.nan, torch.inf])
+def test_what_is_not_finite_shows_where_no_pixel_counts(where, value):
+    """As in the eager path: 0 times NaN is NaN."""
+    chain = make_chain(1, 2, 2, False)
+    features, seg_logits, none = torch.randn(K, 2, 64), torch.randn(2, 4, 64), torch.zeros(4, 64)
+    kernel = native_chain(features, chain, AUTO)
+    maps, factors = (none, None, None), (1, 0)
+    _, values, _ = kernel.losses(features, chain, seg_logits, maps, factors)
+    assert (values == 0).all()
+    {
+        'target': seg_logits,
+        'features': features[0],
+        'weights': chain.weights[0][0],
+        'biases': chain.biases[0][0],
+    }[where].view(-1)[-1] = value
+    (grad, *_), values, _ = kernel.losses(features, chain, seg_logits, maps, factors)
+    assert values[0].isnan().tolist() == [True, *[where == 'target'] * 2]
+    assert grad[0].isnan().any()
+
+
 def swapped(tensor):
     """The same values, in another order in memory."""
     return tensor.mT.contiguous().mT
