@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,7 @@ from torch.utils.data import DataLoader, Subset
 
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.config.domains import require_one_domain
+from mmseg_cct.config.text import read_config_text
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint, saved_config
 from mmseg_cct.errors import UserError
@@ -103,7 +105,7 @@ def find_run(name: str, work_dir: Path) -> Run:
             'written one'
         )
     content = read_checkpoint(checkpoint)
-    config = _trained_config(content, checkpoint)
+    config = _trained_config(content, checkpoint, work_dir)
     if (config.get('test_dataloader') or {}).get('dataset') is None:
         raise UserError(f'{checkpoint}: its config has no test_dataloader; expected a test set')
     require_one_domain(config, checkpoint)
@@ -111,13 +113,15 @@ def find_run(name: str, work_dir: Path) -> Run:
     return Run(name, config, checkpoint, read_scalars(work_dir), kept)
 
 
-def _trained_config(content: Mapping[str, Any], checkpoint: str) -> Config:
+def _trained_config(content: Mapping[str, Any], checkpoint: str, work_dir: Path) -> Config:
     """Returns the config that a checkpoint was trained with; a folder may hold several."""
     config = saved_config(content, checkpoint)
     if config is None:
         raise UserError(f'{checkpoint}: has no config; expected the checkpoint of a training')
     custom = config.get('custom_imports')
-    if custom:
+    # A checkpoint alone imports nothing; the configs that its training dumped are code.
+    dumped = (*work_dir.glob('*.py'), *work_dir.glob('*/vis_data/config.py'))
+    if custom and any(_imports(file) == custom for file in dumped):
         try:
             import_modules_from_strings(**custom)
         except (ImportError, TypeError) as error:
@@ -126,6 +130,14 @@ def _trained_config(content: Mapping[str, Any], checkpoint: str) -> Config:
                 'imported (PYTHONPATH)'
             ) from error
     return config
+
+
+def _imports(config_file: Path) -> Any:
+    """The `custom_imports` of a config that a training dumped."""
+    with suppress(UserError):
+        text = read_utf8(config_file, 'a config')
+        return read_config_text(text, str(config_file)).get('custom_imports')
+    return None
 
 
 def read_scalars(work_dir: Path) -> list[dict]:

@@ -17,13 +17,12 @@ def read_config_text(text: str, name: str) -> Config:
     Messages call the text `name`.
     """
     try:
-        settings = dict(_assignment(statement) for statement in ast.parse(text).body)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+        return Config(dict(_assignment(statement) for statement in ast.parse(text).body))
+    except (KeyError, ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
         raise UserError(
             f'{name}: its config is no list of plain settings ({one_line(error, 80)}); expected '
             'the text of a training, or the config by --config'
         ) from None
-    return Config(settings)
 
 
 def _assignment(statement: ast.stmt) -> tuple[str, Any]:

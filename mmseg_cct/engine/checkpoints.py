@@ -16,6 +16,7 @@ from mmengine.logging import print_log
 from mmengine.runner import find_latest_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 
+from mmseg_cct.checks.foreign_config import require_names_without_code
 from mmseg_cct.checks.weights import require_finite_weights, weights
 from mmseg_cct.config.text import read_config_text
 from mmseg_cct.errors import UserError
@@ -66,10 +67,15 @@ def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
 def saved_config(content: Mapping[str, Any], checkpoint: str) -> Config | None:
     """Reads the text of a checkpoint's config without running it; None without one.
 
-    A text that is no list of plain settings is a `UserError`.
+    A text that is no list of plain settings, or that names what may run code, is a `UserError`.
+    Callers ignore its `custom_imports`.
     """
     text = (content.get('meta') or {}).get('cfg')
-    return read_config_text(text, checkpoint) if isinstance(text, str) else None
+    if not isinstance(text, str):
+        return None
+    config = read_config_text(text, checkpoint)
+    require_names_without_code(config, checkpoint)
+    return config
 
 
 def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:

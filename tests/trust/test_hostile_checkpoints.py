@@ -8,6 +8,8 @@ import pytest
 import tiny_weak
 import torch
 
+from mmseg_cct.config.text import read_config_text
+
 
 class MakesFolder:
     """Pickles as a call that leaves a folder behind."""
@@ -101,3 +103,55 @@ def test_publishing_does_not_run_the_config(line, inputs, capfd):
     assert 'x.pth: its config is no list of plain settings' in capfd.readouterr().err
     assert inputs.tool('publish_model', 'x.pth', 'y.pth', '--config', 'tiny.py') == 0
     assert not (inputs.folder / 'ran').exists()
+
+
+RUNS = dict(type='subprocess.Popen', args=['touch', 'ran'])
+NAMES = {
+    'neck': dict(model=dict(neck=RUNS)),
+    'model': dict(model=dict(type='evil.Net')),
+    'model, a module': dict(model=dict(type='evil')),
+    'default_scope': dict(default_scope='evil'),
+    '_scope_': dict(model=dict(neck=dict(_scope_='evil', type='FCNHead'))),
+    'test set': dict(test_dataloader=dict(dataset=RUNS)),
+}
+READERS = {
+    **{f'publish {kind}': ('publish_model', 'x.pth', 'y.pth', *kind) for kind in ((), ('--onnx',))},
+    'publish --torchscript': ('publish_model', 'x.pth', 'y.pth', '--torchscript'),
+    'report': ('report', 'run=trained', *OUT),
+}
+
+
+@pytest.mark.parametrize('reader', READERS)
+@pytest.mark.parametrize('change', NAMES)
+def test_no_name_in_the_config_runs(change, reader, inputs, capfd, monkeypatch):
+    (inputs.folder / 'evil').mkdir()
+    (inputs.folder / 'evil/__init__.py').write_text("open('ran', 'w')")
+    (inputs.folder / 'evil/registry.py').touch()
+    monkeypatch.syspath_prepend(inputs.folder)
+    config = read_config_text(inputs.content['meta']['cfg'], 'x.pth')
+    config.merge_from_dict(NAMES[change])
+    inputs.content['meta']['cfg'] = config.pretty_text
+    torch.save(inputs.content, 'x.pth')
+    shutil.copy('x.pth', 'trained')
+    tool, *arguments = READERS[reader]
+    assert inputs.tool(tool, *arguments) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith('error: ') and 'x.pth: its config has ' in line
+    assert 'which may run code; expected a registered name' in line
+    assert not (inputs.folder / 'ran').exists() and not list(inputs.folder.glob('y*'))
+
+
+def test_report_imports_what_the_folder_was_trained_with_alone(inputs, capfd, monkeypatch):
+    (inputs.folder / 'evil.py').write_text("open('ran', 'w')")
+    monkeypatch.syspath_prepend(inputs.folder)
+    config = read_config_text(inputs.content['meta']['cfg'], 'x.pth')
+    config.custom_imports.imports.append('evil')
+    config.pop('test_dataloader')
+    inputs.content['meta']['cfg'] = config.pretty_text
+    torch.save(inputs.content, 'trained/x.pth')
+    for was_dumped in (False, True):
+        if was_dumped:
+            config.dump('trained/dumped.py')
+        assert inputs.tool('report', 'run=trained', *OUT) == 2
+        assert 'its config has no test_dataloader' in capfd.readouterr().err
+        assert (inputs.folder / 'ran').exists() == was_dumped

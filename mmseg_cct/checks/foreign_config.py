@@ -1,0 +1,71 @@
+"""The names in a config that came in a checkpoint: looking one up must import nothing."""
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from mmengine.registry import Registry, root
+
+from mmseg_cct.config.walk import settings_of
+from mmseg_cct.errors import UserError
+
+_SCOPES = ('mmdet', 'mmengine', 'mmpretrain', 'mmseg')
+# mmpretrain's wrappers of torchvision's transforms evaluate an argument as Python.
+_EVALUATES = 'torchvision/'
+
+
+def require_names_without_code(config: Mapping[str, Any], checkpoint: str) -> None:
+    """Checks the components' names before a registry looks one up.
+
+    mmengine imports the module of a dotted `type`, and calls what it finds there with the config's
+    arguments: `subprocess.Popen`, for example. It imports the module that a scope names, too.
+
+    Args:
+        config: The config.
+        checkpoint: The checkpoint that it came in, for the message.
+
+    Raises:
+        UserError: A `type` has a dot (other than after a known scope) or is a module's name, or a
+            scope is unknown.
+    """
+    for key, value in settings_of(config):
+        name = key.rpartition('.')[2]
+        if name in ('default_scope', '_scope_'):
+            safe = value is None or value in _SCOPES
+        else:
+            safe = name != 'type' or value is None or _is_component(value)
+        if not safe:
+            raise UserError(
+                f'{checkpoint}: its config has {key}={value!r}, which may run code; expected a '
+                'registered name (--config CONFIG, where there is one, takes a config of yours)'
+            )
+
+
+def _is_component(kind: Any) -> bool:
+    """Whether looking up a type finds what is registered or nothing."""
+    if not isinstance(kind, str) or not kind or _EVALUATES in kind:
+        return False
+    scope, dot, name = kind.rpartition('.')
+    if dot:
+        return scope in _SCOPES and name in _registered_names(scope)
+    # A name that no registry has may be a part of the user's own: nothing finds it.
+    return kind not in sys.modules and find_spec(kind) is None
+
+
+def _registered_names(scope: str) -> set[str]:
+    """The names in the registries of a package, which is imported."""
+    try:
+        import_module(f'{scope}.registry')
+    except ImportError:
+        return set()
+    registries = [part for part in vars(root).values() if isinstance(part, Registry)]
+    names: set[str] = set()
+    while registries:
+        registry = registries.pop()
+        registries += registry.children.values()
+        if registry.scope == scope:
+            registry.import_from_location()
+            names.update(registry.module_dict)
+    return names
