@@ -133,9 +133,7 @@ def test_mmengine_loads_through_it(tmp_path):
 )
 def test_what_is_no_checkpoint_is_described(tmp_path, content, damage):
     (tmp_path / 'x.pth').write_bytes(content)
-    with pytest.raises(
-        UserError, match=rf'x\.pth: cannot be read \({damage}.*\); expected a'
-    ):
+    with pytest.raises(UserError, match=rf'x\.pth: cannot be read \({damage}.*\); expected a'):
         load_data(tmp_path / 'x.pth', 'x.pth')
 
 

@@ -127,8 +127,8 @@ def test_labels_are_worth_what_the_same_seeds_are():
         '- 10 labels: CCT 35.0, supervised 30.0 mIoU; +5.0, one seed. '
         'Supervised training needs about 14 labels for that, 4 labels more.',
         '- 20 labels: CCT 12.0, supervised 25.0 mIoU; -13.0 ±228.7, ahead with 1 of 2 seeds. '
-        'Supervised training is as good with 20 labels or fewer. Left out: 10 and 80 labels, without a '
-        'supervised run of each seed.',
+        'Supervised training is as good with 20 labels or fewer. Left out: 10 and 80 labels, '
+        'without a supervised run of each seed.',
     ]
 
 
