@@ -210,7 +210,7 @@ def check_mask_of(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) 
     mask = info['seg_map_path']
     labels = check_mask(
         mask,
-        read_mask(mask, getattr(dataset, 'backend_args', None)),
+        read_mask(mask, getattr(dataset, 'backend_args', None), _mask_backend(dataset)),
         len(dataset.metainfo['classes']),
         image=info['img_path'],
         size=size,
@@ -219,6 +219,12 @@ def check_mask_of(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) 
         reduce_zero_label=info.get('reduce_zero_label', False),
     )
     return frozenset(labels.values())
+
+
+def _mask_backend(dataset: Any) -> str | None:
+    """Finds what decodes the masks of a data set, where a pipeline loads them."""
+    loaders = (t.imdecode_backend for t in _transforms(dataset) if 'LoadAnnotations' in _bases(t))
+    return next(loaders, 'pillow')
 
 
 def _check_unlabeled_image(info: Mapping[str, Any], dataset: Any, num_classes: int = 255) -> None:

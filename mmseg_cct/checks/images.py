@@ -10,12 +10,17 @@ from mmengine import fileio
 from PIL import Image, UnidentifiedImageError
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import decode_image, explain_unreadable, open_image, read_mask
+from mmseg_cct.utils.image_files import (
+    ORIENTATION,
+    decode_image,
+    explain_unreadable,
+    open_image,
+    read_mask,
+)
 
 # The last bytes of a format; some programs append a little.
 _ENDS = {'JPEG': b'\xff\xd9', 'PNG': b'IEND'}
 _TAIL = 64  # bytes
-_ORIENTATION = 0x0112  # the EXIF tag
 
 
 def explain_failed_load(
@@ -57,7 +62,7 @@ def image_size(
         if not decode:
             # what Pillow does not know OpenCV may
             with suppress(UnidentifiedImageError), open_image(path, backend_args) as image:
-                if _has_end(image) and image.getexif().get(_ORIENTATION, 1) == 1:
+                if _has_end(image) and image.getexif().get(ORIENTATION, 1) == 1:
                     return image.size
         flag, backend = (loader.color_type, loader.imdecode_backend) if loader else ('color', None)
         height, width = decode_image(fileio.get(path, backend_args), flag, backend).shape[:2]

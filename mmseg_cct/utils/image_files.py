@@ -18,6 +18,7 @@ from .text import one_line
 
 # What Pillow may open whatever a file is named: by default it starts Ghostscript for PostScript.
 _FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'JPEG2000', 'PNG', 'PPM', 'TIFF', 'WEBP')
+ORIENTATION = 0x0112  # the EXIF tag
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 
 
@@ -122,21 +123,45 @@ def decode_image(data: bytes, flag: str = 'color', backend: str | None = None) -
     return decoded
 
 
-def read_mask(path: str | os.PathLike, backend_args: dict | None = None) -> np.ndarray:
+def read_mask(
+    path: str | os.PathLike, backend_args: dict | None = None, backend: str | None = 'pillow'
+) -> np.ndarray:
     """Reads the class ids of a mask, `(H, W)` of integers or bools, as they are in the file.
 
-    A missing or unreadable file, or one without a single channel of integers, is a `UserError`.
+    A missing or unreadable file, one without a single channel of integers, or one whose ids are not
+    those that a pipeline sees, is a `UserError`. `backend` is the `imdecode_backend` of the
+    pipeline's `LoadAnnotations`.
     """
     try:
         with open_image(path, backend_args) as image:
             image.load()
-            ids, mode = np.array(image), image.mode
+            ids, mode, kind = np.array(image), image.mode, image.format
+            orientation = image.getexif().get(ORIENTATION, 1)
+            pages = getattr(image, 'n_frames', 1)
+        loaded = ids
+        if backend != 'pillow':
+            data = fileio.get(path, backend_args)
+            loaded = mmcv.imfrombytes(data, flag='unchanged', backend=backend)
     except Exception as error:  # Pillow raises nearly anything on a corrupt file
         raise UserError(explain_unreadable(path, 'mask', error)) from None
     if ids.ndim != 2 or ids.dtype.kind not in 'uib':
         raise UserError(
             f'{path}: a mask of Pillow mode {mode}; expected one channel of integer class ids (a '
             f'grey or palette PNG){_way_from_colours(ids) if mode in ("RGB", "RGBA") else ""}'
+        )
+    if kind in ('JPEG', 'MPO'):
+        raise UserError(f'{path}: a JPEG, which does not keep class ids; expected a PNG')
+    if pages != 1:
+        raise UserError(f'{path}: {pages} pages, of which one is read; expected a mask of one')
+    if orientation != 1:
+        raise UserError(
+            f'{path}: EXIF orientation {orientation}, by which images are turned and masks are '
+            'not; expected a mask without it, turned as its image is shown'
+        )
+    if not np.array_equal(ids.squeeze(), loaded.squeeze()):
+        raise UserError(
+            f'{path}: imdecode_backend={backend!r} reads other ids than are in it (Pillow mode '
+            f"{mode}); expected LoadAnnotations(imdecode_backend='pillow')"
         )
     return ids
 

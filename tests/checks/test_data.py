@@ -63,7 +63,7 @@ class TestLabeledImages:
         _write_mask(tree, np.full((16, 24), 7, np.uint8), 'l2')  # in the second lot
         assert _error(tree).startswith(str(tree.mask('l2')))
         seen = []
-        monkeypatch.setattr(data, 'read_mask', lambda file, _: seen.append(file))
+        monkeypatch.setattr(data, 'read_mask', lambda file, *_: seen.append(file))
         with pytest.raises(AttributeError):  # of the first file, before the second one is read
             SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
         assert seen == [str(tree.mask('l0'))]
@@ -119,6 +119,18 @@ class TestLabeledImages:
         assert 'pixels; expected 16×24, the size of its image' in _error(tree)
         _write_mask(tree, np.zeros((24, 16), np.uint8))
         SemiSegDataset(tree.config('labeled'))
+
+    def test_a_mask_is_read_as_the_pipeline_reads_it(self, tree):
+        _write_mask(tree, np.zeros((16, 24), bool))
+        _write_mask(tree, np.ones((16, 24), bool), 'l2')
+        SemiSegDataset(tree.config('labeled'))
+        load = [
+            dict(type='LoadImageFromFile'),
+            dict(type='LoadAnnotations', imdecode_backend='cv2'),
+        ]
+        assert _error(tree, pipeline=load).startswith(
+            f"{tree.mask('l2')}: imdecode_backend='cv2' reads other ids"
+        )
 
     def test_colour_mask(self, tree):
         _write_mask(tree, np.zeros((16, 24, 3), np.uint8))

@@ -12,6 +12,7 @@ from mmseg_cct.checks.images import image_size
 from mmseg_cct.errors import UserError
 from mmseg_cct.plugin import setup
 from mmseg_cct.utils.image_files import (
+    ORIENTATION,
     decode_image,
     explain_unreadable,
     find_images,
@@ -126,6 +127,42 @@ class TestReadMask:
         Image.fromarray(array).save(tmp_path / 'a.tif')
         with pytest.raises(UserError, match=rf'a\.tif: a mask of Pillow mode {mode}; expected one'):
             read_mask(tmp_path / 'a.tif')
+
+    def test_a_jpeg(self, tmp_path):
+        """It does not keep ids, whatever its name is."""
+        Image.new('L', (8, 8), 1).save(tmp_path / 'a.png', format='JPEG')
+        with pytest.raises(UserError, match=r'a\.png: a JPEG, .*; expected a PNG'):
+            read_mask(tmp_path / 'a.png')
+
+    def test_several_pages(self, tmp_path):
+        page = Image.new('L', (8, 8), 1)
+        page.save(tmp_path / 'a.tif', save_all=True, append_images=[page])
+        with pytest.raises(UserError, match=r'a\.tif: 2 pages, .*; expected a mask of one'):
+            read_mask(tmp_path / 'a.tif')
+
+    def test_an_orientation_of_its_own(self, tmp_path):
+        exif = Image.Exif()
+        exif[ORIENTATION] = 3
+        Image.new('L', (8, 8), 1).save(tmp_path / 'a.png', exif=exif)
+        with pytest.raises(UserError, match=r': EXIF orientation 3, .*; expected a mask without'):
+            read_mask(tmp_path / 'a.png')
+
+    @pytest.mark.parametrize('mode', ['1', 'P', 'L', 'I;16'])
+    def test_other_ids_than_the_pipeline_reads(self, tmp_path, mode):
+        image = Image.fromarray(np.array([[0, 1]], np.uint16 if mode == 'I;16' else np.uint8))
+        if mode == 'P':
+            image.putpalette([7, 8, 9] * 256)
+        elif mode == '1':
+            image = Image.fromarray(np.array([[False, True]]))
+        assert image.mode == mode
+        image.save(tmp_path / 'a.png')
+        assert read_mask(tmp_path / 'a.png').tolist() == [[0, 1]]
+        if mode in ('L', 'I;16'):
+            assert read_mask(tmp_path / 'a.png', backend='cv2').tolist() == [[0, 1]]
+            return
+        line = rf"imdecode_backend='cv2' reads other ids .* \(Pillow mode {mode}\); expected Load"
+        with pytest.raises(UserError, match=line):
+            read_mask(tmp_path / 'a.png', backend='cv2')
 
     @pytest.mark.parametrize(
         ('pixel', 'way'),
