@@ -19,11 +19,20 @@ from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, read_mask
 from mmseg_cct.utils.image_lists import read_list
 from mmseg_cct.utils.shares import on_first_process
 
-from .images import image_size
+from .images import image_size, is_turned
 from .masks import check_mask, judge_labels
 
 # A waiting task of a thread pool takes 1.7 KiB: gigabytes for a million files.
 _FILES_AT_ONCE = 4096
+_MOVING = {
+    'Resize',
+    'RandomResize',
+    'RandomChoiceResize',
+    'RandomCrop',
+    'RandomFlip',
+    'RandomRotate',
+}
+_MOVING |= {'Pad', 'CenterCrop', 'RandomAffine', 'RandomRotFlip', 'ResizeToMultiple'}
 _FILLING = {'Pad', 'RandomRotate', 'RandomRotFlip'}
 
 
@@ -38,8 +47,11 @@ def check_datasets(labeled: Any, unlabeled: Any = None) -> None:
     """
 
     def look() -> None:
+        raise_problems(_mask_loading_problems(labeled))
         found: Counter[frozenset[int]] = Counter()
-        problems = _problems_of_files(_check_labeled_image, labeled, found)
+        turned: list[str] = []
+        check_pair = functools.partial(_check_labeled_image, turned=turned)
+        problems = _problems_of_files(check_pair, labeled, found)
         if unlabeled is not None:
             # the set of the unlabelled images may name no classes
             num_classes = len(labeled.metainfo['classes'])
@@ -47,6 +59,7 @@ def check_datasets(labeled: Any, unlabeled: Any = None) -> None:
             problems = itertools.chain(problems, _problems_of_files(check, unlabeled))
         raise_problems(problems)
         _judge(found, labeled)
+        _warn_of_turned(turned, 'labeled')
         if unlabeled is not None:
             _warn_of_common_images(labeled, unlabeled)
 
@@ -58,13 +71,22 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
 
     Decodes images and masks in full; of images without masks it reads the header and the end.
     """
+    found: Counter[frozenset[int]] = Counter()
+    turned: list[str] = []
+    check_pair = functools.partial(_check_labeled_image, turned=turned)
     try:
         for leaf in leaf_datasets(dataset):
             has_masks = 'LoadAnnotations' in kinds_in(leaf)
-            check = _check_labeled_image if has_masks else _check_unlabeled_image
-            raise_problems(_problems_of_files(check, leaf))
+            check = check_pair if has_masks else _check_unlabeled_image
+            raise_problems(_problems_of_files(check, leaf, found))
     except UserError as error:
         raise UserError(error.within(key)) from None
+    ignored = {getattr(leaf, 'ignore_index', 255) for leaf in leaf_datasets(dataset)}
+    # the masks of a test set that is handed in somewhere may be void
+    if found and key.startswith('val') and frozenset().union(*found) <= ignored:
+        void = f'all {found.total()} masks are ignored pixels alone'
+        raise UserError(Problem(key, void, 'labelled pixels to validate on'))
+    _warn_of_turned(turned, key)
 
 
 def check_unlabeled_pipeline(dataset: Any) -> None:
@@ -80,6 +102,22 @@ def check_unlabeled_pipeline(dataset: Any) -> None:
                 f'unlabeled.pipeline: {fills[0]} fills pixels, and the losses count them; expected '
                 'MarkValidPixels after the loading and PackUnlabeledInputs at the end'
             )
+
+
+def _mask_loading_problems(dataset: Any) -> Iterator[Problem]:
+    """Checks that masks are loaded in full, before anything moves their images."""
+    for leaf in leaf_datasets(dataset):
+        classes = leaf.metainfo.get('classes') or ()
+        moving = None
+        for transform in _transforms(leaf):
+            kinds = {*_bases(transform)}
+            if 'LoadAnnotations' in kinds and moving:
+                found = f'{moving} before {_name(transform)} moves the image and not its mask'
+                yield Problem('labeled.pipeline', found, f'{_name(transform)} before it')
+            if _name(transform) == 'LoadAnnotations' and len(classes) > 256:
+                found = f'{len(classes)} classes'
+                yield Problem('labeled', found, 'at most 256, which LoadAnnotations tells apart')
+            moving = moving or (_name(transform) if kinds & _MOVING else None)
 
 
 def _pipeline_problems(dataset: Any) -> Iterator[Problem]:
@@ -187,8 +225,10 @@ def _judge(found: Counter[frozenset[int]], dataset: Any) -> None:
         _warn(line)
 
 
-def _check_labeled_image(info: Mapping[str, Any], dataset: Any) -> frozenset[int]:
-    """Checks a pair and returns the labels in its mask."""
+def _check_labeled_image(
+    info: Mapping[str, Any], dataset: Any, turned: list[str]
+) -> frozenset[int]:
+    """Checks a pair, returns the labels in its mask, and notes the image if loading turns it."""
     image, mask = info['img_path'], info.get('seg_map_path')
     if mask is None:
         found = 'no mask is named for this labelled image'
@@ -198,6 +238,8 @@ def _check_labeled_image(info: Mapping[str, Any], dataset: Any) -> frozenset[int
     if '://' not in mask and not fileio.exists(mask, backend_args):
         raise UserError(Problem(image, 'no mask for this labelled image', mask))
     labels = check_mask_of(info, size, dataset)
+    if is_turned(image, backend_args, image_loader(dataset)):
+        turned.append(image)
     if min(size) < 2:
         found = f'{size[0]}×{size[1]} pixels'
         expected = '2 or more on each side; MMSeg drops a side of 1 from a mask'
@@ -246,6 +288,15 @@ def _warn_of_common_images(labeled: Any, unlabeled: Any) -> None:
         _warn(
             f'{len(common)} images are both labelled and unlabelled, the first is {common[0]}; '
             'expected two sets without a common image'
+        )
+
+
+def _warn_of_turned(turned: list[str], key: str) -> None:
+    if turned:
+        _warn(
+            f'{key}: {len(turned)} images are turned by their EXIF tags, and their sizes do not '
+            f'tell whether their masks are; the first is {min(turned)}; expected masks of the '
+            'turned images'
         )
 
 

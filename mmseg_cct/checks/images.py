@@ -71,6 +71,17 @@ def image_size(
         raise UserError(explain_unreadable(path, 'image', error)) from None
 
 
+def is_turned(path: str, backend_args: dict | None, loader: LoadImageFromFile | None) -> bool:
+    """Tells whether loading turns or mirrors an image by its EXIF tag and its size stays."""
+    flag = loader.color_type if loader else 'color'
+    if flag == 'unchanged' or 'ignore_orientation' in flag:
+        return False
+    with suppress(UnidentifiedImageError), open_image(path, backend_args) as image:
+        tag = image.getexif().get(ORIENTATION, 1)
+        return tag in (2, 3, 4) or (tag in (5, 6, 7, 8) and image.width == image.height)
+    return False
+
+
 def _has_end(image: Image.Image) -> bool:
     """Tells whether the file is of a format with a mark at its end, and has it."""
     mark = _ENDS.get(image.format or '')

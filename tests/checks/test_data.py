@@ -6,6 +6,7 @@ import pytest
 from mmengine.logging import MMLogger
 from mmseg.registry import DATASETS
 from PIL import Image
+from trees import LABELED_PIPELINE
 
 from mmseg_cct.checks import data, images
 from mmseg_cct.checks.data import look_at_evaluation_data
@@ -13,6 +14,7 @@ from mmseg_cct.checks.masks import check_mask
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import shares
+from mmseg_cct.utils.image_files import ORIENTATION
 
 
 def _error(tree, **kwargs):
@@ -132,6 +134,46 @@ class TestLabeledImages:
             f"{tree.mask('l2')}: imdecode_backend='cv2' reads other ids"
         )
 
+    @pytest.mark.parametrize('tag', [1, 3, 6])
+    def test_images_that_loading_may_turn_away_from_their_masks(self, tree, warnings_logged, tag):
+        exif = Image.Exif()
+        exif[ORIENTATION] = tag
+        for name in ('l1', 'l2'):
+            with Image.open(tree.image(name)) as image:
+                image.resize((16, 16)).save(tree.image(name), exif=exif)
+            _write_mask(tree, np.resize(np.uint8([0, 1, 2]), (16, 16)), name)
+        line = (
+            f'2 images are turned by their EXIF tags, and their sizes do not tell whether their '
+            f'masks are; the first is {tree.image("l1")}; expected masks of the turned images'
+        )
+        SemiSegDataset(tree.config('labeled'))
+        assert warnings_logged == ([] if tag == 1 else [f'labeled: {line}'])
+        as_it_is = dict(type='LoadImageFromFile', color_type='color_ignore_orientation')
+        for load in (dict(type='LoadImageFromFile'), as_it_is):
+            pipeline = [load, *LABELED_PIPELINE[1:]]
+            look_at_evaluation_data(
+                DATASETS.build(tree.config('labeled', pipeline=pipeline)), 'val'
+            )
+        assert warnings_logged[1:] == ([] if tag == 1 else [f'val: {line}'])
+
+    @pytest.mark.parametrize('moving', LABELED_PIPELINE[2:5], ids=lambda step: step['type'])
+    def test_a_mask_that_is_loaded_after_its_image_moved(self, tree, moving):
+        load, load_mask, *_ = LABELED_PIPELINE
+        SemiSegDataset(tree.config('labeled', pipeline=[load, load_mask, moving]))
+        colours = dict(type='PhotoMetricDistortion')
+        SemiSegDataset(tree.config('labeled', pipeline=[load, colours, load_mask, moving]))
+        assert _error(tree, pipeline=[load, moving, load_mask]) == (
+            f'labeled.pipeline: {moving["type"]} before LoadAnnotations moves the image and not '
+            'its mask; expected LoadAnnotations before it'
+        )
+
+    def test_more_classes_than_a_mask_can_name(self, tree):
+        names = tuple(map(str, range(257)))
+        SemiSegDataset(tree.config('labeled', metainfo=dict(classes=names[1:])))
+        assert _error(tree, metainfo=dict(classes=names)) == (
+            'labeled: 257 classes; expected at most 256, which LoadAnnotations tells apart'
+        )
+
     def test_colour_mask(self, tree):
         _write_mask(tree, np.zeros((16, 24, 3), np.uint8))
         assert _error(tree).startswith(f'{tree.mask("l1")}: a mask of Pillow mode RGB; expected')
@@ -193,6 +235,19 @@ class TestAllLabels:
     def test_all_void_after_the_mapping(self, tree):
         self._write(tree, [0], [0, 255], [0])
         assert 'all 3 masks are 255' in _error(tree, reduce_zero_label=True)
+
+    def test_all_void_in_validation(self, tree):
+        self._write(tree, [255], [255], [255])
+        dataset = DATASETS.build(tree.config('labeled'))
+        look_at_evaluation_data(dataset, 'test_dataloader.dataset')
+        with pytest.raises(UserError) as caught:
+            look_at_evaluation_data(dataset, 'val_dataloader.dataset')
+        assert str(caught.value) == (
+            'val_dataloader.dataset: all 3 masks are ignored pixels alone; expected labelled '
+            'pixels to validate on'
+        )
+        self._write(tree, [255, 0])
+        look_at_evaluation_data(DATASETS.build(tree.config('labeled')), 'val_dataloader.dataset')
 
     def test_some_void(self, tree, warnings_logged):
         self._write(tree, [255], [0, 1, 2], [255])
