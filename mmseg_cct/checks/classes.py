@@ -8,7 +8,7 @@ from typing import Any
 
 from mmseg_cct.errors import Problem, UserError
 
-from .data import leaf_datasets
+from .data import leaf_datasets, warn
 
 Meta = Mapping[str, Any]
 
@@ -38,7 +38,10 @@ def bank_problems(model: Any, meta: Meta) -> Iterator[UserError]:
 
 
 def head_ignore_problems(model: Any, dataset: Any, key: str) -> Iterator[Problem]:
-    """Checks that main decoders ignore what the masks that train them mark as ignored."""
+    """Checks that main decoders ignore what the masks that train them mark as ignored.
+
+    Logs a warning if they ignore a class, or count the padding.
+    """
     for name, part in getattr(dataset, 'domains', {None: dataset}).items():
         place = _place(name)
         owner = model if name is None else model.domains[name]
@@ -46,6 +49,22 @@ def head_ignore_problems(model: Any, dataset: Any, key: str) -> Iterator[Problem
         own_key = f'{key}{place}' if labeled is None else f'{key}{place}.labeled'
         head = getattr(owner, 'decode_head', None)
         yield from ignore_problems(labeled or part, own_key, head, f'model{place}.decode_head')
+        preprocessor = getattr(model, 'data_preprocessor', None)
+        if name is not None:
+            preprocessor = getattr(preprocessor, 'domains', {name: None})[name]
+        classes = (getattr(labeled or part, 'metainfo', None) or {}).get('classes') or ()
+        ignored = getattr(head, 'ignore_index', None)
+        padded = getattr(preprocessor, 'seg_pad_val', None)
+        if ignored is not None and 0 <= ignored < len(classes):
+            warn(
+                f'model{place}.decode_head.ignore_index={ignored}: class {classes[ignored]}, which '
+                'is never learned; expected a label that is no class, such as 255'
+            )
+        if None not in (ignored, padded) and padded != ignored:
+            warn(
+                f'model{place}.data_preprocessor.seg_pad_val={padded}: expected {ignored}, '
+                f'model{place}.decode_head.ignore_index, or padding counts'
+            )
 
 
 def ignore_problems(dataset: Any, key: str, part: Any, place: str) -> Iterator[Problem]:

@@ -98,7 +98,7 @@ def check_unlabeled_pipeline(dataset: Any) -> None:
         raise_problems(_pipeline_problems(leaf))
         fills = [_name(part) for part in _transforms(leaf) if _FILLING & {*_bases(part)}]
         if fills and not kinds_in(leaf) & {'MarkValidPixels', 'LoadPseudoLabels'}:
-            _warn(
+            warn(
                 f'unlabeled.pipeline: {fills[0]} fills pixels, and the losses count them; expected '
                 'MarkValidPixels after the loading and PackUnlabeledInputs at the end'
             )
@@ -222,7 +222,7 @@ def _judge(found: Counter[frozenset[int]], dataset: Any) -> None:
     mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
     ignored = getattr(leaf, 'ignore_index', 255)
     for line in judge_labels(found, leaf.metainfo['classes'], 'labeled', ignored, bool(mapped)):
-        _warn(line)
+        warn(line)
 
 
 def _check_labeled_image(
@@ -285,7 +285,7 @@ def _warn_of_common_images(labeled: Any, unlabeled: Any) -> None:
     ours = {path(info) for info in infos_of(labeled)} - {None}
     common = [info['img_path'] for info in infos_of(unlabeled) if path(info) in ours]
     if common:
-        _warn(
+        warn(
             f'{len(common)} images are both labelled and unlabelled, the first is {common[0]}; '
             'expected two sets without a common image'
         )
@@ -293,14 +293,15 @@ def _warn_of_common_images(labeled: Any, unlabeled: Any) -> None:
 
 def _warn_of_turned(turned: list[str], key: str) -> None:
     if turned:
-        _warn(
+        warn(
             f'{key}: {len(turned)} images are turned by their EXIF tags, and their sizes do not '
             f'tell whether their masks are; the first is {min(turned)}; expected masks of the '
             'turned images'
         )
 
 
-def _warn(message: str) -> None:
+def warn(message: str) -> None:
+    """Logs a warning."""
     print_log(message, logger='current', level=logging.WARNING)
 
 

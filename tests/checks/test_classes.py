@@ -57,3 +57,34 @@ def test_what_the_masks_mark_as_ignored_is_ignored(of_set, of_part, fits):
         place, key = keys.split('=')
         start = f'{place}.ignore_index={of_part}: expected {of_set}, {key}.ignore_index,'
         assert [str(problem).startswith(start) for problem in problems] == [True] * (not fits)
+
+
+@pytest.mark.parametrize(
+    ('ignored', 'padded', 'warnings'),
+    [
+        (255, 255, []),
+        (1, 1, ['decode_head.ignore_index=1: class b, which is never learned; expected a label']),
+        (255, 0, ['data_preprocessor.seg_pad_val=0: expected 255, model']),
+        (None, 0, []),  # a part without one
+    ],
+)
+@pytest.mark.parametrize('place', ['', '.domains.x'])
+def test_ignored_classes_and_padding_that_counts_are_warned_of(
+    monkeypatch, ignored, padded, warnings, place
+):
+    logged = []
+    monkeypatch.setattr('mmseg_cct.checks.data.print_log', lambda line, **_: logged.append(line))
+    model = SimpleNamespace(
+        decode_head=SimpleNamespace(ignore_index=ignored),
+        data_preprocessor=SimpleNamespace(seg_pad_val=padded),
+    )
+    labeled = SimpleNamespace(ignore_index=ignored, metainfo=dict(classes=('a', 'b')))
+    dataset = SimpleNamespace(labeled=labeled)
+    if place:
+        preprocessor = SimpleNamespace(domains=dict(x=model.data_preprocessor))
+        model = SimpleNamespace(domains=dict(x=model), data_preprocessor=preprocessor)
+        dataset = SimpleNamespace(domains=dict(x=dataset))
+    assert not [*head_ignore_problems(model, dataset, 'train')]
+    assert len(logged) == len(warnings)
+    for line, start in zip(logged, warnings):
+        assert line.startswith(f'model{place}.{start}')
