@@ -29,14 +29,15 @@ def main() -> None:
     with running(args):
         from mmseg_cct.analysis.ramps import planned_curves, plot_curves
         from mmseg_cct.config.load import load_config
+        from mmseg_cct.utils.files import write_atomic
+        from mmseg_cct.visualization.figures import png_bytes
 
         require_new_file(args.out, args.overwrite, [args.config])  # no folder, which has no suffix
         out = Path(args.out).with_suffix('.png')
         require_new_file(out, args.overwrite, [args.config])
         config = load_config(args.config, args.cfg_options)
         figure = plot_curves(planned_curves(config))
-        out.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(out, dpi=100)
+        write_atomic(out, png_bytes(figure))
     print(f'wrote {out}')
 
 

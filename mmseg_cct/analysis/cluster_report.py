@@ -29,9 +29,10 @@ from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.score_maps import resize_nearest
-from mmseg_cct.utils.files import claim_output_folder
+from mmseg_cct.utils.files import claim_output_folder, write_atomic
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import full_palette
 
 from .cluster_assumption import (
@@ -122,7 +123,7 @@ def write_cluster_report(
 
     folder = Path(out)
     files = [folder / 'clusters.png']
-    plot_maps(analyses, palette).savefig(files[0], dpi=100)
+    write_atomic(files[0], png_bytes(plot_maps(analyses, palette)))
     if contrasts:
         total = {
             name: sum((each[name] for _, each in contrasts), BoundaryContrast())

@@ -16,6 +16,7 @@ from mmengine.logging import print_log
 from mmengine.runner import find_latest_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 
+from mmseg_cct.checks.content import require_known_types
 from mmseg_cct.checks.foreign_config import require_names_without_code
 from mmseg_cct.checks.weights import require_finite_weights, weights
 from mmseg_cct.config.text import read_config_text
@@ -60,6 +61,7 @@ def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
         isinstance(value, torch.Tensor) for value in weights(content).values()
     ):
         raise UserError(f'{checkpoint}: holds no weights; expected a checkpoint with state_dict')
+    require_known_types(content, checkpoint, training)
     require_finite_weights(weights(content), checkpoint, training)
     return dict(content) if 'state_dict' in content else dict(state_dict=content)
 

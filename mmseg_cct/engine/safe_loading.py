@@ -35,6 +35,7 @@ from mmengine.runner.checkpoint import (
 )
 from mmengine.utils import digit_version
 
+from mmseg_cct.checks.content import require_plain_tensors
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line, one_line
 
@@ -70,6 +71,7 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
         meta = content.get('meta') if isinstance(content, dict) else None
         if isinstance(meta, dict) and isinstance(meta.get('config'), str):
             del meta['config']  # mmengine's `Runner.resume` would run it as Python
+        require_plain_tensors(content, name)
         return content
     except UserError:
         raise

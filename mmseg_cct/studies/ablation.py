@@ -12,6 +12,7 @@ from mmengine.config import Config
 
 from mmseg_cct.config.compose import read_method
 from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.visualization.figures import png_bytes
 
 from .study import Result, collect, gains_table, label_order, results_table, select, write_csv
 from .titles import FULL, METHODS, PERTURBATIONS, grid_place, group_title, title_of
@@ -58,7 +59,7 @@ def write_ablation(out: Path) -> Path:
     }
     for name, figure in figures.items():
         if figure is not None:
-            figure.savefig(out / name, dpi=120)
+            write_atomic(out / name, png_bytes(figure, 120))
             parts.append(f'![{name.removesuffix(".png")}]({name})')
     file = out / 'ablation.md'
     write_atomic(file, ('\n\n'.join(parts) + '\n').encode())

@@ -18,6 +18,7 @@ from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.text import signed
+from mmseg_cct.visualization.figures import png_bytes
 
 from .study import Labels, Result, collect, interval, results_table, write_csv
 from .study_config import study_config
@@ -80,7 +81,8 @@ def write_learning_curve(out: Path) -> Path:
         results_table(results, compared(results)),
     ]
     if results:
-        plot_learning_curve(results).savefig(out / 'learning_curve.png', dpi=120)
+        picture = png_bytes(plot_learning_curve(results), 120)
+        write_atomic(out / 'learning_curve.png', picture)
         parts.append('![learning curve](learning_curve.png)')
     file = out / 'learning_curve.md'
     write_atomic(file, ('\n\n'.join(parts) + '\n').encode())

@@ -6,14 +6,17 @@ import fcntl
 import os
 import signal
 import socket
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from mmseg_cct.errors import UserError
 
 _LOCK = '.lock'
+_CONTENT = 'process '
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
@@ -25,7 +28,7 @@ def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
     it.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    with Path(folder, _LOCK).open('a+', encoding='utf-8') as file:
+    with _open_lock(Path(folder, _LOCK)) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -36,10 +39,30 @@ def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
                     'expected a folder of its own, or that one to end'
                 ) from None
             # Some network file systems have no locks.
-        file.truncate(0)
-        file.write(f'process {os.getpid()} on {socket.gethostname()}\n')
+        file.seek(0)
+        file.truncate()
+        file.write(f'{_CONTENT}{os.getpid()} on {socket.gethostname()}\n')
         file.flush()
         yield
+
+
+def _open_lock(path: Path) -> TextIO:
+    """Opens a lock of this module alone, not what a link leads to nor a file with other text."""
+    try:
+        # without O_NONBLOCK, a FIFO would wait for its other end
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(path, flags, 0o666)
+    except OSError as error:
+        raise UserError(f'{path}: {error.strerror}; expected a lock of a training') from None
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+        file = os.fdopen(descriptor, 'r+', encoding='utf-8', errors='replace')
+        if _CONTENT.startswith(file.read(len(_CONTENT))):
+            return file
+        file.close()
+    else:
+        os.close(descriptor)
+    raise UserError(f'{path}: no lock of a training; expected no other file there')
 
 
 def end_with_parent() -> None:

@@ -2,10 +2,13 @@
 
 import io
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
+from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.typing import LineStyleType
 
 LINE_STYLES: tuple[LineStyleType, ...] = ('-', '--', ':', '-.')
@@ -14,11 +17,24 @@ LINE_STYLES: tuple[LineStyleType, ...] = ('-', '--', ':', '-.')
 _CHARACTER, _LINE, _HANDLE = 0.065, 0.17, 0.5
 
 
-def png_bytes(figure: Figure) -> bytes:
-    """Draws a figure as the content of a PNG file, at 100 pixels an inch."""
+def png_bytes(figure: Figure, dpi: float = 100) -> bytes:
+    """Draws a figure as the content of a PNG file."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format='png', dpi=100)
+    with literal_text(figure):
+        figure.savefig(buffer, format='png', dpi=dpi)
     return buffer.getvalue()
+
+
+@contextmanager
+def literal_text(figure: Figure) -> Iterator[None]:
+    """Lets a figure be drawn with `$` as a character.
+
+    Names of files, classes and runs may hold two, and matplotlib would parse what is between them.
+    """
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+    with rc_context({'text.parse_math': False}):  # for the labels of ticks, which are made late
+        yield
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist]) -> None:

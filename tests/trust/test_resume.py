@@ -256,6 +256,26 @@ class TestBestCheckpoint:
             cct.train(options=options, resume=resume)
             assert self.best(cct, 'work') == ['best_mIoU_iter_2.pth']
 
+    @pytest.mark.parametrize('hook', ['DurableCheckpointHook', 'CheckpointHook'])
+    def test_no_other_file_is_removed(self, cct, hook):
+        options = {**self.OPTIONS, 'default_hooks.checkpoint.type': hook}
+        cct.train(options={**options, 'train_cfg.max_iters': 2})
+        start = cct.folder / 'work/iter_2.pth'
+        content = cct.load(start)
+        elsewhere = cct.folder / 'elsewhere'
+        elsewhere.mkdir()
+        names = ['notes.txt', 'best_mIoU_iter_9.pth']
+        for index, file in enumerate(elsewhere / name for name in names):
+            for folder in (elsewhere, cct.folder / f'work{index}'):
+                folder.mkdir(exist_ok=True)
+                (folder / 'notes.txt').touch()
+            file.touch()
+            content['message_hub']['runtime_info']['best_ckpt'] = str(file)
+            torch.save(content, start)
+            cct.train(f'work{index}', options=options, resume=str(start))
+            assert file.exists() and (cct.folder / f'work{index}/notes.txt').exists()
+            assert self.best(cct, f'work{index}') == ['best_mIoU_iter_6.pth']
+
 
 def test_a_seed_that_mmengine_drew_is_kept(cct):
     cct.config.pop('randomness')

@@ -39,6 +39,29 @@ def test_a_lock_is_held_until_its_end(tmp_path):
             assert f'process {os.getpid()} on {socket.gethostname()};' in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    'make',
+    [
+        lambda lock, file: lock.symlink_to(file),
+        lambda lock, file: lock.symlink_to(file.parent / 'new'),
+        lambda lock, file: lock.hardlink_to(file),
+        lambda lock, file: lock.write_text('my own'),
+        lambda lock, file: lock.mkdir(),
+        lambda lock, file: os.mkfifo(lock),
+    ],
+    ids=['link', 'link to nothing', 'hard link', 'other text', 'folder', 'FIFO'],
+)
+def test_what_is_no_lock_is_not_written(make, tmp_path):
+    (tmp_path / 'notes.txt').write_text('process of writing')
+    (tmp_path / 'work').mkdir()
+    make(tmp_path / 'work/.lock', tmp_path / 'notes.txt')
+    for _ in range(2):
+        with pytest.raises(UserError, match=r'work/\.lock: .*; expected '):
+            locked_folder(tmp_path / 'work', 'a run').__enter__()
+    assert (tmp_path / 'notes.txt').read_text() == 'process of writing'
+    assert not (tmp_path / 'new').exists()
+
+
 @pytest.mark.slow
 def test_a_killed_process_holds_no_lock(tmp_path):
     held = FORK.Event()

@@ -1,9 +1,10 @@
-"""Legends that a figure does not cut off."""
+"""Legends that a figure does not cut off, and names that it does not parse."""
 
+import matplotlib
 import pytest
 from matplotlib.figure import Figure
 
-from mmseg_cct.visualization.figures import legend_below
+from mmseg_cct.visualization.figures import legend_below, png_bytes
 
 
 @pytest.mark.parametrize(
@@ -26,3 +27,21 @@ def test_a_legend_is_within_its_figure_and_leaves_the_axes_their_size(labels, wi
     assert axes.get_window_extent().height == pytest.approx(before, rel=0.1)
     shown = [text.get_text().split() for text in legend.get_texts()]
     assert shown == [label.split() for label in labels]
+
+
+@pytest.mark.parametrize('name', [r'a$\frac{$b', '$x$', '$'])
+def test_dollars_are_characters(name):
+    figure = Figure(figsize=(6, 4), layout='constrained')
+    axes = figure.subplots()
+    axes.plot([0, 1], label=name)
+    axes.set_title(name)
+    axes.set_ylabel(name)
+    axes.set_xticks([0, 1], [name, 'b'])
+    axes.annotate(name, (0, 0))
+    axes.legend()
+    legend_below(figure, axes.get_legend_handles_labels()[0])
+    assert png_bytes(figure).startswith(b'\x89PNG')
+    drawn = (axes.title, axes.yaxis.label, *axes.get_xticklabels(), *axes.texts)
+    assert {text.get_text() for text in drawn} == {name, 'b'}
+    assert not any(text.get_parse_math() for text in drawn)
+    assert matplotlib.rcParams['text.parse_math']

@@ -1,5 +1,6 @@
 """Checkpointing that survives a kill at any moment."""
 
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -48,8 +49,7 @@ class DurableCheckpointHook(CheckpointHook):
         if isinstance(self.file_backend, LocalBackend) and is_main_process():
             remove_parts(self.out_dir)
         self.file_backend = _RemovesLater(self.file_backend)
-        for paths, key in self._best():
-            paths[key] = self.file_backend.join_path(self.out_dir, Path(paths[key]).name)
+        keep_to_own_best(self)
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
@@ -71,13 +71,25 @@ class DurableCheckpointHook(CheckpointHook):
 
     def _remove_outdated(self) -> None:
         # a repeated validation may have written the best checkpoint under the name it had before
-        self.file_backend.remove_now(but=[paths[key] for paths, key in self._best()])
+        self.file_backend.remove_now(but=[paths[key] for paths, key in _best(self)])
 
-    def _best(self) -> list[tuple[dict[str, Any], str]]:
-        """Where mmengine keeps the path of the best checkpoint, or of one for each metric."""
-        by_metric = getattr(self, 'best_ckpt_path_dict', {})
-        places = [(self.__dict__, 'best_ckpt_path'), *((by_metric, key) for key in by_metric)]
-        return [(paths, key) for paths, key in places if paths.get(key)]
+
+def keep_to_own_best(hook: CheckpointHook) -> None:
+    """Has a hook remove no file but a best checkpoint in its own folder.
+
+    A resumed checkpoint tells it which, perhaps in another folder, or a file that is none.
+    """
+    for paths, key in _best(hook):
+        name = Path(str(paths[key])).name
+        is_best = re.fullmatch(r'best_.+\d\.pth', name)
+        paths[key] = hook.file_backend.join_path(hook.out_dir, name) if is_best else None
+
+
+def _best(hook: CheckpointHook) -> list[tuple[dict[str, Any], str]]:
+    """Where mmengine keeps the path of the best checkpoint, or of one for each metric."""
+    by_metric = getattr(hook, 'best_ckpt_path_dict', {})
+    places = [(hook.__dict__, 'best_ckpt_path'), *((by_metric, key) for key in by_metric)]
+    return [(paths, key) for paths, key in places if paths.get(key)]
 
 
 class _RemovesLater:

@@ -5,7 +5,7 @@ import warnings
 from typing import Any
 
 import torch
-from mmengine.hooks import Hook
+from mmengine.hooks import CheckpointHook, Hook
 from mmengine.logging import print_log
 from mmengine.optim import OptimWrapper
 from mmengine.registry import HOOKS
@@ -19,6 +19,7 @@ from mmseg_cct.engine.checkpoints import saved_config
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 
+from .durable_checkpoint_hook import keep_to_own_best
 from .iteration_seed_hook import IterationSeedHook
 
 # Settings that differ between any two runs.
@@ -75,6 +76,9 @@ class ResumeHook(Hook):
         """Fits the optimizer to the weights, and runs the validation that was due."""
         if isinstance(runner.optim_wrapper, OptimWrapper):
             _lay_out_as_the_weights(runner.optim_wrapper.optimizer)
+        for hook in runner.hooks:
+            if isinstance(hook, CheckpointHook):
+                keep_to_own_best(hook)
         loop = runner.train_loop
         if not isinstance(loop, IterBasedTrainLoop) or runner.val_loop is None:
             return

@@ -21,6 +21,7 @@ from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.undisturbed import undisturbed
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.visualization.figures import literal_text
 from mmseg_cct.visualization.label_maps import class_legend, paint
 
 TILES_PER_ROW, LEGEND_COLUMNS = 5, 8
@@ -165,5 +166,6 @@ def draw_predictions(
         alignment='left',
     )
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()
+    with literal_text(figure):
+        canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
