@@ -139,7 +139,7 @@ def read_mask(
             orientation = image.getexif().get(ORIENTATION, 1)
             pages = getattr(image, 'n_frames', 1)
         loaded = ids
-        if backend != 'pillow':
+        if backend in ('cv2', None):  # it scales bits and colours palettes
             data = fileio.get(path, backend_args)
             loaded = mmcv.imfrombytes(data, flag='unchanged', backend=backend)
     except Exception as error:  # Pillow raises nearly anything on a corrupt file
