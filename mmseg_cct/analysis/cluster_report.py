@@ -29,7 +29,7 @@ from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.score_maps import resize_nearest
-from mmseg_cct.utils.files import claim_output_folder, write_atomic
+from mmseg_cct.utils.files import claim_output_folder, write_atomic, write_text
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.visualization.figures import png_bytes
@@ -132,7 +132,7 @@ def write_cluster_report(
         contrasts.append((ALL, total))
         files += [folder / 'clusters.csv', folder / 'clusters.md']
         _write_csv(files[1], contrasts)
-        files[2].write_text(ratio_table(contrasts), encoding='utf-8')
+        write_text(files[2], ratio_table(contrasts))
     return files
 
 
@@ -324,7 +324,7 @@ def _feature_map(name: str, outputs: Mapping[str, Any]) -> Tensor:
 
 
 def _write_csv(file: Path, contrasts: Sequence[tuple[str, Mapping[str, BoundaryContrast]]]) -> None:
-    with file.open('w', newline='', encoding='utf-8') as stream:
+    with file.open('w', newline='', encoding='utf-8', errors='backslashreplace') as stream:
         writer = csv.writer(stream)
         writer.writerow(['image', 'map', 'boundary', 'inside', 'ratio'])
         for image, row in contrasts:

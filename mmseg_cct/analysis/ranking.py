@@ -37,7 +37,7 @@ from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.disagreement import auxiliary_disagreement, batch_of_one
 from mmseg_cct.models import PerturbedDecoderBank
-from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_lists import resolve_list
 from mmseg_cct.utils.image_record import file_stamp, record_origin
@@ -148,7 +148,7 @@ def rank_images(
         reverse=True,
     )
     if get_rank() == 0:
-        write_atomic(Path(out, 'ranking.csv'), _csv(ranked))
+        write_text(Path(out, 'ranking.csv'), _csv(ranked))
         for image in ranked[:top]:
             data = pipeline(listed[image.name])
             maps, labels = disagreement(model, data, seed, measure)
@@ -276,14 +276,14 @@ def _by_perturbation(model: Any, maps: Tensor) -> dict[str, float]:
     return {name: float(part.mean()) for name, part in zip(perturbations, parts)}
 
 
-def _csv(ranked: list[RankedImage]) -> bytes:
+def _csv(ranked: list[RankedImage]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     writer.writerow(['rank', 'file', 'score', *(ranked[0].by_perturbation if ranked else ())])
     for rank, image in enumerate(ranked, 1):
         values = (image.score, *image.by_perturbation.values())
         writer.writerow([rank, image.name, *(f'{value:.6g}' for value in values)])
-    return text.getvalue().encode()
+    return text.getvalue()
 
 
 def _pictures(inputs: Tensor, labels: Tensor, maps: Tensor, palette: list) -> tuple:

@@ -14,7 +14,7 @@ from mmseg.registry import DATASETS
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import claim_output_folder, write_atomic
+from mmseg_cct.utils.files import claim_output_folder, write_atomic, write_text
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.text import signed
 from mmseg_cct.visualization.figures import png_bytes
@@ -81,7 +81,7 @@ def write_report(
             ),
         ]
     )
-    write_atomic(out / 'report.md', (text + '\n').encode())
+    write_text(out / 'report.md', text + '\n')
     page = jinja2.Template(_TEMPLATE.read_text(encoding='utf-8'), autoescape=True).render(
         title=title,
         verdict=verdict(iou, classes),
@@ -93,7 +93,7 @@ def write_report(
         legend=list(zip(classes, palette)),
         sections={title: _cases(by_run, palette) for title, by_run in shown.items()},
     )
-    write_atomic(out / 'report.html', page.encode())
+    write_text(out / 'report.html', page)
     return out / 'report.md'
 
 

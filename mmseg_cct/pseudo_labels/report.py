@@ -16,7 +16,7 @@ from mmseg.evaluation import IoUMetric
 from mmseg_cct.checks.data import check_mask_of, infos_of
 from mmseg_cct.checks.images import image_size
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import read_image, read_mask
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.visualization.figures import legend_below, png_bytes
@@ -98,7 +98,7 @@ def write_report(
         write_atomic(Path(out, 'pictures.png'), png_bytes(figure))
         parts.append('## Images\n\n![image, maps, labels, truth](pictures.png)')
     report = Path(out, 'report.md')
-    write_atomic(report, ('\n\n'.join(parts) + '\n').encode())
+    write_text(report, '\n\n'.join(parts) + '\n')
     return report
 
 

@@ -28,6 +28,11 @@ def write_atomic(file: str | Path, data: bytes) -> None:
         part.unlink(missing_ok=True)
 
 
+def write_text(file: str | Path, text: str) -> None:
+    """Writes UTF-8; the bytes of a file name that are not UTF-8 become escapes."""
+    write_atomic(file, text.encode(errors='backslashreplace'))
+
+
 def read_utf8(file: str | os.PathLike, expected: str) -> str:
     """Reads UTF-8, with or without a byte order mark, and keeps the line ends.
 

@@ -27,12 +27,13 @@ def png_bytes(figure: Figure, dpi: float = 100) -> bytes:
 
 @contextmanager
 def literal_text(figure: Figure) -> Iterator[None]:
-    """Lets a figure be drawn with `$` as a character.
+    """Lets a figure be drawn whatever is in the names of files, classes and runs.
 
-    Names of files, classes and runs may hold two, and matplotlib would parse what is between them.
+    matplotlib would parse what is between two `$`, and fails on bytes that are not UTF-8.
     """
     for text in figure.findobj(Text):
         text.set_parse_math(False)
+        text.set_text(text.get_text().encode(errors='backslashreplace').decode())
     with rc_context({'text.parse_math': False}):  # for the labels of ticks, which are made late
         yield
 

@@ -11,6 +11,7 @@ from mmseg_cct.utils.files import (
     require_outside,
     require_own_folder,
     write_atomic,
+    write_text,
 )
 
 
@@ -101,3 +102,9 @@ class TestFiles:
     def test_a_folder_is_no_file(self, tmp_path):
         with pytest.raises(UserError, match='is a folder; expected the name of a file'):
             require_new_file(tmp_path, overwrite=True)
+
+
+def test_text_with_the_name_of_a_latin_1_file_is_written(tmp_path):
+    name = os.fsdecode(b'caf\xe9.png')
+    write_text(tmp_path / 'a/x.md', f'{name} ä')
+    assert (tmp_path / 'a/x.md').read_text(encoding='utf-8') == r'caf\udce9.png ä'

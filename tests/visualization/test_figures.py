@@ -1,5 +1,7 @@
 """Legends that a figure does not cut off, and names that it does not parse."""
 
+import os
+
 import matplotlib
 import pytest
 from matplotlib.figure import Figure
@@ -45,3 +47,10 @@ def test_dollars_are_characters(name):
     assert {text.get_text() for text in drawn} == {name, 'b'}
     assert not any(text.get_parse_math() for text in drawn)
     assert matplotlib.rcParams['text.parse_math']
+
+
+def test_the_name_of_a_latin_1_file_is_drawn_with_an_escape():
+    figure = Figure()
+    figure.suptitle(os.fsdecode(b'caf\xe9.png'))
+    assert png_bytes(figure).startswith(b'\x89PNG')
+    assert figure.get_suptitle() == r'caf\udce9.png'
