@@ -1,5 +1,6 @@
 """What the command line answers before it imports anything heavy."""
 
+import shlex
 import subprocess
 import sys
 
@@ -7,9 +8,9 @@ from mmseg_cct.config.shipped import commands
 
 # Runs the command lines of stdin in one process and prints what each says.
 RUN_ALL = """
-import contextlib, io, runpy, sys
+import contextlib, io, runpy, shlex, sys
 for line in sys.stdin.read().splitlines():
-    sys.argv = line.split(' ')
+    sys.argv = shlex.split(line)
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         try:
@@ -39,7 +40,7 @@ def answers(*lines):
 def test_help_imports_nothing_heavy():
     scripts = list(commands().values())
     for script, (code, said) in zip(
-        scripts, answers(*(f'{script} --help' for script in scripts)), strict=True
+        scripts, answers(*(f'{shlex.quote(str(script))} --help' for script in scripts)), strict=True
     ):
         assert code == 0 and f'usage: {script.name} ' in said and ' --help' in said
     (code, said), (train_code, train) = answers('-m mmseg_cct --help', '-m mmseg_cct train --help')
@@ -48,7 +49,7 @@ def test_help_imports_nothing_heavy():
 
 
 def test_a_wrong_argument_is_reported_before_anything_heavy():
-    tools = {name: str(path) for name, path in commands().items()}
+    tools = {name: shlex.quote(str(path)) for name, path in commands().items()}
     lines = {
         f'{tools["train"]} a.py --launcher smoke': "invalid choice: 'smoke'",
         f'{tools["train"]} a.py --cfg-options x': "'x'; expected KEY=VALUE",
