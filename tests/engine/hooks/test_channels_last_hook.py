@@ -7,7 +7,7 @@ import torch
 from mmengine.dist import all_reduce_params
 from mmengine.model import MMDistributedDataParallel
 from ranks import on_two_ranks, without_cuda
-from teacher_training import train
+from teacher_training import train_wide as train
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
