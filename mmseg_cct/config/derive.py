@@ -10,6 +10,11 @@ from mmseg_cct.errors import Problem, UserError, raise_problems
 from .compose import training_sets
 from .walk import at, settings_of
 
+# Settings that `derive` fills in, and that a config so may lack.
+DERIVED = {
+    *('train_cfg.max_iters', 'train_cfg.val_interval', 'param_scheduler.end'),
+    'model.data_preprocessor.size',
+}
 # Names that mmengine's schedulers, their arguments and their states have for the last iteration.
 SCHEDULER_ENDS = ('end', 'total_iters', 'T_max', 'total_steps')
 # Hooks that mmengine adds by itself; None removes one of these.

@@ -1,6 +1,5 @@
 """Loads configs and applies overrides."""
 
-import copy
 import logging
 import os
 from pathlib import Path
@@ -14,7 +13,7 @@ from mmseg_cct.utils.text import error_line, one_line
 
 from .class_names import apply_class_names
 from .compose import composed_name, find_setting, merge_overlay, read_method, set_labels
-from .derive import derive, move_scheduler_ends
+from .derive import DERIVED, derive, move_scheduler_ends
 from .options import require_effect
 from .packages import register_packages
 from .shipped import PLAIN, SCOPE
@@ -78,11 +77,9 @@ def chosen_method(config_file: str, options: dict[str, Any]) -> str:
 
 
 def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
-    whole = copy.deepcopy(config)
-    derive(whole)  # a length that follows from others is no new key
     for key in options:
         require_effect(config, file, key)
-        if at(config, key, at(whole, key, _ABSENT)) is _ABSENT:
+        if key not in DERIVED and at(config, key, _ABSENT) is _ABSENT:
             for outer, value in settings_of(config):
                 is_inside = key.startswith(f'{outer}.')
                 if is_inside and not hasattr(value, 'keys') and type(value) is not list:
