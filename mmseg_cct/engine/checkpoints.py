@@ -93,7 +93,7 @@ def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
 
 def newest_checkpoint(work_dir: str) -> str | None:
     """Finds the newest checkpoint in a work directory, intact or not; None without any."""
-    return next(_newest_first(work_dir), None)
+    return next(newest_first(work_dir), None)
 
 
 def find_resumable(work_dir: str) -> str | None:
@@ -101,7 +101,7 @@ def find_resumable(work_dir: str) -> str | None:
 
     Starts with the one that `last_checkpoint` names; warns of each damaged one.
     """
-    for checkpoint in _newest_first(work_dir):
+    for checkpoint in newest_first(work_dir):
         damage = _damage(checkpoint)
         if damage is None:
             return checkpoint
@@ -113,7 +113,8 @@ def find_resumable(work_dir: str) -> str | None:
     return None
 
 
-def _newest_first(work_dir: str) -> Iterator[str]:
+def newest_first(work_dir: str) -> Iterator[str]:
+    """Finds the checkpoints in a work directory, intact or not, from the newest on."""
     named = os.path.isfile(os.path.join(work_dir, 'last_checkpoint'))
     last = find_latest_checkpoint(work_dir) if named else None
     # The work directory may have been copied or moved, or given by another relative path: use its
