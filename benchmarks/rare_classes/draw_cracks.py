@@ -54,27 +54,31 @@ def _ground(rng: np.random.Generator) -> np.ndarray:
 
 
 def _crack(rng: np.random.Generator) -> np.ndarray:
-    """A walk that turns little by little, and perhaps a branch, 1.5 to 3 pixels wide; a mask."""
+    """A crack and perhaps a branch of it, 1.5 to 3 pixels wide; a mask of 0 and 1."""
     fine = np.zeros((FINE * SIZE, FINE * SIZE), np.uint8)
     place, turn = rng.uniform(0.15 * SIZE, 0.85 * SIZE, 2), rng.uniform(0, 2 * np.pi)
     steps = int(rng.integers(6, 16))
-    branch = int(rng.integers(4, 2 * steps))
-    for start, heading, length in ((0, 0.0, steps), (branch, rng.choice([-0.9, 0.9]), steps // 2)):
-        if start >= steps:
-            continue
-        if start:
-            place, turn = path[start].copy(), turns[start] + heading
-        path, turns = [place], [turn]
-        for _ in range(length):
-            turn += rng.normal(0, 0.35)
-            place = place + 3 * np.array([np.cos(turn), np.sin(turn)])
-            path.append(place)
-            turns.append(turn)
-        points = np.round(np.array(path) * FINE * 16).astype(np.int32)
-        thickness = round(FINE * rng.uniform(1.5, 3.0))
-        cv2.polylines(fine, [points], False, 255, thickness, shift=4)
-    half = cv2.resize(fine, (SIZE, SIZE), interpolation=cv2.INTER_AREA)
-    return (half > 127).astype(np.uint8)
+    start, heading = int(rng.integers(4, 2 * steps)), rng.choice([-0.9, 0.9])
+    path, turns = _draw_walk(rng, fine, place, turn, steps)
+    if start < steps:
+        _draw_walk(rng, fine, path[start], turns[start] + heading, steps // 2)
+    shares = cv2.resize(fine, (SIZE, SIZE), interpolation=cv2.INTER_AREA)
+    return (shares > 127).astype(np.uint8)
+
+
+def _draw_walk(
+    rng: np.random.Generator, fine: np.ndarray, place: np.ndarray, turn: float, steps: int
+) -> tuple[list[np.ndarray], list[float]]:
+    """Draws a walk that turns little by little; returns its places and headings."""
+    path, turns = [place], [turn]
+    for _ in range(steps):
+        turn += rng.normal(0, 0.35)
+        place = place + 3 * np.array([np.cos(turn), np.sin(turn)])
+        path.append(place)
+        turns.append(turn)
+    points = np.round(np.array(path) * FINE * 16).astype(np.int32)
+    cv2.polylines(fine, [points], False, 255, round(FINE * rng.uniform(1.5, 3.0)), shift=4)
+    return path, turns
 
 
 def _noise(rng: np.random.Generator, cells: int) -> np.ndarray:

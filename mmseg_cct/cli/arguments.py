@@ -94,7 +94,9 @@ def method(value: str) -> str:
         if not Path(value).is_file():
             raise argparse.ArgumentTypeError(f'{value}: no such file')
     elif value not in method_names():
-        raise argparse.ArgumentTypeError(f'{value}: no such method; {nearest(value, method_names())}')
+        raise argparse.ArgumentTypeError(
+            f'{value}: no such method; {nearest(value, method_names())}'
+        )
     return value
 
 
