@@ -140,7 +140,7 @@ def write_splits(
 ) -> None:
     """Writes splits and prints a line for each; a list without images is left out.
 
-    Without `force`, an existing list that differs is a `UserError`; so is the `source`, in any case.
+    Without `force`, an existing list that differs is a `UserError`; the `source` always is.
     """
     from mmseg_cct.utils.image_lists import require_listable, write_list
 

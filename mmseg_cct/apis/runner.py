@@ -17,7 +17,6 @@ from mmengine.runner import Runner
 from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.errors import UserError
 
-
 # A folder of log and scalars, by date and time, that every run makes in its work directory.
 _OF_A_RUN = f'{"[0-9]" * 8}_{"[0-9]" * 6}'
 

@@ -19,6 +19,7 @@ from mmseg_cct.checks.classes import (
     bank_problems,
     head_ignore_problems,
     ignore_problems,
+    mapping_problems,
     order_problems,
     output_problems,
 )
@@ -120,6 +121,7 @@ def _model_problems(runner: Runner) -> Problems:
         metrics = getattr(getattr(runner.val_loop, 'evaluator', None), 'metrics', ())
         yield from output_problems(model, _meta(dataset), key)
         yield from order_problems(_meta(trained), _meta(dataset), key)
+        yield from mapping_problems(trained, dataset, key)
         yield from _metric_ignore_problems(metrics, dataset, 'val')
 
 
