@@ -28,6 +28,9 @@ class BranchPreprocessor(SegDataPreProcessor):
             three (see `LoadChannels`).
         std: Standard deviation likewise.
         **kwargs: Other arguments of `SegDataPreProcessor`.
+
+    Raises:
+        UserError: If there are not as many means as deviations.
     """
 
     def __init__(
