@@ -281,6 +281,16 @@ def test_all_is_written(out):
     assert 'Gain over the supervised baseline of the same seed' in text
 
 
+def test_full_with_abce_has_its_own_baseline(out, put_result):
+    put_result(out, 'supervised-abce', 20, 0, 33.0)
+    put_result(out, 'full_abce_k2', 20, 0, 37.0)
+    assert ordered_methods(collect(out))[:2] == ['supervised', 'supervised-abce']
+    over_plain, over_own = write_ablation(out).read_text().split('baseline with ab-CE of the same')
+    assert '| full_abce_k2 | 20 | +7.0 |' in over_plain
+    assert '| full_abce_k2 | 20 | +4.0 |' in over_own
+    assert '| full_k2' not in over_own
+
+
 @pytest.mark.parametrize('write', [write_ablation, write_learning_curve])
 @pytest.mark.parametrize('done', [0, 1])
 def test_tables_are_never_half_written(tmp_path, put_result, monkeypatch, write, done):
