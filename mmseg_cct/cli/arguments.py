@@ -72,6 +72,16 @@ def _device(text: str) -> str:
     return text
 
 
+def add_palette(parser: argparse.ArgumentParser) -> None:
+    """Adds the colours of the classes."""
+    parser.add_argument(
+        '--palette',
+        metavar='NAME|FILE',
+        help='colours of the classes: of a data set of MMSeg by their names (cityscapes, ade, '
+        'voc, ...), or a JSON file of {class: [r, g, b]} (default: those of the training)',
+    )
+
+
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
     """Adds the option to replace an existing output file."""
     parser.add_argument('--overwrite', action='store_true', help='replace the file if it exists')
