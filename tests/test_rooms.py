@@ -14,6 +14,7 @@ ROOMS = {
     'version': set(),
     '__init__': {'version'},
     'utils': {'errors'},
+    'annotations': {'errors'},
     'config': {'errors', 'utils'},
     'checks': {'errors', 'utils', 'config'},
     'models': {'errors', 'utils', 'config', 'checks'},
