@@ -32,7 +32,7 @@ ROOMS = {
     },
     'cli': {'errors', 'utils', 'config', 'plugin'},
     'interop': {'errors', 'utils', 'config', 'checks', 'engine'},
-    'writer': {'errors', 'utils', 'config', 'checks', 'datasets'},
+    'writer': {'errors', 'utils', 'annotations', 'config', 'checks', 'datasets'},
     'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization'},
     'pseudo_labels': {'errors', 'utils', 'checks', 'datasets', 'engine', 'visualization'},
     'analysis': {
