@@ -6,6 +6,7 @@ from .layers.cutmix import CutMix
 from .losses import (
     AdaptiveThreshold,
     AgreementGate,
+    BatchLovasz,
     BootstrappedCrossEntropy,
     ConfidentCrossEntropy,
     ConfidentMSE,
@@ -40,6 +41,7 @@ from .segmentors import (
 __all__ = [
     'AdaptiveThreshold',
     'AgreementGate',
+    'BatchLovasz',
     'BootstrappedCrossEntropy',
     'BranchPreprocessor',
     'CCTPlusSegmentor',

@@ -15,10 +15,8 @@ from mmseg_cct.checks.weights import (
     require_fitting_weights,
     require_weights_of_timm,
 )
-from mmseg_cct.config.class_names import check_classes
-from mmseg_cct.config.compose import composed_name
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import CONFIGS, SCOPE, command_line
+from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
 from mmseg_cct.datasets.image_values import ImageValues
 from mmseg_cct.errors import UserError
@@ -29,6 +27,8 @@ from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
+from .folder_classes import classes_of_folder
+from .next_commands import next_commands
 from .setting_text import assignment, write_setting
 
 # Every n-th labelled image validates where there is no folder for it.
@@ -45,6 +45,7 @@ class NewConfig(NamedTuple):
     """
 
     summary: FolderSummary
+    classes: tuple[str, ...]
     file: Path
     lists: tuple[Path, ...]
     warnings: tuple[str, ...]
@@ -54,7 +55,7 @@ class NewConfig(NamedTuple):
 def new_config(
     data: str,
     out: str,
-    classes: Sequence[str],
+    classes: Sequence[str] | None = None,
     *,
     context: Sequence[str] = (),
     backbone: str = 'mbv2',
@@ -76,7 +77,7 @@ def new_config(
         data: The folder, with `images`, `masks` and perhaps `val`. Without `val`, every fifth
             labelled image validates, by lists that are written beside the setting.
         out: Folder for the setting.
-        classes: Class names in the order of their ids.
+        classes: Class names in the order of their ids; by default those of `classes.json`.
         context: Those that are not objects.
         backbone: A key of `BACKBONES`.
         method: Name of the method that the setting trains by default.
@@ -99,7 +100,7 @@ def new_config(
     Raises:
         UserError: The folder, a name, the size or the weights do not fit, or a file is there.
     """
-    check_classes(classes)
+    classes = classes_of_folder(data, classes)
     for name in context:
         if name not in classes:
             raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
@@ -136,7 +137,7 @@ def new_config(
         assignment('_base_', _bases(chosen.model, schedule, out)),
         assignment('method', method),
         '',
-        assignment('classes', tuple(classes)),
+        assignment('classes', classes),
         f'{assignment("context_classes", tuple(context))}  # what is not an object',
         f'{assignment("image_size", size)}  # width, height; training scales it by 0.5 to 2',
         f'{assignment("crop_size", crop[::-1])}  # height, width',
@@ -150,7 +151,9 @@ def new_config(
     for path, text in lists.items():
         write_atomic(path, text.encode())
     warnings = [*judge_labels(summary.labels, classes, 'masks'), *_leaks(Path(data), summary)]
-    return NewConfig(summary, file, tuple(lists), tuple(warnings), _next_commands(file, method))
+    return NewConfig(
+        summary, classes, file, tuple(lists), tuple(warnings), next_commands(file, method)
+    )
 
 
 def _image_lines(values: ImageValues | None, model: Mapping[str, Any]) -> tuple[str, ...]:
@@ -284,13 +287,3 @@ def _start_from(weights: str, backbone: Mapping[str, Any], is_timm: bool) -> dic
         require_fitting_weights(backbone, weights, prefix, 'model.backbone')
     prefixed = dict(prefix=prefix or None) if prefix or backbone['init_cfg'].get('prefix') else {}
     return dict(init_cfg=dict(**prefixed, checkpoint=weights))
-
-
-def _next_commands(file: Path, method: str) -> tuple[str, ...]:
-    trainings = [command_line('train', file)]
-    runs = [f'{method}=work_dirs/{file.stem}']
-    if method != 'supervised':
-        trainings.append(command_line('train', file, '--method', 'supervised'))
-        baseline = composed_name(file.stem, 'supervised', None)
-        runs.insert(0, f'supervised=work_dirs/{baseline}')
-    return *trainings, command_line('report', *runs, '--out', 'work_dirs/report')
