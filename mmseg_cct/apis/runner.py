@@ -31,6 +31,7 @@ _FOR_THE_FILE = (
     '"FileClient" will be deprecated',
     '"HardDiskBackend" is the alias',
     'Exp name:',
+    'Checkpoints will be saved to',
 )
 
 # A folder of log and scalars, by date and time, that every run makes in its work directory.

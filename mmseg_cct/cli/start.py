@@ -25,7 +25,7 @@ def running(args: argparse.Namespace) -> Iterator[None]:
         if hasattr(args, 'launcher'):
             set_ranks(args)
         choose_threads()
-        _greet()
+        greet()
         import mmseg_cct.plugin  # noqa: F401
 
         if hasattr(args, 'cfg_options'):
@@ -36,7 +36,7 @@ def running(args: argparse.Namespace) -> Iterator[None]:
         yield
 
 
-def _greet() -> None:
+def greet() -> None:
     """Says at a terminal what takes the first seconds."""
     if 'torch' not in sys.modules and sys.stderr.isatty() and os.environ.get('RANK', '0') == '0':
         print('loading PyTorch and MMSegmentation ...', file=sys.stderr, flush=True)

@@ -78,8 +78,9 @@ class _Bar(tqdm):
     """A bar that says what an interrupted run has done."""
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        counts = not self.disable  # closed, all are off
         super().__exit__(kind, error, traceback)
-        if kind is KeyboardInterrupt and not self.disable:  # one that is off counts nothing
+        if kind is KeyboardInterrupt and counts:
             raise Interrupted(
                 f'{self.n} of {self.total} {self.unit}s done; the same command goes on'
             ) from None

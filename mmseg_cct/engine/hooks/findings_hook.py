@@ -89,11 +89,10 @@ def describe_model(runner: Runner, method: str | None = None) -> str:
     millions = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
     by = f' by {method}' if method else ''
     device = get_device()
-    where = f'{torch.get_num_threads()} threads of the CPU' if device == 'cpu' else device
+    where = f'the CPU (threads: {torch.get_num_threads()})' if device == 'cpu' else device
     return (
-        f'Training {type(model).__name__}{by}: {" and ".join(names) or "one module"}, '
-        f'{millions:.1f} million parameters to learn, on {where}; log and checkpoints in '
-        f'{runner.work_dir}'
+        f'Model: {" and ".join([type(model).__name__, *names])}, {millions:.1f} million parameters '
+        f'to learn{by}, on {where}; log and checkpoints in {runner.work_dir}'
     )
 
 
