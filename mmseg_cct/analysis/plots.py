@@ -133,8 +133,10 @@ def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Fig
 
 
 def _run_legend(names: Sequence[str]) -> list[Line2D]:
-    look = dict(linestyle='', marker='o', markersize=6)
-    return [Line2D([], [], color=f'C{i}', label=name, **look) for i, name in enumerate(names)]
+    return [
+        Line2D([], [], color=f'C{i}', label=name, linestyle='', marker='o')
+        for i, name in enumerate(names)
+    ]
 
 
 def plot_grid(
