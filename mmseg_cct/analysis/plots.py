@@ -1,5 +1,6 @@
 """Plots of a report: training curves, IoU by class, and predictions beside the truth."""
 
+import itertools
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
@@ -62,11 +63,9 @@ def plot_curves(runs: Sequence[Run], columns: int = 4) -> Figure:
 
 def _plot_ramps(axes: Axes, by_run: Mapping[str, Curves]) -> None:
     """Plots each ramp once, with the runs in its name where they differ."""
-    colours = iter(matplotlib.colormaps['Dark2'].colors * 4)  # type: ignore[attr-defined]
+    colours = itertools.cycle(matplotlib.colormaps['Dark2'].colors)  # type: ignore[attr-defined]
     for key in sorted({key for curves in by_run.values() for key in curves}):
-        curves: dict[str, tuple[list[int], list[float]]] = {
-            run: found[key] for run, found in by_run.items() if key in found
-        }
+        curves: Curves = {run: found[key] for run, found in by_run.items() if key in found}
         symbol = _SYMBOLS.get(key, key)
         first, *others = curves.values()
         if all(curve == first for curve in others):
