@@ -115,7 +115,7 @@ def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Fig
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set_ylim(len(names) - 0.4, -0.6)
     if np.nanmin(values) < 20:
-        axes.set_xlim(left=-1)
+        axes.set_xlim(-1, max(5, axes.get_xlim()[1]))
     axes.grid(axis='x', alpha=0.3)
     axes.tick_params(axis='x', labelsize=8)
     axes.spines[['top', 'right', 'left']].set_visible(False)
