@@ -126,6 +126,8 @@ def main() -> None:
             force=args.force,
         )
     print(f'{args.data}: {describe_folder(written.summary, args.classes)}\n')
+    if written.rare:
+        print(f'{", ".join(written.rare)}: rare, so that the Lovász loss is written in for them\n')
     for line in written.warnings:
         print(f'warning: {line}')
     print('Written:', written.file, *written.lists, sep='\n  ')

@@ -34,18 +34,22 @@ from .setting_text import assignment, write_setting
 HOLD_OUT = 5
 _LONGEST_SIDE = 512  # pixels, where no size is chosen
 _SHORTEST_CROP = 96  # pixels, where no crop is chosen
+# A class of fewer labelled pixels is rare: cross-entropy alone may never find it.
+RARE_SHARE = 0.02
 
 
 class NewConfig(NamedTuple):
     """A written setting of a folder.
 
-    `lists` are the lists of images, if a part of the labelled ones validates. `warnings` are worth
-    a second look, and `commands` come next, a line each.
+    `lists` are the lists of images, if a part of the labelled ones validates. `rare` are the
+    classes that the Lovász loss is written for. `warnings` are worth a second look, and `commands`
+    come next, a line each.
     """
 
     summary: FolderSummary
     file: Path
     lists: tuple[Path, ...]
+    rare: tuple[str, ...]
     warnings: tuple[str, ...]
     commands: tuple[str, ...]
 
@@ -119,6 +123,7 @@ def new_config(
     file = Path(out, f'{method}_{backbone}_{plain_name(data)}.py')
     lists = {} if summary.validation else _hold_out(summary.labeled, out)
     start = _start(chosen, weights, from_scratch)
+    rare = rare_classes(summary, classes)
     for path in (file, *lists):
         if path.exists() and not force:
             raise UserError(f'{path}: is there already; expected another --out, or --force')
@@ -137,13 +142,15 @@ def new_config(
         '',
         *_data_lines(Path(data), mask_suffix, list(lists), batch_size),
         assignment('train_cfg', dict(max_iters=iters, val_interval=max(iters // 8, 1))),
+        *_model_lines(start.pop('model', {}), rare),
         *(assignment(name, value) for name, value in start.items()),
     ]
     write_setting(file, ''.join(f'{line}\n' for line in lines))
     for path, text in lists.items():
         write_atomic(path, text.encode())
     warnings = [*judge_labels(summary.labels, classes, 'masks'), *_leaks(Path(data), summary)]
-    return NewConfig(summary, file, tuple(lists), tuple(warnings), next_commands(file, method))
+    commands = next_commands(file, method)
+    return NewConfig(summary, file, tuple(lists), tuple(rare), tuple(warnings), commands)
 
 
 def _title(backbone: Backbone, data: str, summary: FolderSummary) -> str:
@@ -187,6 +194,25 @@ def _data_lines(
         assignment('val_dataloader', dict(dataset=val)),
         'test_dataloader = val_dataloader',
     )
+
+
+def rare_classes(summary: FolderSummary, classes: Sequence[str]) -> list[str]:
+    """The classes that masks show, with a share of the labelled pixels below `RARE_SHARE`."""
+    total = int(summary.pixels.sum())
+    return [name for name, n in zip(classes, summary.pixels) if 0 < n < RARE_SHARE * total]
+
+
+def _model_lines(model: dict[str, Any], rare: Sequence[str]) -> list[str]:
+    """Changes of the model, with the loss for rare classes if there are any."""
+    if not rare:
+        return [assignment('model', model)] if model else []
+    losses = [dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')]
+    names = ', '.join(rare) if len(rare) < 4 else f'{len(rare)} classes'
+    return [
+        f'# {one_line(names)}: below {RARE_SHARE:.0%} of the labelled pixels, which cross-entropy',
+        '# alone leaves out; the Lovász loss counts each class by its IoU (docs/rare_classes.md)',
+        assignment('model', dict(**model, decode_head=dict(loss_decode=losses))),
+    ]
 
 
 def plain_name(data: str) -> str:
