@@ -1,4 +1,4 @@
-from .backbones import TimmViT
+from .backbones import MultiChannelBackbone, TimmViT
 from .data_preprocessors import BranchPreprocessor, MultiDomainPreprocessor
 from .heads import DomainDiscriminator, PerturbedDecoderBank, PixelShuffleHead
 from .layers.channel_dropout import ComplementaryDropout
@@ -64,6 +64,7 @@ __all__ = [
     'MSEConsistency',
     'MeanCrossEntropy',
     'MeanTeacherSegmentor',
+    'MultiChannelBackbone',
     'MultiDomainCCTSegmentor',
     'MultiDomainPreprocessor',
     'ObjectMasking',
