@@ -155,6 +155,8 @@ def main() -> None:
         held_out = () if summary.validation else summary.labeled[::HOLD_OUT]
         described = describe_folder(summary, written.classes, held_out)
     print(f'{args.data}: {described}\n')
+    if written.rare:
+        print(f'{", ".join(written.rare)}: rare, so that the Lovász loss is written in for them\n')
     for line in written.warnings:
         print(f'warning: {line}')
     print('Written:', written.file, *written.lists, sep='\n  ')

@@ -35,19 +35,23 @@ from .setting_text import assignment, write_setting
 HOLD_OUT = 5
 _LONGEST_SIDE = 512  # pixels, where no size is chosen
 _SHORTEST_CROP = 96  # pixels, where no crop is chosen
+# A class of fewer labelled pixels is rare: cross-entropy alone may never find it.
+RARE_SHARE = 0.02
 
 
 class NewConfig(NamedTuple):
     """A written setting of a folder.
 
-    `lists` are the lists of images, if a part of the labelled ones validates. `warnings` are worth
-    a second look, and `commands` come next, a line each.
+    `lists` are the lists of images, if a part of the labelled ones validates. `rare` are the
+    classes that the Lovász loss is written for. `warnings` are worth a second look, and `commands`
+    come next, a line each.
     """
 
     summary: FolderSummary
     classes: tuple[str, ...]
     file: Path
     lists: tuple[Path, ...]
+    rare: tuple[str, ...]
     warnings: tuple[str, ...]
     commands: tuple[str, ...]
 
@@ -126,6 +130,7 @@ def new_config(
     file = Path(out, f'{method}_{backbone}_{plain_name(data)}.py')
     lists = {} if summary.validation else _hold_out(summary.labeled, out)
     start = _start(chosen, weights, from_scratch)
+    rare = rare_classes(summary, classes)
     for path in (file, *lists):
         if path.exists() and not force:
             raise UserError(f'{path}: is there already; expected another --out, or --force')
@@ -144,28 +149,16 @@ def new_config(
         '',
         *_data_lines(Path(data), mask_suffix, list(lists), batch_size),
         assignment('train_cfg', dict(max_iters=iters, val_interval=max(iters // 8, 1))),
-        *_image_lines(summary.values, start.get('model', {})),
+        *_image_lines(summary.values),
+        *_model_lines(start.get('model', {}), summary.values, rare),
         *(assignment(name, value) for name, value in start.items() if name != 'model'),
     ]
     write_setting(file, ''.join(f'{line}\n' for line in lines))
     for path, text in lists.items():
         write_atomic(path, text.encode())
     warnings = [*judge_labels(summary.labels, classes, 'masks'), *_leaks(Path(data), summary)]
-    return NewConfig(
-        summary, classes, file, tuple(lists), tuple(warnings), next_commands(file, method)
-    )
-
-
-def _image_lines(values: ImageValues | None, model: Mapping[str, Any]) -> tuple[str, ...]:
-    """The loader of the images, if MMSegmentation's will not do, and `model` with their mean."""
-    if values is None:
-        return (assignment('model', model),) if model else ()
-    measured = dict(data_preprocessor=dict(mean=values.mean, std=values.std))
-    return (
-        f'# {values.description}; mean and std were measured',
-        assignment('image_loader', values.loader),
-        assignment('model', {**measured, **model}),
-    )
+    commands = next_commands(file, method)
+    return NewConfig(summary, classes, file, tuple(lists), tuple(rare), tuple(warnings), commands)
 
 
 def _title(backbone: Backbone, data: str, summary: FolderSummary) -> str:
@@ -209,6 +202,43 @@ def _data_lines(
         assignment('val_dataloader', dict(dataset=val)),
         'test_dataloader = val_dataloader',
     )
+
+
+def rare_classes(summary: FolderSummary, classes: Sequence[str]) -> list[str]:
+    """The classes that masks show, with a share of the labelled pixels below `RARE_SHARE`."""
+    total = int(summary.pixels.sum())
+    return [name for name, n in zip(classes, summary.pixels) if 0 < n < RARE_SHARE * total]
+
+
+def _image_lines(values: ImageValues | None) -> tuple[str, ...]:
+    """The loader of the images, if MMSegmentation's will not do."""
+    if values is None:
+        return ()
+    return (
+        f'# {values.description}; mean and std were measured',
+        assignment('image_loader', values.loader),
+    )
+
+
+def _model_lines(
+    start: Mapping[str, Any], values: ImageValues | None, rare: Sequence[str]
+) -> tuple[str, ...]:
+    """Changes of the model: the images' mean, where it starts from, and the loss if any is rare."""
+    comment: tuple[str, ...] = ()
+    model = dict(start)
+    if values is not None:
+        model = dict(data_preprocessor=dict(mean=values.mean, std=values.std), **model)
+    if rare:
+        names = ', '.join(rare) if len(rare) < 4 else f'{len(rare)} classes'
+        comment = (
+            f'# {one_line(names)}: below {RARE_SHARE:.0%} of the labelled pixels, which '
+            'cross-entropy',
+            '# alone leaves out; the Lovász loss counts each class by its IoU '
+            '(docs/rare_classes.md)',
+        )
+        losses = [dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')]
+        model |= dict(decode_head=dict(loss_decode=losses))
+    return (*comment, assignment('model', model)) if model else ()
 
 
 def plain_name(data: str) -> str:
