@@ -19,10 +19,10 @@ from mmseg_cct.writer.new_config import (
     _bases,
     _default_crop,
     _default_size,
-    _next_commands,
     new_config,
     plain_name,
 )
+from mmseg_cct.writer.next_commands import next_commands
 
 CLASSES = ('background', 'crack', 'rust')
 
@@ -324,7 +324,7 @@ def test_in_a_checkout_the_bases_and_tools_are_its_own(data, project_root, monke
         (str(data), 'mmseg_cct::_base_'),
     ):
         assert _bases('cct', 'adamw', out)[0] == f'{root}/models/cct.py'
-    assert _next_commands(data / 'supervised_r18_mine.py', 'supervised') == (
+    assert next_commands(data / 'supervised_r18_mine.py', 'supervised') == (
         f'python tools/train.py {data}/supervised_r18_mine.py',
         'python tools/report.py supervised=work_dirs/supervised_r18_mine --out work_dirs/report',
     )
