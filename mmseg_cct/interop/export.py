@@ -2,6 +2,7 @@
 
 import copy
 import importlib.util
+import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -121,7 +122,8 @@ class Export:
 def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Export:
     """Exports to ONNX: input `images`, output `seg_logits`, dynamic batch size.
 
-    The file is compared with the model on two random images. A `UserError` says if onnx is missing.
+    The file carries `metadata`, and is compared with the model on two random images. A `UserError`
+    says if onnx is missing.
     """
     if importlib.util.find_spec('onnx') is None:
         raise UserError("--onnx: no package onnx; expected it: pip install 'mmseg_cct[export]'")
@@ -141,6 +143,7 @@ def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Ex
             opset_version=17,
             **options,
         )
+    _write_metadata(file, metadata(model, size))
     try:
         import onnxruntime
     except ImportError:
@@ -149,6 +152,21 @@ def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Ex
     images = _random_images(2, size)
     actual = torch.from_numpy(session.run([OUTPUT], {INPUT: images.numpy()})[0])
     return Export(Path(file), _difference(graph, images, actual))
+
+
+def metadata(model: nn.Module, size: tuple[int, int]) -> dict[str, Any]:
+    """What an exported file says of itself: classes, palette, size (H, W), input, normalisation.
+
+    The graph normalises by `mean` and `std`, which are for those who cut that off.
+    """
+    meta, preprocessor = getattr(model, 'dataset_meta', None) or {}, model.data_preprocessor
+    notes = {key: list(meta[key]) for key in ('classes', 'palette') if meta.get(key)}
+    notes |= dict(size=list(size), input='RGB in [0, 255], float32, (N, 3, H, W)')
+    for key in ('mean', 'std'):
+        values = getattr(preprocessor, key, None)
+        if values is not None:
+            notes[key] = [round(value, 6) for value in values.flatten().tolist()]
+    return notes
 
 
 def export_torchscript(model: nn.Module, size: tuple[int, int], file: str | Path) -> Export:
@@ -161,6 +179,15 @@ def export_torchscript(model: nn.Module, size: tuple[int, int], file: str | Path
         loaded = torch.jit.load(str(file))
         images = _random_images(2, size)
         return Export(Path(file), _difference(graph, images, loaded(images)))
+
+
+def _write_metadata(file: str | Path, notes: dict[str, Any]) -> None:
+    """Writes each entry as JSON among the properties of an ONNX file."""
+    import onnx
+
+    graph = onnx.load(str(file))
+    onnx.helper.set_model_props(graph, {key: json.dumps(value) for key, value in notes.items()})
+    onnx.save(graph, str(file))
 
 
 @torch.no_grad()

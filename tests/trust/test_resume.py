@@ -7,6 +7,7 @@ import signal
 import time
 
 import pytest
+import tiny
 import torch
 from mmengine.fileio import get_file_backend
 from mmengine.runner import ValLoop
@@ -447,6 +448,7 @@ class TestMomentsOfAnotherLayout:
     @pytest.fixture
     def steps(self, cct, monkeypatch):
         """A function that resumes in the other layout and gives before and after of each step."""
+        tiny.widen(cct.config.model)
         cct.config.optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='AdamW', lr=0.01))
         cct.write()
 
