@@ -14,7 +14,7 @@ ROOMS = {
     'version': set(),
     '__init__': {'version'},
     'utils': {'errors'},
-    'annotations': {'errors'},
+    'annotations': {'errors', 'utils'},
     'config': {'errors', 'utils'},
     'checks': {'errors', 'utils', 'config'},
     'models': {'errors', 'utils', 'config', 'checks'},

@@ -16,6 +16,7 @@ Colour = tuple[int, int, int]  # RGB in [0, 255]
 # No tool draws more by hand; a file that has more is damaged, or meant to be.
 MAX_POINTS = 200_000
 MAX_PIXELS = 2**28
+_FARTHEST = 1e9  # pixels from the image
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +45,9 @@ class Shape:
                 )
             if len(ring) > MAX_POINTS:
                 raise UserError(Problem('polygon', f'{len(ring)} points', f'at most {MAX_POINTS}'))
-            if not np.isfinite(ring).all():
-                raise UserError(Problem('polygon', 'a point that is no number', 'finite numbers'))
+            if not (np.abs(ring) < _FARTHEST).all():  # nor is it where a point is NaN
+                found = f'a point at {ring[~(np.abs(ring) < _FARTHEST)][0]}'
+                raise UserError(Problem('polygon', found, 'pixels'))
         if (self.mask is None) == (not self.polygons):
             raise UserError(Problem('shape', 'not one of the two', 'polygons, or a mask'))
 
@@ -57,14 +59,24 @@ class AnnotatedImage:
     Attributes:
         name: Path of the image as the tool knows it, with `/` and its extension.
         size: Width and height; `None` where the format does not say.
-        shapes: Its shapes, later ones drawn later; none for an image that nobody has labelled.
+        shapes: Its shapes, in the order of the file; none for an image that nobody has labelled.
         data: The image file itself, where the format holds it.
+        is_relative: Whether coordinates are shares of width and height in [0, 1], not pixels.
+        left_out: Kinds of what the file holds and no shape stands for, such as `polyline`.
     """
 
     name: str
     size: tuple[int, int] | None
     shapes: Sequence[Shape]
     data: bytes | None = None
+    is_relative: bool = False
+    left_out: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for side in self.size or ():
+            if not isinstance(side, (int, float)) or not 0 < side < _FARTHEST or side % 1:
+                found = '×'.join(map(str, self.size or ()))
+                raise UserError(Problem('size', found, 'width and height in pixels'))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +87,7 @@ class Annotations:
         classes: Colour by name, in the tool's order; the colour is `None` where it has none.
         images: The images, each or a `Problem` in its place, so that one damaged file does not hide
             the rest.
-        is_complete: Whether every pixel has a label, as in a mask of colours.
     """
 
     classes: Mapping[str, Colour | None]
     images: Iterable[AnnotatedImage | Problem | UserError]
-    is_complete: bool = False

@@ -2,6 +2,7 @@
 
 import copy
 import importlib.util
+import io
 import json
 import warnings
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_atomic
 
 INPUT, OUTPUT = 'images', 'seg_logits'
 # Maximum difference from PyTorch by rounding, as a share of the largest logit.
@@ -131,19 +133,19 @@ def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Ex
     options: dict[str, Any] = {}
     if digit_version(torch.__version__) >= digit_version('2.5'):
         options['dynamo'] = False  # the new exporter needs the package onnxscript
-    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    data = io.BytesIO()
     with _quiet():
         torch.onnx.export(
             graph,
             (example,),
-            str(file),
+            data,
             input_names=[INPUT],
             output_names=[OUTPUT],
             dynamic_axes={INPUT: {0: 'batch'}, OUTPUT: {0: 'batch'}},
             opset_version=17,
             **options,
         )
-    _write_metadata(file, metadata(model, size))
+    write_atomic(file, _with_properties(data.getvalue(), metadata(model, size)))
     try:
         import onnxruntime
     except ImportError:
@@ -174,20 +176,21 @@ def export_torchscript(model: nn.Module, size: tuple[int, int], file: str | Path
     graph = InferenceGraph(model, size)
     with _quiet(), torch.no_grad():
         traced = torch.jit.trace(graph, _random_images(1, size), check_trace=False)
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
-        torch.jit.save(traced, str(file))
+        data = io.BytesIO()  # on a full disk torch would abort the process
+        torch.jit.save(traced, data)
+        write_atomic(file, data.getvalue())
         loaded = torch.jit.load(str(file))
         images = _random_images(2, size)
         return Export(Path(file), _difference(graph, images, loaded(images)))
 
 
-def _write_metadata(file: str | Path, notes: dict[str, Any]) -> None:
-    """Writes each entry as JSON among the properties of an ONNX file."""
+def _with_properties(content: bytes, notes: dict[str, Any]) -> bytes:
+    """The content of an ONNX file with each note as JSON among its properties."""
     import onnx
 
-    graph = onnx.load(str(file))
+    graph = onnx.load_model_from_string(content)
     onnx.helper.set_model_props(graph, {key: json.dumps(value) for key, value in notes.items()})
-    onnx.save(graph, str(file))
+    return graph.SerializeToString()
 
 
 @torch.no_grad()

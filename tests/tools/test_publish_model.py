@@ -25,6 +25,12 @@ def test_publishes_and_exports(tiny, tiny_cct, tmp_path, capsys):
     assert lines[0].startswith(f'{published}: 0.')
     for line, file in zip(lines[-2:], (torchscript, onnx)):
         assert line.startswith(f'{file}: images of 40x48, logits equal to those of PyTorch (to ')
+    kept = torchscript.read_bytes()
+    with pytest.raises(SystemExit):
+        tiny.run('publish_model', *arguments, '--size', 32, 32)
+    expected = f'error: {torchscript}: exists; expected a new file, or --overwrite'
+    assert capsys.readouterr().err.splitlines()[-1] == expected
+    assert torchscript.read_bytes() == kept
 
 
 # torch and this project are not there for the script
