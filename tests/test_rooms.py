@@ -33,7 +33,10 @@ ROOMS = {
     'cli': {'errors', 'utils', 'config', 'plugin'},
     'interop': {'errors', 'utils', 'config', 'checks', 'engine'},
     'writer': {'errors', 'utils', 'config', 'checks', 'datasets'},
-    'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization'},
+    'apis': {
+        *('errors', 'utils', 'annotations', 'config', 'datasets', 'checks', 'engine'),
+        'visualization',
+    },
     'pseudo_labels': {'errors', 'utils', 'checks', 'datasets', 'engine', 'visualization'},
     'analysis': {
         *('errors', 'utils', 'config', 'models', 'datasets', 'checks', 'engine', 'evaluation'),
