@@ -19,6 +19,7 @@ import argparse
 
 from mmseg_cct.cli.arguments import tool_parser
 from mmseg_cct.cli.errors import user_errors_as_one_line
+from mmseg_cct.config.shipped import command_line
 from mmseg_cct.errors import UserError
 
 
@@ -107,6 +108,7 @@ def main() -> None:
         )
         print(f'{args.out}: {done.describe()}')
         done.require_complete(args.overwrite)
+        print('Next:', command_line('new_config', args.out), sep='\n  ')
 
 
 if __name__ == '__main__':

@@ -12,11 +12,7 @@ _UPLOAD = re.compile(r'^[0-9a-f]{8}-')
 
 
 class ImageNames:
-    """Images by their names, of which a tool may know more folders, or fewer.
-
-    Args:
-        names: Paths relative to their folder, without the extension.
-    """
+    """Images by their names, paths without extension; a tool may know more folders, or fewer."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_end = defaultdict(list)

@@ -16,15 +16,9 @@ from .source import Source
 
 
 class ImagePool:
-    """Images by name: of a folder, of the data folder itself, or of the export.
+    """Images by name: of the folder that is `given`, else in `out/images`, else of the `export`.
 
-    Args:
-        out: The data folder.
-        given: Folder of the images; `None` takes those in `out/images`, or else the export's.
-        export: The export, if pictures in it are images.
-
-    Raises:
-        UserError: An image in the data folder has the name of another.
+    An image in the data folder `out` that has the name of another is a `UserError`.
     """
 
     def __init__(self, out: Path, given: str | Path | None, export: Source | None) -> None:

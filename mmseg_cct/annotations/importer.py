@@ -9,7 +9,8 @@ import numpy as np
 from PIL import Image
 
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.utils.image_files import find_masks, read_mask, write_png
+from mmseg_cct.utils.image_files import find_masks, read_mask, suffix_of_masks, write_png
+from mmseg_cct.utils.image_lists import image_stem
 
 from .class_table import (
     BACKGROUND,
@@ -68,12 +69,16 @@ class Imported:
 
     def describe(self) -> str:
         """Puts it into words, a line for each thing to know."""
-        lines = [
-            f'{self.new} masks new, {self.changed} different, {self.unchanged} as they were; '
-            f'{self.bare} images without annotation, so without mask; {self.images} images brought'
-        ]
+        counts = (
+            ('new masks', self.new),
+            ('masks differ from those there', self.changed),
+            ('masks as they were', self.unchanged),
+            ('images without annotation get no mask', self.bare),
+            ('images linked or copied', self.images),
+        )
+        lines = [', '.join(f'{number} {what}' for what, number in counts if number) or 'no mask']
         if self.changed:
-            lines.append(f'different: {self._changes()}')
+            lines.append(f'changed: {self._changes()}')
         if self.missing:
             lines.append(
                 f'warning: no image for {len(self.missing)} annotated ones: '
@@ -146,8 +151,20 @@ def import_masks(
     if table is None and (out / 'masks').is_dir() and find_masks(out / 'masks'):
         found = f'holds masks, whose ids have no names without {TABLE}'
         raise UserError(Problem(str(out), found, 'another --out'))
-    rest = _rest(rest, table, str(home / TABLE), is_needed=colours is None)
+    earlier = table.rest if table else None
+    if rest and earlier and rest != earlier:
+        raise UserError(Problem(f'--rest {rest}', f'{home / TABLE} has {earlier}', 'the same'))
+    rest = rest or earlier
     annotations = _read(export, colours, binary, mask_suffix, is_strict=rest is None)
+    if rest is None and colours is None:
+        raise UserError(
+            Problem(
+                '--rest',
+                'missing',
+                'what pixels are that no shape covers: background where all objects are drawn, '
+                'ignore where only some are',
+            )
+        )
     done = Imported(extended(table, annotations.classes, rest))
     masks_alone = colours is not None or binary is not None
     pool = ImagePool(out, images, None if masks_alone else export)
@@ -179,7 +196,9 @@ def import_masks(
         done.images = pool.bring(copy)
     elif done.missing:
         found = f'none of the {len(done.missing)} annotated ones, such as {done.missing[0]}'
-        done.failed.insert(0, str(Problem(f'images in {pool.origin}', found, '--images')))
+        end = suffix_of_masks([image_stem(name) for name in done.missing], pool.names)
+        expected = f'--mask-suffix {end}.png' if masks_alone and end else '--images with them'
+        done.failed.insert(0, str(Problem(pool.origin, found, expected)))
     return done
 
 
@@ -228,22 +247,6 @@ def _write(path: Path, mask: np.ndarray, done: Imported, overwrite: bool) -> Non
     palette = np.full((256, 3), 255, np.uint8)
     palette[: len(done.table.colours)] = list(done.table.colours.values())
     write_png(path, Image.fromarray(mask), palette)
-
-
-def _rest(rest: str | None, table: ClassTable | None, place: str, is_needed: bool) -> str | None:
-    earlier = table.rest if table else None
-    if rest and earlier and rest != earlier:
-        raise UserError(Problem(f'--rest {rest}', f'{place} has {earlier}', 'the same'))
-    if is_needed and not (rest or earlier):
-        raise UserError(
-            Problem(
-                '--rest',
-                'missing',
-                'what pixels are that no shape covers: background if all objects are drawn, else '
-                'ignore',
-            )
-        )
-    return rest or earlier
 
 
 def _read(

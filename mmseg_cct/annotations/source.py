@@ -24,14 +24,7 @@ _NO_IMAGES = ('SegmentationClass', 'SegmentationObject', 'masks_machine', 'masks
 
 
 class Source:
-    """The files of an export, by their names relative to it.
-
-    Args:
-        path: A file, a folder or a ZIP.
-
-    Raises:
-        UserError: There is none, or the ZIP is damaged.
-    """
+    """The files of an export, by their names relative to it; it is a file, a folder or a ZIP."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

@@ -2,15 +2,17 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import init_default_scope
 from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import init_model
-from mmseg.registry import DATASETS
+from mmseg.registry import DATASETS, TRANSFORMS
 
 from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.checks.stages import check_components
@@ -19,6 +21,7 @@ from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.config.domains import pipeline_for_tests
 from mmseg_cct.engine.checkpoints import read_checkpoint, weights
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils import image_files
 from mmseg_cct.utils.palette import class_colours
 
 from .device import default_device
@@ -64,6 +67,25 @@ def load_model(
         meta['palette'] = [list(colour) for colour in class_colours(meta['classes'])]
     model.dataset_meta = meta
     return model
+
+
+def image_reader(config: Config) -> Callable[[str | os.PathLike], np.ndarray]:
+    """Returns what reads an image `(H, W, C)` for `segment` and `mmseg.apis.inference_model`.
+
+    Of a config with `LoadChannels` it takes that out of the test pipeline, for MMSeg replaces the
+    loader of images that are read already, and keeps its arguments.
+    """
+    first = config.test_pipeline[0]
+    if first['type'] != 'LoadChannels':
+        return image_files.read_image
+    decode = TRANSFORMS.build(first).decode
+    config.test_pipeline[0] = dict(type='LoadImageFromNDArray')
+
+    def read(path: str | os.PathLike) -> np.ndarray:
+        image_files.require_file(path)
+        return decode(Path(path).read_bytes())
+
+    return read
 
 
 def model_origin(config: Config, checkpoint: str, **others: Any) -> dict[str, Any]:

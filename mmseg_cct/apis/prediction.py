@@ -18,13 +18,13 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.ahead import ahead
-from mmseg_cct.utils.image_files import find_images, read_image, write_png
+from mmseg_cct.utils.image_files import as_rgb, find_images, write_png
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.palette import chosen_colours
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 from mmseg_cct.visualization.label_maps import legend_picture
 
-from .inference import load_model, model_origin
+from .inference import image_reader, load_model, model_origin
 from .segment import Segmented, segment
 
 # Names the model of the predictions in a folder, so that two models never share one.
@@ -89,6 +89,7 @@ def predict_images(
     if not todo and Path(out, TABLE).is_file():
         return counts
     model = model_and_legend(config, checkpoint, out, device, domain, palette)
+    read = image_reader(model.cfg)
     share = own_share(todo)
 
     def write(segmented: Segmented) -> Segmented:
@@ -100,7 +101,7 @@ def predict_images(
         return segmented
 
     with progress_bar(len(share), skipped) as bar:
-        for segmented in ahead(write, segment(model, share, lambda item: read_image(item[1]))):
+        for segmented in ahead(write, segment(model, share, lambda item: read(item[1]))):
             if segmented.error is None:
                 counts.written += 1
             else:
@@ -182,9 +183,9 @@ def write_mask(path: Path, labels: np.ndarray, model: Any) -> None:
 
 
 def blend(image: np.ndarray, labels: np.ndarray, palette: Any, opacity: float) -> np.ndarray:
-    """Lays the colours of class ids `(H, W)` over an image `(H, W, 3)` uint8, BGR; returns RGB."""
+    """Lays the colours of class ids `(H, W)` over a loaded image; returns RGB, uint8."""
     colours = np.array(palette, np.uint8)[labels]
-    return cv2.addWeighted(image[..., ::-1], 1.0 - opacity, colours, opacity, 0.0)
+    return cv2.addWeighted(as_rgb(image), 1.0 - opacity, colours, opacity, 0.0)
 
 
 def _overlay(segmented: Segmented, meta: dict[str, Any], opacity: float) -> np.ndarray:

@@ -21,7 +21,7 @@ class Segmented(NamedTuple):
 
     Attributes:
         key: What the caller knows it by.
-        image: `(H, W, 3)` uint8, BGR.
+        image: As it was read, `(H, W, C)`.
         labels: Class ids, `(H, W)` uint8.
         error: What reading it raised, if anything; then there is neither image nor labels.
     """
@@ -33,7 +33,7 @@ class Segmented(NamedTuple):
 
 
 def segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> Iterator[Segmented]:
-    """Reads images `(H, W, 3)` uint8, BGR, by their keys and segments them, in order.
+    """Reads images `(H, W, C)` by their keys and segments them, in order.
 
     `model` is one of `load_model`. What it or its pipeline raises at the first image is a mistake
     of the config, in one line.

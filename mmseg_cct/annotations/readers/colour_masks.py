@@ -102,8 +102,8 @@ def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bo
     unknown = [colour_of(code) for code in present if code not in table]
     if unknown and is_strict:
         more = f' and {len(unknown) - 5} more' if len(unknown) > 5 else ''
-        found = f'colours {" ".join(unknown[:5])}{more} without a name'
-        raise UserError(Problem('mask', found, '--colors with each, or --rest'))
+        key = f'colours {" ".join(unknown[:5])}{more}'
+        raise UserError(Problem(key, 'without a name', '--colors with each, or --rest'))
     return [Shape(table[code], mask=codes == code) for code in present if code in table]
 
 
