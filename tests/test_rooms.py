@@ -32,7 +32,7 @@ ROOMS = {
     'cli': {'errors', 'utils', 'config', 'plugin'},
     'interop': {'errors', 'utils', 'config', 'checks', 'engine'},
     'writer': {'errors', 'utils', 'config', 'checks', 'datasets'},
-    'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine'},
+    'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization'},
     'pseudo_labels': {'errors', 'utils', 'checks', 'datasets', 'engine', 'visualization'},
     'analysis': {
         *('errors', 'utils', 'config', 'models', 'datasets', 'checks', 'engine', 'evaluation'),

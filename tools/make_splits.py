@@ -135,10 +135,12 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     }
 
 
-def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) -> None:
+def write_splits(
+    splits: dict[int, Split], folder: Path, force: bool = False, source: str | None = None
+) -> None:
     """Writes splits and prints a line for each; a list without images is left out.
 
-    Without `force`, an existing list that differs is a `UserError`.
+    Without `force`, an existing list that differs is a `UserError`; the `source` always is.
     """
     from mmseg_cct.utils.image_lists import require_listable, write_list
 
@@ -150,6 +152,8 @@ def write_splits(splits: dict[int, Split], folder: Path, force: bool = False) ->
     # Compare all before writing any: experiments may rest on the lists that are there.
     for path, names in lists.items():
         require_listable(path, names)
+        if source is not None and path.exists() and path.samefile(source):
+            raise UserError(f'{path}: is read and would be replaced; expected another --out')
         if not force and path.exists() and _lines(path) != names:
             raise UserError(f'{path}: exists and differs; expected a new folder or --force')
     for path, names in lists.items():
@@ -170,7 +174,7 @@ def main(argv: list[str] | None = None) -> None:
     """Runs the tool."""
     args = parse_args(argv)
     with running(args):
-        write_splits(make_splits(args), Path(args.out), args.force)
+        write_splits(make_splits(args), Path(args.out), args.force, args.list)
 
 
 if __name__ == '__main__':

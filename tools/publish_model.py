@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mmseg_cct.interop.export import Export
 from mmseg_cct.cli.arguments import at_least, tool_parser
 from mmseg_cct.cli.start import running
+from mmseg_cct.utils.files import require_new_file
 
 
 def parse_args() -> argparse.Namespace:
@@ -49,6 +50,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--domain', metavar='NAME', help='of a model for several domains, the one to publish'
     )
+    parser.add_argument('--overwrite', action='store_true', help='replace files that exist')
     return parser.parse_args()
 
 
@@ -61,7 +63,7 @@ def main() -> None:
         from mmseg_cct.interop.publish import publish_checkpoint
 
         config = None if args.config is None else load_config(args.config, {})
-        file = publish_checkpoint(args.source, args.target, config, args.domain)
+        file = publish_checkpoint(args.source, args.target, config, args.domain, args.overwrite)
         print(f'{file}: {file.stat().st_size / 2**20:.1f} MiB')
         if not (args.onnx or args.torchscript):
             return
@@ -70,10 +72,18 @@ def main() -> None:
         if len(size) != 2:
             raise UserError('--size: expected the height and width of the images')
         # First what needs no other package.
-        if args.torchscript:
-            _report(export_torchscript(model, size, file.with_suffix('.pt')), size)
-        if args.onnx:
-            _report(export_onnx(model, size, file.with_suffix('.onnx')), size)
+        exports = [
+            (export, file.with_suffix(suffix))
+            for wanted, export, suffix in (
+                (args.torchscript, export_torchscript, '.pt'),
+                (args.onnx, export_onnx, '.onnx'),
+            )
+            if wanted
+        ]
+        for _, target in exports:
+            require_new_file(target, args.overwrite, [args.source])
+        for export, target in exports:
+            _report(export(model, size, target), size)
 
 
 def _load(file: Path, imported: bool) -> Any:

@@ -6,12 +6,13 @@ from mmengine.registry import init_default_scope
 from tqdm import tqdm
 
 from mmseg_cct.apis.inference import load_model
+from mmseg_cct.checks.classes import order_problems, output_problems
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.evaluation.calibration import CalibrationCounts
 from mmseg_cct.evaluation.pseudo_label_counts import PseudoLabelCounts
 from mmseg_cct.evaluation.score_maps import count_decoders, resize_nearest, score_maps
@@ -50,7 +51,10 @@ def write_calibration(
     settings = (config.get(f'{split}_dataloader') or {}).get('dataset')
     dataset = build_evaluation_set(settings, f'{config_file}: {key}')
     content = read_checkpoint(checkpoint)
+    meta = content.get('meta') or {}
+    raise_problems(order_problems(dataset.metainfo, meta.get('dataset_meta'), 'the checkpoint'))
     model = load_model(config, checkpoint, device, content=content)
+    raise_problems(output_problems(model, dataset.metainfo, key))
     if count_decoders(model):
         require_auxiliary_decoders(model, content, checkpoint)
     claim_output_folder(out, RECORD, data_folders(config))

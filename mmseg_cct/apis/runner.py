@@ -1,6 +1,9 @@
 """Builds a Runner from a config and runs it."""
 
 import gc
+import glob
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +17,29 @@ from mmengine.runner import Runner
 from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.errors import UserError
 
+# A folder of log and scalars, by date and time, that every run makes in its work directory.
+_OF_A_RUN = f'{"[0-9]" * 8}_{"[0-9]" * 6}'
 
-def require_config_kept(config: Config) -> None:
-    """Checks that the runner does not dump its config over the file that it was read from."""
-    dump = Path(config.work_dir, Path(config.filename).name)
-    if dump.exists() and dump.samefile(config.filename):
+
+def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
+    """Checks that a run overwrites no file that no earlier run wrote, such as its own config.
+
+    The runner dumps its config; `written` are patterns of the other names that it may write.
+    """
+    folder, name = Path(config.work_dir), Path(config.filename).name
+    dump, expected = folder / name, 'expected another folder as the work directory'
+    if dump.is_symlink() or (
+        dump.exists() and os.path.exists(config.filename) and dump.samefile(config.filename)
+    ):
         raise UserError(
-            f'{config.work_dir}: holds {config.filename}, which the run would overwrite with all '
-            'settings written out; expected another folder as the work directory'
+            f'{folder}: holds {dump.resolve()}, which the run would overwrite with all settings '
+            f'written out; {expected}'
         )
+    if any(folder.glob(_OF_A_RUN)):
+        return
+    for pattern in (glob.escape(name), *written):
+        for path in folder.glob(pattern):
+            raise UserError(f'{path}: no run wrote it, and this one might replace it; {expected}')
 
 
 def run(config: Config, what: str) -> Any:

@@ -16,7 +16,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import claim_output_folder, require_outside
 
 from .device import fit_to_device
-from .runner import require_config_kept, run
+from .runner import require_files_kept, run
 
 # MMSeg's metrics that write predictions.
 _PNG_WRITERS = ('IoUMetric', 'ClassIoUMetric', 'CityscapesMetric', 'MultiDomainIoUMetric')
@@ -61,7 +61,7 @@ def prepare_test(
     add_hook(config, 'preflight', type='TestPreflightHook', checkpoint=checkpoint)
     config.work_dir = _work_dir(config, config_file, work_dir)
     require_outside(config.work_dir, data_folders(config), '--work-dir')
-    require_config_kept(config)
+    require_files_kept(config)
     for option, folder in (('--out', out), ('--show-dir', show_dir)):
         if folder is not None:
             claim_output_folder(folder, 'test.json', data_folders(config), option)

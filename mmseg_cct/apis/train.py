@@ -25,7 +25,10 @@ from mmseg_cct.utils.processes import end_with_parent, locked_folder
 
 from .device import enable_amp, fit_to_device
 from .pretrained import check_pretrained_weights, fetch_pretrained_weights
-from .runner import require_config_kept, run
+from .runner import require_files_kept, run
+
+# What hooks write into the work directory, beside checkpoints.
+_WRITTEN = ('calibration.*', 'nonfinite_iter_*')
 
 
 def prepare_training(
@@ -68,9 +71,9 @@ def prepare_training(
     if resume is None and config.get('resume'):  # mmengine's `resume` skips our checks
         resume = config.get('load_from') or 'auto'
         config.resume = False
-    newest = newest_checkpoint(config.work_dir)
+    newest = newest_checkpoint(config.work_dir, _template(config))
     if newest is None:
-        require_config_kept(config)
+        require_files_kept(config, _WRITTEN)
     elif resume is None:
         raise UserError(
             f'--work-dir {config.work_dir}: holds a training up to {os.path.basename(newest)}; '
@@ -101,8 +104,14 @@ def train(config: Config) -> None:
         run(config, 'train')
 
 
+def _template(config: Config) -> str | None:
+    return at(config, 'default_hooks.checkpoint.filename_tmpl')
+
+
 def _resume(config: Config, resume: str) -> None:
-    checkpoint = find_resumable(config.work_dir) if resume == 'auto' else resume
+    checkpoint = resume
+    if resume == 'auto':
+        checkpoint = find_resumable(config.work_dir, _template(config))
     if checkpoint is None:
         print_log(
             f'--resume: no whole checkpoint in {config.work_dir}, training starts at iteration 0',

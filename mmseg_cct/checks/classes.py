@@ -38,9 +38,9 @@ def bank_problems(model: Any, meta: Meta) -> Iterator[UserError]:
 
 
 def head_ignore_problems(model: Any, dataset: Any, key: str) -> Iterator[Problem]:
-    """Checks that main decoders ignore what the masks that train them mark as ignored.
+    """Checks that main decoders ignore what the masks mark as ignored, and no class.
 
-    Logs a warning if they ignore a class, or count the padding.
+    Logs a warning if they learn a class from the padding.
     """
     for name, part in getattr(dataset, 'domains', {None: dataset}).items():
         place = _place(name)
@@ -56,15 +56,30 @@ def head_ignore_problems(model: Any, dataset: Any, key: str) -> Iterator[Problem
         ignored = getattr(head, 'ignore_index', None)
         padded = getattr(preprocessor, 'seg_pad_val', None)
         if ignored is not None and 0 <= ignored < len(classes):
-            warn(
-                f'model{place}.decode_head.ignore_index={ignored}: class {classes[ignored]}, which '
-                'is never learned; expected a label that is no class, such as 255'
+            yield Problem(
+                f'model{place}.decode_head.ignore_index={ignored}',
+                f'class {classes[ignored]} would never be learned',
+                'a label that is no class, such as 255, which masks have where nothing is known',
             )
-        if None not in (ignored, padded) and padded != ignored:
-            warn(
-                f'model{place}.data_preprocessor.seg_pad_val={padded}: expected {ignored}, '
-                f'model{place}.decode_head.ignore_index, or padding counts'
-            )
+        if classes and None not in (ignored, padded) and padded != ignored:
+            pads = f'model{place}.data_preprocessor.seg_pad_val={padded}'
+            wanted = f'{ignored}, model{place}.decode_head.ignore_index'
+            if 0 <= padded < len(classes):
+                warn(f'{pads}: padding counts as class {classes[padded]}; expected {wanted}')
+            else:
+                yield Problem(pads, 'padding is neither a class nor ignored', wanted)
+
+
+def mapping_problems(trained: Any, other: Any, key: str) -> Iterator[Problem]:
+    """Checks that two sets of one type read the ids of their masks alike."""
+    ours = {type(leaf): leaf for leaf in leaf_datasets(getattr(trained, 'labeled', trained))}
+    for leaf in leaf_datasets(other):
+        if (twin := ours.get(type(leaf))) is None:
+            continue
+        expected, found = (getattr(each, 'reduce_zero_label', False) for each in (twin, leaf))
+        if found != expected:
+            wanted = f'{expected}, as in the set that is trained on'
+            yield Problem(f'{key}.reduce_zero_label={found}', '', wanted)
 
 
 def ignore_problems(dataset: Any, key: str, part: Any, place: str) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ from mmseg_cct.utils.image_lists import read_list
 from mmseg_cct.utils.shares import on_first_process
 
 from .images import image_size, is_turned
+from .leaks import describe_leaks
 from .masks import check_mask, judge_labels
 
 # A waiting task of a thread pool takes 1.7 KiB: gigabytes for a million files.
@@ -61,7 +62,9 @@ def check_datasets(labeled: Any, unlabeled: Any = None) -> None:
         _judge(found, labeled)
         _warn_of_turned(turned, 'labeled')
         if unlabeled is not None:
-            _warn_of_common_images(labeled, unlabeled)
+            labels = dict(labelled=image_paths(labeled))
+            for line in describe_leaks(labels, image_paths(unlabeled), 'unlabelled'):
+                warn(line)
 
     on_first_process(look)
 
@@ -191,6 +194,13 @@ def infos_of(dataset: Any) -> Iterator[dict[str, Any]]:
             yield leaf.get_data_info(index)
 
 
+def image_paths(dataset: Any) -> Iterator[str]:
+    """Yields the paths of a set's images, which may be addresses of other storage."""
+    for info in infos_of(dataset):
+        if (path := info.get('img_path')) is not None:
+            yield path
+
+
 def _problems_of_files(
     check: Callable[..., frozenset[int] | None],
     dataset: Any,
@@ -276,19 +286,6 @@ def _check_unlabeled_image(info: Mapping[str, Any], dataset: Any, num_classes: i
         if 'LoadPseudoLabels' in _bases(transform):
             labels = transform.read(dict(info, ori_shape=size[::-1]))
             check_mask(transform.path_of(info['img_path']), labels, num_classes)
-
-
-def _warn_of_common_images(labeled: Any, unlabeled: Any) -> None:
-    def path(info: Mapping[str, Any]) -> str | None:
-        return info.get('img_path') and os.path.abspath(info['img_path'])
-
-    ours = {path(info) for info in infos_of(labeled)} - {None}
-    common = [info['img_path'] for info in infos_of(unlabeled) if path(info) in ours]
-    if common:
-        warn(
-            f'{len(common)} images are both labelled and unlabelled, the first is {common[0]}; '
-            'expected two sets without a common image'
-        )
 
 
 def _warn_of_turned(turned: list[str], key: str) -> None:

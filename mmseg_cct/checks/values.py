@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
-from mmengine.registry import DATA_SAMPLERS, MODELS, DefaultScope
+from mmengine.registry import DATA_SAMPLERS, HOOKS, MODELS, DefaultScope
 
 from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.errors import Problem, raise_problems
@@ -43,14 +43,16 @@ RULES = {
     'randomness.seed': optional(_SEED),
     'optim_wrapper.accumulative_counts': at_least(1),
     'optim_wrapper.optimizer.lr': finite,
-    'optim_wrapper.optimizer.momentum': number(0),
+    'optim_wrapper.optimizer.momentum': in_unit,
     'optim_wrapper.optimizer.weight_decay': finite,
     'optim_wrapper.clip_grad.max_norm': number(0),
     'model.test_cfg.mode': Range(lambda v: v in ('whole', 'slide'), "'whole' or 'slide'"),
     'model.*num_classes': optional(at_least(1)),
-    'model.*loss_weight': finite,
+    'model.*loss_weight': number(0),
+    'model.*norm_cfg.momentum': optional(in_unit),
     'default_hooks.*.interval': _INTERVAL,
     'custom_hooks.*.interval': _INTERVAL,
+    '*_hooks.*.momentum': in_unit,
     'model*data_preprocessor.size': _pair('height and width'),
     'model*size_divisor': optional(at_least(1)),
     '*_dataloader.dataset*.classes': Range(
@@ -121,6 +123,7 @@ def training_problems(config: Any) -> Iterator[Problem]:
             key = f'optim_wrapper.clip_grad.{name}'
             yield Problem(key, 'unknown', ', '.join(_CLIP_GRAD[1:]))
     yield from _pair_problems(config)
+    yield from _hook_problems(config)
     for split in ('val', 'test'):
         names = [f'{split}_{part}' for part in ('dataloader', 'cfg', 'evaluator')]
         missing = [name for name in names if config.get(name) is None]
@@ -154,6 +157,23 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
             'model.data_preprocessor.type is SegDataPreProcessor, which takes no pairs',
             'BranchPreprocessor, or no unlabelled set',
         )
+
+
+def _hook_problems(config: Any) -> Iterator[Problem]:
+    """Checks that no two hooks do the same, of which the last alone would count."""
+    there: dict[Any, str] = {}
+    hooks = (part for part in find_components(config) if part.registry is HOOKS)
+    for key, settings, _ in hooks:
+        kind, attribute = settings.get('type'), settings.get('attribute')
+        if kind not in ('TeacherHook', 'RampUpHook'):
+            continue
+        if (first := there.setdefault((kind, attribute), key)) != key:
+            same = f'{kind} of {attribute}' if attribute else kind
+            yield Problem(key, f'a second {same} after {first}', 'one')
+        for name in ('start', 'end'):
+            value = settings.get(name)
+            if str(attribute).endswith('loss_weight') and finite.allows(value) and value < 0:
+                yield Problem(f'{key}.{name}={value}', '', 'a loss weight from 0')
 
 
 def _epoch_problems(config: Any) -> Iterator[Problem]:

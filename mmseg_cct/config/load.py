@@ -102,7 +102,12 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
     """
     register_packages()
     try:
-        config = Config.fromfile(config_file, import_custom_modules=import_custom_modules)
+        config = Config.fromfile(
+            config_file,
+            import_custom_modules=import_custom_modules,
+            # yapf takes half a second for a layout, and each start and each checkpoint needs one
+            format_python_code=False,
+        )
         # Components of a base `mmseg_cct::...` are registered with MMSeg's, so in the scope that
         # mmengine gives them the builders would find none. The walk also imports late imports.
         for _, value in settings_of(config._cfg_dict, 'config'):

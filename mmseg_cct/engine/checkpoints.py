@@ -91,17 +91,22 @@ def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
         )
 
 
-def newest_checkpoint(work_dir: str) -> str | None:
-    """Finds the newest checkpoint in a work directory, intact or not; None without any."""
-    return next(_newest_first(work_dir), None)
+def newest_checkpoint(work_dir: str, template: str | None = None) -> str | None:
+    """Finds the newest checkpoint in a work directory, intact or not; None without any.
+
+    It is a best one only where there is no other. `template` is the hook's `filename_tmpl`.
+    """
+    best = sorted(map(str, Path(work_dir).glob('best_*.pth')))
+    return next(_newest_first(work_dir, template), best[-1] if best else None)
 
 
-def find_resumable(work_dir: str) -> str | None:
+def find_resumable(work_dir: str, template: str | None = None) -> str | None:
     """Finds the newest intact checkpoint in a work directory; None without any.
 
-    Starts with the one that `last_checkpoint` names; warns of each damaged one.
+    Starts with the one that `last_checkpoint` names; warns of each damaged one. `template` is the
+    hook's `filename_tmpl`.
     """
-    for checkpoint in _newest_first(work_dir):
+    for checkpoint in _newest_first(work_dir, template):
         damage = _damage(checkpoint)
         if damage is None:
             return checkpoint
@@ -113,7 +118,7 @@ def find_resumable(work_dir: str) -> str | None:
     return None
 
 
-def _newest_first(work_dir: str) -> Iterator[str]:
+def _newest_first(work_dir: str, template: str | None) -> Iterator[str]:
     named = os.path.isfile(os.path.join(work_dir, 'last_checkpoint'))
     last = find_latest_checkpoint(work_dir) if named else None
     # The work directory may have been copied or moved, or given by another relative path: use its
@@ -122,20 +127,23 @@ def _newest_first(work_dir: str) -> Iterator[str]:
         own = os.path.join(work_dir, os.path.basename(last))
         last = own if os.path.exists(own) else last
     # An earlier training may have left files with higher numbers, so the named one bounds them.
-    below = _number(last) if last else None
+    below = _number(last, template) if last else None
     if last:
         yield last
     numbered = sorted(
         (number, str(path))
         for path in Path(work_dir).glob('*.pth')
-        if (number := _number(path)) is not None and (below is None or number < below)
+        if (number := _number(path, template)) is not None and (below is None or number < below)
     )
     yield from (path for _, path in reversed(numbered))
 
 
-def _number(checkpoint: str | Path) -> int | None:
-    match = re.fullmatch(r'(?:iter|epoch)_(\d+)\.pth', os.path.basename(checkpoint))
-    return int(match[1]) if match else None
+def _number(checkpoint: str | Path, template: str | None) -> int | None:
+    for pattern in ('iter_{}.pth', 'epoch_{}.pth', template or ''):
+        start, _, end = map(re.escape, pattern.partition('{}'))
+        if match := re.fullmatch(rf'{start}(\d+){end}', os.path.basename(checkpoint)):
+            return int(match[1])
+    return None
 
 
 def _damage(checkpoint: str) -> str | None:

@@ -107,7 +107,9 @@ def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
         try:
             with zipfile.ZipFile(opened) as archive:  # the index is at the end of the file
                 torn = archive.testzip()
-        except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
+                if not any(name.endswith('data.pkl') for name in archive.namelist()):
+                    return 'an archive without data.pkl, so no checkpoint'
+        except Exception as error:  # also RuntimeError where a flipped bit says "encrypted"
             return f'damaged: {one_line(error)}'
         finally:
             opened.seek(0)

@@ -2,6 +2,8 @@
 
 import copy
 import importlib.util
+import io
+import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_atomic
 
 INPUT, OUTPUT = 'images', 'seg_logits'
 # Maximum difference from PyTorch by rounding, as a share of the largest logit.
@@ -121,7 +124,8 @@ class Export:
 def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Export:
     """Exports to ONNX: input `images`, output `seg_logits`, dynamic batch size.
 
-    The file is compared with the model on two random images. A `UserError` says if onnx is missing.
+    The file carries `metadata`, and is compared with the model on two random images. A `UserError`
+    says if onnx is missing.
     """
     if importlib.util.find_spec('onnx') is None:
         raise UserError("--onnx: no package onnx; expected it: pip install 'mmseg_cct[export]'")
@@ -129,18 +133,19 @@ def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Ex
     options: dict[str, Any] = {}
     if digit_version(torch.__version__) >= digit_version('2.5'):
         options['dynamo'] = False  # the new exporter needs the package onnxscript
-    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    data = io.BytesIO()
     with _quiet():
         torch.onnx.export(
             graph,
             (example,),
-            str(file),
+            data,
             input_names=[INPUT],
             output_names=[OUTPUT],
             dynamic_axes={INPUT: {0: 'batch'}, OUTPUT: {0: 'batch'}},
             opset_version=17,
             **options,
         )
+    write_atomic(file, _with_properties(data.getvalue(), metadata(model, size)))
     try:
         import onnxruntime
     except ImportError:
@@ -151,16 +156,41 @@ def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Ex
     return Export(Path(file), _difference(graph, images, actual))
 
 
+def metadata(model: nn.Module, size: tuple[int, int]) -> dict[str, Any]:
+    """What an exported file says of itself: classes, palette, size (H, W), input, normalisation.
+
+    The graph normalises by `mean` and `std`, which are for those who cut that off.
+    """
+    meta, preprocessor = getattr(model, 'dataset_meta', None) or {}, model.data_preprocessor
+    notes = {key: list(meta[key]) for key in ('classes', 'palette') if meta.get(key)}
+    notes |= dict(size=list(size), input='RGB in [0, 255], float32, (N, 3, H, W)')
+    for key in ('mean', 'std'):
+        values = getattr(preprocessor, key, None)
+        if values is not None:
+            notes[key] = [round(value, 6) for value in values.flatten().tolist()]
+    return notes
+
+
 def export_torchscript(model: nn.Module, size: tuple[int, int], file: str | Path) -> Export:
     """Exports to TorchScript, with a dynamic batch size; compared as in `export_onnx`."""
     graph = InferenceGraph(model, size)
     with _quiet(), torch.no_grad():
         traced = torch.jit.trace(graph, _random_images(1, size), check_trace=False)
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
-        torch.jit.save(traced, str(file))
+        data = io.BytesIO()  # on a full disk torch would abort the process
+        torch.jit.save(traced, data)
+        write_atomic(file, data.getvalue())
         loaded = torch.jit.load(str(file))
         images = _random_images(2, size)
         return Export(Path(file), _difference(graph, images, loaded(images)))
+
+
+def _with_properties(content: bytes, notes: dict[str, Any]) -> bytes:
+    """The content of an ONNX file with each note as JSON among its properties."""
+    import onnx
+
+    graph = onnx.load_model_from_string(content)
+    onnx.helper.set_model_props(graph, {key: json.dumps(value) for key, value in notes.items()})
+    return graph.SerializeToString()
 
 
 @torch.no_grad()

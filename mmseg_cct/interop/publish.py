@@ -17,7 +17,7 @@ from mmseg_cct.config.domains import domain_settings, pipeline_for_tests, requir
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, read_checkpoint, saved_config
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.files import write_new
 
 from .public_names import is_public
 
@@ -38,7 +38,11 @@ _INFERENCE = ('extract_feat', 'encode_decode', 'inference', 'predict', 'postproc
 
 
 def publish_checkpoint(
-    source: str, target: str, config: Config | None = None, domain: str | None = None
+    source: str,
+    target: str,
+    config: Config | None = None,
+    domain: str | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Writes a checkpoint for inference only, as an `EncoderDecoder` of MMSegmentation.
 
@@ -48,7 +52,8 @@ def publish_checkpoint(
 
     `config` is by default the one in the checkpoint, which is read and never run; `domain` is the
     one to publish, if the model has several. A `UserError` refuses other files, checkpoints of the
-    public code, a config that is not a list of plain settings, and an unknown domain.
+    public code, a config that is not a list of plain settings, an unknown domain and, unless told
+    to `overwrite` it, a file of that name with other contents.
     """
     if not Path(target).name:
         raise UserError(f'{target!r}: no file name; expected the path of the file to write')
@@ -67,7 +72,7 @@ def publish_checkpoint(
     digest = hashlib.sha256(data).hexdigest()[:8]
     path = Path(target)
     path = path.with_name(f'{path.name.removesuffix(".pth")}-{digest}.pth')
-    write_atomic(path, data)
+    write_new(path, data, overwrite)
     return path
 
 

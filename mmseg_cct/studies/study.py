@@ -242,7 +242,7 @@ def _verdict(gains: Sequence[float], half: float) -> str:
         return 'one pair'
     if abs(mean(gains)) > half:
         return f'{"ahead" if mean(gains) > 0 else "behind"}, {len(gains)} pairs'
-    return f'not told apart, {len(gains)} pairs'
+    return f'no difference shown, {len(gains)} pairs'
 
 
 def _cell(values: Sequence[float], most: int) -> str:

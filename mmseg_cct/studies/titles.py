@@ -23,6 +23,8 @@ METHODS = {
     'fixmatch': 'FixMatch',
     'unimatch': 'UniMatch',
     'unimatch-v2': 'UniMatch V2',
+    'fixmatch-public': 'FixMatch (joint batch)',
+    'unimatch-public': 'UniMatch (joint batch)',
     'own-target': 'CCT (own target)',
     'eval-target': 'CCT (eval mode)',
     'ema-target': 'CCT (EMA teacher)',

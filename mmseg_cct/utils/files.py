@@ -33,6 +33,14 @@ def write_text(file: str | Path, text: str) -> None:
     write_atomic(file, text.encode(errors='backslashreplace'))
 
 
+def write_new(file: str | Path, data: bytes, overwrite: bool = False) -> None:
+    """Writes a file like `write_atomic`, unless it is there already with other bytes."""
+    path = Path(file)
+    if not (path.is_file() and path.read_bytes() == data):
+        require_new_file(path, overwrite)
+        write_atomic(path, data)
+
+
 def read_utf8(file: str | os.PathLike, expected: str) -> str:
     """Reads UTF-8, with or without a byte order mark, and keeps the line ends.
 
@@ -74,6 +82,9 @@ def claim_output_folder(
     """
     require_outside(folder, data_folders, option)
     require_own_folder(folder, record, option)
+    # a training may have written a file of that name into its own folder
+    if Path(folder, 'last_checkpoint').exists():
+        raise UserError(f'{option}: {folder} holds a training; expected a folder of its own')
     if not Path(folder, record).exists():
         write_atomic(Path(folder, record), b'{}\n')
 
@@ -110,7 +121,7 @@ def require_new_file(
 ) -> None:
     """Rejects an output file that is an input, a folder, or there already."""
     path = Path(file)
-    if not path.exists():
+    if not os.path.lexists(path):
         return
     if path.is_dir():
         raise UserError(f'{path}: is a folder; expected the name of a file to write')

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from mmseg_cct.errors import UserError
 
-from .files import read_utf8
+from .files import read_utf8, write_text
 from .image_files import IMAGE_SUFFIXES
 
 
@@ -53,12 +53,11 @@ def find_listed(name: str, images: Collection[str]) -> str | None:
     return next((each for each in (name, image_stem(name)) if each in images), None)
 
 
-def write_list(path: str | os.PathLike, names: Iterable[str]) -> None:
+def write_list(path: str | Path, names: Iterable[str]) -> None:
     """Writes a list of images, one name per line."""
     lines = list(names)
     require_listable(path, lines)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(''.join(f'{name}\n' for name in lines), encoding='utf-8')
+    write_text(path, ''.join(f'{name}\n' for name in lines))
 
 
 def require_listable(path: str | os.PathLike, names: Iterable[str]) -> None:

@@ -2,12 +2,13 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmengine.registry import DefaultScope
 
+from mmseg_cct.checks.leaks import describe_leaks
 from mmseg_cct.checks.masks import judge_labels
 from mmseg_cct.checks.weights import (
     prefix_of_weights,
@@ -21,6 +22,7 @@ from mmseg_cct.config.shipped import CONFIGS, SCOPE, command_line
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_lists import require_listable
 from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import one_line
@@ -140,7 +142,7 @@ def new_config(
     write_setting(file, ''.join(f'{line}\n' for line in lines))
     for path, text in lists.items():
         write_atomic(path, text.encode())
-    warnings = judge_labels(summary.labels, classes, 'masks')
+    warnings = [*judge_labels(summary.labels, classes, 'masks'), *_leaks(Path(data), summary)]
     return NewConfig(summary, file, tuple(lists), tuple(warnings), _next_commands(file, method))
 
 
@@ -218,6 +220,19 @@ def _hold_out(labeled: Sequence[str], out: str) -> dict[Path, str]:
         Path(out, 'labeled.txt'): ''.join(f'{name}\n' for name in kept),
         Path(out, 'val.txt'): ''.join(f'{name}\n' for name in held),
     }
+
+
+def _leaks(data: Path, summary: FolderSummary) -> Iterator[str]:
+    """Says which images are trained and validated on: copies, where a part is held out."""
+    images = find_images(data / 'images')
+    if summary.validation:
+        held = find_images(data / 'val' / 'images')
+    else:
+        held = {name: images.pop(name) for name in summary.labeled[::HOLD_OUT]}
+    sets: dict[str, list[Path]] = dict(labelled=[], unlabelled=[])
+    for name, path in images.items():
+        sets['labelled' if name in summary.labeled else 'unlabelled'].append(path)
+    yield from describe_leaks(sets, held.values(), 'validated on')
 
 
 def _start(backbone: Backbone, weights: str | None, from_scratch: bool) -> dict[str, Any]:

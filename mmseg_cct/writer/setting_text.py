@@ -1,5 +1,6 @@
 """Writes values as configs do, and checks the text of a setting before it becomes a file."""
 
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -54,8 +55,11 @@ def _parts(value: Any) -> tuple[str, list[tuple[str, Any]], str]:
 def write_setting(file: Path, text: str) -> None:
     """Writes a setting to `file`, from which relative bases start, if one can train on it.
 
-    A text that does not load, or a part that does not fit, is a `UserError`.
+    A text that does not load or in which mmengine would replace a name, or a part that does not
+    fit, is a `UserError`.
     """
+    if replaced := re.search(r'\{\{.*', text):
+        raise UserError(f'{replaced[0]}: mmengine would replace it; expected names without {{{{')
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=file.parent, prefix='.', suffix='.py') as draft:
         draft.write(text.encode())

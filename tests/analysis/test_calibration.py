@@ -72,6 +72,22 @@ def test_what_is_missing_is_named(tiny_cct, tmp_path):
         calibrate(tiny_cct, tmp_path / 'out', options={'test_dataloader.dataset.pipeline': steps})
 
 
+@pytest.mark.parametrize(
+    ('classes', 'message'),
+    [
+        (('road', 'sky', 'car'), 'the checkpoint: class 0 is sky, in the data set road; expected'),
+        (('sky', 'road', 'car', 'x'), 'decode_head.num_classes=3: expected 4, the classes of test'),
+    ],
+)
+def test_other_classes_than_the_models_are_named(tiny_cct, tmp_path, classes, message):
+    options = {
+        f'test_dataloader.dataset.{key}': value
+        for key, value in dict(classes=classes, palette=None).items()
+    }
+    with pytest.raises(UserError, match=re.escape(message)):
+        calibrate(tiny_cct, tmp_path / 'out', options=options)
+
+
 def test_bad_data_are_named(tiny_cct, tmp_path):
     shutil.copytree(tiny_cct.images, tmp_path / 'images')
     shutil.copytree(Path(tiny_cct.images).with_name('masks'), tmp_path / 'masks')

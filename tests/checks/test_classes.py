@@ -4,7 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmseg_cct.checks.classes import head_ignore_problems, ignore_problems, output_problems
+from mmseg_cct.checks.classes import (
+    head_ignore_problems,
+    ignore_problems,
+    mapping_problems,
+    output_problems,
+)
 
 
 @pytest.mark.parametrize(
@@ -60,17 +65,18 @@ def test_what_the_masks_mark_as_ignored_is_ignored(of_set, of_part, fits):
 
 
 @pytest.mark.parametrize(
-    ('ignored', 'padded', 'warnings'),
+    ('ignored', 'padded', 'lines'),
     [
         (255, 255, []),
-        (1, 1, ['decode_head.ignore_index=1: class b, which is never learned; expected a label']),
-        (255, 0, ['data_preprocessor.seg_pad_val=0: expected 255, model']),
+        (1, 1, ['decode_head.ignore_index=1: class b would never be learned; expected a label']),
+        (255, 0, ['data_preprocessor.seg_pad_val=0: padding counts as class a; expected 255']),
+        (255, 254, ['data_preprocessor.seg_pad_val=254: padding is neither a class nor ignored']),
         (None, 0, []),  # a part without one
     ],
 )
 @pytest.mark.parametrize('place', ['', '.domains.x'])
-def test_ignored_classes_and_padding_that_counts_are_warned_of(
-    monkeypatch, ignored, padded, warnings, place
+def test_classes_that_are_ignored_and_padding_that_counts_are_told(
+    monkeypatch, ignored, padded, lines, place
 ):
     logged = []
     monkeypatch.setattr('mmseg_cct.checks.data.print_log', lambda line, **_: logged.append(line))
@@ -84,7 +90,18 @@ def test_ignored_classes_and_padding_that_counts_are_warned_of(
         preprocessor = SimpleNamespace(domains=dict(x=model.data_preprocessor))
         model = SimpleNamespace(domains=dict(x=model), data_preprocessor=preprocessor)
         dataset = SimpleNamespace(domains=dict(x=dataset))
-    assert not [*head_ignore_problems(model, dataset, 'train')]
-    assert len(logged) == len(warnings)
-    for line, start in zip(logged, warnings):
+    problems = [*map(str, head_ignore_problems(model, dataset, 'train'))]
+    assert len(logged) == (padded == 0 and ignored is not None)  # the others are mistakes
+    for line, start in zip(problems + logged, lines, strict=True):
         assert line.startswith(f'model{place}.{start}')
+
+
+def test_two_sets_of_one_type_read_their_masks_alike():
+    class Set(SimpleNamespace):
+        pass
+
+    trained = SimpleNamespace(labeled=Set(reduce_zero_label=True))
+    for val in (Set(reduce_zero_label=True), SimpleNamespace(reduce_zero_label=False)):
+        assert not [*mapping_problems(trained, val, 'val')]
+    (problem,) = mapping_problems(trained, Set(reduce_zero_label=False), 'val')
+    assert str(problem).startswith('val.reduce_zero_label=False: expected True, as in the set')

@@ -109,6 +109,10 @@ def test_constructors_state_the_ranges_of_a_config(component, expected):
         ('optim_wrapper.optimizer.lr', 'fast'),
         ('optim_wrapper.optimizer.lr', float('nan')),
         ('optim_wrapper.optimizer.momentum', -0.5),
+        ('optim_wrapper.optimizer.momentum', 1.5),
+        ('custom_hooks.0.momentum', 1.5),
+        ('model.auxiliary_head.loss_consistency.loss_weight', -1),
+        ('model.backbone.norm_cfg.momentum', 2),
         ('model.decode_head.num_classes', 0),
         ('model.test_cfg.mode', None),
         ('model.test_cfg.mode', 'slid'),
@@ -137,6 +141,8 @@ def test_class_weights_are_those_of_the_nearest_head():
     assert str(problem) == f'{key}: 1 weights; expected 3, one per class'
 
 
+_TEACHER = dict(type='TeacherHook')
+_RAMP = dict(type='RampUpHook', attribute='x.loss_weight')
 PAIRS = dict(
     default_scope='mmseg',
     model=dict(type='CCTSegmentor', data_preprocessor=dict(type='BranchPreprocessor')),
@@ -196,6 +202,19 @@ PAIRS = dict(
         (
             {'default_hooks.checkpoint.by_epoch': True},
             'default_hooks.checkpoint.by_epoch: True, and train_cfg counts iterations, so nothing',
+        ),
+        (
+            {'default_hooks.teacher': _TEACHER, 'custom_hooks': [_TEACHER]},
+            'custom_hooks.0: a second TeacherHook after default_hooks.teacher; expected one',
+        ),
+        (
+            {'custom_hooks': [_RAMP, _RAMP]},
+            'custom_hooks.1: a second RampUpHook of x.loss_weight after custom_hooks.0; expected',
+        ),
+        ({'custom_hooks': [_RAMP, dict(_RAMP, attribute='y')]}, None),
+        (
+            {'custom_hooks': [dict(_RAMP, end=-5)]},
+            'custom_hooks.0.end=-5: expected a loss weight from 0',
         ),
     ],
 )

@@ -1,6 +1,7 @@
 import hashlib
 import re
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,20 @@ def test_the_name_holds_the_hash_of_the_file(tiny_cct, published, tmp_path):
     assert [file.name for file in published.parent.iterdir()] == [published.name]
     # what torch.hub looks for in a file's name
     assert re.search(r'-([a-f0-9]*)\.', published.name)[1] == digest[:8]
+
+
+def test_another_file_of_its_name_is_kept_unless_told(tiny_cct, published, tmp_path):
+    publish = partial(publish_checkpoint, tiny_cct.checkpoint, str(tmp_path / 'out' / 'cct.pth'))
+    assert publish() == published  # the same bytes
+    data = published.read_bytes()
+    published.write_text('mine')
+    with pytest.raises(UserError, match=r'cct-.*\.pth: exists; expected a new file, or --overwr'):
+        publish()
+    published.unlink()
+    (tmp_path / 'mine').write_text('mine')
+    published.symlink_to(tmp_path / 'mine')
+    assert publish(overwrite=True).read_bytes() == data
+    assert (tmp_path / 'mine').read_text() == 'mine'
 
 
 @pytest.mark.parametrize('read', [None, str, lambda file: load_config(str(file), {})])

@@ -313,9 +313,9 @@ TABLE = {
 @pytest.mark.parametrize('name', TABLE)
 def test_one_line_and_an_exit_code(name, cct, trained, capfd):
     spoil, expected = TABLE[name]
-    kept = cct.folder / 'work' / 'best_mIoU_iter_1.pth'
+    kept = cct.folder / 'work' / 'notes.txt'
     kept.parent.mkdir()
-    kept.write_bytes(b'an earlier checkpoint')
+    kept.write_bytes(b'mine')
     inputs = Inputs(cct, trained)
     spoil(inputs)
     assert cct.tool(*inputs.arguments) != 0
@@ -323,7 +323,7 @@ def test_one_line_and_an_exit_code(name, cct, trained, capfd):
     assert 'Traceback' not in out + err
     lines = [line for line in err.splitlines() if 'error: ' in line]
     assert [line for line in lines if re.search(expected, line)], lines
-    assert kept.read_bytes() == b'an earlier checkpoint'
+    assert kept.read_bytes() == b'mine'
 
 
 def test_as_a_process(cct, trained):

@@ -15,6 +15,7 @@ import sys
 import textwrap
 
 import pytest
+import tiny
 import torch
 from ranks import end_as_torchrun
 
@@ -138,6 +139,7 @@ def pair(cct, recorder):
 @pytest.mark.skipif(torch.cuda.is_available(), reason='forks, which CUDA does not survive')
 def test_two_ranks_with_batch_norm_resume_to_the_same_weights(pair):
     """Statistics are those of both ranks' images, and DDP takes the layout of the hook."""
+    tiny.widen(pair.config.model)
     for part in (pair.config.model.backbone, pair.config.model.neck):
         part.norm_cfg = dict(type='SyncBN')
     pair.config.default_hooks.memory_format = dict(type='ChannelsLastHook')

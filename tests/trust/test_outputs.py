@@ -42,15 +42,29 @@ NAMED = (
     '--out tiny.py',
     'make_splits --images data/images -n 2 --out there',
     'learning_curve tiny.py --numbers 2 --out data/images',
+    'make_splits --list there/2_labeled.txt -n 2 --out there --force',
+    'train tiny.py --work-dir best',
+    'train tiny.py --work-dir notes',
+    'train tiny.py --work-dir notes --resume x.pth',
+    'train tiny.py --work-dir links',
+    'train tiny.py --work-dir calibrated',
+    'train tiny.py --work-dir stopped',
+    'test tiny.py x.pth --work-dir notes',
+    'analyze_calibration tiny.py x.pth --out run',
 )
 
 
 @pytest.mark.parametrize('command', NAMED)
 def test_refused_in_one_line(command, inputs, capfd):
     (inputs.folder / 'there.png').write_text('mine')
-    (inputs.folder / 'there').mkdir()
-    (inputs.folder / 'there/2_labeled.txt').write_text('mine')
-    (inputs.folder / 'run').mkdir()
+    for name in (
+        'there/2_labeled.txt', 'best/best_mIoU_iter_1.pth', 'notes/tiny.py', 'run/calibration.json',
+        'calibrated/calibration.json', 'stopped/nonfinite_iter_0.pth',
+    ):  # fmt: skip
+        (inputs.folder / name).parent.mkdir(exist_ok=True)
+        (inputs.folder / name).write_text('mine')
+    (inputs.folder / 'links').mkdir()
+    (inputs.folder / 'links/tiny.py').symlink_to(inputs.folder / 'notes/tiny.py')
     shutil.copy(inputs.file, inputs.folder / 'run')
     (inputs.folder / 'run/last_checkpoint').write_text(str(inputs.folder / 'x.pth'))
     before = contents(inputs.folder)
@@ -123,3 +137,11 @@ def test_overwrite_replaces(inputs):
     assert (inputs.folder / 'y.pth').read_text() == 'old'
     inputs.tool(*arguments, '--overwrite')
     assert (inputs.folder / 'y.pth').read_bytes() != b'old'
+
+
+def test_a_training_that_ended_before_its_first_checkpoint_may_start_again(inputs):
+    (inputs.folder / 'mine.py').write_text('train_cfg = dict(max_iters=3)')
+    train = 'train', 'tiny.py', '--method', 'mine.py', '--work-dir', 'w'
+    assert inputs.tool(*train, '--cfg-options', 'optim_wrapper.optimizer.lr=1e30') == 2
+    assert list((inputs.folder / 'w').glob('nonfinite_iter_?.pth'))
+    assert inputs.tool(*train) == 0

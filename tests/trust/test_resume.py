@@ -5,8 +5,10 @@ import multiprocessing
 import os
 import signal
 import time
+import zipfile
 
 import pytest
+import tiny
 import torch
 from mmengine.fileio import get_file_backend
 from mmengine.runner import ValLoop
@@ -18,7 +20,7 @@ from torch.optim.optimizer import (
 )
 
 from mmseg_cct.engine import checkpoints
-from mmseg_cct.engine.checkpoints import find_resumable, read_checkpoint
+from mmseg_cct.engine.checkpoints import find_resumable, newest_checkpoint, read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.processes import locked_folder
 
@@ -111,6 +113,19 @@ class TestFindResumable:
         (work_dir / 'iter_4.pth').write_text('text')
         assert find_resumable(str(work_dir)) == str(work_dir / 'iter_2.pth')
         assert len(messages) == 2
+
+    def test_an_empty_archive_gives_way_too(self, work_dir, messages):
+        zipfile.ZipFile(work_dir / 'iter_10.pth', 'w').close()
+        assert find_resumable(str(work_dir)) == str(work_dir / 'iter_4.pth')
+
+    def test_names_of_the_hook_count_and_a_best_one_only_where_there_is_no_other(self, tmp_path):
+        for name in ('ck_3.pth', 'ck_20.pth', 'iter_4.pth', 'best_x_iter_50.pth', 'y-12345678.pth'):
+            torch.save({'state_dict': {'a': torch.zeros(9)}}, tmp_path / name)
+        assert find_resumable(str(tmp_path), 'ck_{}.pth') == str(tmp_path / 'ck_20.pth')
+        for name in ('ck_3.pth', 'ck_20.pth', 'iter_4.pth'):
+            (tmp_path / name).unlink()
+        assert newest_checkpoint(str(tmp_path)) == str(tmp_path / 'best_x_iter_50.pth')
+        assert find_resumable(str(tmp_path)) is None
 
     def test_none_left(self, work_dir, messages):
         for number in (2, 4, 10):
@@ -447,6 +462,7 @@ class TestMomentsOfAnotherLayout:
     @pytest.fixture
     def steps(self, cct, monkeypatch):
         """A function that resumes in the other layout and gives before and after of each step."""
+        tiny.widen(cct.config.model)
         cct.config.optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='AdamW', lr=0.01))
         cct.write()
 

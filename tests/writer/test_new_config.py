@@ -134,6 +134,20 @@ def test_a_frozen_encoder_is_not_random(data):
         write(data, backbone='dinov2-s-frozen', from_scratch=True)
 
 
+@pytest.mark.parametrize(
+    ('copy', 'image', 'kind'),
+    [('images/1', 'val/images/0', 'labelled'), ('images/6', 'images/0', 'unlabelled')],
+)
+def test_a_copy_of_an_image_that_validates_is_told(data, copy, image, kind):
+    if not image.startswith('val'):
+        (data / 'val').rename(data / 'other')
+    (data / f'{copy}.jpg').write_bytes((data / f'{image}.jpg').read_bytes())
+    assert write(data).warnings == (
+        f'1 images are both {kind} and validated on, the first is {data / image}.jpg (the same as '
+        f'{data / copy}.jpg); expected two sets without a common image',
+    )
+
+
 def test_without_a_folder_to_validate_on_every_fifth_mask_is_held_out(data):
     (data / 'val').rename(data / 'other')
     written = write(data)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from mmseg_cct.writer.setting_text import Code, assignment
+from mmseg_cct.errors import UserError
+from mmseg_cct.writer.setting_text import Code, assignment, write_setting
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,10 @@ def test_what_fits_stays_on_its_line():
 
 def test_code_is_written_as_it_is():
     assert assignment('a', [Code('*_base_.b')]) == 'a = [*_base_.b]'
+
+
+def test_what_mmengine_would_replace_is_not_written(tmp_path):
+    text = assignment('classes', ('road', '{{ fileDirname }}'))
+    with pytest.raises(UserError, match=r'^\{\{ fileDirname \}\}.*: mmengine would replace it'):
+        write_setting(tmp_path / 'a.py', text)
+    assert not list(tmp_path.iterdir())

@@ -14,8 +14,10 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import Tensor
 
+from mmseg_cct.engine.checkpoints import checkpoint_bytes
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_atomic
 
 
 @HOOKS.register_module()
@@ -100,7 +102,7 @@ class NonFiniteLossHook(Hook):
         if verdict.bad_here:
             found = f'{verdict.describe()} on {_files(self._batch)}'
             content = dict(iteration=iteration, terms=verdict.values(), batch=self._batch)
-            torch.save(content, f'{stem}_batch_rank{get_rank()}.pth')
+            write_atomic(f'{stem}_batch_rank{get_rank()}.pth', checkpoint_bytes(content))
         all_found = all_gather_object(found)
         # The weights are those of all ranks, and of before the step.
         _save_state(runner, f'{stem}.pth')

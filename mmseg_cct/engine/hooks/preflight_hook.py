@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from mmengine.dataset import BaseDataset
@@ -18,11 +19,18 @@ from mmseg_cct.checks.classes import (
     bank_problems,
     head_ignore_problems,
     ignore_problems,
+    mapping_problems,
     order_problems,
     output_problems,
 )
-from mmseg_cct.checks.data import leaf_datasets, look_at_evaluation_data
+from mmseg_cct.checks.data import (
+    image_paths,
+    leaf_datasets,
+    look_at_evaluation_data,
+    warn,
+)
 from mmseg_cct.checks.first_batch import file_name_problems, iou_metrics, metric_problems
+from mmseg_cct.checks.leaks import describe_leaks
 from mmseg_cct.checks.stages import run_stages
 from mmseg_cct.checks.weights import require_initial_weights, require_matching_weights
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
@@ -113,6 +121,7 @@ def _model_problems(runner: Runner) -> Problems:
         metrics = getattr(getattr(runner.val_loop, 'evaluator', None), 'metrics', ())
         yield from output_problems(model, _meta(dataset), key)
         yield from order_problems(_meta(trained), _meta(dataset), key)
+        yield from mapping_problems(trained, dataset, key)
         yield from _metric_ignore_problems(metrics, dataset, 'val')
 
 
@@ -144,7 +153,19 @@ def _file_problems(runner: Runner) -> Problems:
     if all(map(_has_images_alone, leaf_datasets(trained))):
         yield from _images_problems(trained, 'train_dataloader.dataset')
     if runner.val_loop is not None:
-        yield from _images_problems(runner.val_dataloader.dataset, 'val_dataloader.dataset')
+        dataset = runner.val_dataloader.dataset
+        yield from _images_problems(dataset, 'val_dataloader.dataset')
+        on_first_process(lambda: _warn_of_leaks(trained, dataset))
+
+
+def _warn_of_leaks(trained: Any, validated: Any) -> None:
+    """Says which images are trained and validated on."""
+    parts = list(getattr(trained, 'domains', {None: trained}).values())
+    sets = dict(labelled=[getattr(part, 'labeled', part) for part in parts])
+    sets['unlabelled'] = [part for part in (getattr(p, 'unlabeled', None) for p in parts) if part]
+    paths = {name: chain.from_iterable(map(image_paths, sets[name])) for name in sets}
+    for line in describe_leaks(paths, image_paths(validated), 'validated on'):
+        warn(line)
 
 
 def _images_problems(dataset: Any, key: str) -> Problems:

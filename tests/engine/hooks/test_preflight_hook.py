@@ -12,9 +12,11 @@ from mmseg.registry import MODELS
 from torch.nn import Module
 
 from mmseg_cct.datasets import SemiSegDataset
+from mmseg_cct.engine.hooks import preflight_hook
 from mmseg_cct.engine.hooks.preflight_hook import (
     PreflightHook,
     TestPreflightHook,
+    _warn_of_leaks,
     _warn_of_test_set,
     describe_training,
 )
@@ -73,6 +75,33 @@ def test_a_missing_image_of_a_classifier_is_found_before_its_training(tmp_path):
     with pytest.raises(UserError, match=r'^train_dataloader\.dataset: none/x\.png: no such file'):
         runner = SimpleNamespace(model=Module(), train_dataloader=loader, val_loop=None)
         PreflightHook().before_train(runner)
+
+
+class Images(list):
+    get_data_info = list.__getitem__
+
+    def __init__(self, paths):
+        super().__init__(dict(img_path=path) for path in paths)
+
+
+@pytest.mark.parametrize('domains', [False, True])
+def test_an_image_that_is_trained_and_validated_on_is_told(domains, monkeypatch):
+    lines = []
+    monkeypatch.setattr(preflight_hook, 'warn', lines.append)
+    pairs = SimpleNamespace(labeled=Images('la'), unlabeled=Images('ub'))
+    val = Images('abc')
+    if domains:
+        supervised = SimpleNamespace(labeled=Images('x'), unlabeled=None)
+        pairs = SimpleNamespace(domains=dict(first=supervised, second=pairs))
+        val = SimpleNamespace(datasets=[Images('y'), val])
+    _warn_of_leaks(pairs, val)
+    assert [line.split(', the first is ')[0] for line in lines] == [
+        '1 images are both labelled and validated on',
+        '1 images are both unlabelled and validated on',
+    ]
+    lines.clear()
+    _warn_of_leaks(Images('ab'), Images('cd'))
+    assert not lines
 
 
 FIVE = ('sky', 'road', 'car', 'tree', 'person')
