@@ -162,8 +162,8 @@ def metadata(model: nn.Module, size: tuple[int, int]) -> dict[str, Any]:
     The graph normalises by `mean` and `std`, which are for those who cut that off.
     """
     meta, preprocessor = getattr(model, 'dataset_meta', None) or {}, model.data_preprocessor
-    notes = {key: list(meta[key]) for key in ('classes', 'palette') if meta.get(key)}
-    notes |= dict(size=list(size), input='RGB in [0, 255], float32, (N, 3, H, W)')
+    notes: dict[str, Any] = dict(size=list(size), input='RGB in [0, 255], float32, (N, 3, H, W)')
+    notes |= {key: list(meta[key]) for key in ('classes', 'palette') if meta.get(key)}
     for key in ('mean', 'std'):
         values = getattr(preprocessor, key, None)
         if values is not None:

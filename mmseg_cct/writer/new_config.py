@@ -16,9 +16,8 @@ from mmseg_cct.checks.weights import (
     require_weights_of_timm,
 )
 from mmseg_cct.config.class_names import check_classes
-from mmseg_cct.config.compose import composed_name
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import CONFIGS, SCOPE, command_line
+from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
@@ -28,6 +27,7 @@ from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
+from .next_commands import next_commands
 from .setting_text import assignment, write_setting
 
 # Every n-th labelled image validates where there is no folder for it.
@@ -143,7 +143,7 @@ def new_config(
     for path, text in lists.items():
         write_atomic(path, text.encode())
     warnings = [*judge_labels(summary.labels, classes, 'masks'), *_leaks(Path(data), summary)]
-    return NewConfig(summary, file, tuple(lists), tuple(warnings), _next_commands(file, method))
+    return NewConfig(summary, file, tuple(lists), tuple(warnings), next_commands(file, method))
 
 
 def _title(backbone: Backbone, data: str, summary: FolderSummary) -> str:
@@ -265,13 +265,3 @@ def _start_from(weights: str, backbone: Mapping[str, Any], is_timm: bool) -> dic
         require_fitting_weights(backbone, weights, prefix, 'model.backbone')
     prefixed = dict(prefix=prefix or None) if prefix or backbone['init_cfg'].get('prefix') else {}
     return dict(init_cfg=dict(**prefixed, checkpoint=weights))
-
-
-def _next_commands(file: Path, method: str) -> tuple[str, ...]:
-    trainings = [command_line('train', file)]
-    runs = [f'{method}=work_dirs/{file.stem}']
-    if method != 'supervised':
-        trainings.append(command_line('train', file, '--method', 'supervised'))
-        baseline = composed_name(file.stem, 'supervised', None)
-        runs.insert(0, f'supervised=work_dirs/{baseline}')
-    return *trainings, command_line('report', *runs, '--out', 'work_dirs/report')
