@@ -1,15 +1,15 @@
 """Lists the images that a batch may be chosen from, and those that it leaves out."""
 
-import hashlib
 import os
-from collections.abc import Iterable, Mapping
-from pathlib import Path, PurePath
+from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 from mmengine.config import Config
 from mmseg.registry import DATASETS
 
 from mmseg_cct.checks.data import leaf_datasets
+from mmseg_cct.checks.leaks import common_images
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images
@@ -57,27 +57,13 @@ def evaluated_images(config: Config, origin: str) -> Listed:
     return listed
 
 
-def same_images(listed: Mapping[str, dict], others: Iterable[str]) -> set[str]:
-    """Names of listed images whose file is one of `others`, by its real path or its content."""
-    real = {os.path.realpath(path) for path in others}
-    by_size: dict[int, list[str]] = {}
-    for path in real:
-        if os.path.isfile(path):
-            by_size.setdefault(os.path.getsize(path), []).append(path)
-    digests: dict[int, set[bytes]] = {}
-    same = set()
-    for name, info in listed.items():
-        path = os.path.realpath(info.get('img_path') or '')
-        size = os.path.getsize(path) if os.path.isfile(path) else -1
-        if size in by_size and size not in digests:
-            digests[size] = {_digest(other) for other in by_size[size]}
-        if path in real or (size in by_size and _digest(path) in digests[size]):
-            same.add(name)
-    return same
-
-
-def _digest(path: str) -> bytes:
-    return hashlib.sha256(Path(path).read_bytes()).digest()
+def same_images(listed: Listed, others: Listed) -> set[str]:
+    """Names of listed images that are one of `others`: the same file, a link to it, or a copy."""
+    ours, theirs = (
+        [name for name, info in images.items() if info.get('img_path')]
+        for images in (others, listed)
+    )
+    return {str(name) for _, name in common_images(ours, theirs)}
 
 
 def _training_set(config: Config) -> Mapping[str, Any]:
