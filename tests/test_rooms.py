@@ -14,6 +14,7 @@ ROOMS = {
     'version': set(),
     '__init__': {'version'},
     'utils': {'errors'},
+    'annotations': {'errors', 'utils'},
     'config': {'errors', 'utils'},
     'checks': {'errors', 'utils', 'config'},
     'models': {'errors', 'utils', 'config', 'checks'},
@@ -31,7 +32,7 @@ ROOMS = {
     },
     'cli': {'errors', 'utils', 'config', 'plugin'},
     'interop': {'errors', 'utils', 'config', 'checks', 'engine'},
-    'writer': {'errors', 'utils', 'config', 'checks', 'datasets'},
+    'writer': {'errors', 'utils', 'annotations', 'config', 'checks', 'datasets'},
     'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization'},
     'pseudo_labels': {'errors', 'utils', 'checks', 'datasets', 'engine', 'visualization'},
     'analysis': {

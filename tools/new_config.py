@@ -37,7 +37,10 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('data', help='folder with images, masks and val')
     parser.add_argument(
-        '--classes', nargs='+', required=True, metavar='NAME', help='in the order of their ids'
+        '--classes',
+        nargs='+',
+        metavar='NAME',
+        help='in the order of their ids (default: those of DATA/classes.json)',
     )
     parser.add_argument(
         '--context', nargs='+', default=[], metavar='NAME', help='the classes that are no objects'
@@ -125,7 +128,7 @@ def main() -> None:
             from_scratch=args.from_scratch,
             force=args.force,
         )
-    print(f'{args.data}: {describe_folder(written.summary, args.classes)}\n')
+    print(f'{args.data}: {describe_folder(written.summary, written.classes)}\n')
     for line in written.warnings:
         print(f'warning: {line}')
     print('Written:', written.file, *written.lists, sep='\n  ')

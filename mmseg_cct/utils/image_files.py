@@ -169,7 +169,7 @@ def read_mask(
 def _way_from_colours(pixels: np.ndarray) -> str:
     if (pixels[..., :3] == pixels[..., :1]).all():
         return ': its three channels are equal, one of them will do'
-    return ': docs/own_data.md turns colours into ids'
+    return ': tools/import_masks.py turns colours into ids'
 
 
 def open_image(path: str | os.PathLike, backend_args: dict | None = None) -> Image.Image:

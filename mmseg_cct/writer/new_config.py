@@ -15,7 +15,6 @@ from mmseg_cct.checks.weights import (
     require_fitting_weights,
     require_weights_of_timm,
 )
-from mmseg_cct.config.class_names import check_classes
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
@@ -26,6 +25,7 @@ from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
+from .folder_classes import classes_of_folder
 from .next_commands import next_commands
 from .rounds import file_of_round, report_of_rounds
 from .setting_text import assignment, write_setting
@@ -44,6 +44,7 @@ class NewConfig(NamedTuple):
     """
 
     summary: FolderSummary
+    classes: tuple[str, ...]
     file: Path
     lists: tuple[Path, ...]
     warnings: tuple[str, ...]
@@ -53,7 +54,7 @@ class NewConfig(NamedTuple):
 def new_config(
     data: str,
     out: str,
-    classes: Sequence[str],
+    classes: Sequence[str] | None = None,
     *,
     context: Sequence[str] = (),
     backbone: str = 'mbv2',
@@ -73,7 +74,7 @@ def new_config(
         data: The folder, with `images`, `masks` and perhaps `val`. Without `val`, every fifth
             labelled image validates, by a list that is written beside the setting.
         out: Folder for the setting.
-        classes: Class names in the order of their ids.
+        classes: Class names in the order of their ids; by default those of `classes.json`.
         context: Those that are not objects.
         backbone: A key of `BACKBONES`.
         method: Name of the method that the setting trains by default.
@@ -93,7 +94,7 @@ def new_config(
     Raises:
         UserError: The folder, a name, the size or the weights do not fit, or a file is there.
     """
-    check_classes(classes)
+    classes = classes_of_folder(data, classes)
     for name in context:
         if name not in classes:
             raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
@@ -131,7 +132,7 @@ def new_config(
         assignment('_base_', _bases(chosen.model, schedule, out)),
         assignment('method', method),
         '',
-        assignment('classes', tuple(classes)),
+        assignment('classes', classes),
         f'{assignment("context_classes", tuple(context))}  # what is not an object',
         f'{assignment("image_size", size)}  # width, height; training scales it by 0.5 to 2',
         f'{assignment("crop_size", crop[::-1])}  # height, width',
@@ -147,7 +148,7 @@ def new_config(
         lists.append(val_list)
     warnings = [*judge_labels(summary.labels, classes, 'masks'), *_leaks(Path(data), summary, held)]
     commands = *next_commands(file, method), *report_of_rounds(first, file)
-    return NewConfig(summary, file, tuple(lists), tuple(warnings), commands)
+    return NewConfig(summary, classes, file, tuple(lists), tuple(warnings), commands)
 
 
 def _title(backbone: Backbone, data: str, summary: FolderSummary, held: int) -> str:

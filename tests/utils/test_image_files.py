@@ -166,7 +166,7 @@ class TestReadMask:
 
     @pytest.mark.parametrize(
         ('pixel', 'way'),
-        [((7, 7, 7), 'its three channels are equal'), ((7, 7, 8), 'docs/own_data.md turns')],
+        [((7, 7, 7), 'its three channels are equal'), ((7, 7, 8), 'tools/import_masks.py turns')],
     )
     def test_a_way_on_from_colours(self, tmp_path, pixel, way):
         Image.new('RGB', (2, 2), pixel).save(tmp_path / 'a.png')
