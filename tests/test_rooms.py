@@ -34,14 +34,18 @@ ROOMS = {
     'interop': {'errors', 'utils', 'config', 'checks', 'engine'},
     'writer': {'errors', 'utils', 'annotations', 'config', 'checks', 'datasets'},
     'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization'},
-    'pseudo_labels': {'errors', 'utils', 'checks', 'datasets', 'engine', 'visualization'},
+    # A trained network labels images, as `predict` does: by `apis` and its config.
+    'pseudo_labels': {
+        *('errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization', 'apis'),
+    },
     'analysis': {
         *('errors', 'utils', 'config', 'models', 'datasets', 'checks', 'engine', 'evaluation'),
         *('visualization', 'apis'),
     },
     'studies': {
-        *('errors', 'utils', 'config', 'datasets', 'checks', 'visualization', 'apis'),
-        *('analysis', 'cli'),
+        *('errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization', 'apis'),
+        # Self-training is a study: masks, then a student that learns from them.
+        *('pseudo_labels', 'analysis', 'cli'),
     },
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'utils', 'config', 'cli'},

@@ -83,7 +83,9 @@ def write_report(
     grids = {f'{heading.split()[0].lower()}.png': heading for heading in shown}
     for file, heading in grids.items():
         figures[file] = plot_grid(shown[heading], classes, colours)
-    images = {name: png_bytes(figure, _DPI) for name, figure in figures.items()}
+    images = {
+        name: png_bytes(figure, 100 if name in grids else _DPI) for name, figure in figures.items()
+    }
     for name, image in images.items():
         write_atomic(out / name, image)
 
@@ -220,7 +222,7 @@ def _notes(runs: Sequence[Run], iou: Mapping[str, np.ndarray], classes: Sequence
             found.setdefault(note, []).append(run.name)
     return [
         note if len(names) == len(runs) else f'{" and ".join(names)}: {note}'
-        for note, names in found.items()
+        for note, names in sorted(found.items(), key=lambda item: -len(item[1]))
     ]
 
 

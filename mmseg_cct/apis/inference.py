@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from mmengine.dataset import BaseDataset
 from mmengine.registry import init_default_scope
 from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import inference_model, init_model
-from mmseg.registry import DATASETS
+from mmseg.registry import DATASETS, TRANSFORMS
 from PIL import Image
 
 from mmseg_cct.checks.failures import config_errors_as_one_line, first_image_guards
@@ -98,6 +98,7 @@ def predict_images(
     if not todo:
         return counts
     model = load_model(config, checkpoint, device, domain)
+    read_image = image_reader(model.cfg)
     meta = model.dataset_meta
     if palette is not None:
         meta['palette'] = chosen_colours(palette, meta['classes'])
@@ -108,7 +109,7 @@ def predict_images(
     with progress_bar(len(share), skipped) as bar:
         for name, path in share:
             try:
-                image = image_files.read_image(path)
+                image = read_image(path)
             except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
                 counts.add_unreadable(path, error)
             else:
@@ -161,6 +162,25 @@ def load_model(
     return model
 
 
+def image_reader(config: Config) -> Callable[[str | os.PathLike], np.ndarray]:
+    """Returns what reads an image `(H, W, C)` for `mmseg.apis.inference_model`.
+
+    Of a config with `LoadChannels` it takes that out of the test pipeline, for MMSeg replaces the
+    loader of images that are read already, and keeps its arguments.
+    """
+    first = config.test_pipeline[0]
+    if first['type'] != 'LoadChannels':
+        return image_files.read_image
+    decode = TRANSFORMS.build(first).decode
+    config.test_pipeline[0] = dict(type='LoadImageFromNDArray')
+
+    def read(path: str | os.PathLike) -> np.ndarray:
+        image_files.require_file(path)
+        return decode(Path(path).read_bytes())
+
+    return read
+
+
 def model_origin(config: Config, checkpoint: str, **others: Any) -> dict[str, Any]:
     """Describes for `record_origin` everything that changes outputs, `others` included."""
     used = {key: config.get(key) for key in ('model', 'test_pipeline', 'test_dataloader')}
@@ -184,10 +204,10 @@ def _find_images(images: str) -> dict[str, Path]:
 
 
 def _predict(model: Any, image: np.ndarray, out: Path, name: str, opacity: float) -> None:
-    """Segments a BGR image and writes its mask, then its overlay."""
+    """Segments a loaded image and writes its mask, then its overlay."""
     palette = np.array(model.dataset_meta['palette'], dtype=np.uint8)
     labels = inference_model(model, image).pred_sem_seg.data[0].cpu().numpy().astype(np.uint8)
-    overlay = image[..., ::-1] * (1.0 - opacity) + palette[labels] * opacity
+    overlay = image_files.as_rgb(image) * (1.0 - opacity) + palette[labels] * opacity
     shown = np.unique(labels)
     names = [model.dataset_meta['classes'][index] for index in shown]
     legend = legend_picture(names, palette[shown], image.shape[1])

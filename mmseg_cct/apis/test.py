@@ -100,6 +100,11 @@ def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:
 
 
 def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_time: float) -> None:
+    if config.get('image_loader'):
+        raise UserError(
+            '--show-dir, --show: MMSegmentation draws on 8-bit RGB alone, and image_loader is '
+            f'{config.image_loader.type}; expected tools/predict.py, which draws on all'
+        )
     hook = config.setdefault('default_hooks', {}).setdefault('visualization', {})
     hook.setdefault('type', 'SegVisualizationHook')
     hook.update(draw=True, interval=1, show=show, wait_time=wait_time)

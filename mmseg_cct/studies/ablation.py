@@ -88,7 +88,7 @@ def ordered_methods(results: Sequence[Result]) -> list[str]:
 def plot_perturbations(results: Sequence[Result]) -> Figure:
     """Plots mIoU by perturbation and K, one panel per number of labels, as in Figure 5.
 
-    Error bars are standard deviations over seeds. The baseline is a line, its deviation a band.
+    Each seed is a dot on the bar of their mean. The baseline is a line, its deviation a band.
     """
     groups = _groups(results)
     ks = sorted({grid_place(result.method)[1] for result in results} - {0})
@@ -118,7 +118,7 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
 def plot_comparison(results: Sequence[Result]) -> Figure:
     """Plots mIoU of complete methods, one bar per number of labels.
 
-    Error bars are standard deviations over seeds. Single perturbations are left out.
+    Each seed is a dot on the bar of their mean. Single perturbations are left out.
     """
     methods = [method for method in ordered_methods(results) if _compared(method)]
     sets = sorted({result.labels for result in results}, key=label_order)
@@ -144,18 +144,19 @@ def _bars(
         [place for place, _ in drawn],
         [mean(values) for _, values in drawn],
         width,
-        yerr=[stdev(values) if len(values) > 1 else 0 for _, values in drawn],
-        capsize=2,
         label=label,
         color=color,
+        alpha=0.6,
     )
+    for place, values in drawn:
+        axes.scatter([place] * len(values), values, 10, color='0.2', zorder=3)
 
 
 def _finish(axes: Axes, titles: Sequence[str]) -> None:
     axes.set_xticks(range(len(titles)), titles, fontsize=8, rotation=20, ha='right')
     axes.set_ylabel('mIoU, %')
     axes.tick_params(axis='y', labelsize=8)
-    # Methods differ by a few points, so the axis starts a little below the lowest bar or line.
+    # Methods differ by a few points, so the axis starts a little below what is lowest.
     heights = [
         bar.get_height()
         for bars in axes.containers
@@ -163,6 +164,8 @@ def _finish(axes: Axes, titles: Sequence[str]) -> None:
         if isinstance(bar, Rectangle)
     ]
     heights += [value for line in axes.lines for value in np.asarray(line.get_ydata()).tolist()]
+    for dots in axes.collections:
+        heights += np.asarray(dots.get_offsets())[:, 1].tolist()
     axes.set_ylim(bottom=0.8 * min(heights, default=0.0))
 
 

@@ -4,7 +4,7 @@ import copy
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -188,8 +188,7 @@ def outlook(results: Sequence[Result]) -> list[str]:
 def plot_learning_curve(results: Sequence[Result]) -> Figure:
     """Plots both curves, with arrows from the method to the equivalent number of supervised labels.
 
-    Error bars are standard deviations over seeds: over those that both methods have, where there
-    are any.
+    Each seed is a dot beside the mean: of those that both methods have, where there are any.
     """
     figure = Figure(figsize=(6, 4), layout='constrained')
     axes = figure.subplots()
@@ -200,15 +199,11 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
             n: [by_seed[seed] for seed in _shared_seeds(results, n) or by_seed]
             for n, by_seed in by_number.items()
         }
-        axes.errorbar(
-            list(points),
-            list(map(mean, points.values())),
-            [stdev(values) if len(values) > 1 else 0 for values in points.values()],
-            marker='o',
-            capsize=3,
-            color=f'C{index}',
-            label=title_of(method),
-        )
+        means = list(map(mean, points.values()))
+        axes.plot(list(points), means, 'o-', color=f'C{index}', label=title_of(method))
+        for n, values in points.items():
+            beside = n * (0.96, 1.04)[index]
+            axes.scatter([beside] * len(values), values, 12, color=f'C{index}', alpha=0.5)
     for n, by_seed in other.items():
         seeds = _shared_seeds(results, n) or list(by_seed)
         curve = _mean_curve(supervised, seeds)

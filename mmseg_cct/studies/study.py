@@ -26,7 +26,7 @@ from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.text import signed
 
 from .runs import StudyRun, prepare_runs, read_metrics
-from .study_config import study_config
+from .study_config import keep_last_checkpoint, study_config
 from .variants import Overlay
 
 # Sets the labelled images of a config for a seed, in place.
@@ -60,10 +60,7 @@ def prepare_study(
     a folder holds a run of another config.
     """
     config = study_config(base, options)
-    # Only the last checkpoint is tested.
-    config.default_hooks.checkpoint.update(max_keep_ckpts=1, save_best=None)
-    for key in ('save_last', 'out_dir', 'filename_tmpl'):  # it is written, and where it is found
-        config.default_hooks.checkpoint.pop(key, None)
+    keep_last_checkpoint(config)  # it alone is tested
     fetch_pretrained_weights(config.model)  # once, before many processes need them
     planned = []  # all of them before the first is written: a method may refuse the config
     for seed in dict.fromkeys(seeds):

@@ -25,6 +25,7 @@ METHODS = {
     'unimatch-v2': 'UniMatch V2',
     'fixmatch-public': 'FixMatch (joint batch)',
     'unimatch-public': 'UniMatch (joint batch)',
+    'self-train': 'self-training',
     'own-target': 'CCT (own target)',
     'eval-target': 'CCT (eval mode)',
     'ema-target': 'CCT (EMA teacher)',

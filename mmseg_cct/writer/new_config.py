@@ -18,6 +18,7 @@ from mmseg_cct.checks.weights import (
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
+from mmseg_cct.datasets.image_values import ImageValues
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_lists import read_list, require_listable, write_list
@@ -64,6 +65,8 @@ def new_config(
     iters: int = 4000,
     batch_size: int = 8,
     mask_suffix: str = '.png',
+    channels: Sequence[int] | None = None,
+    bits: int | None = None,
     weights: str | None = None,
     from_scratch: bool = False,
     force: bool = False,
@@ -84,6 +87,9 @@ def new_config(
         iters: Iterations of the training.
         batch_size: Pairs of a labelled and an unlabelled image.
         mask_suffix: End of a mask's name.
+        channels: Channels of the images to load, from 0; by default all but one of opacity.
+        bits: Bits that the values of the images have, where the file has more; by default as many
+            as the values need.
         weights: File of the backbone's weights; by default those of the model zoo.
         from_scratch: Whether to start from random weights.
         force: Whether to overwrite files.
@@ -99,7 +105,7 @@ def new_config(
         if name not in classes:
             raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
     chosen = BACKBONES[backbone]
-    summary = summarize_folder(data, len(classes), mask_suffix)
+    summary = summarize_folder(data, len(classes), mask_suffix, channels, bits)
     if method != 'supervised' and not summary.unlabeled:
         raise UserError(
             f'{data}/images: every image has a mask; expected images without, too, or --method '
@@ -139,7 +145,8 @@ def new_config(
         '',
         *_data_lines(Path(data), mask_suffix, val_list, batch_size),
         assignment('train_cfg', dict(max_iters=iters, val_interval=max(iters // 8, 1))),
-        *(assignment(name, value) for name, value in start.items()),
+        *_image_lines(summary.values, start.get('model', {})),
+        *(assignment(name, value) for name, value in start.items() if name != 'model'),
     ]
     write_setting(file, ''.join(f'{line}\n' for line in lines))
     lists = []
@@ -149,6 +156,18 @@ def new_config(
     warnings = [*judge_labels(summary.labels, classes, 'masks'), *_leaks(Path(data), summary, held)]
     commands = *next_commands(file, method), *report_of_rounds(first, file)
     return NewConfig(summary, classes, file, tuple(lists), tuple(warnings), commands)
+
+
+def _image_lines(values: ImageValues | None, model: Mapping[str, Any]) -> tuple[str, ...]:
+    """The loader of the images, if MMSegmentation's will not do, and `model` with their mean."""
+    if values is None:
+        return (assignment('model', model),) if model else ()
+    measured = dict(data_preprocessor=dict(mean=values.mean, std=values.std))
+    return (
+        f'# {values.description}; mean and std were measured',
+        assignment('image_loader', values.loader),
+        assignment('model', {**measured, **model}),
+    )
 
 
 def _title(backbone: Backbone, data: str, summary: FolderSummary, held: int) -> str:

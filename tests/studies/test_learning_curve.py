@@ -138,7 +138,9 @@ def test_the_figure_is_of_the_same_seeds():
     (axes,) = plot_learning_curve(results_of(curves)).axes
     assert [arrow.xyann for arrow in axes.texts] == [(10, 35)]
     assert axes.texts[0].xy == (pytest.approx(10 * 2**0.5), 35)
-    assert [list(bars.lines[0].get_ydata()) for bars in axes.containers] == [[30, 25, 10], [35, 12]]
+    assert [list(line.get_ydata()) for line in axes.lines] == [[30, 25, 10], [35, 12]]
+    seeds = [dots.get_offsets()[:, 1].tolist() for dots in axes.collections]
+    assert seeds == [[30], [40, 10], [10], [35], [9, 15]]
 
 
 def test_gains_are_of_the_same_seed():
