@@ -3,24 +3,29 @@
 
 Among the images on which the auxiliary decoders disagree most with the main one it takes those that
 look least like one another and like the labelled ones. Left out are images that are labelled or
-validated on, and their twins. DIR gets images/ and masks/ (predictions as palette PNGs of class
-ids), review.html (look at it in a browser), contact_sheet.png and ranking.csv (all images by their
-disagreement). Unreadable images are reported and skipped, with exit code 1.
+validated on, and their twins. DIR gets images/, their predictions in masks/ (palette PNGs of class
+ids) and in the format of a labelling tool, review.html (look at it in a browser), contact_sheet.png
+and ranking.csv (all images by their disagreement). Unreadable images are reported and skipped, with
+exit code 1.
 
 One of several processes does a share of the images: --launcher pytorch under torchrun, slurm under
 srun. Run it again to finish what a stopped run left.
 
 Examples:
-    python tools/next_batch.py WORK_DIR -n 10 --out batch1
+    python tools/next_batch.py WORK_DIR -n 10 --format cvat --out batch1
     python tools/next_batch.py WORK_DIR --images photos -n 40 --regions 5 --out batch1
 """
 
 import argparse
 import sys
+from pathlib import Path
 
+from mmseg_cct.annotations.writers import FORMATS
 from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, seed, tool_parser
 from mmseg_cct.cli.ranks import add_launcher
 from mmseg_cct.cli.start import running
+from mmseg_cct.config.shipped import command_line
+from mmseg_cct.utils.rounds import next_round
 
 
 def parse_args() -> argparse.Namespace:
@@ -43,6 +48,12 @@ def parse_args() -> argparse.Namespace:
         default=10,
         metavar='N',
         help='images to label (default: 10)',
+    )
+    parser.add_argument(
+        '--format',
+        choices=['masks', *FORMATS],
+        default='masks',
+        help='what the predictions are written as, for you to correct (default: masks)',
     )
     parser.add_argument(
         '--regions',
@@ -90,6 +101,7 @@ def main() -> int:
                 args.out,
                 images=args.images,
                 number=args.number,
+                form=args.format,
                 regions=args.regions,
                 window=args.window,
                 link=args.link,
@@ -103,7 +115,13 @@ def main() -> int:
     for line in batch.failed:
         print(f'error: {line}', file=sys.stderr)
     print(*batch.notes(), sep='\n')
-    print(f'Look at {args.out}/review.html, then correct the predictions')
+    training = next(Path(args.run).glob('*.py'), 'CONFIG')
+    print(
+        f'Look at {args.out}/review.html, correct the predictions, and go on with',
+        command_line('import_masks', 'CORRECTED', '--out', 'DATA'),
+        command_line('train', training, '--work-dir', next_round(Path(args.run))),
+        sep='\n  ',
+    )
     return 1 if batch.failed else 0
 
 

@@ -22,6 +22,7 @@ from mmseg.apis import inference_model
 from PIL import Image
 from tqdm import tqdm
 
+from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.apis.inference import model_origin
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
@@ -105,6 +106,7 @@ def next_batch(
     *,
     images: str | None = None,
     number: int = 10,
+    form: str = 'masks',
     regions: int = 0,
     window: int | None = None,
     link: bool = False,
@@ -123,6 +125,7 @@ def next_batch(
         out: Folder for the batch.
         images: Folder of images; by default the unlabelled set of the training.
         number: Number of images to choose.
+        form: What the predictions are written as: 'masks', or one of `annotations.writers.FORMATS`.
         regions: Number of windows to label in each; 0 for whole images.
         window: Side of a window in pixels; by default a quarter of the image's shorter side.
         link: Whether to link the images in place of copying them.
@@ -205,6 +208,8 @@ def next_batch(
     result = Batch(
         batch, len(ranked), len(is_labeled), len(is_evaluated), twins, ranking.failed + unreadable
     )
+    if form != 'masks':
+        _write_annotations(form, Path(out), batch, dict(zip(classes, palette)))
     if batch:
         write_atomic(Path(out, 'contact_sheet.png'), contact_sheet(batch, classes, palette))
         page = review_page(
@@ -212,6 +217,15 @@ def next_batch(
         )
         write_text(Path(out, REVIEW), page)
     return result
+
+
+def _write_annotations(
+    form: str, out: Path, batch: Sequence[BatchImage], classes: Mapping[str, Any]
+) -> None:
+    """Writes the predicted masks for an annotation tool."""
+    masks = {str(image.name): out / 'masks' / image.name.with_suffix('.png') for image in batch}
+    colours = {name: tuple(colour) for name, colour in classes.items()}
+    export_masks(form, out, masks, colours, out / 'images')
 
 
 def choose(

@@ -13,7 +13,10 @@ from PIL import Image
 
 from mmseg_cct.analysis.next_batch import choose, next_batch
 from mmseg_cct.analysis.ranking import ScoredImage
+from mmseg_cct.annotations.class_table import read_table
+from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import find_masks
 
 EVALUATED = 'test_dataloader.dataset.image_dir'
 
@@ -88,6 +91,21 @@ def test_windows_are_all_that_is_predicted(batch_of, tmp_path):
             inside[top : top + height, left : left + width] = True
         assert inside.sum() == 200 and ((mask == 255) == ~inside).all()
         assert os.path.islink(tmp_path / 'out' / 'images' / image.name)
+
+
+def test_corrected_windows_come_back_under_the_names_of_the_images(batch_of, photos, tmp_path):
+    batch = batch_of(form='cvat', number=4, regions=2, window=16)
+    out, data = tmp_path / 'out', tmp_path / 'data'
+    shutil.copytree(photos, data / 'images')
+    import_masks(out / 'cvat.xml', data, rest='ignore')
+    assert len(find_masks(data / 'masks')) == 4
+    for image in batch.images:
+        drawn, mask = (np.array(Image.open(place / 'masks' / image.name)) for place in (out, data))
+        assert ((mask == 255) == (drawn == 255)).mean() > 0.95  # outlines are simplified
+        table = read_table(data).ids  # in the order of the file
+        classes = [table[name] for name in ('sky', 'road', 'car')]
+        inside = (mask != 255) & (drawn != 255)
+        assert (np.take(classes, drawn[inside]) == mask[inside]).mean() > 0.9
 
 
 def test_the_first_of_the_ranking_far_from_the_labelled_are_chosen():
