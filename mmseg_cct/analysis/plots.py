@@ -1,5 +1,6 @@
 """Plots of a report: training curves, IoU by class, and predictions beside the truth."""
 
+import itertools
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
@@ -62,11 +63,9 @@ def plot_curves(runs: Sequence[Run], columns: int = 4) -> Figure:
 
 def _plot_ramps(axes: Axes, by_run: Mapping[str, Curves]) -> None:
     """Plots each ramp once, with the runs in its name where they differ."""
-    colours = iter(matplotlib.colormaps['Dark2'].colors * 4)  # type: ignore[attr-defined]
+    colours = itertools.cycle(matplotlib.colormaps['Dark2'].colors)  # type: ignore[attr-defined]
     for key in sorted({key for curves in by_run.values() for key in curves}):
-        curves: dict[str, tuple[list[int], list[float]]] = {
-            run: found[key] for run, found in by_run.items() if key in found
-        }
+        curves: Curves = {run: found[key] for run, found in by_run.items() if key in found}
         symbol = _SYMBOLS.get(key, key)
         first, *others = curves.values()
         if all(curve == first for curve in others):
@@ -116,7 +115,7 @@ def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Fig
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set_ylim(len(names) - 0.4, -0.6)
     if np.nanmin(values) < 20:
-        axes.set_xlim(left=-1)
+        axes.set_xlim(-1, max(5, axes.get_xlim()[1]))
     axes.grid(axis='x', alpha=0.3)
     axes.tick_params(axis='x', labelsize=8)
     axes.spines[['top', 'right', 'left']].set_visible(False)
@@ -133,8 +132,10 @@ def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Fig
 
 
 def _run_legend(names: Sequence[str]) -> list[Line2D]:
-    look = dict(linestyle='', marker='o', markersize=6)
-    return [Line2D([], [], color=f'C{i}', label=name, **look) for i, name in enumerate(names)]
+    return [
+        Line2D([], [], color=f'C{i}', label=name, linestyle='', marker='o')
+        for i, name in enumerate(names)
+    ]
 
 
 def plot_grid(
