@@ -43,7 +43,7 @@ ROOMS = {
     },
     'analysis': {
         *('errors', 'utils', 'config', 'models', 'datasets', 'checks', 'engine', 'evaluation'),
-        *('visualization', 'apis'),
+        *('visualization', 'apis', 'annotations'),
     },
     'studies': {
         *('errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization', 'apis'),
