@@ -31,7 +31,7 @@ def test_counts_are_those_of_the_models_own_predictions(tiny_cct, tmp_path, chec
     dataset = DATASETS.build(config.test_dataloader.dataset)
     found = {}
     for item in dataset:
-        flips, labels = disagreement(model, item, seed=3)
+        flips, labels, _ = disagreement(model, item, seed=3)
         truth = item['data_samples'].gt_sem_seg.data[0]
         agreed = (flips == 0).sum(0)
         for k, right in zip(agreed.flatten().tolist(), (labels == truth).flatten().tolist()):
