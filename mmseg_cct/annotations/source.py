@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import yaml
 
 from mmseg_cct.errors import Problem, UserError
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, require_file
 from mmseg_cct.utils.text import one_line
 
 # Text of annotations shrinks to a tenth, images do not; what shrinks to a hundredth is a bomb.
@@ -71,7 +71,9 @@ class Source:
         """Reads a file."""
         try:
             if not self._zip:
-                return Path(self.place(name)).read_bytes()
+                path = Path(self.place(name))
+                require_file(path)
+                return path.read_bytes()
             info = self._zip.getinfo(name)
             if info.file_size > max(_HARMLESS, _RATIO * info.compress_size):
                 found = f'{info.file_size} bytes packed into {info.compress_size}'
