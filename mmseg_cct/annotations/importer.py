@@ -122,6 +122,7 @@ def import_masks(
     colours: Mapping[str, Colour] | None = None,
     binary: str | None = None,
     mask_suffix: str = '',
+    empty: bool = False,
     resize: bool = False,
     overwrite: bool = False,
     copy: bool = False,
@@ -138,6 +139,7 @@ def import_masks(
         colours: For masks of colours: their names.
         binary: For masks of one class: its name.
         mask_suffix: For both: what names of masks add to those of their images, with the extension.
+        empty: Whether images that the export lists without a shape are background throughout.
         resize: Whether to scale annotations of images whose size differs.
         overwrite: Whether to replace masks that differ.
         copy: Whether to copy images in place of linking them.
@@ -169,6 +171,9 @@ def import_masks(
                 'ignore where only some are',
             )
         )
+    if empty and rest != BACKGROUND:
+        found = f'with --rest {rest} nothing of them would be labelled'
+        raise UserError(Problem('--empty-is-background', found, '--rest background'))
     done = Imported(extended(table, annotations.classes, rest))
     masks_alone = colours is not None or binary is not None
     pool = ImagePool(out, images, None if masks_alone else export)
@@ -179,7 +184,7 @@ def import_masks(
             continue
         done.left_out.update(map(str, annotated.left_out))
         done.ignored += sum(shape.label is None for shape in annotated.shapes)
-        if not annotated.shapes:
+        if not (annotated.shapes or empty):
             done.bare += 1
             continue
         try:
