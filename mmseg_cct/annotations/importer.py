@@ -134,7 +134,7 @@ def import_masks(
         source: A file, a folder or a ZIP of any format that `readers` know.
         out: A data folder, new or of an earlier import.
         images: Folder of the images; by default `out/images`, or else those in the export.
-        rest: What pixels are that no shape covers, one of `REST`; by default as in an earlier
+        rest: What pixels are that no shape covers, one of `REST`; by default as in the first
             import.
         colours: For masks of colours: their names.
         binary: For masks of one class: its name.
@@ -157,10 +157,7 @@ def import_masks(
     if table is None and (out / 'masks').is_dir() and find_masks(out / 'masks'):
         found = f'holds masks, whose ids have no names without {TABLE}'
         raise UserError(Problem(str(out), found, 'another --out'))
-    earlier = table.rest if table else None
-    if rest and earlier and rest != earlier:
-        raise UserError(Problem(f'--rest {rest}', f'{home / TABLE} has {earlier}', 'the same'))
-    rest = rest or earlier
+    rest = rest or (table.rest if table else None)
     annotations = _read(export, colours, binary, mask_suffix, is_strict=rest is None)
     if rest is None and colours is None:
         raise UserError(
@@ -196,7 +193,7 @@ def import_masks(
                 if name in seen:
                     raise UserError(Problem(f'{name}', 'annotated twice', 'each image once'))
                 seen.add(name)
-                mask = _draw(annotated, pool[name], done.table, resize)
+                mask = _draw(annotated, pool[name], done.table, rest, resize)
             if not done.masks:  # now for sure
                 write_table(home, done.table)
             _write(out / 'masks' / f'{name}.png', mask, done, overwrite)
@@ -213,7 +210,11 @@ def import_masks(
 
 
 def _draw(
-    annotated: AnnotatedImage, image: Path | bytes, table: ClassTable, resize: bool
+    annotated: AnnotatedImage,
+    image: Path | bytes,
+    table: ClassTable,
+    rest: str | None,
+    resize: bool,
 ) -> np.ndarray:
     """Draws the mask of an image, as the image is shown."""
     background = table.background
@@ -223,17 +224,17 @@ def _draw(
             if background is None or not is_background(shape.label):
                 raise UserError(Problem(f'class {shape.label!r}', '', f'one of {", ".join(ids)}'))
             ids[shape.label] = ids[background]
-    rest = ids[background] if table.rest == BACKGROUND and background else IGNORED
+    undrawn = ids[background] if rest == BACKGROUND and background else IGNORED
     stored, orientation = size_of(image)
     shown = stored[::-1] if orientation > 4 else stored
     size = annotated.size
     if annotated.is_relative or (size not in (None, shown, stored) and resize):
         shapes = [scaled(shape, size, shown) for shape in annotated.shapes]
-        return rasterize(shapes, shown, ids, rest)
+        return rasterize(shapes, shown, ids, undrawn)
     if size in (None, shown):
-        return rasterize(annotated.shapes, shown, ids, rest)
+        return rasterize(annotated.shapes, shown, ids, undrawn)
     if size == stored:  # annotated as it is in the file, but shown and trained on turned
-        return turned(rasterize(annotated.shapes, stored, ids, rest), orientation)
+        return turned(rasterize(annotated.shapes, stored, ids, undrawn), orientation)
     expected = f'{shown[0]}×{shown[1]}, the size of the image, or --resize'
     raise UserError(Problem('annotation', f'of {size[0]}×{size[1]} pixels', expected))
 

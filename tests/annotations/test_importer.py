@@ -99,6 +99,16 @@ def test_a_second_import_adds_classes_and_counts_what_changed(tmp_path, photos):
     assert (ids(out, 'a/1') == 2).sum() == 64
 
 
+def test_an_import_may_leave_the_rest_open_where_the_first_did_not(tmp_path, photos):
+    out, file = tmp_path / 'out', tmp_path / 'x.json'
+    import_masks(labelme(file, imagePath='a/1.jpg'), out, images=photos, rest='background')
+    import_masks(labelme(file, imagePath='b/1.jpg'), out, rest='ignore')
+    assert [set(np.unique(ids(out, name))) for name in exports.NAMES] == [{0, 1}, {1, 255}]
+    assert read_table(out).rest == 'background'
+    import_masks(labelme(file, imagePath='unlabelled.jpg'), out)
+    assert set(np.unique(ids(out, 'unlabelled'))) == {0, 1}
+
+
 def test_the_validation_images_share_the_table(tmp_path, photos):
     first, second = labelme(tmp_path / 'x/1.json', 'zebra'), labelme(tmp_path / 'y/1.json', 'ape')
     for file in (first, second):
@@ -190,7 +200,6 @@ def test_another_size_is_an_error_or_scaled(tmp_path, photos):
         ('coco', dict(images=None), 'none of the 2 annotated ones, such as a/1.jpg; expected --im'),
         ('gone', {}, 'no such file; expected an export'),
         ('masks', {}, r'masks: the ids have no names without classes.json; expected another --out'),
-        ('table', {}, '--rest background: .*classes.json has ignore; expected the same'),
         ('damaged', {}, 'classes.json: damaged .*a name is there twice'),
         ('inside', dict(images='out'), '--out: .* lies in the folder'),
     ],
@@ -203,8 +212,6 @@ def test_what_does_not_fit_is_told_at_once(tmp_path, photos, source, options, me
     elif source == 'masks':
         save(out / 'masks/1.png', png(np.zeros((2, 2), np.uint8)))
         message = 'holds masks, whose ids have no names without classes.json; expected another'
-    elif source == 'table':
-        write(out / 'classes.json', dict(classes=['x'], rest='ignore'))
     elif source == 'damaged':
         write(out / 'classes.json', dict(classes=['x', 'x']))
     elif source == 'inside':
