@@ -131,6 +131,26 @@ def test_an_image_inside_its_annotation_is_written(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ('export', 'image'),
+    [
+        (exports.labelme, '{}/1.jpg'),
+        (exports.yolo, 'images/{}/1.jpg'),
+        (exports.supervisely, '{}/img/1.jpg'),
+        (exports.segmentation_mask, 'JPEGImages/{}/1.jpg'),
+    ],
+)
+def test_images_beside_their_annotations_are_found(tmp_path, photos, export, image):
+    folder = export(tmp_path)
+    for part in 'ab':
+        save(folder / image.format(part), (photos / part / '1.jpg').read_bytes())
+    done = import_masks(folder, tmp_path / 'out', rest='background')
+    assert (done.failed, done.new, done.images) == ([], 2, 2)
+    assert (tmp_path / 'out/images' / image.format('b')).is_symlink()
+    with pytest.raises(UserError, match='--out: .* lies in the folder'):
+        import_masks(folder, folder / 'out', rest='background')
+
+
 def test_images_in_a_zip_are_taken(tmp_path, photos):
     archive = exports.cvat(tmp_path)
     with zipfile.ZipFile(archive, 'a') as file:
