@@ -76,7 +76,7 @@ class Imported:
             ('masks differ from those there', self.changed),
             ('masks as they were', self.unchanged),
             ('images without annotation get no mask', self.bare),
-            ('images linked or copied', self.images),
+            ('images brought there', self.images),
         )
         lines = [', '.join(f'{number} {what}' for what, number in counts if number) or 'no mask']
         if self.changed:
@@ -159,18 +159,7 @@ def import_masks(
         raise UserError(Problem(str(out), found, 'another --out'))
     rest = rest or (table.rest if table else None)
     annotations = _read(export, colours, binary, mask_suffix, is_strict=rest is None)
-    if rest is None and colours is None:
-        raise UserError(
-            Problem(
-                '--rest',
-                'missing',
-                'what pixels are that no shape covers: background where all objects are drawn, '
-                'ignore where only some are',
-            )
-        )
-    if empty and rest != BACKGROUND:
-        found = f'with --rest {rest} nothing of them would be labelled'
-        raise UserError(Problem('--empty-is-background', found, '--rest background'))
+    _require_rest(rest, is_needed=colours is None, empty=empty)
     done = Imported(extended(table, annotations.classes, rest))
     masks_alone = colours is not None or binary is not None
     pool = ImagePool(out, images, None if masks_alone else export)
@@ -186,14 +175,16 @@ def import_masks(
             continue
         try:
             with reading(annotated.name, 'a labelling tool'):
-                name = names.find(annotated.name) or pool.add(annotated)
-                if name is None:
+                name = names.find(annotated.name)
+                image = pool[name] if name else annotated.data
+                if image is None:
                     done.missing.append(annotated.name)
                     continue
+                mask = _draw(annotated, image, done.table, rest, resize)
+                name = name or pool.add(annotated)
                 if name in seen:
-                    raise UserError(Problem(f'{name}', 'annotated twice', 'each image once'))
+                    raise UserError(Problem(name, 'annotated twice', 'each image once'))
                 seen.add(name)
-                mask = _draw(annotated, pool[name], done.table, rest, resize)
             if not done.masks:  # now for sure
                 write_table(home, done.table)
             _write(out / 'masks' / f'{name}.png', mask, done, overwrite)
@@ -258,6 +249,21 @@ def _write(path: Path, mask: np.ndarray, done: Imported, overwrite: bool) -> Non
     palette = np.full((256, 3), 255, np.uint8)
     palette[: len(done.table.colours)] = list(done.table.colours.values())
     write_png(path, Image.fromarray(mask), palette)
+
+
+def _require_rest(rest: str | None, is_needed: bool, empty: bool) -> None:
+    if rest is None and is_needed:
+        raise UserError(
+            Problem(
+                '--rest',
+                'missing',
+                'what pixels are that no shape covers: background where all objects are drawn, '
+                'ignore where only some are',
+            )
+        )
+    if empty and rest != BACKGROUND:
+        found = f'with --rest {rest} nothing of them would be labelled'
+        raise UserError(Problem('--empty-is-background', found, '--rest background'))
 
 
 def _read(

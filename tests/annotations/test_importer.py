@@ -147,7 +147,7 @@ def test_images_beside_their_annotations_are_found(tmp_path, photos, export, ima
     done = import_masks(folder, tmp_path / 'out', rest='background')
     assert (done.failed, done.new, done.images) == ([], 2, 2)
     assert (tmp_path / 'out/images' / image.format('b')).is_symlink()
-    with pytest.raises(UserError, match='--out: .* lies in the folder'):
+    with pytest.raises(UserError, match=r'--out: .* lies in the folder'):
         import_masks(folder, folder / 'out', rest='background')
 
 
