@@ -151,6 +151,14 @@ def test_images_beside_their_annotations_are_found(tmp_path, photos, export, ima
         import_masks(folder, folder / 'out', rest='background')
 
 
+def test_an_export_may_become_the_data_folder_itself(tmp_path, photos):
+    labelme(tmp_path / '1.json', imagePath='images/a/1.jpg')
+    photos.rename(tmp_path / 'images')
+    for counts in ((1, 0), (0, 1)):  # the second time the folder has a classes.json and masks, too
+        done = import_masks(tmp_path, tmp_path, rest='background')
+        assert ([], *counts) == (done.failed, done.new, done.unchanged)
+
+
 def test_images_in_a_zip_are_taken(tmp_path, photos):
     archive = exports.cvat(tmp_path)
     with zipfile.ZipFile(archive, 'a') as file:
