@@ -46,6 +46,7 @@ class Imported:
         bare: Images that the export lists without a shape; they get no mask.
         missing: Annotated images that there is no image for.
         left_out: Number of annotations that are no regions, by their kind.
+        ignored: Regions that the tool marks as not to be counted.
         failed: A line for each image that could not be imported.
         images: Images that were linked or copied into the data folder.
     """
@@ -59,6 +60,7 @@ class Imported:
     bare: int = 0
     missing: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    ignored: int = 0
     failed: list[str] = field(default_factory=list)
     images: int = 0
 
@@ -84,6 +86,8 @@ class Imported:
                 f'warning: no image for {len(self.missing)} annotated ones: '
                 f'{", ".join(self.missing[:3])}{", ..." if len(self.missing) > 3 else ""}'
             )
+        if self.ignored:
+            lines.append(f'ignored as marked (iscrowd, __ignore__, void): {self.ignored} regions')
         if self.left_out:
             kinds = ', '.join(f'{number} {kind}' for kind, number in self.left_out.most_common())
             lines.append(f'warning: left out, because they are no regions: {kinds}')
@@ -118,6 +122,7 @@ def import_masks(
     colours: Mapping[str, Colour] | None = None,
     binary: str | None = None,
     mask_suffix: str = '',
+    empty: bool = False,
     resize: bool = False,
     overwrite: bool = False,
     copy: bool = False,
@@ -134,6 +139,7 @@ def import_masks(
         colours: For masks of colours: their names.
         binary: For masks of one class: its name.
         mask_suffix: For both: what names of masks add to those of their images, with the extension.
+        empty: Whether images that the export lists without a shape are background throughout.
         resize: Whether to scale annotations of images whose size differs.
         overwrite: Whether to replace masks that differ.
         copy: Whether to copy images in place of linking them.
@@ -165,6 +171,9 @@ def import_masks(
                 'ignore where only some are',
             )
         )
+    if empty and rest != BACKGROUND:
+        found = f'with --rest {rest} nothing of them would be labelled'
+        raise UserError(Problem('--empty-is-background', found, '--rest background'))
     done = Imported(extended(table, annotations.classes, rest))
     masks_alone = colours is not None or binary is not None
     pool = ImagePool(out, images, None if masks_alone else export)
@@ -173,8 +182,9 @@ def import_masks(
         if not isinstance(annotated, AnnotatedImage):
             done.failed.append(str(annotated))
             continue
-        done.left_out.update(annotated.left_out)
-        if not annotated.shapes:
+        done.left_out.update(map(str, annotated.left_out))
+        done.ignored += sum(shape.label is None for shape in annotated.shapes)
+        if not (annotated.shapes or empty):
             done.bare += 1
             continue
         try:
@@ -263,4 +273,5 @@ def _read(
     reader = require_reader(source)
     if reader is colour_masks:
         colour_masks.ask_for_names(source)
-    return reader.read(source)
+    with reading(str(source.path), reader.TITLE):
+        return reader.read(source)

@@ -74,6 +74,15 @@ def test_what_is_no_region_is_counted(tmp_path, photos):
     assert 'no regions: 2 other annotation' in done.describe()
 
 
+def test_what_is_listed_without_a_shape_may_be_background(tmp_path, photos):
+    file, out = labelme(tmp_path / '1.json', imagePath='a/1.jpg', shapes=[]), tmp_path / 'out'
+    assert import_masks(file, out, images=photos, rest='background').bare == 1
+    import_masks(file, out, images=photos, rest='background', empty=True)
+    assert not ids(out, 'a/1').any()
+    with pytest.raises(UserError, match='--empty-is-background: with --rest ignore nothing'):
+        import_masks(file, tmp_path / 'other', images=photos, rest='ignore', empty=True)
+
+
 def test_a_second_import_adds_classes_and_counts_what_changed(tmp_path, photos):
     out, first = tmp_path / 'out', labelme(tmp_path / 'x/1.json', imagePath='a/1.jpg')
     import_masks(first, out, images=photos, rest='background')
