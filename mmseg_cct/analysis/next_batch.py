@@ -86,10 +86,11 @@ class Batch:
 
     def notes(self) -> list[str]:
         """Says in a line each what the images were chosen from and what was left out."""
-        lines = [
-            f'{len(self.images)} of {self.candidates} images; left out: {self.labeled} labelled, '
-            f'{self.evaluated} of the validation and test sets'
-        ]
+        counts = {'labelled': self.labeled, 'of the validation and test sets': self.evaluated}
+        known = ', '.join(f'{count} {kind}' for kind, count in counts.items() if count)
+        lines = [f'{len(self.images)} of {self.candidates} images']
+        if known:
+            lines[0] += f'; left out: {known}'
         if self.twins:
             twin, other = next(iter(self.twins.items()))
             lines.append(
