@@ -30,8 +30,8 @@ _SYMBOLS = {
 Curves = dict[str, tuple[list[int], list[float]]]
 
 
-def plot_curves(runs: Sequence[Run], columns: int = 4) -> Figure:
-    """Plots logged curves: L_s, L_u, ramps, and mIoU on the validation set.
+def plot_curves(runs: Sequence[Run], columns: int = 4, measure: str = 'mIoU') -> Figure:
+    """Plots logged curves: L_s, L_u, ramps, and a measure of the validations.
 
     A panel leaves out runs that did not log its value. Runs have a colour each; so do the ramps, of
     which runs usually share one.
@@ -39,7 +39,7 @@ def plot_curves(runs: Sequence[Run], columns: int = 4) -> Figure:
     panels = {
         'supervised loss Lₛ': _values_starting('decode.loss'),
         'consistency loss Lᵤ': _values_starting('aux.consistency'),
-        'mIoU on val, %': _values_starting('mIoU'),
+        f'{measure} on val, %': _values_starting(measure),
         'ramps': _values_starting('decode_head.', 'auxiliary_head.', 'loss_consistency.'),
     }
     rows = -(-len(panels) // columns)
@@ -54,7 +54,7 @@ def plot_curves(runs: Sequence[Run], columns: int = 4) -> Figure:
         axes.set_title(title, fontsize=10)
         axes.set_xlabel('iteration', fontsize=8)
         axes.tick_params(labelsize=8)
-        if not title.startswith('mIoU'):  # which moves within a few points
+        if not title.startswith(measure):  # which moves within a few points
             axes.set_ylim(bottom=0)
         axes.spines[['top', 'right']].set_visible(False)
     legend_below(figure, _run_legend([run.name for run in runs]))

@@ -76,10 +76,12 @@ def write_report(
         for title, indices in {'Hard test images': hard, 'First test images': first}.items()
         if indices
     }
+    found = foreground_of(classes)
+    measure = 'mIoU' if found is None else f'IoU.{classes[found]}'
     figures = {
         'classes.png': plot_class_iou(iou, classes),
-        'curves.png': plot_curves(runs),
-        'curves_narrow.png': plot_curves(runs, columns=2),
+        'curves.png': plot_curves(runs, measure=measure),
+        'curves_narrow.png': plot_curves(runs, 2, measure),
     }
     grids = {f'{heading.split()[0].lower()}.png': heading for heading in shown}
     for file, heading in grids.items():

@@ -168,7 +168,8 @@ class _Outlines:
         cuts = [*(ends - start), len(ring)] if len(ends) else [0, len(ring)]
         closed = np.concatenate([ring, ring[:1]])
         parts = [self._arc(closed[a : b + 1]) for a, b in pairwise(cuts)]
-        return np.concatenate([part[:-1] for part in parts])
+        simple = np.concatenate([part[:-1] for part in parts])
+        return simple if len(simple) > 2 else ring
 
     def _arc(self, points: np.ndarray) -> np.ndarray:
         """Simplifies what two regions share, in one direction, so that both find the same points.

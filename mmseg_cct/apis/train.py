@@ -11,7 +11,8 @@ from mmengine.config import Config
 from mmengine.logging import print_log
 
 from mmseg_cct.checks.stages import check_training
-from mmseg_cct.config.load import add_hook, default_work_dir, load_config
+from mmseg_cct.config.load import add_hook, chosen_method, default_work_dir, load_config
+from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import (
@@ -25,7 +26,7 @@ from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.processes import end_with_parent, locked_folder
 from mmseg_cct.utils.rounds import LABELS, next_round
 
-from .device import enable_amp, fit_to_device
+from .device import enable_amp, fit_to_device, fit_workers
 from .pretrained import check_pretrained_weights, fetch_pretrained_weights
 from .runner import require_files_kept, run
 
@@ -90,9 +91,17 @@ def prepare_training(
     fetch_pretrained_weights(config.model)
     check_pretrained_weights(config.model, config.get('default_scope'))
     add_hook(config, 'preflight', type='PreflightHook', load_from=start or None)
+    add_hook(config, 'findings', type='FindingsHook', method=_method(config, config_file, options))
+    fit_workers(config, options)
     if sys.stderr.isatty():
         add_hook(config, 'progress_bar', type='ProgressBarHook')
     return fit_to_device(config, launcher)
+
+
+def _method(config: Config, config_file: str, options: dict[str, Any]) -> str | None:
+    """Names the method for the log; None for a config that names none."""
+    method = chosen_method(config_file, options)
+    return method if method != PLAIN or config.model.get('type') == 'CCTSegmentor' else None
 
 
 def train(config: Config) -> None:

@@ -35,19 +35,24 @@ from .setting_text import assignment, write_setting
 HOLD_OUT = 5
 _LONGEST_SIDE = 512  # pixels, where no size is chosen
 _SHORTEST_CROP = 96  # pixels, where no crop is chosen
+# A class of fewer labelled pixels is rare: cross-entropy alone may never find it.
+RARE_SHARE = 0.02
 
 
 class NewConfig(NamedTuple):
     """A written setting of a folder.
 
-    `lists` holds the list of the labelled images that validate, if it was written. `warnings` are
-    worth a second look, and `commands` come next, a line each.
+    `held_out` names the labelled images that validate where no folder does, and `lists` holds their
+    list, if it was written. `rare` are the classes that the Lovász loss is written for. `warnings`
+    are worth a second look, and `commands` come next, a line each.
     """
 
     summary: FolderSummary
     classes: tuple[str, ...]
+    held_out: tuple[str, ...]
     file: Path
     lists: tuple[Path, ...]
+    rare: tuple[str, ...]
     warnings: tuple[str, ...]
     commands: tuple[str, ...]
 
@@ -128,6 +133,7 @@ def new_config(
     held = _held_out(summary.labeled, val_list, force) if val_list else []
     title = _title(chosen, data, summary, len(held))
     start = _start(chosen, weights, from_scratch)
+    rare = rare_classes(summary, classes)
     if not force:
         file = file_of_round(file, title)
 
@@ -145,7 +151,8 @@ def new_config(
         '',
         *_data_lines(Path(data), mask_suffix, val_list, batch_size),
         assignment('train_cfg', dict(max_iters=iters, val_interval=max(iters // 8, 1))),
-        *_image_lines(summary.values, start.get('model', {})),
+        *_image_lines(summary.values),
+        *_model_lines(start.get('model', {}), summary.values, rare),
         *(assignment(name, value) for name, value in start.items() if name != 'model'),
     ]
     write_setting(file, ''.join(f'{line}\n' for line in lines))
@@ -155,18 +162,8 @@ def new_config(
         lists.append(val_list)
     warnings = [*judge_labels(summary.labels, classes, 'masks'), *_leaks(Path(data), summary, held)]
     commands = *next_commands(file, method), *report_of_rounds(first, file)
-    return NewConfig(summary, classes, file, tuple(lists), tuple(warnings), commands)
-
-
-def _image_lines(values: ImageValues | None, model: Mapping[str, Any]) -> tuple[str, ...]:
-    """The loader of the images, if MMSegmentation's will not do, and `model` with their mean."""
-    if values is None:
-        return (assignment('model', model),) if model else ()
-    measured = dict(data_preprocessor=dict(mean=values.mean, std=values.std))
-    return (
-        f'# {values.description}; mean and std were measured',
-        assignment('image_loader', values.loader),
-        assignment('model', {**measured, **model}),
+    return NewConfig(
+        summary, classes, tuple(held), file, tuple(lists), tuple(rare), tuple(warnings), commands
     )
 
 
@@ -209,6 +206,43 @@ def _data_lines(
         assignment('val_dataloader', dict(dataset=val)),
         'test_dataloader = val_dataloader',
     )
+
+
+def rare_classes(summary: FolderSummary, classes: Sequence[str]) -> list[str]:
+    """The classes that masks show, with a share of the labelled pixels below `RARE_SHARE`."""
+    total = int(summary.pixels.sum())
+    return [name for name, n in zip(classes, summary.pixels) if 0 < n < RARE_SHARE * total]
+
+
+def _image_lines(values: ImageValues | None) -> tuple[str, ...]:
+    """The loader of the images, if MMSegmentation's will not do."""
+    if values is None:
+        return ()
+    return (
+        f'# {values.description}; mean and std were measured',
+        assignment('image_loader', values.loader),
+    )
+
+
+def _model_lines(
+    start: Mapping[str, Any], values: ImageValues | None, rare: Sequence[str]
+) -> tuple[str, ...]:
+    """Changes of the model: the images' mean, where it starts from, and the loss if any is rare."""
+    comment: tuple[str, ...] = ()
+    model = dict(start)
+    if values is not None:
+        model = dict(data_preprocessor=dict(mean=values.mean, std=values.std), **model)
+    if rare:
+        names = ', '.join(rare) if len(rare) < 4 else f'{len(rare)} classes'
+        comment = (
+            f'# {one_line(names)}: below {RARE_SHARE:.0%} of the labelled pixels, which '
+            'cross-entropy',
+            '# alone leaves out; the Lovász loss counts each class by its IoU '
+            '(docs/rare_classes.md)',
+        )
+        losses = [dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')]
+        model |= dict(decode_head=dict(loss_decode=losses))
+    return (*comment, assignment('model', model)) if model else ()
 
 
 def plain_name(data: str) -> str:

@@ -23,13 +23,16 @@ def blobs(size=192, classes=4, seed=0):
 @pytest.mark.parametrize('rest', [None, 0])
 @pytest.mark.parametrize('stacked', [True, False])
 @pytest.mark.parametrize('masks', [True, False])
-def test_outlines_without_simplification_give_back_the_mask(rest, stacked, masks):
+@pytest.mark.parametrize('tolerance', [0, 0.3])  # less than from an edge to a pixel's centre
+def test_outlines_that_hardly_move_give_back_the_mask(rest, stacked, masks, tolerance):
     rng = np.random.default_rng(0)
-    for _ in range(12):
+    for _ in range(8):
         scale = int(rng.integers(1, 4))
         labels = rng.integers(0, 4, rng.integers(1, 9, 2), np.uint8)
         labels = labels.repeat(scale, 0).repeat(scale, 1)
-        shapes = trace_shapes(labels, NAMES, tolerance=0, rest=rest, stacked=stacked, masks=masks)
+        shapes = trace_shapes(
+            labels, NAMES, tolerance=tolerance, rest=rest, stacked=stacked, masks=masks
+        )
         expected = labels if rest is None else np.where(labels == rest, 255, labels)
         assert np.array_equal(drawn(shapes, labels), expected)
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from PIL import Image
 
-from mmseg_cct.apis.inference import predict_images
+from mmseg_cct.apis.prediction import predict_images
 from mmseg_cct.apis.test import prepare_test
 from mmseg_cct.apis.train import prepare_training
 from mmseg_cct.errors import UserError

@@ -29,7 +29,7 @@ def start(tmp_path_factory):
 
 
 def test_two_processes_predict_what_one_does(start, tiny_cct, photos, tmp_path):
-    from mmseg_cct.apis.inference import predict_images
+    from mmseg_cct.apis.prediction import predict_images
 
     (tmp_path / 'photos').mkdir()
     for path in photos.iterdir():

@@ -346,6 +346,26 @@ def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
     assert '64; expected WIDTHxHEIGHT' in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(('pixels', 'is_rare'), [(40, True), (60, False), (0, False)])
+def test_a_rare_class_gets_a_loss_that_counts_classes(data, tmp_path, pixels, is_rare):
+    """Of 2560 pixels 40 are below two per cent; a class that no mask shows is not rare."""
+    for path in (data / 'masks').iterdir():
+        mask = np.arange(40 * 64) % 2
+        mask[:pixels] = 2
+        save(path, mask.reshape(40, 64).astype(np.uint8))
+    weights = tmp_path / 'weights.pth'
+    torch.save(MODELS.build(load(data).model.backbone).state_dict(), weights)
+    written = write(data, weights=str(weights), force=True)
+    assert written.rare == (('rust',) if is_rare else ())
+    assert ('# rust: below 2% of' in written.file.read_text()) == is_rare
+    for method in ('cct-strong', 'supervised'):
+        model = load_config(str(written.file), {'method': method}).model
+        assert model.backbone.init_cfg.checkpoint == str(weights)
+        losses = model.decode_head.loss_decode
+        kinds = [loss.type for loss in losses] if is_rare else [losses.type]
+        assert kinds == ['MeanCrossEntropy', 'BatchLovasz'][: len(kinds)]
+
+
 def test_in_a_checkout_the_bases_and_tools_are_its_own(data, project_root, monkeypatch):
     monkeypatch.chdir(project_root)
     # what lies below configs is named from there, what lies elsewhere by the package
