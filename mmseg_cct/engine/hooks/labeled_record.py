@@ -19,6 +19,8 @@ def keep_labeled_images(runner: Runner) -> None:
     if not isinstance(dataset, SemiSegDataset):
         return
     found = sorted(image_paths(dataset.labeled))
+    if not found:  # a set that draws its images
+        return
     recorded = read_labels(runner.work_dir) if runner._resume else None
     if recorded is None:
         if is_main_process():
