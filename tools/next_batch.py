@@ -115,11 +115,13 @@ def main() -> int:
     for line in batch.failed:
         print(f'error: {line}', file=sys.stderr)
     print(*batch.notes(), sep='\n')
-    training = next(Path(args.run).glob('*.py'), 'CONFIG')
+    run = Path(args.run)
+    work_dir = run.parent if run.is_file() else run
+    training = next(work_dir.glob('*.py'), 'CONFIG')
     print(
         f'Look at {args.out}/review.html, correct the predictions, and go on with',
         command_line('import_masks', 'CORRECTED', '--out', 'DATA'),
-        command_line('train', training, '--work-dir', next_round(Path(args.run))),
+        command_line('train', training, '--work-dir', next_round(work_dir)),
         sep='\n  ',
     )
     return 1 if batch.failed else 0
