@@ -40,6 +40,13 @@ def parse_args() -> argparse.Namespace:
         help='a folder of images with its subfolders (default: the unlabelled ones of the '
         'training)',
     )
+    parser.add_argument(
+        '--without',
+        nargs='+',
+        default=[],
+        metavar='DIR',
+        help='folders of images to leave out, such as those of earlier batches',
+    )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the batch')
     parser.add_argument(
         '-n',
@@ -100,6 +107,7 @@ def main() -> int:
                 args.run,
                 args.out,
                 images=args.images,
+                without=args.without,
                 number=args.number,
                 form=args.format,
                 regions=args.regions,

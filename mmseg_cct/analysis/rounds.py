@@ -74,7 +74,7 @@ def round_tables(
 def _shares(run: Run, images: Iterable[str], classes: Sequence[str]) -> list[str]:
     """The share of each class in the labelled pixels of images, in %."""
     settings = branch_settings(run.config.train_dataloader.dataset, 'labeled')
-    dataset = DATASETS.build({**copy.deepcopy(settings), 'pipeline': []})
+    dataset = DATASETS.build(copy.deepcopy(settings))
     infos = {info.get('img_path'): info for info in infos_of(dataset)}
     load, counts = LoadAnnotations(), Counter[int]()
     for path in images:
