@@ -131,7 +131,7 @@ def main() -> None:
     args = parse_args()
     with running(args):
         from mmseg_cct.datasets.folder_summary import describe_folder
-        from mmseg_cct.writer.new_config import HOLD_OUT, new_config, plain_name
+        from mmseg_cct.writer.new_config import new_config, plain_name
 
         written = new_config(
             args.data,
@@ -151,10 +151,10 @@ def main() -> None:
             from_scratch=args.from_scratch,
             force=args.force,
         )
-        summary = written.summary
-        held_out = () if summary.validation else summary.labeled[::HOLD_OUT]
-        described = describe_folder(summary, written.classes, held_out)
+        described = describe_folder(written.summary, written.classes, written.held_out)
     print(f'{args.data}: {described}\n')
+    if written.rare:
+        print(f'{", ".join(written.rare)}: rare, so that the Lovász loss is written in for them\n')
     for line in written.warnings:
         print(f'warning: {line}')
     print('Written:', written.file, *written.lists, sep='\n  ')

@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
@@ -23,13 +24,14 @@ from mmseg_cct.engine.checkpoints import (
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.processes import end_with_parent, locked_folder
+from mmseg_cct.utils.rounds import LABELED_IMAGES, next_round
 
 from .device import enable_amp, fit_to_device, fit_workers
 from .pretrained import check_pretrained_weights, fetch_pretrained_weights
 from .runner import require_files_kept, run
 
 # What hooks write into the work directory, beside checkpoints.
-_WRITTEN = ('calibration.*', 'nonfinite_iter_*')
+_WRITTEN = ('calibration.*', 'nonfinite_iter_*', LABELED_IMAGES)
 
 
 def prepare_training(
@@ -78,7 +80,8 @@ def prepare_training(
     elif resume is None:
         raise UserError(
             f'--work-dir {config.work_dir}: holds a training up to {os.path.basename(newest)}; '
-            'expected --resume, or another folder'
+            'expected --resume, or another folder, for a next round of labels --work-dir '
+            f'{_free_round(config.work_dir)}'
         )
     if resume is not None:
         _resume(config, resume)
@@ -111,6 +114,14 @@ def train(config: Config) -> None:
     # Rank 0 writes for all.
     with locked_folder(config.work_dir, 'another training') if is_first else nullcontext():
         run(config, 'train')
+
+
+def _free_round(work_dir: str) -> Path:
+    """Names the first folder of a later round that is not there."""
+    path = next_round(Path(work_dir))
+    while path.exists():
+        path = next_round(path)
+    return path
 
 
 def _template(config: Config) -> str | None:

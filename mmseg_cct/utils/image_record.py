@@ -89,7 +89,9 @@ def file_stamp(path: str | os.PathLike) -> list[int] | None:
     return [stat.st_size, stat.st_mtime_ns]
 
 
-def forget_changed(out: str | Path, inputs: Mapping[str, Any], outputs: str) -> None:
+def forget_changed(
+    out: str | Path, inputs: Mapping[str, Any], outputs: str, suffix: str = '.png'
+) -> None:
     """Removes `outputs/NAME.png`, the sign of a finished image, where its input changed.
 
     Records the new inputs: what each image's files are made of, by name, as JSON gives it back.
@@ -101,5 +103,5 @@ def forget_changed(out: str | Path, inputs: Mapping[str, Any], outputs: str) -> 
         earlier = {}
     for name, content in inputs.items():
         if earlier.get(name) != content:
-            Path(out, outputs, f'{name}.png').unlink(missing_ok=True)
+            Path(out, outputs, f'{name}{suffix}').unlink(missing_ok=True)
     write_atomic(record, (json.dumps({**earlier, **inputs}) + '\n').encode())

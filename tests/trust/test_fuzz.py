@@ -30,7 +30,7 @@ COMMANDS = (
     ('convert_checkpoint', 'x.pth', 'y.pth'),
     ('publish_model', 'x.pth', 'y.pth'),
     ('make_splits', '--images', 'data/images', '-n', '2', '--out', 's'),
-    ('rank_unlabeled', 'tiny.py', 'x.pth', '--images', 'data/val_images', '--out', 'o'),
+    ('next_batch', 'x.pth', '--images', 'data/val_images', '--out', 'o'),
     ('new_config', 'data', '--classes', 'a', 'b', 'c', '--from-scratch', '--out', 'o'),
     ('plot_ramps', 'tiny.py', '--out', 'p.png'),
 )
