@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from mmseg_cct.errors import Problem, UserError
-from mmseg_cct.utils.image_files import ORIENTATION, read_image
+from mmseg_cct.utils.image_files import ORIENTATION, decode_channels
 from mmseg_cct.utils.text import one_line
 
 from .shapes import MAX_PIXELS
@@ -61,7 +61,7 @@ def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:
     try:  # what Pillow does not know OpenCV may
         if isinstance(image, bytes):
             raise ValueError('no image')
-        height, width = read_image(image).shape[:2]
+        height, width = decode_channels(image.read_bytes()).shape[:2]
     except Exception as error:
         found = f'cannot be read ({one_line(error, 100)})'
         raise UserError(Problem(str(image)[:200], found, 'a readable image')) from None
