@@ -39,7 +39,8 @@ ROOMS = {
     },
     # A trained network labels images, as `predict` does: by `apis` and its config.
     'pseudo_labels': {
-        *('errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization', 'apis'),
+        *('errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'evaluation'),
+        *('visualization', 'apis'),
     },
     'analysis': {
         *('errors', 'utils', 'config', 'models', 'datasets', 'checks', 'engine', 'evaluation'),
