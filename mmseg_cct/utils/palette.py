@@ -54,7 +54,7 @@ def class_colours(
     classes: Sequence[str], chosen: Mapping[str, Colour | None] | None = None
 ) -> list[Colour]:
     """Gives each class the colour chosen for it, or that of Cityscapes, or one that none has."""
-    known, own = _known_colours(), {}
+    known, own = _known_colours(), dict[str, Colour]()
     for name in classes:
         colour = (chosen or {}).get(name) or known.get(_plain(name))
         if colour is not None and colour not in own.values():
