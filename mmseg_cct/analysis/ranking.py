@@ -26,7 +26,7 @@ from mmengine.dist import get_rank
 from mmseg.registry import DATASETS
 from torch import Tensor
 
-from mmseg_cct.apis.inference import load_model, model_origin
+from mmseg_cct.apis.inference import load_model, model_origin, warn_of_other_files
 from mmseg_cct.checks.failures import config_errors_as_one_line, first_image_guards
 from mmseg_cct.checks.weights import weights
 from mmseg_cct.config.domains import require_one_domain
@@ -170,11 +170,14 @@ def _open_scores(out: str) -> IO[str]:
 
 
 def _read_scores(out: str) -> Iterator[RankedImage]:
-    """Reads the scores that all processes of all runs have written, but for lines cut short."""
+    """Reads the scores that all processes of all runs have written, but for damaged lines."""
     for file in sorted(Path(out, SCORES).glob('*.jsonl')):
-        for line in file.read_text(encoding='utf-8').splitlines():
-            with suppress(ValueError):
-                yield RankedImage(**{**json.loads(line), 'pictures': ()})
+        for line in file.read_text(encoding='utf-8', errors='replace').split('\n'):
+            with suppress(ValueError, TypeError, AttributeError, RecursionError):
+                image = RankedImage(**{**json.loads(line), 'pictures': ()})
+                numbers = (image.score, *image.by_perturbation.values())
+                if type(image.name) is str and all(type(each) is float for each in numbers):
+                    yield image
 
 
 def disagreement(
@@ -234,9 +237,12 @@ def require_auxiliary_decoders(model: Any, content: Mapping[str, Any], checkpoin
 
 
 def _files(folder: str) -> list[tuple[str, dict]]:
+    found = find_images(folder).values()
+    if get_rank() == 0:
+        warn_of_other_files(folder, found)
     return [
         (str(path), dict(img_path=str(path), seg_fields=[], reduce_zero_label=False))
-        for path in find_images(folder).values()
+        for path in found
     ]
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from mmseg.apis import inference_model, init_model
 from mmseg.registry import DATASETS
 from PIL import Image
 
+from mmseg_cct.checks.data import warn
 from mmseg_cct.checks.failures import config_errors_as_one_line, first_image_guards
 from mmseg_cct.checks.stages import check_components
 from mmseg_cct.checks.weights import require_matching_weights
@@ -22,10 +23,15 @@ from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.config.domains import pipeline_for_tests, require_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint, weights
+from mmseg_cct.engine.checkpoints import (
+    read_checkpoint,
+    require_checkpoint,
+    warn_of_other_preprocessing,
+    weights,
+)
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import image_files
-from mmseg_cct.utils.image_files import find_images
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, find_images
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.palette import distinct_colours
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
@@ -81,7 +87,12 @@ def predict_images(
         read = {Path(images)} if os.path.isdir(images) else set()
         record_origin(Path(out, RECORD), origin, 'predictions', read | data_folders(config))
         # The overlay is written last, so it stands for both files.
-        forget_changed(out, {name: file_stamp(path) for name, path in found.items()}, 'overlays')
+        stamps = {name: file_stamp(path) for name, path in found.items()}
+        if others := forget_changed(out, stamps, 'overlays'):
+            warn(
+                f'{out}: {len(others)} predictions are of images that are not in {images}, the '
+                f'first is masks/{others[0]}.png; expected another --out, or that you remove them'
+            )
         done = Path(out, 'overlays')
         todo = [(name, path) for name, path in found.items() if not (done / f'{name}.png').exists()]
         return todo, len(found) - len(todo)
@@ -131,6 +142,7 @@ def load_model(
         model = init_model(config, device=device)
     loaded = read_checkpoint(checkpoint) if content is None else content
     require_matching_weights(model, loaded, checkpoint, training=False)
+    warn_of_other_preprocessing(config, loaded, checkpoint)
     load_state_dict(model, weights(loaded))
 
     num_classes = (model if domain is None else model.domains[domain]).num_classes
@@ -161,6 +173,18 @@ def model_origin(config: Config, checkpoint: str, **others: Any) -> dict[str, An
     return origin
 
 
+def warn_of_other_files(folder: str, images: Collection[Path]) -> None:
+    """Logs which files of a folder are left out, as they are no images of a known format."""
+    known = {*images}
+    others = [path for path in find_files(folder) if path not in known and path.suffix]
+    if others:
+        kinds = ', '.join(sorted({path.suffix for path in others})[:5])
+        warn(
+            f'{folder}: {len(others)} of its files are left out ({kinds}), the first is '
+            f'{others[0]}; expected {", ".join(IMAGE_SUFFIXES)}'
+        )
+
+
 def _find_images(images: str) -> dict[str, Path]:
     path = Path(images)
     if path.suffix.lower() in _VIDEO_SUFFIXES:
@@ -168,7 +192,11 @@ def _find_images(images: str) -> dict[str, Path]:
             f'{images}: a video; expected an image or a folder of images, such as its frames: '
             f'mkdir frames && ffmpeg -i {images} frames/%06d.jpg'
         )
-    return {path.stem: path} if path.is_file() else find_images(path)
+    if path.is_file():
+        return {path.stem: path}
+    found = find_images(path)
+    warn_of_other_files(images, found.values())
+    return found
 
 
 def _predict(model: Any, image: np.ndarray, out: Path, name: str, opacity: float) -> None:

@@ -18,6 +18,7 @@ from mmseg_cct.engine.checkpoints import (
     newest_checkpoint,
     read_checkpoint,
     require_training_state,
+    warn_of_other_preprocessing,
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
@@ -83,7 +84,7 @@ def prepare_training(
         _resume(config, resume)
     start = None if config.get('resume') else config.get('load_from')
     if start:
-        read_checkpoint(start)
+        warn_of_other_preprocessing(config, read_checkpoint(start), start)
     fetch_pretrained_weights(config.model)
     check_pretrained_weights(config.model, config.get('default_scope'))
     add_hook(config, 'preflight', type='PreflightHook', load_from=start or None)

@@ -20,8 +20,9 @@ from mmseg_cct.apis.pretrained import fetch_pretrained_weights
 from mmseg_cct.config.class_names import apply_class_names
 from mmseg_cct.config.compose import find_bank, merge_overlay
 from mmseg_cct.config.derive import derive
+from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.files import require_outside, write_atomic
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.text import signed
 
@@ -60,6 +61,7 @@ def prepare_study(
     a folder holds a run of another config.
     """
     config = study_config(base, options)
+    require_outside(out, data_folders(config), '--out')
     # Only the last checkpoint is tested.
     config.default_hooks.checkpoint.update(max_keep_ckpts=1, save_best=None)
     for key in ('save_last', 'out_dir', 'filename_tmpl'):  # it is written, and where it is found

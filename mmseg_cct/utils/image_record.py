@@ -9,7 +9,7 @@ from typing import Any
 
 from mmseg_cct.errors import UserError
 
-from .files import claim_output_folder, write_atomic
+from .files import claim_output_folder, read_json, write_atomic
 from .text import one_line
 
 # Records the inputs of the files in an output folder, by name of the image.
@@ -57,10 +57,7 @@ def record_origin(
     the message what the folder holds.
     """
     claim_output_folder(record.parent, record.name, data_folders)
-    try:
-        earlier = json.loads(record.read_text(encoding='utf-8'))
-    except ValueError:
-        earlier = None
+    earlier = read_json(record)
     if not isinstance(earlier, dict):
         raise UserError(f'{record}: damaged; expected the settings of an earlier run')
     if not earlier:  # claimed just now
@@ -84,17 +81,22 @@ def file_stamp(path: str | os.PathLike) -> list[int] | None:
     return [stat.st_size, stat.st_mtime_ns]
 
 
-def forget_changed(out: str | Path, inputs: Mapping[str, Any], outputs: str) -> None:
+def forget_changed(out: str | Path, inputs: Mapping[str, Any], outputs: str) -> list[str]:
     """Removes `outputs/NAME.png`, the sign of a finished image, where its input changed.
 
     Records the new inputs: what each image's files are made of, by name, as JSON gives it back.
+    Returns the names of images that are no input any more and whose files are still there.
     """
     record = Path(out, INPUTS)
-    try:
-        earlier = json.loads(record.read_text(encoding='utf-8')) if record.is_file() else inputs
-    except ValueError:  # damaged, so nothing is known of any file
+    earlier = read_json(record) if record.exists() else inputs
+    if not isinstance(earlier, dict):  # damaged, so nothing is known of any file
         earlier = {}
     for name, content in inputs.items():
         if earlier.get(name) != content:
             Path(out, outputs, f'{name}.png').unlink(missing_ok=True)
     write_atomic(record, (json.dumps({**earlier, **inputs}) + '\n').encode())
+    return [
+        name
+        for name in sorted(earlier.keys() - inputs.keys())
+        if Path(out, outputs, f'{name}.png').exists()
+    ]

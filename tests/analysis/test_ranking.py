@@ -2,8 +2,10 @@
 
 import csv
 import io
+import json
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,13 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from PIL import Image
 
-from mmseg_cct.analysis.ranking import disagreement, rank_images
+from mmseg_cct.analysis.ranking import (
+    SCORES,
+    RankedImage,
+    _read_scores,
+    disagreement,
+    rank_images,
+)
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.publish import publish_checkpoint
 
@@ -74,6 +82,16 @@ def test_an_image_that_was_replaced_is_scored_again(tiny_cct, tmp_path):
     changed = {Path(image.name).name: image.score for image in again.images}
     assert changed == {**scores, '2.png': scores['1.png']}
     assert scores['1.png'] != scores['2.png']
+
+
+def test_torn_and_foreign_scores_are_left_out(tmp_path):
+    good = RankedImage(0.5, 'a.png', dict(VAT=0.25))
+    lines = [json.dumps(asdict(good)), '[1]', '3', 'null', '{"a": 1}', '[' * 9999, '{"score": 0.']
+    for key, value in dict(score='x', name=3, by_perturbation=[1]).items():
+        lines.append(json.dumps({**asdict(good), key: value}))
+    (tmp_path / SCORES).mkdir()
+    (tmp_path / SCORES / '0.jsonl').write_bytes(b'\xff\n' + '\n'.join(lines).encode())
+    assert list(_read_scores(str(tmp_path))) == [good]
 
 
 def test_the_unlabelled_set_of_the_config(tiny_cct, tmp_path):

@@ -41,7 +41,9 @@ NAMED = (
     'make_image_labels --masks data/masks --images data/val_images --classes ground thing other '
     '--out tiny.py',
     'make_splits --images data/images -n 2 --out there',
-    'learning_curve tiny.py --numbers 2 --out data/images',
+    'learning_curve tiny.py --out data/images',
+    'ablation tiny.py --out data/images/new',
+    'plot_ramps tiny.py --out data/images/new.png',
     'make_splits --list there/2_labeled.txt -n 2 --out there --force',
     'train tiny.py --work-dir best',
     'train tiny.py --work-dir notes',
