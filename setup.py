@@ -15,6 +15,8 @@ STACK = runpy.run_path(str(ROOT / 'mmseg_cct' / 'stack.py'))['MAINTAINED']
 MMPRETRAIN = ['onedl-mmpretrain>=1.3.6,<1.4', 'torchvision']
 # mkdocs 2 has no plugins, which mkdocstrings is.
 DOCS = ['mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]>=1,<2']
+# TIFFs of other channels than OpenCV reads; the second decompresses them
+TIFF = ['tifffile', 'imagecodecs']
 # to write ONNX files, and to run them once
 EXPORT = ['onnx', 'onnxscript', 'onnxruntime']
 
@@ -84,6 +86,7 @@ setup(
             *MMPRETRAIN,
             *DOCS,
             *EXPORT,
+            *TIFF,
             'timm',
             'ruff',
             'mypy',
@@ -92,6 +95,7 @@ setup(
             'pytest-xdist>=3',
             'setuptools>=77',
         ],
+        'tiff': TIFF,
         # tools/publish_model.py --onnx
         'export': EXPORT,
         # the site alone: `mkdocs serve`

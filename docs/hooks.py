@@ -14,6 +14,9 @@ from mkdocs.structure.pages import Page
 
 SECTION = re.compile(r'^### `(\w+)`\n(.*?)(?=^##|\Z)', re.MULTILINE | re.DOTALL)
 MODULES = re.compile(r'^::: mmseg_cct\.(.+)\.\*$', re.MULTILINE)
+# A symbol of the paper, in text and between the tags of HTML.
+SYMBOL = re.compile(r'(?<![\w.])([Lλωθ])_(u|s|w|pw|f|adv|fg|bg)\b')
+VERBATIM = re.compile(r'(<(pre|code|svg|script)\b.*?</\2>|<[^>]*>)', re.DOTALL)
 ARGUMENTS = griffe.DocstringSectionKind.parameters
 
 
@@ -104,3 +107,18 @@ def on_page_markdown(markdown: str, page: Page, **_) -> str:
         return f'### `{name}`\n\n{summary} ([API][{cls.path}])\n\n{prose}\n{table(cls)}\n\n'
 
     return SECTION.sub(section, markdown)
+
+
+def on_page_content(html: str, **_) -> str:
+    """Is called by mkdocs with the content of each page.
+
+    Args:
+        html: The content.
+
+    Returns:
+        The content with the symbols of the paper typeset, as in L with an index u.
+    """
+    pieces = VERBATIM.split(html)  # text, verbatim or tag, name of the tag, text, ...
+    for index in range(0, len(pieces), 3):
+        pieces[index] = SYMBOL.sub(r'<i>\1</i><sub>\2</sub>', pieces[index])
+    return ''.join(piece for index, piece in enumerate(pieces) if index % 3 != 2)

@@ -251,6 +251,7 @@ def without_unlabeled(config):
     for part in (dataset.get('domains') or {'': dataset}).values():
         part.pop('unlabeled')
         part.pop('strong_views', None)
+        part.pop('partners', None)
     return config
 
 
@@ -258,7 +259,7 @@ def fits(method, name):
     """Whether a method is one of several domains, or of one, as the setting is."""
     of_several = method == 'cct-adv'
     of_one = method in ('mean-teacher', 'input-vat') or any(
-        recipe in method for recipe in ('match', 'plus', 'strong')
+        recipe in method for recipe in ('match', 'plus', 'strong', 'self-train')
     )
     return not (of_one if name == DOMAINS else of_several)
 

@@ -14,6 +14,7 @@ ROOMS = {
     'version': set(),
     '__init__': {'version'},
     'utils': {'errors'},
+    'annotations': {'errors', 'utils'},
     'config': {'errors', 'utils'},
     'checks': {'errors', 'utils', 'config'},
     'models': {'errors', 'utils', 'config', 'checks'},
@@ -31,16 +32,20 @@ ROOMS = {
     },
     'cli': {'errors', 'utils', 'config', 'plugin'},
     'interop': {'errors', 'utils', 'config', 'checks', 'engine'},
-    'writer': {'errors', 'utils', 'config', 'checks', 'datasets'},
-    'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine'},
-    'pseudo_labels': {'errors', 'utils', 'checks', 'datasets', 'engine', 'visualization'},
+    'writer': {'errors', 'utils', 'annotations', 'config', 'checks', 'datasets'},
+    'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization'},
+    # A trained network labels images, as `predict` does: by `apis` and its config.
+    'pseudo_labels': {
+        *('errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization', 'apis'),
+    },
     'analysis': {
         *('errors', 'utils', 'config', 'models', 'datasets', 'checks', 'engine', 'evaluation'),
         *('visualization', 'apis'),
     },
     'studies': {
-        *('errors', 'utils', 'config', 'datasets', 'checks', 'visualization', 'apis'),
-        *('analysis', 'cli'),
+        *('errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization', 'apis'),
+        # Self-training is a study: masks, then a student that learns from them.
+        *('pseudo_labels', 'analysis', 'cli'),
     },
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'utils', 'config', 'cli'},

@@ -18,10 +18,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmseg_cct.cli.arguments import at_least, tool_parser
+from mmseg_cct.cli.arguments import at_least, method, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import PLAIN, method_names
-from mmseg_cct.errors import UserError
 from mmseg_cct.studies.cli import add_study_arguments, run_study
 
 if TYPE_CHECKING:
@@ -35,7 +34,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--grid',
         action='store_true',
-        help='the baseline, each perturbation alone, CCT full and CCT full + ab-CE, for each K',
+        help='the baseline, each perturbation alone and CCT full, for each K, and the baseline and '
+        'CCT full with ab-CE',
     )
     parser.add_argument(
         '--num-decoders', nargs='+', type=at_least(1), default=[2, 4, 6, 8], metavar='K',
@@ -46,7 +46,7 @@ def parse_args() -> argparse.Namespace:
         help="perturbations in the grid, by their names in the config (default: all of them)",
     )  # fmt: skip
     parser.add_argument(
-        '--methods', nargs='+', default=[], metavar='NAME',
+        '--methods', nargs='+', type=method, default=[], metavar='NAME',
         help=f'beside the grid or without it: {" ".join(method_names())}, or files of your own',
     )  # fmt: skip
     parser.add_argument(
@@ -58,7 +58,10 @@ def parse_args() -> argparse.Namespace:
         help='folder of {n}_labeled.txt and {n}_unlabeled.txt; "{seed}" in it stands for the seed '
         "of a run (default: the folder of the config's list)",
     )  # fmt: skip
-    return parser.parse_args()
+    args = parser.parse_args()
+    if not (args.grid or args.methods or args.collect):
+        parser.error('no method; expected --grid, --methods or both')
+    return args
 
 
 def prepare(args: argparse.Namespace) -> list[StudyRun]:
@@ -74,8 +77,6 @@ def prepare(args: argparse.Namespace) -> list[StudyRun]:
         config = study_config(args.config, options)
         methods = grid_methods(config, args.num_decoders, args.perturbations)
     methods |= {Path(name).stem: read_method(name) for name in args.methods}
-    if not methods:
-        raise UserError('ablation: no method; expected --grid, --methods or both')
     labels = lists_of(args.config, options, args.n, args.lists, args.seeds)
     return prepare_study(Path(args.out), args.config, methods, labels, args.seeds, options)
 

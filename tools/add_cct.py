@@ -14,9 +14,9 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import at_least, tool_parser
+from mmseg_cct.cli.arguments import at_least, method, tool_parser
 from mmseg_cct.cli.start import running
-from mmseg_cct.config.shipped import command_line
+from mmseg_cct.config.shipped import method_names
 
 
 def parse_args() -> argparse.Namespace:
@@ -40,6 +40,14 @@ def parse_args() -> argparse.Namespace:
         metavar='NAME',
         help='the classes that are no objects (default: background, if there is one)',
     )
+    parser.add_argument(
+        '--method',
+        type=method,
+        default='cct-strong',
+        metavar='NAME',
+        help='what the config trains unless tools/train.py names another (default: cct-strong, CCT '
+        f'whose auxiliary decoders see a strong view); any of {", ".join(method_names())}',
+    )
     parser.add_argument('--force', action='store_true', help='overwrite a config that is there')
     return parser.parse_args()
 
@@ -56,11 +64,12 @@ def main() -> None:
             args.out,
             in_index=args.in_index,
             context=args.context,
+            method=args.method,
             force=args.force,
         )
     print(*added.choices, sep='\n')
     print(f'Written: {added.file}')
-    print(f'Next: {command_line("train", added.file)}')
+    print('Next:', *added.commands, sep='\n  ')
 
 
 if __name__ == '__main__':

@@ -28,6 +28,13 @@ def _size(value: str) -> tuple[int, int]:
     return int(sides[0]), int(sides[1])
 
 
+def _channels(value: str) -> tuple[int, ...]:
+    channels = value.split(',')
+    if not all(channel.isdecimal() for channel in channels):
+        raise argparse.ArgumentTypeError(f'{value}; expected numbers from 0, such as 0,1,2')
+    return tuple(map(int, channels))
+
+
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(
@@ -37,7 +44,10 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument('data', help='folder with images, masks and val')
     parser.add_argument(
-        '--classes', nargs='+', required=True, metavar='NAME', help='in the order of their ids'
+        '--classes',
+        nargs='+',
+        metavar='NAME',
+        help='in the order of their ids (default: those of DATA/classes.json)',
     )
     parser.add_argument(
         '--context', nargs='+', default=[], metavar='NAME', help='the classes that are no objects'
@@ -90,6 +100,20 @@ def parse_args() -> argparse.Namespace:
         metavar='END',
         help="end of a mask's name, after that of its image, such as _mask.png (default: .png)",
     )
+    parser.add_argument(
+        '--channels',
+        type=_channels,
+        metavar='N,N,...',
+        help='channels of the images to load, from 0, such as 0,1,2 (default: all but one of '
+        'opacity)',
+    )
+    parser.add_argument(
+        '--bits',
+        type=at_least(1),
+        metavar='N',
+        help='bits of the values where the files have more, such as 12 in 16 (default: as many as '
+        'the values need)',
+    )
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
         '--weights', metavar='FILE', help="the backbone's weights (default: of the model zoo)"
@@ -121,11 +145,13 @@ def main() -> None:
             iters=args.iters,
             batch_size=args.batch_size,
             mask_suffix=args.mask_suffix,
+            channels=args.channels,
+            bits=args.bits,
             weights=args.weights,
             from_scratch=args.from_scratch,
             force=args.force,
         )
-    print(f'{args.data}: {describe_folder(written.summary, args.classes)}\n')
+    print(f'{args.data}: {describe_folder(written.summary, written.classes)}\n')
     for line in written.warnings:
         print(f'warning: {line}')
     print('Written:', written.file, *written.lists, sep='\n  ')

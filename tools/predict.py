@@ -1,7 +1,8 @@
 #!/usr/bin/env python
 """Segments an image or a folder of images of any size.
 
-For each image it writes DIR/masks/NAME.png, a palette PNG of class ids, and DIR/overlays/NAME.png.
+For each image it writes DIR/masks/NAME.png, a palette PNG of class ids, and DIR/overlays/NAME.png
+with the names of its classes below. DIR/legend.png has the colours of all.
 A run that was stopped goes on where it was. Images that cannot be read are reported and skipped,
 and the exit code is 1 then.
 
@@ -16,7 +17,7 @@ Examples:
 import argparse
 import sys
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, add_palette, tool_parser
 from mmseg_cct.cli.ranks import add_launcher
 from mmseg_cct.cli.start import running
 
@@ -43,6 +44,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--opacity', type=_opacity, default=0.5, help='of the overlays, in [0, 1] (default: 0.5)'
     )
+    add_palette(parser)
     add_cfg_options(parser)
     return parser.parse_args()
 
@@ -64,6 +66,7 @@ def main() -> int:
                 device=args.device,
                 opacity=args.opacity,
                 domain=args.domain,
+                palette=args.palette,
             )
     if rank:  # the first process speaks for all
         return 0

@@ -9,7 +9,7 @@ Examples:
 import argparse
 from pathlib import Path
 
-from mmseg_cct.cli.arguments import at_least, tool_parser
+from mmseg_cct.cli.arguments import add_palette, at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
 
@@ -28,6 +28,7 @@ def parse_args() -> argparse.Namespace:
         metavar='N',
         help='the N hardest test images are shown, and the N first (default: 6)',
     )
+    add_palette(parser)
     return parser.parse_args()
 
 
@@ -49,7 +50,7 @@ def main() -> None:
                     f'{run}: {name} is {work_dirs[name]} already; expected another name'
                 )
             work_dirs[name] = work_dir
-        print(f'wrote {write_report(work_dirs, args.out, args.pictures)}')
+        print(f'wrote {write_report(work_dirs, args.out, args.pictures, args.palette)}')
 
 
 if __name__ == '__main__':

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from mmcv.transforms import LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.device import get_device
@@ -22,6 +23,7 @@ from tqdm import tqdm
 
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
+from mmseg_cct.checks.images import image_size
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
@@ -30,7 +32,7 @@ from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.score_maps import resize_nearest
 from mmseg_cct.utils.files import claim_output_folder, write_atomic, write_text
-from mmseg_cct.utils.image_files import find_images
+from mmseg_cct.utils.image_files import as_rgb, find_images
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import full_palette
@@ -174,7 +176,7 @@ def analyze(
             name: BoundaryContrast.of(values[inner], *regions) for name, values in distances.items()
         }
     return Analysis(
-        image.numpy().transpose(1, 2, 0)[..., ::-1],
+        as_rgb(image.numpy().transpose(1, 2, 0)),
         None if labels is None else labels.numpy(),
         {name: values.cpu().numpy() for name, values in distances.items()},
         contrasts,
@@ -236,9 +238,13 @@ def _find_items(
         files = [path] if path.is_file() else list(find_images(images).values())
         steps = [step for step in settings.pipeline if step.type != 'LoadAnnotations']
         pipeline = Compose(steps)
-        return _Items(
-            files, lambda file: pipeline(dict(img_path=str(file), seg_fields=[])), num_images
-        ), full_palette(())
+        loader = next((t for t in pipeline.transforms if isinstance(t, LoadImageFromFile)), None)
+
+        def load(file: Path) -> dict:
+            image_size(str(file), None, True, loader)  # explains what cannot be read
+            return pipeline(dict(img_path=str(file), seg_fields=[]))
+
+        return _Items(files, load, num_images), full_palette(())
     dataset = build_evaluation_set(settings, f'{config_file}: {key}.dataset')
     folder = getattr(dataset, 'data_prefix', {}).get('img_path') or ''
     items = _Items(range(len(dataset)), dataset.__getitem__, num_images, folder)

@@ -1,73 +1,140 @@
 """Plots of a report: training curves, IoU by class, and predictions beside the truth."""
 
-import itertools
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
+import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
-from mmseg_cct.visualization.figures import LINE_STYLES, legend_below
+from mmseg_cct.utils.text import signed
+from mmseg_cct.visualization.figures import legend_above, legend_below
 from mmseg_cct.visualization.label_maps import class_legend, paint
 
-from .runs import Picture, Run
+from .runs import IGNORED, Picture, Run
 
 _PICTURE_AREA = 7.0  # square inches
 _TITLE_CHARACTER = 0.1  # inches
+_LINE = 0.24  # inches for a class
+_SYMBOLS = {
+    'auxiliary_head.loss_consistency.loss_weight': 'ωᵤ, weight of Lᵤ',
+    'loss_consistency.loss_weight': 'ωᵤ, weight of Lᵤ',
+    'auxiliary_head.loss_weak.loss_weight': 'weight of L_w',
+    'decode_head.loss_decode.0.progress': 'progress of ab-CE',
+}
 
 Curves = dict[str, tuple[list[int], list[float]]]
 
 
-def plot_curves(runs: Sequence[Run]) -> Figure:
+def plot_curves(runs: Sequence[Run], columns: int = 4) -> Figure:
     """Plots logged curves: L_s, L_u, ramps, and mIoU on the validation set.
 
-    A panel leaves out runs that did not log its value.
+    A panel leaves out runs that did not log its value. Runs have a colour each; so do the ramps, of
+    which runs usually share one.
     """
     panels = {
-        'supervised loss L_s': _values_starting('decode.loss'),
-        'consistency loss L_u': _values_starting('aux.consistency'),
-        'ramps': _values_starting('decode_head.', 'auxiliary_head.', 'loss_consistency.'),
+        'supervised loss Lₛ': _values_starting('decode.loss'),
+        'consistency loss Lᵤ': _values_starting('aux.consistency'),
         'mIoU on val, %': _values_starting('mIoU'),
+        'ramps': _values_starting('decode_head.', 'auxiliary_head.', 'loss_consistency.'),
     }
-    figure = Figure(figsize=(12, 3), layout='constrained')
-    ramps = sorted({key for run in runs for key in panels['ramps'](run)})
-    styles = dict(zip(ramps, itertools.cycle(LINE_STYLES)))
-    for axes, (title, curves_of) in zip(figure.subplots(1, len(panels)), panels.items()):
-        for index, run in enumerate(runs):
-            for key, (steps, values) in curves_of(run).items():
-                style = styles.get(key, '-')
-                axes.plot(steps, values, color=f'C{index}', linestyle=style, label=run.name)
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(3 * columns, 2.6 * rows), layout='constrained')
+    for axes, (title, curves_of) in zip(figure.subplots(rows, columns).flat, panels.items()):
+        if title == 'ramps':
+            _plot_ramps(axes, {run.name: curves_of(run) for run in runs})
+        else:
+            for index, run in enumerate(runs):
+                for curve in curves_of(run).values():
+                    axes.plot(*curve, color=f'C{index}', label=run.name, **_look(curve))
         axes.set_title(title, fontsize=10)
         axes.set_xlabel('iteration', fontsize=8)
         axes.tick_params(labelsize=8)
-        axes.set_ylim(bottom=0)
-    handles = [Line2D([], [], color=f'C{i}', label=run.name) for i, run in enumerate(runs)]
-    handles += [Line2D([], [], color='0.4', linestyle=styles[key], label=key) for key in ramps]
-    legend_below(figure, handles)
+        if not title.startswith('mIoU'):  # which moves within a few points
+            axes.set_ylim(bottom=0)
+        axes.spines[['top', 'right']].set_visible(False)
+    legend_below(figure, _run_legend([run.name for run in runs]))
     return figure
 
 
-def plot_class_bars(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Figure:
-    """Plots IoU `(C,)` in [0, 1] by class, and the mean, as groups of bars with one bar a run."""
-    names = [*classes, 'mean']
-    figure = Figure(figsize=(8, 0.28 * len(names) * (len(iou) + 0.7) + 0.8), layout='constrained')
+def _plot_ramps(axes: Axes, by_run: Mapping[str, Curves]) -> None:
+    """Plots each ramp once, with the runs in its name where they differ."""
+    colours = iter(matplotlib.colormaps['Dark2'].colors * 4)  # type: ignore[attr-defined]
+    for key in sorted({key for curves in by_run.values() for key in curves}):
+        curves: dict[str, tuple[list[int], list[float]]] = {
+            run: found[key] for run, found in by_run.items() if key in found
+        }
+        symbol = _SYMBOLS.get(key, key)
+        first, *others = curves.values()
+        if all(curve == first for curve in others):
+            curves = {'': first}
+        for run, curve in curves.items():
+            label = f'{symbol}, {run}' if run else symbol
+            axes.plot(*curve, color=next(colours), label=label, **_look(curve))
+    if axes.lines:
+        axes.legend(fontsize=8, frameon=False)
+
+
+def _look(curve: tuple[list[int], list[float]]) -> dict:
+    """A line of few points shows them."""
+    return dict(marker='.') if len(curve[0]) < 20 else {}
+
+
+def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Figure:
+    """Plots IoU `(C,)` in [0, 1] by class and the mean, a line each with a dot for each run.
+
+    Two runs are sorted by their difference, which stands beside them, others by their mean. Classes
+    that are at 0 in all runs are a line of text below.
+    """
+    percent = 100 * np.array(list(iou.values()))
+    highest = np.nan_to_num(percent, nan=-1).max(0)
+    shown = highest >= 0.05
+    key = percent[1] - percent[0] if len(iou) == 2 else np.nan_to_num(percent).mean(0)
+    order = [i for i in np.argsort(-np.nan_to_num(key), kind='stable') if shown[i]]
+    names = ['mean', *(str(classes[i]) for i in order)]
+    values = np.concatenate([np.nanmean(percent, 1, keepdims=True), percent[:, order]], 1)
+    figure = Figure(figsize=(6, _LINE * len(names) + 0.75), layout='constrained')
     axes = figure.subplots()
-    thickness = 0.8 / len(iou)
-    for index, (name, values) in enumerate(iou.items()):
-        percent = 100 * np.append(values, np.nanmean(values))
-        places = np.arange(len(names)) + (index - (len(iou) - 1) / 2) * thickness
-        bars = axes.barh(places, np.nan_to_num(percent), thickness, label=name, color=f'C{index}')
-        labels = ['' if np.isnan(value) else f'{value:.1f}' for value in percent]
-        axes.bar_label(bars, labels, padding=2, fontsize=7)
+    for line, by_run in enumerate(values.T):
+        drawn = by_run[~np.isnan(by_run)]
+        ends = [drawn.min() if len(iou) > 1 else 0, drawn.max()]
+        axes.plot(ends, [line, line], color='0.75', linewidth=2, zorder=1)
+        if len(iou) == 2 and len(drawn) == 2:
+            text, colour = signed(drawn[1] - drawn[0]), f'C{int(drawn[1] > drawn[0])}'
+        else:
+            text, colour = f'{drawn.max():.1f}', '0.3'
+        axes.annotate(
+            text, (1, line), (4, 0), ('axes fraction', 'data'), 'offset points',
+            color=colour, fontsize=9, va='center',
+        )  # fmt: skip
+    for index, by_run in enumerate(values):
+        axes.scatter(by_run, range(len(names)), 36, color=f'C{index}', zorder=2 + index)
+    axes.axhline(0.5, color='0.6', linewidth=0.8)
     axes.set_yticks(range(len(names)), names, fontsize=9)
-    axes.invert_yaxis()
-    axes.set_xlim(0, 105)
-    axes.set_xlabel('IoU on the test set, %', fontsize=9)
-    axes.spines[['top', 'right']].set_visible(False)
-    legend_below(figure, axes.get_legend_handles_labels()[0])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    if np.nanmin(values) < 20:
+        axes.set_xlim(left=-1)
+    axes.grid(axis='x', alpha=0.3)
+    axes.tick_params(axis='x', labelsize=8)
+    axes.spines[['top', 'right', 'left']].set_visible(False)
+    axes.tick_params(axis='y', length=0)
+    label = ['IoU on the test set, %']
+    for title, folded in (('at 0', (highest >= 0) & ~shown), ('without a pixel', highest < 0)):
+        if folded.any():
+            listed = [str(name) for name, is_folded in zip(classes, folded) if is_folded]
+            label += textwrap.wrap(f'{title}: {", ".join(listed)}', 85)
+    axes.set_xlabel('\n'.join(label), fontsize=9)
+    figure.set_figheight(figure.get_figheight() + 0.16 * (len(label) - 1))
+    legend_above(figure, _run_legend(list(iou)))
     return figure
+
+
+def _run_legend(names: Sequence[str]) -> list[Line2D]:
+    look = dict(linestyle='', marker='o', markersize=6)
+    return [Line2D([], [], color=f'C{i}', label=name, **look) for i, name in enumerate(names)]
 
 
 def plot_grid(
@@ -98,7 +165,8 @@ def plot_grid(
     figure.set_figheight(figure.get_figheight() + 0.2 * (max(map(len, lines)) - 1))
     for axes, title in zip(figure.axes, lines):
         axes.set_title('\n'.join(title), fontsize=12)
-    legend_below(figure, class_legend(classes, palette))
+    ignored = any((row[0].truth == IGNORED).any() for row in rows)
+    legend_below(figure, class_legend(classes, palette, ignored))
     return figure
 
 

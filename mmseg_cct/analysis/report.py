@@ -2,7 +2,7 @@
 
 import base64
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import cv2
@@ -14,27 +14,42 @@ from mmseg.registry import DATASETS
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
+from mmseg_cct.evaluation.findings import (
+    detection_scores,
+    findings,
+    foreground_of,
+    validation_findings,
+)
 from mmseg_cct.utils.files import claim_output_folder, write_atomic, write_text
 from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.palette import chosen_colours
 from mmseg_cct.utils.text import signed
 from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import paint
 
-from .plots import plot_class_bars, plot_curves, plot_grid
+from .plots import plot_class_iou, plot_curves, plot_grid
 from .runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
 
 _TEMPLATE = Path(__file__).with_name('report.html.jinja')
 _WIDEST = 640  # pixels of a picture in the HTML page
+_DPI = 150  # sharp where a screen has more pixels than CSS counts
 
 
 def write_report(
-    work_dirs: Mapping[str, str | Path], out: str | Path, num_pictures: int = 6
+    work_dirs: Mapping[str, str | Path],
+    out: str | Path,
+    num_pictures: int = 6,
+    palette: str | None = None,
 ) -> Path:
     """Evaluates runs on their common test set and writes `report.md` and `report.html`.
 
     Returns the path of `report.md`. The page shows `num_pictures` hard test images, and as many
-    first ones. A `UserError` names a run that is incomplete or has another test set.
+    first ones; `palette` is what `chosen_colours` reads. A `UserError` names a run that is
+    incomplete or has another test set.
     """
+    for name in work_dirs:
+        if name.splitlines() != [name]:
+            raise UserError(f'run {name!r}: more than a line; expected a name in one')
     runs = [find_run(name, Path(work_dir)) for name, work_dir in work_dirs.items()]
     _check_same_test_set(runs)
     init_default_scope(runs[0].config.get('default_scope') or 'mmseg')
@@ -42,37 +57,51 @@ def write_report(
     claim_output_folder(
         out, 'report.json', {folder for run in runs for folder in data_folders(run.config)}
     )
+    meta = runs[0].test_loader.dataset.metainfo
+    classes, colours = meta['classes'], meta['palette']
+    if palette is not None:
+        colours = chosen_colours(palette, classes)
     evaluations = {}
     for run in runs:
         print(f'evaluating {run.name} ({run.checkpoint})', flush=True)
         evaluations[run.name] = evaluate(run)
-    meta = runs[0].test_loader.dataset.metainfo
-    classes, palette = meta['classes'], meta['palette']
     iou = {name: evaluation.iou for name, evaluation in evaluations.items()}
+    size = len(runs[0].test_loader.dataset)
 
     hard = hardest(list(evaluations.values()), num_pictures)
-    first = [i for i in range(len(runs[0].test_loader.dataset)) if i not in hard][:num_pictures]
+    first = [i for i in range(size) if i not in hard][:num_pictures]
     shown = {
         title: {run.name: predict_images(run, indices) for run in runs}
         for title, indices in {'Hard test images': hard, 'First test images': first}.items()
         if indices
     }
-    figures = {'classes.png': plot_class_bars(iou, classes), 'curves.png': plot_curves(runs)}
+    figures = {
+        'classes.png': plot_class_iou(iou, classes),
+        'curves.png': plot_curves(runs),
+        'curves_narrow.png': plot_curves(runs, columns=2),
+    }
     grids = {f'{heading.split()[0].lower()}.png': heading for heading in shown}
     for file, heading in grids.items():
-        figures[file] = plot_grid(shown[heading], classes, palette)
-    images = {name: png_bytes(figure) for name, figure in figures.items()}
+        figures[file] = plot_grid(shown[heading], classes, colours)
+    images = {
+        name: png_bytes(figure, 100 if name in grids else _DPI) for name, figure in figures.items()
+    }
     for name, image in images.items():
         write_atomic(out / name, image)
 
     title = ' and '.join(run.name for run in runs)
+    verdict = foreground_verdict(evaluations, classes) or mean_verdict(iou, classes)
+    notes = _notes(runs, iou, classes)
+    scores = _score_rows(evaluations, classes)
+    header = ['class', *iou, *['difference'] * (len(iou) == 2)]
     text = '\n\n'.join(
         [
             f'# {title}',
-            verdict(iou, classes),
-            _settings_table(runs),
-            f'## IoU in % on the test set of {len(runs[0].test_loader.dataset)} images',
-            iou_table(iou, classes),
+            verdict,
+            *(f'> **Note.** {note}' for note in notes),
+            markdown_table(['', *iou], _settings(runs)),
+            f'## IoU in % on the test set of {size} images',
+            markdown_table(header, scores),
             '![IoU by class](classes.png)',
             '## Training\n\n![loss and ramp curves](curves.png)',
             *(
@@ -84,14 +113,16 @@ def write_report(
     write_text(out / 'report.md', text + '\n')
     page = jinja2.Template(_TEMPLATE.read_text(encoding='utf-8'), autoescape=True).render(
         title=title,
-        verdict=verdict(iou, classes),
+        verdict=verdict,
+        notes=notes,
         settings=_settings(runs),
-        runs=[run.name for run in runs],
-        iou=_iou_rows(iou, classes),
-        bars=_data_url(images['classes.png']),
-        curves=_data_url(images['curves.png']),
-        legend=list(zip(classes, palette)),
-        sections={title: _cases(by_run, palette) for title, by_run in shown.items()},
+        runs=list(iou),
+        size=size,
+        header=header,
+        scores=scores,
+        figures={name: _data_url(image) for name, image in images.items() if name not in grids},
+        legend=[*zip(classes, colours), ('ignored', (255, 255, 255))],
+        sections={title: _cases(by_run, colours) for title, by_run in shown.items()},
     )
     write_text(out / 'report.html', page)
     return out / 'report.md'
@@ -103,7 +134,7 @@ def hardest(evaluations: Sequence[Evaluation], count: int) -> list[int]:
     return np.argsort(mean, kind='stable')[:count].tolist()
 
 
-def verdict(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
+def mean_verdict(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
     """Says in a sentence how the runs compare, by IoU `(C,)` in [0, 1].
 
     For two runs it gives the difference in mIoU, and the classes that gain and lose most; else each
@@ -133,24 +164,73 @@ def verdict(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
     )
 
 
-def iou_table(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
-    """Formats IoU by class in Markdown, in %, with the mean in the last row.
+def foreground_verdict(evaluations: Mapping[str, Evaluation], classes: Sequence[str]) -> str | None:
+    """Says how well the runs find the one class that two classes are about; else returns None."""
+    index = foreground_of(classes)
+    if index is None:
+        return None
+    parts = []
+    for name, evaluation in evaluations.items():
+        scores = detection_scores(*evaluation.areas[:, index])
+        found = ', '.join(f'{key} {value:.1f}' for key, value in scores.items())
+        parts.append(f'{name} {100 * np.nan_to_num(evaluation.iou[index]):.1f} ({found})')
+    one = ' One run each: another seed gives another figure.' if len(parts) > 1 else ''
+    return f'IoU of {classes[index]} in %: {"; ".join(parts)}.{one}'
+
+
+def iou_rows(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> list[list[str]]:
+    """Formats IoU `(C,)` in [0, 1] by class, in %, and the mean in the last row.
 
     With two runs, a further column is the second minus the first.
     """
-    *rows, (_, *means) = _iou_rows(iou, classes)
-    header = ['class', *iou, *['difference'] * (len(iou) == 2)]
-    return markdown_table(header, [*rows, ['**mean**', *means]])
-
-
-def _iou_rows(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> list[list[str]]:
     columns = [np.append(values, np.nanmean(values)) * 100 for values in iou.values()]
+    return _rows([*classes, 'mean'], columns)
+
+
+def _score_rows(evaluations: Mapping[str, Evaluation], classes: Sequence[str]) -> list[list[str]]:
+    """The rows of `iou_rows`, and of two classes F1, precision and recall of the foreground."""
+    rows = iou_rows({name: each.iou for name, each in evaluations.items()}, classes)
+    index = foreground_of(classes)
+    if index is None:
+        return rows
+    scores = [detection_scores(*each.areas[:, index]) for each in evaluations.values()]
+    names = [f'{key} of {classes[index]}' for key in scores[0]]
+    more = _rows(names, [np.array(list(each.values())) for each in scores])
+    return [rows[index], *more, rows[1 - index], rows[-1]]
+
+
+def _rows(names: Sequence[str], columns: Sequence[np.ndarray]) -> list[list[str]]:
     cells = [[f'{value:.1f}' for value in column] for column in columns]
     if len(columns) == 2:
         cells.append([signed(value) for value in columns[1] - columns[0]])
     # nothing where a class neither occurs nor is predicted
     cells = [['' if 'nan' in cell else cell for cell in column] for column in cells]
-    return [list(row) for row in zip([*classes, 'mean'], *cells)]
+    return [list(row) for row in zip(names, *cells)]
+
+
+def _notes(runs: Sequence[Run], iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> list[str]:
+    """What a reader has to know of the runs, each once with the runs that it is about."""
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        curve = [values['mIoU'] for values in run.scalars if 'mIoU' in values]
+        scored = {
+            str(name): round(100 * value, 2)
+            for name, value in zip(classes, iou[run.name])
+            if not np.isnan(value)
+        }
+        for note in [*findings(curve, scored), *_validation_notes(run)]:
+            found.setdefault(note, []).append(run.name)
+    return [
+        note if len(names) == len(runs) else f'{" and ".join(names)}: {note}'
+        for note, names in sorted(found.items(), key=lambda item: -len(item[1]))
+    ]
+
+
+def _validation_notes(run: Run) -> Iterator[str]:
+    settings = (run.config.get('val_dataloader') or {}).get('dataset')
+    if settings is not None:
+        is_test_set = settings == run.config.test_dataloader.dataset
+        yield from validation_findings(_length(settings), is_test_set)
 
 
 def _cases(
@@ -192,10 +272,6 @@ def _settings(runs: Sequence[Run]) -> list[list[str]]:
         'median seconds per iteration': [_seconds_per_iteration(run) for run in runs],
     }
     return [[name, *map(str, values)] for name, values in rows.items()]
-
-
-def _settings_table(runs: Sequence[Run]) -> str:
-    return markdown_table(['', *(run.name for run in runs)], _settings(runs))
 
 
 def _labelled(run: Run) -> int:

@@ -21,11 +21,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
 from mmseg_cct.apis.inference import load_model
+from mmseg_cct.checks.classes import order_problems
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.text import read_config_text
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint, saved_config
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.text import error_line
 
@@ -60,6 +61,8 @@ class Run:
         """The test set, image by image; a `UserError` names a bad file."""
         loader = self.config.test_dataloader
         dataset = build_evaluation_set(loader.dataset, f'{self.name}: test_dataloader.dataset')
+        saved = ((self.content or {}).get('meta') or {}).get('dataset_meta')
+        raise_problems(order_problems(dataset.metainfo, saved, self.checkpoint))
         return Runner.build_dataloader({**loader, 'dataset': dataset})
 
 
@@ -70,10 +73,12 @@ class Evaluation:
     Attributes:
         iou: `(C,)` IoU by class in [0, 1]; nan where a class neither occurs nor is predicted.
         image_miou: `(N,)` mean IoU of each test image over the classes that it shows.
+        areas: `(3, C)` pixels found, predicted and in the truth, by class.
     """
 
     iou: np.ndarray
     image_miou: np.ndarray
+    areas: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -166,7 +171,10 @@ def _logged_values(file: Path) -> Iterator[dict]:
             values = json.loads(line)
             if not isinstance(values, dict):
                 raise ValueError(f'{type(values).__name__} instead of an object')
-        except ValueError as error:
+            for key, value in values.items():
+                if not isinstance(value, int if key == 'step' else (int, float)):
+                    raise ValueError(f'{key} is {value!r}')
+        except (ValueError, RecursionError) as error:
             if number == len(lines):  # no line end after it
                 print_log(
                     f'{file}, line {number}: cut off in the middle; left out',
@@ -176,7 +184,7 @@ def _logged_values(file: Path) -> Iterator[dict]:
                 return
             raise UserError(
                 f'{file}, line {number}: {error_line(error, 120)}; expected a JSON object of '
-                'logged values'
+                'logged numbers'
             ) from None
         yield values
 
@@ -195,7 +203,7 @@ def evaluate(run: Run) -> Evaluation:
             predicted = sample.pred_sem_seg.data.squeeze(0).cpu()
             truth = sample.gt_sem_seg.data.squeeze(0).cpu()
             areas.append(IoUMetric.intersect_and_union(predicted, truth, num_classes, IGNORED))
-    intersection, union, _, in_truth = (torch.stack(parts) for parts in zip(*areas))
+    intersection, union, found, in_truth = (torch.stack(parts) for parts in zip(*areas))
     if not in_truth.any():
         raise UserError(
             f'{run.name}: test_dataloader.dataset: no pixel with a class; expected labelled images'
@@ -203,7 +211,9 @@ def evaluate(run: Run) -> Evaluation:
     by_image = intersection / union
     shown = in_truth > 0
     image_miou = torch.where(shown, by_image, 0).sum(1) / shown.sum(1)
-    return Evaluation((intersection.sum(0) / union.sum(0)).numpy(), image_miou.numpy())
+    total = torch.stack([intersection, found, in_truth]).sum(1)
+    iou = total[0] / union.sum(0)
+    return Evaluation(iou.numpy(), image_miou.numpy(), total.numpy())
 
 
 @torch.no_grad()

@@ -42,7 +42,7 @@ def fit_to_device(config: Config, launcher: str) -> Config:
         if logger.get('type') == 'LoggerHook':
             logger['type'] = 'MainProcessLoggerHook'
         config.setdefault('default_hooks', {})['statistics'] = dict(type='SyncStatisticsHook')
-        if at(config.model, 'backbone.with_cp'):
+        if _checkpoints(config.model):
             _let_ddp_checkpoint(config)
     if get_device() != 'cpu':
         # batches reach a GPU sooner from pinned memory
@@ -61,6 +61,11 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     _revert_sync_bn(config)
     config.model_wrapper_cfg = {**_ddp(config), 'device_ids': None}  # it wants none on the CPU
     return config
+
+
+def _checkpoints(model: Any) -> bool:
+    """Tells whether a backbone recomputes its activations, one of several channels too."""
+    return any(at(model, f'{key}.with_cp') for key in ('backbone', 'backbone.backbone'))
 
 
 def _ddp(config: Config) -> dict[str, Any]:

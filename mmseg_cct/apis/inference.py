@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from mmengine.dataset import BaseDataset
 from mmengine.registry import init_default_scope
 from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import inference_model, init_model
-from mmseg.registry import DATASETS
+from mmseg.registry import DATASETS, TRANSFORMS
 from PIL import Image
 
 from mmseg_cct.checks.data import warn
@@ -33,13 +33,15 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils import image_files
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, find_images
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
-from mmseg_cct.utils.palette import distinct_colours
+from mmseg_cct.utils.palette import chosen_colours, class_colours
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
+from mmseg_cct.visualization.label_maps import legend_picture
 
 from .device import default_device
 
 # Names the model of the predictions in a folder, so that two models never share one.
 RECORD = 'prediction.json'
+_LEGEND_WIDTH = 640  # pixels
 _VIDEO_SUFFIXES = ('.mp4', '.avi', '.mov', '.mkv', '.webm', '.m4v', '.mpg', '.mpeg', '.wmv')
 
 
@@ -53,11 +55,13 @@ def predict_images(
     device: str | None = None,
     opacity: float = 0.5,
     domain: str | None = None,
+    palette: str | None = None,
 ) -> ImageCounts:
     """Segments images and writes `masks/NAME.png` and `overlays/NAME.png` for each.
 
-    A mask is a palette PNG of class ids, in the order of the classes that the checkpoint names.
-    Both files have the size of the image. An image whose files are there is skipped, unless it has
+    A mask is a palette PNG of class ids, in the order of the classes that the checkpoint names, and
+    `legend.png` shows their colours. Both files have the size of the image, but an overlay has the
+    names of the classes in it below. An image whose files are there is skipped, unless it has
     changed since; one that cannot be read is reported, and the rest goes on. Connected processes
     share the images.
 
@@ -70,6 +74,8 @@ def predict_images(
         device: Where to compute; by default the GPU of this process, if any.
         opacity: Weight of the class colours in an overlay, in [0, 1].
         domain: Which domain the images are from, if the model has several.
+        palette: A data set of MMSeg or a JSON file with the colours of the classes; by default
+            those of the training.
 
     Returns:
         Counts of written, skipped and failed images. A `UserError` says where a file is missing,
@@ -80,7 +86,8 @@ def predict_images(
     require_checkpoint(checkpoint)
     require_domain(config, domain)
     domains = {} if domain is None else {'domain': domain}
-    origin = model_origin(config, checkpoint, opacity=opacity, **domains)
+    colours = {} if palette is None else {'palette': palette}
+    origin = model_origin(config, checkpoint, opacity=opacity, **domains, **colours)
 
     def list_images() -> tuple[list[tuple[str, Path]], int]:
         found = _find_images(images)
@@ -102,12 +109,18 @@ def predict_images(
     if not todo:
         return counts
     model = load_model(config, checkpoint, device, domain)
+    read_image = image_reader(model.cfg)
+    meta = model.dataset_meta
+    if palette is not None:
+        meta['palette'] = chosen_colours(palette, meta['classes'])
+    legend = legend_picture(meta['classes'], meta['palette'], _LEGEND_WIDTH)
+    image_files.write_png(Path(out, 'legend.png'), Image.fromarray(legend))
     share = own_share(todo)
     guards = first_image_guards(config)
     with progress_bar(len(share), skipped) as bar:
         for name, path in share:
             try:
-                image = image_files.read_image(path)
+                image = read_image(path)
             except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
                 counts.add_unreadable(path, error)
             else:
@@ -156,9 +169,28 @@ def load_model(
     if len(meta.get('classes') or ()) != num_classes:
         meta['classes'] = tuple(f'class {index}' for index in range(num_classes))
     if len(meta.get('palette') or ()) != num_classes:
-        meta['palette'] = [list(colour) for colour in distinct_colours(num_classes)]
+        meta['palette'] = [list(colour) for colour in class_colours(meta['classes'])]
     model.dataset_meta = meta
     return model
+
+
+def image_reader(config: Config) -> Callable[[str | os.PathLike], np.ndarray]:
+    """Returns what reads an image `(H, W, C)` for `mmseg.apis.inference_model`.
+
+    Of a config with `LoadChannels` it takes that out of the test pipeline, for MMSeg replaces the
+    loader of images that are read already, and keeps its arguments.
+    """
+    first = config.test_pipeline[0]
+    if first['type'] != 'LoadChannels':
+        return image_files.read_image
+    decode = TRANSFORMS.build(first).decode
+    config.test_pipeline[0] = dict(type='LoadImageFromNDArray')
+
+    def read(path: str | os.PathLike) -> np.ndarray:
+        image_files.require_file(path)
+        return decode(Path(path).read_bytes())
+
+    return read
 
 
 def model_origin(config: Config, checkpoint: str, **others: Any) -> dict[str, Any]:
@@ -200,12 +232,15 @@ def _find_images(images: str) -> dict[str, Path]:
 
 
 def _predict(model: Any, image: np.ndarray, out: Path, name: str, opacity: float) -> None:
-    """Segments a BGR image and writes its mask, then its overlay."""
+    """Segments a loaded image and writes its mask, then its overlay."""
     palette = np.array(model.dataset_meta['palette'], dtype=np.uint8)
     labels = inference_model(model, image).pred_sem_seg.data[0].cpu().numpy().astype(np.uint8)
-    overlay = image[..., ::-1] * (1.0 - opacity) + palette[labels] * opacity
+    overlay = image_files.as_rgb(image) * (1.0 - opacity) + palette[labels] * opacity
+    shown = np.unique(labels)
+    names = [model.dataset_meta['classes'][index] for index in shown]
+    legend = legend_picture(names, palette[shown], image.shape[1])
     image_files.write_png(out / 'masks' / f'{name}.png', Image.fromarray(labels), palette)
-    blended = Image.fromarray(overlay.round().astype(np.uint8))
+    blended = Image.fromarray(np.vstack([overlay.round().astype(np.uint8), legend]))
     image_files.write_png(out / 'overlays' / f'{name}.png', blended)
 
 

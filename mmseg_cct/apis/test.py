@@ -101,6 +101,11 @@ def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:
 
 
 def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_time: float) -> None:
+    if config.get('image_loader'):
+        raise UserError(
+            '--show-dir, --show: MMSegmentation draws on 8-bit RGB alone, and image_loader is '
+            f'{config.image_loader.type}; expected tools/predict.py, which draws on all'
+        )
     own = at(config, 'default_hooks.visualization') or {}
     hook = {'type': 'SegVisualizationHook', **own, 'draw': True, 'interval': 1}
     config.default_hooks = config.get('default_hooks') or {}

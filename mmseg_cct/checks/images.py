@@ -16,7 +16,9 @@ from mmseg_cct.utils.image_files import (
     explain_unreadable,
     open_image,
     read_mask,
+    require_file,
 )
+from mmseg_cct.utils.image_format import image_format, require_plain
 
 # The last bytes of a format; some programs append a little.
 _ENDS = {'JPEG': b'\xff\xd9', 'PNG': b'IEND'}
@@ -48,24 +50,31 @@ def image_size(
         backend_args: Arguments of mmengine's file backend, where the transform has none of its own.
         decode: Whether to decode all of it; else only its header and its last bytes are read, where
             they tell whether it is whole.
-        loader: The pipeline's transform, which names the backends that read and that decode; OpenCV
-            decodes by default.
+        loader: The pipeline's transform, which names the backends that read and that decode, or
+            decodes itself (`LoadChannels`); OpenCV decodes by default.
 
     Returns:
         Width and height in pixels.
 
     Raises:
-        UserError: If it is missing or cannot be read.
+        UserError: If it is missing or cannot be read, or the loader would change what is in it.
     """
     backend_args = getattr(loader, 'backend_args', None) or backend_args
+    flag, backend = (loader.color_type, loader.imdecode_backend) if loader else ('color', None)
+    # `LoadChannels` decodes by itself
+    load = getattr(loader, 'decode', lambda data: decode_image(data, flag, backend))
     try:
+        require_file(path)
         if not decode:
             # what Pillow does not know OpenCV may
             with suppress(UnidentifiedImageError), open_image(path, backend_args) as image:
-                if _has_end(image) and image.getexif().get(ORIENTATION, 1) == 1:
-                    return image.size
-        flag, backend = (loader.color_type, loader.imdecode_backend) if loader else ('color', None)
-        height, width = decode_image(fileio.get(path, backend_args), flag, backend).shape[:2]
+                if _has_end(image):
+                    found = image_format(image.fp)  # type: ignore[attr-defined]
+                    if image.getexif().get(ORIENTATION, 1) == 1:
+                        if flag != 'unchanged':
+                            require_plain(found)
+                        return image.size
+        height, width = load(fileio.get(path, backend_args)).shape[:2]
         return width, height
     except Exception as error:
         raise UserError(explain_unreadable(path, 'image', error)) from None

@@ -3,9 +3,11 @@
 import argparse
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from mmseg_cct.config.shipped import method_names
+from mmseg_cct.utils.suggest import nearest
 
 from .ranks import add_launcher
 
@@ -27,6 +29,7 @@ def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) 
     if takes_method:
         parser.add_argument(
             '--method',
+            type=method,
             metavar='NAME',
             help=f'what trains: {", ".join(method_names())}, or a file of your own (default: the '
             "config's)",
@@ -69,6 +72,16 @@ def _device(text: str) -> str:
     return text
 
 
+def add_palette(parser: argparse.ArgumentParser) -> None:
+    """Adds the colours of the classes."""
+    parser.add_argument(
+        '--palette',
+        metavar='NAME|FILE',
+        help='colours of the classes: of a data set of MMSeg by their names (cityscapes, ade, '
+        'voc, ...), or a JSON file of {class: [r, g, b]} (default: those of the training)',
+    )
+
+
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
     """Adds the option to replace an existing output file."""
     parser.add_argument('--overwrite', action='store_true', help='replace the file if it exists')
@@ -83,6 +96,18 @@ def at_least(minimum: int) -> Callable[[str], int]:
         return int(value)
 
     return parse
+
+
+def method(value: str) -> str:
+    """Reads the name of a method or the path of one's own, as a `type` for options."""
+    if value.endswith('.py'):
+        if not Path(value).is_file():
+            raise argparse.ArgumentTypeError(f'{value}: no such file')
+    elif value not in method_names():
+        raise argparse.ArgumentTypeError(
+            f'{value}: no such method; {nearest(value, method_names())}'
+        )
+    return value
 
 
 def seed(value: str) -> int:

@@ -37,7 +37,9 @@ def derive(config: Config) -> None:
       schedule counts passes over the unlabelled images;
     - the `end` of a scheduler from the training's;
     - the sizes of `Resize`, `RandomResize` and `RandomCrop` from `image_size` and `crop_size`, and
-      that of the preprocessor from `crop_size`.
+      that of the preprocessor from `crop_size`;
+    - the first step of all pipelines, and the backbone of other than three channels, from
+      `image_loader`.
 
     A length in epochs without a known number of labels is a `UserError`.
     """
@@ -48,6 +50,7 @@ def derive(config: Config) -> None:
         if max_iters and not has_end and not scheduler.get('by_epoch', True):
             scheduler['end'] = max_iters
     fill_sizes(config)
+    _set_image_loader(config)
     for key in _LOADERS:  # torch refuses workers that stay where there are none
         loader: Any = config.get(key) or {}
         if loader.get('persistent_workers') and not loader.get('num_workers'):
@@ -55,6 +58,29 @@ def derive(config: Config) -> None:
     hooks = config.get('default_hooks') or {}
     for name in [name for name, hook in hooks.items() if hook is None and name not in _OWN_HOOKS]:
         del hooks[name]
+
+
+def _set_image_loader(config: Config) -> None:
+    """Puts `image_loader` in the place of MMSegmentation's, and fits the model to its channels."""
+    loader = config.get('image_loader')
+    if loader is None:
+        return
+    for _, step in list(settings_of(config)):
+        if isinstance(step, Mapping) and step.get('type') == 'LoadImageFromFile':
+            kept = {key: step[key] for key in {'backend_args'} & step.keys()}
+            step.clear()  # type: ignore[attr-defined]
+            step.update(loader | kept)  # type: ignore[attr-defined]
+    channels = len(loader.get('channels', (0, 1, 2)))
+    for name in ('mean', 'std'):
+        values = at(config, f'model.data_preprocessor.{name}')
+        if values is not None and len(values) not in (1, channels):
+            key = f'model.data_preprocessor.{name}'
+            expected = f'{channels}, one for each of the channels of image_loader'
+            raise UserError(Problem(key, f'{len(values)} values', expected))
+    backbone = at(config, 'model.backbone')
+    if channels != 3 and backbone and backbone.get('type') != 'MultiChannelBackbone':
+        wrapper = dict(type='MultiChannelBackbone', in_channels=channels)
+        config.model.backbone = dict(**wrapper, backbone=backbone)
 
 
 def _count_iterations(config: Config) -> None:

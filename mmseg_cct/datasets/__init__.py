@@ -9,6 +9,7 @@ from .shapes import ShapesDataset
 from .sun_rgbd import SUNRGBDDataset
 from .transforms import (
     DrawShapesScene,
+    LoadChannels,
     LoadPseudoLabels,
     MarkValidPixels,
     PackPseudoLabels,
@@ -22,6 +23,7 @@ __all__ = [
     'CamVidDataset',
     'DrawShapesScene',
     'FolderDataset',
+    'LoadChannels',
     'LoadPseudoLabels',
     'MarkValidPixels',
     'MultiDomainConcatDataset',

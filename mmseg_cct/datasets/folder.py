@@ -14,7 +14,7 @@ from mmseg_cct.checks.masks import require_one_suffix
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images, find_masks, suffix_of_masks
 from mmseg_cct.utils.image_lists import find_listed, read_list, resolve_list
-from mmseg_cct.utils.palette import distinct_colours
+from mmseg_cct.utils.palette import class_colours
 
 SUBSETS = ('labeled', 'unlabeled', 'all')
 
@@ -37,8 +37,8 @@ class FolderDataset(BaseSegDataset):
             itself relative to the working directory or to `data_root`. It names the images of the
             set: `subset` then only says whether each must have a mask (``'labeled'``) or masks are
             not looked at (``'unlabeled'``).
-        palette: Colour of each class, RGB in [0, 255]; by default
-            colours that are easily told apart.
+        palette: Colour of each class, RGB in [0, 255]; by default Cityscapes's for the classes
+            that it has, such as road, sky or person, and others easily told apart.
         data_root: Folder that the three paths are relative to.
         mask_suffix: End of a mask's name; its case does not count.
         **kwargs: Further arguments of `BaseSegDataset`.
@@ -80,7 +80,7 @@ class FolderDataset(BaseSegDataset):
         prefix = dict(img_path=image_dir)
         if mask_dir is not None:
             prefix['seg_map_path'] = mask_dir
-        colours = distinct_colours(len(classes)) if palette is None else palette
+        colours = class_colours(classes) if palette is None else palette
         metainfo = dict(classes=tuple(classes), palette=[list(colour) for colour in colours])
         super().__init__(
             ann_file=resolve_list(ann_file),

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images, find_masks, read_mask, suffix_of_masks
 from mmseg_cct.utils.markdown import markdown_table
 
+from .image_values import ImageValues, measure_images
+from .transforms import LoadChannels
+
 IGNORED = 255
-_SIZES = 200  # images whose sizes are read
+_SIZES = 200  # images whose sizes and values are read
 
 
 class FolderSummary(NamedTuple):
@@ -29,6 +32,7 @@ class FolderSummary(NamedTuple):
         ignored: Pixels that are ignored.
         masks: `(C,)` masks that show each class.
         labels: Number of masks by the labels in them, those ignored among them.
+        values: How to load the images, if MMSegmentation's loader would change them.
     """
 
     labeled: tuple[str, ...]
@@ -39,12 +43,19 @@ class FolderSummary(NamedTuple):
     ignored: int
     masks: np.ndarray
     labels: Counter[frozenset[int]]
+    values: ImageValues | None = None
 
 
 def summarize_folder(
-    data: str | Path, num_classes: int, mask_suffix: str = '.png'
+    data: str | Path,
+    num_classes: int,
+    mask_suffix: str = '.png',
+    channels: Sequence[int] | None = None,
+    bits: int | None = None,
 ) -> FolderSummary:
     """Counts images and masks, and checks every id in the masks.
+
+    `channels` and `bits` say which channels are loaded, and how many bits their values have.
 
     A missing or empty folder, an image in `val` without mask, a mask without image, an unreadable
     file, a mask of another size or an unknown id is a `UserError`.
@@ -52,7 +63,11 @@ def summarize_folder(
     images, masks = Path(data, 'images'), Path(data, 'masks')
     found = find_images(images)
     labeled = _masks_by_name(found, images, masks, mask_suffix)
-    counts, shown, labels = _count_classes(found, labeled, num_classes)
+    paths = list(found.values())
+    sample = paths[:: -(-len(paths) // _SIZES)]
+    values = measure_images(sample, channels, bits)
+    loader = None if values is None else LoadChannels(**_arguments(values))
+    counts, shown, labels = _count_classes(found, labeled, num_classes, loader)
     validation: dict[str, Path] = {}
     if Path(data, 'val').is_dir():
         images, masks = Path(data, 'val', 'images'), Path(data, 'val', 'masks')
@@ -63,9 +78,8 @@ def summarize_folder(
                 f'{own[missing[0]]}: no mask for this image; expected '
                 f'{masks / missing[0]}{mask_suffix}'
             )
-        _count_classes(own, validation, num_classes)
-    paths = list(found.values())
-    sizes = [image_size(str(p), None, False) for p in paths[:: -(-len(paths) // _SIZES)]]
+        _count_classes(own, validation, num_classes, loader)
+    sizes = [image_size(str(path), None, False, loader) for path in sample]
     width, height = np.median(sizes, 0).astype(int).tolist()
     return FolderSummary(
         tuple(labeled),
@@ -76,6 +90,7 @@ def summarize_folder(
         int(counts[-1]),
         shown,
         labels,
+        values,
     )
 
 
@@ -88,11 +103,16 @@ def describe_folder(summary: FolderSummary, classes: Sequence[str]) -> str:
     ]
     rows.append(['ignored', f'{100 * summary.ignored / total:.1f} %', ''])
     validation = f'{summary.validation} to validate on' if summary.validation else 'no folder val'
+    kind = f'{summary.values.description}\n\n' if summary.values else ''
     return (
         f'{len(summary.labeled)} labelled and {summary.unlabeled} unlabelled images of '
-        f'{summary.size[0]}x{summary.size[1]} pixels (median), {validation}\n\n'
+        f'{summary.size[0]}x{summary.size[1]} pixels (median), {validation}\n\n{kind}'
         f'{markdown_table(["class", "pixels", "masks"], rows)}'
     )
+
+
+def _arguments(values: ImageValues) -> dict[str, Any]:
+    return {name: value for name, value in values.loader.items() if name != 'type'}
 
 
 def _masks_by_name(
@@ -116,7 +136,10 @@ def _masks_by_name(
 
 
 def _count_classes(
-    images: dict[str, Path], masks: dict[str, Path], num_classes: int
+    images: dict[str, Path],
+    masks: dict[str, Path],
+    num_classes: int,
+    loader: LoadChannels | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Counter[frozenset[int]]]:
     """Counts pixels by class `(C + 1,)`, ignored ones last, and masks that show it `(C,)`.
 
@@ -126,7 +149,8 @@ def _count_classes(
     labels: Counter[frozenset[int]] = Counter()
     for name, path in masks.items():
         ids, image = read_mask(path), images[name]
-        check_mask(path, ids, num_classes, image=image, size=image_size(str(image), None, False))
+        size = image_size(str(image), None, False, loader)
+        check_mask(path, ids, num_classes, image=image, size=size)
         present, pixels = np.unique(ids.astype(np.int64), return_counts=True)
         labels[frozenset(present.tolist())] += 1
         present[present == IGNORED] = num_classes

@@ -53,6 +53,8 @@ class SemiSegDataset(Dataset):
         num_labeled: n, the number of labelled images.
         strong_views: The config of `StrongViews`, which is put at the end of the unlabelled
             pipeline.
+        partners: Whether a draw has a second unlabelled image, CutMix's partner, with views of its
+            own under `unlabeled_partner`, `unlabeled_partner_strong_0`, ...
         check: Whether to validate all files before the training (see `check_datasets`).
 
     Raises:
@@ -67,6 +69,7 @@ class SemiSegDataset(Dataset):
         split_dir: str | None = None,
         num_labeled: int | None = None,
         strong_views: dict | None = None,
+        partners: bool = False,
         check: bool = True,
     ) -> None:
         if num_labeled is not None:
@@ -80,6 +83,7 @@ class SemiSegDataset(Dataset):
             unlabeled = branch_settings(dict(unlabeled=unlabeled, **lists), 'unlabeled')
         if strong_views is not None and unlabeled is not None:
             unlabeled = {**unlabeled, 'pipeline': [*unlabeled.get('pipeline', ()), strong_views]}
+        self.partners = partners
         self.labeled = _build(labeled, 'labeled')
         self.unlabeled = None
         if not self.metainfo.get('classes'):
@@ -120,23 +124,24 @@ class SemiSegDataset(Dataset):
         if self.unlabeled is None:
             return labeled
         assert draw.unlabeled is not None  # PairSampler draws it wherever there is a set
-        unlabeled = self._load('unlabeled', draw.unlabeled, draw.unlabeled_seed)
-        _require_no_ground_truth(unlabeled)
-        strong_views = unlabeled.get('strong_views', ())
-        strong = [f'unlabeled_strong_{i}' for i in range(len(strong_views))]
-        sample = unlabeled['data_samples']
+        pair = {'labeled': labeled}
+        pair |= self._views('unlabeled', draw.unlabeled, draw.unlabeled_seed)
+        if draw.partner is not None:
+            pair |= self._views('unlabeled_partner', draw.partner, draw.partner_seed)
         return {
-            'inputs': {
-                'labeled': labeled['inputs'],
-                'unlabeled': unlabeled['inputs'],
-                **dict(zip(strong, strong_views)),
-            },
-            'data_samples': {
-                'labeled': labeled['data_samples'],
-                'unlabeled': sample,
-                **{name: sample.new() for name in strong},
-            },
+            key: {name: view[key] for name, view in pair.items()}
+            for key in ('inputs', 'data_samples')
         }
+
+    def _views(self, name: str, index: int, seed: int) -> dict[str, dict]:
+        """Loads an unlabelled image and its strong views, under `name` and `{name}_strong_0`..."""
+        weak = self._load('unlabeled', index, seed)
+        _require_no_ground_truth(weak)
+        strong = {
+            f'{name}_strong_{number}': dict(inputs=view, data_samples=weak['data_samples'].new())
+            for number, view in enumerate(weak.get('strong_views', ()))
+        }
+        return {name: weak, **strong}
 
     def _load(self, branch: str, index: int, seed: int) -> dict:
         dataset = getattr(self, branch)

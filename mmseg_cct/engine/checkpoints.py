@@ -120,7 +120,7 @@ def newest_checkpoint(work_dir: str, template: str | None = None) -> str | None:
     It is a best one only where there is no other. `template` is the hook's `filename_tmpl`.
     """
     best = sorted(map(str, Path(work_dir).glob('best_*.pth')))
-    return next(_newest_first(work_dir, template), best[-1] if best else None)
+    return next(newest_first(work_dir, template), best[-1] if best else None)
 
 
 def find_resumable(work_dir: str, template: str | None = None) -> str | None:
@@ -129,7 +129,7 @@ def find_resumable(work_dir: str, template: str | None = None) -> str | None:
     Starts with the one that `last_checkpoint` names; warns of each damaged one. `template` is the
     hook's `filename_tmpl`.
     """
-    for checkpoint in _newest_first(work_dir, template):
+    for checkpoint in newest_first(work_dir, template):
         damage = _damage(checkpoint)
         if damage is None:
             return checkpoint
@@ -141,7 +141,8 @@ def find_resumable(work_dir: str, template: str | None = None) -> str | None:
     return None
 
 
-def _newest_first(work_dir: str, template: str | None) -> Iterator[str]:
+def newest_first(work_dir: str, template: str | None = None) -> Iterator[str]:
+    """Finds the checkpoints in a work directory, intact or not, from the newest on."""
     named = Path(work_dir, 'last_checkpoint')
     last = named.read_text(errors='replace').strip() if named.is_file() else None
     # The work directory may have been copied or moved, or given by another relative path: use its

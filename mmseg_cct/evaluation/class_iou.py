@@ -8,13 +8,17 @@ from mmseg.registry import METRICS
 
 from mmseg_cct.utils.arguments import require_arguments_of
 
+from .findings import detection_scores, foreground_of
+
 
 @METRICS.register_module()
 class ClassIoUMetric(IoUMetric):
     """MMSeg's `IoUMetric`, whose IoU by class is logged too, as `IoU.NAME`.
 
     MMSeg prints a table of the classes; as metrics they have curves in TensorBoard and other
-    loggers. A class that neither occurs nor is predicted is left out.
+    loggers. A class that neither occurs nor is predicted is left out. Of two classes, the one to
+    find (see `foreground_of`) comes first: its IoU, F1, precision and recall, for where it fills
+    few pixels the means over both classes hide it.
 
     Args:
         **kwargs: Arguments of `IoUMetric`.
@@ -30,8 +34,16 @@ class ClassIoUMetric(IoUMetric):
         metrics = super().compute_metrics(results)
         if self.format_only:
             return metrics
-        intersection, union = (torch.stack(area).sum(0) for area in list(zip(*results))[:2])
-        for name, inside, total in zip(self.dataset_meta['classes'], intersection, union):
+        areas = [torch.stack(area).sum(0) for area in zip(*results)]
+        classes = self.dataset_meta['classes']
+        for name, inside, total in zip(classes, *areas[:2]):
             if total > 0:
                 metrics[f'IoU.{name}'] = round(100 * float(inside / total), 2)
-        return metrics
+        index = foreground_of(classes)
+        if index is None or areas[1][index] == 0:
+            return metrics
+        inside, _, predicted, truth = (float(area[index]) for area in areas)
+        scores = detection_scores(inside, predicted, truth)
+        first = f'IoU.{classes[index]}'
+        found = {f'{key}.{classes[index]}': round(value, 2) for key, value in scores.items()}
+        return {first: metrics[first], **found, **metrics}

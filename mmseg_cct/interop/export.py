@@ -3,6 +3,7 @@
 import copy
 import importlib.util
 import io
+import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +45,8 @@ class InferenceGraph(nn.Module):
                 f'--size {size[0]} {size[1]}: expected multiples of {divisor}, the '
                 'stride of the network'
             )
-        weight, bias = _normalisation(preprocessor, size)
+        self.channels = input_channels(self.model)
+        weight, bias = _normalisation(preprocessor, size, self.channels)
         self.register_buffer('weight', weight)
         self.register_buffer('bias', bias)
         self._fix_pooling()
@@ -52,6 +54,8 @@ class InferenceGraph(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Maps images `(N, 3, H, W)`, RGB in [0, 255], float32, to seg_logits `(N, C, H, W)`.
+
+        Of a model of other channels (`LoadChannels`) they come in the order of its config.
 
         Of a binary model with one output C is 2, and the first channel its threshold: the class is
         the arg-max here too.
@@ -80,7 +84,7 @@ class InferenceGraph(nn.Module):
             )
             for name, module in pools.items()
         ]
-        self(torch.zeros(1, 3, *self.size))
+        self(torch.zeros(1, self.channels, *self.size))
         for hook in hooks:
             hook.remove()
         for name in sizes:
@@ -123,11 +127,13 @@ class Export:
 def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Export:
     """Exports to ONNX: input `images`, output `seg_logits`, dynamic batch size.
 
-    The file is compared with the model on two random images. A `UserError` says if onnx is missing.
+    The file carries `metadata`, and is compared with the model on two random images. A `UserError`
+    says if onnx is missing.
     """
     if importlib.util.find_spec('onnx') is None:
         raise UserError("--onnx: no package onnx; expected it: pip install 'mmseg_cct[export]'")
-    graph, example = InferenceGraph(model, size), _random_images(1, size)
+    graph = InferenceGraph(model, size)
+    example = _random_images(1, size, graph.channels)
     options: dict[str, Any] = {}
     if digit_version(torch.__version__) >= digit_version('2.5'):
         options['dynamo'] = False  # the new exporter needs the package onnxscript
@@ -143,43 +149,78 @@ def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Ex
             opset_version=17,
             **options,
         )
-    write_atomic(file, data.getvalue())
+    write_atomic(file, _with_properties(data.getvalue(), metadata(model, size)))
     try:
         import onnxruntime
     except ImportError:
         return Export(Path(file), None)
     session = onnxruntime.InferenceSession(str(file), providers=['CPUExecutionProvider'])
-    images = _random_images(2, size)
+    images = _random_images(2, size, graph.channels)
     actual = torch.from_numpy(session.run([OUTPUT], {INPUT: images.numpy()})[0])
     return Export(Path(file), _difference(graph, images, actual))
+
+
+def metadata(model: nn.Module, size: tuple[int, int]) -> dict[str, Any]:
+    """What an exported file says of itself: classes, palette, size (H, W), input, normalisation.
+
+    The graph normalises by `mean` and `std`, which are for those who cut that off.
+    """
+    meta, preprocessor = getattr(model, 'dataset_meta', None) or {}, model.data_preprocessor
+    notes: dict[str, Any] = dict(size=list(size), input='RGB in [0, 255], float32, (N, 3, H, W)')
+    notes |= {key: list(meta[key]) for key in ('classes', 'palette') if meta.get(key)}
+    for key in ('mean', 'std'):
+        values = getattr(preprocessor, key, None)
+        if values is not None:
+            notes[key] = [round(value, 6) for value in values.flatten().tolist()]
+    return notes
 
 
 def export_torchscript(model: nn.Module, size: tuple[int, int], file: str | Path) -> Export:
     """Exports to TorchScript, with a dynamic batch size; compared as in `export_onnx`."""
     graph = InferenceGraph(model, size)
     with _quiet(), torch.no_grad():
-        traced = torch.jit.trace(graph, _random_images(1, size), check_trace=False)
+        traced = torch.jit.trace(graph, _random_images(1, size, graph.channels), check_trace=False)
         data = io.BytesIO()  # on a full disk torch would abort the process
         torch.jit.save(traced, data)
         write_atomic(file, data.getvalue())
         loaded = torch.jit.load(str(file))
-        images = _random_images(2, size)
+        images = _random_images(2, size, graph.channels)
         return Export(Path(file), _difference(graph, images, loaded(images)))
 
 
-@torch.no_grad()
-def _normalisation(preprocessor: nn.Module, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """Normalisation as a 1×1 convolution of RGB images: weight `(3, 3, 1, 1)` and bias `(3,)`.
+def input_channels(model: nn.Module) -> int:
+    """Returns the number of channels of a segmentor's images, those of its first convolution."""
+    modules = model.backbone.modules()
+    return next((m.in_channels for m in modules if isinstance(m, nn.Conv2d)), 3)
 
-    A preprocessor is affine in each pixel of a decoded image (BGR in OpenMMLab), so its outputs for
-    a black, a blue, a green and a red image determine it.
+
+def _with_properties(content: bytes, notes: dict[str, Any]) -> bytes:
+    """The content of an ONNX file with each note as JSON among its properties."""
+    import onnx
+
+    graph = onnx.load_model_from_string(content)
+    onnx.helper.set_model_props(graph, {key: json.dumps(value) for key, value in notes.items()})
+    return graph.SerializeToString()
+
+
+@torch.no_grad()
+def _normalisation(
+    preprocessor: nn.Module, size: tuple[int, int], channels: int
+) -> tuple[Tensor, Tensor]:
+    """Normalisation as a 1×1 convolution: weight `(C, C, 1, 1)` and bias `(C,)`, of RGB for C = 3.
+
+    A preprocessor is affine in each pixel of a decoded image (three channels are BGR in OpenMMLab),
+    so its outputs for a black image, and for one with each of the channels, determine it.
     """
-    probes = torch.zeros(4, 3, *size, dtype=torch.uint8)
-    probes[[1, 2, 3], [0, 1, 2]] = 255
+    probes = torch.zeros(channels + 1, channels, *size, dtype=torch.uint8)
+    numbers = list(range(channels))
+    probes[[number + 1 for number in numbers], numbers] = 255
     samples = [SegDataSample(metainfo=dict(img_shape=size, ori_shape=size)) for _ in probes]
     pixels = preprocessor(dict(inputs=list(probes), data_samples=samples))['inputs'][:, :, 0, 0]
-    from_bgr = (pixels[1:] - pixels[0]).T / 255
-    return from_bgr.flip(1)[..., None, None].contiguous(), pixels[0].clone()
+    weight = (pixels[1:] - pixels[0]).T / 255
+    if channels == 3:
+        weight = weight.flip(1)
+    return weight[..., None, None].contiguous(), pixels[0].clone()
 
 
 def _bin_averages(length: int, bins: int) -> Tensor:
@@ -199,9 +240,9 @@ def _difference(graph: nn.Module, images: Tensor, actual: Tensor) -> float:
     return float((actual - expected).abs().max() / expected.abs().max().clamp(min=1e-12))
 
 
-def _random_images(count: int, size: tuple[int, int]) -> Tensor:
+def _random_images(count: int, size: tuple[int, int], channels: int) -> Tensor:
     generator = torch.Generator().manual_seed(0)
-    return torch.randint(0, 256, (count, 3, *size), generator=generator).float()
+    return torch.randint(0, 256, (count, channels, *size), generator=generator).float()
 
 
 @contextmanager

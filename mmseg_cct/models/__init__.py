@@ -1,4 +1,4 @@
-from .backbones import TimmViT
+from .backbones import MultiChannelBackbone, TimmViT
 from .data_preprocessors import BranchPreprocessor, MultiDomainPreprocessor
 from .heads import DomainDiscriminator, PerturbedDecoderBank, PixelShuffleHead
 from .layers.channel_dropout import ComplementaryDropout
@@ -6,6 +6,7 @@ from .layers.cutmix import CutMix
 from .losses import (
     AdaptiveThreshold,
     AgreementGate,
+    BatchLovasz,
     BootstrappedCrossEntropy,
     ConfidentCrossEntropy,
     ConfidentMSE,
@@ -40,6 +41,7 @@ from .segmentors import (
 __all__ = [
     'AdaptiveThreshold',
     'AgreementGate',
+    'BatchLovasz',
     'BootstrappedCrossEntropy',
     'BranchPreprocessor',
     'CCTPlusSegmentor',
@@ -62,6 +64,7 @@ __all__ = [
     'MSEConsistency',
     'MeanCrossEntropy',
     'MeanTeacherSegmentor',
+    'MultiChannelBackbone',
     'MultiDomainCCTSegmentor',
     'MultiDomainPreprocessor',
     'ObjectMasking',

@@ -15,7 +15,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.checks.annotations import annotation_problems
 from mmseg_cct.errors import UserError, raise_problems
-from mmseg_cct.utils.palette import distinct_colours
+from mmseg_cct.utils.palette import class_colours
 from mmseg_cct.visualization.label_maps import full_palette
 
 from .cam import mmpretrain_registry
@@ -113,7 +113,7 @@ def read_settings(config: Config) -> PseudoLabelSettings:
     with DefaultScope.overwrite_default_scope('mmseg'):
         segmentation = DATASETS.build(copy.deepcopy(section.segmentation))
     classes = tuple(segmentation.metainfo.get('classes') or ())
-    palette = segmentation.metainfo.get('palette') or distinct_colours(len(classes))
+    palette = segmentation.metainfo.get('palette') or class_colours(classes)
     images, names = _read_images(section.images, config)
     size, crf = section.get('input_size'), section.get('crf') or {}
     return PseudoLabelSettings(

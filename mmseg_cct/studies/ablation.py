@@ -19,18 +19,20 @@ from .titles import FULL, METHODS, PERTURBATIONS, grid_place, group_title, title
 from .validation_curves import plot_validations, read_validations
 from .variants import Overlay, full, full_abce, only, perturbations_of
 
-BASELINE = 'supervised'
+BASELINE, ABCE_BASELINE = 'supervised', 'supervised-abce'
 
 
 def grid_methods(
     config: Config, num_decoders: Sequence[int], perturbations: Sequence[str] = ()
 ) -> dict[str, Overlay]:
-    """Builds the overlays of the paper's grid: `supervised`, and three kinds for each K.
+    """Builds the overlays of the paper's grid: the baselines, and three kinds for each K.
 
-    These are `<perturbation>_k<K>`, `full_k<K>` and `full_abce_k<K>`, with K decoders for each
-    perturbation. The perturbations trained one at a time are by default all of the setting's.
+    The baselines are `supervised` and, for ab-CE, `supervised-abce`; the kinds are
+    `<perturbation>_k<K>`, `full_k<K>` and `full_abce_k<K>`, with K decoders for each perturbation.
+    The perturbations trained one at a time are by default all of the setting's.
     """
-    methods: dict[str, Overlay] = {BASELINE: read_method(BASELINE)}
+    baselines = BASELINE, ABCE_BASELINE
+    methods: dict[str, Overlay] = {name: read_method(name) for name in baselines}
     for k in num_decoders:
         for name in perturbations or perturbations_of(config):
             methods[f'{name}_k{k}'] = only(config, name, k)
@@ -50,6 +52,8 @@ def write_ablation(out: Path) -> Path:
     ]
     if gains := gains_table(results, methods, BASELINE):
         parts += ['Gain over the supervised baseline of the same seed:', gains]
+    if gains := gains_table(results, list(filter(_has_abce, methods)), ABCE_BASELINE):
+        parts += ['Gain over the supervised baseline with ab-CE of the same seed:', gains]
     curves = read_validations(out, results)
     titles = {method: title_of(method) for method in methods if _compared(method)}
     figures = {
@@ -67,12 +71,12 @@ def write_ablation(out: Path) -> Path:
 
 
 def ordered_methods(results: Sequence[Result]) -> list[str]:
-    """Lists methods in the paper's order: baseline, perturbations by K, full, then others."""
+    """Lists methods in the paper's order: baselines, perturbations by K, full, then others."""
     groups, titled = _groups(results), list(METHODS)
 
     def key(method: str) -> tuple[int, int, int, str]:
         group, k = grid_place(method)
-        if method == BASELINE:
+        if method in (BASELINE, ABCE_BASELINE):
             return (0, 0, 0, method)
         if group is not None:
             return (1, groups.index(group), k, method)
@@ -84,7 +88,7 @@ def ordered_methods(results: Sequence[Result]) -> list[str]:
 def plot_perturbations(results: Sequence[Result]) -> Figure:
     """Plots mIoU by perturbation and K, one panel per number of labels, as in Figure 5.
 
-    Error bars are standard deviations over seeds. The baseline is a line, its deviation a band.
+    Each seed is a dot on the bar of their mean. The baseline is a line, its deviation a band.
     """
     groups = _groups(results)
     ks = sorted({grid_place(result.method)[1] for result in results} - {0})
@@ -114,7 +118,7 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
 def plot_comparison(results: Sequence[Result]) -> Figure:
     """Plots mIoU of complete methods, one bar per number of labels.
 
-    Error bars are standard deviations over seeds. Single perturbations are left out.
+    Each seed is a dot on the bar of their mean. Single perturbations are left out.
     """
     methods = [method for method in ordered_methods(results) if _compared(method)]
     sets = sorted({result.labels for result in results}, key=label_order)
@@ -140,18 +144,19 @@ def _bars(
         [place for place, _ in drawn],
         [mean(values) for _, values in drawn],
         width,
-        yerr=[stdev(values) if len(values) > 1 else 0 for _, values in drawn],
-        capsize=2,
         label=label,
         color=color,
+        alpha=0.6,
     )
+    for place, values in drawn:
+        axes.scatter([place] * len(values), values, 10, color='0.2', zorder=3)
 
 
 def _finish(axes: Axes, titles: Sequence[str]) -> None:
     axes.set_xticks(range(len(titles)), titles, fontsize=8, rotation=20, ha='right')
     axes.set_ylabel('mIoU, %')
     axes.tick_params(axis='y', labelsize=8)
-    # Methods differ by a few points, so the axis starts a little below the lowest bar or line.
+    # Methods differ by a few points, so the axis starts a little below what is lowest.
     heights = [
         bar.get_height()
         for bars in axes.containers
@@ -159,12 +164,18 @@ def _finish(axes: Axes, titles: Sequence[str]) -> None:
         if isinstance(bar, Rectangle)
     ]
     heights += [value for line in axes.lines for value in np.asarray(line.get_ydata()).tolist()]
+    for dots in axes.collections:
+        heights += np.asarray(dots.get_offsets())[:, 1].tolist()
     axes.set_ylim(bottom=0.8 * min(heights, default=0.0))
 
 
 def _compared(method: str) -> bool:
     """Tells complete methods from CCT with a single perturbation."""
     return grid_place(method)[0] in (None, *FULL)
+
+
+def _has_abce(method: str) -> bool:
+    return method == 'cct-abce' or grid_place(method)[0] == 'full_abce'
 
 
 def _groups(results: Sequence[Result]) -> list[str]:

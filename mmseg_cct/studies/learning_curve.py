@@ -4,7 +4,7 @@ import copy
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,11 @@ from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.text import signed
 from mmseg_cct.visualization.figures import png_bytes
 
+from .power_law import fit_power_law
 from .study import Labels, Result, collect, interval, results_table, write_csv
 from .study_config import study_config
 from .titles import title_of
@@ -77,6 +79,7 @@ def write_learning_curve(out: Path) -> Path:
     parts = [
         f'# Does {title_of(compared(results)[1])} pay?',
         answer(results, barely_trained(read_validations(out, results))),
+        *outlook(results),
         'mIoU on the test set in %:',
         results_table(results, compared(results)),
     ]
@@ -162,11 +165,30 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
     return '\n'.join([_summary(title, all_gains, rising), '', *lines])
 
 
+def outlook(results: Sequence[Result]) -> list[str]:
+    """Says what more labels would bring to both methods, where the runs tell, in Markdown."""
+    rows = []
+    for method in compared(results):
+        points = [(int(r.labels), r.miou) for r in results if r.method == method]
+        law = fit_power_law(*zip(*points)) if points else None
+        if law is not None:
+            largest = max(n for n, _ in points)
+            gains = [law.gain(largest, more) for more in (largest + 10, 2 * largest)]
+            cells = [f'{signed(gain)} ±{half:.1f}' for gain, half in gains]
+            rows.append([title_of(method), str(largest), *cells])
+    if not rows:
+        return []
+    return [
+        'mIoU that more labels would bring, by a power law through all runs, with its 95 % '
+        'interval:',
+        markdown_table(['method', 'labels', 'ten more', 'twice as many'], rows, 'lrrr'),
+    ]
+
+
 def plot_learning_curve(results: Sequence[Result]) -> Figure:
     """Plots both curves, with arrows from the method to the equivalent number of supervised labels.
 
-    Error bars are standard deviations over seeds: over those that both methods have, where there
-    are any.
+    Each seed is a dot beside the mean: of those that both methods have, where there are any.
     """
     figure = Figure(figsize=(6, 4), layout='constrained')
     axes = figure.subplots()
@@ -177,15 +199,11 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
             n: [by_seed[seed] for seed in _shared_seeds(results, n) or by_seed]
             for n, by_seed in by_number.items()
         }
-        axes.errorbar(
-            list(points),
-            list(map(mean, points.values())),
-            [stdev(values) if len(values) > 1 else 0 for values in points.values()],
-            marker='o',
-            capsize=3,
-            color=f'C{index}',
-            label=title_of(method),
-        )
+        means = list(map(mean, points.values()))
+        axes.plot(list(points), means, 'o-', color=f'C{index}', label=title_of(method))
+        for n, values in points.items():
+            beside = n * (0.96, 1.04)[index]
+            axes.scatter([beside] * len(values), values, 12, color=f'C{index}', alpha=0.5)
     for n, by_seed in other.items():
         seeds = _shared_seeds(results, n) or list(by_seed)
         curve = _mean_curve(supervised, seeds)

@@ -99,13 +99,19 @@ def read_metrics(folder: Path) -> dict[str, float] | None:
     return None
 
 
-def execute(runs: Sequence[StudyRun], tools: Path, slots: Sequence[Mapping[str, str]]) -> list[str]:
+def execute(
+    runs: Sequence[StudyRun],
+    tools: Path,
+    slots: Sequence[Mapping[str, str]],
+    processes: int = 1,
+) -> list[str]:
     """Trains and tests unfinished runs in the given order, one at a time on each slot.
 
     `tools` has `train.py` and `test.py`; a slot is environment variables such as
-    CUDA_VISIBLE_DEVICES. A failed run is reported with its log and does not stop the others. No
-    process outlives the call, whether it returns, fails or is interrupted by Ctrl-C. The result has
-    a line with the reason for each run that is still unfinished.
+    CUDA_VISIBLE_DEVICES, and a run has so many `processes`. A failed run is reported with its log
+    and does not stop the others. No process outlives the call, whether it returns, fails or is
+    interrupted by Ctrl-C. The result has a line with the reason for each run that is still
+    unfinished.
     """
     waiting = [run for run in runs if run.next_step() is not None]
     if len(waiting) < len(runs):
@@ -113,21 +119,23 @@ def execute(runs: Sequence[StudyRun], tools: Path, slots: Sequence[Mapping[str, 
     free: queue.SimpleQueue[Mapping[str, str]] = queue.SimpleQueue()
     for slot in slots:
         free.put(slot)
-    processes, failures = _Processes(), []
+    running, failures = _Processes(), []
     futures: dict[Future[str], StudyRun] = {}
     pool = ThreadPoolExecutor(len(slots))
     with _termination_as_interrupt():
         try:
-            futures = {pool.submit(_finish, run, tools, free, processes): run for run in waiting}
+            futures = {
+                pool.submit(_finish, run, tools, free, running, processes): run for run in waiting
+            }
             for done, future in enumerate(as_completed(futures), 1):
                 if futures[future].next_step() is not None:
                     failures.append(future.result())
                 _say(f'[{done}/{len(waiting)}] {future.result()}')
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            processes.end(signal.SIGTERM)
+            running.end(signal.SIGTERM)
             wait([future for future in futures if not future.cancelled()], _GRACE)
-            processes.end(signal.SIGKILL)
+            running.end(signal.SIGKILL)
             pool.shutdown()
     return failures
 
@@ -136,7 +144,8 @@ def _finish(
     run: StudyRun,
     tools: Path,
     free: 'queue.SimpleQueue[Mapping[str, str]]',
-    processes: '_Processes',
+    running: '_Processes',
+    processes: int,
 ) -> str:
     """Trains and tests a run on a free slot; returns its outcome in one line."""
     slot = free.get()
@@ -148,13 +157,18 @@ def _finish(
                 fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return f'{run.name}: left alone, another process is at work in {run.folder}'
-            return _train_and_test(run, tools, slot, log, processes)
+            return _train_and_test(run, tools, slot, log, running, processes)
     finally:
         free.put(slot)
 
 
 def _train_and_test(
-    run: StudyRun, tools: Path, slot: Mapping[str, str], log: IO[str], processes: '_Processes'
+    run: StudyRun,
+    tools: Path,
+    slot: Mapping[str, str],
+    log: IO[str],
+    running: '_Processes',
+    processes: int,
 ) -> str:
     commands: dict[str, list[Path | str]] = {
         'train': [tools / 'train.py', run.config, '--work-dir', run.folder / 'train', '--resume'],
@@ -165,12 +179,20 @@ def _train_and_test(
         if run.next_step() != step:  # done by an earlier or another study
             continue
         _say(f'{run.name}: {step}{where and f" on {where}"}, log in {run.log}')
-        code = processes.run([sys.executable, *command], log, slot)
+        code = running.run(launched(command, processes), log, slot)
         if code or run.next_step() == step:
             reason = f'exit code {code}' if code else 'ended without its result'
             return f'{run.name}: {step} FAILED ({reason}), see {run.log}: {_last_line(run.log)}'
     metrics = read_metrics(run.folder) or {}
     return f'{run.name}: mIoU {metrics["mIoU"]:.2f}' if 'mIoU' in metrics else run.name
+
+
+def launched(command: Sequence[Path | str], processes: int) -> list[Path | str]:
+    """Completes a tool's command line, of a tool that takes a launcher if there are several."""
+    if processes == 1:
+        return [sys.executable, *command]
+    torchrun = ['-m', 'torch.distributed.run', '--standalone', f'--nproc-per-node={processes}']
+    return [sys.executable, *torchrun, *command, '--launcher', 'pytorch']
 
 
 class _Processes:

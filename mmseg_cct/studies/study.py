@@ -27,7 +27,7 @@ from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.text import signed
 
 from .runs import StudyRun, prepare_runs, read_metrics
-from .study_config import study_config
+from .study_config import keep_last_checkpoint, study_config
 from .variants import Overlay
 
 # Sets the labelled images of a config for a seed, in place.
@@ -62,10 +62,7 @@ def prepare_study(
     """
     config = study_config(base, options)
     require_outside(out, data_folders(config), '--out')
-    # Only the last checkpoint is tested.
-    config.default_hooks.checkpoint.update(max_keep_ckpts=1, save_best=None)
-    for key in ('save_last', 'out_dir', 'filename_tmpl'):  # it is written, and where it is found
-        config.default_hooks.checkpoint.pop(key, None)
+    keep_last_checkpoint(config)  # it alone is tested
     fetch_pretrained_weights(config.model)  # once, before many processes need them
     planned = []  # all of them before the first is written: a method may refuse the config
     for seed in dict.fromkeys(seeds):
@@ -244,7 +241,7 @@ def _verdict(gains: Sequence[float], half: float) -> str:
         return 'one pair'
     if abs(mean(gains)) > half:
         return f'{"ahead" if mean(gains) > 0 else "behind"}, {len(gains)} pairs'
-    return f'not told apart, {len(gains)} pairs'
+    return f'no difference shown, {len(gains)} pairs'
 
 
 def _cell(values: Sequence[float], most: int) -> str:

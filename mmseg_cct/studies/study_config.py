@@ -36,6 +36,13 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
     return config
 
 
+def keep_last_checkpoint(config: Config) -> None:
+    """Keeps the last checkpoint alone, where a study finds it."""
+    config.default_hooks.checkpoint.update(max_keep_ckpts=1, save_best=None)
+    for key in ('save_last', 'out_dir', 'filename_tmpl'):  # it is written, and where it is found
+        config.default_hooks.checkpoint.pop(key, None)
+
+
 def _check_metrics(config: Config, base: str) -> None:
     evaluators = config.test_evaluator
     evaluators = evaluators if isinstance(evaluators, (list, tuple)) else [evaluators]

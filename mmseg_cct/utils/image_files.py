@@ -2,10 +2,12 @@
 
 import io
 import os
-from collections.abc import Collection
+import stat
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import cv2
 import mmcv
 import numpy as np
 from mmengine import fileio
@@ -14,6 +16,7 @@ from PIL import EpsImagePlugin, Image, UnidentifiedImageError
 from mmseg_cct.errors import UserError
 
 from .files import write_atomic
+from .image_format import UnsuitableImage, image_format, require_plain
 from .text import one_line
 
 # What Pillow may open whatever a file is named: by default it starts Ghostscript for PostScript.
@@ -23,17 +26,31 @@ IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 
 
 def find_files(folder: str | os.PathLike) -> list[Path]:
-    """Finds the files below a folder, sorted; follows links, and lists broken ones too."""
+    """Finds the files below a folder, sorted; follows links, and lists broken ones too.
+
+    A pipe or a device, which would wait for ever when it is read, is a `UserError`.
+    """
     found: list[Path] = []
     todo = [(Path(folder), {os.path.realpath(folder)})]
     while todo:
         here, above = todo.pop()
-        for path in here.iterdir():
-            if not path.is_dir():
+        for entry in os.scandir(here):
+            path = here / entry.name
+            if not entry.is_dir():
+                if not entry.is_file():
+                    require_file(path)
                 found.append(path)
             elif (real := os.path.realpath(path)) not in above:  # else a link leads in a circle
                 todo.append((path, above | {real}))
     return sorted(found)
+
+
+def require_file(path: str | os.PathLike) -> None:
+    """Raises `UserError` at a pipe or a device, which would wait for ever when it is read."""
+    with suppress(OSError):  # no local file, or none at all
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise UserError(f'{path}: a pipe or a device; expected a file')
 
 
 def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Path]:
@@ -102,7 +119,12 @@ def suffix_of_masks(masks: Collection[str], images: Collection[str]) -> str | No
 
 
 def read_image(path: str | os.PathLike) -> np.ndarray:
-    """Reads `(H, W, 3)` uint8, BGR, turned by EXIF. A corrupt file raises nearly anything."""
+    """Reads `(H, W, 3)` uint8, BGR, turned by EXIF.
+
+    An image that is not of 8 bits and three colours or grey is `UnsuitableImage`; a corrupt file
+    raises nearly anything.
+    """
+    require_file(path)
     return decode_image(Path(path).read_bytes())
 
 
@@ -110,17 +132,103 @@ def decode_image(data: bytes, flag: str = 'color', backend: str | None = None) -
     """Decodes an image as mmcv's `LoadImageFromFile` does, but notices truncated files.
 
     `flag` and `backend` are the transform's `color_type` and `imdecode_backend`. Returns `(H, W)`
-    or `(H, W, ·)`, BGR, turned by EXIF. An unknown format is a `ValueError`; Pillow raises nearly
-    anything on a corrupt file.
+    or `(H, W, ·)`, BGR, turned by EXIF. An unknown format is a `ValueError`, an image that the
+    transform would change is `UnsuitableImage`; Pillow raises nearly anything on a corrupt file.
     """
-    # OpenCV reads a truncated file without an error and makes up the rest. It knows formats, such
-    # as colours of 16 bits in a TIFF, that Pillow does not know.
-    with suppress(UnidentifiedImageError), _open(io.BytesIO(data)) as image:
-        image.load()
+    if flag != 'unchanged' and backend != 'tifffile':
+        require_plain(image_format(data))
+    _require_whole(data)
     decoded = mmcv.imfrombytes(data, flag=flag, backend=backend)
     if decoded is None:
         raise ValueError(f'no image that {backend or "OpenCV"} decodes, in 8 or 16 bits')
     return decoded
+
+
+def _require_whole(data: bytes) -> None:
+    # OpenCV reads a truncated file without an error and makes up the rest. It knows formats, such
+    # as colours of 16 bits in a TIFF, that Pillow does not know.
+    with suppress(UnidentifiedImageError), _open(io.BytesIO(data)) as image:
+        image.load()
+
+
+def decode_channels(data: bytes) -> np.ndarray:
+    """Decodes all channels of an image, `(H, W, K)` in the file's order and type, not turned.
+
+    OpenCV reads what it reads right, tifffile other TIFFs; a `UserError` says where it is missing.
+    Both raise nearly anything on a corrupt file.
+    """
+    if not image_format(data).opencv_reads:
+        return _decode_tiff(data)
+    _require_whole(data)
+    pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    if pixels is None:
+        raise ValueError('no image that OpenCV decodes')
+    pixels = np.atleast_3d(pixels)
+    return pixels if pixels.shape[2] < 3 else pixels[..., [2, 1, 0, *range(3, pixels.shape[2])]]
+
+
+def _decode_tiff(data: bytes) -> np.ndarray:
+    try:
+        import tifffile
+    except ImportError:
+        raise UserError(
+            f'{image_format(data).describe()} in a TIFF: needs tifffile, which is missing; '
+            "expected it: pip install 'mmseg_cct[tiff]'"
+        ) from None
+    with tifffile.TiffFile(io.BytesIO(data)) as file:
+        page = file.pages[0]
+        pixels, axes = page.asarray(), page.axes
+    return np.moveaxis(pixels, axes.index('S'), -1) if 'S' in axes else np.atleast_3d(pixels)
+
+
+def select_channels(
+    pixels: np.ndarray,
+    channels: Sequence[int],
+    value_range: tuple[float, float] | None = None,
+) -> np.ndarray:
+    """Selects channels of an image `(H, W, K)` and scales their values.
+
+    Args:
+        pixels: The image.
+        channels: C channels from 0, in the order of the result; one may come several times.
+        value_range: The values that become 0 and 255; others are clipped. None leaves all as they
+            are, 8 bits.
+
+    Returns:
+        `(H, W, C)` uint8, or float32 in [0, 255] where there is a range. Three channels are
+        reversed, to BGR like all images of MMSegmentation.
+
+    Raises:
+        UnsuitableImage: The image has no such channel, or values of another type.
+    """
+    if max(channels) >= pixels.shape[2]:
+        raise UnsuitableImage(
+            f'{pixels.shape[2]} channels; expected {max(channels) + 1} or more, for '
+            f'LoadChannels.channels is {tuple(channels)}'
+        )
+    if value_range is None and pixels.dtype != np.uint8:
+        raise UnsuitableImage(
+            f'values of type {pixels.dtype}; expected 8 bits, or a LoadChannels.value_range'
+        )
+    order = list(channels)[::-1] if len(channels) == 3 else list(channels)
+    chosen = pixels[..., order]
+    if value_range is not None:
+        low, high = value_range
+        chosen = (chosen.astype(np.float32).clip(low, high) - low) * (255 / (high - low))
+    return np.ascontiguousarray(chosen, np.uint8 if value_range is None else np.float32)
+
+
+def as_rgb(image: np.ndarray) -> np.ndarray:
+    """Makes `(H, W, 3)` uint8, RGB, to be looked at, of a loaded image `(H, W, C)` in [0, 255].
+
+    Three channels are BGR; of others it takes the first three, or the first alone.
+    """
+    channels = image.shape[2]
+    order = [2, 1, 0] if channels == 3 else [0, 1, 2] if channels > 3 else [0, 0, 0]
+    pixels = image[..., order]
+    if pixels.dtype != np.uint8:
+        pixels = pixels.clip(0, 255).round().astype(np.uint8)
+    return np.ascontiguousarray(pixels)
 
 
 def read_mask(
@@ -169,7 +277,7 @@ def read_mask(
 def _way_from_colours(pixels: np.ndarray) -> str:
     if (pixels[..., :3] == pixels[..., :1]).all():
         return ': its three channels are equal, one of them will do'
-    return ': docs/own_data.md turns colours into ids'
+    return ': tools/import_masks.py turns colours into ids'
 
 
 def open_image(path: str | os.PathLike, backend_args: dict | None = None) -> Image.Image:
@@ -178,6 +286,7 @@ def open_image(path: str | os.PathLike, backend_args: dict | None = None) -> Ima
     An address such as ``s3://...`` names its backend itself.
     """
     is_local = backend_args is None and '://' not in str(path)
+    require_file(path)
     return _open(path if is_local else io.BytesIO(fileio.get(path, backend_args)))
 
 
@@ -194,6 +303,8 @@ def explain_unreadable(path: str | os.PathLike, kind: str, reason: object) -> st
     """Words the one-line error of an 'image' or 'mask' that cannot be read."""
     if isinstance(reason, FileNotFoundError):
         return f'{path}: no such file; expected the {kind} there'
+    if isinstance(reason, (UnsuitableImage, UserError)):
+        return f'{path}: {str(reason).removeprefix(f"{path}: ")}'
     short = one_line(str(reason).replace(str(path), ''))
     return f'{path}: cannot be read ({short}); expected a readable {kind}'
 

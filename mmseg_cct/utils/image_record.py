@@ -10,6 +10,8 @@ from typing import Any
 from mmseg_cct.errors import UserError
 
 from .files import claim_output_folder, read_json, write_atomic
+from .image_files import explain_unreadable
+from .image_format import UnsuitableImage
 from .text import one_line
 
 # Records the inputs of the files in an output folder, by name of the image.
@@ -32,7 +34,10 @@ class ImageCounts:
 
     def add_unreadable(self, path: str | Path, error: Exception) -> None:
         """Counts an image that could not be read."""
-        self.failed.append(f'{path}: unreadable image ({one_line(error)})')
+        if isinstance(error, (UnsuitableImage, UserError)):
+            self.failed.append(explain_unreadable(path, 'image', error))
+        else:
+            self.failed.append(f'{path}: unreadable image ({one_line(error)})')
 
     @classmethod
     def merged(cls, parts: Sequence['ImageCounts']) -> 'ImageCounts':

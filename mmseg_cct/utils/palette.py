@@ -1,30 +1,139 @@
-"""Distinguishable colours for classes that have none."""
+"""Colours of classes: what everyone knows in Cityscapes's, the rest easily told apart."""
 
+import json
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
+from mmseg.utils import get_classes, get_palette
+from mmseg.utils.class_names import dataset_aliases
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.text import error_line
+
+Colour = tuple[int, int, int]
 
 # Neither near black, which marks padding, nor near white, which marks ignored pixels.
 _LEVELS = np.arange(32, 240, 23)
 _FIRST = (70, 90, 120)
+# Beside Cityscapes's 19.
+_KNOWN = dict(background=(0, 0, 0), water=(40, 110, 220))
+# Other names of them, letters only and in the singular.
+_SYNONYMS = dict(
+    road=('street', 'lane', 'drivable', 'asphalt'),
+    sidewalk=('pavement', 'footpath', 'nondrivable'),
+    building=('house',),
+    pole=('columnpole',),
+    traffic_light=('light',),
+    traffic_sign=('sign', 'signsymbol'),
+    vegetation=('tree', 'forest', 'plant', 'bush'),
+    terrain=('grass', 'ground', 'field', 'lowvegetation'),
+    person=('pedestrian', 'people', 'human', 'livingthing'),
+    rider=('bicyclist', 'cyclist'),
+    car=('vehicle',),
+    motorcycle=('motorbike',),
+    bicycle=('bike',),
+    background=('bg', 'clutter', 'other'),
+    water=('river', 'lake', 'sea'),
+)
+
+
+def distinct_colours(count: int, taken: Sequence[Colour] = ()) -> list[Colour]:
+    """Gives RGB colours in [0, 255], each the farthest in CIELAB from all before it.
+
+    The first do not depend on the number, which is 729 at most. All are far from those `taken`.
+    """
+    return list(_farthest_first(count, tuple(taken)))
+
+
+def class_colours(classes: Sequence[str]) -> list[Colour]:
+    """Gives each class the colour that it has in Cityscapes, or another that none has."""
+    known = _known_colours()
+    return _completed(classes, {name: known.get(_plain(name)) for name in classes})
+
+
+def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
+    """Reads the colours of classes from a data set of MMSeg, such as `ade`, or a JSON file.
+
+    The file holds colours by class or in the order of the ids, each as [r, g, b] or '#rrggbb'.
+    Classes that are not in it get others. A `UserError` names what is wrong.
+    """
+    if palette in dataset_aliases:
+        names, colours = get_classes(palette), map(tuple, get_palette(palette))
+        known = {_plain(name): colour for name, colour in zip(names, colours)}
+        return _completed(classes, {name: known.get(_plain(name)) for name in classes})
+    try:
+        content = json.loads(Path(palette).read_text(encoding='utf-8'))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f'{palette}: {error_line(error, 120)}; expected a JSON file of colours, or one of '
+            f'{", ".join(dataset_aliases)}'
+        ) from None
+    if isinstance(content, list) and len(content) == len(classes):
+        content = dict(zip(classes, content))
+    if not isinstance(content, dict) or not set(content) & set(classes):
+        raise UserError(
+            f'{palette}: no colours of the classes ({", ".join(classes)}); expected them by name, '
+            f'or a list of {len(classes)}'
+        )
+    chosen = {name: _colour(content[name], f'{palette}: {name}') for name in content}
+    return _completed(classes, chosen)
+
+
+def _completed(classes: Sequence[str], colours: Mapping[str, Colour | None]) -> list[Colour]:
+    """Gives a colour of its own to each class that has none, or that of a class before it."""
+    own: dict[str, Colour] = {}
+    for name in classes:
+        colour = colours.get(name)
+        if colour is not None and colour not in own.values():
+            own[name] = colour
+    rest = iter(distinct_colours(len(classes) - len(own), list(own.values())))
+    return [own[name] if name in own else next(rest) for name in classes]
 
 
 @cache
-def _farthest_first(count: int) -> tuple[tuple[int, int, int], ...]:
+def _known_colours() -> dict[str, Colour]:
+    cityscapes = zip(get_classes('cityscapes'), map(tuple, get_palette('cityscapes')))
+    known = {_plain(name): colour for name, colour in [*cityscapes, *_KNOWN.items()]}
+    for name, others in _SYNONYMS.items():
+        known |= dict.fromkeys(others, known[_plain(name)])
+    return known
+
+
+def _plain(name: str) -> str:
+    """A class name's letters, in lower case and in the singular."""
+    letters = re.sub('[^a-z]', '', str(name).lower())
+    return letters if letters.endswith('ss') or len(letters) < 4 else letters.removesuffix('s')
+
+
+def _colour(value: Any, place: str) -> Colour:
+    if isinstance(value, str) and re.fullmatch('#[0-9a-fA-F]{6}', value):
+        value = list(bytes.fromhex(value[1:]))
+    if isinstance(value, list) and len(value) == 3:
+        red, green, blue = value
+        if all(isinstance(part, int) and 0 <= part <= 255 for part in value):
+            return red, green, blue
+    raise UserError(f"{place}: {value!r}; expected [r, g, b] from 0 to 255, or '#rrggbb'")
+
+
+@cache
+def _farthest_first(count: int, taken: tuple[Colour, ...]) -> tuple[Colour, ...]:
     rgb = np.stack(np.meshgrid(_LEVELS, _LEVELS, _LEVELS, indexing='ij'), -1).reshape(-1, 3)
-    rgb = np.concatenate([[_FIRST], rgb]).astype(np.float32)
-    lab = cv2.cvtColor(rgb[None] / 255, cv2.COLOR_RGB2LAB)[0]
-    chosen, distance = [0], np.full(len(rgb), np.inf, np.float32)
-    while len(chosen) < count:
-        distance = np.minimum(distance, np.linalg.norm(lab - lab[chosen[-1]], axis=1))
+    given = np.array(taken or [_FIRST])
+    lab = _lab(np.concatenate([given, rgb]))
+    chosen, distance = list(range(len(given))), np.full(len(lab), np.inf, np.float32)
+    for index in chosen:
+        distance = np.minimum(distance, np.linalg.norm(lab - lab[index], axis=1))
+    while len(chosen) < len(taken) + count:
         chosen.append(int(distance.argmax()))
-    return tuple(tuple(int(value) for value in rgb[index]) for index in chosen)  # type: ignore[misc]
+        distance = np.minimum(distance, np.linalg.norm(lab - lab[chosen[-1]], axis=1))
+    colours = np.concatenate([given, rgb])[chosen[len(taken) : len(taken) + count]]
+    return tuple(map(tuple, colours.tolist()))
 
 
-def distinct_colours(count: int) -> list[tuple[int, int, int]]:
-    """Gives up to 730 RGB colours in [0, 255]; the first do not depend on the number.
-
-    Each is the farthest in CIELAB from all before it.
-    """
-    return list(_farthest_first(count)[:count])
+def _lab(rgb: np.ndarray) -> np.ndarray:
+    return cv2.cvtColor(rgb[None].astype(np.float32) / 255, cv2.COLOR_RGB2LAB)[0]

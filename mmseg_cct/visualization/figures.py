@@ -43,6 +43,15 @@ def legend_below(figure: Figure, handles: Sequence[Artist]) -> None:
 
     It has as many columns as fit; long labels are wrapped.
     """
+    _outer_legend(figure, handles, 'lower')
+
+
+def legend_above(figure: Figure, handles: Sequence[Artist]) -> None:
+    """Adds a legend like `legend_below`, above the axes."""
+    _outer_legend(figure, handles, 'upper')
+
+
+def _outer_legend(figure: Figure, handles: Sequence[Artist], side: str) -> None:
     width = figure.get_figwidth()
     most = int((width - _HANDLE) / _CHARACTER)
     labels = [textwrap.wrap(str(handle.get_label()), most) or [' '] for handle in handles]
@@ -53,7 +62,7 @@ def legend_below(figure: Figure, handles: Sequence[Artist]) -> None:
     figure.legend(
         handles=handles,
         labels=list(map('\n'.join, labels)),
-        loc='outside lower center',
+        loc=f'outside {side} center',
         ncols=columns,
         fontsize=8,
         frameon=False,

@@ -21,6 +21,7 @@ from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.suggest import close_names, nearest
 
 from .dry_run import choose_z, offered_stages, try_model
+from .next_commands import next_commands
 from .setting_text import Code, assignment, write_setting
 from .unlabeled_pipeline import pipeline_without_masks
 
@@ -41,10 +42,11 @@ _HOOKS = dict(
 
 
 class AddedCCT(NamedTuple):
-    """A written setting, and what was chosen for it, a line each."""
+    """A written setting, what was chosen for it and the commands that come next, a line each."""
 
     file: Path
     choices: tuple[str, ...]
+    commands: tuple[str, ...]
 
 
 def add_cct(
@@ -54,6 +56,7 @@ def add_cct(
     *,
     in_index: int | None = None,
     context: Sequence[str] | None = None,
+    method: str = 'cct-strong',
     force: bool = False,
 ) -> AddedCCT:
     """Writes a setting of CCT on a config, whose data, schedule and evaluation stay.
@@ -65,6 +68,7 @@ def add_cct(
         in_index: Stage of the backbone to take as z; by default z is what the main head has fused
             or, where that is coarser than stride 16, the deepest stage that is not.
         context: Classes that are no objects; by default `background`, if there is such a class.
+        method: Name of the method that the setting trains by default.
         force: Whether to overwrite the file.
 
     Returns:
@@ -98,6 +102,7 @@ def add_cct(
         warnings.simplefilter('ignore')  # what MMSeg says of losses that nothing computes here
         dry_run = try_model(settings.model)
         pipeline, mixing = pipeline_without_masks(settings.train_dataloader.dataset, image)
+    _name_crop_size(pipeline, settings.get('crop_size'))
     z = choose_z(dry_run, in_index)
     bank = dict(
         type='PerturbedDecoderBank',
@@ -112,6 +117,7 @@ def add_cct(
         f'# CCT on {path.name}, whose data, schedule and evaluation stay.',
         '# Written by tools/add_cct.py, yours to change.',
         assignment('_base_', base),
+        assignment('method', method),
         assignment('custom_imports', dict(imports=_imports(settings), allow_failed_imports=False)),
         '',
         f'{assignment("context_classes", tuple(context))}  # what is not an object',
@@ -145,7 +151,7 @@ def add_cct(
             'learning rates: auxiliary_head names the auxiliary decoders now; your heads keep its '
             f'rules, as {", ".join(rules)}'
         )
-    return AddedCCT(target, tuple(choices))
+    return AddedCCT(target, tuple(choices), next_commands(target, method))
 
 
 def _model(base: Mapping[str, Any], bank: dict[str, Any]) -> dict[str, Any]:
@@ -158,6 +164,13 @@ def _model(base: Mapping[str, Any], bank: dict[str, Any]) -> dict[str, Any]:
         heads = dict(_delete_=True, **bank)
     preprocessor = dict(type='BranchPreprocessor')
     return dict(type='CCTSegmentor', data_preprocessor=preprocessor, auxiliary_head=heads)
+
+
+def _name_crop_size(pipeline: Sequence[Any], crop_size: Any) -> None:
+    """Names the config's own variable, so that its labelled and unlabelled crops stay the same."""
+    for step in pipeline:
+        if crop_size is not None and isinstance(step, dict) and step.get('crop_size') == crop_size:
+            step['crop_size'] = Code('_base_.crop_size')
 
 
 def _training_data(

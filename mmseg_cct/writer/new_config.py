@@ -15,11 +15,10 @@ from mmseg_cct.checks.weights import (
     require_fitting_weights,
     require_weights_of_timm,
 )
-from mmseg_cct.config.class_names import check_classes
-from mmseg_cct.config.compose import composed_name
 from mmseg_cct.config.load import load_config
-from mmseg_cct.config.shipped import CONFIGS, SCOPE, command_line
+from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
+from mmseg_cct.datasets.image_values import ImageValues
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
@@ -28,6 +27,8 @@ from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
+from .folder_classes import classes_of_folder
+from .next_commands import next_commands
 from .setting_text import assignment, write_setting
 
 # Every n-th labelled image validates where there is no folder for it.
@@ -44,6 +45,7 @@ class NewConfig(NamedTuple):
     """
 
     summary: FolderSummary
+    classes: tuple[str, ...]
     file: Path
     lists: tuple[Path, ...]
     warnings: tuple[str, ...]
@@ -53,7 +55,7 @@ class NewConfig(NamedTuple):
 def new_config(
     data: str,
     out: str,
-    classes: Sequence[str],
+    classes: Sequence[str] | None = None,
     *,
     context: Sequence[str] = (),
     backbone: str = 'mbv2',
@@ -63,6 +65,8 @@ def new_config(
     iters: int = 4000,
     batch_size: int = 8,
     mask_suffix: str = '.png',
+    channels: Sequence[int] | None = None,
+    bits: int | None = None,
     weights: str | None = None,
     from_scratch: bool = False,
     force: bool = False,
@@ -73,7 +77,7 @@ def new_config(
         data: The folder, with `images`, `masks` and perhaps `val`. Without `val`, every fifth
             labelled image validates, by lists that are written beside the setting.
         out: Folder for the setting.
-        classes: Class names in the order of their ids.
+        classes: Class names in the order of their ids; by default those of `classes.json`.
         context: Those that are not objects.
         backbone: A key of `BACKBONES`.
         method: Name of the method that the setting trains by default.
@@ -83,6 +87,9 @@ def new_config(
         iters: Iterations of the training.
         batch_size: Pairs of a labelled and an unlabelled image.
         mask_suffix: End of a mask's name.
+        channels: Channels of the images to load, from 0; by default all but one of opacity.
+        bits: Bits that the values of the images have, where the file has more; by default as many
+            as the values need.
         weights: File of the backbone's weights; by default those of the model zoo.
         from_scratch: Whether to start from random weights.
         force: Whether to overwrite files.
@@ -93,12 +100,12 @@ def new_config(
     Raises:
         UserError: The folder, a name, the size or the weights do not fit, or a file is there.
     """
-    check_classes(classes)
+    classes = classes_of_folder(data, classes)
     for name in context:
         if name not in classes:
             raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
     chosen = BACKBONES[backbone]
-    summary = summarize_folder(data, len(classes), mask_suffix)
+    summary = summarize_folder(data, len(classes), mask_suffix, channels, bits)
     if method != 'supervised' and not summary.unlabeled:
         raise UserError(
             f'{data}/images: every image has a mask; expected images without, too, or --method '
@@ -130,20 +137,35 @@ def new_config(
         assignment('_base_', _bases(chosen.model, schedule, out)),
         assignment('method', method),
         '',
-        assignment('classes', tuple(classes)),
+        assignment('classes', classes),
         f'{assignment("context_classes", tuple(context))}  # what is not an object',
         f'{assignment("image_size", size)}  # width, height; training scales it by 0.5 to 2',
         f'{assignment("crop_size", crop[::-1])}  # height, width',
         '',
         *_data_lines(Path(data), mask_suffix, list(lists), batch_size),
         assignment('train_cfg', dict(max_iters=iters, val_interval=max(iters // 8, 1))),
-        *(assignment(name, value) for name, value in start.items()),
+        *_image_lines(summary.values, start.get('model', {})),
+        *(assignment(name, value) for name, value in start.items() if name != 'model'),
     ]
     write_setting(file, ''.join(f'{line}\n' for line in lines))
     for path, text in lists.items():
         write_atomic(path, text.encode())
     warnings = [*judge_labels(summary.labels, classes, 'masks'), *_leaks(Path(data), summary)]
-    return NewConfig(summary, file, tuple(lists), tuple(warnings), _next_commands(file, method))
+    return NewConfig(
+        summary, classes, file, tuple(lists), tuple(warnings), next_commands(file, method)
+    )
+
+
+def _image_lines(values: ImageValues | None, model: Mapping[str, Any]) -> tuple[str, ...]:
+    """The loader of the images, if MMSegmentation's will not do, and `model` with their mean."""
+    if values is None:
+        return (assignment('model', model),) if model else ()
+    measured = dict(data_preprocessor=dict(mean=values.mean, std=values.std))
+    return (
+        f'# {values.description}; mean and std were measured',
+        assignment('image_loader', values.loader),
+        assignment('model', {**measured, **model}),
+    )
 
 
 def _title(backbone: Backbone, data: str, summary: FolderSummary) -> str:
@@ -265,13 +287,3 @@ def _start_from(weights: str, backbone: Mapping[str, Any], is_timm: bool) -> dic
         require_fitting_weights(backbone, weights, prefix, 'model.backbone')
     prefixed = dict(prefix=prefix or None) if prefix or backbone['init_cfg'].get('prefix') else {}
     return dict(init_cfg=dict(**prefixed, checkpoint=weights))
-
-
-def _next_commands(file: Path, method: str) -> tuple[str, ...]:
-    trainings = [command_line('train', file)]
-    runs = [f'{method}=work_dirs/{file.stem}']
-    if method != 'supervised':
-        trainings.append(command_line('train', file, '--method', 'supervised'))
-        baseline = composed_name(file.stem, 'supervised', None)
-        runs.insert(0, f'supervised=work_dirs/{baseline}')
-    return *trainings, command_line('report', *runs, '--out', 'work_dirs/report')

@@ -12,8 +12,14 @@ import world
 from mmengine.config import Config
 from mmengine.runner import Runner
 
-from mmseg_cct.analysis.plots import plot_class_bars, plot_curves, plot_grid
-from mmseg_cct.analysis.report import hardest, iou_table, verdict, write_report
+from mmseg_cct.analysis.plots import plot_class_iou, plot_curves, plot_grid
+from mmseg_cct.analysis.report import (
+    foreground_verdict,
+    hardest,
+    iou_rows,
+    mean_verdict,
+    write_report,
+)
 from mmseg_cct.analysis.runs import (
     Evaluation,
     Picture,
@@ -62,22 +68,31 @@ def trained(tmp_path_factory):
     return root
 
 
-def test_iou_table_has_every_class_the_mean_and_the_difference():
+def test_the_table_has_every_class_the_mean_and_the_difference():
     iou = dict(a=np.array([0.5, 0.25]), b=np.array([0.625, 0.125]))
-    assert iou_table(iou, ['x', 'y']).splitlines() == [
-        '| class | a | b | difference |',
-        '| --- | ---: | ---: | ---: |',
-        '| x | 50.0 | 62.5 | +12.5 |',
-        '| y | 25.0 | 12.5 | -12.5 |',
-        '| **mean** | 37.5 | 37.5 | +0.0 |',
+    assert iou_rows(iou, ['x', 'y']) == [
+        ['x', '50.0', '62.5', '+12.5'],
+        ['y', '25.0', '12.5', '-12.5'],
+        ['mean', '37.5', '37.5', '+0.0'],
     ]
 
 
-def test_iou_table_leaves_absent_classes_out_of_the_mean():
-    table = iou_table(dict(only=np.array([0.5, np.nan])), ['x', 'y'])
-    assert table.splitlines()[2:] == ['| x | 50.0 |', '| y |  |', '| **mean** | 50.0 |']
-    table = iou_table(dict(a=np.array([0.5, np.nan]), b=np.array([0.5, 0.2])), ['x', 'y'])
-    assert '| y |  | 20.0 |  |' in table
+def test_the_table_leaves_absent_classes_out_of_the_mean():
+    rows = iou_rows(dict(only=np.array([0.5, np.nan])), ['x', 'y'])
+    assert rows == [['x', '50.0'], ['y', ''], ['mean', '50.0']]
+    rows = iou_rows(dict(a=np.array([0.5, np.nan]), b=np.array([0.5, 0.2])), ['x', 'y'])
+    assert rows[1] == ['y', '', '20.0', '']
+
+
+def test_of_two_classes_the_foreground_is_the_headline():
+    scores = Evaluation(np.array([0.99, 0.25]), np.ones(1), np.array([[9, 2], [11, 4], [9, 6]]))
+    none = Evaluation(np.array([0.9, 0]), np.ones(1), np.array([[9, 0], [9, 0], [9, 6]]))
+    said = foreground_verdict(dict(sup=none, CCT=scores), ['background', 'crack'])
+    assert said.startswith(
+        'IoU of crack in %: sup 0.0 (F1 0.0, precision 0.0, recall 0.0); '
+        'CCT 25.0 (F1 40.0, precision 50.0, recall 33.3).'
+    )
+    assert foreground_verdict(dict(sup=none), ['a', 'b', 'c']) is None
 
 
 def test_scalars_of_a_resumed_run_replace_what_it_repeats(tmp_path):
@@ -95,7 +110,9 @@ def test_a_last_line_that_a_kill_has_cut_off_is_left_out(tmp_path):
     assert read_scalars(tmp_path) == [dict(step=1, lr=1)]
 
 
-@pytest.mark.parametrize('line', ['{"step": 2, "l', '3', '\ufffd'])
+@pytest.mark.parametrize(
+    'line', ['{"step": 2, "l', '3', '\ufffd', '{"step": "a"}', '{"lr": [1]}', '[' * 10**5]
+)
 def test_a_damaged_line_of_a_log_is_named(tmp_path, line):
     write_log(tmp_path, '20260101_000000', [dict(step=1, lr=1)])
     file = tmp_path / '20260101_000000/vis_data/scalars.json'
@@ -114,12 +131,25 @@ def test_curves_show_each_value_in_its_panel(ramp):
         Run('cct', Config(), '', logs),
     ]
     panels = {axes.get_title(): axes for axes in plot_curves(runs).axes}
-    (line,) = panels['supervised loss L_s'].lines
+    (line,) = panels['supervised loss Lₛ'].lines
     assert line.get_xydata().tolist() == [[1, 2], [2, 1]]
+    assert line.get_color() == 'C1'
     (line,) = panels['ramps'].lines
     assert line.get_xydata().tolist() == [[1, 10], [2, 20]]
+    assert line.get_label().startswith('ωᵤ') and line.get_color() not in ('C0', 'C1')
     assert [line.get_label() for line in panels['mIoU on val, %'].lines] == ['sup']
-    assert not panels['consistency loss L_u'].lines
+    assert not panels['consistency loss Lᵤ'].lines
+
+
+def test_runs_share_the_line_of_a_ramp_that_they_have_in_common():
+    logs = [{'step': step, 'loss_consistency.loss_weight': step} for step in (1, 2)]
+    other = [{'step': step, 'loss_consistency.loss_weight': 3} for step in (1, 2)]
+    alike, unlike = (
+        plot_curves([Run('a', Config(), '', logs), Run('b', Config(), '', second)], columns=2)
+        for second in (logs, other)
+    )
+    labels = [[line.get_label() for line in figure.axes[3].lines] for figure in (alike, unlike)]
+    assert labels == [['ωᵤ, weight of Lᵤ'], ['ωᵤ, weight of Lᵤ, a', 'ωᵤ, weight of Lᵤ, b']]
 
 
 def test_grid_paints_class_ids_in_the_palette():
@@ -130,6 +160,7 @@ def test_grid_paints_class_ids_in_the_palette():
     shown = [axes.get_images()[0].get_array() for axes in figure.axes]
     assert len(shown) == 9  # image, truth and prediction of three images
     assert shown[1][0, :3].tolist() == [[4, 5, 6], [255, 255, 255], [1, 2, 3]]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ['x', 'y', 'ignored']
 
 
 @pytest.mark.parametrize('height, width', [(40, 80), (80, 60)])
@@ -156,40 +187,46 @@ def test_long_names_do_not_collide():
     boxes = [axes.title.get_window_extent() for axes in grid.axes]
     assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
     assert max(box.y1 for box in boxes) <= grid.bbox.height
-    bars = plot_class_bars({name: np.array([0.9, 0.8]) for name in LONG}, ['x', 'y'])
+    dots = plot_class_iou({name: np.array([0.9, 0.8]) for name in LONG}, ['x', 'y'])
     ramps = dict(step=1, **{'auxiliary_head.loss_consistency.loss_weight': 1, 'decode_head.x': 2})
     curves = plot_curves([Run(name, Config(), '', [ramps]) for name in LONG])
-    assert len({line.get_linestyle() for line in curves.axes[2].lines}) == 2
-    for figure, count in ((bars, 2), (curves, 4)):
-        assert not any(axes.get_legend() for axes in figure.axes)
-        assert len(figure.legends[0].get_texts()) == count
+    assert len({line.get_color() for line in curves.axes[3].lines}) == 2
+    for figure in (dots, curves):
+        assert len(figure.legends[0].get_texts()) == 2
 
 
-def test_bars_show_each_class_of_each_run():
-    figure = plot_class_bars(dict(a=np.array([0.5, np.nan]), b=np.array([0.25, 1])), ['x', 'y'])
-    (axes,) = figure.axes
-    widths = [[bar.get_width() for bar in bars] for bars in axes.containers]
-    assert widths == [[50, 0, 50], [25, 100, 62.5]]
+def test_classes_are_sorted_by_the_difference_and_those_at_0_are_folded():
+    iou = dict(a=[0.5, 0, np.nan, 0.6, 0.5], b=[0.25, 0, np.nan, 0.7, np.nan])
+    iou = {name: np.array(values) for name, values in iou.items()}
+    (axes,) = plot_class_iou(iou, ['falls', 'zero', 'absent', 'rises', 'once']).axes
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == ['mean', 'rises', 'once', 'falls']
+    assert axes.get_xlabel().splitlines()[1:] == ['at 0: zero', 'without a pixel: absent']
+    assert [text.get_text() for text in axes.texts] == ['-8.3', '+10.0', '50.0', '-25.0']
+    for dots, expected in zip(axes.collections, ([40, 60, 50, 50], [95 / 3, 70, np.nan, 25])):
+        np.testing.assert_allclose(dots.get_offsets().filled(np.nan)[:, 0], expected)
 
 
 def test_hard_images_are_those_of_the_lowest_mean_over_the_runs():
-    a = Evaluation(np.ones(1), np.array([0.9, 0.1, 0.5, 0.2]))
-    b = Evaluation(np.ones(1), np.array([0.9, 0.6, 0.1, 0.2]))
+    a = Evaluation(np.ones(1), np.array([0.9, 0.1, 0.5, 0.2]), np.ones((3, 1)))
+    b = Evaluation(np.ones(1), np.array([0.9, 0.6, 0.1, 0.2]), np.ones((3, 1)))
     assert hardest([a, b], 2) == [3, 2]
 
 
 def test_the_verdict_says_who_is_ahead_and_where():
     iou = dict(sup=np.array([0.5, 0.4, np.nan]), CCT=np.array([0.7, 0.3, np.nan]))
-    said = verdict(iou, ['x', 'y', 'z'])
+    said = mean_verdict(iou, ['x', 'y', 'z'])
     assert said.startswith('CCT is ahead of sup by 5.0 points: 50.0 against 45.0 % mIoU.')
     assert 'better in 1 of 2 classes' in said and 'x (+20.0)' in said and 'y (-10.0)' in said
-    assert 'CCT is behind' in verdict({'sup': iou['CCT'], 'CCT': iou['sup']}, ['x', 'y', 'z'])
+    assert 'CCT is behind' in mean_verdict({'sup': iou['CCT'], 'CCT': iou['sup']}, ['x', 'y', 'z'])
     near = dict(sup=np.array([0.5, 0.4]), CCT=np.array([0.5002, 0.3995]))
-    assert verdict(near, ['x', 'y']).startswith('CCT is level with sup: 45.0 against 45.0 % mIoU.')
+    assert mean_verdict(near, ['x', 'y']).startswith(
+        'CCT is level with sup: 45.0 against 45.0 % mIoU.'
+    )
     better = dict(iou, CCT=np.array([0.7, 0.5, np.nan]))
-    said = verdict(better, ['x', 'y', 'z'])
+    said = mean_verdict(better, ['x', 'y', 'z'])
     assert 'better in 2 of 2 classes; the changes lie between y (+10.0) and x (+20.0).' in said
-    assert verdict(dict(one=np.array([0.5])), ['x']) == 'mIoU on the test set: one 50.0 %.'
+    assert mean_verdict(dict(one=np.array([0.5])), ['x']) == 'mIoU on the test set: one 50.0 %.'
 
 
 def test_report_of_two_trainings(trained, tmp_path, checkpoints_read):
@@ -208,6 +245,9 @@ def test_report_of_two_trainings(trained, tmp_path, checkpoints_read):
     page = report.with_suffix('.html').read_text()
     assert page.count('class="compare"') == 3  # two hard images and the one that is left
     assert page.count('src="data:image/png;base64,') == 2 + 3 * 4
+    assert page.count('srcset="data:image/png;base64,') == 1
+    assert '> **Note.** 2 validation images: so few' in text
+    assert page.count('class="note"') == text.count('> **Note.**')
     assert 'src="h' not in page  # nothing from elsewhere
     assert 'background: rgb(225, 70, 60)"></i>disc' in page
 
@@ -251,6 +291,8 @@ def test_incomplete_runs_are_named(tmp_path):
         write_report(dict(a=tmp_path), tmp_path / 'out')
     with pytest.raises(UserError, match='no run; expected at least one'):
         write_report({}, tmp_path / 'out')
+    with pytest.raises(UserError, match=r"run 'a\\n# b': more than a line; expected a name in one"):
+        write_report({'a\n# b': tmp_path}, tmp_path / 'out')
 
 
 @pytest.fixture
@@ -274,6 +316,15 @@ def test_runs_with_different_test_sets_are_refused(trained, changed, tmp_path):
     other = changed(lambda config: config.test_dataloader.dataset.update(start=7))
     with pytest.raises(UserError, match='b: another test set than a'):
         write_report(dict(a=trained / 'cct', b=other), tmp_path / 'out')
+
+
+def test_classes_in_another_order_than_the_checkpoints_are_refused(trained, tmp_path):
+    shutil.copytree(trained / 'cct', tmp_path / 'run')
+    content = load_data(str(tmp_path / 'run/iter_2.pth'), 'iter_2.pth')
+    content['meta']['dataset_meta']['classes'] = content['meta']['dataset_meta']['classes'][::-1]
+    torch.save(content, tmp_path / 'run/iter_2.pth')
+    with pytest.raises(UserError, match=r'iter_2\.pth: class 0 is ring, in the data set backgr'):
+        write_report(dict(a=tmp_path / 'run'), tmp_path / 'out')
 
 
 def test_a_copied_run_is_evaluated_by_its_own_checkpoint(changed):

@@ -2,7 +2,7 @@ import argparse
 
 import pytest
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, seed
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, method, seed
 
 
 def test_at_least():
@@ -23,6 +23,21 @@ def test_seeds():
 def test_what_is_no_seed(value):
     with pytest.raises(argparse.ArgumentTypeError, match=f'^{value}; expected 0 to 4294967295$'):
         seed(value)
+
+
+def test_methods(tmp_path):
+    own = tmp_path / 'mine.py'
+    own.touch()
+    assert [method('unimatch'), method(str(own))] == ['unimatch', str(own)]
+
+
+@pytest.mark.parametrize(
+    ('value', 'message'),
+    [('unimtch', 'no such method; did you mean unimatch'), ('mine.py', 'no such file')],
+)
+def test_what_is_no_method(value, message):
+    with pytest.raises(argparse.ArgumentTypeError, match=f'^{value}: {message}'):
+        method(value)
 
 
 def parse(add, *texts):

@@ -156,3 +156,39 @@ def test_a_size_named_once_may_be_an_option(caplog):
     assert [step.crop_size for step in steps if step.type == 'RandomCrop'] == [(96, 64)]
     assert config.train_cfg.max_iters == config.param_scheduler.end == 7
     assert 'a new key' not in caplog.text  # a length that follows from others has a key, too
+
+
+LOADER = dict(type='LoadChannels', channels=(0, 1, 2, 3), value_range=(0, 4095))
+
+
+def loading(loader, **model):
+    step = dict(type='LoadImageFromFile', to_float32=True, backend_args=dict(backend='x'))
+    nested = dict(type='TestTimeAug', transforms=[[dict(type='LoadImageFromFile')]])
+    return derived(
+        image_loader=loader,
+        model=dict(type='EncoderDecoder', backbone=dict(type='ResNet'), **model),
+        test_pipeline=[step, nested],
+        train_dataloader=dict(dataset=dict(labeled=dict(pipeline=[step]))),
+    )
+
+
+def test_one_loader_serves_all_pipelines_and_the_backbone():
+    config = loading(LOADER)
+    first, nested = config.test_pipeline
+    assert first == dict(**LOADER, backend_args=dict(backend='x'))
+    assert nested.transforms[0][0] == LOADER
+    assert config.train_dataloader.dataset.labeled.pipeline[0].type == 'LoadChannels'
+    backbone = dict(type='MultiChannelBackbone', in_channels=4, backbone=dict(type='ResNet'))
+    assert config.model.backbone == backbone
+    derive(config)  # as of a config that a training dumped
+    assert config.model.backbone == backbone
+
+
+def test_three_channels_leave_the_backbone_alone():
+    assert loading(dict(type='LoadChannels', channels=(3, 1, 0))).model.backbone.type == 'ResNet'
+
+
+@pytest.mark.parametrize('name', ['mean', 'std'])
+def test_a_mean_of_other_channels_is_refused(name):
+    with pytest.raises(UserError, match=rf'^model.data_preprocessor.{name}: 3 values; expected 4'):
+        loading(LOADER, data_preprocessor={name: [1.0, 2.0, 3.0]})

@@ -83,6 +83,16 @@ def test_strong_views_end_the_unlabelled_pipeline(tree):
     assert 'strong_views' not in baseline[DRAW]
 
 
+def test_a_partner_has_views_of_its_own(tree):
+    settings = (tree.config('labeled'), tree.config('unlabeled'))
+    pairs = SemiSegDataset(*settings, strong_views=dict(type='StrongViews'), partners=True)
+    inputs = pairs[DRAW._replace(partner=0, partner_seed=3)]['inputs']
+    other = pairs[DRAW._replace(unlabeled=0, unlabeled_seed=3)]['inputs']
+    for name in ('', '_strong_0'):
+        assert _equal(inputs[f'unlabeled_partner{name}'], other[f'unlabeled{name}'])
+    assert _equal(inputs['unlabeled'], pairs[DRAW]['inputs']['unlabeled'])
+
+
 def _random_state():
     name, keys, *rest = np.random.get_state()
     return random.getstate(), (name, keys.tolist(), *rest), torch.get_rng_state().tolist()

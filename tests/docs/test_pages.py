@@ -47,7 +47,9 @@ def test_scripts_and_configs_that_are_named_exist(pages, project_root):
     missing = {
         (page, name)
         for page, name in named
-        if name not in made and not (project_root / name).exists()
+        if name not in made
+        and not (project_root / name).exists()
+        and not name.startswith('configs/mine/')  # what new_config.py writes
     }
     assert not missing
 

@@ -31,3 +31,28 @@ def test_the_iou_of_each_class_stands_beside_mmsegs_metrics():
 
 def test_nothing_is_computed_where_predictions_are_only_written(tmp_path):
     assert metrics_of(ClassIoUMetric, format_only=True, output_dir=str(tmp_path)) == {}
+
+
+@pytest.mark.parametrize(
+    ('classes', 'name', 'scores'),
+    [
+        # summed over both images: of 'b' 1 pixel found, 2 predicted, 3 there
+        (('a', 'b'), 'b', (25.0, 40.0, 50.0, 33.33)),
+        (('a', 'background'), 'a', (50.0, 66.67, 75.0, 60.0)),
+    ],
+)
+def test_of_two_classes_the_one_to_find_comes_first(classes, name, scores):
+    areas = [tuple(area[:2] for area in image) for image in AREAS]
+    metric, plain = ClassIoUMetric(), IoUMetric()
+    metric.dataset_meta = plain.dataset_meta = dict(classes=classes)
+    metrics = metric.compute_metrics(areas)
+    expected = [f'{key}.{name}' for key in ('IoU', 'F1', 'precision', 'recall')]
+    assert list(metrics.items())[:4] == list(zip(expected, scores))
+    assert metrics.items() >= plain.compute_metrics(areas).items()
+
+
+def test_a_foreground_that_neither_occurs_nor_is_predicted_has_no_scores():
+    areas = [tuple(torch.tensor([4.0, 0.0]) for _ in range(4))]
+    metric = ClassIoUMetric()
+    metric.dataset_meta = dict(classes=('background', 'crack'))
+    assert not [key for key in metric.compute_metrics(areas) if key.endswith('crack')]

@@ -12,6 +12,7 @@ from mmseg_cct.studies.learning_curve import (
     barely_trained,
     equivalent_labels,
     nested_subsets,
+    outlook,
     plot_learning_curve,
     write_learning_curve,
 )
@@ -137,7 +138,9 @@ def test_the_figure_is_of_the_same_seeds():
     (axes,) = plot_learning_curve(results_of(curves)).axes
     assert [arrow.xyann for arrow in axes.texts] == [(10, 35)]
     assert axes.texts[0].xy == (pytest.approx(10 * 2**0.5), 35)
-    assert [list(bars.lines[0].get_ydata()) for bars in axes.containers] == [[30, 25, 10], [35, 12]]
+    assert [list(line.get_ydata()) for line in axes.lines] == [[30, 25, 10], [35, 12]]
+    seeds = [dots.get_offsets()[:, 1].tolist() for dots in axes.collections]
+    assert seeds == [[30], [40, 10], [10], [35], [9, 15]]
 
 
 def test_gains_are_of_the_same_seed():
@@ -161,6 +164,14 @@ def test_the_curves_are_drawn(tmp_path, put_result):
     text = write_learning_curve(tmp_path).read_text()
     assert text.startswith('# Does CCT pay?') and '| cct | 34.0 | 44.0 | 54.0 |' in text
     assert (tmp_path / 'learning_curve.png').stat().st_size > 0
+
+
+def test_what_more_labels_would_bring():
+    results = [Result('cct', str(n), 0, 60 - 40 * n**-0.5) for n in (5, 10, 20, 40)]
+    results += [Result('supervised', str(n), 0, 30.0) for n in (5, 10)]  # too few
+    _, table = outlook(results)
+    assert table.splitlines()[2:] == ['| CCT | 40 | +0.7 ±0.0 | +1.9 ±0.0 |']
+    assert outlook(results[4:]) == []
 
 
 def test_the_answer_is_about_the_method_that_ran(tmp_path, put_result):

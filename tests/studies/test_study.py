@@ -156,8 +156,8 @@ def test_gains_are_those_of_pairs():
     rows = gains_table(results, methods, 'supervised').splitlines()[2:]
     assert rows == [
         '| cct | 20 | +3.0 | ±2.5 | +2.0 +4.0 +3.0 | ahead, 3 pairs |',
-        '| kl | 20 | -0.3 | ±3.8 | -2.0 +1.0 +0.0 | not told apart, 3 pairs |',
-        '| js | 20 | -1.8 | ±3.2 | -2.0 -1.5 | not told apart, 2 pairs |',
+        '| kl | 20 | -0.3 | ±3.8 | -2.0 +1.0 +0.0 | no difference shown, 3 pairs |',
+        '| js | 20 | -1.8 | ±3.2 | -2.0 -1.5 | no difference shown, 2 pairs |',
         '| cct-abce | 20 | +3.0 |  | +3.0 | one pair |',
     ]
     assert gains_table(results[:3], methods, 'supervised') == ''
@@ -279,6 +279,16 @@ def test_all_is_written(out):
         assert (out / name).stat().st_size > 0
     assert '(comparison.png)' in text
     assert 'Gain over the supervised baseline of the same seed' in text
+
+
+def test_full_with_abce_has_its_own_baseline(out, put_result):
+    put_result(out, 'supervised-abce', 20, 0, 33.0)
+    put_result(out, 'full_abce_k2', 20, 0, 37.0)
+    assert ordered_methods(collect(out))[:2] == ['supervised', 'supervised-abce']
+    over_plain, over_own = write_ablation(out).read_text().split('baseline with ab-CE of the same')
+    assert '| full_abce_k2 | 20 | +7.0 |' in over_plain
+    assert '| full_abce_k2 | 20 | +4.0 |' in over_own
+    assert '| full_k2' not in over_own
 
 
 @pytest.mark.parametrize('write', [write_ablation, write_learning_curve])

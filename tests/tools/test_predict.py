@@ -8,7 +8,7 @@ from PIL import Image
 
 from mmseg_cct.apis.inference import RECORD, predict_images
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.palette import distinct_colours
+from mmseg_cct.utils.palette import class_colours
 
 
 @pytest.fixture
@@ -42,7 +42,9 @@ def test_masks_and_overlays_have_the_size_of_the_image(trained, photos, tmp_path
         assert np.array(mask).max() < 3
         assert mask.getpalette()[:9] == np.ravel(trained.palette).tolist()
         overlay = Image.open(out / 'overlays' / name)
-        assert overlay.mode == 'RGB' and overlay.size == image.size
+        assert overlay.mode == 'RGB' and overlay.width == image.width
+        assert overlay.height > image.height  # the classes that it shows are below
+    assert Image.open(out / 'legend.png').width == 640
 
 
 def test_what_is_left_out_or_gone_or_normalised_otherwise_is_told(
@@ -82,7 +84,7 @@ def test_the_mask_is_the_models_prediction_and_the_overlay_blends_it(trained, ph
     assert np.array_equal(mask, expected)
     image = np.array(Image.open(photos / 'b.png'), float)
     blend = 0.75 * image + 0.25 * np.array(trained.palette)[mask]
-    overlay = np.array(Image.open(tmp_path / 'out' / 'overlays' / 'b.png'), float)
+    overlay = np.array(Image.open(tmp_path / 'out' / 'overlays' / 'b.png'), float)[: len(mask)]
     assert np.abs(overlay - blend).max() <= 0.5
 
 
@@ -185,7 +187,9 @@ def test_a_palette_is_found_where_nobody_has_one(trained, photos, tmp_path):
     out = tmp_path / 'out'
     predict_images(str(config), str(tmp_path / 'bare.pth'), str(photos / 'a.jpg'), str(out))
     mask = Image.open(out / 'masks' / 'a.png')
-    assert mask.getpalette()[:9] == np.ravel(distinct_colours(3)).tolist()
+    assert (
+        mask.getpalette()[:9] == np.ravel(class_colours(['class 0', 'class 1', 'class 2'])).tolist()
+    )
 
 
 def test_a_checkpoint_of_other_classes_is_refused(trained, photos, tmp_path):

@@ -1,8 +1,15 @@
 import importlib.util
 
+import cv2
+import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
+from PIL import Image
+
+from mmseg_cct.apis.inference import load_model
+from mmseg_cct.engine.checkpoints import read_checkpoint, saved_config
+from mmseg_cct.interop.export import InferenceGraph
 
 
 def test_publishes_and_exports(tiny, tiny_cct, tmp_path, capsys):
@@ -24,6 +31,39 @@ def test_publishes_and_exports(tiny, tiny_cct, tmp_path, capsys):
     expected = f'error: {torchscript}: exists; expected a new file, or --overwrite'
     assert capsys.readouterr().err.splitlines()[-1] == expected
     assert torchscript.read_bytes() == kept
+
+
+# torch and this project are not there for the script
+ALONE = """
+import runpy, sys
+sys.modules |= dict.fromkeys(('torch', 'mmengine', 'mmseg', 'mmcv', 'mmseg_cct'))
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name='__main__')
+"""
+
+
+def test_an_exported_file_predicts_without_torch(tiny, tiny_cct, tmp_path, capsys):
+    pytest.importorskip('onnxruntime', reason='onnxruntime runs the file')
+    tiny.run('publish_model', tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx', '--size', 40, 48)
+    (file,) = tmp_path.glob('cct-*.onnx')
+    out, script = tmp_path / 'out', tiny.tools / 'predict_onnx.py'
+    done = tiny.shell('python', '-c', ALONE, script, file, tiny.images, '--out', out)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == f'4 masks in {out}'
+    (published,) = map(str, tmp_path.glob('cct-*.pth'))
+    model = load_model(saved_config(read_checkpoint(published), published), published, 'cpu')
+    graph = InferenceGraph(model, (40, 48))
+    for path in tiny.images.iterdir():
+        image = cv2.imread(str(path))
+        rgb = cv2.resize(image, (48, 40))[..., ::-1].transpose(2, 0, 1)
+        logits = graph(torch.from_numpy(rgb[None].astype(np.float32)))[0].numpy()
+        expected = [cv2.resize(each, image.shape[1::-1]) for each in logits]
+        mask = Image.open(out / f'{path.stem}.png')
+        assert (np.asarray(mask) == np.argmax(expected, 0)).mean() > 0.999
+        assert mask.getpalette()[:9] == np.ravel(model.dataset_meta['palette']).tolist()
+    (tiny.images / 'broken.png').write_bytes(b'no image')
+    done = tiny.shell('python', script, file, tiny.images / 'broken.png', '--out', out)
+    assert (done.returncode, done.stderr) == (1, f'{tiny.images}/broken.png: cannot be read\n')
 
 
 def test_without_onnx_torchscript_is_written_still(tiny, tiny_cct, tmp_path, capsys, monkeypatch):

@@ -1,10 +1,15 @@
+"""Colours that one recognises, and others that are told apart."""
+
 import itertools
+import json
 
 import cv2
 import numpy as np
 import pytest
+from mmseg.utils import get_classes, get_palette
 
-from mmseg_cct.utils.palette import distinct_colours
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.palette import chosen_colours, class_colours, distinct_colours
 
 
 def lab(colours):
@@ -31,3 +36,61 @@ def test_colours_are_neither_near_black_nor_near_white():
 
 def test_the_first_colours_do_not_depend_on_the_number():
     assert distinct_colours(40)[:7] == distinct_colours(7)
+
+
+def test_colours_are_far_from_those_taken():
+    taken = distinct_colours(8)
+    assert smallest_distance(taken + distinct_colours(8, taken)) > 35
+
+
+def test_the_classes_of_cityscapes_have_its_colours_by_any_common_name():
+    names = get_classes('cityscapes')
+    assert [list(colour) for colour in class_colours(names)] == get_palette('cityscapes')
+    common = ['Road', 'traffic_signs', 'Trees', 'Pedestrian', 'bus']
+    known = dict(zip(names, get_palette('cityscapes')))
+    same = ['road', 'traffic sign', 'vegetation', 'person', 'bus']
+    assert [list(colour) for colour in class_colours(common)] == [known[name] for name in same]
+
+
+def test_no_two_classes_share_a_colour():
+    colours = class_colours(['tree', 'crack', 'vegetation', 'rust', 'background'])
+    assert colours[0] == (107, 142, 35) and colours[4] == (0, 0, 0)
+    assert smallest_distance(colours) > 35
+
+
+@pytest.mark.parametrize(
+    'content', [{'b': '#0102ff', 'other': [0, 0, 0]}, [[9, 9, 9], [1, 2, 255]]]
+)
+def test_a_file_chooses_colours(content, tmp_path):
+    file = tmp_path / 'colours.json'
+    file.write_text(json.dumps(content))
+    assert chosen_colours(str(file), ['a', 'b'])[1] == (1, 2, 255)
+
+
+def test_a_data_set_chooses_colours():
+    assert chosen_colours('ade', ['crack', 'sky'])[1] == (6, 230, 230)
+
+
+@pytest.mark.parametrize(
+    ('content', 'message'),
+    [
+        ('{', 'JSONDecodeError: .*; expected a JSON file of colours, or one of cityscapes'),
+        (
+            '{"c": [1, 2, 3]}',
+            r'no colours of the classes \(a, b\); expected them by name, or a list',
+        ),
+        (
+            '{"a": [1, 2, 256]}',
+            r"a: \[1, 2, 256\]; expected \[r, g, b\] from 0 to 255, or '#rrggbb'",
+        ),
+    ],
+)
+def test_a_file_without_colours_is_named(content, message, tmp_path):
+    (tmp_path / 'colours.json').write_text(content)
+    with pytest.raises(UserError, match=rf'colours\.json: {message}'):
+        chosen_colours(str(tmp_path / 'colours.json'), ['a', 'b'])
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r'nowhere: FileNotFoundError'):
+        chosen_colours(str(tmp_path / 'nowhere'), ['a'])

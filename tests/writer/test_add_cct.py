@@ -41,8 +41,9 @@ def images(tmp_path):
 
 @pytest.fixture
 def write(images, tmp_path):
-    def write(config, **options):
-        return add_cct(config, str(images), str(tmp_path / 'cct.py'), **options)
+    def write(config, method='cct', **options):
+        out = str(tmp_path / 'cct.py')
+        return add_cct(config, str(images), out, method=method, **options)
 
     return write
 
@@ -181,6 +182,17 @@ def test_any_method_trains_on_it_and_keeps_the_heads_of_mmseg(write, own, method
     assert kept[0] == 'FCNHead' and ('PerturbedDecoderBank' in kept) == method.startswith('cct')
     assert ('ramp_up' in hooks) == (method in ('cct', 'cct-strong', 'mean-teacher'))
     assert (config.train_dataloader.dataset.unlabeled is None) == (method == 'supervised')
+
+
+def test_both_crops_are_the_configs_own(write, own):
+    """A base that names its crop size is changed in one place."""
+    config = edit(own, 'pipeline = [', 'crop_size = (32, 32)\npipeline = [')
+    file = write(edit(Path(config), 'crop_size=(32, 32), cat', 'crop_size=crop_size, cat')).file
+    assert 'crop_size=_base_.crop_size' in file.read_text()
+    edit(own, 'crop_size = (32, 32)', 'crop_size = (48, 64)')
+    dataset = load_config(str(file), {}).train_dataloader.dataset
+    labeled = dataset.labeled.dataset.pipeline[2]
+    assert labeled.crop_size == dataset.unlabeled.pipeline[2].crop_size == (48, 64)
 
 
 def test_a_stage_can_be_chosen(write, own):
@@ -403,7 +415,14 @@ def test_the_tool_says_what_it_chose(own, images, tmp_path, capsys, monkeypatch)
     out = tmp_path / 'out' / 'cct.py'
     run_tool('add_cct', own, '--unlabeled', images, '--out', out, '--context', 'background')
     printed = capsys.readouterr().out
+    run = 'python -m mmseg_cct'
+    assert printed.splitlines()[-3:] == [
+        f'  {run} train {out}',
+        f'  {run} train {out} --method supervised',
+        f'  {run} report supervised=work_dirs/supervised_cct cct-strong=work_dirs/cct '
+        '--out work_dirs/report',
+    ]
     assert 'z: output 2 of ResNet, 32 channels at stride 16' in printed
     assert 'or output 1 of ResNet: 16 channels at stride 8, --in-index 1' in printed
-    assert '3 images' in printed and f'Next: python -m mmseg_cct train {out}' in printed
-    assert load_config(str(out), {}).model.type == 'CCTSegmentor'
+    assert '3 images' in printed
+    assert load_config(str(out), {}).model.type == 'CCTPlusSegmentor'

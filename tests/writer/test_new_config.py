@@ -3,6 +3,7 @@
 import shlex
 from pathlib import Path
 
+import exports
 import numpy as np
 import pytest
 import torch
@@ -10,6 +11,7 @@ from mmseg.registry import MODELS
 from PIL import Image
 from world import run_tool
 
+from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
 from mmseg_cct.writer.backbones import BACKBONES
@@ -17,10 +19,10 @@ from mmseg_cct.writer.new_config import (
     _bases,
     _default_crop,
     _default_size,
-    _next_commands,
     new_config,
     plain_name,
 )
+from mmseg_cct.writer.next_commands import next_commands
 
 CLASSES = ('background', 'crack', 'rust')
 
@@ -120,6 +122,28 @@ def test_every_backbone_builds_and_segments(data, name):
     # heads of MMSeg leave the upsampling to the segmentor
     full = (64, 96) if hasattr(model.decode_head, 'stride') else z[-1].shape[2:]
     assert logits.shape == (1, 3, *full)
+
+
+def test_the_table_of_an_import_names_the_classes(tmp_path):
+    data = tmp_path / 'mine'
+    import_masks(
+        exports.coco(tmp_path), data, images=exports.make_photos(tmp_path), rest='background'
+    )
+    written = new_config(str(data), str(tmp_path / 'configs'))
+    assert written.classes == ('background', 'car', 'road')
+    with pytest.raises(UserError, match=r'--classes car road: .*has background car road; expected'):
+        new_config(str(data), str(tmp_path / 'configs'), ['car', 'road'])
+    (data / 'classes.json').unlink()
+    with pytest.raises(UserError, match=r'--classes: missing; expected .*, or .*classes\.json'):
+        new_config(str(data), str(tmp_path / 'configs'))
+
+
+@pytest.mark.parametrize('export', [exports.yolo, exports.labelme, exports.segmentation_mask])
+def test_a_folder_that_is_an_export_is_told_the_way_in(tmp_path, export):
+    folder = export(tmp_path)
+    command = f'import_masks.* {folder} --out {folder}_masks --rest background'
+    with pytest.raises(UserError, match=f'not masks of ids; expected first: python .*{command}'):
+        new_config(str(folder), str(tmp_path / 'configs'))
 
 
 def test_from_scratch_the_backbone_learns_as_fast_as_the_rest(data):
@@ -301,7 +325,7 @@ def test_in_a_checkout_the_bases_and_tools_are_its_own(data, project_root, monke
         (str(data), 'mmseg_cct::_base_'),
     ):
         assert _bases('cct', 'adamw', out)[0] == f'{root}/models/cct.py'
-    assert _next_commands(data / 'supervised_r18_mine.py', 'supervised') == (
+    assert next_commands(data / 'supervised_r18_mine.py', 'supervised') == (
         f'python tools/train.py {data}/supervised_r18_mine.py',
         'python tools/report.py supervised=work_dirs/supervised_r18_mine --out work_dirs/report',
     )

@@ -10,23 +10,28 @@ from mmseg_cct.errors import UserError
 from .endless_sampler import EndlessSampler
 from .streams import stream_index, stream_seed
 
-_LABELED, _UNLABELED = 0, 1  # numbers of the streams
+_LABELED, _UNLABELED, _PARTNER = 0, 1, 2  # numbers of the streams
 
 
 class PairDraw(NamedTuple):
-    """One draw of a pair: two images and the seeds of their augmentation.
+    """One draw of a pair: two images and the seeds of their augmentation, and perhaps a partner.
 
     Attributes:
         labeled: Index into the labelled set.
         unlabeled: Index into the unlabelled set, or `None` where there is none.
         labeled_seed: Seed of the labelled image's augmentation, in [0, 2³²).
         unlabeled_seed: Seed of the unlabelled image's augmentation, in [0, 2³²).
+        partner: Index of CutMix's partner in the unlabelled set, or `None` where it is another
+            image of the batch.
+        partner_seed: Seed of the partner's augmentation, in [0, 2³²).
     """
 
     labeled: int
     unlabeled: int | None
     labeled_seed: int
     unlabeled_seed: int
+    partner: int | None = None
+    partner_seed: int = 0
 
 
 @DATA_SAMPLERS.register_module()
@@ -35,7 +40,7 @@ class PairSampler(EndlessSampler):
 
     Two streams run side by side, each an endless chain of fresh permutations of its set. The
     labelled stream is the same with and without an unlabelled set: a supervised baseline trains on
-    the same labelled batches.
+    the same labelled batches. Where the set asks for `partners`, a third stream draws them.
 
     Args:
         dataset: The `SemiSegDataset` to draw from.
@@ -58,11 +63,17 @@ class PairSampler(EndlessSampler):
     def draw(self, position: int) -> PairDraw:
         """Returns the pair at a position from 0 of the stream that all ranks share."""
         labeled, unlabeled = self.dataset.labeled, self.dataset.unlabeled
-        return PairDraw(
+        pair = PairDraw(
             labeled=stream_index(len(labeled), self.seed, _LABELED, position, self.shuffle),
             unlabeled=None
             if unlabeled is None
             else stream_index(len(unlabeled), self.seed, _UNLABELED, position, self.shuffle),
             labeled_seed=stream_seed(self.seed, _LABELED, position),
             unlabeled_seed=stream_seed(self.seed, _UNLABELED, position),
+        )
+        if unlabeled is None or not getattr(self.dataset, 'partners', False):
+            return pair
+        return pair._replace(
+            partner=stream_index(len(unlabeled), self.seed, _PARTNER, position, self.shuffle),
+            partner_seed=stream_seed(self.seed, _PARTNER, position),
         )

@@ -1,7 +1,7 @@
 """Photometrically strong views of an unlabelled crop."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import cv2
 import mmcv
@@ -28,20 +28,47 @@ class Photometry(NamedTuple):
 
 
 def apply_photometry(image: np.ndarray, photometry: Photometry) -> np.ndarray:
-    """Changes colours and sharpness of an image `(H, W, 3)`, uint8 in BGR like the result."""
-    adjust = dict(
-        brightness=mmcv.adjust_brightness,
-        contrast=mmcv.adjust_contrast,
-        saturation=mmcv.adjust_color,
-        hue=mmcv.adjust_hue,
-    )
+    """Changes colours and sharpness of an image `(H, W, 3)`, uint8 in BGR like the result.
+
+    One of float32 in [0, 255] or of other channels (`LoadChannels`) gives its like; without colours
+    there are no saturation and hue, and grey is the mean of the channels.
+    """
+    is_colour = image.shape[2] == 3
+    adjust: dict[str, Callable[..., np.ndarray]]
+    adjust = dict(brightness=_scale_from_zero, contrast=_scale_from_mean)
+    if is_colour:
+        adjust = dict(
+            brightness=mmcv.adjust_brightness,
+            contrast=mmcv.adjust_contrast,
+            saturation=mmcv.adjust_color,
+            hue=mmcv.adjust_hue if image.dtype == np.uint8 else _shift_hue,
+        )
     for name, factor in photometry.jitter:
-        image = adjust[name](image, factor, backend='cv2')
-    if photometry.gray:
+        if name in adjust:
+            image = adjust[name](image, factor, backend='cv2')
+    if photometry.gray and is_colour:
         image = mmcv.gray2bgr(mmcv.bgr2gray(image))
+    elif photometry.gray:
+        mean = image.mean(2, keepdims=True, dtype=np.float32)
+        image = np.broadcast_to(mean, image.shape).astype(image.dtype)
     if photometry.sigma is not None:
-        image = cv2.GaussianBlur(image, ksize=(0, 0), sigmaX=photometry.sigma)
+        image = cv2.GaussianBlur(image, ksize=(0, 0), sigmaX=photometry.sigma).reshape(image.shape)
     return image
+
+
+def _scale_from_zero(image: np.ndarray, factor: float, **_: Any) -> np.ndarray:
+    return (image.astype(np.float32) * factor).clip(0, 255).astype(image.dtype)
+
+
+def _scale_from_mean(image: np.ndarray, factor: float, **_: Any) -> np.ndarray:
+    mean = image.mean(dtype=np.float32)
+    return ((image - mean) * factor + mean).clip(0, 255).astype(image.dtype)
+
+
+def _shift_hue(image: np.ndarray, shift: float, **_: Any) -> np.ndarray:
+    hsv = cv2.cvtColor(image / 255, cv2.COLOR_BGR2HSV)  # degrees; mmcv's would cut to 8 bits
+    hsv[..., 0] = (hsv[..., 0] + 360 * shift) % 360
+    return 255 * cv2.cvtColor(hsv, cv2.COLOR_HSV2BGR)
 
 
 @TRANSFORMS.register_module()

@@ -21,6 +21,7 @@ from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.undisturbed import undisturbed
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.utils.image_files import as_rgb
 from mmseg_cct.visualization.figures import literal_text
 from mmseg_cct.visualization.label_maps import class_legend, paint
 
@@ -111,7 +112,7 @@ def predict(model: Any, item: dict) -> tuple[np.ndarray, np.ndarray, dict[str, n
     auxiliary = bank(z, seg_logits, data['data_samples']).argmax(2)[:, 0]
     main = F.interpolate(seg_logits, auxiliary.shape[-2:], mode='bilinear').argmax(1)[0]
 
-    image = item['inputs'].numpy().transpose(1, 2, 0)[..., ::-1]
+    image = as_rgb(item['inputs'].numpy().transpose(1, 2, 0))
     height, width = image.shape[:2]  # the padding is right and below
     by_decoder = auxiliary[:, :height, :width].cpu().numpy()
     sizes = {name: p.num_decoders for name, p in bank.perturbations.items() if p.num_decoders}

@@ -1,5 +1,6 @@
 """Normalisation, padding and stacking of labelled and unlabelled branches."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,8 +23,33 @@ class BranchPreprocessor(SegDataPreProcessor):
     whose name starts with `unlabeled` gets a `valid_mask`, `(1, H, W)` bool: True at the image's
     own pixels, False where this preprocessor or the pipeline (see `MarkValidPixels`) filled.
 
-    Takes the arguments of `SegDataPreProcessor`.
+    Args:
+        mean: Mean of each channel, in RGB for three. Of any number, where mmengine takes one or
+            three (see `LoadChannels`).
+        std: Standard deviation likewise.
+        **kwargs: Other arguments of `SegDataPreProcessor`.
+
+    Raises:
+        UserError: If there are not as many means as deviations.
     """
+
+    def __init__(
+        self,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if mean is None or std is None or len(mean) == len(std) in (1, 3):
+            super().__init__(mean, std, **kwargs)
+            return
+        if len(mean) != len(std):
+            raise UserError(
+                f'model.data_preprocessor.std: {len(std)} values; expected {len(mean)}, as mean has'
+            )
+        super().__init__(**kwargs)
+        self._enable_normalize = True
+        for name, values in (('mean', mean), ('std', std)):
+            self.register_buffer(name, torch.tensor(values).float().view(-1, 1, 1), False)
 
     def forward(self, data: dict, training: bool = False) -> dict[str, Any]:
         """Prepares a batch for the model.

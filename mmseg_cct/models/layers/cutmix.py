@@ -61,14 +61,14 @@ def fill_boxes(boxes: Tensor, size: tuple[int, int]) -> Tensor:
     return inside.unsqueeze(1)
 
 
-def paste(values: Tensor, boxes: Tensor) -> Tensor:
-    """Replaces each image's pixels inside its box by those of its partner, `values.flip(0)`.
+def paste(values: Tensor, boxes: Tensor, partners: Tensor | None = None) -> Tensor:
+    """Replaces each image's pixels inside its box by those of its partner.
 
     `values` are `(N, ..., H, W)`: images, targets, confidences or validity; `boxes` `(N, 1, H, W)`
-    bool.
+    bool. The partners are `values.flip(0)`, or the images of another batch.
     """
     mask = boxes.view(len(boxes), *[1] * (values.dim() - 3), *boxes.shape[-2:])
-    return torch.where(mask, values.flip(0), values)
+    return torch.where(mask, values.flip(0) if partners is None else partners, values)
 
 
 @MODELS.register_module()
@@ -76,7 +76,8 @@ class CutMix(nn.Module):
     """Draws the boxes of a batch (https://arxiv.org/abs/1905.04899); a config can name it.
 
     Image, target, confidence and validity of a view are mixed alike: draw once, then `paste` each
-    with the same boxes. The partner of image i is image N - 1 - i, whose own target is unmixed.
+    with the same boxes. The partner of image i is image N - 1 - i, whose own target is unmixed, so
+    a batch of one is never mixed; with `SemiSegDataset(partners=True)` it is another image.
 
     Args:
         prob: Probability that an image gets a box.

@@ -1,5 +1,6 @@
 from .agreement import agreement
 from .agreement_gate import AgreementGate
+from .batch_lovasz import BatchLovasz
 from .bootstrapped_ce import BootstrappedCrossEntropy, bootstrapped_cross_entropy
 from .confidence_threshold import AdaptiveThreshold, FixedThreshold
 from .confident_ce import ConfidentCrossEntropy, PseudoTargets
@@ -21,6 +22,7 @@ from .weak_ce import WeakCrossEntropy, label_cross_entropy
 __all__ = [
     'AdaptiveThreshold',
     'AgreementGate',
+    'BatchLovasz',
     'BootstrappedCrossEntropy',
     'ConfidentCrossEntropy',
     'ConfidentMSE',

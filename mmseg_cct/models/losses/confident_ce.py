@@ -27,11 +27,11 @@ class PseudoTargets:
     weight: Tensor
     valid: Tensor
 
-    def mix(self, boxes: Tensor) -> 'PseudoTargets':
+    def mix(self, boxes: Tensor, partners: 'PseudoTargets | None' = None) -> 'PseudoTargets':
         """Pastes the partners' targets into the boxes of `CutMix`, as is done with the images."""
-        return PseudoTargets(
-            *(paste(values, boxes) for values in (self.target, self.weight, self.valid))
-        )
+        own = (self.target, self.weight, self.valid)
+        others = (partners.target, partners.weight, partners.valid) if partners else (None,) * 3
+        return PseudoTargets(*(paste(mine, boxes, its) for mine, its in zip(own, others)))
 
 
 @MODELS.register_module()

@@ -3,6 +3,7 @@ from .cct_plus import CCTPlusSegmentor
 from .input_vat import InputVATSegmentor
 from .mean_teacher import MeanTeacherSegmentor
 from .multi_domain_cct import MultiDomainCCTSegmentor
+from .self_training import SelfTrainingSegmentor
 
 __all__ = [
     'CCTPlusSegmentor',
@@ -10,4 +11,5 @@ __all__ = [
     'InputVATSegmentor',
     'MeanTeacherSegmentor',
     'MultiDomainCCTSegmentor',
+    'SelfTrainingSegmentor',
 ]

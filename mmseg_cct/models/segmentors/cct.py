@@ -94,6 +94,14 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         `aux_0.*` and so on.
         """
         losses = self._decode_head_forward_train(features, data_samples)
+        losses.update(self.losses_of_heads(features, data_samples))
+        return losses
+
+    def losses_of_heads(
+        self, features: Sequence[Tensor], data_samples: list[SegDataSample]
+    ) -> dict[str, Tensor]:
+        """Computes the losses of MMSeg's auxiliary heads, under `aux_0.*` and so on."""
+        losses: dict[str, Tensor] = {}
         for index, head in enumerate(self.supervised_heads):
             loss = head.loss(features, data_samples, self.train_cfg)
             losses.update(add_prefix(loss, f'aux_{index}'))

@@ -1,7 +1,7 @@
 """CCT+: strong views through the main decoder beside the auxiliary decoders of CCT."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +14,7 @@ from torch import Tensor, cat, nn
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.cutmix import paste
+from mmseg_cct.models.layers.modes import eval_mode
 from mmseg_cct.models.layers.sample_fields import stack_field
 from mmseg_cct.models.losses import PseudoTargets
 
@@ -48,6 +49,9 @@ class CCTPlusSegmentor(CCTSegmentor):
         feature_drop_ratio: Probability of a channel to be dropped there.
         bank_on_strong: Whether the auxiliary decoders see the first strong view instead of the
             weak one.
+        joint_batch: Whether labelled images and weak views are one batch in train mode, from which
+            the target comes too, as in UniMatch's public code; without a teacher. By default they
+            are encoded apart, and the target is predicted in eval mode.
         **kwargs: Arguments of `CCTSegmentor`.
 
     Raises:
@@ -64,6 +68,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         feature_weight: float = 0.0,
         feature_drop_ratio: float = 0.5,
         bank_on_strong: bool = False,
+        joint_batch: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -73,6 +78,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         self.feature_weight = feature_weight
         self.feature_dropout = nn.Dropout2d(feature_drop_ratio)
         self.bank_on_strong = bank_on_strong
+        self.joint_batch = joint_batch
         if self.loss_strong.gate is not None and (bank_on_strong or not self.with_auxiliary_head):
             raise UserError(
                 'model.loss_strong.gate: no auxiliary decoders on the weak view; expected an '
@@ -89,37 +95,52 @@ class CCTPlusSegmentor(CCTSegmentor):
     ) -> dict[str, Tensor]:
         """Computes L = L_s + λ_s · mean of the strong views' losses + λ_f L_f + ω_u L_u.
 
-        Images `(N, 3, H, W)` are under 'labeled', 'unlabeled' and 'unlabeled_strong_0', ... Beside
-        the losses of `CCTSegmentor` stand λ_s times the mean over views under `strong.loss` and
-        λ_f L_f under `feature.loss`; for the log each of them unweighted and the share of real
-        pixels that count.
+        Images `(N, 3, H, W)` are under 'labeled', 'unlabeled' and 'unlabeled_strong_0', ..., those
+        that CutMix pastes under 'unlabeled_partner' and 'unlabeled_partner_strong_0', ... if they
+        are not of the same batch. Beside the losses of `CCTSegmentor` stand λ_s times the mean over
+        views under `strong.loss` and λ_f L_f under `feature.loss`; for the log each of them
+        unweighted and the share of real pixels that count.
         """
         require_pairs(inputs, type(self).__name__)
-        views = [inputs[name] for name in self._strong_names(inputs)]
+        names = self._strong_names(inputs)
         weak, samples = inputs['unlabeled'], data_samples['unlabeled']
         size = weak.shape[-2:]
 
-        # labelled images: L_s
-        losses = self.supervised_loss(self.extract_feat(inputs['labeled']), data_samples['labeled'])
-
-        # weak views: z and the target ŷ
-        z_weak = self._encode_weak(weak)
-        target = self._resized(self.predict_target(weak, z_weak), size)
+        # labelled images and weak views: L_s, z and the target ŷ
+        dropped = None
+        if self.joint_batch and self.teacher is None:
+            losses, z_weak, target, dropped = self._learn_jointly(
+                inputs['labeled'], data_samples['labeled'], weak
+            )
+        else:
+            z_labeled = self.extract_feat(inputs['labeled'])
+            losses = self.supervised_loss(z_labeled, data_samples['labeled'])
+            z_weak = self._encode_weak(weak)
+            target = self.predict_target(weak, z_weak)
+        target = self._resized(target, size)
 
         # strong views, each mixed by its own boxes: z of all of them from one batch
-        boxes = [self.cutmix(view) if self.cutmix else None for view in views]
-        z_strong = self._encode_together(map(_mix, views, boxes), len(views))
+        partners = self._partners(inputs, data_samples)
+        boxes = [self.cutmix(inputs[name]) if self.cutmix else None for name in names]
+        mixed = [
+            _mix(inputs[name], box, inputs.get(_partner_of(name)))
+            for name, box in zip(names, boxes)
+        ]
+        z_strong = self._encode_together(mixed, len(names))
 
         # auxiliary decoders on one of the views: L_u, and their agreement with ŷ
-        auxiliary, agreement = self.bank_loss(z_weak, z_strong[0], boxes[0], target, samples)
+        auxiliary, agreement = self.bank_loss(
+            z_weak, z_strong[0], boxes[0], target, samples, partners
+        )
         losses.update(add_prefix(auxiliary, 'aux'))
 
         # the main decoder on the strong views and, as in UniMatch, on the weak z: L_f
         if self.loss_strong.loss_weight or self.feature_weight:
             valid = stack_field(samples, 'valid_mask', size)
             pseudo = self.loss_strong.targets(target, valid, agreement)
-            losses.update(add_prefix(self.strong_loss(z_strong, boxes, pseudo), 'strong'))
-            losses.update(add_prefix(self.feature_loss(z_weak, pseudo), 'feature'))
+            strong = self.strong_loss(z_strong, boxes, pseudo, self._targets_of(partners, size))
+            losses.update(add_prefix(strong, 'strong'))
+            losses.update(add_prefix(self.feature_loss(z_weak, pseudo, dropped), 'feature'))
         return losses
 
     def bank_loss(
@@ -129,6 +150,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         boxes: Tensor | None,
         target: Tensor,
         samples: Sequence[SegDataSample],
+        partners: '_Partners | None' = None,
     ) -> tuple[dict[str, Tensor], Tensor | None]:
         """Computes the losses of the auxiliary decoders, if there are any, and their agreement.
 
@@ -140,8 +162,9 @@ class CCTPlusSegmentor(CCTSegmentor):
             return {}, None
         features = weak
         if self.bank_on_strong:
-            features, target = strong, _mix(target, boxes)
-            samples = _mix_samples(samples, boxes, target.shape[-2:])
+            others, its_samples = partners or (None, None)
+            features, target = strong, _mix(target, boxes, others)
+            samples = _mix_samples(samples, boxes, target.shape[-2:], its_samples)
         z = self.features_of_bank(features)
         if self.loss_strong.gate is None:
             return self.auxiliary_head.loss(z, target, samples), None
@@ -153,16 +176,18 @@ class CCTPlusSegmentor(CCTSegmentor):
         features: Sequence[Sequence[Tensor]],
         boxes: Sequence[Tensor | None],
         pseudo: PseudoTargets,
+        partners: PseudoTargets | None = None,
     ) -> dict[str, Tensor]:
         """Computes λ_s times the mean over the strong views of their losses.
 
         For each view there are the neck's outputs, and the boxes `(N, 1, H, W)` where it is mixed.
+        `partners` are the targets of the images that are pasted, by default others of the batch.
         The log gets the unweighted mean and the share of real pixels that count.
         """
         if self.channel_dropout is not None:
             features = self.channel_dropout(*features)
         by_view = [
-            self._pseudo_loss(own, pseudo if mixed is None else pseudo.mix(mixed))
+            self._pseudo_loss(own, pseudo if mixed is None else pseudo.mix(mixed, partners))
             for own, mixed in zip(features, boxes)
         ]
         mean = sum(by_view) / len(by_view)
@@ -172,15 +197,64 @@ class CCTPlusSegmentor(CCTSegmentor):
             pixels=pseudo.weight.sum() / pseudo.valid.sum().clamp(min=1),
         )
 
-    def feature_loss(self, features: Sequence[Tensor], pseudo: PseudoTargets) -> dict[str, Tensor]:
+    def feature_loss(
+        self, features: Sequence[Tensor], pseudo: PseudoTargets, seg_logits: Tensor | None = None
+    ) -> dict[str, Tensor]:
         """Computes λ_f L_f, the loss of the weak z without some of its channels.
 
-        The log gets L_f. There is nothing if λ_f is 0.
+        `seg_logits` are its prediction, if there is one already. The log gets L_f. There is nothing
+        if λ_f is 0.
         """
         if not self.feature_weight:
             return {}
-        unweighted = self._pseudo_loss([self.feature_dropout(z) for z in features], pseudo)
+        if seg_logits is None:
+            seg_logits = self.decode_head.forward([self.feature_dropout(z) for z in features])
+        unweighted = self._loss_of(seg_logits, pseudo)
         return dict(loss=self.feature_weight * unweighted, unweighted=unweighted.detach())
+
+    def _learn_jointly(
+        self, images: Tensor, data_samples: list[SegDataSample], weak: Tensor
+    ) -> tuple[dict[str, Tensor], Sequence[Tensor], Tensor, Tensor | None]:
+        """Encodes and decodes labelled images and weak views as one batch.
+
+        Gives L_s, the neck's outputs and ŷ of the weak views and, with λ_f, the prediction on them
+        without some channels: as in UniMatch's code, copies of the whole batch go that way too.
+        """
+        if images.shape[1:] != weak.shape[1:]:
+            raise UserError(
+                f'model.joint_batch: labelled images of {_size(images)} and unlabelled ones of '
+                f'{_size(weak)}; expected one crop size'
+            )
+        sizes = [len(images), len(weak)]
+        features = self.extract_feat(cat([images, weak]))
+        decoded = features
+        if self.feature_weight:
+            decoded, sizes = [cat([z, self.feature_dropout(z)]) for z in features], sizes * 2
+        seg_logits = self.decode_head.forward(decoded).split(sizes)
+        losses = add_prefix(self.decode_head.loss_by_feat(seg_logits[0], data_samples), 'decode')
+        losses.update(self.losses_of_heads([z[: len(images)] for z in features], data_samples))
+        dropped = seg_logits[3] if self.feature_weight else None
+        return losses, [z[len(images) :] for z in features], seg_logits[1].detach(), dropped
+
+    def _partners(
+        self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
+    ) -> '_Partners | None':
+        """Predicts the images that CutMix pastes in eval mode, if they are a batch apart."""
+        if self.cutmix is None or 'unlabeled_partner' not in inputs:
+            return None
+        weak = inputs['unlabeled_partner']
+        with torch.no_grad(), eval_mode(self.modules()):
+            target = (self.teacher or self)._forward(weak)
+        return _Partners(self._resized(target, weak.shape[-2:]), data_samples['unlabeled_partner'])
+
+    def _targets_of(
+        self, partners: '_Partners | None', size: tuple[int, int]
+    ) -> PseudoTargets | None:
+        if partners is None:
+            return None
+        valid = stack_field(partners.samples, 'valid_mask', size)
+        with eval_mode(self.loss_strong.modules()):  # an adaptive threshold learns from the others
+            return self.loss_strong.targets(partners.target, valid)
 
     def _encode_weak(self, images: Tensor) -> Sequence[Tensor]:
         """The neck's outputs for the weak views, where anything of the student needs them."""
@@ -207,7 +281,9 @@ class CCTPlusSegmentor(CCTSegmentor):
         return [[chunks[view] for chunks in features] for view in range(num_views)]
 
     def _pseudo_loss(self, features: Sequence[Tensor], pseudo: PseudoTargets) -> Tensor:
-        seg_logits = self.decode_head.forward(features)
+        return self._loss_of(self.decode_head.forward(features), pseudo)
+
+    def _loss_of(self, seg_logits: Tensor, pseudo: PseudoTargets) -> Tensor:
         return self.loss_strong(self._resized(seg_logits, pseudo.valid.shape[-2:]), pseudo)
 
     def _resized(self, seg_logits: Tensor, size: tuple[int, int]) -> Tensor:
@@ -218,12 +294,30 @@ class CCTPlusSegmentor(CCTSegmentor):
         return resize(seg_logits, size, mode='bilinear', align_corners=align_corners)
 
 
-def _mix(values: Tensor, boxes: Tensor | None) -> Tensor:
-    return values if boxes is None else paste(values, boxes)
+class _Partners(NamedTuple):
+    """The images that CutMix pastes, if they are no others of the batch."""
+
+    target: Tensor
+    samples: Sequence[SegDataSample]
+
+
+def _partner_of(name: str) -> str:
+    return name.replace('unlabeled', 'unlabeled_partner', 1)
+
+
+def _size(images: Tensor) -> str:
+    return '×'.join(map(str, images.shape[-2:]))
+
+
+def _mix(values: Tensor, boxes: Tensor | None, partners: Tensor | None = None) -> Tensor:
+    return values if boxes is None else paste(values, boxes, partners)
 
 
 def _mix_samples(
-    samples: Sequence[SegDataSample], boxes: Tensor | None, size: tuple[int, int]
+    samples: Sequence[SegDataSample],
+    boxes: Tensor | None,
+    size: tuple[int, int],
+    partners: Sequence[SegDataSample] | None = None,
 ) -> Sequence[SegDataSample]:
     """The samples of mixed images: their real pixels, and pseudo labels if they have any."""
     if boxes is None:
@@ -231,6 +325,7 @@ def _mix_samples(
     mixed = [SegDataSample(metainfo=sample.metainfo) for sample in samples]
     for name in ('valid_mask', 'pseudo_sem_seg'):
         values = stack_field(samples, name, size)
-        for sample, value in zip(mixed, () if values is None else paste(values, boxes)):
+        others = None if partners is None else stack_field(partners, name, size)
+        for sample, value in zip(mixed, () if values is None else paste(values, boxes, others)):
             sample.set_field(PixelData(data=value), name)
     return mixed

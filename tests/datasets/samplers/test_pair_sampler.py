@@ -29,6 +29,16 @@ def test_draws_never_change():
     ]
 
 
+def test_partners_are_a_stream_of_their_own():
+    dataset = SimpleNamespace(labeled=range(5), unlabeled=range(7), partners=True)
+    draws = _draws(700, dataset=dataset)
+    assert [draw._replace(partner=None, partner_seed=0) for draw in draws] == _draws(700)
+    assert sorted(draw.partner for draw in draws[:7]) == list(range(7))
+    own = sum(draw.partner == draw.unlabeled for draw in draws)
+    assert 60 < own < 140  # a seventh
+    assert len({draw.partner_seed for draw in draws}) == 700
+
+
 def test_every_pass_is_a_fresh_permutation():
     draws = _draws(70)
     labeled = [draw.labeled for draw in draws]

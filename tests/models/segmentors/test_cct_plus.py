@@ -393,3 +393,60 @@ def test_the_weak_view_has_a_graph_only_where_the_student_learns_from_it(setting
     # with a teacher the student need not see it otherwise
     expected = [True, True, True] if learns else [True, True]
     assert gradients_of_passes(teacher=True) == expected
+
+
+def test_a_joint_batch_predicts_the_target_in_train_mode():
+    """UniMatch's loop: one batch of labelled images, weak views and copies without channels."""
+    model = make_model(
+        auxiliary_head=None,
+        joint_batch=True,
+        feature_weight=1.0,
+        loss_strong=dict(STRONG, threshold=0),
+    )
+    model.feature_dropout = WithoutEvenChannels()
+    data = prepared(model)
+    student = copy.deepcopy(model)
+    losses = losses_of(model, data)
+    images = torch.cat([data['inputs']['labeled'], data['inputs']['unlabeled']])
+    (z,) = student.extract_feat(images)
+    seg_logits = student.decode_head.forward([torch.cat([z, WithoutEvenChannels()(z)])])
+    labeled, weak, _, dropped = seg_logits.split(N)
+    truth = torch.cat([sample.gt_sem_seg.data for sample in data['data_samples']['labeled']])
+    torch.testing.assert_close(losses['decode.loss_ce'], F.cross_entropy(labeled, truth))
+    expected = F.cross_entropy(dropped, weak.argmax(1))
+    torch.testing.assert_close(losses['feature.unweighted'], expected.detach())
+
+
+def test_a_joint_batch_needs_one_size():
+    model = make_model(auxiliary_head=None, joint_batch=True)
+    data = prepared(model)
+    data['inputs']['unlabeled'] = data['inputs']['unlabeled'][..., :16]
+    with pytest.raises(UserError, match=r'joint_batch: labelled images of 32×32 and .* of 32×16'):
+        losses_of(model, data)
+
+
+@pytest.mark.parametrize('taught', [False, True])
+def test_partners_of_a_second_batch_are_predicted_in_eval_mode(taught):
+    model = make_model(auxiliary_head=None, loss_strong=dict(STRONG, threshold=0))
+    teacher = with_teacher(model) if taught else None
+    model.cutmix = FixedBoxes()
+    data = prepared(model)
+    second = prepared(model)
+    for name in ('', '_strong_0'):
+        for key in ('inputs', 'data_samples'):
+            data[key][f'unlabeled_partner{name}'] = second[key][f'unlabeled{name}']
+        data['inputs'][f'unlabeled_partner{name}'].neg_()
+    student = copy.deepcopy(model)
+    losses = losses_of(model, data)
+
+    inputs = data['inputs']
+    student.extract_feat(inputs['labeled'])
+    own = student.predict_target(inputs['unlabeled'], student.extract_feat(inputs['unlabeled']))
+    with torch.no_grad():
+        other = (teacher or copy.deepcopy(student).eval())(inputs['unlabeled_partner'])
+    (box,) = model.cutmix.drawn
+    labels = torch.where(box, other.argmax(1, keepdim=True), own.argmax(1, keepdim=True))
+    view = torch.where(box, inputs['unlabeled_partner_strong_0'], inputs['unlabeled_strong_0'])
+    prediction = student.decode_head.forward(student.extract_feat(view))
+    expected = F.cross_entropy(prediction, labels.squeeze(1))
+    torch.testing.assert_close(losses['strong.unweighted'], expected.detach())

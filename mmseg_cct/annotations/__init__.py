@@ -1,0 +1,1 @@
+"""Annotations of labelling tools: what they hold, and masks of class ids made of them."""

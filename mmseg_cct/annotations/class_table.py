@@ -1,0 +1,113 @@
+"""`classes.json` beside the masks: names, ids and colours of the classes."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.utils.files import read_utf8, write_atomic
+from mmseg_cct.utils.palette import distinct_colours
+
+from .shapes import Colour
+
+TABLE = 'classes.json'
+BACKGROUND = 'background'
+_MOST = 255  # ids of 8 bits; 255 is ignored
+_EXPECTED = 'the classes, as tools/import_masks.py writes them'
+
+
+class ClassTable(NamedTuple):
+    """The classes of a folder of masks.
+
+    Attributes:
+        colours: RGB by name, in the order of the ids.
+        rest: What pixels are that no shape covers: `background`, `ignore`, or None if there was
+            none.
+    """
+
+    colours: dict[str, Colour]
+    rest: str | None
+
+    @property
+    def ids(self) -> dict[str, int]:
+        """Id by name."""
+        return {name: index for index, name in enumerate(self.colours)}
+
+    @property
+    def background(self) -> str | None:
+        """The name of the class of the background."""
+        return next(filter(is_background, self.colours), None)
+
+
+def is_background(name: str) -> bool:
+    """Whether a class is the background: `background`, labelme's `_background_`."""
+    return name.strip('_ ').lower() == BACKGROUND
+
+
+def read_table(data: str | Path) -> ClassTable | None:
+    """Reads the table of a data folder, if it has one; names alone will do."""
+    path = Path(data, TABLE)
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(read_utf8(path, _EXPECTED))
+        listed = [each if isinstance(each, dict) else {'name': each} for each in content['classes']]
+        if any(each.get('id', index) != index for index, each in enumerate(listed)):
+            raise ValueError('ids out of order')
+        named = {str(each['name']): _colour(each.get('color')) for each in listed}
+        if len(named) < len(listed):
+            raise ValueError('a name is there twice')
+        rest = content.get('rest')
+    except UserError:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise UserError(Problem(str(path), f'damaged ({error})', _EXPECTED)) from None
+    return ClassTable(_coloured(named), rest)
+
+
+def extended(
+    table: ClassTable | None, found: Mapping[str, Colour | None], rest: str | None
+) -> ClassTable:
+    """Adds classes behind those of a table; the background comes first where there is none yet.
+
+    Ids that masks were written with never change.
+    """
+    named: dict[str, Colour | None] = dict(table.colours if table else {})
+    if rest == BACKGROUND and not any(map(is_background, [*named, *found])):
+        named = {BACKGROUND: (0, 0, 0), **named} if not named else {**named, BACKGROUND: (0, 0, 0)}
+    for name, colour in sorted(found.items(), key=lambda item: not is_background(item[0])):
+        if is_background(name) and any(map(is_background, named)):
+            continue
+        named.setdefault(name, colour)
+    if len(named) > _MOST:
+        raise UserError(Problem('classes', f'{len(named)} names', f'at most {_MOST}'))
+    return ClassTable(_coloured(named), rest)
+
+
+def write_table(data: str | Path, table: ClassTable) -> None:
+    """Writes the table of a data folder."""
+    classes = [
+        dict(id=index, name=name, color=list(colour))
+        for index, (name, colour) in enumerate(table.colours.items())
+    ]
+    lines = ',\n'.join(f'    {json.dumps(each, ensure_ascii=False)}' for each in classes)
+    rest = json.dumps(table.rest)
+    text = f'{{\n  "classes": [\n{lines}\n  ],\n  "ignored": 255,\n  "rest": {rest}\n}}\n'
+    write_atomic(Path(data, TABLE), text.encode())
+
+
+def _colour(value: Any) -> Colour | None:
+    if value is None:
+        return None
+    red, green, blue = (int(part) for part in value)
+    if not all(0 <= part <= 255 for part in (red, green, blue)):
+        raise ValueError(f'color {value}')
+    return red, green, blue
+
+
+def _coloured(named: Mapping[str, Colour | None]) -> dict[str, Colour]:
+    """Gives each class a colour of its own."""
+    taken = {colour for colour in named.values() if colour}
+    spare = (each for each in distinct_colours(2 * len(named)) if each not in taken)
+    return {name: colour or next(spare) for name, colour in named.items()}

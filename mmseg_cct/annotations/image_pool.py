@@ -1,0 +1,111 @@
+"""The images of an import, and how they come into the data folder."""
+
+import filecmp
+import os
+import shutil
+from pathlib import Path, PurePosixPath
+
+from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.utils.files import require_outside, write_atomic
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images
+from mmseg_cct.utils.image_lists import image_stem
+
+from .pictures import size_of
+from .shapes import AnnotatedImage
+from .source import Source
+
+
+class ImagePool:
+    """Images by name: of the folder that is `given`, else in `out/images`, else of the `export`.
+
+    An image in the data folder `out` that has the name of another is a `UserError`.
+    """
+
+    def __init__(self, out: Path, given: str | Path | None, export: Source | None) -> None:
+        self.folder = out / 'images'
+        self.origin = str(given or self.folder)
+        self._files: dict[str, Path | str] = {}
+        self._export = export
+        self._is_new = True
+        if given and not (self.folder.is_dir() and self.folder.samefile(given)):
+            require_outside(out, [Path(given)], '--out')
+            self._files |= find_images(given)
+        elif given or (self.folder.is_dir() and any(self.folder.iterdir())):
+            self._files |= find_images(self.folder)
+            self._is_new = False
+        elif export and (found := export.images()):
+            if export.file(''):
+                require_outside(out, [export.path], '--out')
+            self.origin = str(export.path)
+            self._files |= {name: export.file(file) or file for name, file in found.items()}
+        if self._is_new:
+            raise_problems(self._conflicts())
+
+    @property
+    def names(self) -> list[str]:
+        """Paths of the images, relative to their folder, without the extension."""
+        return list(self._files)
+
+    def __getitem__(self, name: str) -> Path | bytes:
+        file = self._files[name]
+        return self._export.read(file) if self._export and isinstance(file, str) else Path(file)
+
+    def add(self, annotated: AnnotatedImage) -> str | None:
+        """Writes an image that its annotation holds into the data folder; returns its name."""
+        if annotated.data is None:
+            return None
+        _require_harmless(annotated.name)
+        size_of(annotated.data)
+        target, name = self.folder / annotated.name, image_stem(annotated.name)
+        if target.exists() and target.read_bytes() != annotated.data:
+            raise UserError(Problem(str(target), 'another image', f'that of {annotated.name}'))
+        write_atomic(target, annotated.data)
+        self._files[name] = target
+        return name
+
+    def bring(self, copy: bool) -> int:
+        """Links or copies all images into the data folder; returns how many were not there."""
+        brought = 0
+        for name in self._files if self._is_new else ():
+            target = self._target(name)
+            if target.exists():
+                continue
+            brought += 1
+            target.parent.mkdir(parents=True, exist_ok=True)
+            content = self[name]
+            if isinstance(content, bytes):
+                write_atomic(target, content)
+            elif copy:
+                shutil.copy2(content, target)
+            else:
+                target.symlink_to(content.resolve())
+        return brought
+
+    def _target(self, name: str) -> Path:
+        return self.folder / f'{name}{PurePosixPath(str(self._files[name])).suffix}'
+
+    def _conflicts(self) -> list[Problem]:
+        problems = []
+        for name, file in self._files.items():
+            if isinstance(file, str):
+                _require_harmless(file)
+            target = self._target(name)
+            if os.path.lexists(target) and not self._is_same(name, target):
+                problems.append(Problem(str(target), f'another image than {file}', 'another --out'))
+        return problems
+
+    def _is_same(self, name: str, target: Path) -> bool:
+        content = self[name]
+        if not target.is_file():
+            return False
+        if isinstance(content, bytes):
+            return target.read_bytes() == content
+        return target.samefile(content) or filecmp.cmp(target, content, shallow=False)
+
+
+def _require_harmless(name: str) -> None:
+    path = PurePosixPath(name)
+    if path.is_absolute() or '..' in path.parts or '\\' in name or '\0' in name:
+        raise UserError(Problem(repr(name), 'leads out of the folder', 'the name of an image'))
+    if path.suffix.lower() not in IMAGE_SUFFIXES:
+        raise UserError(Problem(repr(name), '', f'an image, {", ".join(IMAGE_SUFFIXES)}'))

@@ -1,0 +1,266 @@
+"""Masks of class ids from an export of a labelling tool."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.utils.image_files import find_masks, read_mask, suffix_of_masks, write_png
+from mmseg_cct.utils.image_lists import image_stem
+
+from .class_table import (
+    BACKGROUND,
+    TABLE,
+    ClassTable,
+    extended,
+    is_background,
+    read_table,
+    write_table,
+)
+from .image_names import ImageNames
+from .image_pool import ImagePool
+from .pictures import size_of, turned
+from .rasterize import IGNORED, rasterize, scaled
+from .readers import colour_masks, require_reader
+from .shapes import AnnotatedImage, Annotations, Colour
+from .source import Source, reading
+
+REST = (BACKGROUND, 'ignore')
+
+
+@dataclass
+class Imported:
+    """What an import did.
+
+    Attributes:
+        table: The classes, those of earlier imports among them.
+        new: Masks that were not there.
+        unchanged: Masks that were there already.
+        changed: Masks that were there and differ.
+        confusion: `(256, 256)` pixels of changed masks by old and new id.
+        pixels: Pixels of all masks that were there before.
+        bare: Images that the export lists without a shape; they get no mask.
+        missing: Annotated images that there is no image for.
+        left_out: Number of annotations that are no regions, by their kind.
+        failed: A line for each image that could not be imported.
+        images: Images that were linked or copied into the data folder.
+    """
+
+    table: ClassTable
+    new: int = 0
+    unchanged: int = 0
+    changed: int = 0
+    confusion: np.ndarray = field(default_factory=lambda: np.zeros((256, 256), np.int64))
+    pixels: int = 0
+    bare: int = 0
+    missing: list[str] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+    images: int = 0
+
+    @property
+    def masks(self) -> int:
+        """Number of images that have a mask now."""
+        return self.new + self.unchanged + self.changed
+
+    def describe(self) -> str:
+        """Puts it into words, a line for each thing to know."""
+        counts = (
+            ('new masks', self.new),
+            ('masks differ from those there', self.changed),
+            ('masks as they were', self.unchanged),
+            ('images without annotation get no mask', self.bare),
+            ('images linked or copied', self.images),
+        )
+        lines = [', '.join(f'{number} {what}' for what, number in counts if number) or 'no mask']
+        if self.changed:
+            lines.append(f'changed: {self._changes()}')
+        if self.missing:
+            lines.append(
+                f'warning: no image for {len(self.missing)} annotated ones: '
+                f'{", ".join(self.missing[:3])}{", ..." if len(self.missing) > 3 else ""}'
+            )
+        if self.left_out:
+            kinds = ', '.join(f'{number} {kind}' for kind, number in self.left_out.most_common())
+            lines.append(f'warning: left out, because they are no regions: {kinds}')
+        return '\n'.join(lines)
+
+    def require_complete(self, overwrite: bool) -> None:
+        """Raises an error that lists what could not be imported, and masks that were kept."""
+        problems: list[Problem | UserError] = [UserError(line) for line in self.failed]
+        if self.changed and not overwrite:
+            kept = f'{self.changed} masks of earlier imports differ and were kept'
+            problems.append(Problem('masks', kept, '--overwrite to replace them'))
+        raise_problems(problems)
+
+    def _changes(self) -> str:
+        """The share of pixels that differ, and which classes most."""
+        moved = self.confusion.copy()
+        np.fill_diagonal(moved, 0)
+        old, new = np.unravel_index(moved.argmax(), moved.shape)
+        names = dict(enumerate(self.table.colours)) | {IGNORED: 'ignored'}
+        share = moved.sum() / max(self.pixels, 1)
+        return (
+            f'{share:.1%} of pixels, most: {names.get(int(old), old)} → {names.get(int(new), new)}'
+        )
+
+
+def import_masks(
+    source: str | Path,
+    out: str | Path,
+    *,
+    images: str | Path | None = None,
+    rest: str | None = None,
+    colours: Mapping[str, Colour] | None = None,
+    binary: str | None = None,
+    mask_suffix: str = '',
+    resize: bool = False,
+    overwrite: bool = False,
+    copy: bool = False,
+    progress: Callable[[Iterable], Iterable] = iter,
+) -> Imported:
+    """Writes `out/masks` and `out/classes.json` of an export, and links its images into `out`.
+
+    Args:
+        source: A file, a folder or a ZIP of any format that `readers` know.
+        out: A data folder, new or of an earlier import.
+        images: Folder of the images; by default `out/images`, or else those in the export.
+        rest: What pixels are that no shape covers, one of `REST`; by default as in an earlier
+            import.
+        colours: For masks of colours: their names.
+        binary: For masks of one class: its name.
+        mask_suffix: For both: what names of masks add to those of their images, with the extension.
+        resize: Whether to scale annotations of images whose size differs.
+        overwrite: Whether to replace masks that differ.
+        copy: Whether to copy images in place of linking them.
+        progress: Wraps the images, to show how far it is.
+
+    Returns:
+        Counts, and what went wrong.
+
+    Raises:
+        UserError: The export, a name or the output folder does not fit.
+    """
+    out, export = Path(out), Source(source)
+    home = out.parent if out.name == 'val' and read_table(out.parent) else out
+    table = read_table(home)
+    if table is None and (out / 'masks').is_dir() and find_masks(out / 'masks'):
+        found = f'holds masks, whose ids have no names without {TABLE}'
+        raise UserError(Problem(str(out), found, 'another --out'))
+    earlier = table.rest if table else None
+    if rest and earlier and rest != earlier:
+        raise UserError(Problem(f'--rest {rest}', f'{home / TABLE} has {earlier}', 'the same'))
+    rest = rest or earlier
+    annotations = _read(export, colours, binary, mask_suffix, is_strict=rest is None)
+    if rest is None and colours is None:
+        raise UserError(
+            Problem(
+                '--rest',
+                'missing',
+                'what pixels are that no shape covers: background where all objects are drawn, '
+                'ignore where only some are',
+            )
+        )
+    done = Imported(extended(table, annotations.classes, rest))
+    masks_alone = colours is not None or binary is not None
+    pool = ImagePool(out, images, None if masks_alone else export)
+    names, seen = ImageNames(pool.names), set()
+    for annotated in progress(annotations.images):
+        if not isinstance(annotated, AnnotatedImage):
+            done.failed.append(str(annotated))
+            continue
+        done.left_out.update(annotated.left_out)
+        if not annotated.shapes:
+            done.bare += 1
+            continue
+        try:
+            with reading(annotated.name, 'a labelling tool'):
+                name = names.find(annotated.name) or pool.add(annotated)
+                if name is None:
+                    done.missing.append(annotated.name)
+                    continue
+                if name in seen:
+                    raise UserError(Problem(f'{name}', 'annotated twice', 'each image once'))
+                seen.add(name)
+                mask = _draw(annotated, pool[name], done.table, resize)
+            if not done.masks:  # now for sure
+                write_table(home, done.table)
+            _write(out / 'masks' / f'{name}.png', mask, done, overwrite)
+        except UserError as error:
+            done.failed.append(str(error))
+    if done.masks:
+        done.images = pool.bring(copy)
+    elif done.missing:
+        found = f'none of the {len(done.missing)} annotated ones, such as {done.missing[0]}'
+        end = suffix_of_masks([image_stem(name) for name in done.missing], pool.names)
+        expected = f'--mask-suffix {end}.png' if masks_alone and end else '--images with them'
+        done.failed.insert(0, str(Problem(pool.origin, found, expected)))
+    return done
+
+
+def _draw(
+    annotated: AnnotatedImage, image: Path | bytes, table: ClassTable, resize: bool
+) -> np.ndarray:
+    """Draws the mask of an image, as the image is shown."""
+    background = table.background
+    ids = dict(table.ids)
+    for shape in annotated.shapes:
+        if shape.label is not None and shape.label not in ids:
+            if background is None or not is_background(shape.label):
+                raise UserError(Problem(f'class {shape.label!r}', '', f'one of {", ".join(ids)}'))
+            ids[shape.label] = ids[background]
+    rest = ids[background] if table.rest == BACKGROUND and background else IGNORED
+    stored, orientation = size_of(image)
+    shown = stored[::-1] if orientation > 4 else stored
+    size = annotated.size
+    if annotated.is_relative or (size not in (None, shown, stored) and resize):
+        shapes = [scaled(shape, size, shown) for shape in annotated.shapes]
+        return rasterize(shapes, shown, ids, rest)
+    if size in (None, shown):
+        return rasterize(annotated.shapes, shown, ids, rest)
+    if size == stored:  # annotated as it is in the file, but shown and trained on turned
+        return turned(rasterize(annotated.shapes, stored, ids, rest), orientation)
+    expected = f'{shown[0]}×{shown[1]}, the size of the image, or --resize'
+    raise UserError(Problem('annotation', f'of {size[0]}×{size[1]} pixels', expected))
+
+
+def _write(path: Path, mask: np.ndarray, done: Imported, overwrite: bool) -> None:
+    """Writes a mask that is new or, if that is allowed, differs from the one that is there."""
+    if path.exists():
+        earlier = read_mask(path)
+        done.pixels += mask.size
+        if np.array_equal(earlier, mask):
+            done.unchanged += 1
+            return
+        done.changed += 1
+        if earlier.shape == mask.shape:
+            pairs = np.minimum(earlier, IGNORED).astype(np.int64) * 256 + mask
+            done.confusion += np.bincount(pairs.reshape(-1), minlength=256**2).reshape(256, 256)
+        if not overwrite:
+            return
+    else:
+        done.new += 1
+    palette = np.full((256, 3), 255, np.uint8)
+    palette[: len(done.table.colours)] = list(done.table.colours.values())
+    write_png(path, Image.fromarray(mask), palette)
+
+
+def _read(
+    source: Source,
+    colours: Mapping[str, Colour] | None,
+    binary: str | None,
+    suffix: str,
+    is_strict: bool,
+) -> Annotations:
+    if colours is not None:
+        return colour_masks.read_colours(source, colours, suffix, is_strict)
+    if binary is not None:
+        return colour_masks.read_binary(source, binary, suffix)
+    reader = require_reader(source)
+    if reader is colour_masks:
+        colour_masks.ask_for_names(source)
+    return reader.read(source)

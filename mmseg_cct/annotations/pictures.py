@@ -1,0 +1,63 @@
+"""Pictures in exports: embedded bitmaps and masks, and the size that an annotator saw."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.utils.image_files import ORIENTATION, read_image
+from mmseg_cct.utils.text import one_line
+
+from .shapes import MAX_PIXELS
+
+_FORMATS = ('BMP', 'GIF', 'JPEG', 'PNG', 'TIFF', 'WEBP')
+
+
+def decode(data: bytes) -> Image.Image:
+    """Decodes a picture that is not too large."""
+    try:
+        image = Image.open(io.BytesIO(data), formats=_FORMATS)
+        if image.width * image.height > MAX_PIXELS:
+            raise ValueError(f'{image.width}×{image.height} pixels')
+        image.load()
+    except Exception as error:  # Pillow raises nearly anything on a corrupt file
+        found = f'cannot be read ({one_line(error, 100)})'
+        raise UserError(Problem('picture', found, 'a readable picture')) from None
+    return image
+
+
+def bitmap(data: bytes) -> np.ndarray:
+    """Decodes a mask `(h, w)` of bool: where it is opaque, or without transparency not black."""
+    image = decode(data)
+    if image.mode in ('LA', 'RGBA', 'PA'):
+        return np.asarray(image.getchannel('A')) > 0
+    return np.asarray(image.convert('RGBA') if image.mode == 'P' else image) > 0
+
+
+def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:
+    """Reads width and height as they are stored, and the EXIF orientation."""
+    try:
+        with Image.open(io.BytesIO(image) if isinstance(image, bytes) else image) as opened:
+            return opened.size, opened.getexif().get(ORIENTATION, 1)
+    except UnidentifiedImageError:
+        pass
+    except Exception as error:
+        found = f'cannot be read ({one_line(error, 100)})'
+        raise UserError(Problem(str(image)[:200], found, 'a readable image')) from None
+    try:  # what Pillow does not know OpenCV may
+        if isinstance(image, bytes):
+            raise ValueError('no image')
+        height, width = read_image(image).shape[:2]
+    except Exception as error:
+        found = f'cannot be read ({one_line(error, 100)})'
+        raise UserError(Problem(str(image)[:200], found, 'a readable image')) from None
+    return (width, height), 1
+
+
+def turned(mask: np.ndarray, orientation: int) -> np.ndarray:
+    """Turns a mask as an EXIF orientation turns its image."""
+    image = Image.fromarray(mask)
+    image.getexif()[ORIENTATION] = orientation
+    return np.asarray(ImageOps.exif_transpose(image))

@@ -1,0 +1,102 @@
+"""Draws shapes as a mask of class ids.
+
+A pixel belongs to a polygon if its centre lies inside. `cv2.fillPoly` would also fill each pixel
+that the outline touches, so that regions side by side would overlap and holes shrink.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import cv2
+import numpy as np
+
+from mmseg_cct.errors import Problem, UserError
+
+from .shapes import MAX_PIXELS, Shape
+
+IGNORED = 255
+_CROSSINGS = 2**22  # of an outline and the columns of pixels; real ones have thousands
+
+
+def rasterize(
+    shapes: Sequence[Shape], size: tuple[int, int], ids: Mapping[str, int], rest: int
+) -> np.ndarray:
+    """Draws shapes on an image of `size`, width and height, as ids `(H, W)` of uint8.
+
+    Shapes of a higher z cover the others; among equals small ones cover large ones. `rest` is the
+    id where there is no shape.
+    """
+    width, height = size
+    mask = np.full((height, width), rest, np.uint8)
+    for shape in sorted(shapes, key=lambda shape: (shape.z or 0, -_area(shape))):
+        region, (left, top) = draw(shape, size)
+        label = IGNORED if shape.label is None else ids[shape.label]
+        mask[top : top + region.shape[0], left : left + region.shape[1]][region] = label
+    return mask
+
+
+def draw(shape: Shape, size: tuple[int, int]) -> tuple[np.ndarray, tuple[int, int]]:
+    """Draws the part of a shape within the image: `(h, w)` bool, column and row of its corner."""
+    if shape.mask is None:
+        return _fill(shape.polygons, *size)
+    (left, top), (width, height) = shape.offset, size
+    x, y = max(left, 0), max(top, 0)
+    inside = shape.mask[y - top : max(height - top, 0), x - left : max(width - left, 0)]
+    return inside, (x, y)
+
+
+def scaled(shape: Shape, size: tuple[int, int] | None, new: tuple[int, int]) -> Shape:
+    """Scales a shape from one size of the image to another; without a size from [0, 1]."""
+    factors = np.divide(new, size or (1, 1))
+    if shape.mask is None:
+        return replace(shape, polygons=[ring * factors for ring in shape.polygons])
+    if size is None or size[0] * size[1] > MAX_PIXELS:
+        raise UserError(Problem('size of a mask', f'{size}', f'at most {MAX_PIXELS} pixels'))
+    region, (left, top) = draw(shape, size)
+    whole = np.zeros(size[::-1], np.uint8)
+    whole[top : top + region.shape[0], left : left + region.shape[1]] = region
+    resized = cv2.resize(whole, new, interpolation=cv2.INTER_NEAREST_EXACT)
+    return replace(shape, mask=resized.astype(bool), offset=(0, 0))
+
+
+def _area(shape: Shape) -> float:
+    if shape.mask is not None:
+        return float(np.count_nonzero(shape.mask))
+    return sum(abs(_shoelace(ring - ring[0])) for ring in shape.polygons)
+
+
+def _shoelace(ring: np.ndarray) -> float:
+    x, y = ring.T
+    return float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1))) / 2
+
+
+def _fill(
+    rings: Sequence[np.ndarray], width: int, height: int
+) -> tuple[np.ndarray, tuple[int, int]]:
+    """Fills rings by the even-odd rule: down a column, each edge that is crossed toggles it."""
+    start = np.concatenate(rings)
+    end = np.concatenate([np.roll(ring, -1, 0) for ring in rings])
+    # The first pixel whose centre, at + ½, a coordinate does not exceed: of the shape and the image
+    left, top = np.clip(np.ceil(start.min(0) - 0.5), 0, (width, height)).astype(int)
+    right, bottom = np.clip(np.ceil(start.max(0) - 0.5), 0, (width, height)).astype(int)
+    toggles = np.zeros((bottom - top + 1, right - left), np.uint8)
+
+    # Each edge, from left to right, with the columns that it crosses
+    start, end = np.where(start[:, :1] <= end[:, :1], [start, end], [end, start])
+    first, last = (
+        np.clip(np.ceil(x - 0.5), left, right).astype(int) for x in (start[:, 0], end[:, 0])
+    )
+    if (total := (last - first).sum()) > _CROSSINGS:
+        found = f'an outline that crosses {total} columns of pixels'
+        raise UserError(Problem('polygon', found, f'at most {_CROSSINGS}'))
+    edge = np.repeat(np.arange(len(start)), last - first)
+    nth = np.arange(total) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
+    column = first[edge] + nth
+    (x, y), (dx, dy) = start[edge].T, (end - start)[edge].T
+    row = np.ceil(y + (column + 0.5 - x) * dy / dx - 0.5)
+    row = np.clip(row, top, bottom).astype(int)
+    flat = (row - top) * toggles.shape[1] + column - left
+    np.add.at(toggles.reshape(-1), flat, np.uint8(1))  # wraps at 256, which is even
+    np.add.accumulate(toggles, axis=0, out=toggles)
+    toggles &= 1
+    return toggles[:-1].view(bool), (left, top)

@@ -1,0 +1,39 @@
+"""Readers of the formats that labelling tools export, each a module."""
+
+from types import ModuleType
+
+from mmseg_cct.errors import Problem, UserError
+
+from ..source import Source
+from . import (
+    coco,
+    colour_masks,
+    cvat,
+    label_studio,
+    labelme,
+    segmentation_mask,
+    supervisely,
+    yolo,
+)
+
+_READERS = (coco, cvat, segmentation_mask, label_studio, labelme, yolo, supervisely)
+
+
+def find_reader(source: Source) -> ModuleType | None:
+    """Finds the reader of an export by its content; `colour_masks` if there are masks alone."""
+    for reader in (*_READERS, colour_masks):
+        if reader.is_mine(source):
+            return reader
+    return None
+
+
+def require_reader(source: Source) -> ModuleType:
+    """Finds the reader of an export; one that is damaged or of no known format is an error."""
+    if reader := find_reader(source):
+        return reader
+    if source.damaged:
+        raise source.damaged[0]
+    titles = ', '.join(reader.TITLE for reader in _READERS)
+    raise UserError(
+        Problem(str(source.path), 'no known format', f'{titles} or {colour_masks.TITLE}')
+    )

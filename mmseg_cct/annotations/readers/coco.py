@@ -1,0 +1,85 @@
+"""COCO: one JSON or several, as in the folders `train` and `valid` of a Roboflow export."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from mmseg_cct.errors import Problem, UserError
+
+from ..rle import coco_counts, mask_of_runs
+from ..shapes import AnnotatedImage, Annotations, Shape
+from ..source import Source, reading
+from .geometry import polygon
+
+TITLE = 'COCO'
+
+
+def is_mine(source: Source) -> bool:
+    """Whether a JSON has images, annotations and categories."""
+    return any(map(_is_coco, source.sample.values()))
+
+
+def read(source: Source) -> Annotations:
+    """Reads all JSON files; categories of one name are one class."""
+    files = {name: source.json(name) for name in source.ending('.json')}
+    files = {name: content for name, content in files.items() if _is_coco(content)}
+    classes: dict[str, None] = {}
+    for name, content in files.items():
+        with reading(source.place(name), TITLE):
+            classes |= dict.fromkeys(_names(content).values())
+    return Annotations(classes, _images(source, files))
+
+
+def _is_coco(content: Any) -> bool:
+    keys = ('images', 'annotations', 'categories')
+    return isinstance(content, dict) and all(isinstance(content.get(key), list) for key in keys)
+
+
+def _names(content: dict) -> dict[int, str]:
+    """Names by id, without what only groups others, as Roboflow's first category does."""
+    used = {each['category_id'] for each in content['annotations']}
+    groups = {each.get('supercategory') for each in content['categories']}
+    return {
+        each['id']: str(each['name'])
+        for each in sorted(content['categories'], key=lambda each: each['id'])
+        if each['id'] in used or each['name'] not in groups or each['name'] == each['supercategory']
+    }
+
+
+def _images(source: Source, files: dict[str, Any]) -> Iterator[AnnotatedImage | UserError]:
+    for name, content in files.items():
+        with reading(source.place(name), TITLE):
+            names = _names(content)
+            of_image: dict[int, list] = {image['id']: [] for image in content['images']}
+            for annotation in content['annotations']:
+                if annotation['image_id'] not in of_image:
+                    found = f'annotation {annotation["id"]}: image_id={annotation["image_id"]!r}'
+                    raise UserError(Problem(found, '', 'the id of an image'))
+                of_image[annotation['image_id']].append(annotation)
+        for image in content['images']:
+            try:
+                with reading(f'{source.place(name)}: {image.get("file_name")}', TITLE):
+                    yield _image(source, name, image, of_image[image['id']], names)
+            except UserError as error:
+                yield error
+
+
+def _image(
+    source: Source, name: str, image: dict, annotations: list[dict], names: dict[int, str]
+) -> AnnotatedImage:
+    size = image['width'], image['height']
+    shapes, left_out = [], []
+    for annotation in annotations:
+        with reading(f'annotation {annotation.get("id")}', TITLE):
+            label = None if annotation.get('iscrowd') else names[annotation['category_id']]
+            segmentation = annotation.get('segmentation')
+            if not segmentation:
+                left_out.append('box')
+            elif isinstance(segmentation, dict):
+                height, width = segmentation['size']
+                counts = segmentation['counts']
+                if isinstance(counts, str):
+                    counts = coco_counts(counts)
+                shapes.append(Shape(label, mask=mask_of_runs(counts, (width, height), 'F')))
+            else:  # parts of an object, which may overlap
+                shapes += [Shape(label, [polygon(part)]) for part in segmentation]
+    return AnnotatedImage(source.beside(name, image['file_name']), size, shapes, left_out=left_out)

@@ -1,0 +1,83 @@
+"""CVAT for images 1.1: its XML, alone or in a ZIP, of a job, a task or a project."""
+
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element
+
+from mmseg_cct.errors import Problem, UserError
+
+from ..rle import mask_of_runs
+from ..shapes import AnnotatedImage, Annotations, Colour, Shape
+from ..source import Source, reading
+from .geometry import box, colour, ellipse, polygon
+
+TITLE = 'CVAT for images 1.1'
+
+
+def is_mine(source: Source) -> bool:
+    """Whether an XML begins with `annotations`."""
+    return any('<annotations' in source.text(name)[:500] for name in source.ending('.xml')[:1])
+
+
+def read(source: Source) -> Annotations:
+    """Reads all XML files; labels of one name are one class."""
+    classes: dict[str, Colour | None] = {}
+    roots = {}
+    for name in source.ending('.xml'):
+        root = source.xml(name)
+        with reading(source.place(name), TITLE):
+            if root.tag != 'annotations' or root.find('track') is not None:
+                found = 'tracks of a video' if root.tag == 'annotations' else f'<{root.tag}>'
+                raise UserError(Problem('XML', found, f'an export as {TITLE}'))
+            for label in root.findall('meta//labels/label'):
+                if not label.findtext('parent'):  # the points of a skeleton have one
+                    classes[label.findtext('name', '')] = colour(label.findtext('color'))
+        roots[name] = root
+    return Annotations(classes, _images(source, roots))
+
+
+def _images(source: Source, roots: dict[str, Element]) -> Iterator[AnnotatedImage | UserError]:
+    for name, root in roots.items():
+        for image in root.iter('image'):
+            try:
+                with reading(f'{source.place(name)}: {image.get("name")}', TITLE):
+                    yield _image(image)
+            except UserError as error:
+                yield error
+
+
+def _image(image: Element) -> AnnotatedImage:
+    shapes, left_out = [], []
+    for element in image:
+        with reading(f'{element.tag} {element.get("label")}', TITLE):
+            shape = _shape(element)
+            if shape:
+                shapes.append(shape)
+            else:
+                left_out.append(element.tag)
+    size = int(image.attrib['width']), int(image.attrib['height'])
+    return AnnotatedImage(image.attrib['name'], size, shapes, left_out=left_out)
+
+
+def _shape(element: Element) -> Shape | None:
+    """Makes a shape; lines, points and tags are none."""
+    kind, of = element.tag, element.attrib
+    label, z = of.get('label'), int(of.get('z_order', 0))
+    if kind == 'mask':
+        left, top, width, height = (int(of[key]) for key in ('left', 'top', 'width', 'height'))
+        counts = [int(number) for number in of['rle'].split(',')]
+        mask = mask_of_runs(counts, (width, height), 'C')
+        return Shape(label, mask=mask, offset=(left, top), z=z)
+    turn = float(of.get('rotation', 0))
+
+    def pair(x: str, y: str) -> tuple[float, float]:
+        return float(of[x]), float(of[y])
+
+    if kind == 'polygon':
+        ring = polygon([point.split(',') for point in of['points'].split(';')])
+    elif kind == 'box':
+        ring = box(pair('xtl', 'ytl'), pair('xbr', 'ybr'), turn)
+    elif kind == 'ellipse':
+        ring = ellipse(pair('cx', 'cy'), pair('rx', 'ry'), turn)
+    else:
+        return None
+    return Shape(label, [ring], z=z)

@@ -1,0 +1,44 @@
+"""Outlines of the shapes that tools have beside polygons, and their colours."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..shapes import Colour
+
+Pair = Sequence[float] | np.ndarray  # x and y
+_CORNERS = 128  # of the polygon that stands for an ellipse
+
+
+def polygon(numbers: Any) -> np.ndarray:
+    """Makes a ring `(N, 2)` of x and y by turns, or of pairs."""
+    return np.asarray(numbers, float).reshape(-1, 2)
+
+
+def box(corner: Pair, opposite: Pair, degrees: float = 0, about: Pair | None = None) -> np.ndarray:
+    """Makes the ring of a box, turned clockwise about a point, by default its centre."""
+    (left, top), (right, bottom) = corner, opposite
+    ring = np.array([[left, top], [right, top], [right, bottom], [left, bottom]], float)
+    return _turned(ring, ring.mean(0) if about is None else np.asarray(about), degrees)
+
+
+def ellipse(centre: Pair, radii: Pair, degrees: float = 0) -> np.ndarray:
+    """Makes the ring of an ellipse, turned clockwise about its centre."""
+    angles = np.linspace(0, 2 * math.pi, _CORNERS, endpoint=False)
+    ring = np.asarray(centre) + np.stack([np.cos(angles), np.sin(angles)], 1) * radii
+    return _turned(ring, np.asarray(centre), degrees)
+
+
+def _turned(ring: np.ndarray, centre: np.ndarray, degrees: float) -> np.ndarray:
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    return (ring - centre) @ np.array([[cos, sin], [-sin, cos]]) + centre
+
+
+def colour(text: str | None) -> Colour | None:
+    """Reads `#rrggbb`."""
+    if not text:
+        return None
+    red, green, blue = bytes.fromhex(text.removeprefix('#')[:6])
+    return red, green, blue

@@ -1,0 +1,97 @@
+"""labelme: a JSON for each image, which may hold the image itself."""
+
+import base64
+import posixpath
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mmseg_cct.errors import UserError
+
+from ..pictures import bitmap
+from ..shapes import AnnotatedImage, Annotations, Shape
+from ..source import Source, reading
+from .geometry import box, ellipse, polygon
+
+TITLE = 'labelme'
+_IGNORED = '__ignore__'  # by labelme's convention
+_LABELS = 'labels.txt'
+
+
+def is_mine(source: Source) -> bool:
+    """Whether a JSON has shapes and the path of an image."""
+    return any(map(_is_labelme, source.sample.values()))
+
+
+def read(source: Source) -> Annotations:
+    """Reads all JSON files; classes are in the order of `labels.txt`, or of the alphabet."""
+    names = source.ending('.json')
+    labels: dict[str, None] = {}
+    if _LABELS in source.names:
+        labels = dict.fromkeys(filter(None, map(str.strip, source.text(_LABELS).splitlines())))
+    else:
+        found = set()
+        for name in names:  # one at a time, for each may hold an image
+            try:
+                content = source.json(name)
+                found |= {str(shape['label']) for shape in content['shapes']}
+            except (UserError, LookupError, TypeError):
+                continue  # `_images` names it
+        labels = dict.fromkeys(sorted(found))
+    labels.pop(_IGNORED, None)
+    return Annotations(labels, _images(source, names))
+
+
+def _is_labelme(content: Any) -> bool:
+    return isinstance(content, dict) and 'imagePath' in content and 'shapes' in content
+
+
+def _images(source: Source, names: list[str]) -> Iterator[AnnotatedImage | UserError]:
+    for name in names:
+        try:
+            content = source.json(name)
+            with reading(source.place(name), TITLE):
+                yield _image(source, name, content)
+        except UserError as error:
+            yield error
+
+
+def _image(source: Source, name: str, content: dict) -> AnnotatedImage:
+    shapes, left_out = [], []
+    for index, each in enumerate(content['shapes']):
+        with reading(f'shapes[{index}]', TITLE):
+            shape = _shape(each)
+            if shape:
+                shapes.append(shape)
+            else:
+                left_out.append(each['shape_type'])
+    data = content.get('imageData')
+    size = content['imageWidth'], content['imageHeight']
+    path = content['imagePath'].replace('\\', '/')  # as Windows writes it
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+    return AnnotatedImage(
+        '/'.join(part for part in path.split('/') if part != '..'),  # out of the export
+        size if all(size) else None,
+        shapes,
+        base64.b64decode(data) if data else None,
+        left_out=left_out,
+    )
+
+
+def _shape(shape: dict) -> Shape | None:
+    """Makes a shape; lines and points are none."""
+    label = None if shape['label'] == _IGNORED else str(shape['label'])
+    kind, points = shape.get('shape_type') or 'polygon', polygon(shape['points'])
+    if kind == 'mask':
+        left, top = np.round(points.min(0)).astype(int).tolist()
+        return Shape(label, mask=bitmap(base64.b64decode(shape['mask'])), offset=(left, top))
+    if kind == 'rectangle':
+        points = box(points.min(0), points.max(0)) if len(points) == 2 else points
+    elif kind == 'circle':
+        centre, on = points
+        radius = float(np.linalg.norm(on - centre))
+        points = ellipse(centre, (radius, radius))
+    elif kind not in ('polygon', 'oriented_rectangle'):
+        return None
+    return Shape(label, [points])

@@ -1,0 +1,112 @@
+"""Supervisely: a JSON for each image below `ann`, and `meta.json` with the classes."""
+
+import base64
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import cv2
+import numpy as np
+
+from mmseg_cct.errors import Problem, UserError
+
+from ..pictures import bitmap
+from ..shapes import MAX_PIXELS, AnnotatedImage, Annotations, Shape
+from ..source import Source, reading
+from .geometry import box, colour
+
+TITLE = 'Supervisely'
+_META = 'meta.json'
+_PACKED = 2**26  # bytes of a PNG; a real one has thousands
+
+
+def is_mine(source: Source) -> bool:
+    """Whether there is a `meta.json` and a JSON has objects and a size."""
+    return bool(_meta(source)) and any(map(_is_annotation, source.sample.values()))
+
+
+def read(source: Source) -> Annotations:
+    """Reads all JSON files below `ann`; later objects lie on top."""
+    name = _meta(source)
+    with reading(source.place(name), TITLE):
+        listed = source.json(name)['classes']
+        classes = {str(each['title']): colour(each.get('color')) for each in listed}
+    return Annotations(classes, _images(source))
+
+
+def _meta(source: Source) -> str:
+    return next((name for name in source.ending(_META) if name.split('/')[-1] == _META), '')
+
+
+def _is_annotation(content: Any) -> bool:
+    return isinstance(content, dict) and 'objects' in content and 'size' in content
+
+
+def _images(source: Source) -> Iterator[AnnotatedImage | UserError]:
+    for name in source.ending('.json'):
+        parts = name.split('/')
+        if 'ann' not in parts[:-1]:
+            continue
+        folder = max(index for index, part in enumerate(parts) if part == 'ann')
+        image = '/'.join([*parts[:folder], 'img', *parts[folder + 1 :]]).removesuffix('.json')
+        if image not in source.names:  # the images are elsewhere
+            image = '/'.join([*parts[:folder], *parts[folder + 1 :]]).removesuffix('.json')
+        try:
+            content = source.json(name)
+            with reading(source.place(name), TITLE):
+                yield _image(image, content)
+        except UserError as error:
+            yield error
+
+
+def _image(name: str, content: dict) -> AnnotatedImage:
+    size = content['size']['width'], content['size']['height']
+    shapes, left_out = [], []
+    for index, each in enumerate(content['objects']):
+        with reading(f'objects[{index}]', TITLE):
+            shape = _shape(each, index)
+            if shape:
+                shapes.append(shape)
+            else:
+                left_out.append(each['geometryType'])
+    return AnnotatedImage(name, size, shapes, left_out=left_out)
+
+
+def _shape(each: dict, z: int) -> Shape | None:
+    """Makes a shape; lines and points are none."""
+    kind, label = each['geometryType'], str(each['classTitle'])
+    if kind == 'bitmap':
+        unpack = zlib.decompressobj()
+        try:
+            data = unpack.decompress(base64.b64decode(each['bitmap']['data']), _PACKED)
+        except zlib.error as error:
+            raise UserError(Problem('bitmap', f'damaged ({error})', 'a PNG')) from None
+        left, top = each['bitmap']['origin']
+        return Shape(label, mask=bitmap(data), offset=(int(left), int(top)), z=z)
+    if kind not in ('polygon', 'rectangle'):
+        return None
+    outer, *holes = (
+        np.asarray(ring, float).reshape(-1, 2)
+        for ring in (each['points']['exterior'], *each['points'].get('interior', ()))
+    )
+    if kind == 'rectangle':
+        outer = box(outer.min(0), outer.max(0))
+    return _pixels(Shape(label, [outer, *holes], z=z))
+
+
+def _pixels(shape: Shape) -> Shape:
+    """Fills pixels up to the outline, and holes likewise, because its corners are pixels."""
+    (left, top), (right, bottom) = (
+        np.round(corner).astype(int)
+        for corner in (shape.polygons[0].min(0), shape.polygons[0].max(0))
+    )
+    width, height = int(right - left) + 1, int(bottom - top) + 1
+    if width * height > MAX_PIXELS:
+        found = f'{width}×{height} pixels'
+        raise UserError(Problem('polygon', found, f'at most {MAX_PIXELS} in all'))
+    mask = np.zeros((height, width), np.uint8)
+    for value, rings in ((1, shape.polygons[:1]), (0, shape.polygons[1:])):
+        if rings:
+            corners = [(np.round(ring) - [left, top]).astype(np.int32) for ring in rings]
+            cv2.fillPoly(mask, corners, value)
+    return Shape(shape.label, mask=mask.astype(bool), offset=(int(left), int(top)), z=shape.z)

@@ -1,0 +1,95 @@
+"""Run lengths, as tools pack masks: those of COCO, and the bits of Label Studio's brush."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from mmseg_cct.errors import Problem, UserError
+
+from .shapes import MAX_PIXELS
+
+
+def mask_of_runs(
+    counts: Sequence[int], size: tuple[int, int], order: Literal['C', 'F']
+) -> np.ndarray:
+    """Unpacks runs of 0 and 1 by turns, 0 first, into a mask `(H, W)` of bool.
+
+    `size` is width and height; the runs go along rows for the order `C`, along columns for `F`.
+    """
+    width, height = size
+    runs = np.asarray(counts)
+    _require_size(width, height)
+    if runs.ndim != 1 or runs.dtype.kind not in 'iu' or (runs < 0).any():
+        raise UserError(Problem('RLE', 'runs that are no numbers', 'lengths'))
+    if (total := sum(runs.tolist())) != width * height:
+        raise UserError(Problem('RLE', f'{total} pixels', f'{width}×{height}'))
+    values = np.arange(len(runs)) % 2 == 1
+    return np.repeat(values, runs).reshape(height, width, order=order)
+
+
+def coco_counts(text: str) -> list[int]:
+    """Reads the runs of COCO's compressed RLE: five bits a character, lowest first.
+
+    From the third on each run is the difference from the run before the last.
+    """
+    counts: list[int] = []
+    value = shift = 0
+    for code in text.encode():
+        bits = code - 48
+        if not 0 <= bits < 64 or shift > 60:
+            raise UserError(Problem('RLE', f'character {chr(code)!r}', "COCO's alphabet"))
+        value |= (bits & 31) << shift
+        shift += 5
+        if not bits & 32:  # the last character of the number, whose highest bit is the sign
+            value -= (bits & 16) << (shift - 4)
+            counts.append(value + counts[-2] if len(counts) > 2 else value)
+            value = shift = 0
+    return counts
+
+
+def brush_alpha(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
+    """Unpacks Label Studio's brush, `(H, W)` of bool: where the last of four channels is not 0.
+
+    A header of bits holds the number of values, their width and four widths of run lengths. Then
+    runs follow: a bit for one value repeated, two for the width of its length, the length, values.
+    """
+    width, height = size
+    _require_size(width, height)
+    bits = np.unpackbits(np.asarray(packed, np.uint8))
+    position = 0
+
+    def read(number: int) -> int:
+        nonlocal position
+        position += number
+        if position > len(bits):
+            raise UserError(Problem('brush', 'the end of the RLE amid a run', 'the rest'))
+        return int(''.join(map(str, bits[position - number : position].tolist())), 2)
+
+    total, word = read(32), read(5) + 1
+    if total != 4 * width * height or word != 8:
+        found = f'{total} values of {word} bits'
+        raise UserError(Problem('brush', found, f'{width}×{height}, four of 8 bits a pixel'))
+    lengths = [read(4) + 1 for _ in range(4)]
+    values, done = np.zeros(total, np.uint8), 0
+    while done < total:
+        is_repeated = read(1)
+        until = done + 1 + read(lengths[read(2)])
+        if is_repeated:
+            values[done:until] = read(8)
+        else:
+            end = position + 8 * (until - done)
+            words = np.packbits(bits[position:end])
+            if end > len(bits) or until > total:
+                raise UserError(Problem('brush', 'the end of the RLE amid a run', 'the rest'))
+            values[done:until], position = words, end
+        done = until
+    return values.reshape(height, width, 4)[..., 3] > 0
+
+
+def _require_size(width: object, height: object) -> None:
+    sides = (width, height)
+    if not all(type(side) is int and side > 0 for side in sides) or width * height > MAX_PIXELS:  # type: ignore[operator]
+        raise UserError(
+            Problem('size', f'{width}×{height}', f'pixels, at most {MAX_PIXELS} in all')
+        )

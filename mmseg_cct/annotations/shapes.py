@@ -1,0 +1,93 @@
+"""What readers give, the rasteriser takes and writers write: labelled shapes on images.
+
+Coordinates are pixels, x to the right and y down, measured from the outer corner of the first
+pixel: the pixel in column x and row y covers [x, x + 1) × [y, y + 1), and its centre is at
+(x + ½, y + ½). A polygon around a single pixel is a square of side 1.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmseg_cct.errors import Problem, UserError
+
+Colour = tuple[int, int, int]  # RGB in [0, 255]
+# No tool draws more by hand; a file that has more is damaged, or meant to be.
+MAX_POINTS = 200_000
+MAX_PIXELS = 2**28
+_FARTHEST = 1e9  # pixels from the image
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A region of an image: either polygons or a mask.
+
+    Attributes:
+        label: Name of its class; `None` where pixels are to be ignored.
+        polygons: Rings `(N, 2)` of x and y by the even-odd rule, so that a hole is a ring too.
+        mask: `(h, w)` bool, in place of polygons.
+        offset: Column and row of the mask's first pixel.
+        z: Higher ones lie on top; `None` where the tool knows no order.
+    """
+
+    label: str | None
+    polygons: Sequence[np.ndarray] = ()
+    mask: np.ndarray | None = None
+    offset: tuple[int, int] = (0, 0)
+    z: int | None = None
+
+    def __post_init__(self) -> None:
+        for ring in self.polygons:
+            if ring.ndim != 2 or ring.shape[1:] != (2,) or len(ring) < 3:
+                raise UserError(
+                    Problem('polygon', f'shape {ring.shape}', 'three points or more, of x and y')
+                )
+            if len(ring) > MAX_POINTS:
+                raise UserError(Problem('polygon', f'{len(ring)} points', f'at most {MAX_POINTS}'))
+            if not (np.abs(ring) < _FARTHEST).all():  # nor is it where a point is NaN
+                found = f'a point at {ring[~(np.abs(ring) < _FARTHEST)][0]}'
+                raise UserError(Problem('polygon', found, 'pixels'))
+        if (self.mask is None) == (not self.polygons):
+            raise UserError(Problem('shape', 'not one of the two', 'polygons, or a mask'))
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotatedImage:
+    """The shapes on an image.
+
+    Attributes:
+        name: Path of the image as the tool knows it, with `/` and its extension.
+        size: Width and height; `None` where the format does not say.
+        shapes: Its shapes, in the order of the file; none for an image that nobody has labelled.
+        data: The image file itself, where the format holds it.
+        is_relative: Whether coordinates are shares of width and height in [0, 1], not pixels.
+        left_out: Kinds of what the file holds and no shape stands for, such as `polyline`.
+    """
+
+    name: str
+    size: tuple[int, int] | None
+    shapes: Sequence[Shape]
+    data: bytes | None = None
+    is_relative: bool = False
+    left_out: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for side in self.size or ():
+            if not isinstance(side, (int, float)) or not 0 < side < _FARTHEST or side % 1:
+                found = '×'.join(map(str, self.size or ()))
+                raise UserError(Problem('size', found, 'width and height in pixels'))
+
+
+@dataclass(frozen=True, eq=False)
+class Annotations:
+    """A whole export of a tool.
+
+    Attributes:
+        classes: Colour by name, in the tool's order; the colour is `None` where it has none.
+        images: The images, each or a `Problem` in its place, so that one damaged file does not hide
+            the rest.
+    """
+
+    classes: Mapping[str, Colour | None]
+    images: Iterable[AnnotatedImage | Problem | UserError]

@@ -1,0 +1,157 @@
+"""Files of an export: a file, a folder or a ZIP, which may be damaged or hostile."""
+
+import json
+import posixpath
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files
+from mmseg_cct.utils.text import one_line
+
+# Text of annotations shrinks to a tenth, images do not; what shrinks to a hundredth is a bomb.
+_HARMLESS = 2**26  # bytes
+_RATIO = 100
+_LOOKED_AT = 8  # JSON files by which a format is told
+# Masks that tools put beside the images of an export
+_NO_IMAGES = ('SegmentationClass', 'SegmentationObject', 'masks_machine', 'masks_human', 'masks')
+
+
+class Source:
+    """The files of an export, by their names relative to it; it is a file, a folder or a ZIP."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._zip: zipfile.ZipFile | None = None
+        self._parsed: dict[str, Any] = {}
+        if self.path.is_dir():
+            found = (file.relative_to(self.path) for file in find_files(self.path))
+            names = [file.as_posix() for file in found]
+        elif not self.path.is_file():
+            raise UserError(Problem(str(path), 'no such file', 'an export, or its folder'))
+        elif zipfile.is_zipfile(self.path):
+            try:
+                self._zip = zipfile.ZipFile(self.path)
+            except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+                raise UserError(self._unreadable('', error)) from None
+            names = [each.filename for each in self._zip.infolist() if not each.is_dir()]
+        else:
+            names = [self.path.name]
+        hidden = ('.', '__MACOSX')
+        self.names = sorted(
+            name for name in names if not any(part.startswith(hidden) for part in name.split('/'))
+        )
+
+        self._known = set(self.names)
+
+    def place(self, name: str) -> str:
+        """Names a file in messages."""
+        if self._zip:
+            return f'{self.path}: {name}' if name else str(self.path)
+        return str(self.path / name if self.path.is_dir() else self.path)
+
+    def file(self, name: str) -> Path | None:
+        """The path of a file; None in a ZIP."""
+        return None if self._zip else Path(self.place(name))
+
+    def read(self, name: str) -> bytes:
+        """Reads a file."""
+        try:
+            if not self._zip:
+                return Path(self.place(name)).read_bytes()
+            info = self._zip.getinfo(name)
+            if info.file_size > max(_HARMLESS, _RATIO * info.compress_size):
+                found = f'{info.file_size} bytes packed into {info.compress_size}'
+                raise UserError(Problem(self.place(name), found, 'an export of a tool'))
+            return self._zip.read(info)
+        # an encrypted file is a RuntimeError
+        except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+            raise UserError(self._unreadable(name, error)) from None
+
+    def text(self, name: str) -> str:
+        """Reads UTF-8, with or without a byte order mark."""
+        try:
+            return self.read(name).decode('utf-8-sig')
+        except UnicodeDecodeError as error:
+            raise UserError(self._unreadable(name, error)) from None
+
+    def json(self, name: str) -> Any:
+        """Reads JSON; the files that `sample` has read are not read again."""
+        if name in self._parsed:
+            return self._parsed[name]
+        try:
+            return json.loads(self.text(name))
+        except (ValueError, RecursionError) as error:
+            found = f'not JSON ({one_line(error, 100)})'
+            raise UserError(Problem(self.place(name), found, 'an export of a tool')) from None
+
+    def xml(self, name: str) -> ElementTree.Element:
+        """Reads XML without a DTD, whose entities could grow without limit."""
+        text = self.text(name)
+        if '<!DOCTYPE' in text or '<!ENTITY' in text:
+            raise UserError(Problem(self.place(name), 'XML with a DTD', 'XML without entities'))
+        try:
+            return ElementTree.fromstring(text)
+        except (ElementTree.ParseError, ValueError, RecursionError) as error:
+            raise UserError(self._unreadable(name, error)) from None
+
+    def ending(self, *ends: str) -> list[str]:
+        """Lists the files whose names end so, in any case."""
+        return [name for name in self.names if name.lower().endswith(ends)]
+
+    @cached_property
+    def sample(self) -> dict[str, Any]:
+        """The content of some JSON files by name; damaged ones are left out."""
+        for name in self.ending('.json')[:_LOOKED_AT]:
+            try:
+                self._parsed[name] = self.json(name)
+            except UserError as error:
+                self.damaged.append(error)
+        return dict(self._parsed)
+
+    @cached_property
+    def damaged(self) -> list[UserError]:
+        """What `sample` could not read."""
+        return []
+
+    def images(self) -> dict[str, str]:
+        """Finds the images of the export: files by name without suffix."""
+        found = {}
+        for name in self.ending(*IMAGE_SUFFIXES):
+            if not set(_NO_IMAGES) & set(name.split('/')[:-1]):
+                found[posixpath.splitext(name)[0]] = name
+        return found
+
+    def beside(self, name: str, file: str) -> str:
+        """Names a file that stands relative to another, if it is there; else as it is."""
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(name), file))
+        return path if path in self._known else file
+
+    def _unreadable(self, name: str, error: Exception) -> Problem:
+        found = f'cannot be read ({one_line(error, 100)})'
+        return Problem(self.place(name), found, 'an export of a tool')
+
+
+@contextmanager
+def reading(place: str, kind: str) -> Iterator[None]:
+    """Turns what a damaged or hostile file raises into a `UserError` that names the place."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(error.within(place)) from None
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        MemoryError,
+    ) as error:
+        found = f'damaged ({one_line(f"{type(error).__name__}: {error}", 100)})'
+        raise UserError(Problem(place, found, f'an export as {kind} writes it')) from None

@@ -1,0 +1,122 @@
+"""Channels, bits and values of a folder's images, and how to load them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import decode_channels, explain_unreadable
+from mmseg_cct.utils.image_format import ImageFormat, image_format
+
+_PIXELS = 10_000  # of an image
+_DEPTHS = (8, 10, 12, 14, 16, 32)  # bits that sensors have
+_NARROW = 0.25  # share of the range below which the values are stretched
+_ENDS = (0.1, 99.9)  # percentiles
+
+
+class ImageValues(NamedTuple):
+    """How images are loaded that are not 8-bit RGB or grey.
+
+    Attributes:
+        description: What they are, in words.
+        loader: Config of `LoadChannels`.
+        mean: Mean of each channel after the loading, in the file's order.
+        std: Standard deviation likewise.
+    """
+
+    description: str
+    loader: dict[str, Any]
+    mean: list[float]
+    std: list[float]
+
+
+def measure_images(
+    images: Sequence[Path], channels: Sequence[int] | None = None, bits: int | None = None
+) -> ImageValues | None:
+    """Looks at images and decides how to load them; None if MMSegmentation's loader does.
+
+    `channels` and `bits` are what the user says; by default all channels but one of opacity, and as
+    many bits as the values have. Values that fill less than a quarter of these are stretched to
+    their own range. Images of different kinds, and floats, are a `UserError`.
+    """
+    formats = {path: _format_of(path) for path in images}
+    first, found = next(iter(formats.items()))
+    if channels is None and bits is None and all(each.is_plain for each in formats.values()):
+        return None
+    for path, other in formats.items():
+        if (other.channels, other.bits, other.kind) != (found.channels, found.bits, found.kind):
+            raise UserError(
+                f'{path}: {other.describe()}, while {first.name} has {found.describe()}; expected '
+                'images of one kind'
+            )
+    if found.kind != 'integers':
+        raise UserError(
+            f'{first}: {found.describe()}; expected whole numbers from 0, such as '
+            'reflectances times 10000 as uint16'
+        )
+    chosen = tuple(channels) if channels is not None else _default_channels(found)
+    if max(chosen) >= found.channels:
+        raise UserError(
+            f'--channels {",".join(map(str, chosen))}: {first} has {found.describe()}; expected '
+            f'numbers from 0 to {found.channels - 1}'
+        )
+    values = np.concatenate([_pixels_of(path)[:, chosen] for path in images]).astype(np.float64)
+    limits = None if found.bits <= 8 and bits is None else _range_of(values, bits)
+    if limits is not None:
+        low, high = limits
+        values = (values.clip(low, high) - low) * (255 / (high - low))
+    loader: dict[str, Any] = dict(type='LoadChannels', channels=chosen)
+    scaled = '' if limits is None else f', {limits[0]} to {limits[1]} as 0 to 255'
+    return ImageValues(
+        f'{found.describe()}, of which {_in_words(chosen, found.channels)}{scaled}',
+        loader if limits is None else dict(**loader, value_range=limits),
+        values.mean(0).round(3).tolist(),
+        [spread or 1.0 for spread in values.std(0).round(3).tolist()],
+    )
+
+
+def _format_of(path: Path) -> ImageFormat:
+    try:
+        with path.open('rb') as file:
+            return image_format(file)
+    except Exception as error:  # Pillow raises nearly anything on a corrupt file
+        raise UserError(explain_unreadable(path, 'image', error)) from None
+
+
+def _pixels_of(path: Path) -> np.ndarray:
+    """Evenly spaced pixels, `(P, K)`."""
+    try:
+        pixels = decode_channels(path.read_bytes())
+    except Exception as error:  # decoders raise nearly anything on a corrupt file
+        raise UserError(explain_unreadable(path, 'image', error)) from None
+    flat = pixels.reshape(-1, pixels.shape[2])
+    return flat[:: max(len(flat) // _PIXELS, 1)]
+
+
+def _default_channels(found: ImageFormat) -> tuple[int, ...]:
+    """All channels that are no opacity; of grey images three, as pretrained networks want them."""
+    number = found.channels - found.has_opacity
+    return (0, 0, 0) if number == 1 else tuple(range(number))
+
+
+def _range_of(values: np.ndarray, bits: int | None) -> tuple[int, int]:
+    if bits is not None:
+        if values.max() >= 2**bits:
+            raise UserError(
+                f'--bits {bits}: the images have values up to {values.max():.0f}; expected '
+                f'{2**bits - 1} at most, or more bits'
+            )
+        return 0, 2**bits - 1
+    highest = 2 ** next(depth for depth in _DEPTHS if values.max() < 2**depth) - 1
+    low, high = np.percentile(values, _ENDS)
+    if high - low < _NARROW * highest:
+        return int(np.floor(low)), max(int(np.ceil(high)), int(np.floor(low)) + 1)
+    return 0, highest
+
+
+def _in_words(chosen: Sequence[int], number: int) -> str:
+    if set(chosen) == set(range(number)) and len(chosen) == number:
+        return 'all are loaded'
+    return f'{", ".join(map(str, chosen))} are loaded'

@@ -1,0 +1,73 @@
+"""Loads images of other channels and bits than 8-bit RGB."""
+
+from collections.abc import Sequence
+
+import mmengine.fileio as fileio
+import numpy as np
+from mmcv.transforms import LoadImageFromFile
+from mmseg.registry import TRANSFORMS
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import decode_channels, explain_unreadable, select_channels
+
+
+@TRANSFORMS.register_module()
+class LoadChannels(LoadImageFromFile):
+    """Loads chosen channels of an image of any depth, in place of `LoadImageFromFile`.
+
+    That makes 8-bit RGB of every file: of 12 bits in 16 it keeps 4, and it multiplies colours by a
+    fourth channel. A config names this one once, as `image_loader`, and all its pipelines load with
+    it; `model.backbone` then takes as many channels (see `MultiChannelBackbone`).
+
+    Example: `image_loader = dict(type='LoadChannels', channels=(0, 1, 2), value_range=(0, 4095))`
+
+    Args:
+        channels: Channels of the file from 0, in the order in which the model gets them. One that
+            comes several times makes three of a grey image: (0, 0, 0).
+        value_range: The values that become 0 and 255, such as (0, 4095) for 12 bits; what is
+            outside is clipped. `None` keeps channels of 8 bits as they are.
+        backend_args: Arguments of mmengine's file backend.
+
+    Raises:
+        UserError: If the channels are none, or the range is not two numbers in order.
+    """
+
+    def __init__(
+        self,
+        channels: Sequence[int] = (0, 1, 2),
+        value_range: tuple[float, float] | None = None,
+        backend_args: dict | None = None,
+    ) -> None:
+        super().__init__(color_type='unchanged', backend_args=backend_args)
+        if not channels or not all(type(c) is int and c >= 0 for c in channels):
+            raise UserError(f'LoadChannels.channels={channels!r}: expected whole numbers from 0')
+        if value_range is not None and (len(value_range) != 2 or value_range[0] >= value_range[1]):
+            raise UserError(
+                f'LoadChannels.value_range={value_range!r}: expected two numbers, the lower first'
+            )
+        self.channels = tuple(channels)
+        self.value_range = value_range
+
+    def decode(self, data: bytes) -> np.ndarray:
+        """Decodes a file's content into `(H, W, C)`, uint8, or float32 in [0, 255] by a range.
+
+        Three channels are BGR, as everywhere in MMSegmentation. A file without these channels is
+        `UnsuitableImage`; a corrupt one raises nearly anything.
+        """
+        return select_channels(decode_channels(data), self.channels, self.value_range)
+
+    def transform(self, results: dict) -> dict:
+        """Adds `img`, `img_shape` and `ori_shape`; an unreadable file is a `UserError`."""
+        path = results['img_path']
+        try:
+            image = self.decode(fileio.get(path, backend_args=self.backend_args))
+        except Exception as error:  # decoders raise nearly anything on a corrupt file
+            raise UserError(explain_unreadable(path, 'image', error)) from None
+        return {**results, 'img': image, 'img_shape': image.shape[:2], 'ori_shape': image.shape[:2]}
+
+    def __repr__(self) -> str:
+        """Returns the transform's name and arguments."""
+        return (
+            f'{type(self).__name__}(channels={self.channels}, value_range={self.value_range}, '
+            f'backend_args={self.backend_args})'
+        )

@@ -1,0 +1,108 @@
+"""What a training's records say that its mean IoU hides: classes at 0, a curve that still rises.
+
+The training's log and the report say the same sentences.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+# Fewer validation images than this give a mIoU that hangs on single ones.
+FEW_IMAGES = 20
+_RISE = 1.0  # points of mIoU in the last third that call for a longer training
+_CURVE = 3  # validations that make a curve
+_NAMED = 8  # classes that a line names
+_PREFIX = 'IoU.'
+
+
+def class_iou(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Finds the IoU by class, in percent, among the metrics of a validation (`ClassIoUMetric`)."""
+    return {
+        name.removeprefix(_PREFIX): value
+        for name, value in metrics.items()
+        if name.startswith(_PREFIX)
+    }
+
+
+def classes_at_zero(iou: Mapping[str, float]) -> list[str]:
+    """Names the scored classes whose IoU is 0: no pixel of theirs is found."""
+    return [name for name, value in iou.items() if value == 0]
+
+
+def late_rise(miou: Sequence[float]) -> float | None:
+    """Returns by how many points the best mIoU rose in the last third of a training's validations.
+
+    `None` where it rose by less than a point, or there are fewer than three validations.
+    """
+    if len(miou) < _CURVE:
+        return None
+    split = len(miou) - max(len(miou) // 3, 1)
+    rise = max(miou[split:]) - max(miou[:split])
+    return rise if rise >= _RISE else None
+
+
+def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
+    """Words what the end of a training tells, a line each.
+
+    Args:
+        curve: The mIoU of each validation, in percent.
+        iou: The IoU by class of the last one, in percent.
+
+    Yields:
+        Lines for the log and the report.
+    """
+    if zero := classes_at_zero(iou):
+        more = ', …' if len(zero) > _NAMED else ''
+        yield (
+            f'{len(zero)} of {len(iou)} classes at IoU 0: {", ".join(zero[:_NAMED])}{more}; no '
+            'pixel of theirs is found'
+        )
+    if rise := late_rise(curve):
+        yield (
+            f'mIoU rose by {rise:.1f} points in the last third of the training; a longer one may '
+            'give more (train_cfg.max_iters)'
+        )
+
+
+def validation_findings(num_images: int, is_test_set: bool) -> Iterator[str]:
+    """Words what is to be known of a validation set, a line each."""
+    if num_images < FEW_IMAGES:
+        yield (
+            f'{num_images} validation images: so few that single ones decide; expected {FEW_IMAGES}'
+            ' or more'
+        )
+    if is_test_set:
+        yield (
+            'the validation images are the test set too: the best checkpoint is picked on them, so '
+            'its IoU flatters; the last one is the fair one'
+        )
+
+
+def foreground_of(classes: Sequence[str]) -> int | None:
+    """Returns the id of the class that a two-class task looks for: 1, or 0 if 1 is `background`.
+
+    `None` for another number of classes.
+    """
+    if len(classes) != 2:
+        return None
+    return int(str(classes[1]).lower() != 'background')
+
+
+def detection_scores(found: float, predicted: float, truth: float) -> dict[str, float]:
+    """Returns F1, precision and recall of a class in percent, from pixels.
+
+    Args:
+        found: Pixels of the class that are predicted as it.
+        predicted: Pixels that are predicted as it.
+        truth: Pixels of the class.
+
+    Returns:
+        The scores by name, 0 where nothing is predicted or there is nothing to find.
+    """
+
+    def percent(part: float, whole: float) -> float:
+        return 100 * part / whole if whole else 0.0
+
+    return {
+        'F1': percent(2 * found, predicted + truth),
+        'precision': percent(found, predicted),
+        'recall': percent(found, truth),
+    }

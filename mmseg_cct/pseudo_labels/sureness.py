@@ -1,0 +1,62 @@
+"""Which pixels of a prediction teach: the sure ones of each class.
+
+How sure a pixel is, is kept in a byte: sixteenths of a bit of 1 - p, p the probability of its
+class. Equal steps of p itself would join most pixels in the last one.
+"""
+
+import numpy as np
+
+from .thresholds import IGNORE_INDEX
+
+LEVELS = 256
+_PER_BIT = 16
+
+
+def levels_of(confidence: np.ndarray) -> np.ndarray:
+    """Quantises confidences in [0, 1] to uint8 levels, in their order."""
+    doubt = np.maximum(1.0 - confidence.astype(np.float64), 2.0 ** (-LEVELS / _PER_BIT))
+    return np.minimum(-np.log2(doubt) * _PER_BIT, LEVELS - 1).astype(np.uint8)
+
+
+def confidence_of(level: int) -> float:
+    """Gives the least confidence of a level, in [0, 1]; 1 for the level above all."""
+    return 1.0 - 2.0 ** (-level / _PER_BIT) if level < LEVELS else 1.0
+
+
+def count_levels(labels: np.ndarray, levels: np.ndarray, num_classes: int) -> np.ndarray:
+    """Counts pixels by class and level, `(C, 256)`; both are uint8 of one shape."""
+    index = labels.astype(np.int64) * LEVELS + levels
+    return np.bincount(index.ravel(), minlength=num_classes * LEVELS).reshape(num_classes, LEVELS)
+
+
+def cuts_by_share(pixels: np.ndarray, dropped: float) -> np.ndarray:
+    """Finds the level `(C,)` from which on pixels teach, so that the least sure of a class do not.
+
+    Of the pixels `(C, 256)` of a class at most this share is dropped, in [0, 1).
+    """
+    below = np.cumsum(pixels, 1) <= dropped * pixels.sum(1, keepdims=True)
+    return np.where(pixels.any(1), below.sum(1), 0)
+
+
+def cuts_by_precision(pixels: np.ndarray, right: np.ndarray, precision: float) -> np.ndarray:
+    """Finds the least level `(C,)` at which a class is precise on images with a truth.
+
+    `pixels` and `right` are `(C, 256)` by predicted class. From this level on the share of right
+    pixels is at least `precision`, in [0, 1]; it is 256, above all levels, where there is none.
+    """
+    from_here = pixels[:, ::-1].cumsum(1)[:, ::-1]
+    hits = right[:, ::-1].cumsum(1)[:, ::-1]
+    precise = (from_here > 0) & (hits >= precision * from_here)
+    return np.where(precise.any(1), precise.argmax(1), LEVELS)
+
+
+def masks_of(labels: np.ndarray, levels: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """Keeps the labels `(H, W)` uint8 of sure pixels; the others are 255."""
+    return np.where(levels >= cuts[labels], labels, np.uint8(IGNORE_INDEX))
+
+
+def kept_share(counts: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """Share `(C,)` of the counted `(C, 256)` at or above the cut of a class; nan without any."""
+    kept = np.where(np.arange(LEVELS) >= cuts[:, None], counts, 0).sum(1)
+    total = counts.sum(1)
+    return np.divide(kept, total, out=np.full(len(counts), np.nan), where=total > 0)

@@ -1,0 +1,324 @@
+"""Masks that a trained network draws for unlabelled images, 255 where it is unsure.
+
+The output folder gets `predictions/NAME.png` and `sureness/NAME.png` while the network looks at the
+images, then, when the sure pixels of each class are known, `labels/NAME.png`, `masks.json`,
+`report.md` and `pictures.png`.
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from mmengine.config import Config
+from mmengine.dist import get_rank
+from PIL import Image
+
+from mmseg_cct.apis.inference import model_origin
+from mmseg_cct.checks.classes import order_problems
+from mmseg_cct.checks.data import infos_of
+from mmseg_cct.checks.failures import first_image_guards
+from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.utils.files import write_atomic, write_text
+from mmseg_cct.utils.image_files import read_image, read_mask, write_png
+from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
+from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
+from mmseg_cct.visualization.figures import legend_below, png_bytes
+from mmseg_cct.visualization.label_maps import class_legend, full_palette, paint
+
+from .report import read_truth
+from .sureness import (
+    LEVELS,
+    confidence_of,
+    count_levels,
+    cuts_by_precision,
+    cuts_by_share,
+    kept_share,
+    masks_of,
+)
+from .teachers import Teachers
+from .thresholds import IGNORE_INDEX
+from .writer import LABELS
+
+RECORD, MASKS = 'teacher.json', 'masks.json'
+PREDICTIONS, SURENESS, HELD_OUT = 'predictions', 'sureness', 'held_out.json'
+
+
+class Selection(NamedTuple):
+    """Which pixels teach.
+
+    Attributes:
+        dropped: Share of the pixels of each class that do not, the least sure.
+        precision: Share of right pixels, on held-out images, that a class must reach instead; a
+            class that never does teaches nothing.
+    """
+
+    dropped: float = 0.2
+    precision: float | None = None
+
+    def check(self) -> 'Selection':
+        """Returns the selection; a share out of range is a `UserError`."""
+        if not 0 <= self.dropped < 1:
+            raise UserError(f'--drop {self.dropped}: expected a share in [0, 1)')
+        if self.precision is not None and not 0 < self.precision <= 1:
+            raise UserError(f'--precision {self.precision}: expected a share in (0, 1]')
+        return self
+
+
+BY_SHARE = Selection()
+
+
+class Unlabeled(NamedTuple):
+    """The images to label, by their names below a folder; `place` names the set in messages."""
+
+    folder: str
+    paths: dict[str, str]
+    classes: Sequence[str]
+
+
+def find_unlabeled(dataset: Any, classes: Sequence[str], place: str) -> Unlabeled:
+    """Lists the images of an unlabelled set; a set without files is a `UserError`."""
+    paths = [os.path.abspath(info.get('img_path') or '') for info in infos_of(dataset)]
+    if not paths or not all(map(os.path.isfile, paths)):
+        raise UserError(f'{place}: has images without a local file; expected files to label')
+    folder = os.path.commonpath([os.path.dirname(path) for path in paths])
+    by_name: dict[str, str] = {}
+    for path in paths:
+        name = Path(os.path.relpath(path, folder)).with_suffix('').as_posix()
+        if by_name.setdefault(name, path) != path:
+            raise UserError(
+                f'{path}: differs from {os.path.basename(by_name[name])} in its extension only; '
+                'expected one image for each name'
+            )
+    return Unlabeled(folder, by_name, classes)
+
+
+def draw_masks(
+    config: Config,
+    checkpoints: Sequence[str],
+    unlabeled: Unlabeled,
+    out: str,
+    *,
+    held_out: Sequence[Mapping[str, Any]] = (),
+    selection: Selection = BY_SHARE,
+    tta: bool = True,
+    num_pictures: int = 6,
+    device: str | None = None,
+) -> ImageCounts:
+    """Labels images, and reports how sure and, on held-out images, how right the labels are.
+
+    Images that an earlier run finished are skipped, unless they have changed. Connected processes
+    share the images, and the first writes the report.
+
+    Args:
+        config: Config of the teacher.
+        checkpoints: Its checkpoints, whose predictions are averaged.
+        unlabeled: The images.
+        out: Output folder.
+        held_out: Data infos of images with a mask that nothing was trained on.
+        selection: Which pixels teach.
+        tta: Whether to average over the config's `tta_pipeline`.
+        num_pictures: Number of images in the report's grid.
+        device: Where to compute; by default the GPU of this process, if any.
+
+    Returns:
+        Counts of written, skipped and failed images.
+
+    Raises:
+        UserError: The selection needs held-out images, the teacher has other classes, or the folder
+            holds masks of another teacher.
+    """
+    selection.check()
+    if selection.precision is not None and not held_out:
+        raise UserError(f'--precision {selection.precision}: no held-out images; expected some')
+    teachers = Teachers(config, checkpoints, device, tta)
+    meta = dict(classes=tuple(unlabeled.classes))
+    raise_problems(order_problems(meta, teachers.dataset_meta, checkpoints[-1]))
+    colours = np.array(full_palette(teachers.dataset_meta['palette']))
+
+    def list_images() -> list[str]:
+        others = [[path, file_stamp(path)] for path in checkpoints[:-1]]
+        origin = model_origin(config, checkpoints[-1], earlier=others, tta=tta)
+        record_origin(Path(out, RECORD), origin, 'masks', data_folders(config))
+        stamps = {name: file_stamp(path) for name, path in unlabeled.paths.items()}
+        forget_changed(out, stamps, SURENESS)
+        return [name for name in stamps if not _file(out, SURENESS, name).exists()]
+
+    todo = on_first_process(list_images)
+    counts = ImageCounts(skipped=len(unlabeled.paths) - len(todo))
+    share = own_share(todo)
+    guards = first_image_guards(config)
+    with progress_bar(len(share), counts.skipped) as bar:
+        for name in share:
+            try:
+                read_image(unlabeled.paths[name])
+            except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
+                counts.add_unreadable(unlabeled.paths[name], error)
+            else:
+                with next(guards):
+                    labels, levels = teachers(unlabeled.paths[name])
+                write_png(_file(out, PREDICTIONS, name), Image.fromarray(labels), colours)
+                write_png(_file(out, SURENESS, name), Image.fromarray(levels))  # marks it as done
+                counts.written += 1
+            bar.update()
+    counts = ImageCounts.merged(gather(counts))
+    precision = _precision_on(teachers, held_out, out)
+    if counts.failed:  # the student could not read them either
+        return counts
+    _write_labels(unlabeled, out, selection, precision, colours)
+    if get_rank() == 0:
+        _write_report(unlabeled, out, teachers.dataset_meta, precision, num_pictures)
+    return counts
+
+
+def _file(out: str, folder: str, name: str) -> Path:
+    return Path(out, folder, f'{name}.png')
+
+
+def _read(out: str, name: str) -> tuple[np.ndarray, np.ndarray]:
+    return read_mask(_file(out, PREDICTIONS, name)), read_mask(_file(out, SURENESS, name))
+
+
+def _precision_on(
+    teachers: Teachers, held_out: Sequence[Mapping[str, Any]], out: str
+) -> np.ndarray | None:
+    """Counts pixels, and right ones, of held-out images by predicted class and level.
+
+    `(2, C, 256)`, kept in the folder; None without images.
+    """
+    if not held_out:
+        return None
+    file, paths = Path(out, HELD_OUT), [info['img_path'] for info in held_out]
+    if file.is_file() and (kept := json.loads(file.read_text()))['images'] == paths:
+        return np.array(kept['pixels_and_right'])
+    num_classes = len(teachers.dataset_meta['classes'])
+    total = np.zeros((2, num_classes, LEVELS), np.int64)
+    for info in own_share(held_out):
+        labels, levels = teachers(info['img_path'])
+        truth = read_truth(dict(info))
+        seen = truth != IGNORE_INDEX
+        right = seen & (labels == truth)
+        for counts, where in zip(total, (seen, right)):
+            counts += count_levels(labels[where], levels[where], num_classes)
+    total = np.sum(gather(total), axis=0)
+    if get_rank() == 0:
+        content = dict(images=paths, pixels_and_right=total.tolist())
+        write_atomic(file, json.dumps(content).encode())
+    return total
+
+
+def _write_labels(
+    unlabeled: Unlabeled,
+    out: str,
+    selection: Selection,
+    held_out: np.ndarray | None,
+    colours: np.ndarray,
+) -> None:
+    """Finds the cut of each class over all images, and writes the masks and `masks.json`."""
+    num_classes = len(unlabeled.classes)
+    share = own_share(list(unlabeled.paths))
+    mine = np.zeros((num_classes, LEVELS), np.int64)
+    for name in share:
+        mine += count_levels(*_read(out, name), num_classes)
+    pixels = np.sum(gather(mine), axis=0)
+    if selection.precision is None:
+        cuts = cuts_by_share(pixels, selection.dropped)
+    else:
+        assert held_out is not None  # `draw_masks` has checked it
+        cuts = cuts_by_precision(held_out[0], held_out[1], selection.precision)
+    sure: dict[str, float] = {}
+    for name in share:
+        labels, levels = _read(out, name)
+        mask = masks_of(labels, levels, cuts)
+        write_png(_file(out, LABELS, name), Image.fromarray(mask), colours)
+        sure[name] = float((mask != IGNORE_INDEX).mean())
+    merged = {name: value for part in gather(sure) for name, value in part.items()}
+    if get_rank() == 0:
+        record = dict(
+            image_dir=unlabeled.folder,
+            selection=selection._asdict(),
+            classes=list(unlabeled.classes),
+            cuts=cuts.tolist(),
+            pixels=pixels.tolist(),
+            sure={name: merged[name] for name in unlabeled.paths},
+        )
+        write_atomic(Path(out, MASKS), json.dumps(record).encode() + b'\n')
+
+
+def read_masks(out: str | Path) -> dict[str, Any]:
+    """Reads `masks.json` of a folder of masks.
+
+    `image_dir` is the folder of the images, and `sure`, by image in the order of the set, the share
+    of its pixels that teach.
+    """
+    return json.loads(Path(out, MASKS).read_text(encoding='utf-8'))
+
+
+def class_table(record: Mapping[str, Any], held_out: np.ndarray | None) -> str:
+    """Formats in Markdown, a row per class, how much of it teaches and how right that is."""
+    pixels, cuts = np.array(record['pixels']), np.array(record['cuts'])
+    columns = [pixels.sum(1) / max(pixels.sum(), 1), kept_share(pixels, cuts)]
+    header = ['predicted class', 'pixels', 'of these teach', 'surer than']
+    if held_out is not None:
+        header += ['right on val', 'of those that teach']
+        taught = np.arange(LEVELS) >= cuts[:, None]
+        columns += [_share(*held_out), _share(*(counts * taught for counts in held_out))]
+    rows = []
+    for index, name in enumerate(record['classes']):
+        cells = ['–' if np.isnan(column[index]) else f'{column[index]:.1%}' for column in columns]
+        sure = confidence_of(int(cuts[index]))
+        cells.insert(2, 'none' if cuts[index] >= LEVELS else f'{sure:.4g}')
+        rows.append([name, *cells])
+    return markdown_table(header, rows)
+
+
+def _share(pixels: np.ndarray, right: np.ndarray) -> np.ndarray:
+    total = pixels.sum(1)
+    return np.divide(right.sum(1), total, out=np.full(len(total), np.nan), where=total > 0)
+
+
+def _write_report(
+    unlabeled: Unlabeled,
+    out: str,
+    meta: Mapping[str, Any],
+    held_out: np.ndarray | None,
+    num_pictures: int,
+) -> None:
+    record = read_masks(out)
+    parts = [
+        f'# Masks of {len(unlabeled.paths)} unlabelled images',
+        'Of the pixels that the teacher gives to a class, the share that teaches the student, and '
+        'from which confidence on. On held-out images with a mask: the share that is right.',
+        class_table(record, held_out),
+    ]
+    names = list(unlabeled.paths)[:: max(len(unlabeled.paths) // max(num_pictures, 1), 1)]
+    if shown := names[:num_pictures]:
+        figure = _plot(unlabeled, out, shown, meta)
+        write_atomic(Path(out, 'pictures.png'), png_bytes(figure))
+        parts.append('![image, prediction, and what of it teaches](pictures.png)')
+    write_text(Path(out, 'report.md'), '\n\n'.join(parts) + '\n')
+
+
+def _plot(unlabeled: Unlabeled, out: str, names: Sequence[str], meta: Mapping[str, Any]) -> Figure:
+    """Plots images, predictions and masks, one image per column; unsure pixels are white."""
+    width = 2.0
+    columns = []
+    for name in names:
+        image = read_image(unlabeled.paths[name])[..., ::-1]
+        masks = (read_mask(_file(out, folder, name)) for folder in (PREDICTIONS, LABELS))
+        columns.append([image, *(paint(mask, meta['palette']) for mask in masks)])
+    height = width * max(column[0].shape[0] / column[0].shape[1] for column in columns)
+    figure = Figure(figsize=(width * len(names) + 0.3, 3 * height), layout='constrained')
+    grid = figure.subplots(3, len(names), squeeze=False)
+    for row, title in enumerate(('image', 'prediction', 'teaches')):
+        grid[row][0].set_ylabel(title, fontsize=9)
+        for axes, column in zip(grid[row], columns):
+            axes.set(xticks=[], yticks=[])
+            axes.imshow(column[row], interpolation='nearest')
+    legend_below(figure, class_legend(meta['classes'], meta['palette']))
+    return figure

@@ -1,0 +1,89 @@
+"""Trained networks that label images together."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from mmcv.transforms import Compose
+from mmengine.config import Config
+from torch import Tensor
+
+from mmseg_cct.apis.inference import load_model
+from mmseg_cct.apis.test import follow_test_size
+from mmseg_cct.checks.failures import config_errors_as_one_line
+from mmseg_cct.config.domains import pipeline_for_tests
+from mmseg_cct.errors import UserError
+
+from .sureness import levels_of
+
+
+class Teachers:
+    """The mean prediction of a training's checkpoints over views of an image.
+
+    Where checkpoints or views disagree, the mean is unsure (PrevMatch,
+    https://arxiv.org/abs/2405.20610, has earlier checkpoints as further teachers).
+
+    Args:
+        config: Config of the training.
+        checkpoints: Its checkpoints.
+        device: Where to compute; by default the GPU of this process, if any.
+        tta: Whether to average over the views of the config's `tta_pipeline`.
+
+    Raises:
+        UserError: A checkpoint does not fit the config, or there is no `tta_pipeline`.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        checkpoints: Sequence[str],
+        device: str | None = None,
+        tta: bool = True,
+    ) -> None:
+        self.models = [load_model(config, checkpoint, device) for checkpoint in checkpoints]
+        test = pipeline_for_tests(config)
+        if tta and config.get('tta_pipeline') is None:
+            raise UserError(f'{config.filename}: no tta_pipeline; expected one, or --no-tta')
+        steps = follow_test_size(config.tta_pipeline, test) if tta else test
+        with config_errors_as_one_line(config):
+            self.pipeline = Compose(without_annotations(steps))
+
+    @property
+    def dataset_meta(self) -> dict[str, Any]:
+        """Classes and palette."""
+        return self.models[0].dataset_meta
+
+    @torch.no_grad()
+    def __call__(self, path: str) -> tuple[np.ndarray, np.ndarray]:
+        """Labels an image file: class ids and levels of sureness, both `(H, W)` uint8."""
+        views = self.pipeline(dict(img_path=path))
+        if not isinstance(views['inputs'], list):
+            views = {key: [value] for key, value in views.items()}
+        total: Any = 0
+        for model in self.models:
+            for image, sample in zip(views['inputs'], views['data_samples']):
+                (result,) = model.test_step(dict(inputs=[image], data_samples=[sample]))
+                total = total + _probabilities(result.seg_logits.data)
+        confidence, labels = (total / len(self.models) / len(views['inputs'])).max(0)
+        return labels.cpu().numpy().astype(np.uint8), levels_of(confidence.cpu().numpy())
+
+
+def without_annotations(steps: Sequence[Any]) -> list[Any]:
+    """Leaves `LoadAnnotations` out of a pipeline, and out of the views of its `TestTimeAug`."""
+    kept = []
+    for step in steps:
+        if step['type'] == 'TestTimeAug':
+            branches = map(without_annotations, step['transforms'])
+            step = dict(step, transforms=[branch for branch in branches if branch])
+        if step['type'] != 'LoadAnnotations':
+            kept.append(step)
+    return kept
+
+
+def _probabilities(seg_logits: Tensor) -> Tensor:
+    """Probabilities `(C, H, W)` of logits; one output for two classes is that of the second."""
+    if len(seg_logits) > 1:
+        return seg_logits.float().softmax(0)
+    second = seg_logits.float().sigmoid()
+    return torch.cat([1 - second, second])

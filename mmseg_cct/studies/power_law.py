@@ -1,0 +1,49 @@
+"""mIoU by the number of labels as a power law, to look beyond the largest number that was run."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+# Exponents that are tried: near 0 the law is a line in log n, at 2 the curve is flat soon.
+_EXPONENTS = np.linspace(0.02, 2.0, 100)
+
+
+class PowerLaw(NamedTuple):
+    """mIoU(n) = a - b n^-c, fitted to runs by least squares.
+
+    `covariance` is that of (a, b, c), and `degrees` are the runs beyond the three that fix these.
+    """
+
+    a: float
+    b: float
+    c: float
+    covariance: np.ndarray
+    degrees: int
+
+    def gain(self, start: float, end: float) -> tuple[float, float]:
+        """mIoU that `end` labels bring over `start`, and half the width of its 95 % interval."""
+        before, after = start**-self.c, end**-self.c
+        slope = self.b * (np.log(end) * after - np.log(start) * before)
+        gradient = np.array([0.0, before - after, slope])
+        deviation = np.sqrt(max(gradient @ self.covariance @ gradient, 0.0))
+        half = student.ppf(0.975, self.degrees) * deviation
+        return self.b * (before - after), float(half)
+
+
+def fit_power_law(labels: Sequence[float], miou: Sequence[float]) -> PowerLaw | None:
+    """Fits the law to runs; None for fewer than three numbers of labels or four runs."""
+    n, y = np.asarray(labels, float), np.asarray(miou, float)
+    degrees = len(n) - 3
+    if len(set(labels)) < 3 or degrees < 1:
+        return None
+    fits = []
+    for c in _EXPONENTS:  # a and b follow from c
+        design = np.stack([np.ones_like(n), -(n**-c)], axis=1)
+        a, b = np.linalg.lstsq(design, y, rcond=None)[0]
+        fits.append((float(np.square(y - a + b * n**-c).sum()), float(a), float(b), float(c)))
+    squares, a, b, c = min(fits)
+    gradients = np.stack([np.ones_like(n), -(n**-c), b * np.log(n) * n**-c], axis=1)
+    covariance = np.linalg.pinv(gradients.T @ gradients) * squares / degrees
+    return PowerLaw(a, b, c, covariance, degrees)

@@ -1,0 +1,185 @@
+"""Self-training: a teacher draws masks, a student learns from them and labels the next round.
+
+A round's folder holds `masks/`, what the teacher drew, and the student's run: `config.py`,
+`train/`, `test/` and `log.txt`.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
+from mmseg.registry import DATASETS
+
+from mmseg_cct.analysis.runs import Run, find_run
+from mmseg_cct.checks.data import infos_of
+from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.evaluation_set import build_evaluation_set
+from mmseg_cct.engine.checkpoints import newest_first
+from mmseg_cct.errors import UserError
+from mmseg_cct.pseudo_labels.teacher_masks import (
+    MASKS,
+    Selection,
+    Unlabeled,
+    draw_masks,
+    find_unlabeled,
+    read_masks,
+)
+from mmseg_cct.pseudo_labels.writer import LABELS
+from mmseg_cct.utils.files import require_outside, write_text
+from mmseg_cct.utils.image_record import ImageCounts, record_origin
+from mmseg_cct.utils.markdown import markdown_table
+
+from .runs import StudyRun, prepare_runs, read_metrics
+from .study_config import keep_last_checkpoint, study_config
+
+METHOD, RECORD = 'self-train', 'self_train.json'
+
+
+@dataclass(frozen=True)
+class SelfTraining:
+    """What a self-training is made of.
+
+    Attributes:
+        teacher: Work directory of the first teacher.
+        student: Setting of the students.
+        options: Settings of it to override.
+        out: Folder of all rounds.
+        selection: Which pixels teach.
+        rounds: Number of students, each of which teaches the next.
+        first_share: Share of the images, the most reliable ones, that the first of several students
+            learns from.
+        checkpoints: Number of the teacher's last checkpoints that label together.
+        tta: Whether the teacher averages over views.
+        held_out: Greatest number of validation images to measure the masks' precision on.
+    """
+
+    teacher: str
+    student: str
+    options: Mapping[str, Any]
+    out: Path
+    selection: Selection
+    rounds: int = 1
+    first_share: float = 0.5
+    checkpoints: int = 1
+    tta: bool = True
+    held_out: int = 200
+
+    def record(self) -> None:
+        """Records all of it in the folder; another self-training in there is a `UserError`."""
+        config = self.student_config()
+        require_outside(self.out, data_folders(config), '--out')
+        settings = {**vars(self), 'selection': self.selection._asdict(), 'out': None}
+        settings['options'] = {key: str(value) for key, value in self.options.items()}
+        record_origin(self.out / RECORD, settings, 'a self-training')
+
+    def folder(self, number: int) -> Path:
+        """The folder of a round, from 1."""
+        return self.out / f'round{number}'
+
+    def teacher_of(self, number: int) -> Run:
+        """The teacher of a round: the first one, then the student of the round before."""
+        work_dir = Path(self.teacher) if number == 1 else self.folder(number - 1) / 'train'
+        return find_run(str(work_dir), work_dir)
+
+    def student_config(self) -> Config:
+        """The student's config, without masks."""
+        return study_config(self.student, {**self.options, 'method': METHOD})
+
+    def draw(self, number: int, device: str | None = None, pictures: int = 6) -> ImageCounts:
+        """Draws the masks of a round, as one of several processes may."""
+        run, config = self.teacher_of(number), self.student_config()
+        newest = newest_first(str(Path(run.checkpoint).parent))
+        drawn = [*islice(newest, self.checkpoints)][::-1]
+        return draw_masks(
+            run.config,
+            drawn,
+            unlabeled_images(config, self.student),
+            str(self.folder(number) / 'masks'),
+            held_out=held_out_images(config, self.student, self.held_out),
+            selection=self.selection,
+            tta=self.tta,
+            num_pictures=pictures,
+            device=device,
+        )
+
+    def is_drawn(self, number: int) -> bool:
+        """Whether a round has all of its masks."""
+        return (self.folder(number) / 'masks' / MASKS).is_file()
+
+    def prepare(self, number: int) -> StudyRun:
+        """Writes the config of a round's student."""
+        config, masks = self.student_config(), self.folder(number) / 'masks'
+        keep_last_checkpoint(config)
+        record = read_masks(masks)
+        sure, unlabeled = list(record['sure'].values()), config.train_dataloader.dataset.unlabeled
+        if number < self.rounds and number == 1 and self.first_share < 1:
+            order = sorted(range(len(sure)), key=lambda index: -sure[index])
+            unlabeled.indices = sorted(order[: max(round(self.first_share * len(sure)), 1)])
+        unlabeled.pipeline = with_masks(
+            unlabeled.pipeline, record['image_dir'], str((masks / LABELS).resolve())
+        )
+        name = f'student {number} of {self.rounds}'
+        (run,) = prepare_runs([(name, self.folder(number), config)])
+        return run
+
+    def write_report(self) -> Path:
+        """Writes `self_training.md`: the students' results and what they learnt from."""
+        rows = []
+        for number in range(1, self.rounds + 1):
+            metrics = read_metrics(self.folder(number)) or {}
+            if not self.is_drawn(number):
+                continue
+            sure = list(read_masks(self.folder(number) / 'masks')['sure'].values())
+            miou = f'{metrics["mIoU"]:.1f}' if 'mIoU' in metrics else ''
+            rows.append([str(number), str(len(sure)), f'{sum(sure) / len(sure):.0%}', miou])
+        header = ['round', 'images labelled', 'pixels that teach', 'mIoU of the student, %']
+        parts = ['# Self-training', f'Teacher: {self.teacher}. Student: {self.student}.']
+        parts.append(markdown_table(header, rows))
+        for index, *_ in rows:
+            report = self.folder(int(index)) / 'masks' / 'report.md'
+            place = report.relative_to(self.out).as_posix()
+            parts.append(f'[What teaches in round {index}]({place})')
+        file = self.out / 'self_training.md'
+        write_text(file, '\n\n'.join(parts) + '\n')
+        return file
+
+
+def unlabeled_images(config: Config, place: str) -> Unlabeled:
+    """Finds the images that the student's unlabelled set lists."""
+    key = f'{place}: train_dataloader.dataset'
+    settings = copy.deepcopy(config.train_dataloader.dataset)
+    init_default_scope(config.get('default_scope') or 'mmseg')
+    pairs = DATASETS.build({**settings, 'check': False})
+    if pairs.unlabeled is None:
+        raise UserError(f'{key}.unlabeled: missing; expected the images to label')
+    return find_unlabeled(pairs.unlabeled, pairs.classes, f'{key}.unlabeled')
+
+
+def held_out_images(config: Config, place: str, most: int) -> list[dict[str, Any]]:
+    """Finds at most so many images of the validation set, evenly spaced."""
+    settings = (config.get('val_dataloader') or {}).get('dataset')
+    if not most or settings is None:
+        return []
+    infos = list(infos_of(build_evaluation_set(settings, f'{place}: val_dataloader.dataset')))
+    infos = [info for info in infos if info.get('img_path') and info.get('seg_map_path')]
+    return infos[:: -(-len(infos) // most)] if infos else []
+
+
+def with_masks(pipeline: Sequence[Any], image_dir: str, label_dir: str) -> list[Any]:
+    """Lets an unlabelled pipeline load masks right after the image, and pack them at its end."""
+    marks = ('MarkValidPixels', 'LoadPseudoLabels')
+    steps = [step for step in pipeline if step['type'] not in marks]
+    kinds = [step['type'] for step in steps]
+    packs = ('PackSegInputs', 'PackUnlabeledInputs', 'PackPseudoLabels')
+    if not kinds or not kinds[0].startswith('Load') or kinds[-1] not in packs:
+        raise UserError(
+            f'train_dataloader.dataset.unlabeled.pipeline: {" → ".join(kinds)}; expected to begin '
+            'with the loading of the image and to end with PackSegInputs'
+        )
+    masks = dict(type='LoadPseudoLabels', image_dir=image_dir, label_dir=label_dir)
+    return [steps[0], masks, *steps[1:-1], {**steps[-1], 'type': 'PackPseudoLabels'}]

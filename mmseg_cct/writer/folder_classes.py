@@ -1,0 +1,50 @@
+"""The classes of a data folder: given, or of the table beside its masks."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmseg_cct.annotations.class_table import TABLE, read_table
+from mmseg_cct.annotations.readers import colour_masks, find_reader
+from mmseg_cct.annotations.source import Source
+from mmseg_cct.config.class_names import check_classes
+from mmseg_cct.config.shipped import command_line
+from mmseg_cct.errors import Problem, UserError
+
+
+def classes_of_folder(data: str, given: Sequence[str] | None) -> tuple[str, ...]:
+    """Finds the class names of a folder in the order of their ids; those given must be the same.
+
+    A folder that is an export of a labelling tool still is a `UserError` with the command that
+    imports it.
+    """
+    if Path(data).is_dir() and not Path(data, 'masks').is_dir():
+        _require_masks(data)
+    table = read_table(data)
+    if given is None:
+        if table is None:
+            expected = f'the class names, or {Path(data, TABLE)} of tools/import_masks.py'
+            raise UserError(Problem('--classes', 'missing', expected))
+        given = list(table.colours)
+    classes = tuple(given)
+    check_classes(classes)
+    if table and classes != tuple(table.colours):
+        raise UserError(
+            Problem(
+                f'--classes {" ".join(classes)}',
+                f'{Path(data, TABLE)} has {" ".join(table.colours)}',
+                'the same in the same order, or no --classes',
+            )
+        )
+    return classes
+
+
+def _require_masks(data: str) -> None:
+    reader, has_images = find_reader(Source(data)), Path(data, 'images').is_dir()
+    if reader is None or (reader is colour_masks and has_images):  # nothing but images
+        return
+    out = data if has_images else f'{data.rstrip("/")}_masks'
+    options = () if reader is colour_masks else ('--rest', 'background')
+    command = command_line('import_masks', data, '--out', out, *options)
+    raise UserError(
+        Problem(data, f'{reader.TITLE}, not masks of ids', f'first: {command} (see its --help)')
+    )

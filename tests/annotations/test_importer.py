@@ -1,0 +1,230 @@
+"""From an export to masks, images and the table of classes."""
+
+import base64
+import json
+import os
+import zipfile
+
+import exports
+import numpy as np
+import pytest
+from exports import HEIGHT, WIDTH, png, save, scene, write
+from PIL import Image
+
+from mmseg_cct.annotations.class_table import read_table
+from mmseg_cct.annotations.importer import import_masks
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import find_images, read_image, read_mask
+
+SQUARE = [[0, 0], [8, 0], [8, 8], [0, 8]]
+
+
+@pytest.fixture
+def photos(tmp_path):
+    return exports.make_photos(tmp_path)
+
+
+def labelme(path, label='car', size=(WIDTH, HEIGHT), points=SQUARE, **more):
+    shape = dict(label=label, shape_type='polygon', points=points)
+    content = dict(imagePath=f'{path.stem}.jpg', imageWidth=size[0], imageHeight=size[1])
+    write(path, {**content, 'shapes': [shape], **more})
+    return path
+
+
+def ids(out, name):
+    return read_mask(out / 'masks' / f'{name}.png')
+
+
+@pytest.mark.parametrize('export', exports.EXPORTS)
+def test_every_format_gives_the_same_masks(tmp_path, photos, export):
+    source, out = export(tmp_path), tmp_path / 'out'
+    done = import_masks(source, out, images=photos, rest='background')
+    assert not done.failed
+    assert (done.new, done.images, done.missing) == (2, 3, [])
+    table = read_table(out)
+    of_class = {name: index for name, index in table.ids.items() if name != 'background'}
+    assert table.ids['background'] == 0 and set(of_class) == {'road', 'car'}
+    for name in exports.NAMES:
+        assert np.array_equal(ids(out, name), scene(0, **of_class))
+    # the third image has no mask, so it is unlabelled
+    assert set(find_images(out / 'images')) == {'a/1', 'b/1', 'unlabelled'}
+    again = import_masks(source, out)
+    assert (again.new, again.unchanged, again.images) == (0, 2, 0)
+
+
+def test_what_is_not_drawn_may_be_ignored(tmp_path, photos):
+    out = tmp_path / 'out'
+    import_masks(exports.cvat(tmp_path), out, images=photos, rest='ignore')
+    table = read_table(out)
+    assert list(table.colours.items()) == list(exports.COLOURS.items())
+    assert np.array_equal(ids(out, 'a/1'), scene(255, car=0, road=1))
+
+
+def test_what_is_no_region_is_counted(tmp_path, photos):
+    for export, kinds in (
+        (exports.cvat, {'polyline': 2}),
+        (exports.yolo, {'box': 2}),
+        (exports.label_studio, {'other annotation': 2}),
+    ):
+        done = import_masks(
+            export(tmp_path), tmp_path / export.__name__, images=photos, rest='ignore'
+        )
+        assert done.left_out == kinds
+    assert done.bare == 2
+    assert 'no regions: 2 other annotation' in done.describe()
+
+
+def test_a_second_import_adds_classes_and_counts_what_changed(tmp_path, photos):
+    out, first = tmp_path / 'out', labelme(tmp_path / 'x/1.json', imagePath='a/1.jpg')
+    import_masks(first, out, images=photos, rest='background')
+    labelme(first, 'bike', imagePath='a/1.jpg')
+    kept = import_masks(first, out)
+    with pytest.raises(
+        UserError, match='1 masks of earlier imports differ and were kept; expected'
+    ):
+        kept.require_complete(overwrite=False)
+    assert (ids(out, 'a/1') == 1).sum() == 64
+    done = import_masks(first, out, overwrite=True)
+    assert '20.0% of pixels, most: car → bike' in done.describe()
+    assert list(read_table(out).ids) == ['background', 'car', 'bike']
+    assert (ids(out, 'a/1') == 2).sum() == 64
+
+
+def test_the_validation_images_share_the_table(tmp_path, photos):
+    first, second = labelme(tmp_path / 'x/1.json', 'zebra'), labelme(tmp_path / 'y/1.json', 'ape')
+    for file in (first, second):
+        labelme(file, file.parent.name, imagePath='a/1.jpg')
+    import_masks(first, tmp_path / 'out', images=photos, rest='background')
+    import_masks(second, tmp_path / 'out/val', images=photos)
+    assert list(read_table(tmp_path / 'out').ids) == ['background', 'x', 'y']
+    assert (ids(tmp_path / 'out/val', 'a/1') == 2).sum() == 64
+
+
+def test_an_image_inside_its_annotation_is_written(tmp_path):
+    picture = png(np.zeros((HEIGHT, WIDTH, 3), np.uint8))
+    data = base64.b64encode(picture).decode()
+    file = labelme(tmp_path / 'a.json', imageData=data, imagePath='a.png')
+    done = import_masks(file, tmp_path / 'out', rest='background')
+    assert not done.failed and (tmp_path / 'out/images/a.png').read_bytes() == picture
+    labelme(file, imageData=data, imagePath='/etc/a.png')
+    assert "'/etc/a.png': leads out of the folder" in str(
+        import_masks(file, tmp_path / 'other', rest='background').failed
+    )
+
+
+def test_images_in_a_zip_are_taken(tmp_path, photos):
+    archive = exports.cvat(tmp_path)
+    with zipfile.ZipFile(archive, 'a') as file:
+        for name in exports.NAMES:
+            file.write(photos / f'{name}.jpg', f'images/{name}.jpg')
+    done = import_masks(archive, tmp_path / 'out', rest='ignore')
+    assert not done.failed and done.new == 2
+    assert (tmp_path / 'out/images/images/a/1.jpg').is_file()
+    with zipfile.ZipFile(archive, 'a') as file:
+        file.write(photos / 'a/1.jpg', '../../evil.jpg')
+        file.writestr('/evil.jpg', b'')
+    with pytest.raises(UserError, match=r"'/evil\.jpg': leads out of the folder"):
+        import_masks(archive, tmp_path / 'other', rest='ignore')
+
+
+def test_images_are_linked_or_copied(tmp_path, photos):
+    file = exports.coco(tmp_path)
+    import_masks(file, tmp_path / 'linked', images=photos, rest='ignore')
+    import_masks(file, tmp_path / 'copied', images=photos, rest='ignore', copy=True)
+    assert os.path.samefile(tmp_path / 'linked/images/a/1.jpg', photos / 'a/1.jpg')
+    assert not (tmp_path / 'copied/images/a/1.jpg').is_symlink()
+    Image.new('RGB', (3, 3)).save(tmp_path / 'copied/images/a/1.jpg')
+    with pytest.raises(UserError, match=r'images/a/1\.jpg: another image than .*photos/a/1\.jpg'):
+        import_masks(file, tmp_path / 'copied', images=photos)
+
+
+# annotated as the image is shown, or as it is stored where its size tells
+@pytest.mark.parametrize(
+    ('orientation', 'turned'),
+    [*((n, True) for n in range(1, 9)), *((n, False) for n in range(5, 9))],
+)
+def test_a_mask_lies_as_its_image_is_shown(tmp_path, orientation, turned):
+    stored = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+    stored[:8, :8] = 255
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    image = Image.fromarray(stored)
+    (tmp_path / 'photos').mkdir()
+    image.save(tmp_path / 'photos/1.png', exif=exif)
+    shown = read_image(tmp_path / 'photos/1.png')[..., 0] > 0
+    x, y, size = 0, 0, (WIDTH, HEIGHT)
+    if turned:
+        y, x = (int(values.min()) for values in np.nonzero(shown))
+        size = shown.shape[::-1]
+    points = np.add(SQUARE, [x, y]).tolist()
+    file = labelme(tmp_path / '1.json', size=size, points=points, imagePath='1.png')
+    import_masks(file, tmp_path / 'out', images=tmp_path / 'photos', rest='background')
+    assert np.array_equal(ids(tmp_path / 'out', '1') == 1, shown)
+
+
+def test_another_size_is_an_error_or_scaled(tmp_path, photos):
+    file = labelme(tmp_path / 'x.json', size=(WIDTH // 2, HEIGHT // 2), imagePath='a/1.jpg')
+    out = tmp_path / 'out'
+    done = import_masks(file, out, images=photos, rest='background')
+    expected = (
+        r'a/1.jpg: annotation: of 10×8 pixels; expected 20×16, the size of the image, or --res'
+    )
+    assert done.failed[0].startswith(expected) and not out.exists()
+    import_masks(file, out, images=photos, rest='background', resize=True)
+    assert ids(out, 'a/1')[:, :16].all() and not ids(out, 'a/1')[:, 16:].any()
+
+
+@pytest.mark.parametrize(
+    ('source', 'options', 'message'),
+    [
+        ('coco', dict(rest=None), '--rest: missing; expected what pixels are'),
+        ('coco', dict(images=None), 'none of the 2 annotated ones, such as a/1.jpg; expected --im'),
+        ('gone', {}, 'no such file; expected an export'),
+        ('masks', {}, r'masks: the ids have no names without classes.json; expected another --out'),
+        ('table', {}, '--rest background: .*classes.json has ignore; expected the same'),
+        ('damaged', {}, 'classes.json: damaged .*a name is there twice'),
+        ('inside', dict(images='out'), '--out: .* lies in the folder'),
+    ],
+)
+def test_what_does_not_fit_is_told_at_once(tmp_path, photos, source, options, message):
+    out, file = tmp_path / 'out', exports.coco(tmp_path)
+    given = dict(images=photos, rest='background') | options
+    if source == 'gone':
+        file = tmp_path / 'gone.json'
+    elif source == 'masks':
+        save(out / 'masks/1.png', png(np.zeros((2, 2), np.uint8)))
+        message = 'holds masks, whose ids have no names without classes.json; expected another'
+    elif source == 'table':
+        write(out / 'classes.json', dict(classes=['x'], rest='ignore'))
+    elif source == 'damaged':
+        write(out / 'classes.json', dict(classes=['x', 'x']))
+    elif source == 'inside':
+        given['images'], out = photos, photos / 'out'
+    with pytest.raises(UserError, match=message):
+        import_masks(file, out, **given).require_complete(True)
+    assert not (out / 'images').exists()
+
+
+def test_one_image_twice_and_one_that_is_not_there(tmp_path, photos):
+    labelme(tmp_path / 'x/1.json', imagePath='a/1.jpg')
+    labelme(tmp_path / 'x/2.json', imagePath='photos/a/1.jpg')
+    labelme(tmp_path / 'x/3.json', imagePath='c/1.jpg')
+    labelme(tmp_path / 'x/4.json', imagePath='1.jpg')
+    done = import_masks(tmp_path / 'x', tmp_path / 'out', images=photos, rest='background')
+    assert (
+        done.missing == ['c/1.jpg'] and 'no image for 1 annotated ones: c/1.jpg' in done.describe()
+    )
+    twice, either = done.failed
+    assert 'a/1: annotated twice; expected each image once' in twice
+    assert '1: stands for a/1 and b/1; expected the folder, too' in either
+
+
+def test_a_class_that_the_table_lacks_is_an_error(tmp_path, photos):
+    save(tmp_path / 'x/labels.txt', b'__ignore__\n_background_\nroad\n')
+    labelme(tmp_path / 'x/1.json', 'raod', imagePath='a/1.jpg')
+    labelme(tmp_path / 'x/2.json', '__ignore__', imagePath='b/1.jpg')
+    done = import_masks(tmp_path / 'x', tmp_path / 'out', images=photos, rest='background')
+    assert "class 'raod': expected one of _background_, road" in done.failed[0]
+    assert (ids(tmp_path / 'out', 'b/1') == 255).sum() == 64
+    table = json.loads((tmp_path / 'out/classes.json').read_text())
+    assert [each['name'] for each in table['classes']] == ['_background_', 'road']

@@ -1,0 +1,79 @@
+"""Pixels of a shape are those whose centres lie inside; which of two shapes is seen."""
+
+import numpy as np
+import pytest
+
+from mmseg_cct.annotations.rasterize import draw, rasterize, scaled
+from mmseg_cct.annotations.shapes import Shape
+from mmseg_cct.errors import UserError
+
+
+def square(left, top, side):
+    return np.add([[0.0, 0], [side, 0], [side, side], [0, side]], [left, top])
+
+
+def in_image(shape, size):
+    region, (left, top) = draw(shape, size)
+    mask = np.zeros(size[::-1], bool)
+    mask[top : top + region.shape[0], left : left + region.shape[1]] = region
+    return mask
+
+
+def naive(rings, size):
+    """Counts for each centre the edges above it."""
+    mask = np.zeros(size[::-1], bool)
+    for y, x in np.ndindex(mask.shape):
+        for ring in rings:
+            for (x0, y0), (x1, y1) in zip(ring, np.roll(ring, -1, 0)):
+                if (x0 <= x + 0.5) != (x1 <= x + 0.5):
+                    mask[y, x] ^= y0 + (x + 0.5 - x0) * (y1 - y0) / (x1 - x0) <= y + 0.5
+    return mask
+
+
+@pytest.mark.parametrize('seed', range(12))
+def test_polygons_are_filled_by_the_even_odd_rule(seed):
+    rng = np.random.default_rng(seed)
+    size = tuple(rng.integers(1, 16, 2).tolist())
+    rings = [rng.uniform(-5, 20, (rng.integers(3, 8), 2)) for _ in range(rng.integers(1, 4))]
+    if seed % 2:  # through centres and along edges of pixels
+        rings = [np.round(ring * 2) / 2 for ring in rings]
+    assert np.array_equal(in_image(Shape('x', rings), size), naive(rings, size))
+
+
+def test_regions_side_by_side_share_no_pixel_and_leave_none():
+    parts = [Shape('x', [square(x, y, 2.5)]) for x in (0, 2.5, 5) for y in (0, 2.5, 5)]
+    assert (sum(in_image(part, (8, 8)).astype(int) for part in parts)[:7, :7] == 1).all()
+
+
+def test_a_mask_beyond_the_image_is_cut():
+    mask = np.ones((4, 4), bool)
+    for offset, pixels in (((-2, -3), 2), ((7, 6), 2), ((9, 0), 0), ((-4, 0), 0)):
+        assert in_image(Shape('x', mask=mask, offset=offset), (8, 8)).sum() == pixels
+
+
+def test_higher_ones_cover_and_else_small_ones():
+    big, small = Shape('a', [square(0, 0, 4)]), Shape('b', [square(1, 1, 2)])
+    ids = {'a': 0, 'b': 1}
+    for shapes in ([big, small], [small, big]):
+        assert (rasterize(shapes, (4, 4), ids, 255) == 1).sum() == 4
+    top = Shape('a', big.polygons, z=1)
+    assert not rasterize([top, small], (4, 4), ids, 255).any()
+    ignored = Shape(None, mask=np.ones((1, 1), bool), z=2)
+    assert rasterize([top, ignored], (4, 4), ids, 7)[0, 0] == 255
+    assert (rasterize([], (4, 4), ids, 7) == 7).all()
+
+
+def test_shapes_are_scaled():
+    ring, mask = square(0.25, 0.25, 0.5), np.ones((2, 2), bool)
+    assert np.array_equal(
+        in_image(scaled(Shape('x', [ring]), None, (8, 8)), (8, 8)),
+        in_image(scaled(Shape('x', mask=mask, offset=(1, 1)), (4, 4), (8, 8)), (8, 8)),
+    )
+    with pytest.raises(UserError, match='size of a mask'):
+        scaled(Shape('x', mask=mask), (10**9, 10**9), (8, 8))
+
+
+def test_an_outline_without_end_is_refused():
+    zigzag = np.random.default_rng(0).uniform(0, 4000, (5000, 2))
+    with pytest.raises(UserError, match=r'crosses \d+ columns of pixels; expected at most'):
+        draw(Shape('x', [zigzag]), (4000, 4000))

@@ -1,0 +1,51 @@
+"""Run lengths, unpacked as the tools pack them."""
+
+import numpy as np
+import pytest
+from exports import brush, runs
+
+from mmseg_cct.annotations.rle import brush_alpha, coco_counts, mask_of_runs
+from mmseg_cct.errors import UserError
+
+MASK = np.random.default_rng(0).random((7, 5)) > 0.6
+
+
+def test_runs_go_along_rows_or_columns():
+    assert np.array_equal(mask_of_runs(runs(MASK.reshape(-1)), (5, 7), 'C'), MASK)
+    assert np.array_equal(mask_of_runs(runs(MASK.T.reshape(-1)), (5, 7), 'F'), MASK)
+    assert mask_of_runs([0, 35], (5, 7), 'C').all()
+
+
+def test_compressed_runs_are_those_of_pycocotools():
+    y, x = np.mgrid[:50, :40]
+    disc = (x - 20) ** 2 + (y - 25) ** 2 < 180
+    # encode(disc)['counts'] of pycocotools 2.0.11
+    text = 'd;7Y14L4M2N2N2N2O0O2O0O2O000000000001N101N101N2N2N2N3L4Lh8'
+    assert np.array_equal(mask_of_runs(coco_counts(text), (40, 50), 'F'), disc)
+
+
+def test_a_brush_is_what_is_opaque():
+    assert np.array_equal(brush_alpha(brush(MASK), (5, 7)), MASK)
+
+
+@pytest.mark.parametrize(
+    ('call', 'message'),
+    [
+        (lambda: mask_of_runs([3, 3], (5, 7), 'C'), 'RLE: 6 pixels; expected 5×7'),
+        (lambda: mask_of_runs([-1, 36], (5, 7), 'C'), 'runs that are no numbers'),
+        (lambda: mask_of_runs([2**63 - 1, 36], (5, 7), 'C'), 'RLE: .* pixels; expected 5×7'),
+        (lambda: mask_of_runs([1.5, 33.5], (5, 7), 'C'), 'runs that are no numbers'),
+        (lambda: mask_of_runs([35], (10**9, 10**9), 'C'), 'size: .*; expected pixels, at most'),
+        (lambda: mask_of_runs([35], (-5, -7), 'C'), 'size: -5×-7; expected pixels'),
+        (lambda: mask_of_runs([35], ('5', 7), 'C'), 'size: 5×7; expected pixels'),
+        (lambda: coco_counts('a€'), "character 'â'; expected COCO's alphabet"),
+        (lambda: coco_counts('o' * 99), "RLE: character 'o'"),
+        (lambda: brush_alpha(brush(MASK), (5, 8)), '140 values of 8 bits; expected 5×8'),
+        (lambda: brush_alpha(brush(MASK)[:40], (5, 7)), 'the end of the RLE amid a run'),
+        (lambda: brush_alpha([0], (5, 7)), 'the end of the RLE amid a run'),
+        (lambda: brush_alpha(brush(MASK), (10**9, 1)), 'size: .*; expected pixels, at most'),
+    ],
+)
+def test_damaged_runs_are_refused(call, message):
+    with pytest.raises(UserError, match=message):
+        call()

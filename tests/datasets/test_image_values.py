@@ -1,0 +1,66 @@
+"""How images that are not 8-bit RGB are loaded, by what they hold."""
+
+import numpy as np
+import pytest
+from tiff import pixels_of, tiff_bytes
+
+from mmseg_cct.datasets.image_values import measure_images
+from mmseg_cct.errors import UserError
+
+
+@pytest.fixture
+def images(tmp_path):
+    """Writes TIFFs of the given pixels."""
+
+    def write(*arrays, **kind):
+        paths = [tmp_path / f'{index}.tif' for index in range(len(arrays))]
+        for path, pixels in zip(paths, arrays):
+            path.write_bytes(tiff_bytes(pixels, **kind))
+        return paths
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ('pixels', 'kind', 'options', 'channels', 'limits'),
+    [
+        (pixels_of(3), dict(colours=2), {}, (0, 1, 2), (0, 4095)),
+        (pixels_of(3), dict(colours=2), dict(bits=14), (0, 1, 2), (0, 16383)),
+        (pixels_of(3, 8), dict(colours=2), {}, (0, 1, 2), (0, 255)),
+        (pixels_of(1), {}, {}, (0, 0, 0), (0, 4095)),
+        (pixels_of(4), dict(colours=2, extra=(0,)), {}, (0, 1, 2, 3), (0, 4095)),
+        (pixels_of(4), dict(colours=2, extra=(1,)), {}, (0, 1, 2), (0, 4095)),
+        (pixels_of(4), dict(colours=2, extra=(0,)), dict(channels=(3, 0)), (3, 0), (0, 4095)),
+        (pixels_of(4, 8, dtype='uint8'), dict(colours=2, extra=(0,)), {}, (0, 1, 2, 3), None),
+        (pixels_of(3, 8, dtype='uint8'), dict(colours=2), dict(channels=(1,)), (1,), None),
+        # a camera of heat: values from 7000 to 7100 of 65535
+        (pixels_of(1, 6) + np.uint16(7000), {}, {}, (0, 0, 0), (7000, 7063)),
+    ],
+)
+def test_channels_and_range_follow_from_the_files(images, pixels, kind, options, channels, limits):
+    values = measure_images(images(pixels, pixels[::-1], **kind), **options)
+    assert values.loader['channels'] == channels
+    found = values.loader.get('value_range')
+    assert found == limits or np.allclose(found, limits, atol=2)
+    low, high = found or (0, 255)
+    scaled = (pixels[..., list(channels)].astype(float).clip(low, high) - low) * 255 / (high - low)
+    np.testing.assert_allclose(values.mean, scaled.mean((0, 1)), atol=1e-3)
+    np.testing.assert_allclose(values.std, scaled.std((0, 1)), atol=1e-3)
+
+
+def test_images_of_8_bits_need_nothing(images):
+    assert measure_images(images(pixels_of(3, 8, dtype='uint8'), colours=2)) is None
+
+
+@pytest.mark.parametrize(
+    ('arrays', 'options', 'message'),
+    [
+        ((pixels_of(1), pixels_of(3)), {}, r'1\.tif: 3 channels .* while 0\.tif has 1 channel of'),
+        ((pixels_of(1).astype('float32'),), {}, r'0\.tif: .* floating point; expected whole'),
+        ((pixels_of(1),), dict(channels=(0, 1)), '^--channels 0,1: .*; expected numbers from 0 to'),
+        ((pixels_of(1),), dict(bits=8), '^--bits 8: .* values up to 3.*; expected 255 at most'),
+    ],
+)
+def test_what_does_not_fit_is_named(images, arrays, options, message):
+    with pytest.raises(UserError, match=message):
+        measure_images(images(*arrays), **options)

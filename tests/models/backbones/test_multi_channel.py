@@ -1,0 +1,69 @@
+"""The first convolution takes other channels than three, with the pretrained weights of three."""
+
+import copy
+
+import pytest
+import torch
+from mmseg.registry import MODELS
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.models import MultiChannelBackbone
+
+BODY = dict(
+    type='ResNet', depth=18, num_stages=2, base_channels=4, stem_channels=4, strides=(1, 2),
+    dilations=(1, 1), out_indices=(1,),
+)  # fmt: skip
+
+
+@pytest.fixture
+def pretrained(tmp_path):
+    torch.manual_seed(0)
+    body = MODELS.build(BODY)
+    torch.save(body.state_dict(), tmp_path / 'body.pth')
+    config = dict(BODY, init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'body.pth')))
+    body.eval()  # returns nothing
+    return body, config
+
+
+def evaluated(backbone, images):
+    backbone.eval()
+    return backbone(images)[0]
+
+
+@pytest.mark.parametrize('channels', [1, 2, 4, 5, 7])
+def test_pretrained_filters_come_in_turn_and_keep_their_sum(pretrained, channels):
+    body, config = pretrained
+    backbone = MultiChannelBackbone(channels, config)
+    drawn = backbone.backbone.conv1.weight.clone()
+    assert drawn.shape[1] == channels
+    backbone.init_weights()
+    weight = backbone.backbone.conv1.weight
+    for index in range(channels):
+        torch.testing.assert_close(weight[:, index], body.conv1.weight[:, index % 3] * 3 / channels)
+    # the rest is as it was pretrained
+    torch.testing.assert_close(backbone.backbone.layer1.state_dict(), body.layer1.state_dict())
+    images = torch.rand(2, channels, 16, 16)
+    assert evaluated(backbone, images).shape[0] == 2
+
+
+def test_three_times_three_channels_see_what_three_see(pretrained):
+    body, config = pretrained
+    backbone = MultiChannelBackbone(9, config)
+    backbone.init_weights()
+    images = torch.rand(1, 3, 16, 16)
+    torch.testing.assert_close(evaluated(backbone, images.repeat(1, 3, 1, 1)), body(images)[0])
+
+
+def test_weights_load_into_a_copy_before_it_is_initialised(pretrained):
+    _, config = pretrained
+    backbone = MultiChannelBackbone(5, config)
+    backbone.init_weights()
+    other = copy.deepcopy(MultiChannelBackbone(5, config))
+    other.load_state_dict(backbone.state_dict())
+    images = torch.rand(1, 5, 16, 16)
+    torch.testing.assert_close(evaluated(other, images), evaluated(backbone, images))
+
+
+def test_a_backbone_of_other_channels_is_named():
+    with pytest.raises(UserError, match=r"^model.backbone.backbone.type='ResNet': begins with no"):
+        MultiChannelBackbone(5, dict(BODY, in_channels=4))

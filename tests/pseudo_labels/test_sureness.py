@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from mmseg_cct.pseudo_labels.sureness import (
+    LEVELS,
+    confidence_of,
+    count_levels,
+    cuts_by_precision,
+    cuts_by_share,
+    kept_share,
+    levels_of,
+    masks_of,
+)
+
+
+def test_levels_keep_the_order_of_confidences_close_to_one():
+    confidence = np.array([0.0, 0.3, 0.5, 0.9, 0.99, 0.999, 0.9999, 1.0], np.float32)
+    levels = levels_of(confidence)
+    assert (np.diff(levels.astype(int)) > 0).all() and levels[0] == 0 and levels[-1] == 255
+    for level in (1, 16, 100, 254):
+        assert levels_of(np.array([confidence_of(level) + 1e-9])) == level
+    assert confidence_of(LEVELS) == 1
+
+
+def test_the_least_sure_share_of_each_class_does_not_teach():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, (50, 60)).astype(np.uint8)
+    levels = np.where(labels == 1, rng.integers(0, 30, labels.shape), rng.integers(90, 250, (1,)))
+    levels = levels.astype(np.uint8)  # the third class and the first have one level each
+    counts = count_levels(labels, levels, 4)
+    cuts = cuts_by_share(counts, 0.2)
+    mask = masks_of(labels, levels, cuts)
+    for label in range(3):
+        own = levels[labels == label]
+        dropped = (mask[labels == label] == 255).mean()
+        assert dropped <= 0.2
+        # with one level more it were too many
+        assert (own <= cuts[label]).mean() > 0.2
+        assert kept_share(counts, cuts)[label] == pytest.approx(1 - dropped)
+    assert (mask[labels == 1] == 255).mean() > 0.1
+    assert np.isnan(kept_share(counts, cuts)[3])
+    assert (masks_of(labels, levels, cuts_by_share(counts, 0.0)) == labels).all()
+
+
+def test_a_class_teaches_from_the_confidence_at_which_it_is_precise():
+    pixels, right = np.zeros((2, 3, LEVELS), int)
+    pixels[0, [10, 20, 30]], right[0, [10, 20, 30]] = 10, [2, 6, 10]  # 18, 16 and 10 of 30, 20, 10
+    pixels[1, 5], right[1, 5] = 10, 7
+    assert cuts_by_precision(pixels, right, 0.8).tolist() == [11, LEVELS, LEVELS]
+    assert cuts_by_precision(pixels, right, 0.6).tolist() == [0, 0, LEVELS]
+    labels = np.array([[0, 0, 1, 2]], np.uint8)
+    levels = np.array([[10, 20, 255, 255]], np.uint8)
+    cuts = cuts_by_precision(pixels, right, 0.8)
+    assert masks_of(labels, levels, cuts).tolist() == [[255, 0, 255, 255]]

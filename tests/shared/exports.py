@@ -1,0 +1,247 @@
+"""One scene as each tool exports it: a road, a car on it, the same twice in folders a and b."""
+
+import base64
+import io
+import json
+import zipfile
+import zlib
+
+import numpy as np
+from PIL import Image
+
+WIDTH, HEIGHT = 20, 16
+BOXES = {'road': (2, 4, 12, 12), 'car': (5, 6, 8, 9)}  # left, top, right, bottom
+COLOURS = {'car': (255, 0, 0), 'road': (0, 0, 255)}
+NAMES = ('a/1', 'b/1')
+
+
+def corners(label):
+    left, top, right, bottom = BOXES[label]
+    return [[left, top], [right, top], [right, bottom], [left, bottom]]
+
+
+def region(label):
+    mask = np.zeros((HEIGHT, WIDTH), bool)
+    left, top, right, bottom = BOXES[label]
+    mask[top:bottom, left:right] = True
+    return mask
+
+
+def runs(flat):
+    """Lengths of runs of 0 and 1 by turns, 0 first."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flat.astype(np.int8), [2]])))
+    return np.diff(np.concatenate([[0], edges])).tolist()
+
+
+def png(array):
+    buffer = io.BytesIO()
+    Image.fromarray(array).save(buffer, 'PNG')
+    return buffer.getvalue()
+
+
+def base64_of(data):
+    return base64.b64encode(data).decode()
+
+
+def brush(mask):
+    """Label Studio's RLE, with the runs of a row alone: a header, then repeated values."""
+    values = np.repeat(mask.reshape(-1).astype(np.uint8) * 255, 4)
+    bits = f'{len(values):032b}{7:05b}' + ''.join(f'{size - 1:04b}' for size in (3, 4, 8, 16))
+    edges = np.flatnonzero(np.diff(values)) + 1
+    for index, part in enumerate(np.split(values, edges)):
+        if index % 2:  # as it is
+            bits += f'0{3:02b}{len(part) - 1:016b}' + ''.join(f'{value:08b}' for value in part)
+        else:
+            bits += f'1{3:02b}{len(part) - 1:016b}{part[0]:08b}'
+    bits += '0' * (-len(bits) % 8)
+    return [int(bits[start : start + 8], 2) for start in range(0, len(bits), 8)]
+
+
+def coco(root):
+    categories = [dict(id=9, name='road'), dict(id=3, name='car')]
+    images = [
+        dict(id=n, file_name=f'{name}.jpg', width=WIDTH, height=HEIGHT)
+        for n, name in enumerate(NAMES)
+    ]
+    rle = dict(size=[HEIGHT, WIDTH], counts=runs(region('car').T.reshape(-1)))
+    annotations = [
+        dict(id=10 * n + index, image_id=n, category_id=category, segmentation=segmentation)
+        for n in range(2)
+        for index, (category, segmentation) in enumerate(
+            [(3, rle), (9, [np.ravel(corners('road')).tolist()])]
+        )
+    ]
+    write(root / 'x.json', dict(images=images, annotations=annotations, categories=categories))
+    return root / 'x.json'
+
+
+def cvat(root):
+    shape = '<{kind} label="{label}" occluded="0" z_order="{z}" {more}/>'
+    points = ';'.join(f'{x},{y}' for x, y in corners('road'))
+    left, top, right, bottom = BOXES['car']
+    rle = ', '.join(map(str, runs(np.ones((bottom - top) * (right - left)))))
+    box = f'left="{left}" top="{top}" width="{right - left}" height="{bottom - top}"'
+    shapes = [
+        shape.format(kind='mask', label='car', z=1, more=f'rle="{rle}" {box}'),
+        shape.format(kind='polygon', label='road', z=0, more=f'points="{points}"'),
+        '<polyline label="car" points="1,1;2,2"/>',
+    ]
+    labels = ''.join(
+        f'<label><name>{name}</name><color>#{bytes(colour).hex()}</color></label>'
+        for name, colour in COLOURS.items()
+    )
+    images = ''.join(
+        f'<image id="{n}" name="{name}.jpg" width="{WIDTH}" height="{HEIGHT}">'
+        f'{"".join(shapes)}</image>'
+        for n, name in enumerate(NAMES)
+    )
+    text = (
+        '<?xml version="1.0" encoding="utf-8"?>\n<annotations><version>1.1</version><meta><task>'
+        f'<labels>{labels}</labels></task></meta>{images}</annotations>'
+    )
+    with zipfile.ZipFile(root / 'x.zip', 'w') as file:
+        file.writestr('annotations.xml', text)
+    return root / 'x.zip'
+
+
+def segmentation_mask(root):
+    table = {'background': (0, 0, 0), **COLOURS}
+    pixels = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+    for label in BOXES:
+        pixels[region(label)] = COLOURS[label]
+    for name in NAMES:
+        save(root / 'x/SegmentationClass' / f'{name}.png', png(pixels))
+    lines = [f'{label}:{",".join(map(str, colour))}::' for label, colour in table.items()]
+    save(root / 'x/labelmap.txt', '\n'.join(['# label:color_rgb:parts:actions', *lines]).encode())
+    return root / 'x'
+
+
+def label_studio(root):
+    size = dict(original_width=WIDTH, original_height=HEIGHT, image_rotation=0)
+    percent = (np.array(corners('road')) / [WIDTH, HEIGHT] * 100).tolist()
+    result = [
+        dict(id='p', type='polygonlabels', value=dict(points=percent, polygonlabels=['road'])),
+        dict(id='b', type='brushlabels', value=dict(rle=brush(region('car')), brushlabels=['car'])),
+    ]
+    result = [dict(**size, **each) for each in result]
+    tasks = [
+        dict(
+            id=n,
+            data=dict(text='x', image=f'/data/local-files/?d=photos%2F{name}.jpg'),
+            annotations=[
+                dict(was_cancelled=True, result=result[:1]),
+                dict(was_cancelled=False, updated_at='2026-01-02', result=result),
+                dict(was_cancelled=False, updated_at='2026-01-01', result=result[1:]),
+            ],
+        )
+        for n, name in enumerate(NAMES)
+    ]
+    empty = dict(id=2, data=dict(image='c.jpg'), annotations=[dict(result=[])])
+    write(root / 'x.json', [*tasks, empty, dict(id=3, data=dict(image='d.jpg'), annotations=[])])
+    return root / 'x.json'
+
+
+def label_studio_min(root):
+    source = json.loads(label_studio(root).read_text())
+    entries = []
+    for task in source[:2]:
+        for n, annotation in enumerate(task['annotations'][1:]):
+            tags = {}
+            for each in annotation['result']:
+                value = {key: each[key] for key in ('original_width', 'original_height')}
+                tags.setdefault(each['type'], []).append({**each['value'], **value})
+            entry = dict(id=task['id'], image=task['data']['image'], annotation_id=n, **tags)
+            entries.append(dict(**entry, updated_at=annotation['updated_at']))
+    write(root / 'x.json', entries)
+    return root / 'x.json'
+
+
+def labelme(root):
+    (left, top), _, (right, bottom), _ = corners('car')
+    shapes = [
+        dict(
+            label='car',
+            shape_type='mask',
+            points=[[left, top], [right - 1, bottom - 1]],
+            mask=base64_of(png(np.ones((bottom - top, right - left), bool))),
+        ),
+        dict(label='road', points=corners('road'), shape_type='polygon', group_id=None),
+        dict(label='car', points=[[1, 1], [2, 2]], shape_type='line'),
+    ]
+    for name in NAMES:
+        folder, stem = name.split('/')
+        content = dict(
+            version='5.4',
+            shapes=shapes,
+            imagePath=f'..\\..\\photos\\{folder}\\{stem}.jpg',
+            imageData=None,
+            imageWidth=WIDTH,
+            imageHeight=HEIGHT,
+        )
+        write(root / 'x' / f'{name}.json', content)
+    return root / 'x'
+
+
+def yolo(root):
+    save(root / 'x/data.yaml', b'path: .\ntrain: images\nnames:\n  0: car\n  1: road\n')
+    for name in NAMES:
+        lines = [
+            ' '.join(map(str, [index, *(np.array(corners(label)) / [WIDTH, HEIGHT]).reshape(-1)]))
+            for index, label in ((1, 'road'), (0, 'car'))
+        ]
+        save(root / 'x/labels' / f'{name}.txt', '\n'.join([*lines, '0 0.5 0.5 0.1 0.1']).encode())
+    return root / 'x'
+
+
+def supervisely(root):
+    classes = [
+        dict(title=name, shape='any', color=f'#{bytes(colour).hex()}')
+        for name, colour in COLOURS.items()
+    ]
+    write(root / 'x/meta.json', dict(classes=classes))
+    left, top, right, bottom = BOXES['car']
+    data = base64_of(zlib.compress(png(np.full((bottom - top, right - left), 255, np.uint8))))
+    outline = np.array(corners('road')) - [[0, 0], [1, 0], [1, 1], [0, 1]]  # its pixels
+    points = dict(exterior=outline.tolist(), interior=[])
+    objects = [
+        dict(classTitle='road', geometryType='polygon', points=points),
+        dict(classTitle='car', geometryType='bitmap', bitmap=dict(data=data, origin=[left, top])),
+    ]
+    size = dict(height=HEIGHT, width=WIDTH)
+    for name in NAMES:
+        folder, stem = name.split('/')
+        ann = dict(size=size, objects=objects, tags=[])
+        write(root / 'x' / folder / 'ann' / f'{stem}.jpg.json', ann)
+    return root / 'x'
+
+
+EXPORTS = (
+    *(coco, cvat, segmentation_mask, label_studio, label_studio_min, labelme, yolo),
+    supervisely,
+)
+
+
+def save(path, data):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def write(path, content):
+    save(path, json.dumps(content).encode())
+
+
+def scene(rest, **of_class):
+    """The ids of the scene by name of the class."""
+    mask = np.full((HEIGHT, WIDTH), rest, np.uint8)
+    for label in BOXES:
+        mask[region(label)] = of_class[label]
+    return mask
+
+
+def make_photos(root):
+    """A folder of images: of those that are annotated, and one more."""
+    for name in (*NAMES, 'unlabelled'):
+        path = root / 'photos' / f'{name}.jpg'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new('RGB', (WIDTH, HEIGHT)).save(path)
+    return root / 'photos'

@@ -1,0 +1,108 @@
+"""A whole self-training on tiny images, and its parts that need no training."""
+
+import json
+
+import numpy as np
+import pytest
+import world
+from mmengine.config import Config
+from PIL import Image
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.studies.self_training import with_masks
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory):
+    """A teacher with two checkpoints, and the setting that it was trained by."""
+    root = tmp_path_factory.mktemp('self_training')
+    world.write_images(root)
+    config = world.cct_config(root)
+    flips = [dict(type='RandomFlip', prob=p) for p in (0.0, 1.0)]
+    views = [flips, [world.LOAD_MASK], [dict(type='PackSegInputs')]]
+    config.tta_pipeline = [world.LOAD_IMAGE, dict(type='TestTimeAug', transforms=views)]
+    config.default_hooks.checkpoint.interval = 3
+    config.custom_hooks = [dict(type='IterationSeedHook')]
+    config.dump(root / 'setting.py')
+    world.run_tool('train', root / 'setting.py', '--work-dir', root / 'teacher')
+    return root
+
+
+@pytest.fixture
+def executed(monkeypatch):
+    """Trains and tests students in this process; lists the trainings."""
+    trainings = []
+
+    def execute(runs, tools, slots, processes):
+        for run in runs:
+            if run.next_step() == 'train':
+                trainings.append(run.name)
+                world.run_tool('train', run.config, '--work-dir', run.folder / 'train', '--resume')
+                world.run_tool(
+                    'test', run.config, run.checkpoint, '--work-dir', run.folder / 'test'
+                )
+        return []
+
+    monkeypatch.setattr('mmseg_cct.studies.runs.execute', execute)
+    return trainings
+
+
+def self_train(root, *args):
+    common = ('--student', root / 'setting.py', '--out', root / 'out')
+    return world.run_tool('self_train', root / 'teacher', *common, *args)
+
+
+def test_two_rounds_of_masks_and_students(trained, executed, capsys):
+    arguments = ('--rounds', '2', '--checkpoints', '2', '--drop', '0.4')
+    assert self_train(trained, *arguments) == 0
+    said = capsys.readouterr().out
+    assert '| predicted class | pixels | of these teach | surer than | right on val |' in said
+    out = trained / 'out'
+    assert '| 2 | 5 |' in (out / 'self_training.md').read_text()
+    masks = out / 'round1/masks'
+    assert (masks / 'pictures.png').is_file()
+    record = json.loads((masks / 'masks.json').read_text())
+    for name, sure in record['sure'].items():
+        drawn, seen, levels = (
+            np.array(Image.open(masks / folder / f'{name}.png'))
+            for folder in ('labels', 'predictions', 'sureness')
+        )
+        unsure = levels < np.array(record['cuts'])[seen]
+        assert (drawn == np.where(unsure, 255, seen)).all()
+        assert sure == pytest.approx(1 - unsure.mean())
+
+    # the first student learns from the surer half of the images, the second from all
+    first, second = (Config.fromfile(out / f'round{number}/config.py') for number in (1, 2))
+    shares = list(record['sure'].values())
+    surest = sorted(range(5), key=lambda index: -shares[index])[:2]
+    assert first.train_dataloader.dataset.unlabeled.indices == sorted(surest)
+    assert 'indices' not in second.train_dataloader.dataset.unlabeled
+    assert first.model.type == 'SelfTrainingSegmentor'
+
+    # a second call finds all done; other settings are refused
+    assert executed == ['student 1 of 2', 'student 2 of 2']
+    assert self_train(trained, *arguments) == 0 and len(executed) == 2
+    with pytest.raises(SystemExit):
+        self_train(trained, '--rounds', '2', '--drop', '0.3')
+    assert 'holds a self-training made with' in capsys.readouterr().err
+
+
+def test_masks_are_wrong_only_as_often_as_asked(trained, tmp_path, capsys):
+    common = ('--student', trained / 'setting.py', '--out', tmp_path, '--masks-of', '1')
+    arguments = (trained / 'teacher', *common, '--precision', '1', '--no-tta')
+    assert world.run_tool('self_train', *arguments) == 0
+    rows = [row.split('|') for row in capsys.readouterr().out.splitlines()]
+    right = {row[1].strip(): row[-2].strip() for row in rows if len(row) > 3}
+    assert {right[name] for name in world.CLASSES} <= {'100.0%', '–'}
+
+
+def test_masks_come_right_after_the_image():
+    pipeline = [world.LOAD_IMAGE, dict(type='MarkValidPixels'), *world.AUGMENT]
+    steps = with_masks(pipeline, 'images', 'masks')
+    kinds = [step['type'] for step in steps]
+    assert kinds[:3] == ['LoadImageFromFile', 'LoadPseudoLabels', 'RandomResize']
+    assert kinds[-1] == 'PackPseudoLabels' and 'MarkValidPixels' not in kinds
+    with pytest.raises(UserError, match='expected to begin with the loading of the image'):
+        with_masks(world.AUGMENT, 'images', 'masks')

@@ -1,0 +1,153 @@
+"""What an image holds by its header, and that other images than 8-bit RGB are refused by name."""
+
+import io
+
+import cv2
+import numpy as np
+import pytest
+from tiff import pixels_of, tiff_bytes
+
+from mmseg_cct.checks.images import image_size
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import (
+    as_rgb,
+    decode_channels,
+    decode_image,
+    read_image,
+    select_channels,
+)
+from mmseg_cct.utils.image_format import UnsuitableImage, image_format
+
+
+def png(pixels):
+    return cv2.imencode('.png', pixels)[1].tobytes()
+
+
+def byte(channels):
+    return pixels_of(channels, 8, dtype='uint8')
+
+
+FILES = {
+    'rgb of 16 bits': (tiff_bytes(pixels_of(3), 2), '3 channels of 16 bits'),
+    'grey of 16 bits': (tiff_bytes(pixels_of(1)), '1 channel of 16 bits'),
+    'png of 16 bits': (png(pixels_of(3)), '3 channels of 16 bits'),
+    'fourth channel': (tiff_bytes(byte(4), 2, extra=(0,)), '4 channels of 8 bits'),
+    'opacity': (tiff_bytes(byte(4), 2, extra=(2,)), '4 channels of 8 bits'),
+    'five planes': (tiff_bytes(pixels_of(5), separate=True), '5 channels of 16 bits'),
+    'floats': (
+        tiff_bytes(byte(3).astype('float32'), 2),
+        '3 channels of 32 bits, floating point',
+    ),
+}
+PLAIN = {
+    'rgb.tif': tiff_bytes(byte(3), 2),
+    'grey.tif': tiff_bytes(byte(1)),
+    'rgb.png': png(byte(3)),
+    'opacity.png': png(byte(4)),
+    'rgb.jpg': cv2.imencode('.jpg', byte(3))[1].tobytes(),
+}
+
+
+@pytest.mark.parametrize('name', FILES)
+def test_what_the_loader_would_change_is_refused_at_every_door(name, tmp_path):
+    content, words = FILES[name]
+    assert image_format(content).describe() == words
+    path = tmp_path / 'x.tif'
+    path.write_bytes(content)
+    for read in (decode_image, lambda _: read_image(path)):
+        with pytest.raises(UnsuitableImage, match=f'^{words}, which .*/new_config'):
+            read(content)
+    for decode in (True, False):
+        with pytest.raises(UserError, match=rf'^{path}: {words}, .*; expected 8-bit RGB or grey'):
+            image_size(str(path), None, decode)
+
+
+@pytest.mark.parametrize('name', PLAIN)
+def test_images_of_8_bits_are_read_as_before(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(PLAIN[name])
+    np.testing.assert_array_equal(read_image(path), cv2.imread(str(path), cv2.IMREAD_COLOR))
+    assert image_size(str(path), None, False) == (8, 6)
+
+
+def test_the_file_is_left_where_it_was():
+    file = io.BytesIO(PLAIN['rgb.tif'])
+    file.seek(7)
+    image_format(file)
+    assert file.tell() == 7
+
+
+@pytest.mark.parametrize(
+    ('pixels', 'file'),
+    [
+        (pixels_of(3), tiff_bytes(pixels_of(3), 2)),
+        (pixels_of(1), tiff_bytes(pixels_of(1))),
+        (pixels_of(4), tiff_bytes(pixels_of(4), 2, extra=(0,))),
+        (pixels_of(3), png(pixels_of(3)[..., ::-1])),
+        (byte(4), png(byte(4)[..., [2, 1, 0, 3]])),
+    ],
+)
+def test_opencv_reads_these_channels(pixels, file):
+    np.testing.assert_array_equal(decode_channels(file), pixels)
+
+
+@pytest.mark.parametrize('colours', [1, 2])
+@pytest.mark.parametrize('separate', [True, False])
+@pytest.mark.parametrize('channels', [3, 4, 5])
+def test_tifffile_reads_the_others(channels, separate, colours):
+    pytest.importorskip('tifffile')
+    pixels = pixels_of(channels)
+    extra = (2,) * (channels - 3) if colours == 2 else ()
+    file = tiff_bytes(pixels, colours, extra, separate)
+    np.testing.assert_array_equal(decode_channels(file), pixels)
+
+
+def test_without_tifffile_it_is_named(monkeypatch):
+    monkeypatch.setitem(__import__('sys').modules, 'tifffile', None)
+    with pytest.raises(UserError, match=r'^5 channels of 16 bits in a TIFF: .*mmseg_cct\[tiff\]'):
+        decode_channels(FILES['five planes'][0])
+
+
+def test_channels_are_selected_and_scaled():
+    pixels = np.array([[[0, 100, 200, 300]]], 'uint16')
+    for channels, expected in {
+        (0, 1, 2, 3): [0, 0, 127.5, 255],
+        (1,): [0],
+        (1, 2, 3): [255, 127.5, 0],  # BGR
+        (2, 2, 2): [127.5] * 3,
+    }.items():
+        found = select_channels(pixels, channels, (100, 300))
+        assert found.dtype == np.float32 and found[0, 0].tolist() == expected
+    as_they_are = select_channels(byte(5), (4, 0))
+    np.testing.assert_array_equal(as_they_are, byte(5)[..., [4, 0]])
+
+
+@pytest.mark.parametrize(
+    ('channels', 'limits', 'message'),
+    [
+        ((0, 4), (0, 9), '^4 channels; expected 5 or more'),
+        ((0,), None, '^values of type uint16; expected 8 bits'),
+    ],
+)
+def test_missing_channels_and_depth_are_named(channels, limits, message):
+    with pytest.raises(UnsuitableImage, match=message):
+        select_channels(pixels_of(4), channels, limits)
+
+
+def test_any_channels_can_be_looked_at():
+    image = np.array([[[10.4, 20.6, 300.0, -1.0]]], np.float32)
+    for channels, expected in {
+        4: [10, 21, 255],
+        3: [255, 21, 10],
+        1: [10] * 3,
+        2: [10] * 3,
+    }.items():
+        shown = as_rgb(image[..., :channels])
+        assert shown.dtype == np.uint8 and shown[0, 0].tolist() == expected
+
+
+def test_a_broken_tiff_is_explained(tmp_path):
+    path = tmp_path / 'x.tif'
+    path.write_bytes(PLAIN['rgb.tif'][:20])
+    with pytest.raises(UserError, match=rf'^{path}: cannot be read'):
+        image_size(str(path), None, False)

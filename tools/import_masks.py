@@ -1,0 +1,115 @@
+#!/usr/bin/env python
+"""Writes masks of class ids from what labelling tools export.
+
+The format is found by its content: COCO, CVAT for images 1.1, CVAT's and VOC's segmentation masks,
+Label Studio, labelme, YOLO-seg, Supervisely, or a folder of masks of colours. OUT gets images,
+masks and classes.json, which tools/new_config.py reads. Images without annotation get no mask: they
+are the unlabelled ones.
+
+Examples:
+    python tools/import_masks.py annotations.json --images photos --rest background --out data/mine
+    python tools/import_masks.py corrected.zip --out data/mine --overwrite
+    python tools/import_masks.py coloured --images photos --out data/mine \\
+        --colors background=0,0,0 crack=255,0,0
+    python tools/import_masks.py black_and_white --binary crack --rest background \\
+        --images photos --out data/mine
+"""
+
+import argparse
+
+from mmseg_cct.cli.arguments import tool_parser
+from mmseg_cct.cli.errors import user_errors_as_one_line
+from mmseg_cct.config.shipped import command_line
+from mmseg_cct.errors import UserError
+
+
+def _named_colour(value: str) -> tuple[str, tuple[int, int, int]]:
+    name, _, numbers = value.rpartition('=')
+    parts = numbers.split(',')
+    if not name or len(parts) not in (1, 3) or not all(part.isdecimal() for part in parts):
+        raise argparse.ArgumentTypeError(f'{value!r}; expected NAME=R,G,B or NAME=GREY')
+    red, green, blue = map(int, parts * 3 if len(parts) == 1 else parts)
+    if max(red, green, blue) > 255:
+        raise argparse.ArgumentTypeError(f'{value!r}; expected numbers from 0 to 255')
+    return name, (red, green, blue)
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = tool_parser(__doc__)
+    parser.add_argument('source', help='the export: a file, a folder or a ZIP')
+    parser.add_argument('--out', required=True, metavar='DIR', help='data folder, new or to extend')
+    parser.add_argument(
+        '--images',
+        metavar='DIR',
+        help="folder of the images, labelled or not (default: OUT/images, or else the export's)",
+    )
+    parser.add_argument(
+        '--copy', action='store_true', help='copy the images into OUT; by default they are linked'
+    )
+    parser.add_argument(
+        '--rest',
+        choices=['background', 'ignore'],
+        help='what pixels are that no shape covers: background if all objects are drawn, ignore if '
+        'only some are (required for the first import)',
+    )
+    masks = parser.add_mutually_exclusive_group()
+    masks.add_argument(
+        '--colors',
+        nargs='+',
+        type=_named_colour,
+        metavar='NAME=R,G,B',
+        help='for masks of colours: their classes in the order of their ids; NAME=V is a grey. '
+        'Without it, the colours that are there are listed',
+    )
+    masks.add_argument(
+        '--binary', metavar='NAME', help='for masks of 0 and another value: the class of the latter'
+    )
+    parser.add_argument(
+        '--mask-suffix',
+        default='',
+        metavar='END',
+        help="for both: end of a mask's name, after that of its image, such as _mask.png",
+    )
+    parser.add_argument(
+        '--resize',
+        action='store_true',
+        help='scale annotations of images that have another size now; by default an error',
+    )
+    parser.add_argument(
+        '--overwrite', action='store_true', help='replace masks that differ from those of OUT'
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Imports the masks and says what changed and what went wrong."""
+    args = parse_args()
+    with user_errors_as_one_line():
+        from tqdm import tqdm
+
+        from mmseg_cct.annotations.importer import import_masks
+
+        colours = dict(args.colors) if args.colors else None
+        if colours is not None and len(colours) < len(args.colors):
+            raise UserError('--colors: a name is there twice; expected every name once')
+        done = import_masks(
+            args.source,
+            args.out,
+            images=args.images,
+            rest=args.rest,
+            colours=colours,
+            binary=args.binary,
+            mask_suffix=args.mask_suffix,
+            resize=args.resize,
+            overwrite=args.overwrite,
+            copy=args.copy,
+            progress=lambda images: tqdm(images, unit='image', delay=1),
+        )
+        print(f'{args.out}: {done.describe()}')
+        done.require_complete(args.overwrite)
+        print('Next:', command_line('new_config', args.out), sep='\n  ')
+
+
+if __name__ == '__main__':
+    main()

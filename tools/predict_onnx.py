@@ -1,0 +1,92 @@
+#!/usr/bin/env python
+"""Segments images with an exported ONNX file, without torch: onnxruntime, OpenCV and Pillow.
+
+The file holds what is needed beside the weights: classes, colours, and the size that images are
+resized to. For each image it writes DIR/NAME.png, a palette PNG of class ids at the image's own
+size. This script imports nothing of this project: copy it to where the model runs.
+
+Example:
+    python predict_onnx.py cct_voc-XXXXXXXX.onnx photos --out predictions
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SUFFIXES = {'.bmp', '.jpeg', '.jpg', '.png', '.tif', '.tiff', '.webp'}
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('model', type=Path, help='the ONNX file')
+    parser.add_argument('input', type=Path, help='an image, or a folder of images')
+    parser.add_argument('--out', type=Path, required=True, metavar='DIR', help='folder to write to')
+    args = parser.parse_args()
+    for path in (args.model, args.input):
+        if not path.exists():
+            parser.error(f'{path}: no such file or folder')
+    return args
+
+
+def segment(session: Any, size: list[int], image: np.ndarray) -> np.ndarray:
+    """Predicts the class ids `(H, W)` of an image of any size, `(H, W, 3)` uint8 BGR."""
+    import cv2
+    import numpy as np
+
+    height, width = size
+    resized = cv2.resize(image, (width, height))[..., ::-1]
+    inputs = resized.transpose(2, 0, 1)[None].astype(np.float32)  # normalised by the graph
+    logits = session.run(['seg_logits'], {'images': inputs})[0][0]
+    of_image = image.shape[1], image.shape[0]
+    return np.stack([cv2.resize(each, of_image) for each in logits]).argmax(0).astype(np.uint8)
+
+
+def main() -> int:
+    """Predicts all images; returns 1 if one could not be read."""
+    args = parse_args()
+    import cv2
+    import numpy as np
+    import onnxruntime
+    from PIL import Image
+
+    session = onnxruntime.InferenceSession(str(args.model), providers=['CPUExecutionProvider'])
+    notes = session.get_modelmeta().custom_metadata_map
+    if 'size' not in notes:
+        print(f'{args.model}: says no size; expected a file of publish_model.py', file=sys.stderr)
+        return 2
+    classes, palette, size = (json.loads(notes[key]) for key in ('classes', 'palette', 'size'))
+    found = [args.input] if args.input.is_file() else sorted(args.input.rglob('*'))
+    paths = [path for path in found if path.suffix.lower() in SUFFIXES]
+    pixels, failed = np.zeros(len(classes), np.int64), 0
+    for path in paths:
+        image = cv2.imread(str(path))
+        if image is None:
+            print(f'{path}: cannot be read', file=sys.stderr)
+            failed += 1
+            continue
+        ids = segment(session, size, image)
+        pixels += np.bincount(ids.ravel(), minlength=len(classes))
+        mask = Image.fromarray(ids)
+        mask.putpalette(np.ravel(palette).tolist())
+        name = path.relative_to(args.input) if path != args.input else Path(path.name)
+        target = (args.out / name).with_suffix('.png')
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mask.save(target)
+    print(f'{len(paths) - failed} masks in {args.out}')
+    for name, share in zip(classes, 100 * pixels / max(pixels.sum(), 1)):
+        print(f'{share:5.1f} % {name}')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,163 @@
+#!/usr/bin/env python
+"""Self-training: a trained network labels the unlabelled images, a fresh one learns from them.
+
+The teacher (the last checkpoint of WORK_DIR) draws a mask for each unlabelled image of the
+student's config, 255 at the least sure fifth of each class, and says on the validation images how
+right these masks are: look at DIR/round1/masks/report.md. The student, the same or another network,
+then learns real and drawn masks with strong views. With --rounds 2 or more each student teaches the
+next, and the first learns from the more reliable half of the images.
+
+Call it again to resume: what is finished is skipped, stopped work goes on where it was.
+
+Examples:
+    python tools/self_train.py work_dirs/teacher --student configs/cct/cct_mbv2-jpu_folder.py \\
+        --out work_dirs/self_train
+    python tools/self_train.py WORK_DIR --student CONFIG --rounds 2 --processes 8 --out DIR
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, tool_parser
+from mmseg_cct.cli.ranks import add_launcher
+from mmseg_cct.cli.start import running
+from mmseg_cct.errors import UserError
+
+if TYPE_CHECKING:
+    from mmseg_cct.studies.self_training import SelfTraining
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = tool_parser(__doc__)
+    parser.add_argument('teacher', metavar='WORK_DIR', help='work directory of the teacher')
+    parser.add_argument(
+        '--student', required=True, metavar='CONFIG', help='setting that the students train'
+    )
+    parser.add_argument('--out', required=True, metavar='DIR', help='folder of all rounds')
+    parser.add_argument(
+        '--rounds', type=at_least(1), default=1, metavar='N', help='number of students (default: 1)'
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        '--drop', type=float, default=0.2, metavar='SHARE',
+        help='share of the pixels of each class that do not teach, the least sure (default: 0.2)',
+    )  # fmt: skip
+    which.add_argument(
+        '--precision', type=float, metavar='SHARE',
+        help='instead, the pixels of a class teach whose masks are that often right on the '
+        'validation images; a class that never is does not teach',
+    )  # fmt: skip
+    parser.add_argument(
+        '--first-share', type=float, default=0.5, metavar='SHARE',
+        help='of several rounds the first learns from this share of the images, the most reliable '
+        '(default: 0.5)',
+    )  # fmt: skip
+    parser.add_argument(
+        '--checkpoints', type=at_least(1), default=1, metavar='N',
+        help="the teacher's last N checkpoints label together (default: 1)",
+    )  # fmt: skip
+    parser.add_argument(
+        '--no-tta',
+        action='store_true',
+        help="one view of each image, not the config's tta_pipeline",
+    )
+    parser.add_argument(
+        '--held-out', type=at_least(0), default=200, metavar='N',
+        help='validation images at most to measure the masks on (default: 200)',
+    )  # fmt: skip
+    parser.add_argument(
+        '--processes', type=at_least(1), default=1, metavar='N',
+        help='processes, each with a GPU where there are some, for masks and training (default: 1)',
+    )  # fmt: skip
+    parser.add_argument(
+        '--pictures', type=at_least(0), default=6, help='images in each grid (default: 6)'
+    )
+    parser.add_argument(
+        '--masks-of', type=at_least(1), metavar='ROUND',
+        help='draw the masks of this round and stop; one of several processes with --launcher',
+    )  # fmt: skip
+    add_device(parser)
+    add_launcher(parser)
+    add_cfg_options(parser, takes_method=False)
+    parser.add_argument(
+        '--labels', type=at_least(1), metavar='N', help='number of labelled images of the student'
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Runs all rounds; returns 1 if one fails and 130 after Ctrl-C."""
+    args = parse_args()
+    with running(args):
+        from mmseg_cct.pseudo_labels.teacher_masks import Selection
+        from mmseg_cct.studies.self_training import SelfTraining
+
+        if not 0 < args.first_share <= 1:
+            raise UserError(f'--first-share {args.first_share}: expected a share in (0, 1]')
+        if args.launcher != 'none' and args.masks_of is None:
+            raise UserError('--launcher: for --masks-of ROUND alone; expected --processes')
+        training = SelfTraining(
+            args.teacher, args.student, args.cfg_options, Path(args.out),
+            Selection(args.drop, args.precision).check(), args.rounds, args.first_share,
+            args.checkpoints, not args.no_tta, args.held_out,
+        )  # fmt: skip
+        if args.masks_of is not None:
+            return draw(args, training, args.masks_of)
+        try:
+            for number in range(1, args.rounds + 1):
+                if code := finish(args, training, number):
+                    return code
+        except KeyboardInterrupt:
+            print('stopped; the same command goes on from here', file=sys.stderr)
+            return 130
+        print(f'wrote {training.write_report()}')
+    return 0
+
+
+def draw(args: argparse.Namespace, training: SelfTraining, number: int) -> int:
+    """Draws the masks of a round; returns 1 if an image could not be read."""
+    from mmseg_cct.utils.shares import connected, on_first_process
+
+    with connected(args.launcher) as rank:
+        on_first_process(training.record)
+        counts = training.draw(number, args.device, args.pictures)
+    if rank:  # the first process speaks for all
+        return 0
+    for line in counts.failed:
+        print(f'error: {line}', file=sys.stderr)
+    if counts.failed:
+        return 1
+    masks = training.folder(number) / 'masks'
+    print(f'round {number}: {counts.describe(str(masks))}')
+    print((masks / 'report.md').read_text(encoding='utf-8').split('\n\n')[2])
+    return 0
+
+
+def finish(args: argparse.Namespace, training: SelfTraining, number: int) -> int:
+    """Draws what is left of a round's masks, trains and tests its student."""
+    from mmseg_cct.studies.runs import execute, launched
+
+    if training.is_drawn(number):
+        training.record()
+    elif args.processes == 1:
+        if code := draw(args, training, number):
+            return code
+    else:
+        command = [*sys.argv, '--masks-of', str(number)]
+        if code := subprocess.run(launched(command, args.processes)).returncode:
+            return code
+    run = training.prepare(number)
+    failures = execute([run], Path(__file__).parent, [{}], args.processes)
+    for line in failures:
+        print(line, file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
