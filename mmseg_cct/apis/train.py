@@ -110,7 +110,7 @@ def _template(config: Config) -> str | None:
 
 
 def _resume(config: Config, resume: str) -> None:
-    checkpoint = resume
+    checkpoint: str | None = resume
     if resume == 'auto':
         checkpoint = find_resumable(config.work_dir, _template(config))
     if checkpoint is None:

@@ -61,7 +61,7 @@ def head_ignore_problems(model: Any, dataset: Any, key: str) -> Iterator[Problem
                 f'class {classes[ignored]} would never be learned',
                 'a label that no class has',
             )
-        if classes and None not in (ignored, padded) and padded != ignored:
+        if classes and ignored is not None and padded is not None and padded != ignored:
             pads = f'model{place}.data_preprocessor.seg_pad_val={padded}'
             wanted = f'{ignored}, model{place}.decode_head.ignore_index'
             if 0 <= padded < len(classes):
