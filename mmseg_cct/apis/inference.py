@@ -151,6 +151,7 @@ def load_model(
         config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
     elif config.get('test_pipeline') is None:
         config.test_pipeline = pipeline_for_tests(config)
+    check_components(config, section='test_pipeline')
     with config_errors_as_one_line(config):
         model = init_model(config, device=device)
     loaded = read_checkpoint(checkpoint) if content is None else content
