@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Does the ranking of tools/rank_unlabeled.py find the images that a model gets wrong?
+"""Does the ranking of tools/next_batch.py find the images that a model gets wrong?
 
 Takes a set whose masks are known, by default the test set of the config, and compares the true
 error (the share of wrong pixels) of the images ranked first with that of random ones.
@@ -39,7 +39,7 @@ def evaluate(
     for index in tqdm(range(len(dataset)), unit='image'):
         data = dataset[index]
         truth = data['data_samples'].gt_sem_seg.data[0].numpy()
-        maps, labels = disagreement(model, data, measure=measure)
+        maps, labels, _ = disagreement(model, data, measure=measure)
         size = truth.shape[1], truth.shape[0]
         labels = cv2.resize(labels.numpy().astype(np.uint8), size, interpolation=cv2.INTER_NEAREST)
         counted = truth != ignored

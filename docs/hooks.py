@@ -116,8 +116,10 @@ def on_page_content(html: str, **_) -> str:
         html: The content.
 
     Returns:
-        The content with the symbols of the paper typeset, as in L with an index u.
+        The content with the symbols of the paper typeset, as in L with an index u, and one colon
+        before an example.
     """
+    html = html.replace('::</p>', ':</p>')
     pieces = VERBATIM.split(html)  # text, verbatim or tag, name of the tag, text, ...
     for index in range(0, len(pieces), 3):
         pieces[index] = SYMBOL.sub(r'<i>\1</i><sub>\2</sub>', pieces[index])

@@ -48,6 +48,10 @@ class UserError(ValueError):
         return '\n'.join(f'{place}: {line}' for line in str(self).splitlines())
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with a line that says how far the work is and how it goes on."""
+
+
 def raise_problems(problems: Iterable[Problem | UserError]) -> None:
     """Raises an error that lists all problems, if there are any."""
     lines = list(islice(dict.fromkeys(_lines(problems)), _SHOWN + 1))

@@ -33,14 +33,18 @@ ROOMS = {
     'cli': {'errors', 'utils', 'config', 'plugin'},
     'interop': {'errors', 'utils', 'config', 'checks', 'engine'},
     'writer': {'errors', 'utils', 'annotations', 'config', 'checks', 'datasets'},
-    'apis': {'errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization'},
+    'apis': {
+        *('errors', 'utils', 'annotations', 'config', 'datasets', 'checks', 'engine'),
+        'visualization',
+    },
     # A trained network labels images, as `predict` does: by `apis` and its config.
     'pseudo_labels': {
-        *('errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization', 'apis'),
+        *('errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'evaluation'),
+        *('visualization', 'apis'),
     },
     'analysis': {
         *('errors', 'utils', 'config', 'models', 'datasets', 'checks', 'engine', 'evaluation'),
-        *('visualization', 'apis'),
+        *('visualization', 'apis', 'annotations'),
     },
     'studies': {
         *('errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization', 'apis'),

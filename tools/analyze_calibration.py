@@ -4,7 +4,8 @@
 Compares the main decoder's prediction with the masks of the validation set. Plots the share of
 right pixels by its confidence and by the share of the auxiliary decoders that agree with it, a
 reliability diagram (DIR/calibration.png), and writes the numbers (DIR/calibration.json). Then the
-pseudo labels of confidence --threshold by class: who is used, and who is right.
+pseudo labels of confidence --threshold by class: who is used, and who is right. With --precision a
+method that trains on the pixels of each class that are right often enough (DIR/thresholds.py).
 
 Examples:
     python tools/analyze_calibration.py CONFIG CHECKPOINT --out work_dirs/calibration
@@ -36,6 +37,11 @@ def parse_args() -> argparse.Namespace:
         '--threshold', type=float, default=0.95, metavar='T',
         help='confidence that makes a prediction a pseudo label (default: 0.95)',
     )  # fmt: skip
+    parser.add_argument(
+        '--precision', type=float, metavar='SHARE',
+        help='write DIR/thresholds.py, a FixMatch on the pixels of each class that are that often '
+        'right, from its own confidence on',
+    )  # fmt: skip
     add_device(parser)
     add_cfg_options(parser)
     return parser.parse_args()
@@ -50,7 +56,7 @@ def main() -> None:
         found = write_calibration(
             args.config, args.checkpoint, args.out,
             split=args.split, options=args.cfg_options, device=args.device, seed=args.seed,
-            threshold=args.threshold,
+            threshold=args.threshold, precision=args.precision,
         )  # fmt: skip
     for name in ('confidence', 'agreement'):
         if name not in found:  # a model without auxiliary decoders
@@ -59,6 +65,9 @@ def main() -> None:
         shown = 'undefined' if separation is None else f'{separation:.3f}'
         print(f'{name}: separation {shown}, calibration error {error:.3f}')
     print(_table_of(found['pseudo_labels']))
+    if 'teaches' in found:
+        print(f'\nWhat teaches at a precision of {args.precision:g}:\n{found["teaches"]}')
+        print(f'train on it by --method {args.out}/thresholds.py')
     print(f'wrote {args.out}')
 
 

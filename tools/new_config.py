@@ -151,7 +151,10 @@ def main() -> None:
             from_scratch=args.from_scratch,
             force=args.force,
         )
-    print(f'{args.data}: {describe_folder(written.summary, written.classes)}\n')
+        described = describe_folder(written.summary, written.classes, written.held_out)
+    print(f'{args.data}: {described}\n')
+    if written.rare:
+        print(f'{", ".join(written.rare)}: rare, so that the Lovász loss is written in for them\n')
     for line in written.warnings:
         print(f'warning: {line}')
     print('Written:', written.file, *written.lists, sep='\n  ')

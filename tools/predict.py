@@ -1,25 +1,36 @@
 #!/usr/bin/env python
-"""Segments an image or a folder of images of any size.
+"""Segments an image, a folder of images of any size, or a video.
 
 For each image it writes DIR/masks/NAME.png, a palette PNG of class ids, and DIR/overlays/NAME.png
-with the names of its classes below. DIR/legend.png has the colours of all.
+with the names of its classes below. DIR/legend.png and DIR/classes.json have the classes of all.
 A run that was stopped goes on where it was. Images that cannot be read are reported and skipped,
 and the exit code is 1 then.
+
+--format also writes the masks for a labelling tool, as polygons to correct: DIR/coco.json,
+DIR/cvat.xml, DIR/labelme, DIR/label_studio.json or DIR/yolo. The class named background is not
+drawn. What is there already is only converted; files that you have edited stay.
+
+Of a video it writes DIR/overlays/NAME.mp4, and with --format masks the masks of its frames.
 
 One of several processes does a share of the images: --launcher pytorch under torchrun, slurm under
 srun. Run it again to finish what a stopped run left.
 
 Examples:
     python tools/predict.py CONFIG CHECKPOINT photos --out predictions
+    python tools/predict.py CONFIG CHECKPOINT photos --out predictions --format cvat
+    python tools/predict.py CONFIG CHECKPOINT drive.mp4 --out predictions
     python tools/predict.py MULTI_DOMAIN_CONFIG CHECKPOINT photos --out predictions --domain camvid
 """
 
 import argparse
+import math
 import sys
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, add_palette, tool_parser
+from mmseg_cct.annotations.writers import FORMATS
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, add_palette, at_least, tool_parser
 from mmseg_cct.cli.ranks import add_launcher
 from mmseg_cct.cli.start import running
+from mmseg_cct.errors import UserError
 
 
 def _opacity(value: str) -> float:
@@ -29,13 +40,41 @@ def _opacity(value: str) -> float:
     return opacity
 
 
+def _pixels(value: str) -> float:
+    pixels = float(value)
+    if not 0.0 <= pixels < math.inf:
+        raise argparse.ArgumentTypeError(f'{value}; expected 0 or more pixels')
+    return pixels
+
+
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
     parser.add_argument('config', help='the config file')
     parser.add_argument('checkpoint', help='the checkpoint file')
-    parser.add_argument('input', help='an image, or a folder of images with its subfolders')
+    parser.add_argument(
+        'input', help='an image, a folder of images with its subfolders, or a video'
+    )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the predictions')
+    parser.add_argument(
+        '--format',
+        choices=['masks', *FORMATS],
+        help='write them for a labelling tool, too; masks are there anyway, but not of a video',
+    )
+    parser.add_argument(
+        '--tolerance',
+        type=_pixels,
+        default=1.0,
+        metavar='PIXELS',
+        help='how far outlines may move for fewer points; less for small things (default: 1)',
+    )
+    parser.add_argument(
+        '--min-area',
+        type=at_least(0),
+        default=20,
+        metavar='PIXELS',
+        help='smaller regions are given to their surroundings, in --format (default: 20)',
+    )
     add_device(parser)
     add_launcher(parser)
     parser.add_argument(
@@ -52,26 +91,40 @@ def parse_args() -> argparse.Namespace:
 def main() -> int:
     """Predicts as the command line says; returns 1 if an image could not be read."""
     args = parse_args()
+    kept = []
     with running(args):
-        from mmseg_cct.apis.inference import predict_images
+        from mmseg_cct.apis.prediction import export_predictions, predict_images
+        from mmseg_cct.apis.video import is_video, predict_video
         from mmseg_cct.utils.shares import connected
 
-        with connected(args.launcher) as rank:
-            counts = predict_images(
-                args.config,
-                args.checkpoint,
-                args.input,
-                args.out,
-                options=args.cfg_options,
-                device=args.device,
-                opacity=args.opacity,
-                domain=args.domain,
-                palette=args.palette,
-            )
+        common = dict(
+            options=args.cfg_options,
+            device=args.device,
+            opacity=args.opacity,
+            domain=args.domain,
+            palette=args.palette,
+        )
+        place = (args.config, args.checkpoint, args.input, args.out)
+        exported = args.format in FORMATS
+        if is_video(args.input):
+            if exported or args.launcher != 'none':
+                wrong = '--format' if exported else '--launcher'
+                raise UserError(f'{wrong}: {args.input} is a video; expected images')
+            rank, counts = 0, predict_video(*place, masks=args.format == 'masks', **common)
+        else:
+            with connected(args.launcher) as rank:
+                counts = predict_images(*place, **common)
+                if exported and rank == 0:
+                    kept = export_predictions(
+                        args.input, args.out, args.format,
+                        tolerance=args.tolerance, min_area=args.min_area,
+                    )  # fmt: skip
     if rank:  # the first process speaks for all
         return 0
     for line in counts.failed:
         print(f'error: {line}', file=sys.stderr)
+    for path in kept:
+        print(f'warning: {path}: edited since it was written, so it stays', file=sys.stderr)
     print(counts.describe(args.out))
     return 1 if counts.failed else 0
 

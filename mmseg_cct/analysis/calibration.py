@@ -1,7 +1,9 @@
 """Calibration of a trained model's predictions on a labelled set, as a figure and numbers."""
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from mmengine.registry import init_default_scope
 from tqdm import tqdm
 
@@ -13,13 +15,30 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint
 from mmseg_cct.errors import UserError, raise_problems
-from mmseg_cct.evaluation.calibration import CalibrationCounts
+from mmseg_cct.evaluation.calibration import IGNORED, CalibrationCounts
 from mmseg_cct.evaluation.pseudo_label_counts import PseudoLabelCounts
 from mmseg_cct.evaluation.score_maps import count_decoders, resize_nearest, score_maps
-from mmseg_cct.utils.files import claim_output_folder
+from mmseg_cct.evaluation.sureness import (
+    LEVELS,
+    confidence_of,
+    count_levels,
+    cuts_by_precision,
+    levels_of,
+    precision_table,
+)
+from mmseg_cct.utils.files import claim_output_folder, write_text
 from mmseg_cct.visualization.calibration import RECORD, write_calibration_files
 
 from .ranking import require_auxiliary_decoders
+
+_THRESHOLDS = """\
+# FixMatch on the pixels that teach: from these confidences on {share} of each predicted class were
+# right on {split}; None: never. Other images than those have to judge what is trained by it.
+_base_ = 'mmseg_cct::methods/fixmatch.py'
+model = dict(
+    loss_strong=dict(threshold=dict(_delete_=True, type='ClassThreshold', values=[{values}]))
+)
+"""
 
 
 def write_calibration(
@@ -32,17 +51,23 @@ def write_calibration(
     device: str | None = None,
     seed: int = 0,
     threshold: float = 0.95,
+    precision: float | None = None,
 ) -> dict[str, Any]:
     """Measures both scores on a labelled set and writes `calibration.png` and `calibration.json`.
 
-    `split` is 'val' or 'test', and `threshold` τ in [0, 1], for the pseudo labels by class. Returns
+    `split` is 'val' or 'test', and `threshold` τ in [0, 1], for the pseudo labels by class. With a
+    `precision` in (0, 1] `thresholds.py` gets the confidence of each class from which on that share
+    of its pixels is right: a FixMatch on the pixels that teach. Returns
     what `calibration.json` holds: the number of `images`; `calibration_record` of `confidence`, in
     ten bins, and of `agreement`, a bin for each number of decoders that occurs, if the model has
-    them; and `PseudoLabelCounts.record` under `pseudo_labels`. A `UserError` names what is missing
+    them; `PseudoLabelCounts.record` under `pseudo_labels`; and with a precision the table of what
+    teaches under `teaches`. A `UserError` names what is missing
     or bad.
     """
     if not 0 <= threshold <= 1:
         raise UserError(f'--threshold {threshold}: expected a confidence in [0, 1]')
+    if precision is not None and not 0 < precision <= 1:
+        raise UserError(f'--precision {precision}: expected a share in (0, 1]')
     config = load_config(config_file, options or {})
     require_one_domain(config, config_file)
     init_default_scope(config.get('default_scope') or 'mmseg')
@@ -61,6 +86,7 @@ def write_calibration(
     classes = model.dataset_meta['classes']
     counts = CalibrationCounts(count_decoders(model))
     pseudo_labels = PseudoLabelCounts(len(classes), threshold)
+    by_level = np.zeros((2, len(classes), LEVELS), np.int64)  # pixels, and right ones
     for index in tqdm(range(len(dataset)), unit='image'):
         item = dataset[index]
         if 'gt_sem_seg' not in item['data_samples']:
@@ -69,12 +95,29 @@ def write_calibration(
         truth = resize_nearest(item['data_samples'].gt_sem_seg.data, labels.shape)
         counts.add(scores, labels, truth)
         pseudo_labels.add(scores['confidence'], labels, truth)
+        seen = truth != IGNORED
+        for part, where in zip(by_level, (seen, seen & (labels == truth))):
+            ids = labels[where].numpy().astype(np.uint8)
+            part += count_levels(ids, levels_of(scores['confidence'][where].numpy()), len(classes))
     if not counts.pixels_and_right['confidence'].sum():
         raise UserError(f'{config_file}: {key}: no pixel with a class; expected labelled images')
 
+    extra = {}
+    if precision is not None:
+        cuts = cuts_by_precision(by_level[0], by_level[1], precision)
+        extra['teaches'] = precision_table(classes, by_level[0], cuts, by_level)
+        text = _THRESHOLDS.format(
+            share=f'{precision:.0%}',
+            split=split,
+            values=', '.join(
+                'None' if cut >= LEVELS else f'{confidence_of(int(cut)):.5f}' for cut in cuts
+            ),
+        )
+        write_text(Path(out, 'thresholds.py'), text)
     return write_calibration_files(
         out,
         counts.reliability(),
         images=len(dataset),
         pseudo_labels=pseudo_labels.record(classes),
+        **extra,
     )

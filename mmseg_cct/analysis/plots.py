@@ -1,5 +1,6 @@
 """Plots of a report: training curves, IoU by class, and predictions beside the truth."""
 
+import itertools
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
@@ -29,8 +30,8 @@ _SYMBOLS = {
 Curves = dict[str, tuple[list[int], list[float]]]
 
 
-def plot_curves(runs: Sequence[Run], columns: int = 4) -> Figure:
-    """Plots logged curves: L_s, L_u, ramps, and mIoU on the validation set.
+def plot_curves(runs: Sequence[Run], columns: int = 4, measure: str = 'mIoU') -> Figure:
+    """Plots logged curves: L_s, L_u, ramps, and a measure of the validations.
 
     A panel leaves out runs that did not log its value. Runs have a colour each; so do the ramps, of
     which runs usually share one.
@@ -38,7 +39,7 @@ def plot_curves(runs: Sequence[Run], columns: int = 4) -> Figure:
     panels = {
         'supervised loss Lₛ': _values_starting('decode.loss'),
         'consistency loss Lᵤ': _values_starting('aux.consistency'),
-        'mIoU on val, %': _values_starting('mIoU'),
+        f'{measure} on val, %': _values_starting(measure),
         'ramps': _values_starting('decode_head.', 'auxiliary_head.', 'loss_consistency.'),
     }
     rows = -(-len(panels) // columns)
@@ -53,7 +54,7 @@ def plot_curves(runs: Sequence[Run], columns: int = 4) -> Figure:
         axes.set_title(title, fontsize=10)
         axes.set_xlabel('iteration', fontsize=8)
         axes.tick_params(labelsize=8)
-        if not title.startswith('mIoU'):  # which moves within a few points
+        if not title.startswith(measure):  # which moves within a few points
             axes.set_ylim(bottom=0)
         axes.spines[['top', 'right']].set_visible(False)
     legend_below(figure, _run_legend([run.name for run in runs]))
@@ -62,11 +63,9 @@ def plot_curves(runs: Sequence[Run], columns: int = 4) -> Figure:
 
 def _plot_ramps(axes: Axes, by_run: Mapping[str, Curves]) -> None:
     """Plots each ramp once, with the runs in its name where they differ."""
-    colours = iter(matplotlib.colormaps['Dark2'].colors * 4)  # type: ignore[attr-defined]
+    colours = itertools.cycle(matplotlib.colormaps['Dark2'].colors)  # type: ignore[attr-defined]
     for key in sorted({key for curves in by_run.values() for key in curves}):
-        curves: dict[str, tuple[list[int], list[float]]] = {
-            run: found[key] for run, found in by_run.items() if key in found
-        }
+        curves: Curves = {run: found[key] for run, found in by_run.items() if key in found}
         symbol = _SYMBOLS.get(key, key)
         first, *others = curves.values()
         if all(curve == first for curve in others):
@@ -116,7 +115,7 @@ def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Fig
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set_ylim(len(names) - 0.4, -0.6)
     if np.nanmin(values) < 20:
-        axes.set_xlim(left=-1)
+        axes.set_xlim(-1, max(5, axes.get_xlim()[1]))
     axes.grid(axis='x', alpha=0.3)
     axes.tick_params(axis='x', labelsize=8)
     axes.spines[['top', 'right', 'left']].set_visible(False)
@@ -133,8 +132,10 @@ def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Fig
 
 
 def _run_legend(names: Sequence[str]) -> list[Line2D]:
-    look = dict(linestyle='', marker='o', markersize=6)
-    return [Line2D([], [], color=f'C{i}', label=name, **look) for i, name in enumerate(names)]
+    return [
+        Line2D([], [], color=f'C{i}', label=name, linestyle='', marker='o')
+        for i, name in enumerate(names)
+    ]
 
 
 def plot_grid(

@@ -28,6 +28,7 @@ from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import paint
 
 from .plots import plot_class_iou, plot_curves, plot_grid
+from .rounds import labeled_of, round_tables
 from .runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
 
 _TEMPLATE = Path(__file__).with_name('report.html.jinja')
@@ -75,10 +76,12 @@ def write_report(
         for title, indices in {'Hard test images': hard, 'First test images': first}.items()
         if indices
     }
+    found = foreground_of(classes)
+    measure = 'mIoU' if found is None else f'IoU.{classes[found]}'
     figures = {
         'classes.png': plot_class_iou(iou, classes),
-        'curves.png': plot_curves(runs),
-        'curves_narrow.png': plot_curves(runs, columns=2),
+        'curves.png': plot_curves(runs, measure=measure),
+        'curves_narrow.png': plot_curves(runs, 2, measure),
     }
     grids = {f'{heading.split()[0].lower()}.png': heading for heading in shown}
     for file, heading in grids.items():
@@ -94,6 +97,7 @@ def write_report(
     notes = _notes(runs, iou, classes)
     scores = _score_rows(evaluations, classes)
     header = ['class', *iou, *['difference'] * (len(iou) == 2)]
+    rounds = round_tables(runs, iou, classes)
     text = '\n\n'.join(
         [
             f'# {title}',
@@ -103,6 +107,7 @@ def write_report(
             f'## IoU in % on the test set of {size} images',
             markdown_table(header, scores),
             '![IoU by class](classes.png)',
+            *(['## Rounds', *(markdown_table(*table) for table in rounds)] if rounds else ()),
             '## Training\n\n![loss and ramp curves](curves.png)',
             *(
                 f'## {title}\n\n![image, truth, predictions]({name})'
@@ -120,6 +125,7 @@ def write_report(
         size=size,
         header=header,
         scores=scores,
+        rounds=rounds,
         figures={name: _data_url(image) for name, image in images.items() if name not in grids},
         legend=[*zip(classes, colours), ('ignored', (255, 255, 255))],
         sections={title: _cases(by_run, colours) for title, by_run in shown.items()},
@@ -275,6 +281,8 @@ def _settings(runs: Sequence[Run]) -> list[list[str]]:
 
 
 def _labelled(run: Run) -> int:
+    if recorded := labeled_of(run):  # more masks may be there by now
+        return len(recorded)
     dataset = run.config.train_dataloader.dataset
     return _length(branch_settings(dataset, 'labeled') or dataset)
 

@@ -99,11 +99,15 @@ class Picture:
 
 
 def find_run(name: str, work_dir: Path) -> Run:
-    """Reads a training's config, checkpoint and log from its work directory.
+    """Reads a training's config, checkpoint and log from its work directory, or by a checkpoint.
 
     A `UserError` says if the checkpoint is missing or damaged, or has no config with a test set.
     """
-    checkpoint = newest_checkpoint(str(work_dir))
+    checkpoint: str | None
+    if work_dir.is_file():
+        checkpoint, work_dir = str(work_dir), work_dir.parent
+    else:
+        checkpoint = newest_checkpoint(str(work_dir))
     if checkpoint is None:
         raise UserError(
             f'{work_dir}: no checkpoint in it; expected the work directory of a training that has '

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.files import read_utf8, write_atomic
-from mmseg_cct.utils.palette import distinct_colours
+from mmseg_cct.utils.palette import class_colours
 
 from .shapes import Colour
 
@@ -108,6 +108,4 @@ def _colour(value: Any) -> Colour | None:
 
 def _coloured(named: Mapping[str, Colour | None]) -> dict[str, Colour]:
     """Gives each class a colour of its own."""
-    taken = {colour for colour in named.values() if colour}
-    spare = (each for each in distinct_colours(2 * len(named)) if each not in taken)
-    return {name: colour or next(spare) for name, colour in named.items()}
+    return dict(zip(named, class_colours(list(named), named)))

@@ -46,6 +46,7 @@ class Imported:
         bare: Images that the export lists without a shape; they get no mask.
         missing: Annotated images that there is no image for.
         left_out: Number of annotations that are no regions, by their kind.
+        ignored: Regions that the tool marks as not to be counted.
         failed: A line for each image that could not be imported.
         images: Images that were linked or copied into the data folder.
     """
@@ -59,6 +60,7 @@ class Imported:
     bare: int = 0
     missing: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    ignored: int = 0
     failed: list[str] = field(default_factory=list)
     images: int = 0
 
@@ -84,6 +86,8 @@ class Imported:
                 f'warning: no image for {len(self.missing)} annotated ones: '
                 f'{", ".join(self.missing[:3])}{", ..." if len(self.missing) > 3 else ""}'
             )
+        if self.ignored:
+            lines.append(f'ignored as marked (iscrowd, __ignore__, void): {self.ignored} regions')
         if self.left_out:
             kinds = ', '.join(f'{number} {kind}' for kind, number in self.left_out.most_common())
             lines.append(f'warning: left out, because they are no regions: {kinds}')
@@ -173,7 +177,8 @@ def import_masks(
         if not isinstance(annotated, AnnotatedImage):
             done.failed.append(str(annotated))
             continue
-        done.left_out.update(annotated.left_out)
+        done.left_out.update(map(str, annotated.left_out))
+        done.ignored += sum(shape.label is None for shape in annotated.shapes)
         if not annotated.shapes:
             done.bare += 1
             continue
@@ -263,4 +268,5 @@ def _read(
     reader = require_reader(source)
     if reader is colour_masks:
         colour_masks.ask_for_names(source)
-    return reader.read(source)
+    with reading(str(source.path), reader.TITLE):
+        return reader.read(source)

@@ -22,6 +22,8 @@ def decode(data: bytes) -> Image.Image:
         if image.width * image.height > MAX_PIXELS:
             raise ValueError(f'{image.width}×{image.height} pixels')
         image.load()
+    except UnidentifiedImageError:
+        raise UserError(Problem('picture', 'no image', f'one of {", ".join(_FORMATS)}')) from None
     except Exception as error:  # Pillow raises nearly anything on a corrupt file
         found = f'cannot be read ({one_line(error, 100)})'
         raise UserError(Problem('picture', found, 'a readable picture')) from None
@@ -34,6 +36,16 @@ def bitmap(data: bytes) -> np.ndarray:
     if image.mode in ('LA', 'RGBA', 'PA'):
         return np.asarray(image.getchannel('A')) > 0
     return np.asarray(image.convert('RGBA') if image.mode == 'P' else image) > 0
+
+
+def rgb(image: Image.Image) -> np.ndarray:
+    """Gives the colours `(H, W, 3)` of uint8 of a mask; those of more bits must fit in 8."""
+    if image.mode[0] in 'IF':
+        values = np.asarray(image)
+        if values.min() < 0 or values.max() > 255:
+            raise UserError(Problem(f'values up to {values.max()}', '', 'a mask of 8 bits'))
+        image = Image.fromarray(values.astype(np.uint8))
+    return np.asarray(image.convert('RGB'))
 
 
 def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:

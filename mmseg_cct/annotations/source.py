@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import yaml
+
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files
 from mmseg_cct.utils.text import one_line
@@ -18,6 +20,11 @@ from mmseg_cct.utils.text import one_line
 # Text of annotations shrinks to a tenth, images do not; what shrinks to a hundredth is a bomb.
 _HARMLESS = 2**26  # bytes
 _RATIO = 100
+# What code raises that takes a file for what it is not
+_DAMAGED = (
+    *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError),
+    *(RecursionError, yaml.YAMLError),
+)
 _LOOKED_AT = 8  # JSON files by which a format is told
 # Masks that tools put beside the images of an export
 _NO_IMAGES = ('SegmentationClass', 'SegmentationObject', 'masks_machine', 'masks_human', 'masks')
@@ -85,8 +92,9 @@ class Source:
         """Reads JSON; the files that `sample` has read are not read again."""
         if name in self._parsed:
             return self._parsed[name]
+        text = self.text(name)
         try:
-            return json.loads(self.text(name))
+            return json.loads(text)
         except (ValueError, RecursionError) as error:
             found = f'not JSON ({one_line(error, 100)})'
             raise UserError(Problem(self.place(name), found, 'an export of a tool')) from None
@@ -144,14 +152,9 @@ def reading(place: str, kind: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
+        if place in str(error):
+            raise
         raise UserError(error.within(place)) from None
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        OverflowError,
-        MemoryError,
-    ) as error:
+    except _DAMAGED as error:
         found = f'damaged ({one_line(f"{type(error).__name__}: {error}", 100)})'
         raise UserError(Problem(place, found, f'an export as {kind} writes it')) from None

@@ -1,6 +1,7 @@
 """Device-dependent settings: DDP, SyncBN and mixed precision."""
 
 import os
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -10,6 +11,10 @@ from mmengine.logging import print_log
 
 from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.cores import usable_cores
+
+# Data sets whose images do not depend on the number of workers: their sampler draws all seeds.
+_SEEDED = ('SemiSegDataset', 'MultiDomainDataset')
 
 
 def default_device() -> str:
@@ -66,6 +71,29 @@ def fit_to_device(config: Config, launcher: str) -> Config:
 def _checkpoints(model: Any) -> bool:
     """Tells whether a backbone recomputes its activations, one of several channels too."""
     return any(at(model, f'{key}.with_cp') for key in ('backbone', 'backbone.backbone'))
+
+
+def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
+    """Starts no more loading workers than there are cores for them.
+
+    On a CPU the network needs cores, too: half of them load. `chosen` are keys that the user has
+    set, which stay; so do trainings whose images would be others with other workers.
+    """
+    cores = usable_cores() // int(os.environ.get('LOCAL_WORLD_SIZE', 1))
+    most = max(cores // 2 if get_device() == 'cpu' else cores, 1)
+    for split in ('train', 'val', 'test'):
+        loader, key = config.get(f'{split}_dataloader') or {}, f'{split}_dataloader.num_workers'
+        kind = (loader.get('dataset') or {}).get('type')
+        if key in chosen or (split == 'train' and kind not in _SEEDED):
+            continue
+        if loader.get('num_workers', 0) > most:
+            if split == 'train':
+                print_log(
+                    f'{key}: {most} in place of {loader.num_workers}, for there are {cores} cores; '
+                    'the images are the same',
+                    logger='current',
+                )
+            loader.num_workers = most
 
 
 def _ddp(config: Config) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Resumable prediction for folders of images."""
+"""Loads a trained model for inference."""
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,124 +11,24 @@ from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import init_default_scope
 from mmengine.runner.checkpoint import load_state_dict
-from mmseg.apis import inference_model, init_model
+from mmseg.apis import init_model
 from mmseg.registry import DATASETS, TRANSFORMS
-from PIL import Image
 
-from mmseg_cct.checks.data import warn
-from mmseg_cct.checks.failures import config_errors_as_one_line, first_image_guards
+from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.checks.stages import check_components
 from mmseg_cct.checks.weights import require_matching_weights
 from mmseg_cct.config.class_names import leaf_sets
-from mmseg_cct.config.domains import pipeline_for_tests, require_domain
-from mmseg_cct.config.load import load_config
-from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.config.domains import pipeline_for_tests
 from mmseg_cct.engine.checkpoints import (
     read_checkpoint,
-    require_checkpoint,
     warn_of_other_preprocessing,
     weights,
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import image_files
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, find_images
-from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
-from mmseg_cct.utils.palette import chosen_colours, class_colours
-from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
-from mmseg_cct.visualization.label_maps import legend_picture
+from mmseg_cct.utils.palette import class_colours
 
 from .device import default_device
-
-# Names the model of the predictions in a folder, so that two models never share one.
-RECORD = 'prediction.json'
-_LEGEND_WIDTH = 640  # pixels
-_VIDEO_SUFFIXES = ('.mp4', '.avi', '.mov', '.mkv', '.webm', '.m4v', '.mpg', '.mpeg', '.wmv')
-
-
-def predict_images(
-    config_file: str,
-    checkpoint: str,
-    images: str,
-    out: str,
-    *,
-    options: dict[str, Any] | None = None,
-    device: str | None = None,
-    opacity: float = 0.5,
-    domain: str | None = None,
-    palette: str | None = None,
-) -> ImageCounts:
-    """Segments images and writes `masks/NAME.png` and `overlays/NAME.png` for each.
-
-    A mask is a palette PNG of class ids, in the order of the classes that the checkpoint names, and
-    `legend.png` shows their colours. Both files have the size of the image, but an overlay has the
-    names of the classes in it below. An image whose files are there is skipped, unless it has
-    changed since; one that cannot be read is reported, and the rest goes on. Connected processes
-    share the images.
-
-    Args:
-        config_file: The config of the model.
-        checkpoint: The weights.
-        images: An image, or a folder that is searched with its subfolders.
-        out: Folder for the predictions.
-        options: Settings of the config to override, by dotted key.
-        device: Where to compute; by default the GPU of this process, if any.
-        opacity: Weight of the class colours in an overlay, in [0, 1].
-        domain: Which domain the images are from, if the model has several.
-        palette: A data set of MMSeg or a JSON file with the colours of the classes; by default
-            those of the training.
-
-    Returns:
-        Counts of written, skipped and failed images. A `UserError` says where a file is missing,
-        the checkpoint does not fit the config, or the folder holds predictions of another model or
-        domain.
-    """
-    config = load_config(config_file, options or {})
-    require_checkpoint(checkpoint)
-    require_domain(config, domain)
-    domains = {} if domain is None else {'domain': domain}
-    colours = {} if palette is None else {'palette': palette}
-    origin = model_origin(config, checkpoint, opacity=opacity, **domains, **colours)
-
-    def list_images() -> tuple[list[tuple[str, Path]], int]:
-        found = _find_images(images)
-        read = {Path(images)} if os.path.isdir(images) else set()
-        record_origin(Path(out, RECORD), origin, 'predictions', read | data_folders(config))
-        # The overlay is written last, so it stands for both files.
-        stamps = {name: file_stamp(path) for name, path in found.items()}
-        if others := forget_changed(out, stamps, 'overlays'):
-            warn(
-                f'{out}: {len(others)} predictions are of images that are not in {images}, the '
-                f'first is masks/{others[0]}.png; expected another --out, or that you remove them'
-            )
-        done = Path(out, 'overlays')
-        todo = [(name, path) for name, path in found.items() if not (done / f'{name}.png').exists()]
-        return todo, len(found) - len(todo)
-
-    todo, skipped = on_first_process(list_images)
-    counts = ImageCounts(skipped=skipped)
-    if not todo:
-        return counts
-    model = load_model(config, checkpoint, device, domain)
-    read_image = image_reader(model.cfg)
-    meta = model.dataset_meta
-    if palette is not None:
-        meta['palette'] = chosen_colours(palette, meta['classes'])
-    legend = legend_picture(meta['classes'], meta['palette'], _LEGEND_WIDTH)
-    image_files.write_png(Path(out, 'legend.png'), Image.fromarray(legend))
-    share = own_share(todo)
-    guards = first_image_guards(config)
-    with progress_bar(len(share), skipped) as bar:
-        for name, path in share:
-            try:
-                image = read_image(path)
-            except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
-                counts.add_unreadable(path, error)
-            else:
-                with next(guards):
-                    _predict(model, image, Path(out), name, opacity)
-                counts.written += 1
-            bar.update()
-    return ImageCounts.merged(gather(counts))
 
 
 def load_model(
@@ -176,7 +76,7 @@ def load_model(
 
 
 def image_reader(config: Config) -> Callable[[str | os.PathLike], np.ndarray]:
-    """Returns what reads an image `(H, W, C)` for `mmseg.apis.inference_model`.
+    """Returns what reads an image `(H, W, C)` for `segment` and `mmseg.apis.inference_model`.
 
     Of a config with `LoadChannels` it takes that out of the test pipeline, for MMSeg replaces the
     loader of images that are read already, and keeps its arguments.
@@ -204,45 +104,6 @@ def model_origin(config: Config, checkpoint: str, **others: Any) -> dict[str, An
         stat = os.stat(checkpoint)
         origin.update(bytes=stat.st_size, modified=stat.st_mtime)
     return origin
-
-
-def warn_of_other_files(folder: str, images: Collection[Path]) -> None:
-    """Logs which files of a folder are left out, as they are no images of a known format."""
-    known = {*images}
-    others = [path for path in find_files(folder) if path not in known and path.suffix]
-    if others:
-        kinds = ', '.join(sorted({path.suffix for path in others})[:5])
-        warn(
-            f'{folder}: {len(others)} of its files are left out ({kinds}), the first is '
-            f'{others[0]}; expected {", ".join(IMAGE_SUFFIXES)}'
-        )
-
-
-def _find_images(images: str) -> dict[str, Path]:
-    path = Path(images)
-    if path.suffix.lower() in _VIDEO_SUFFIXES:
-        raise UserError(
-            f'{images}: a video; expected an image or a folder of images, such as its frames: '
-            f'mkdir frames && ffmpeg -i {images} frames/%06d.jpg'
-        )
-    if path.is_file():
-        return {path.stem: path}
-    found = find_images(path)
-    warn_of_other_files(images, found.values())
-    return found
-
-
-def _predict(model: Any, image: np.ndarray, out: Path, name: str, opacity: float) -> None:
-    """Segments a loaded image and writes its mask, then its overlay."""
-    palette = np.array(model.dataset_meta['palette'], dtype=np.uint8)
-    labels = inference_model(model, image).pred_sem_seg.data[0].cpu().numpy().astype(np.uint8)
-    overlay = image_files.as_rgb(image) * (1.0 - opacity) + palette[labels] * opacity
-    shown = np.unique(labels)
-    names = [model.dataset_meta['classes'][index] for index in shown]
-    legend = legend_picture(names, palette[shown], image.shape[1])
-    image_files.write_png(out / 'masks' / f'{name}.png', Image.fromarray(labels), palette)
-    blended = Image.fromarray(np.vstack([overlay.round().astype(np.uint8), legend]))
-    image_files.write_png(out / 'overlays' / f'{name}.png', blended)
 
 
 def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:

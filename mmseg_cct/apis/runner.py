@@ -2,6 +2,7 @@
 
 import gc
 import glob
+import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,11 +12,27 @@ import torch.distributed
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.hooks import Hook
+from mmengine.logging import MMLogger
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from mmseg_cct.checks.failures import config_errors_as_one_line
-from mmseg_cct.errors import UserError
+from mmseg_cct.engine.checkpoints import newest_checkpoint
+from mmseg_cct.errors import Interrupted, UserError
+
+# How lines of mmengine begin that are for the file of the log alone: the environment, the dump of
+# the config, the table of hooks, and hints at what nobody here can change.
+_FOR_THE_FILE = (
+    '\n------',
+    'Config:\n',
+    'Hooks will be executed',
+    'Distributed training is not used',
+    'The prefix is not set in metric class',
+    '"FileClient" will be deprecated',
+    '"HardDiskBackend" is the alias',
+    'Exp name:',
+    'Checkpoints will be saved to',
+)
 
 # A folder of log and scalars, by date and time, that every run makes in its work directory.
 _OF_A_RUN = f'{"[0-9]" * 8}_{"[0-9]" * 6}'
@@ -50,9 +67,13 @@ def run(config: Config, what: str) -> Any:
         torch.distributed.init_process_group('gloo')
     first = _FirstBatch()
     try:
-        runner = RUNNERS.build(config) if 'runner_type' in config else Runner.from_cfg(config)
+        runner = RUNNERS.build(config) if 'runner_type' in config else _Runner.from_cfg(config)
         runner.register_hook(first, 'LOWEST')
         result = getattr(runner, what)()
+    except KeyboardInterrupt:
+        if what != 'train' or not first.passed:
+            raise
+        raise Interrupted(_progress(runner)) from None
     except Exception:
         if not first.passed:
             with config_errors_as_one_line(config, first.failure):
@@ -68,6 +89,34 @@ def run(config: Config, what: str) -> Any:
         gc.collect()
         torch.distributed.destroy_process_group()
     return result
+
+
+def _progress(runner: Runner) -> str:
+    """Says how far a training is, and from which checkpoint it goes on."""
+    saved = newest_checkpoint(runner.work_dir)
+    if saved is None:
+        goes_on = 'no checkpoint is written yet, so the same command starts anew'
+    else:
+        command = (
+            'the same command' if runner.cfg.get('resume') else 'the same command with --resume'
+        )
+        goes_on = f'{command} goes on from {Path(saved).name}'
+    return f'{runner.iter} of {runner.max_iters} iterations done; {goes_on}'
+
+
+class _Runner(Runner):
+    """mmengine's runner, whose terminal is spared what is for the file of the log alone."""
+
+    def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
+        logger = super().build_logger(*args, **kwargs)
+        for handler in logger.handlers:
+            if type(handler) is logging.StreamHandler:
+                handler.addFilter(_is_for_the_screen)
+        return logger
+
+
+def _is_for_the_screen(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith(_FOR_THE_FILE)
 
 
 class _FirstBatch(Hook):

@@ -16,7 +16,7 @@ from mmseg_cct.engine.checkpoints import read_checkpoint, warn_of_other_preproce
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import claim_output_folder, require_outside
 
-from .device import fit_to_device
+from .device import fit_to_device, fit_workers
 from .runner import require_files_kept, run
 
 # MMSeg's metrics that write predictions.
@@ -75,6 +75,7 @@ def prepare_test(
     if out is not None:
         _write_predictions(config, config_file, out)
     check_config(config)
+    fit_workers(config, options or {})
     return fit_to_device(config, launcher)
 
 

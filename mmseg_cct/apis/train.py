@@ -4,13 +4,15 @@ import logging
 import os
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
 from mmengine.logging import print_log
 
 from mmseg_cct.checks.stages import check_training
-from mmseg_cct.config.load import add_hook, default_work_dir, load_config
+from mmseg_cct.config.load import add_hook, chosen_method, default_work_dir, load_config
+from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import (
@@ -23,13 +25,14 @@ from mmseg_cct.engine.checkpoints import (
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.processes import end_with_parent, locked_folder
+from mmseg_cct.utils.rounds import LABELED_IMAGES, next_round
 
-from .device import enable_amp, fit_to_device
+from .device import enable_amp, fit_to_device, fit_workers
 from .pretrained import check_pretrained_weights, fetch_pretrained_weights
 from .runner import require_files_kept, run
 
 # What hooks write into the work directory, beside checkpoints.
-_WRITTEN = ('calibration.*', 'nonfinite_iter_*')
+_WRITTEN = ('calibration.*', 'nonfinite_iter_*', LABELED_IMAGES)
 
 
 def prepare_training(
@@ -78,7 +81,8 @@ def prepare_training(
     elif resume is None:
         raise UserError(
             f'--work-dir {config.work_dir}: holds a training up to {os.path.basename(newest)}; '
-            'expected --resume, or another folder'
+            'expected --resume, or another folder, for a next round of labels --work-dir '
+            f'{_free_round(config.work_dir)}'
         )
     if resume is not None:
         _resume(config, resume)
@@ -88,9 +92,17 @@ def prepare_training(
     fetch_pretrained_weights(config.model)
     check_pretrained_weights(config.model, config.get('default_scope'))
     add_hook(config, 'preflight', type='PreflightHook', load_from=start or None)
+    add_hook(config, 'findings', type='FindingsHook', method=_method(config, config_file, options))
+    fit_workers(config, options)
     if sys.stderr.isatty():
         add_hook(config, 'progress_bar', type='ProgressBarHook')
     return fit_to_device(config, launcher)
+
+
+def _method(config: Config, config_file: str, options: dict[str, Any]) -> str | None:
+    """Names the method for the log; None for a config that names none."""
+    method = chosen_method(config_file, options)
+    return method if method != PLAIN or config.model.get('type') == 'CCTSegmentor' else None
 
 
 def train(config: Config) -> None:
@@ -103,6 +115,14 @@ def train(config: Config) -> None:
     # Rank 0 writes for all.
     with locked_folder(config.work_dir, 'another training') if is_first else nullcontext():
         run(config, 'train')
+
+
+def _free_round(work_dir: str) -> Path:
+    """Names the first folder of a later round that is not there."""
+    path = next_round(Path(work_dir))
+    while path.exists():
+        path = next_round(path)
+    return path
 
 
 def _template(config: Config) -> str | None:

@@ -9,11 +9,13 @@ from typing import Any
 from mmseg_cct.config.shipped import method_names
 from mmseg_cct.utils.suggest import nearest
 
+from .errors import end_quietly
 from .ranks import add_launcher
 
 
 def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentParser:
     """Makes a parser whose help keeps the line breaks of a tool's docstring."""
+    end_quietly()
     keeps = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(description=description, formatter_class=keeps, **options)
 

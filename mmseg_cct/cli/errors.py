@@ -1,11 +1,13 @@
-"""A user's mistakes as one line each."""
+"""The end of a tool: a user's mistakes, Ctrl-C and a closed pipe, as one line each or none."""
 
+import atexit
 import errno
 import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
 from mmseg_cct.utils.text import error_line
@@ -28,10 +30,20 @@ def user_errors_as_one_line() -> Iterator[None]:
     Errors of a disk or a path and a full GPU end it likewise. Other exceptions are bugs and keep
     their traceback, as do all if `MMSEG_CCT_TRACEBACK` is set. In a distributed run rank 0 prints
     at once. Another rank waits first: rank 0 has usually met the same mistake, and the launcher
-    ends all ranks when it ends.
+    ends all ranks when it ends. Ctrl-C ends it with code 130 and a line that says how the work goes
+    on, a closed pipe without a word.
     """
     try:
         yield
+        sys.stdout.flush()
+    except KeyboardInterrupt as error:
+        if os.environ.get('RANK', '0') == '0':
+            print(f'\nstopped: {error}' if str(error) else '\nstopped', file=sys.stderr, flush=True)
+        _leave_group()
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        _forget_output()
+        raise SystemExit(0) from None
     except Exception as error:
         lines = _lines_of(error)
         if lines is None or os.environ.get(TRACEBACK_VARIABLE):
@@ -42,6 +54,40 @@ def user_errors_as_one_line() -> Iterator[None]:
             print(f'error: {line}', file=sys.stderr, flush=True)
         _leave_group()
         raise SystemExit(2) from None
+
+
+def end_quietly() -> None:
+    """Ends this process without a traceback where Ctrl-C or a closed pipe ends it.
+
+    For what `user_errors_as_one_line` does not reach: the imports before it, and the output that
+    the interpreter writes at its end.
+    """
+    atexit.unregister(_flush)
+    atexit.register(_flush)
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = _report
+
+
+def _report(kind: type[BaseException], error: BaseException, traceback: Any) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        print('\nstopped', file=sys.stderr, flush=True)
+        os._exit(130)
+    if issubclass(kind, BrokenPipeError):
+        os._exit(0)
+    sys.__excepthook__(kind, error, traceback)
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except (BrokenPipeError, ValueError):  # closed by its reader, or by us
+        _forget_output()
+
+
+def _forget_output() -> None:
+    """Lets the interpreter write what is left to nobody."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _lines_of(error: Exception) -> str | None:

@@ -1,11 +1,14 @@
 """Start of a tool, after its command line is parsed."""
 
 import argparse
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.cores import choose_threads
 
 from .errors import user_errors_as_one_line
 from .process import report_log_errors_once, restart_in_utf8
@@ -24,6 +27,8 @@ def running(args: argparse.Namespace) -> Iterator[None]:
     with user_errors_as_one_line():
         if hasattr(args, 'launcher'):
             set_ranks(args)
+        choose_threads()
+        greet()
         import mmseg_cct.plugin  # noqa: F401
 
         if hasattr(args, 'cfg_options'):
@@ -32,6 +37,12 @@ def running(args: argparse.Namespace) -> Iterator[None]:
             args.cfg_options |= {key: value for key, value in chosen.items() if value is not None}
         _require_device(getattr(args, 'device', None))
         yield
+
+
+def greet() -> None:
+    """Says at a terminal what takes the first seconds."""
+    if 'torch' not in sys.modules and sys.stderr.isatty() and os.environ.get('RANK', '0') == '0':
+        print('loading PyTorch and MMSegmentation ...', file=sys.stderr, flush=True)
 
 
 def _read_settings(texts: list[str]) -> dict[str, Any]:

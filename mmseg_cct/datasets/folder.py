@@ -37,6 +37,8 @@ class FolderDataset(BaseSegDataset):
             itself relative to the working directory or to `data_root`. It names the images of the
             set: `subset` then only says whether each must have a mask (``'labeled'``) or masks are
             not looked at (``'unlabeled'``).
+        exclude: Optional list of images, as `ann_file`, that are not in the set: where they
+            validate, say.
         palette: Colour of each class, RGB in [0, 255]; by default Cityscapes's for the classes
             that it has, such as road, sky or person, and others easily told apart.
         data_root: Folder that the three paths are relative to.
@@ -56,6 +58,7 @@ class FolderDataset(BaseSegDataset):
         classes: Sequence[str] = (),
         subset: str = 'all',
         ann_file: str = '',
+        exclude: str = '',
         palette: Sequence[Sequence[int]] | None = None,
         data_root: str | None = None,
         mask_suffix: str = '.png',
@@ -77,6 +80,7 @@ class FolderDataset(BaseSegDataset):
                 'each class'
             )
         self.subset = subset
+        self.exclude = os.path.join(data_root or '', resolve_list(exclude)) if exclude else ''
         prefix = dict(img_path=image_dir)
         if mask_dir is not None:
             prefix['seg_map_path'] = mask_dir
@@ -96,12 +100,15 @@ class FolderDataset(BaseSegDataset):
         images = self._find_images()
         masks = self._find_masks(images)
         if self.ann_file:
-            names = self._listed_names(images)
+            names = self._listed_names(self.ann_file, images)
         elif self.subset == 'all':
             names = list(images)
         else:
             with_mask = self.subset == 'labeled'
             names = [name for name in images if (name in masks) == with_mask]
+        if self.exclude:
+            excluded = set(self._listed_names(self.exclude, images))
+            names = [name for name in names if name not in excluded]
         if not names:
             expected = 'images with a mask' if self.subset == 'labeled' else 'images without'
             raise UserError(
@@ -167,13 +174,13 @@ class FolderDataset(BaseSegDataset):
     def _mask_path(self, name: str) -> str:
         return os.path.join(str(self.data_prefix.get('seg_map_path')), name + self.seg_map_suffix)
 
-    def _listed_names(self, images: dict[str, str]) -> list[str]:
+    def _listed_names(self, file: str, images: dict[str, str]) -> list[str]:
         names = []
-        for line in read_list(self.ann_file):
+        for line in read_list(file):
             name = find_listed(line, images)
             if name is None:
                 raise UserError(
-                    f'{self.ann_file}: no image {line} in {self.data_prefix["img_path"]}; expected '
+                    f'{file}: no image {line} in {self.data_prefix["img_path"]}; expected '
                     f'one ({", ".join(IMAGE_SUFFIXES)})'
                 )
             names.append(name)

@@ -1,7 +1,7 @@
 """Counts and checks the images and masks of a folder."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,8 +94,13 @@ def summarize_folder(
     )
 
 
-def describe_folder(summary: FolderSummary, classes: Sequence[str]) -> str:
-    """Puts a summary into words, in Markdown, with a table of the classes."""
+def describe_folder(
+    summary: FolderSummary, classes: Sequence[str], held_out: Collection[str] = ()
+) -> str:
+    """Puts a summary into words, in Markdown, with a table of the classes.
+
+    `held_out` are the labelled images that validate where there is no folder for it.
+    """
     total = max(int(summary.pixels.sum()) + summary.ignored, 1)
     rows = [
         [name, f'{100 * pixels / total:.1f} %', str(masks)]
@@ -103,6 +108,9 @@ def describe_folder(summary: FolderSummary, classes: Sequence[str]) -> str:
     ]
     rows.append(['ignored', f'{100 * summary.ignored / total:.1f} %', ''])
     validation = f'{summary.validation} to validate on' if summary.validation else 'no folder val'
+    if held_out:
+        kept = len(summary.labeled) - len(held_out)
+        validation += f', so {kept} labelled images train and {len(held_out)} validate'
     kind = f'{summary.values.description}\n\n' if summary.values else ''
     return (
         f'{len(summary.labeled)} labelled and {summary.unlabeled} unlabelled images of '

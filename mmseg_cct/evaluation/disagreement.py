@@ -1,7 +1,7 @@
 """Compares auxiliary decoders with the main one on one image."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from mmengine.dataset import pseudo_collate
@@ -20,20 +20,34 @@ def batch_of_one(model: Any, item: dict[str, Any], classes: Sequence[str]) -> di
     return batch
 
 
+class Disagreement(NamedTuple):
+    """How far auxiliary predictions for an image are from the main one.
+
+    Attributes:
+        seg_logits: Of the main decoder, `(1, C, ·, ·)`.
+        distances: Of each auxiliary decoder's prediction from it, `(K, 1, H, W)`.
+        flips: Whether an auxiliary decoder chooses another class, `(K, 1, H, W)`.
+        z: What the decoders see, `(1, D, h, w)`.
+    """
+
+    seg_logits: Tensor
+    distances: Tensor
+    flips: Tensor
+    z: Tensor
+
+
 @torch.no_grad()
-def auxiliary_disagreement(
-    model: Any, batch: dict[str, Any], seed: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def auxiliary_disagreement(model: Any, batch: dict[str, Any], seed: int) -> Disagreement:
     """Compares auxiliary predictions with the main one, and leaves torch's generators alone.
 
     The model is a `CCTSegmentor` in evaluation mode, the batch from `batch_of_one`, the seed that
-    of the perturbations. Returns the main decoder's seg_logits `(1, C, ·, ·)`; and of each
-    auxiliary decoder the distance from its prediction, and whether it chooses another class, `(K,
-    1, H, W)` each.
+    of the perturbations.
     """
     features = model.extract_feat(batch['inputs'])
-    z, seg_logits = model.features_of_bank(features), model.predict_unlabeled(features)
+    outputs, seg_logits = model.features_of_bank(features), model.predict_unlabeled(features)
     with torch.random.fork_rng([seg_logits.device] if seg_logits.is_cuda else []):
         torch.manual_seed(seed)
-        distances, flips = model.auxiliary_head.disagreement(z, seg_logits, batch['data_samples'])
-    return seg_logits, distances, flips
+        distances, flips = model.auxiliary_head.disagreement(
+            outputs, seg_logits, batch['data_samples']
+        )
+    return Disagreement(seg_logits, distances, flips, outputs[model.auxiliary_head.in_index])

@@ -33,7 +33,7 @@ def score_maps(
     if not count_decoders(model):
         seg_logits = model._forward(batch['inputs'])
     else:
-        seg_logits, _, flips = auxiliary_disagreement(model, batch, seed)
+        seg_logits, _, flips, _ = auxiliary_disagreement(model, batch, seed)
         maps['agreement'] = 1 - flips[:, 0].mean(0)
         if seg_logits.shape[-2:] != flips.shape[-2:]:  # a main decoder with a stride of its own
             seg_logits = F.interpolate(seg_logits, flips.shape[-2:], mode='bilinear')

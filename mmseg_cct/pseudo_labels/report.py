@@ -250,7 +250,7 @@ def plot_pictures(
             axes.set_yticks([])
             if picture is not None:
                 axes.imshow(picture, interpolation='nearest')
-    legend_below(figure, class_legend(settings.classes, settings.palette))
+    legend_below(figure, class_legend(settings.classes, settings.palette, ignored=True))
     return figure
 
 

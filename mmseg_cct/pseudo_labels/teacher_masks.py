@@ -23,24 +23,22 @@ from mmseg_cct.checks.data import infos_of
 from mmseg_cct.checks.failures import first_image_guards
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.evaluation.sureness import (
+    LEVELS,
+    count_levels,
+    cuts_by_precision,
+    cuts_by_share,
+    masks_of,
+    precision_table,
+)
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import read_image, read_mask, write_png
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
-from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 from mmseg_cct.visualization.figures import legend_below, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend, full_palette, paint
 
 from .report import read_truth
-from .sureness import (
-    LEVELS,
-    confidence_of,
-    count_levels,
-    cuts_by_precision,
-    cuts_by_share,
-    kept_share,
-    masks_of,
-)
 from .teachers import Teachers
 from .thresholds import IGNORE_INDEX
 from .writer import LABELS
@@ -259,29 +257,6 @@ def read_masks(out: str | Path) -> dict[str, Any]:
     return json.loads(Path(out, MASKS).read_text(encoding='utf-8'))
 
 
-def class_table(record: Mapping[str, Any], held_out: np.ndarray | None) -> str:
-    """Formats in Markdown, a row per class, how much of it teaches and how right that is."""
-    pixels, cuts = np.array(record['pixels']), np.array(record['cuts'])
-    columns = [pixels.sum(1) / max(pixels.sum(), 1), kept_share(pixels, cuts)]
-    header = ['predicted class', 'pixels', 'of these teach', 'surer than']
-    if held_out is not None:
-        header += ['right on val', 'of those that teach']
-        taught = np.arange(LEVELS) >= cuts[:, None]
-        columns += [_share(*held_out), _share(*(counts * taught for counts in held_out))]
-    rows = []
-    for index, name in enumerate(record['classes']):
-        cells = ['–' if np.isnan(column[index]) else f'{column[index]:.1%}' for column in columns]
-        sure = confidence_of(int(cuts[index]))
-        cells.insert(2, 'none' if cuts[index] >= LEVELS else f'{sure:.4g}')
-        rows.append([name, *cells])
-    return markdown_table(header, rows)
-
-
-def _share(pixels: np.ndarray, right: np.ndarray) -> np.ndarray:
-    total = pixels.sum(1)
-    return np.divide(right.sum(1), total, out=np.full(len(total), np.nan), where=total > 0)
-
-
 def _write_report(
     unlabeled: Unlabeled,
     out: str,
@@ -294,7 +269,9 @@ def _write_report(
         f'# Masks of {len(unlabeled.paths)} unlabelled images',
         'Of the pixels that the teacher gives to a class, the share that teaches the student, and '
         'from which confidence on. On held-out images with a mask: the share that is right.',
-        class_table(record, held_out),
+        precision_table(
+            record['classes'], np.array(record['pixels']), np.array(record['cuts']), held_out
+        ),
     ]
     names = list(unlabeled.paths)[:: max(len(unlabeled.paths) // max(num_pictures, 1), 1)]
     if shown := names[:num_pictures]:

@@ -14,8 +14,7 @@ from mmseg_cct.apis.test import follow_test_size
 from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.config.domains import pipeline_for_tests
 from mmseg_cct.errors import UserError
-
-from .sureness import levels_of
+from mmseg_cct.evaluation.sureness import levels_of
 
 
 class Teachers:

@@ -26,6 +26,7 @@ from mmseg_cct.utils.files import require_outside, write_atomic
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.text import signed
 
+from .holm import verdicts
 from .runs import StudyRun, prepare_runs, read_metrics
 from .study_config import keep_last_checkpoint, study_config
 from .variants import Overlay
@@ -200,11 +201,12 @@ def gains_table(results: Sequence[Result], methods: Sequence[str], reference: st
     """Formats what methods gain over a reference, from the pairs of runs with the same seed.
 
     A row has the labelled set, the mean gain in mIoU, half the width of its 95 % interval by
-    Student's t, the gains by seed, and a verdict in words. Without any pair the table is empty.
+    Student's t, the gains by seed, and a verdict in words, corrected for the number of rows. It is
+    empty without any pair.
     """
     miou = {result[:3]: result.miou for result in results}
     columns = sorted({result.labels for result in results}, key=label_order)
-    rows = []
+    pairs: dict[tuple[str, str], list[float]] = {}
     for labels in columns:
         for method in methods:
             seeds = sorted({r.seed for r in results if (r.method, r.labels) == (method, labels)})
@@ -214,18 +216,23 @@ def gains_table(results: Sequence[Result], methods: Sequence[str], reference: st
                 if method != reference and (reference, labels, seed) in miou
             ]
             if gains:
-                half = interval(gains)
-                rows.append(
-                    [
-                        method,
-                        labels,
-                        signed(mean(gains)),
-                        '' if half == math.inf else f'±{half:.1f}',
-                        ' '.join(map(signed, gains)),
-                        _verdict(gains, half),
-                    ]
-                )
-    header = ['method', 'labels', 'mean gain', '95 %', 'by seed', 'verdict']
+                pairs[method, labels] = gains
+    rows = []
+    for (method, labels), verdict in zip(pairs, verdicts(list(pairs.values()))):
+        gains = pairs[method, labels]
+        half = interval(gains)
+        number = f', {len(gains)} pairs' if len(gains) > 1 else ''
+        rows.append(
+            [
+                method,
+                labels,
+                signed(mean(gains)),
+                '' if half == math.inf else f'±{half:.1f}',
+                ' '.join(map(signed, gains)),
+                f'{verdict}{number}',
+            ]
+        )
+    header = ['method', 'labels', 'mean gain', '95 %', 'by seed', 'verdict by Holm']
     return markdown_table(header, rows, 'lrrrll') if rows else ''
 
 
@@ -234,14 +241,6 @@ def interval(values: Sequence[float]) -> float:
     if len(values) < 2:
         return math.inf
     return float(student.ppf(0.975, len(values) - 1) * stdev(values) / math.sqrt(len(values)))
-
-
-def _verdict(gains: Sequence[float], half: float) -> str:
-    if len(gains) == 1:
-        return 'one pair'
-    if abs(mean(gains)) > half:
-        return f'{"ahead" if mean(gains) > 0 else "behind"}, {len(gains)} pairs'
-    return f'no difference shown, {len(gains)} pairs'
 
 
 def _cell(values: Sequence[float], most: int) -> str:

@@ -86,7 +86,9 @@ def file_stamp(path: str | os.PathLike) -> list[int] | None:
     return [stat.st_size, stat.st_mtime_ns]
 
 
-def forget_changed(out: str | Path, inputs: Mapping[str, Any], outputs: str) -> list[str]:
+def forget_changed(
+    out: str | Path, inputs: Mapping[str, Any], outputs: str, suffix: str = '.png'
+) -> list[str]:
     """Removes `outputs/NAME.png`, the sign of a finished image, where its input changed.
 
     Records the new inputs: what each image's files are made of, by name, as JSON gives it back.
@@ -98,10 +100,10 @@ def forget_changed(out: str | Path, inputs: Mapping[str, Any], outputs: str) -> 
         earlier = {}
     for name, content in inputs.items():
         if earlier.get(name) != content:
-            Path(out, outputs, f'{name}.png').unlink(missing_ok=True)
+            Path(out, outputs, f'{name}{suffix}').unlink(missing_ok=True)
     write_atomic(record, (json.dumps({**earlier, **inputs}) + '\n').encode())
     return [
         name
         for name in sorted(earlier.keys() - inputs.keys())
-        if Path(out, outputs, f'{name}.png').exists()
+        if Path(out, outputs, f'{name}{suffix}').exists()
     ]

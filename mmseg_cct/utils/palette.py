@@ -50,29 +50,39 @@ def distinct_colours(count: int, taken: Sequence[Colour] = ()) -> list[Colour]:
     return list(_farthest_first(count, tuple(taken)))
 
 
-def class_colours(classes: Sequence[str]) -> list[Colour]:
-    """Gives each class the colour that it has in Cityscapes, or another that none has."""
-    known = _known_colours()
-    return _completed(classes, {name: known.get(_plain(name)) for name in classes})
+def class_colours(
+    classes: Sequence[str], chosen: Mapping[str, Colour | None] | None = None
+) -> list[Colour]:
+    """Gives each class the colour chosen for it, or that of Cityscapes, or one that none has."""
+    known, own = _known_colours(), {}
+    for name in classes:
+        colour = (chosen or {}).get(name) or known.get(_plain(name))
+        if colour is not None and colour not in own.values():
+            own[name] = colour
+    rest = iter(distinct_colours(len(classes) - len(own), list(own.values())))
+    return [own[name] if name in own else next(rest) for name in classes]
 
 
 def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
     """Reads the colours of classes from a data set of MMSeg, such as `ade`, or a JSON file.
 
-    The file holds colours by class or in the order of the ids, each as [r, g, b] or '#rrggbb'.
-    Classes that are not in it get others. A `UserError` names what is wrong.
+    The file holds colours by class or in the order of the ids, each as [r, g, b] or '#rrggbb', or
+    is the `classes.json` of an import. A `UserError` names what is wrong.
     """
     if palette in dataset_aliases:
         names, colours = get_classes(palette), map(tuple, get_palette(palette))
         known = {_plain(name): colour for name, colour in zip(names, colours)}
-        return _completed(classes, {name: known.get(_plain(name)) for name in classes})
+        return class_colours(classes, {name: known.get(_plain(name)) for name in classes})
     try:
         content = json.loads(Path(palette).read_text(encoding='utf-8'))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(
             f'{palette}: {error_line(error, 120)}; expected a JSON file of colours, or one of '
             f'{", ".join(dataset_aliases)}'
         ) from None
+    if isinstance(content, dict) and isinstance(content.get('classes'), list):
+        rows = [each for each in content['classes'] if isinstance(each, dict)]
+        content = {str(each.get('name')): each.get('color') for each in rows}
     if isinstance(content, list) and len(content) == len(classes):
         content = dict(zip(classes, content))
     if not isinstance(content, dict) or not set(content) & set(classes):
@@ -81,18 +91,7 @@ def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
             f'or a list of {len(classes)}'
         )
     chosen = {name: _colour(content[name], f'{palette}: {name}') for name in content}
-    return _completed(classes, chosen)
-
-
-def _completed(classes: Sequence[str], colours: Mapping[str, Colour | None]) -> list[Colour]:
-    """Gives a colour of its own to each class that has none, or that of a class before it."""
-    own: dict[str, Colour] = {}
-    for name in classes:
-        colour = colours.get(name)
-        if colour is not None and colour not in own.values():
-            own[name] = colour
-    rest = iter(distinct_colours(len(classes) - len(own), list(own.values())))
-    return [own[name] if name in own else next(rest) for name in classes]
+    return class_colours(classes, chosen)
 
 
 @cache

@@ -21,6 +21,8 @@ def silence_misleading_lines() -> None:
     """
     for start in _WARNINGS:
         warnings.filterwarnings('ignore', message=start, category=UserWarning)
+    # of each loader, at each start of its workers
+    warnings.filterwarnings('once', message='This DataLoader will create', category=UserWarning)
     with warnings.catch_warnings(), suppress(ImportError):
         warnings.filterwarnings('ignore', message=r'`torch\.jit\.script`', category=Warning)
         import torch._decomp.decompositions_for_jvp  # noqa: F401

@@ -13,7 +13,7 @@ import torch.distributed
 from mmengine.dist import broadcast_object_list, get_rank, get_world_size
 from tqdm import tqdm
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import Interrupted, UserError
 
 T = TypeVar('T')
 
@@ -74,13 +74,25 @@ def gather(value: T) -> list[T]:
     return values
 
 
+class _Bar(tqdm):
+    """A bar that says what an interrupted run has done."""
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        counts = not self.disable  # closed, all are off
+        super().__exit__(kind, error, traceback)
+        if kind is KeyboardInterrupt and counts:
+            raise Interrupted(
+                f'{self.n} of {self.total} {self.unit}s done; the same command goes on'
+            ) from None
+
+
 def progress_bar(number: int, done: int) -> tqdm:
     """Shows rate and time left on rank 0.
 
     `number` counts this process's images; `done` those that an earlier run finished on all.
     """
     processes = get_world_size()
-    return tqdm(
+    return _Bar(
         desc=f'process 1 of {processes}' if processes > 1 else None,
         initial=done // processes,
         total=done // processes + number,

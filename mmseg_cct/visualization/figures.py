@@ -4,6 +4,7 @@ import io
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 from matplotlib import rc_context
 from matplotlib.artist import Artist
@@ -12,6 +13,8 @@ from matplotlib.text import Text
 from matplotlib.typing import LineStyleType
 
 LINE_STYLES: tuple[LineStyleType, ...] = ('-', '--', ':', '-.')
+
+_Place = Literal['outside lower center', 'outside upper center']
 
 # A character and a line of text of 8 points, and what stands beside a label; in inches.
 _CHARACTER, _LINE, _HANDLE = 0.065, 0.17, 0.5
@@ -43,15 +46,15 @@ def legend_below(figure: Figure, handles: Sequence[Artist]) -> None:
 
     It has as many columns as fit; long labels are wrapped.
     """
-    _outer_legend(figure, handles, 'lower')
+    _outer_legend(figure, handles, 'outside lower center')
 
 
 def legend_above(figure: Figure, handles: Sequence[Artist]) -> None:
     """Adds a legend like `legend_below`, above the axes."""
-    _outer_legend(figure, handles, 'upper')
+    _outer_legend(figure, handles, 'outside upper center')
 
 
-def _outer_legend(figure: Figure, handles: Sequence[Artist], side: str) -> None:
+def _outer_legend(figure: Figure, handles: Sequence[Artist], place: _Place) -> None:
     width = figure.get_figwidth()
     most = int((width - _HANDLE) / _CHARACTER)
     labels = [textwrap.wrap(str(handle.get_label()), most) or [' '] for handle in handles]
@@ -62,7 +65,7 @@ def _outer_legend(figure: Figure, handles: Sequence[Artist], side: str) -> None:
     figure.legend(
         handles=handles,
         labels=list(map('\n'.join, labels)),
-        loc=f'outside {side} center',
+        loc=place,
         ncols=columns,
         fontsize=8,
         frameon=False,

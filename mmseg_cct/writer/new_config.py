@@ -20,34 +20,39 @@ from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
 from mmseg_cct.datasets.image_values import ImageValues
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.image_files import find_images
-from mmseg_cct.utils.image_lists import require_listable
+from mmseg_cct.utils.image_lists import read_list, require_listable, write_list
 from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
 from .folder_classes import classes_of_folder
 from .next_commands import next_commands
+from .rounds import file_of_round, report_of_rounds
 from .setting_text import assignment, write_setting
 
 # Every n-th labelled image validates where there is no folder for it.
 HOLD_OUT = 5
 _LONGEST_SIDE = 512  # pixels, where no size is chosen
 _SHORTEST_CROP = 96  # pixels, where no crop is chosen
+# A class of fewer labelled pixels is rare: cross-entropy alone may never find it.
+RARE_SHARE = 0.02
 
 
 class NewConfig(NamedTuple):
     """A written setting of a folder.
 
-    `lists` are the lists of images, if a part of the labelled ones validates. `warnings` are worth
-    a second look, and `commands` come next, a line each.
+    `held_out` names the labelled images that validate where no folder does, and `lists` holds their
+    list, if it was written. `rare` are the classes that the Lovász loss is written for. `warnings`
+    are worth a second look, and `commands` come next, a line each.
     """
 
     summary: FolderSummary
     classes: tuple[str, ...]
+    held_out: tuple[str, ...]
     file: Path
     lists: tuple[Path, ...]
+    rare: tuple[str, ...]
     warnings: tuple[str, ...]
     commands: tuple[str, ...]
 
@@ -75,7 +80,7 @@ def new_config(
 
     Args:
         data: The folder, with `images`, `masks` and perhaps `val`. Without `val`, every fifth
-            labelled image validates, by lists that are written beside the setting.
+            labelled image validates, by a list that is written beside the setting.
         out: Folder for the setting.
         classes: Class names in the order of their ids; by default those of `classes.json`.
         context: Those that are not objects.
@@ -123,16 +128,18 @@ def new_config(
                 f'stride of the network, such as {width}x{height}'
             )
 
-    file = Path(out, f'{method}_{backbone}_{plain_name(data)}.py')
-    lists = {} if summary.validation else _hold_out(summary.labeled, out)
+    first = file = Path(out, f'{method}_{backbone}_{plain_name(data)}.py')
+    val_list = None if summary.validation else Path(out, 'val.txt')
+    held = _held_out(summary.labeled, val_list, force) if val_list else []
+    title = _title(chosen, data, summary, len(held))
     start = _start(chosen, weights, from_scratch)
-    for path in (file, *lists):
-        if path.exists() and not force:
-            raise UserError(f'{path}: is there already; expected another --out, or --force')
+    rare = rare_classes(summary, classes)
+    if not force:
+        file = file_of_round(file, title)
 
     schedule = 'adamw_small' if from_scratch else chosen.schedule
     lines = [
-        _title(chosen, data, summary),
+        title,
         '# Written by tools/new_config.py, yours to change.',
         assignment('_base_', _bases(chosen.model, schedule, out)),
         assignment('method', method),
@@ -142,40 +149,28 @@ def new_config(
         f'{assignment("image_size", size)}  # width, height; training scales it by 0.5 to 2',
         f'{assignment("crop_size", crop[::-1])}  # height, width',
         '',
-        *_data_lines(Path(data), mask_suffix, list(lists), batch_size),
+        *_data_lines(Path(data), mask_suffix, val_list, batch_size),
         assignment('train_cfg', dict(max_iters=iters, val_interval=max(iters // 8, 1))),
-        *_image_lines(summary.values, start.get('model', {})),
+        *_image_lines(summary.values),
+        *_model_lines(start.get('model', {}), summary.values, rare),
         *(assignment(name, value) for name, value in start.items() if name != 'model'),
     ]
     write_setting(file, ''.join(f'{line}\n' for line in lines))
-    for path, text in lists.items():
-        write_atomic(path, text.encode())
-    warnings = [*judge_labels(summary.labels, classes, 'masks'), *_leaks(Path(data), summary)]
+    lists = []
+    if val_list and (force or not val_list.exists()):
+        write_list(val_list, held)
+        lists.append(val_list)
+    warnings = [*judge_labels(summary.labels, classes, 'masks'), *_leaks(Path(data), summary, held)]
+    commands = *next_commands(file, method), *report_of_rounds(first, file)
     return NewConfig(
-        summary, classes, file, tuple(lists), tuple(warnings), next_commands(file, method)
+        summary, classes, tuple(held), file, tuple(lists), tuple(rare), tuple(warnings), commands
     )
 
 
-def _image_lines(values: ImageValues | None, model: Mapping[str, Any]) -> tuple[str, ...]:
-    """The loader of the images, if MMSegmentation's will not do, and `model` with their mean."""
-    if values is None:
-        return (assignment('model', model),) if model else ()
-    measured = dict(data_preprocessor=dict(mean=values.mean, std=values.std))
+def _title(backbone: Backbone, data: str, summary: FolderSummary, held: int) -> str:
     return (
-        f'# {values.description}; mean and std were measured',
-        assignment('image_loader', values.loader),
-        assignment('model', {**measured, **model}),
-    )
-
-
-def _title(backbone: Backbone, data: str, summary: FolderSummary) -> str:
-    labeled, validation = len(summary.labeled), summary.validation
-    if not validation:
-        validation = len(summary.labeled[::HOLD_OUT])
-        labeled -= validation
-    return (
-        f'# {backbone.title} on {one_line(data)}: {labeled} labelled and {summary.unlabeled} '
-        f'unlabelled images, {validation} to validate on.'
+        f'# {backbone.title} on {one_line(data)}: {len(summary.labeled) - held} labelled and '
+        f'{summary.unlabeled} unlabelled images, {summary.validation or held} to validate on.'
     )
 
 
@@ -190,25 +185,64 @@ def _bases(model: str, schedule: str, out: str) -> list[str]:
 
 
 def _data_lines(
-    data: Path, mask_suffix: str, lists: Sequence[Path], batch_size: int
+    data: Path, mask_suffix: str, val_list: Path | None, batch_size: int
 ) -> tuple[str, ...]:
     suffix = {} if mask_suffix == '.png' else dict(mask_suffix=mask_suffix)
-    labeled_list, val_list = (dict(ann_file=str(path)) for path in lists) if lists else ({}, {})
+    rest, held = {}, {}
+    if val_list:  # masks that come in later are trained on, too
+        rest, held = dict(exclude=str(val_list)), dict(ann_file=str(val_list))
 
     def folder(root: Path) -> dict[str, str]:
         return dict(image_dir=str(root / 'images'), mask_dir=str(root / 'masks'), **suffix)
 
     train = dict(
         batch_size=batch_size,
-        dataset=dict(labeled={**folder(data), **labeled_list}, unlabeled=folder(data)),
+        dataset=dict(labeled={**folder(data), **rest}, unlabeled=folder(data)),
     )
-    val = {**folder(data if lists else data / 'val'), **val_list}
+    val = {**folder(data if val_list else data / 'val'), **held}
     return (
         '# batch_size counts pairs of a labelled and an unlabelled image',
         assignment('train_dataloader', train),
         assignment('val_dataloader', dict(dataset=val)),
         'test_dataloader = val_dataloader',
     )
+
+
+def rare_classes(summary: FolderSummary, classes: Sequence[str]) -> list[str]:
+    """The classes that masks show, with a share of the labelled pixels below `RARE_SHARE`."""
+    total = int(summary.pixels.sum())
+    return [name for name, n in zip(classes, summary.pixels) if 0 < n < RARE_SHARE * total]
+
+
+def _image_lines(values: ImageValues | None) -> tuple[str, ...]:
+    """The loader of the images, if MMSegmentation's will not do."""
+    if values is None:
+        return ()
+    return (
+        f'# {values.description}; mean and std were measured',
+        assignment('image_loader', values.loader),
+    )
+
+
+def _model_lines(
+    start: Mapping[str, Any], values: ImageValues | None, rare: Sequence[str]
+) -> tuple[str, ...]:
+    """Changes of the model: the images' mean, where it starts from, and the loss if any is rare."""
+    comment: tuple[str, ...] = ()
+    model = dict(start)
+    if values is not None:
+        model = dict(data_preprocessor=dict(mean=values.mean, std=values.std), **model)
+    if rare:
+        names = ', '.join(rare) if len(rare) < 4 else f'{len(rare)} classes'
+        comment = (
+            f'# {one_line(names)}: below {RARE_SHARE:.0%} of the labelled pixels, which '
+            'cross-entropy',
+            '# alone leaves out; the Lovász loss counts each class by its IoU '
+            '(docs/rare_classes.md)',
+        )
+        losses = [dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')]
+        model |= dict(decode_head=dict(loss_decode=losses))
+    return (*comment, assignment('model', model)) if model else ()
 
 
 def plain_name(data: str) -> str:
@@ -229,28 +263,34 @@ def _default_crop(size: tuple[int, int], backbone: Backbone) -> tuple[int, int]:
     return width, height
 
 
-def _hold_out(labeled: Sequence[str], out: str) -> dict[Path, str]:
-    """Lists by path: labelled images to train on, and those to validate on."""
+def _held_out(labeled: Sequence[str], val_list: Path, force: bool) -> list[str]:
+    """Names the labelled images to validate on: those of the rounds before, so that they compare.
+
+    In the first round every fifth is held out.
+    """
     if len(labeled) < 2:
         raise UserError(
             'masks: one mask, and no folder val to validate on; expected two masks or more'
         )
-    require_listable(Path(out, 'labeled.txt'), labeled)
-    held = labeled[::HOLD_OUT]
-    kept = [name for name in labeled if name not in set(held)]
-    return {
-        Path(out, 'labeled.txt'): ''.join(f'{name}\n' for name in kept),
-        Path(out, 'val.txt'): ''.join(f'{name}\n' for name in held),
-    }
+    if force or not val_list.exists():
+        require_listable(val_list, labeled)
+        return list(labeled[::HOLD_OUT])
+    held = read_list(val_list)
+    if missing := [name for name in held if name not in labeled]:
+        raise UserError(
+            f'{val_list}: {missing[0]} has no mask; expected a list of labelled images, another '
+            '--out, or --force'
+        )
+    return held
 
 
-def _leaks(data: Path, summary: FolderSummary) -> Iterator[str]:
+def _leaks(data: Path, summary: FolderSummary, names: Sequence[str]) -> Iterator[str]:
     """Says which images are trained and validated on: copies, where a part is held out."""
     images = find_images(data / 'images')
     if summary.validation:
         held = find_images(data / 'val' / 'images')
     else:
-        held = {name: images.pop(name) for name in summary.labeled[::HOLD_OUT]}
+        held = {name: images.pop(name) for name in names}
     sets: dict[str, list[Path]] = dict(labelled=[], unlabelled=[])
     for name, path in images.items():
         sets['labelled' if name in summary.labeled else 'unlabelled'].append(path)

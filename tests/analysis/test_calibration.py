@@ -14,6 +14,7 @@ from world import run_tool
 
 from mmseg_cct.analysis.calibration import write_calibration
 from mmseg_cct.analysis.ranking import disagreement, load_training_model
+from mmseg_cct.config.compose import read_method
 from mmseg_cct.errors import UserError
 
 
@@ -30,7 +31,7 @@ def test_counts_are_those_of_the_models_own_predictions(tiny_cct, tmp_path, chec
     dataset = DATASETS.build(config.test_dataloader.dataset)
     found = {}
     for item in dataset:
-        flips, labels = disagreement(model, item, seed=3)
+        flips, labels, _ = disagreement(model, item, seed=3)
         truth = item['data_samples'].gt_sem_seg.data[0]
         agreed = (flips == 0).sum(0)
         for k, right in zip(agreed.flatten().tolist(), (labels == truth).flatten().tolist()):
@@ -143,3 +144,16 @@ def test_the_command_line(tiny_cct, tmp_path, capsys):
     record = json.loads((tmp_path / 'out/calibration.json').read_text())['pseudo_labels']
     assert f'| {record["used"]:.0%} | {record["right"]:.0%} |' in table[-1]
     assert wrote == f'wrote {tmp_path}/out'
+
+
+def test_the_classes_that_are_precise_enough_make_a_method(tiny_cct, tmp_path):
+    shown = calibrate(tiny_cct, tmp_path / 'out', precision=1.0)
+    rows = shown['teaches'].splitlines()[2:]
+    overlay = read_method(str(tmp_path / 'out' / 'thresholds.py'))
+    threshold = overlay['model']['loss_strong']['threshold']
+    assert threshold['type'] == 'ClassThreshold' and overlay['model']['type'] == 'CCTPlusSegmentor'
+    for value, row in zip(threshold['values'], rows, strict=True):
+        assert ('| none |' in row) == (value is None)
+        assert value is None or row.endswith('| 100.0% |')
+    with pytest.raises(UserError, match=r'--precision 1\.5: expected a share'):
+        calibrate(tiny_cct, tmp_path / 'out', precision=1.5)

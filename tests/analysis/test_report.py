@@ -141,6 +141,13 @@ def test_curves_show_each_value_in_its_panel(ramp):
     assert not panels['consistency loss Lᵤ'].lines
 
 
+def test_the_curve_of_the_foreground_is_that_of_its_iou():
+    run = Run('a', Config(), '', [{'step': 1, 'mIoU': 50.0, 'IoU.crack': 9.0}])
+    axes = plot_curves([run], measure='IoU.crack').axes[2]
+    assert axes.get_title() == 'IoU.crack on val, %'
+    assert [line.get_ydata().tolist() for line in axes.lines] == [[9]]
+
+
 def test_runs_share_the_line_of_a_ramp_that_they_have_in_common():
     logs = [{'step': step, 'loss_consistency.loss_weight': step} for step in (1, 2)]
     other = [{'step': step, 'loss_consistency.loss_weight': 3} for step in (1, 2)]

@@ -1,3 +1,4 @@
+import logging
 import time
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ from mmengine.runner import Runner
 from torch.utils.data import DataLoader
 
 from mmseg_cct.apis import runner as runner_module
+from mmseg_cct.errors import Interrupted
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='mmengine starts the group on a GPU')
@@ -30,3 +32,45 @@ def test_the_workers_of_a_distributed_run_end_by_themselves(tmp_path, monkeypatc
     begun = time.monotonic()
     runner_module.run(Config(dict(launcher='pytorch')), 'train')
     assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ('saved', 'resume', 'goes_on'),
+    [
+        (None, False, 'no checkpoint is written yet, so the same command starts anew'),
+        ('iter_3.pth', False, 'the same command with --resume goes on from iter_3.pth'),
+        ('iter_3.pth', True, 'the same command goes on from iter_3.pth'),
+    ],
+)
+def test_ctrl_c_says_how_a_training_goes_on(saved, resume, goes_on, monkeypatch):
+    monkeypatch.setattr(runner_module, 'newest_checkpoint', lambda _: saved and f'work/{saved}')
+    hooks = []
+
+    def train():
+        hooks[0].after_train_iter(None)
+        raise KeyboardInterrupt
+
+    fake = SimpleNamespace(
+        train=train, register_hook=lambda hook, _: hooks.append(hook), work_dir='work', iter=4,
+        max_iters=9, cfg=dict(resume=resume),
+    )  # fmt: skip
+    monkeypatch.setattr(Runner, 'from_cfg', lambda _: fake)
+    with pytest.raises(Interrupted) as caught:
+        runner_module.run(Config(dict(launcher='none')), 'train')
+    assert str(caught.value) == f'4 of 9 iterations done; {goes_on}'
+
+
+@pytest.mark.parametrize(
+    ('line', 'shown'),
+    [
+        ('\n-----------\nSystem environment:', False),
+        ('Config:\nmodel = 1', False),
+        ('Hooks will be executed in the following order:\n', False),
+        ('"FileClient" will be deprecated in future', False),
+        ('Training on 5 images', True),
+        (ValueError('Config'), True),
+    ],
+)
+def test_the_screen_is_spared_what_is_for_the_file(line, shown):
+    record = logging.makeLogRecord(dict(msg=line))
+    assert runner_module._is_for_the_screen(record) == shown

@@ -1,4 +1,7 @@
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -6,7 +9,7 @@ import torch
 
 from mmseg_cct.cli import errors
 from mmseg_cct.cli.errors import user_errors_as_one_line
-from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
+from mmseg_cct.errors import TRACEBACK_VARIABLE, Interrupted, UserError
 from mmseg_cct.utils.library_errors import library_errors_as_one_line
 
 
@@ -75,3 +78,47 @@ def test_a_full_gpu_is_a_line(capsys):
     line = capsys.readouterr().err
     assert line.startswith(f'error: OutOfMemoryError: {message}; expected what fits: a smaller')
     assert line.count('\n') == 1
+
+
+@pytest.mark.parametrize(
+    ('error', 'code', 'said'),
+    [
+        (KeyboardInterrupt(), 130, '\nstopped\n'),
+        (Interrupted('3 of 9 images done'), 130, '\nstopped: 3 of 9 images done\n'),
+        (BrokenPipeError(), 0, ''),
+    ],
+)
+def test_ctrl_c_and_a_closed_pipe_end_quietly(error, code, said, capsys, monkeypatch):
+    monkeypatch.setattr(errors, '_forget_output', lambda: None)
+    with pytest.raises(SystemExit) as caught, user_errors_as_one_line():
+        raise error
+    assert caught.value.code == code
+    assert capsys.readouterr() == ('', said)
+
+
+TOOL = """
+from mmseg_cct.cli.arguments import tool_parser
+tool_parser('x').parse_args([])
+BODY
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ('body', 'code', 'said'),
+    [
+        ('raise KeyboardInterrupt', 130, '\nstopped\n'),
+        ('print("x" * 99)', 0, ''),  # written at the interpreter's end
+        ('print("x" * 99, flush=True)', 0, ''),
+        ('raise SystemExit(3)', 3, ''),
+    ],
+)
+def test_so_do_imports_and_output_outside_of_it(body, code, said, project_root):
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = subprocess.run(
+        [sys.executable, '-c', TOOL.replace('BODY', body)], cwd=project_root, stdout=writer,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    os.close(writer)
+    assert (process.returncode, process.stderr) == (code, said)

@@ -1,7 +1,9 @@
 import argparse
+import sys
 
 import pytest
 
+from mmseg_cct.cli import start as started
 from mmseg_cct.cli.start import running
 
 
@@ -45,3 +47,16 @@ def test_ranks_come_before_all_else(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         start(launcher='pytorch', local_rank=0, device='mps')
     assert 'pytorch: RANK is not set' in capsys.readouterr().err
+
+
+def test_a_terminal_hears_at_once_that_torch_is_loaded(monkeypatch, capsys):
+    monkeypatch.delenv('RANK', raising=False)
+    start()
+    assert capsys.readouterr().err == ''  # no terminal, and torch is there
+    monkeypatch.setattr(sys.stderr, 'isatty', lambda: True)
+    monkeypatch.delitem(sys.modules, 'torch')
+    started.greet()
+    assert capsys.readouterr().err == 'loading PyTorch and MMSegmentation ...\n'
+    monkeypatch.setenv('RANK', '1')
+    started.greet()
+    assert capsys.readouterr().err == ''

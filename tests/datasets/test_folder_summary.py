@@ -27,6 +27,8 @@ def test_images_masks_and_pixels_are_counted(root):
     assert summary.masks.tolist() == [2, 0, 2]
     lines = describe_folder(summary, ('x', 'y', 'z')).splitlines()
     assert lines[0] == ('2 labelled and 1 unlabelled images of 4x1 pixels (median), no folder val')
+    held = describe_folder(summary, ('x', 'y', 'z'), held_out=('a',)).splitlines()
+    assert held[0] == f'{lines[0]}, so 1 labelled images train and 1 validate'
     assert lines[4:] == [
         '| x | 37.5 % | 2 |',
         '| y | 0.0 % | 0 |',

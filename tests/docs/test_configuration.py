@@ -46,16 +46,29 @@ def page(project_root):
 
 
 @pytest.fixture(scope='module')
-def sections(project_root, page):
-    """The section of each class, as the site shows it."""
+def hooks(project_root):
     spec = importlib.util.spec_from_file_location('hooks', project_root / 'docs' / 'hooks.py')
     hooks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hooks)
+    return hooks
+
+
+@pytest.fixture(scope='module')
+def sections(hooks, page):
+    """The section of each class, as the site shows it."""
     this_page = SimpleNamespace(file=SimpleNamespace(src_uri='configuration.md'))
     shown = re.split(r'^### ', hooks.on_page_markdown(page, this_page), flags=re.MULTILINE)[1:]
     by_name = {re.match(r'`(\w+)`', section)[1]: section for section in shown}
     assert len(by_name) == len(shown)  # one section for each
     return by_name
+
+
+def test_symbols_are_typeset_but_not_in_code(hooks):
+    shown = hooks.on_page_content('<p id="L_u">L_u, (ω_u) L_unit<code>L_u</code></p>λ_pw')
+    assert shown == (
+        '<p id="L_u"><i>L</i><sub>u</sub>, (<i>ω</i><sub>u</sub>) L_unit<code>L_u</code></p>'
+        '<i>λ</i><sub>pw</sub>'
+    )
 
 
 def test_every_registered_component_has_a_section_and_no_section_is_of_another(sections):

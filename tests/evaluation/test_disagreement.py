@@ -16,7 +16,7 @@ def test_a_seed_decides_and_the_generator_stays(tiny_cct):
     assert batch['data_samples'][0].classes == ('a', 'b', 'c')
 
     state = torch.get_rng_state()
-    logits, distances, flips = auxiliary_disagreement(model, batch, seed=1)
+    logits, distances, flips, _ = auxiliary_disagreement(model, batch, seed=1)
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(logits, model._forward(batch['inputs']))
     assert len(distances) == len(flips) == model.auxiliary_head.num_decoders

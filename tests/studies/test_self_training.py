@@ -58,7 +58,7 @@ def test_two_rounds_of_masks_and_students(trained, executed, capsys):
     arguments = ('--rounds', '2', '--checkpoints', '2', '--drop', '0.4')
     assert self_train(trained, *arguments) == 0
     said = capsys.readouterr().out
-    assert '| predicted class | pixels | of these teach | surer than | right on val |' in said
+    assert '| predicted class | pixels | of these teach | surer than | right |' in said
     out = trained / 'out'
     assert '| 2 | 5 |' in (out / 'self_training.md').read_text()
     masks = out / 'round1/masks'

@@ -155,11 +155,13 @@ def test_gains_are_those_of_pairs():
     methods = ['supervised', 'cct', 'kl', 'js', 'cct-abce']
     rows = gains_table(results, methods, 'supervised').splitlines()[2:]
     assert rows == [
-        '| cct | 20 | +3.0 | ±2.5 | +2.0 +4.0 +3.0 | ahead, 3 pairs |',
+        '| cct | 20 | +3.0 | ±2.5 | +2.0 +4.0 +3.0 | no difference shown, 3 pairs |',
         '| kl | 20 | -0.3 | ±3.8 | -2.0 +1.0 +0.0 | no difference shown, 3 pairs |',
         '| js | 20 | -1.8 | ±3.2 | -2.0 -1.5 | no difference shown, 2 pairs |',
         '| cct-abce | 20 | +3.0 |  | +3.0 | one pair |',
     ]
+    alone = gains_table(results, ['cct'], 'supervised')  # the only comparison
+    assert '| +2.0 +4.0 +3.0 | ahead, 3 pairs |' in alone
     assert gains_table(results[:3], methods, 'supervised') == ''
 
 

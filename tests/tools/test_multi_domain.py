@@ -5,7 +5,7 @@ import pytest
 import torch
 from PIL import Image
 
-from mmseg_cct.apis.inference import predict_images
+from mmseg_cct.apis.prediction import predict_images
 from mmseg_cct.apis.test import prepare_test
 from mmseg_cct.apis.train import prepare_training
 from mmseg_cct.errors import UserError
@@ -131,24 +131,22 @@ def test_predict_on_the_command_line(joint, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ('tool', 'options'),
+    ('tool', 'takes'),
     [
-        ('rank_unlabeled', ['--images', 'IMAGES']),
-        ('analyze_clusters', []),
-        ('analyze_calibration', []),
-        ('report', None),
+        ('next_batch', 'WORK_DIR'),
+        ('analyze_clusters', 'CONFIG'),
+        ('analyze_calibration', 'CONFIG'),
+        ('report', 'a=WORK_DIR'),
     ],
 )
-def test_tools_that_take_one_data_set_say_so(joint, tmp_path, capsys, tool, options):
-    if options is None:
-        arguments = [f'a={joint.work_dir}']
-    else:
-        arguments = [joint.config, joint.checkpoint]
-        arguments += [joint.images if option == 'IMAGES' else option for option in options]
+def test_tools_that_take_one_data_set_say_so(joint, tmp_path, capsys, tool, takes):
+    arguments = [joint.config, joint.checkpoint]
+    if takes != 'CONFIG':
+        arguments = [takes.replace('WORK_DIR', str(joint.work_dir))]
     with pytest.raises(SystemExit) as stop:
         joint.run(tool, *arguments, '--out', tmp_path / 'out')
     assert stop.value.code == 2
-    place = joint.checkpoint if options is None else joint.config
+    place = joint.config if takes == 'CONFIG' else joint.checkpoint
     expected = f'error: {place}: several domains (first, second); expected a config of one'
     assert capsys.readouterr().err.splitlines()[-1] == expected
     assert not (tmp_path / 'out').exists()

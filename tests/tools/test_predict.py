@@ -1,4 +1,5 @@
 import io
+import json
 import os
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from mmseg_cct.apis.inference import RECORD, predict_images
+from mmseg_cct.apis.prediction import RECORD, predict_images
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.palette import class_colours
 
@@ -51,7 +52,7 @@ def test_what_is_left_out_or_gone_or_normalised_otherwise_is_told(
     trained, photos, tmp_path, monkeypatch
 ):
     lines = []
-    for module in ('apis.inference', 'engine.checkpoints'):
+    for module in ('apis.prediction', 'engine.checkpoints'):
         monkeypatch.setattr(f'mmseg_cct.{module}.warn', lines.append)
     (photos / 'more/x.heic').touch()
     (photos / 'LICENSE').touch()
@@ -114,24 +115,26 @@ def test_an_image_that_was_replaced_is_done_again(trained, photos, tmp_path):
 def test_a_run_stopped_between_the_files_of_an_image_does_that_image_again(
     trained, photos, tmp_path, monkeypatch
 ):
-    real, calls = os.replace, []
+    real = os.replace
 
-    def stop_at_third(part, path):  # the record, a mask, then its overlay
-        calls.append(path)
-        if len(calls) == 3:
+    def stop_at_an_overlay(part, path):
+        if path == tmp_path / 'out' / 'overlays' / 'b.png':
             raise KeyboardInterrupt
         real(part, path)
 
-    monkeypatch.setattr(os, 'replace', stop_at_third)
+    monkeypatch.setattr(os, 'replace', stop_at_an_overlay)
     with pytest.raises(KeyboardInterrupt):
         predict(trained, photos, tmp_path / 'out')
     monkeypatch.undo()
-    assert predict(trained, photos, tmp_path / 'out').written == 4
+    assert (tmp_path / 'out' / 'masks' / 'b.png').is_file()
+    again = predict(trained, photos, tmp_path / 'out')
+    assert again.written >= 1 and again.written + again.skipped == 4
+    assert len(list((tmp_path / 'out' / 'overlays').rglob('*.png'))) == 4
 
 
 def test_nothing_to_do_builds_no_model(trained, photos, tmp_path, monkeypatch):
     predict(trained, photos, tmp_path / 'out')
-    monkeypatch.delattr('mmseg_cct.apis.inference.load_model')
+    monkeypatch.delattr('mmseg_cct.apis.prediction.load_model')
     assert predict(trained, photos, tmp_path / 'out').skipped == 4
 
 
@@ -260,7 +263,29 @@ def test_the_command_line(trained, photos, tmp_path, capsys):
     assert capsys.readouterr().err.splitlines()[-1] == 'error: none.py: no such config file'
 
 
-def test_a_video_is_told_how_to_become_images(trained, tmp_path):
-    (tmp_path / 'clip.MP4').touch()
-    with pytest.raises(UserError, match=r'clip\.MP4: a video; .*ffmpeg -i .*clip\.MP4 frames/%06d'):
-        predict(trained, tmp_path / 'clip.MP4', tmp_path / 'out')
+def test_masks_become_annotations_for_a_tool_and_edited_ones_stay(
+    trained, photos, tmp_path, capsys, monkeypatch
+):
+    (photos / 'broken.png').write_bytes(b'')
+    out = tmp_path / 'out'
+    arguments = trained.config, trained.checkpoint, photos, '--out', out, '--device', 'cpu'
+    assert trained.run('predict', *arguments, '--format', 'labelme') == 1  # one is broken
+    names = sorted(path.relative_to(out / 'labelme') for path in out.rglob('labelme/**/*.json'))
+    assert [name.as_posix() for name in names] == ['a.json', 'b.json', 'grey.json', 'more/c.json']
+    content = json.loads((out / 'labelme/more/c.json').read_text())
+    assert (out / 'labelme/more' / content['imagePath']).resolve() == photos / 'more/c.bmp'
+    assert {shape['label'] for shape in content['shapes']} <= {'sky', 'road', 'car'}
+
+    (photos / 'broken.png').unlink()
+    (out / 'labelme/a.json').write_text('corrected')
+    monkeypatch.delattr('mmseg_cct.apis.prediction.load_model')  # nothing is predicted again
+    capsys.readouterr()
+    assert trained.run('predict', *arguments, '--format', 'labelme', '--tolerance', '0') == 0
+    assert (out / 'labelme/a.json').read_text() == 'corrected'
+    warned = [line for line in capsys.readouterr().err.splitlines() if 'warning' in line]
+    assert warned == [
+        f'warning: {out / "labelme/a.json"}: edited since it was written, so it stays'
+    ]
+    assert json.loads((out / 'labelme/more/c.json').read_text()) != content
+    assert trained.run('predict', *arguments, '--format', 'coco') == 0
+    assert len(json.loads((out / 'coco.json').read_text())['images']) == 4

@@ -219,7 +219,7 @@ def test_a_finished_training_is_not_overwritten(tiny, finished, options, capsys)
         tiny.run('train', tiny.config, '--work-dir', 'work', *options)
     assert capsys.readouterr().err.splitlines()[-1] == (
         'error: --work-dir work: holds a training up to iter_2.pth; expected --resume, or another '
-        'folder'
+        'folder, for a next round of labels --work-dir work-round2'
     )
     assert before == {path: path.read_bytes() for path in files}
 

@@ -223,7 +223,7 @@ COMMAND_LINES = {
         )
         for tool, option, *rest in (
             ('make_splits', '--seed', '--images', 'data/images', '-n', 2, '--out', 's'),
-            ('rank_unlabeled', '--seed', 'tiny.py', 'x.pth', '--from-config', '--out', 'r'),
+            ('next_batch', '--seed', 'x.pth', '--out', 'r'),
             ('ablation', '--seeds', 'tiny.py', '--grid', '--out', 'a'),
         )
     },

@@ -33,7 +33,7 @@ COMMANDS = (
     ('publish_model', 'x.pth', 'y.pth'),
     ('publish_model', 'x.pth', 'y.pth', '--torchscript', '--size', '32', '32'),
     ('make_splits', '--images', 'data/images', '-n', '2', '--out', 's'),
-    ('rank_unlabeled', 'tiny.py', 'x.pth', '--images', 'data/val_images', '--out', 'r'),
+    ('next_batch', 'x.pth', '--images', 'data/images', '-n', '1', '--out', 'r'),
     ('new_config', 'data', '--classes', 'a', 'b', 'c', '--from-scratch', '--out', 's'),
     ('plot_ramps', 'tiny.py', '--out', 'p.png'),
     ('analyze_calibration', 'tiny.py', 'x.pth', '--out', 'o', '--device', 'cpu'),
@@ -43,7 +43,7 @@ COMMANDS = (
 GOING_ON = (
     ('train', 'tiny.py', '--work-dir', 'w', '--resume'),
     ('predict', 'tiny.py', 'x.pth', 'data/val_images', '--out', 'o', '--device', 'cpu'),
-    ('rank_unlabeled', 'tiny.py', 'x.pth', '--images', 'data/val_images', '--out', 'r'),
+    ('next_batch', 'x.pth', '--images', 'data/images', '-n', '1', '--out', 'r'),
     ('report', 'run=w', '--out', 't'),
 )
 RECORDS = 'w/last_checkpoint', 'w/*/vis_data/scalars.json', 'w/*.pth', '[or]/*.json*', 'r/*/*.jsonl'
@@ -257,6 +257,7 @@ def keep(cct, trained):
     shutil.copy2(trained.checkpoint, cct.folder / 'x.pth')
     for arguments in GOING_ON[1:3]:
         assert cct.tool(*arguments) == 0
+    (cct.folder / 'r/review.html').unlink()  # the last that it writes
     for name in ('o', 'r'):
         (cct.folder / name).rename(kept / name)
 

@@ -41,7 +41,7 @@ DOORS = {
     'predict': lambda i: i.tool('predict', 'tiny.py', 'x.pth', 'data/images', *OUT),
     'convert': lambda i: i.tool('convert_checkpoint', 'x.pth', 'y.pth'),
     'publish': lambda i: i.tool('publish_model', 'x.pth', 'y.pth'),
-    'rank': lambda i: i.tool('rank_unlabeled', 'tiny.py', 'x.pth', '--from-config', *OUT),
+    'next batch': lambda i: i.tool('next_batch', 'x.pth', *OUT),
     'clusters': lambda i: i.tool('analyze_clusters', 'tiny.py', 'x.pth', *OUT),
     'calibration': lambda i: i.tool('analyze_calibration', 'tiny.py', 'x.pth', *OUT),
     'report': lambda i: i.tool('report', 'run=trained', *OUT),

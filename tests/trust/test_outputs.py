@@ -30,7 +30,7 @@ NAMED = (
     'test tiny.py x.pth --work-dir t --show-dir data/images',
     'test tiny.py x.pth --work-dir data/masks/new',
     'train tiny.py --work-dir data/images',
-    'rank_unlabeled tiny.py x.pth --from-config --out data/images',
+    'next_batch x.pth --out data/images',
     'analyze_clusters tiny.py x.pth --out data/val_images',
     'analyze_calibration tiny.py x.pth --out data/val_images',
     'report run=run --out data/images',
@@ -79,11 +79,11 @@ def test_a_tool_goes_on_in_its_own_folder_and_not_in_that_of_another(inputs, cap
     predict = 'predict', 'tiny.py', 'x.pth', 'data/val_images', '--out', 'out'
     for _ in range(2):
         assert inputs.tool(*predict) == 0
-    rank = 'rank_unlabeled', 'tiny.py', 'x.pth', '--from-config', '--out'
-    for _ in range(2):
-        assert inputs.tool(*rank, 'ranks') == 0
-    assert inputs.tool(*rank, 'out') == 2
-    assert inputs.tool(*predict[:-1], 'ranks') == 2
+    batch = 'next_batch', 'x.pth', '--out'
+    assert inputs.tool(*batch, 'batch') == 0
+    assert inputs.tool(*batch, 'batch') == 2
+    assert inputs.tool(*batch, 'out') == 2
+    assert inputs.tool(*predict[:-1], 'batch') == 2
     capfd.readouterr()
 
 

@@ -1,12 +1,12 @@
 """Two processes that share a list of images: the same files as one, and what a kill costs."""
 
-import csv
 import signal
 import time
 
 import cv2
 import numpy as np
 import pytest
+from mmengine.config import Config
 from ranks import outcomes, start_tool, without_cuda
 
 pytestmark = without_cuda
@@ -29,7 +29,7 @@ def start(tmp_path_factory):
 
 
 def test_two_processes_predict_what_one_does(start, tiny_cct, photos, tmp_path):
-    from mmseg_cct.apis.inference import predict_images
+    from mmseg_cct.apis.prediction import predict_images
 
     (tmp_path / 'photos').mkdir()
     for path in photos.iterdir():
@@ -76,31 +76,31 @@ def test_a_killed_process_loses_its_current_image_alone(start, tiny_cct, photos,
     assert f'{NUMBER - written} written to {out}, {written} there already' in first[1]
 
 
-def test_two_processes_rank_as_one(start, tiny_cct, photos, tmp_path):
-    from mmseg_cct.analysis.ranking import rank_images
+def test_two_processes_choose_as_one(start, tiny_cct, photos, tmp_path):
+    from mmseg_cct.analysis.next_batch import next_batch
 
-    arguments = tiny_cct.config, tiny_cct.checkpoint, '--images', photos, '--out', tmp_path / 'two'
-    first, second = outcomes(start('rank_unlabeled', *arguments))
+    arguments = tiny_cct.checkpoint, '--images', photos, '--out', tmp_path / 'two'
+    first, second = outcomes(start('next_batch', *arguments))
     assert (first[0], second[0]) == (0, 0), first[2] + second[2]
-    assert f'{NUMBER} images ranked' in first[1] and second[1] == ''
+    assert f'10 of {NUMBER} images' in first[1] and second[1] == ''
     one, two = tmp_path / 'one', tmp_path / 'two'
-    rank_images(tiny_cct.config, tiny_cct.checkpoint, str(one), images=str(photos))
+    next_batch(tiny_cct.checkpoint, str(one), images=str(photos))
     assert (one / 'ranking.csv').read_text() == (two / 'ranking.csv').read_text()
     assert len(list((two / 'scores').iterdir())) == 2
 
 
 def test_a_ranking_goes_on_where_it_was(tiny_cct, photos, tmp_path, monkeypatch):
     from mmseg_cct.analysis import ranking
+    from mmseg_cct.analysis.listed_images import images_in
 
-    arguments = tiny_cct.config, tiny_cct.checkpoint, str(tmp_path / 'out')
-    ranking.rank_images(*arguments, images=str(photos))
-    expected = (tmp_path / 'out' / 'ranking.csv').read_text()
-    scores = tmp_path / 'out' / 'scores' / '0.jsonl'
+    model = ranking.load_training_model(
+        Config.fromfile(tiny_cct.config), tiny_cct.checkpoint, 'cpu'
+    )
+    expected = ranking.rank_images(model, images_in(photos), tmp_path)
+    scores = tmp_path / 'scores' / '0.jsonl'
     lines = scores.read_text().splitlines(keepends=True)
     scores.write_text(''.join(lines[:20]) + lines[20][:30])  # killed while it wrote
     scored, real = [], ranking.disagreement
     monkeypatch.setattr(ranking, 'disagreement', lambda *a: scored.append(a) or real(*a))
-    ranking.rank_images(*arguments, images=str(photos), top=3)
-    assert len(scored) == NUMBER - 20 + 3
-    assert (tmp_path / 'out' / 'ranking.csv').read_text() == expected
-    assert len(list(csv.reader(expected.splitlines()))) == NUMBER + 1
+    assert ranking.rank_images(model, images_in(photos), tmp_path) == expected
+    assert len(scored) == NUMBER - 20 and len(expected.images) == NUMBER

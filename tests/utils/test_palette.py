@@ -59,7 +59,12 @@ def test_no_two_classes_share_a_colour():
 
 
 @pytest.mark.parametrize(
-    'content', [{'b': '#0102ff', 'other': [0, 0, 0]}, [[9, 9, 9], [1, 2, 255]]]
+    'content',
+    [
+        {'b': '#0102ff', 'other': [0, 0, 0]},
+        [[9, 9, 9], [1, 2, 255]],
+        {'classes': [{'id': 0, 'name': 'b', 'color': [1, 2, 255]}], 'rest': None},
+    ],
 )
 def test_a_file_chooses_colours(content, tmp_path):
     file = tmp_path / 'colours.json'

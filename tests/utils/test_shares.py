@@ -1,6 +1,6 @@
 import pytest
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import Interrupted, UserError
 from mmseg_cct.utils import shares
 from mmseg_cct.utils.image_record import ImageCounts
 from mmseg_cct.utils.shares import connected, gather, on_first_process, own_share, progress_bar
@@ -46,3 +46,12 @@ def test_the_first_process_shows_its_part_of_the_progress(monkeypatch, capsys):
 def test_counts_add_up():
     parts = [ImageCounts(2, 5, ['b']), ImageCounts(3, 5, ['c', 'a'])]
     assert ImageCounts.merged(parts) == ImageCounts(5, 5, ['a', 'b', 'c'])
+
+
+def test_ctrl_c_says_how_far_it_is(capsys):
+    with (
+        pytest.raises(Interrupted, match=r'^3 of 9 images done; the same command goes on$'),
+        progress_bar(number=7, done=2) as bar,
+    ):
+        bar.update()
+        raise KeyboardInterrupt

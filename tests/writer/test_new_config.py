@@ -1,13 +1,14 @@
 """The setting of a folder: written and loaded; what does not fit is refused."""
 
 import shlex
+import shutil
 from pathlib import Path
 
 import exports
 import numpy as np
 import pytest
 import torch
-from mmseg.registry import MODELS
+from mmseg.registry import DATASETS, MODELS
 from PIL import Image
 from world import run_tool
 
@@ -175,12 +176,42 @@ def test_a_copy_of_an_image_that_validates_is_told(data, copy, image, kind):
 def test_without_a_folder_to_validate_on_every_fifth_mask_is_held_out(data):
     (data / 'val').rename(data / 'other')
     written = write(data)
-    labeled, val = (path.read_text().split() for path in written.lists)
-    assert (labeled, val) == (['1', '2', '3'], ['0'])
+    (val,) = written.lists
+    assert val.read_text() == '0\n'
     config = load_config(str(written.file), {})
-    assert config.train_dataloader.dataset.labeled.ann_file == str(written.lists[0])
-    assert config.val_dataloader.dataset.ann_file == str(written.lists[1])
+    assert config.train_dataloader.dataset.labeled.exclude == str(val)
+    assert config.val_dataloader.dataset.ann_file == str(val)
     assert config.val_dataloader.dataset.image_dir == f'{data}/images'
+
+
+@pytest.mark.parametrize('has_val', [True, False])
+def test_masks_that_came_in_make_the_next_round(data, has_val):
+    if not has_val:
+        (data / 'val').rename(data / 'other')
+    first = write(data)
+    before = {path: path.read_text() for path in (first.file, *first.lists)}
+    for index in (4, 5):
+        shutil.copy(data / 'masks/1.png', data / f'masks/{index}.png')
+    second = write(data)
+    assert second.file == first.file.with_name('cct-strong_mbv2_mine-round2.py')
+    assert second.lists == () and {path: path.read_text() for path in before} == before
+    assert 'round1=work_dirs/cct-strong_mbv2_mine round2=' in second.commands[-1]
+    # both settings train on what is there, and validate on what they did
+    for written in (first, second):
+        dataset = load_config(str(written.file), {}).train_dataloader.dataset.labeled
+        labeled = DATASETS.build({**dataset, 'pipeline': []})
+        names = [Path(labeled.get_data_info(i)['img_path']).stem for i in range(len(labeled))]
+        assert names == [str(index) for index in range(0 if has_val else 1, 6)]
+    with pytest.raises(UserError, match=r'mine-round2\.py: is there already, for as many masks'):
+        write(data)
+
+
+def test_an_image_of_the_held_out_list_that_lost_its_mask_is_named(data):
+    (data / 'val').rename(data / 'other')
+    write(data)
+    (data / 'masks/0.png').unlink()
+    with pytest.raises(UserError, match=r'val\.txt: 0 has no mask; expected'):
+        write(data)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +271,7 @@ def test_weights_of_timm_are_tried_before_a_config_is_written(data, tmp_path):
 
 def test_what_is_there_is_not_overwritten(data):
     path = write(data).file
-    with pytest.raises(UserError, match=f'{path}: is there already; expected another --out'):
+    with pytest.raises(UserError, match=f'{path}: is there already, for as many masks; exp'):
         write(data)
     write(data, force=True)
 
@@ -314,6 +345,26 @@ def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
     with pytest.raises(SystemExit):
         run_tool('new_config', 'data/mine', '--classes', *CLASSES, '--size', '64')
     assert '64; expected WIDTHxHEIGHT' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(('pixels', 'is_rare'), [(40, True), (60, False), (0, False)])
+def test_a_rare_class_gets_a_loss_that_counts_classes(data, tmp_path, pixels, is_rare):
+    """Of 2560 pixels 40 are below two per cent; a class that no mask shows is not rare."""
+    for path in (data / 'masks').iterdir():
+        mask = np.arange(40 * 64) % 2
+        mask[:pixels] = 2
+        save(path, mask.reshape(40, 64).astype(np.uint8))
+    weights = tmp_path / 'weights.pth'
+    torch.save(MODELS.build(load(data).model.backbone).state_dict(), weights)
+    written = write(data, weights=str(weights), force=True)
+    assert written.rare == (('rust',) if is_rare else ())
+    assert ('# rust: below 2% of' in written.file.read_text()) == is_rare
+    for method in ('cct-strong', 'supervised'):
+        model = load_config(str(written.file), {'method': method}).model
+        assert model.backbone.init_cfg.checkpoint == str(weights)
+        losses = model.decode_head.loss_decode
+        kinds = [loss.type for loss in losses] if is_rare else [losses.type]
+        assert kinds == ['MeanCrossEntropy', 'BatchLovasz'][: len(kinds)]
 
 
 def test_in_a_checkout_the_bases_and_tools_are_its_own(data, project_root, monkeypatch):

@@ -55,22 +55,31 @@ def _images(source: Source, files: dict[str, Any]) -> Iterator[AnnotatedImage | 
                     found = f'annotation {annotation["id"]}: image_id={annotation["image_id"]!r}'
                     raise UserError(Problem(found, '', 'the id of an image'))
                 of_image[annotation['image_id']].append(annotation)
+            # CVAT and Datumaro set `iscrowd` for each mask that is no polygon, crowd or not.
+            has_crowds = all(image.get('date_captured') != 0 for image in content['images'])
         for image in content['images']:
             try:
                 with reading(f'{source.place(name)}: {image.get("file_name")}', TITLE):
-                    yield _image(source, name, image, of_image[image['id']], names)
+                    annotations = of_image[image['id']]
+                    yield _image(source, name, image, annotations, names, has_crowds)
             except UserError as error:
                 yield error
 
 
 def _image(
-    source: Source, name: str, image: dict, annotations: list[dict], names: dict[int, str]
+    source: Source,
+    name: str,
+    image: dict,
+    annotations: list[dict],
+    names: dict[int, str],
+    has_crowds: bool,
 ) -> AnnotatedImage:
     size = image['width'], image['height']
     shapes, left_out = [], []
     for annotation in annotations:
         with reading(f'annotation {annotation.get("id")}', TITLE):
-            label = None if annotation.get('iscrowd') else names[annotation['category_id']]
+            is_crowd = has_crowds and annotation.get('iscrowd')
+            label = None if is_crowd else names[annotation['category_id']]
             segmentation = annotation.get('segmentation')
             if not segmentation:
                 left_out.append('box')

@@ -11,7 +11,7 @@ from PIL import Image
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
-from ..pictures import decode
+from ..pictures import decode, rgb
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
 from ..source import Source, reading
 from .segmentation_mask import code_of, colour_of, pack
@@ -65,9 +65,7 @@ def _count(source: Source, names: list[str]) -> Counter[int]:
     counts: Counter[int] = Counter()
     for name in names:
         with reading(source.place(name), TITLE):
-            codes, numbers = np.unique(
-                pack(np.asarray(decode(source.read(name)).convert('RGB'))), return_counts=True
-            )
+            codes, numbers = np.unique(pack(rgb(decode(source.read(name)))), return_counts=True)
         if len(codes) > 256:
             return Counter()
         counts.update(dict(zip(codes.tolist(), numbers.tolist())))
@@ -96,7 +94,7 @@ def _images(
 
 
 def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bool) -> list[Shape]:
-    codes = pack(np.asarray(picture.convert('RGB')))
+    codes = pack(rgb(picture))
     table = {code_of(colour): name for name, colour in colours.items()}
     present = np.unique(codes).tolist()
     unknown = [colour_of(code) for code in present if code not in table]

@@ -50,7 +50,7 @@ def _latest(tasks: list[Any]) -> list[Any]:
     """Keeps one entry of each task; JSON-MIN has one for each annotator."""
     entries = [task if isinstance(task, dict) else {} for task in tasks]
     entries.sort(key=lambda task: str(task.get('updated_at')))
-    return list({task.get('id', index): task for index, task in enumerate(entries)}.values())
+    return list({str(task.get('id', index)): task for index, task in enumerate(entries)}.values())
 
 
 def _images(source: Source, files: dict[str, list[dict]]) -> Iterator[AnnotatedImage | UserError]:

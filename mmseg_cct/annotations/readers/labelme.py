@@ -84,7 +84,7 @@ def _shape(shape: dict) -> Shape | None:
     label = None if shape['label'] == _IGNORED else str(shape['label'])
     kind, points = shape.get('shape_type') or 'polygon', polygon(shape['points'])
     if kind == 'mask':
-        left, top = np.round(points.min(0)).astype(int).tolist()
+        left, top = map(round, points.min(0).tolist())
         return Shape(label, mask=bitmap(base64.b64decode(shape['mask'])), offset=(left, top))
     if kind == 'rectangle':
         points = box(points.min(0), points.max(0)) if len(points) == 2 else points

@@ -2,6 +2,7 @@ from .calibration_hook import CalibrationHook
 from .channels_last_hook import ChannelsLastHook
 from .compile_hook import CompileHook
 from .durable_checkpoint_hook import DurableCheckpointHook
+from .findings_hook import FindingsHook
 from .freeze_hook import FreezeHook
 from .iteration_seed_hook import IterationSeedHook
 from .main_process_logger_hook import MainProcessLoggerHook
@@ -20,6 +21,7 @@ __all__ = [
     'ChannelsLastHook',
     'CompileHook',
     'DurableCheckpointHook',
+    'FindingsHook',
     'FreezeHook',
     'IterationSeedHook',
     'MainProcessLoggerHook',

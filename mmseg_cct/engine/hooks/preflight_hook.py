@@ -40,6 +40,7 @@ from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.shares import on_first_process
 
+from .labeled_record import keep_labeled_images
 from .rehearsal import rehearse_validation
 
 Problems = Iterator[Problem | UserError]
@@ -66,6 +67,7 @@ class PreflightHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Checks model, data and first batch and, with a warning only, the test set."""
         run_stages(lambda: _model_problems(runner), lambda: _file_problems(runner))
+        keep_labeled_images(runner)
         if runner.val_loop is not None:
             name_images_in_errors(runner.val_dataloader.dataset, 'val_dataloader.dataset')
             rehearse_validation(runner)

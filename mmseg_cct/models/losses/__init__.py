@@ -2,7 +2,7 @@ from .agreement import agreement
 from .agreement_gate import AgreementGate
 from .batch_lovasz import BatchLovasz
 from .bootstrapped_ce import BootstrappedCrossEntropy, bootstrapped_cross_entropy
-from .confidence_threshold import AdaptiveThreshold, FixedThreshold
+from .confidence_threshold import AdaptiveThreshold, ClassThreshold, FixedThreshold
 from .confident_ce import ConfidentCrossEntropy, PseudoTargets
 from .confident_mse import ConfidentMSE
 from .consistency import (
@@ -24,6 +24,7 @@ __all__ = [
     'AgreementGate',
     'BatchLovasz',
     'BootstrappedCrossEntropy',
+    'ClassThreshold',
     'ConfidentCrossEntropy',
     'ConfidentMSE',
     'ConsistencyLoss',

@@ -1,11 +1,14 @@
 """Thresholds on the confidence of pseudo labels, fixed or learned from the predictions."""
 
+from collections.abc import Sequence
+
 import torch
 from mmengine.dist import all_reduce
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
 from mmseg_cct.checks.ranges import in_unit, ranges
+from mmseg_cct.errors import UserError
 
 
 @MODELS.register_module()
@@ -24,6 +27,42 @@ class FixedThreshold(nn.Module):
     def forward(self, confidence: Tensor, labels: Tensor, valid: Tensor) -> float:
         """Gives τ; arguments as in `AdaptiveThreshold`."""
         return self.value
+
+
+@MODELS.register_module()
+class ClassThreshold(nn.Module):
+    """A threshold for each predicted class: easy classes do not decide for rare ones.
+
+    `tools/analyze_calibration.py --precision` finds them on labelled images that nothing was
+    trained on (as in CW-BASS, https://arxiv.org/abs/2502.15152), and writes a method with them.
+
+    Args:
+        values: τ in [0, 1] by class, in the order of the ids; None for a class whose pixels never
+            count.
+
+    Raises:
+        UserError: If a value is out of range.
+    """
+
+    values: Tensor
+
+    def __init__(self, values: Sequence[float | None]) -> None:
+        super().__init__()
+        for index, value in enumerate(values):
+            if value is not None and not in_unit.allows(value):
+                place = f'ClassThreshold.values[{index}]={value!r}'
+                raise UserError(f'{place}: expected {in_unit.expected}, or None')
+        never = [2.0 if value is None else float(value) for value in values]
+        self.register_buffer('values', torch.tensor(never), persistent=False)
+
+    def forward(self, confidence: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
+        """Gives τ of each pixel's class, `(N, 1, H, W)`; arguments as in `AdaptiveThreshold`."""
+        if int(labels.max()) >= len(self.values):
+            raise UserError(
+                f'ClassThreshold.values: {len(self.values)} values, and a class of id '
+                f'{int(labels.max())}; expected one for each class'
+            )
+        return self.values[labels]
 
 
 @MODELS.register_module()

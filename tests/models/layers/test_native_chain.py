@@ -466,7 +466,7 @@ def test_without_a_home_directory_there_is_no_kernel_and_one_line(fresh, use_com
 
     use_compiler('exit 0')
     for name in ('HOME', 'XDG_CACHE_HOME'):
-        monkeypatch.delenv(name)
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(pwd, 'getpwuid', unknown)
     assert ask_twice() == [None, None]
     assert len(fresh) == 1 and 'home directory' in fresh[0]

@@ -3,7 +3,7 @@ import torch
 from ranks import on_two_ranks, without_cuda
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.losses import AdaptiveThreshold, FixedThreshold
+from mmseg_cct.models.losses import AdaptiveThreshold, ClassThreshold, FixedThreshold
 
 
 def predictions(seed=0):
@@ -70,3 +70,16 @@ def test_a_value_out_of_range_is_an_error(value):
         AdaptiveThreshold(value)
     with pytest.raises(UserError, match=rf'AdaptiveThreshold.momentum={value}: expected a'):
         AdaptiveThreshold(momentum=value)
+
+
+def test_each_class_has_its_own_threshold():
+    confidence = torch.tensor([0.6, 0.6, 1.0, 0.2]).view(1, 1, 2, 2)
+    labels = torch.tensor([0, 1, 2, 1]).view(1, 1, 2, 2)
+    threshold = ClassThreshold([0.5, 0.7, None])
+    counts = confidence >= threshold(confidence, labels, torch.ones_like(confidence))
+    assert counts.flatten().tolist() == [True, False, False, False]
+    assert not threshold.state_dict()
+    with pytest.raises(UserError, match=r'2 values, and a class of id 2; expected one for each'):
+        ClassThreshold([0.5, 0.7])(confidence, labels, confidence)
+    with pytest.raises(UserError, match=r'ClassThreshold.values\[1\]=1.5: expected a number in'):
+        ClassThreshold([0.5, 1.5])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mmseg_cct.pseudo_labels.sureness import (
+from mmseg_cct.evaluation.sureness import (
     LEVELS,
     confidence_of,
     count_levels,

@@ -4,9 +4,13 @@ How sure a pixel is, is kept in a byte: sixteenths of a bit of 1 - p, p the prob
 class. Equal steps of p itself would join most pixels in the last one.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from .thresholds import IGNORE_INDEX
+from mmseg_cct.utils.markdown import markdown_table
+
+from .calibration import IGNORED
 
 LEVELS = 256
 _PER_BIT = 16
@@ -52,7 +56,30 @@ def cuts_by_precision(pixels: np.ndarray, right: np.ndarray, precision: float) -
 
 def masks_of(labels: np.ndarray, levels: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     """Keeps the labels `(H, W)` uint8 of sure pixels; the others are 255."""
-    return np.where(levels >= cuts[labels], labels, np.uint8(IGNORE_INDEX))
+    return np.where(levels >= cuts[labels], labels, np.uint8(IGNORED))
+
+
+def precision_table(
+    classes: Sequence[str], pixels: np.ndarray, cuts: np.ndarray, held_out: np.ndarray | None
+) -> str:
+    """Formats in Markdown how much of each predicted class teaches, and how right that is.
+
+    `pixels` are `(C, 256)` of the images to label; `held_out` `(2, C, 256)`, pixels and right ones
+    of images with a truth, or None.
+    """
+    columns = [pixels.sum(1) / max(pixels.sum(), 1), kept_share(pixels, cuts)]
+    header = ['predicted class', 'pixels', 'of these teach', 'surer than']
+    if held_out is not None:
+        header += ['right', 'right of those that teach']
+        taught = np.arange(LEVELS) >= cuts[:, None]
+        columns += [_share(*held_out), _share(*(counts * taught for counts in held_out))]
+    rows = []
+    for index, name in enumerate(classes):
+        cells = ['–' if np.isnan(column[index]) else f'{column[index]:.1%}' for column in columns]
+        sure = confidence_of(int(cuts[index]))
+        cells.insert(2, 'none' if cuts[index] >= LEVELS else f'{sure:.4g}')
+        rows.append([name, *cells])
+    return markdown_table(header, rows)
 
 
 def kept_share(counts: np.ndarray, cuts: np.ndarray) -> np.ndarray:
@@ -60,3 +87,8 @@ def kept_share(counts: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     kept = np.where(np.arange(LEVELS) >= cuts[:, None], counts, 0).sum(1)
     total = counts.sum(1)
     return np.divide(kept, total, out=np.full(len(counts), np.nan), where=total > 0)
+
+
+def _share(pixels: np.ndarray, right: np.ndarray) -> np.ndarray:
+    total = pixels.sum(1)
+    return np.divide(right.sum(1), total, out=np.full(len(total), np.nan), where=total > 0)

@@ -1,0 +1,301 @@
+#!/usr/bin/env python
+"""Writes the tables of docs/results.md and docs/cct_plus.md from the runs in docs/results.csv.
+
+A table stands between `<!-- table KIND ... -->` and `<!-- end -->`. Every gain is one of pairs of
+runs with the same seed; a verdict is by Student's t, corrected by Holm over the rows of its table.
+
+Examples:
+    python benchmarks/results_page.py
+    python benchmarks/results_page.py --add work_dirs/idd_lite --data-set idd_lite --split val
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import io
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import NamedTuple
+
+from mmseg_cct.cli.errors import user_errors_as_one_line
+from mmseg_cct.config.load import read_config
+from mmseg_cct.errors import UserError
+from mmseg_cct.studies.holm import holm, p_value, verdict
+from mmseg_cct.studies.runs import read_metrics
+from mmseg_cct.studies.study import collect, interval
+from mmseg_cct.utils.files import write_text
+from mmseg_cct.utils.markdown import markdown_table
+
+DOCS = Path(__file__).resolve().parents[1] / 'docs'
+PAGES = ('results.md', 'cct_plus.md')
+TABLE = re.compile(r'<!-- table (.*?) -->\n.*?<!-- end -->', re.DOTALL)
+NAMES = {
+    'supervised': 'supervised',
+    'cct': '`cct`',
+    'cct-strong': '`cct-strong`',
+    'cct-plus': '`cct-plus`',
+    'own-target': 'CCT, own target',
+    'fixmatch': '`fixmatch`',
+    'fixmatch-teacher': '`fixmatch`, teacher, calm view',
+    'fixmatch-public': '`fixmatch-public`',
+    'unimatch': '`unimatch`',
+    'unimatch-public': '`unimatch-public`',
+    'unimatch-v2': '`unimatch-v2`',
+    'self-train': '`self-train`',
+    'mean-teacher': 'Mean Teacher',
+    'input-vat': 'VAT on the images',
+    'supervised-strong-views': 'supervised, strong views',
+}
+RENAMED = {'ema-target': 'cct'}  # the settings have a teacher
+DATA = {'idd_lite': 'IDD Lite, val', 'camvid': 'CamVid, test', 'shapes': 'drawn scenes, test'}
+SPLITS = {'idd_lite': 'val', 'camvid': 'test', 'shapes': 'test'}
+BASELINE = 'supervised'
+COMPARISONS = (
+    *((method, BASELINE) for method in ('cct-strong', 'cct', 'own-target', 'mean-teacher')),
+    *(('input-vat', BASELINE), ('fixmatch', BASELINE), ('cct', 'own-target')),
+    *(('cct', 'mean-teacher'), ('cct-strong', 'own-target'), ('cct-strong', 'mean-teacher')),
+    *(('cct-strong', 'input-vat'), ('cct-strong', 'fixmatch'), ('cct-strong', 'cct')),
+)
+
+
+class Measured(NamedTuple):
+    """A run: mIoU in %, after so many iterations; `iou_by_class` is `name=IoU` joined by `;`."""
+
+    data_set: str
+    split: str
+    labels: int
+    iterations: int
+    method: str
+    seed: int
+    miou: float
+    iou_by_class: str
+    measured: str
+
+
+Runs = Sequence[Measured]
+
+
+def read_runs(file: Path = DOCS / 'results.csv') -> list[Measured]:
+    """Reads the kept runs."""
+    with file.open(newline='', encoding='utf-8') as stream:
+        rows = list(csv.DictReader(stream))
+    kinds = {'labels': int, 'iterations': int, 'seed': int, 'miou': float}
+    return [
+        Measured(**{key: kinds.get(key, str)(value) for key, value in row.items()}) for row in rows
+    ]
+
+
+def main_runs(runs: Runs, data_set: str, split: str | None = None) -> list[Measured]:
+    """Selects the runs of a setting's own length: 2400 iterations with 100 labels, else 1200."""
+    chosen = split or SPLITS[data_set]
+    return [
+        run
+        for run in runs
+        if (run.data_set, run.split) == (data_set, chosen)
+        and (data_set == 'shapes' or run.iterations == (2400 if run.labels == 100 else 1200))
+        and run.labels <= 100
+    ]
+
+
+def gains_of(runs: Runs, method: str, reference: str) -> dict[tuple[int, int], float]:
+    """Gains of a method over another by number of labels and seed."""
+    miou = {(run.method, run.labels, run.seed): run.miou for run in runs}
+    return {
+        (labels, seed): value - miou[reference, labels, seed]
+        for (name, labels, seed), value in miou.items()
+        if name == method and (reference, labels, seed) in miou
+    }
+
+
+def balanced(gains: Mapping[tuple[int, int], float]) -> tuple[list[int], list[int]]:
+    """Finds the complete grid of numbers of labels and seeds with the most seeds, then labels.
+
+    Only so does a seed's mean gain not depend on which numbers of labels it was trained with.
+    """
+    numbers = sorted({labels for labels, _ in gains})
+    by_number = {n: {seed for labels, seed in gains if labels == n} for n in numbers}
+    most = max(by_number.values(), key=len)
+    return [n for n in numbers if by_number[n] >= most], sorted(most)
+
+
+def paired_table(runs: Runs, labels: int, title: str) -> str:
+    """A row per method: mIoU by seed, mean, gain, interval, corrected p and verdict."""
+    own = [run for run in runs if run.labels == labels]
+    seeds = sorted({run.seed for run in own})
+    methods = [name for name in NAMES if any(run.method == name for run in own)]
+    gains = {name: list(gains_of(own, name, BASELINE).values()) for name in methods[1:]}
+    several = [name for name in gains if len(gains[name]) > 1]
+    corrected = dict(zip(several, holm([p_value(gains[name]) for name in several])))
+    rows = []
+    for name in methods:
+        miou = {run.seed: run.miou for run in own if run.method == name}
+        cells = [f'{miou[seed]:.1f}' if seed in miou else '' for seed in seeds]
+        rows.append([NAMES[name], *cells, f'{mean(miou.values()):.1f}'])
+        if name == BASELINE:
+            rows[-1] += ['', '', '', '']
+        elif name not in corrected:
+            rows[-1] += [_signed(mean(gains[name])), '', '', 'one pair']
+        else:
+            said = f'{verdict(gains[name], corrected[name])}, {len(gains[name])} pairs'
+            rows[-1] += [*_gain(gains[name]), _p(corrected[name]), said]
+    shown = [f'seed {seeds[0]}', *map(str, seeds[1:])]
+    header = [title, *shown, 'mean', 'gain', '95 %', 'p', 'verdict']
+    return markdown_table(header, rows, 'l' + 'r' * (len(header) - 2) + 'l')
+
+
+def head_to_head(runs: Runs, data_set: str) -> str:
+    """A row per comparison, on balanced grids; Holm over all rows."""
+    own = main_runs(runs, data_set)
+    rows, samples = [], []
+    for method, reference in COMPARISONS:
+        gains = gains_of(own, method, reference)
+        numbers, seeds = balanced(gains)
+        grid = {seed: [gains[labels, seed] for labels in numbers] for seed in seeds}
+        by_seed = [mean(values) for values in grid.values()]
+        higher = sum(gain > 0 for values in grid.values() for gain in values)
+        samples.append(by_seed)
+        rows.append(
+            [
+                f'{NAMES[method]} over {NAMES[reference]}',
+                ', '.join(map(str, numbers)),
+                str(len(seeds)),
+                f'{higher} of {len(numbers) * len(seeds)}',
+                ' '.join(_gain(by_seed)),
+            ]
+        )
+    p_values = list(map(p_value, samples))
+    for row, sample, p, corrected in zip(rows, samples, p_values, holm(p_values)):
+        said = verdict(sample, corrected)
+        row += [_p(p), _p(corrected), said if said.startswith('no') else f'**{said}**']
+    header = [DATA[data_set], 'labels', 'seeds', 'higher in', 'gain', 'p', 'by Holm', 'verdict']
+    return markdown_table(header, rows, 'llrrrrrl')
+
+
+def gains_overview(runs: Runs) -> str:
+    """A row per method, a column per data set and number of labels: gain, interval, pairs."""
+    columns = [
+        (data_set, labels)
+        for data_set in ('idd_lite', 'camvid')
+        for labels in sorted({run.labels for run in main_runs(runs, data_set)})
+    ]
+    rows = []
+    for method in list(NAMES)[1:]:
+        cells = []
+        for data_set, labels in columns:
+            found = gains_of(main_runs(runs, data_set), method, BASELINE)
+            gains = [gain for (number, _), gain in found.items() if number == labels]
+            several = f'{" ".join(_gain(gains))} ({len(gains)})' if len(gains) > 1 else ''
+            cells.append(several)
+        if any(cells):
+            rows.append([NAMES[method], *cells])
+    titles = [f'{DATA[data].replace(", val", "")}, n = {n}' for data, n in columns]
+    return markdown_table(['gain over supervised', *titles], rows)
+
+
+def table_of(words: Sequence[str], runs: Runs) -> str:
+    """Makes the table that a marker asks for."""
+    kind, *rest = words
+    if kind == 'head-to-head':
+        return head_to_head(runs, rest[0])
+    if kind == 'gains':
+        return gains_overview(runs)
+    data_set, split, labels, *iterations = rest
+    if iterations:
+        kept = [r for r in runs if r.iterations == int(iterations[0])]
+        own = [run for run in kept if (run.data_set, run.split) == (data_set, split)]
+    else:
+        own = main_runs(runs, data_set, split)
+    length = f', {iterations[0]} iterations' if iterations else ''
+    split = '' if data_set in ('idd_lite', 'shapes') else f', {split}'
+    return paired_table(own, int(labels), f'n = {labels}{split}{length}')
+
+
+def write_tables(text: str, runs: Runs) -> str:
+    """Replaces each table of a page."""
+    return TABLE.sub(
+        lambda match: (
+            f'<!-- table {match[1]} -->\n{table_of(match[1].split(), runs)}\n<!-- end -->'
+        ),
+        text,
+    )
+
+
+def add_study(runs: Runs, study: Path, data_set: str, split: str, date: str) -> list[Measured]:
+    """Adds the finished runs of a study's folder; an earlier reading of a run is replaced."""
+    found = {run[:6]: run for run in runs}
+    for result in collect(study):
+        folder = study / result.method / result.labels / f'seed{result.seed}'
+        config = read_config(folder / 'config.py')
+        labels = result.labels
+        if not labels.isdecimal():
+            labels = str(config.train_dataloader.dataset.num_labeled)
+        by_class = ';'.join(
+            f'{key.removeprefix("IoU.")}={value:.1f}'
+            for key, value in (read_metrics(folder) or {}).items()
+            if key.startswith('IoU.')
+        )
+        method = RENAMED.get(result.method, result.method)
+        if method not in NAMES:
+            raise UserError(f'{folder}: method {method}; expected one of {", ".join(NAMES)}')
+        length = config.train_cfg.max_iters
+        run = Measured(
+            data_set, split, int(labels), length, method, result.seed, round(result.miou, 1),
+            by_class, date,
+        )  # fmt: skip
+        found[run[:6]] = run
+    names = list(NAMES)
+    return sorted(
+        found.values(),
+        key=lambda run: (list(DATA).index(run[0]), *run[1:4], names.index(run.method), run.seed),
+    )
+
+
+def csv_text(runs: Runs) -> str:
+    """Formats the kept runs."""
+    stream = io.StringIO(newline='')
+    writer = csv.writer(stream, lineterminator='\n')
+    writer.writerow(Measured._fields)
+    writer.writerows(runs)
+    return stream.getvalue()
+
+
+def _gain(gains: Sequence[float]) -> tuple[str, str]:
+    return _signed(mean(gains)), f'±{interval(gains):.1f}'
+
+
+def _signed(points: float) -> str:
+    return f'{round(points, 1) + 0.0:+.1f}'.replace('-', '−')
+
+
+def _p(value: float) -> str:
+    return '< 0.001' if value < 0.001 else f'{value:.3f}'
+
+
+def main() -> None:
+    """Writes the pages."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument('--add', type=Path, metavar='STUDY', help='folder of a study to keep first')
+    parser.add_argument('--data-set', choices=list(DATA), help='what its runs were tested on')
+    parser.add_argument('--split', default='val', help='which images (default: val)')
+    parser.add_argument('--measured', default=str(datetime.date.today()), metavar='DATE')
+    args = parser.parse_args()
+    runs = read_runs()
+    with user_errors_as_one_line():
+        if args.add is not None:
+            if args.data_set is None:
+                raise UserError('--add: no --data-set; expected what the runs were tested on')
+            runs = add_study(runs, args.add, args.data_set, args.split, args.measured)
+            write_text(DOCS / 'results.csv', csv_text(runs))
+        for name in PAGES:
+            page = DOCS / name
+            write_text(page, write_tables(page.read_text(encoding='utf-8'), runs))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,58 @@
+"""Contact sheet of a batch: image, prediction and disagreement of each in a row."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from mmseg_cct.visualization.figures import legend_below, png_bytes
+from mmseg_cct.visualization.label_maps import class_legend, paint
+
+from .batch_image import BatchImage, highest_disagreement
+
+_COLUMN_WIDTH = 3.2  # inches
+_MOST = 40  # rows: of more, no viewer opens the picture
+
+
+def contact_sheet(
+    batch: list[BatchImage], classes: Sequence[str], palette: Sequence[Sequence[int]]
+) -> bytes:
+    """Draws a PNG of the first 40 images, with one scale of all disagreement maps."""
+    batch = batch[:_MOST]
+    width, height = batch[0].size
+    row_height = _COLUMN_WIDTH * height / width + 0.3
+    figure = Figure(figsize=(3 * _COLUMN_WIDTH, row_height * len(batch) + 1.0), dpi=100)
+    figure.set_layout_engine('constrained', w_pad=0.03, h_pad=0.03, wspace=0, hspace=0)
+    axes = figure.subplots(len(batch), 3, squeeze=False)
+    highest = highest_disagreement(batch)
+    for number, (row, image) in enumerate(zip(axes, batch), 1):
+        # all three in the pixels of the image itself
+        extent = (0, image.size[0], image.size[1], 0)
+        row[0].imshow(image.photo, extent=extent)
+        row[1].imshow(paint(image.labels, palette), extent=extent, interpolation='nearest')
+        shown = row[2].imshow(image.disagreement, cmap='magma', vmin=0, vmax=highest, extent=extent)
+        row[0].set_title(f'{number}. {_tail(str(image.name))}', fontsize=8, loc='left')
+        row[1].set_title('main prediction', fontsize=8, loc='left')
+        row[2].set_title(
+            f'disagreement, mean {image.score:.3g}, rank {image.rank}', fontsize=8, loc='left'
+        )
+        for axis in row:
+            axis.set_axis_off()
+            _draw_windows(axis, image)
+    figure.colorbar(
+        shown, ax=axes, location='top', aspect=60, shrink=0.6, label='disagreement, all rows'
+    )
+    legend_below(figure, class_legend(classes, palette))
+    return png_bytes(figure)
+
+
+def _draw_windows(axis: Axes, image: BatchImage) -> None:
+    for left, top, width, height in image.windows:
+        axis.add_patch(
+            Rectangle((left, top), width, height, fill=False, edgecolor='white', linewidth=1)
+        )
+
+
+def _tail(name: str, length: int = 34) -> str:
+    return name if len(name) <= length else f'…{name[-length + 1 :]}'

@@ -1,0 +1,96 @@
+"""Lists the images that a batch may be chosen from, and those that it leaves out."""
+
+import os
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from mmengine.config import Config
+from mmseg.registry import DATASETS
+
+from mmseg_cct.checks.data import leaf_datasets
+from mmseg_cct.checks.leaks import common_images
+from mmseg_cct.datasets.semi_supervised import branch_settings
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import find_images
+from mmseg_cct.utils.image_lists import resolve_list
+
+# Data infos by the image's path, or by its index in a data set without files.
+Listed = dict[str, dict[str, Any]]
+
+
+def images_in(folder: str) -> Listed:
+    """Lists the images of a folder and its subfolders; `name` is the path inside."""
+    return {
+        str(path): dict(
+            img_path=str(path),
+            seg_fields=[],
+            reduce_zero_label=False,
+            name=path.relative_to(folder),
+        )
+        for path in find_images(folder).values()
+    }
+
+
+def unlabeled_images(config: Config, origin: str) -> Listed:
+    """Lists the config's unlabelled set; `origin` names the config in a `UserError`."""
+    settings = branch_settings(_training_set(config), 'unlabeled')
+    if settings is None:
+        raise UserError(
+            f'{origin}: no train_dataloader.dataset.unlabeled; expected one, or --images DIR'
+        )
+    return _images_of(settings, f'{origin}: train_dataloader.dataset.unlabeled')
+
+
+def labeled_images(config: Config, origin: str) -> Listed:
+    """Lists the config's labelled set; without any, none."""
+    settings = branch_settings(_training_set(config), 'labeled')
+    return _images_of(settings, f'{origin}: train_dataloader.dataset.labeled') if settings else {}
+
+
+def evaluated_images(config: Config, origin: str) -> Listed:
+    """Lists the images of the config's validation and test sets."""
+    listed: Listed = {}
+    for name in ('val_dataloader', 'test_dataloader'):
+        if settings := (config.get(name) or {}).get('dataset'):
+            listed |= _images_of(settings, f'{origin}: {name}.dataset')
+    return listed
+
+
+def same_images(listed: Listed, others: Listed) -> set[str]:
+    """Names of listed images that are one of `others`: the same file, a link to it, or a copy."""
+    ours, theirs = (
+        [name for name, info in images.items() if info.get('img_path')]
+        for images in (others, listed)
+    )
+    return {str(name) for _, name in common_images(ours, theirs)}
+
+
+def _training_set(config: Config) -> Mapping[str, Any]:
+    return (config.get('train_dataloader') or {}).get('dataset') or {}
+
+
+def _images_of(settings: Mapping[str, Any], key: str) -> Listed:
+    settings = {**settings, 'pipeline': []}
+    if settings.get('ann_file'):
+        settings['ann_file'] = resolve_list(settings['ann_file'])
+    try:
+        dataset = DATASETS.build(settings)
+        dataset.full_init()
+    except (AssertionError, OSError, ValueError) as error:
+        raise UserError(f'{key}: {error}') from error
+    listed: Listed = {}
+    for leaf in leaf_datasets(dataset):
+        root = (getattr(leaf, 'data_prefix', None) or {}).get('img_path') or ''
+        for index in range(len(leaf)):
+            info = leaf.get_data_info(index)
+            info.pop('seg_map_path', None)  # images alone are read
+            path = info.get('img_path')
+            info['name'] = _name_below(path, root) if path else PurePath(f'{index}.png')
+            listed[path or str(len(listed))] = info
+    return listed
+
+
+def _name_below(path: str, root: str) -> PurePath:
+    inside = PurePath(os.path.relpath(path, root)) if root else PurePath(path)
+    return PurePath(inside.name) if '..' in inside.parts or inside.is_absolute() else inside

@@ -1,0 +1,290 @@
+"""Chooses the images to label next and prepares them for labelling.
+
+Among the images on which the decoders disagree most, those are chosen whose features lie far from
+one another and from those of the labelled images: frames of one video disagree alike, and label
+one of them is enough. What is labelled or validated on is left out.
+"""
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from mmcv.transforms import Compose
+from mmengine import fileio
+from mmengine.dist import get_rank
+from mmseg.apis import inference_model
+from PIL import Image
+from tqdm import tqdm
+
+from mmseg_cct.annotations.export import export_masks
+from mmseg_cct.apis.inference import model_origin
+from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import write_atomic, write_text
+from mmseg_cct.utils.image_files import decode_image, write_png
+from mmseg_cct.utils.image_record import record_origin
+from mmseg_cct.utils.shares import on_first_process
+from mmseg_cct.utils.text import one_line
+from mmseg_cct.visualization.label_maps import full_palette
+
+from .batch_image import BatchImage
+from .contact_sheet import contact_sheet
+from .farthest_first import farthest_first
+from .fingerprints import find_twins, fingerprint
+from .listed_images import (
+    Listed,
+    evaluated_images,
+    images_in,
+    labeled_images,
+    same_images,
+    unlabeled_images,
+)
+from .ranking import (
+    ScoredImage,
+    disagreement,
+    image_pipeline,
+    load_training_model,
+    rank_images,
+    to_picture,
+)
+from .review import review_page, shrink
+from .runs import find_run
+from .windows import Window, highest_windows, keep_windows
+
+# What the scores of a folder were made with, and the page that is written last.
+RECORD, REVIEW = 'ranking.json', 'review.html'
+# The batch is chosen among so many times its number of images, those that disagree most.
+_POOL = 5
+LARGEST = 1280  # longer side of a picture in the page, in pixels
+
+
+@dataclass
+class Batch:
+    """A batch that was written.
+
+    Attributes:
+        images: Those to label, in this order.
+        candidates: Number of images that they were chosen from.
+        labeled: Number of images left out because they are labelled.
+        evaluated: Number of those left out because they validate or test.
+        twins: Left out too: images that look like one of those, by its path.
+        failed: A line for each unreadable image.
+    """
+
+    images: list[BatchImage]
+    candidates: int
+    labeled: int
+    evaluated: int
+    twins: dict[str, str]
+    failed: list[str]
+
+    def notes(self) -> list[str]:
+        """Says in a line each what the images were chosen from and what was left out."""
+        lines = [
+            f'{len(self.images)} of {self.candidates} images; left out: {self.labeled} labelled, '
+            f'{self.evaluated} of the validation and test sets'
+        ]
+        if self.twins:
+            twin, other = next(iter(self.twins.items()))
+            lines.append(
+                f'{len(self.twins)} of the {self.candidates} look like validation or test images '
+                f'and were left out, because their labels would leak into the result: {twin} like '
+                f'{other}'
+            )
+        return lines
+
+
+def next_batch(
+    run: str,
+    out: str,
+    *,
+    images: str | None = None,
+    number: int = 10,
+    form: str = 'masks',
+    regions: int = 0,
+    window: int | None = None,
+    link: bool = False,
+    options: dict[str, Any] | None = None,
+    device: str | None = None,
+    seed: int = 0,
+    measure: str = 'labels',
+) -> Batch:
+    """Scores images, chooses a batch and writes it.
+
+    Scores are kept as soon as they are known: a second run computes what is missing. Connected
+    processes share the images.
+
+    Args:
+        run: Work directory of a training, or one of its checkpoints.
+        out: Folder for the batch.
+        images: Folder of images; by default the unlabelled set of the training.
+        number: Number of images to choose.
+        form: What the predictions are written as: 'masks', or one of `annotations.writers.FORMATS`.
+        regions: Number of windows to label in each; 0 for whole images.
+        window: Side of a window in pixels; by default a quarter of the image's shorter side.
+        link: Whether to link the images in place of copying them.
+        options: Settings of the training's config to override, by dotted key.
+        device: Where to compute; by default the GPU of this process, if any.
+        seed: Of the perturbations.
+        measure: 'labels', the share of pixels with another class, or 'distance', that of L_u.
+
+    Returns:
+        What was chosen and what was left out.
+
+    Raises:
+        UserError: The training is missing or has no auxiliary decoders, no image is left, or the
+            folder holds a batch or something else.
+    """
+    found = find_run(run, Path(run))
+    config = found.config
+    config.merge_from_dict(options or {})
+    listed = unlabeled_images(config, run) if images is None else images_in(images)
+    labeled, evaluated = labeled_images(config, run), evaluated_images(config, run)
+    is_labeled, is_evaluated = same_images(listed, labeled), same_images(listed, evaluated)
+    candidates = {n: info for n, info in listed.items() if n not in is_labeled | is_evaluated}
+    if not candidates:
+        raise UserError(
+            f'{images or run}: each of the {len(listed)} images is labelled or validated on; '
+            'expected others'
+        )
+    model = load_training_model(config, found.checkpoint, device, found.content)
+    pipeline, classes = image_pipeline(config), model.dataset_meta['classes']
+    palette = model.dataset_meta['palette']
+    origin = model_origin(config, found.checkpoint, measure=measure, seed=seed)
+
+    def claim() -> None:
+        read = {Path(images)} if images is not None else set()
+        if Path(out, REVIEW).exists():
+            raise UserError(f'--out: {out} holds a batch already; expected another folder')
+        record_origin(Path(out, RECORD), origin, 'scores', read | data_folders(config))
+
+    on_first_process(claim)
+    ranking = rank_images(model, {**labeled, **candidates}, out, seed=seed, measure=measure)
+    if get_rank() != 0:
+        return Batch([], 0, 0, 0, {}, [])
+
+    ranked = [image for image in ranking.images if image.name in candidates]
+    prints, unreadable = _fingerprints(evaluated, pipeline)
+    twins = find_twins({image.name: image.fingerprint for image in ranked}, prints)
+    chosen = choose(
+        [image for image in ranked if image.name not in twins],
+        [image for image in ranking.images if image.name in labeled],
+        number,
+    )
+    ranks = {image.name: rank for rank, image in enumerate(ranked, 1)}
+    batch = []
+    for image in tqdm(chosen, desc='batch', unit='image'):
+        info = candidates[image.name]
+        picture = _put_image(info, Path(out, 'images'), link, pipeline)
+        predicted = disagreement(model, pipeline(info), seed, measure)
+        values = predicted.maps.mean(0).numpy()
+        windows = _windows(values, picture.shape, regions, window)
+        labels = inference_model(model, picture).pred_sem_seg.data[0].cpu().numpy()
+        labels = labels.astype(np.uint8)
+        if windows:
+            labels = keep_windows(labels, windows)
+        mask = Path(out, 'masks', info['name'].with_suffix('.png'))
+        write_png(mask, Image.fromarray(labels), full_palette(palette))
+        batch.append(
+            BatchImage(
+                name=info['name'],
+                rank=ranks[image.name],
+                score=image.score,
+                photo=shrink(picture, LARGEST)[..., ::-1],
+                labels=shrink(labels, LARGEST, cv2.INTER_NEAREST),
+                disagreement=values,
+                size=(picture.shape[1], picture.shape[0]),
+                windows=windows,
+            )
+        )
+    places = {image.name: number for number, image in enumerate(chosen, 1)}
+    write_text(Path(out, 'ranking.csv'), _csv(ranked, places, twins))
+    result = Batch(
+        batch, len(ranked), len(is_labeled), len(is_evaluated), twins, ranking.failed + unreadable
+    )
+    if form != 'masks':
+        _write_annotations(form, Path(out), batch, dict(zip(classes, palette)))
+    if batch:
+        write_atomic(Path(out, 'contact_sheet.png'), contact_sheet(batch, classes, palette))
+        page = review_page(
+            batch, f'Label next: {len(batch)} images', result.notes(), classes, palette
+        )
+        write_text(Path(out, REVIEW), page)
+    return result
+
+
+def _write_annotations(
+    form: str, out: Path, batch: Sequence[BatchImage], classes: Mapping[str, Any]
+) -> None:
+    """Writes the predicted masks for an annotation tool."""
+    masks = {str(image.name): out / 'masks' / image.name.with_suffix('.png') for image in batch}
+    colours = {name: tuple(colour) for name, colour in classes.items()}
+    export_masks(form, out, masks, colours, out / 'images')
+
+
+def choose(
+    ranked: Sequence[ScoredImage], labeled: Sequence[ScoredImage], number: int
+) -> list[ScoredImage]:
+    """Chooses images from the first of a ranking, far from one another and from the labelled."""
+    pool = ranked[: _POOL * number]
+    if not pool:
+        return []
+    given = np.array([image.z for image in labeled]) if labeled else None
+    return [pool[i] for i in farthest_first(np.array([image.z for image in pool]), number, given)]
+
+
+def _fingerprints(images: Listed, pipeline: Compose) -> tuple[dict[str, str], list[str]]:
+    """Fingerprints of images by name, and a line for each unreadable one."""
+    prints, failed = {}, []
+    for name, info in tqdm(images.items(), desc='validation images', unit='image'):
+        try:
+            prints[name] = fingerprint(to_picture(pipeline(info)))
+        except Exception as error:  # decoders raise nearly anything on a corrupt file
+            failed.append(f'{name}: unreadable image ({one_line(error)})')
+    return prints, failed
+
+
+def _put_image(info: dict[str, Any], folder: Path, link: bool, pipeline: Compose) -> np.ndarray:
+    """Copies or links an image into the batch; returns it `(H, W, 3)` uint8, BGR."""
+    source, target = info.get('img_path'), folder / info['name']
+    if source is None:  # a set that draws its images
+        picture = to_picture(pipeline(info))
+        write_png(target, Image.fromarray(picture[..., ::-1]))
+        return picture
+    content = fileio.get(source)
+    if link and os.path.isfile(source):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)  # of a run that was stopped
+        target.symlink_to(os.path.abspath(source))
+    else:
+        write_atomic(target, content)
+    return decode_image(content)
+
+
+def _windows(
+    values: np.ndarray, shape: Sequence[int], number: int, side: int | None
+) -> list[Window]:
+    """Finds windows in the pixels of an image of this shape, by a map of any size."""
+    if not number:
+        return []
+    height, width = shape[:2]
+    resized = cv2.resize(values, (width, height), interpolation=cv2.INTER_LINEAR)
+    return highest_windows(resized, number, side or max(min(height, width) // 4, 1))
+
+
+def _csv(ranked: Sequence[ScoredImage], places: Mapping[str, int], twins: Mapping[str, str]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator='\n')
+    perturbations = list(ranked[0].by_perturbation) if ranked else []
+    writer.writerow(['rank', 'file', 'score', *perturbations, 'place in the batch', 'twin'])
+    for rank, image in enumerate(ranked, 1):
+        values = (image.score, *image.by_perturbation.values())
+        notes = places.get(image.name, ''), twins.get(image.name, '')
+        writer.writerow([rank, image.name, *(f'{value:.6g}' for value in values), *notes])
+    return text.getvalue()

@@ -1,0 +1,84 @@
+"""Rounds of labelling in the report: what each was labelled with, and what that changed."""
+
+import copy
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from mmseg.datasets.transforms import LoadAnnotations
+from mmseg.registry import DATASETS
+
+from mmseg_cct.checks.data import infos_of
+from mmseg_cct.datasets.semi_supervised import branch_settings
+from mmseg_cct.utils.rounds import read_labeled
+from mmseg_cct.utils.text import signed
+
+from .runs import Run
+
+
+class Table(NamedTuple):
+    """A table of the report."""
+
+    header: list[str]
+    rows: list[list[str]]
+
+
+def labeled_of(run: Run) -> list[str] | None:
+    """The labelled images that a training recorded; None if it is older than the record."""
+    return read_labeled(Path(run.checkpoint).parent)
+
+
+def round_tables(
+    runs: Sequence[Run], iou: Mapping[str, np.ndarray], classes: Sequence[str]
+) -> list[Table]:
+    """Compares runs, each of which has all labels of the one before and more; else gives nothing.
+
+    `iou` is that of each class `(C,)`, in [0, 1], by run. The first table has a row for each round,
+    the second one for each class: its share of the pixels that were added, and its change in IoU.
+    """
+    labeled = [labeled_of(run) or [] for run in runs]
+    steps = list(itertools.pairwise(labeled))
+    if not steps or not labeled[0] or not all(set(old) < set(new) for old, new in steps):
+        return []
+    miou = [100 * float(np.nanmean(iou[run.name])) for run in runs]
+    rounds = [
+        [
+            run.name,
+            str(len(labeled[index])),
+            f'{len(labeled[index]) - len(labeled[index - 1])}' if index else '',
+            f'{miou[index]:.1f}',
+            signed(miou[index] - miou[index - 1]) if index else '',
+        ]
+        for index, run in enumerate(runs)
+    ]
+    header, columns = (
+        ['class', f'pixels of {runs[0].name}'],
+        [_shares(runs[-1], labeled[0], classes)],
+    )
+    for before, after, (old, new) in zip(runs, runs[1:], steps):
+        added = [path for path in new if path not in set(old)]
+        header += [f'pixels added in {after.name}', f'{after.name} − {before.name}']
+        columns.append(_shares(runs[-1], added, classes))
+        gains = 100 * (iou[after.name] - iou[before.name])
+        columns.append(['' if np.isnan(gain) else signed(gain) for gain in gains])
+    return [
+        Table(['', 'labelled images', 'added', 'mIoU', 'gain'], rounds),
+        Table(header, [list(row) for row in zip(classes, *columns)]),
+    ]
+
+
+def _shares(run: Run, images: Iterable[str], classes: Sequence[str]) -> list[str]:
+    """The share of each class in the labelled pixels of images, in %."""
+    settings = branch_settings(run.config.train_dataloader.dataset, 'labeled')
+    dataset = DATASETS.build({**copy.deepcopy(settings), 'pipeline': []})
+    infos = {info.get('img_path'): info for info in infos_of(dataset)}
+    load, counts = LoadAnnotations(), Counter[int]()
+    for path in images:
+        if path in infos:  # a mask that was removed since counts nowhere
+            ids, pixels = np.unique(load(dict(infos[path]))['gt_seg_map'], return_counts=True)
+            counts.update(dict(zip(ids.tolist(), pixels.tolist())))
+    total = max(sum(counts[index] for index in range(len(classes))), 1)
+    return [f'{100 * counts[index] / total:.1f} %' for index in range(len(classes))]

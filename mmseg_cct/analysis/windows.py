@@ -1,0 +1,48 @@
+"""Chooses the windows of an image that are worth labelling."""
+
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+
+from mmseg_cct.evaluation.calibration import IGNORED
+
+
+class Window(NamedTuple):
+    """A rectangle of pixels."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+
+def highest_windows(values: np.ndarray, number: int, side: int) -> list[Window]:
+    """Finds up to `number` squares with the highest means of a map `(H, W)`, none over another.
+
+    `side` is their length in pixels, at most that of the map. The highest comes first.
+    """
+    height, width = (min(side, length) for length in values.shape)
+    # The mean of the window that begins at a pixel.
+    sums = cv2.integral(values.astype(np.float64))
+    means = (
+        sums[height:, width:] - sums[:-height, width:] - sums[height:, :-width]
+        + sums[:-height, :-width]
+    ) / (height * width)  # fmt: skip
+    found: list[Window] = []
+    while len(found) < number and np.isfinite(means).any():
+        top, left = (int(i) for i in np.unravel_index(means.argmax(), means.shape))
+        found.append(Window(left, top, width, height))
+        means[
+            max(top - height + 1, 0) : top + height, max(left - width + 1, 0) : left + width
+        ] = -np.inf
+    return found
+
+
+def keep_windows(labels: np.ndarray, windows: list[Window]) -> np.ndarray:
+    """Ignores all class ids `(H, W)` outside the windows."""
+    kept = np.full_like(labels, IGNORED)
+    for left, top, width, height in windows:
+        part = np.s_[top : top + height, left : left + width]
+        kept[part] = labels[part]
+    return kept

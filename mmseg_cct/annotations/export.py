@@ -1,0 +1,47 @@
+"""Masks of class ids as annotations that a labelling tool opens."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from mmseg_cct.utils.image_files import read_mask
+
+from .class_table import is_background
+from .contours import TracedImage, trace_shapes
+from .shapes import Colour
+from .writers import writer_of
+from .writers.own_files import OwnFiles
+
+
+def export_masks(
+    form: str,
+    out: str | Path,
+    masks: Mapping[str, Path],
+    classes: Mapping[str, Colour],
+    folder: str | Path,
+    *,
+    tolerance: float = 1.0,
+    min_area: int = 20,
+    progress: Callable[[], object] = lambda: None,
+) -> list[Path]:
+    """Writes masks in one of `writers.FORMATS`, and returns files that were edited, so kept.
+
+    `masks` are files by path of the image, relative to `folder`; ids are in the order of `classes`.
+    The background is not drawn. Outlines move by up to `tolerance` pixels, and regions of fewer
+    pixels than `min_area` are given to their surroundings. `progress` is called after each image.
+    """
+    names = list(classes)
+    rest = next((index for index, name in enumerate(names) if is_background(name)), None)
+    writer = writer_of(form)
+
+    def traced() -> Iterator[TracedImage]:
+        for name, path in masks.items():
+            labels = read_mask(path)
+            shapes = trace_shapes(
+                labels, names, tolerance=tolerance, min_area=min_area, rest=rest, **writer.TRACING
+            )
+            yield TracedImage(name, labels.shape[::-1], shapes)
+            progress()
+
+    files = OwnFiles(Path(out))
+    writer.write(files, classes, traced(), Path(folder))
+    return files.kept

@@ -1,0 +1,65 @@
+"""COCO: one JSON of polygons, and of run lengths where a region has holes."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..contours import TracedImage
+from ..rasterize import draw
+from ..shapes import Colour, Shape
+from .own_files import OwnFiles
+from .runs import runs_of_mask
+
+# Each annotation stands for its own pixels.
+TRACING = dict(stacked=False)
+
+
+def write(
+    files: OwnFiles, classes: Mapping[str, Colour], images: Iterable[TracedImage], folder: Path
+) -> None:
+    """Writes `coco.json`, image by image."""
+    ids = {name: index for index, name in enumerate(classes, 1)}
+    listed: list[dict[str, Any]] = []
+    number = 0
+    with files.open('coco.json') as file:
+        file.write('{"annotations": [')
+        for image in images:
+            width, height = image.size
+            listed.append(
+                dict(id=len(listed) + 1, file_name=image.name, width=width, height=height)
+            )
+            for shape in image.shapes:
+                file.write(',\n' if number else '\n')
+                number += 1
+                content = dict(
+                    id=number,
+                    image_id=listed[-1]['id'],
+                    category_id=ids[str(shape.label)],
+                    iscrowd=0,
+                    **_region(shape, image.size),
+                )
+                json.dump(content, file)
+        rest = dict(
+            images=listed,
+            categories=[dict(id=i, name=name, supercategory='') for name, i in ids.items()],
+        )
+        file.write(f'\n],\n{json.dumps(rest, ensure_ascii=False)[1:]}\n')
+
+
+def _region(shape: Shape, size: tuple[int, int]) -> dict[str, Any]:
+    inside, (left, top) = draw(shape, size)
+    segmentation: Any
+    if shape.mask is None:
+        ring = shape.polygons[0]
+        (left, top), (width, height) = ring.min(0).tolist(), np.ptp(ring, 0).tolist()
+        segmentation = [ring.reshape(-1).tolist()]
+    else:
+        height, width = inside.shape
+        whole = np.zeros(size[::-1], bool)
+        whole[top : top + height, left : left + width] = inside
+        segmentation = dict(size=list(whole.shape), counts=runs_of_mask(whole, 'F'))
+    area = int(inside.sum())
+    return dict(segmentation=segmentation, area=area, bbox=[left, top, width, height])

@@ -1,0 +1,80 @@
+"""Label Studio: a JSON of tasks with predictions, and the labels' set-up as XML.
+
+Regions are polygons, and brushes where they have holes.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+import numpy as np
+
+from ..contours import TracedImage
+from ..shapes import Colour, Shape
+from .own_files import OwnFiles
+from .runs import brush_of_mask
+
+TRACING = dict(stacked=True)
+
+
+def write(
+    files: OwnFiles, classes: Mapping[str, Colour], images: Iterable[TracedImage], folder: Path
+) -> None:
+    """Writes `label_studio.json`, image by image, and `label_studio.xml`.
+
+    The images are files of a local storage, below its root.
+    """
+    with files.open('label_studio.xml') as file:
+        file.write(_interface(classes))
+    with files.open('label_studio.json') as file:
+        file.write('[')
+        for index, image in enumerate(images):
+            result = [_region(n, shape, image.size) for n, shape in enumerate(image.shapes)]
+            task = dict(
+                data=dict(image=f'/data/local-files/?d={quote(image.name)}'),
+                predictions=[dict(model_version='mmseg_cct', result=result)],
+            )
+            file.write(',\n' if index else '\n')
+            json.dump(task, file, ensure_ascii=False)
+        file.write('\n]\n')
+
+
+def _interface(classes: Mapping[str, Colour]) -> str:
+    view = Element('View')
+    SubElement(view, 'Image', name='image', value='$image', zoom='true')
+    for kind, name in (('PolygonLabels', 'polygon'), ('BrushLabels', 'brush')):
+        labels = SubElement(view, kind, name=name, toName='image')
+        for label, colour in classes.items():
+            SubElement(
+                labels, 'Label', value=label, background='#{:02x}{:02x}{:02x}'.format(*colour)
+            )
+    indent(view)
+    return tostring(view, encoding='unicode') + '\n'
+
+
+def _region(number: int, shape: Shape, size: tuple[int, int]) -> dict[str, Any]:
+    width, height = size
+    value: dict[str, Any]
+    if shape.mask is None:
+        kind = 'polygon'
+        percent = (shape.polygons[0] / size * 100).round(6)
+        value = dict(points=percent.tolist(), closed=True)
+    else:
+        kind = 'brush'
+        (left, top), (high, wide) = shape.offset, shape.mask.shape
+        whole = np.zeros((height, width), bool)
+        whole[top : top + high, left : left + wide] = shape.mask
+        value = dict(format='rle', rle=brush_of_mask(whole))
+    return dict(
+        id=f'r{number}',
+        type=f'{kind}labels',
+        from_name=kind,
+        to_name='image',
+        original_width=width,
+        original_height=height,
+        image_rotation=0,
+        value={**value, f'{kind}labels': [shape.label]},
+    )

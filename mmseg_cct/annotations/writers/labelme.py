@@ -1,0 +1,57 @@
+"""labelme: a JSON of polygons for each image, and of masks where a region has holes."""
+
+import base64
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from ..contours import TracedImage
+from ..shapes import Colour, Shape
+from .own_files import OwnFiles
+
+TRACING = dict(stacked=True)
+_FOLDER = 'labelme'
+
+
+def write(
+    files: OwnFiles, classes: Mapping[str, Colour], images: Iterable[TracedImage], folder: Path
+) -> None:
+    """Writes `labelme/NAME.json`, which name their images in the `folder`."""
+    with files.open(f'{_FOLDER}/labels.txt') as file:
+        file.writelines(f'{name}\n' for name in classes)
+    for image in images:
+        name = Path(_FOLDER, image.name).with_suffix('.json')
+        width, height = image.size
+        content: dict[str, Any] = dict(
+            version='5.5.0',
+            flags={},
+            shapes=[_shape(shape) for shape in image.shapes],
+            imagePath=os.path.relpath(folder / image.name, files.folder / name.parent),
+            imageData=None,
+            imageHeight=height,
+            imageWidth=width,
+        )
+        with files.open(name.as_posix()) as file:
+            json.dump(content, file, ensure_ascii=False)
+
+
+def _shape(shape: Shape) -> dict[str, Any]:
+    if shape.mask is None:
+        drawn = dict(points=shape.polygons[0].tolist(), shape_type='polygon', mask=None)
+    else:
+        buffer = io.BytesIO()
+        Image.fromarray(shape.mask).save(buffer, format='PNG')
+        first = np.array(shape.offset)
+        last = first + shape.mask.shape[::-1] - 1
+        drawn = dict(
+            points=[first.tolist(), last.tolist()],
+            shape_type='mask',
+            mask=base64.b64encode(buffer.getvalue()).decode(),
+        )
+    return dict(label=shape.label, group_id=None, description='', flags={}, **drawn)

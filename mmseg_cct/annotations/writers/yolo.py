@@ -1,0 +1,42 @@
+"""YOLO-seg: a text file of polygons for each image, and `data.yaml` with the classes."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..contours import TracedImage
+from ..shapes import Colour
+from .own_files import OwnFiles
+
+# It knows no masks. Smaller regions lie on top.
+TRACING = dict(stacked=True, masks=False)
+_FOLDER = 'yolo'
+
+
+def write(
+    files: OwnFiles, classes: Mapping[str, Colour], images: Iterable[TracedImage], folder: Path
+) -> None:
+    """Writes `yolo/labels/NAME.txt` and `yolo/data.yaml`, which names the `folder`."""
+    ids = {name: index for index, name in enumerate(classes)}
+    with files.open(f'{_FOLDER}/data.yaml') as file:
+        file.write(f'path: {json.dumps(str(folder.resolve()))}\ntrain: .\nval: .\nnames:\n')
+        file.writelines(f'  {i}: {json.dumps(name)}\n' for name, i in ids.items())
+    for image in images:
+        name = Path(_FOLDER, 'labels', image.name).with_suffix('.txt')
+        with files.open(name.as_posix()) as file:
+            for shape in image.shapes:
+                points = (_one_ring(shape.polygons) / image.size).reshape(-1)
+                numbers = ' '.join(f'{each:.7g}' for each in points)
+                file.write(f'{ids[str(shape.label)]} {numbers}\n')
+
+
+def _one_ring(rings: Sequence[np.ndarray]) -> np.ndarray:
+    """Joins an outline and its holes by slits, which hold no area."""
+    ring, *holes = rings
+    for hole in holes:
+        distances = ((ring[:, None] - hole[None]) ** 2).sum(-1)
+        at, of = np.unravel_index(distances.argmin(), distances.shape)
+        ring = np.concatenate([ring[: at + 1], np.roll(hole, -of, 0), hole[of : of + 1], ring[at:]])
+    return ring

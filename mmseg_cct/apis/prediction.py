@@ -1,0 +1,223 @@
+"""Resumable prediction for folders of images."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from mmengine.config import Config
+from mmengine.dist import get_rank
+from PIL import Image
+
+from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, write_table
+from mmseg_cct.annotations.export import export_masks
+from mmseg_cct.checks.data import warn
+from mmseg_cct.config.domains import require_domain
+from mmseg_cct.config.load import load_config
+from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.engine.checkpoints import require_checkpoint
+from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.utils.ahead import ahead
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, as_rgb, find_files, find_images, write_png
+from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
+from mmseg_cct.utils.palette import chosen_colours
+from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
+from mmseg_cct.visualization.label_maps import legend_picture
+
+from .inference import image_reader, load_model, model_origin
+from .segment import Segmented, segment
+
+# Names the model of the predictions in a folder, so that two models never share one.
+RECORD = 'prediction.json'
+MASKS, OVERLAYS = 'masks', 'overlays'
+_LEGEND_WIDTH = 640  # pixels
+
+
+def predict_images(
+    config_file: str,
+    checkpoint: str,
+    images: str,
+    out: str,
+    *,
+    options: dict[str, Any] | None = None,
+    device: str | None = None,
+    opacity: float = 0.5,
+    domain: str | None = None,
+    palette: str | None = None,
+) -> ImageCounts:
+    """Segments images and writes `masks/NAME.png` and `overlays/NAME.png` for each.
+
+    A mask is a palette PNG of class ids, in the order of the classes that the checkpoint names:
+    `classes.json` lists them, and `legend.png` shows their colours. Both files have the size of the
+    image, but an overlay has the names of the classes in it below. An image whose files are there
+    is skipped, unless it has changed since; one that cannot be read is reported, and the rest goes
+    on. Connected processes share the images.
+
+    Args:
+        config_file: The config of the model.
+        checkpoint: The weights.
+        images: An image, or a folder that is searched with its subfolders.
+        out: Folder for the predictions.
+        options: Settings of the config to override, by dotted key.
+        device: Where to compute; by default the GPU of this process, if any.
+        opacity: Weight of the class colours in an overlay, in [0, 1].
+        domain: Which domain the images are from, if the model has several.
+        palette: A data set of MMSeg or a JSON file with the colours of the classes; by default
+            those of the training.
+
+    Returns:
+        Counts of written, skipped and failed images. A `UserError` says where a file is missing,
+        the checkpoint does not fit the config, or the folder holds predictions of another model or
+        domain.
+    """
+    config, origin = config_and_origin(
+        config_file, checkpoint, options, opacity=opacity, domain=domain, palette=palette
+    )
+
+    def list_images() -> tuple[list[tuple[str, Path]], int]:
+        found = _find_images(images)
+        read = {Path(images)} if os.path.isdir(images) else set()
+        record_origin(Path(out, RECORD), origin, 'predictions', read | data_folders(config))
+        # The overlay is written last, so it stands for both files.
+        stamps = {name: file_stamp(path) for name, path in found.items()}
+        _warn_of_others(images, found, out, forget_changed(out, stamps, OVERLAYS))
+        done = Path(out, OVERLAYS)
+        todo = [(name, path) for name, path in found.items() if not (done / f'{name}.png').exists()]
+        return todo, len(found) - len(todo)
+
+    todo, skipped = on_first_process(list_images)
+    counts = ImageCounts(skipped=skipped)
+    if not todo and Path(out, TABLE).is_file():
+        return counts
+    model = model_and_legend(config, checkpoint, out, device, domain, palette)
+    read = image_reader(model.cfg)
+    share = own_share(todo)
+
+    def write(segmented: Segmented) -> Segmented:
+        if segmented.error is None:
+            name, _ = segmented.key
+            write_mask(Path(out, MASKS, f'{name}.png'), segmented.labels, model)
+            picture = Image.fromarray(_overlay(segmented, model.dataset_meta, opacity))
+            write_png(Path(out, OVERLAYS, f'{name}.png'), picture)
+        return segmented
+
+    with progress_bar(len(share), skipped) as bar:
+        for segmented in ahead(write, segment(model, share, lambda item: read(item[1]))):
+            if segmented.error is None:
+                counts.written += 1
+            else:
+                counts.add_unreadable(segmented.key[1], segmented.error)
+            bar.update()
+    return ImageCounts.merged(gather(counts))
+
+
+def export_predictions(
+    images: str, out: str, form: str, *, tolerance: float = 1.0, min_area: int = 20
+) -> list[Path]:
+    """Writes the masks that `predict_images` left in `out` as annotations for a labelling tool.
+
+    Args:
+        images: The images that were predicted.
+        out: The folder of the predictions, which gets the annotations, too.
+        form: One of `annotations.writers.FORMATS`.
+        tolerance: How far outlines may move, in pixels, for fewer points.
+        min_area: Regions of fewer pixels are given to their surroundings.
+
+    Returns:
+        Files that somebody has edited since they were written, so they stay.
+
+    Raises:
+        UserError: The folder holds no predictions.
+    """
+    table = read_table(out)
+    if table is None:
+        raise UserError(Problem(str(Path(out, TABLE)), 'no such file', 'that of the predictions'))
+    folder = Path(images) if os.path.isdir(images) else Path(images).parent
+    masks = {
+        path.relative_to(folder).as_posix(): Path(out, MASKS, f'{name}.png')
+        for name, path in _find_images(images).items()
+        if Path(out, OVERLAYS, f'{name}.png').is_file()
+    }
+    with progress_bar(len(masks), 0) as bar:
+        return export_masks(
+            form, out, masks, table.colours, folder,
+            tolerance=tolerance, min_area=min_area, progress=lambda: bar.update(),
+        )  # fmt: skip
+
+
+def config_and_origin(
+    config_file: str, checkpoint: str, options: dict[str, Any] | None, **made_with: Any
+) -> tuple[Config, dict[str, Any]]:
+    """Loads a config and describes for `record_origin` what its predictions are made with."""
+    config = load_config(config_file, options or {})
+    require_checkpoint(checkpoint)
+    require_domain(config, made_with['domain'])
+    given = {key: value for key, value in made_with.items() if value is not None}
+    return config, model_origin(config, checkpoint, **given)
+
+
+def model_and_legend(
+    config: Config,
+    checkpoint: str,
+    out: str,
+    device: str | None,
+    domain: str | None,
+    palette: str | None,
+) -> Any:
+    """Loads a model, and writes its classes and their colours into the folder of predictions."""
+    model = load_model(config, checkpoint, device, domain)
+    meta = model.dataset_meta
+    if palette is not None:
+        meta['palette'] = chosen_colours(palette, meta['classes'])
+    if get_rank() == 0:
+        colours = {str(name): tuple(c) for name, c in zip(meta['classes'], meta['palette'])}
+        write_table(out, ClassTable(colours, None))
+        legend = legend_picture(meta['classes'], meta['palette'], _LEGEND_WIDTH)
+        write_png(Path(out, 'legend.png'), Image.fromarray(legend))
+    return model
+
+
+def write_mask(path: Path, labels: np.ndarray, model: Any) -> None:
+    """Writes class ids `(H, W)` uint8 in the model's colours."""
+    palette = np.array(model.dataset_meta['palette'], np.uint8)
+    write_png(path, Image.fromarray(labels), palette)
+
+
+def blend(image: np.ndarray, labels: np.ndarray, palette: Any, opacity: float) -> np.ndarray:
+    """Lays the colours of class ids `(H, W)` over a loaded image; returns RGB, uint8."""
+    colours = np.array(palette, np.uint8)[labels]
+    return cv2.addWeighted(as_rgb(image), 1.0 - opacity, colours, opacity, 0.0)
+
+
+def _overlay(segmented: Segmented, meta: dict[str, Any], opacity: float) -> np.ndarray:
+    blended = blend(segmented.image, segmented.labels, meta['palette'], opacity)
+    shown = np.unique(segmented.labels)
+    names = [meta['classes'][index] for index in shown]
+    colours = [meta['palette'][index] for index in shown]
+    return np.vstack([blended, legend_picture(names, colours, blended.shape[1])])
+
+
+def _warn_of_others(
+    images: str, found: Mapping[str, Path], out: str, predicted: Sequence[str]
+) -> None:
+    """Logs which files are left out, and which predictions are of images that are not there."""
+    known = {*found.values()}
+    files = find_files(images) if os.path.isdir(images) else []
+    if others := [path for path in files if path not in known and path.suffix]:
+        kinds = ', '.join(sorted({path.suffix for path in others})[:5])
+        warn(
+            f'{images}: {len(others)} of its files are left out ({kinds}), the first is '
+            f'{others[0]}; expected {", ".join(IMAGE_SUFFIXES)}'
+        )
+    if predicted:
+        warn(
+            f'{out}: {len(predicted)} predictions are of images that are not in {images}, the '
+            f'first is {MASKS}/{predicted[0]}.png; expected another --out, or that you remove them'
+        )
+
+
+def _find_images(images: str) -> dict[str, Path]:
+    path = Path(images)
+    return {path.stem: path} if path.is_file() else find_images(path)

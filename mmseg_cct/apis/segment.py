@@ -1,0 +1,88 @@
+"""Segments a stream of images; loading runs ahead, and a GPU takes several of one size at once."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from itertools import groupby, islice
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from mmengine.dataset import Compose
+
+from mmseg_cct.checks.failures import config_errors_as_one_line
+from mmseg_cct.utils.ahead import ahead
+
+K = TypeVar('K')
+_PIXELS_AT_ONCE = 2**21  # of the images that a GPU takes together
+
+
+class Segmented(NamedTuple):
+    """An image and its classes, or why it could not be read.
+
+    Attributes:
+        key: What the caller knows it by.
+        image: As it was read, `(H, W, C)`.
+        labels: Class ids, `(H, W)` uint8.
+        error: What reading it raised, if anything; then there is neither image nor labels.
+    """
+
+    key: Any
+    image: Any = None
+    labels: Any = None
+    error: Exception | None = None
+
+
+def segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> Iterator[Segmented]:
+    """Reads images `(H, W, C)` by their keys and segments them, in order.
+
+    `model` is one of `load_model`. What it or its pipeline raises at the first image is a mistake
+    of the config, in one line.
+    """
+    stream, is_first = _segment(model, keys, read), True
+    while True:
+        guard = config_errors_as_one_line(model.cfg, 'fails at the first image')
+        with guard if is_first else nullcontext():
+            segmented = next(stream, None)
+        if segmented is None:
+            return
+        is_first = is_first and segmented.error is not None
+        yield segmented
+
+
+def _segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> Iterator[Segmented]:
+    first, *steps = (step for step in model.cfg.test_pipeline if step['type'] != 'LoadAnnotations')
+    pipeline = Compose([{**first, 'type': 'LoadImageFromNDArray'}, *steps])
+
+    def load(key: K) -> tuple[Segmented, dict[str, Any]]:
+        try:
+            image = read(key)
+        except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
+            return Segmented(key, error=error), {}
+        return Segmented(key, image), pipeline(dict(img=image))
+
+    for batch in _batches(ahead(load, keys), next(model.parameters()).is_cuda):
+        if batch[0][0].error is not None:
+            yield batch[0][0]
+            continue
+        data = {name: [inputs[name] for _, inputs in batch] for name in batch[0][1]}
+        with torch.no_grad():
+            results = model.test_step(data)
+        for (loaded, _), result in zip(batch, results):
+            labels = result.pred_sem_seg.data[0].to(torch.uint8).cpu().numpy()
+            yield loaded._replace(labels=labels)
+
+
+def _batches(
+    loaded: Iterable[tuple[Segmented, dict[str, Any]]], grouped: bool
+) -> Iterator[list[tuple[Segmented, dict[str, Any]]]]:
+    """Groups neighbours whose inputs have one size; an unreadable image stays alone."""
+
+    def place(numbered: tuple[int, tuple[Segmented, dict[str, Any]]]) -> Any:
+        number, (_, data) = numbered
+        return tuple(data['inputs'].shape) if data and grouped else number
+
+    for shape, group in groupby(enumerate(loaded), place):
+        pixels = shape[1] * shape[2] if isinstance(shape, tuple) else _PIXELS_AT_ONCE
+        same = (each for _, each in group)
+        while batch := list(islice(same, max(1, _PIXELS_AT_ONCE // pixels))):
+            yield batch

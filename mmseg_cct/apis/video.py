@@ -1,0 +1,168 @@
+"""Prediction for videos, frame by frame."""
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.utils.ahead import ahead
+from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
+from mmseg_cct.utils.shares import progress_bar
+from mmseg_cct.visualization.label_maps import legend_picture
+
+from .prediction import (
+    MASKS,
+    OVERLAYS,
+    RECORD,
+    blend,
+    config_and_origin,
+    model_and_legend,
+    write_mask,
+)
+from .segment import Segmented, segment
+
+SUFFIXES = ('.mp4', '.avi', '.mov', '.mkv', '.webm', '.m4v', '.mpg', '.mpeg', '.wmv')
+_SUFFIX, _CODEC = '.mp4', 'mp4v'
+_FRAMES_PER_SECOND = 25.0  # of a video that does not say
+
+
+def is_video(path: str) -> bool:
+    """Whether a path names a video."""
+    return path.lower().endswith(SUFFIXES) and not os.path.isdir(path)
+
+
+def predict_video(
+    config_file: str,
+    checkpoint: str,
+    video: str,
+    out: str,
+    *,
+    masks: bool = False,
+    options: dict[str, Any] | None = None,
+    device: str | None = None,
+    opacity: float = 0.5,
+    domain: str | None = None,
+    palette: str | None = None,
+) -> ImageCounts:
+    """Segments a video and writes `overlays/NAME.mp4`, with the classes below the picture.
+
+    A few frames are in memory at a time. A video that is there already is skipped, unless its input
+    has changed since. The arguments are those of `predict_images`.
+
+    Args:
+        config_file: The config of the model.
+        checkpoint: The weights.
+        video: A file that OpenCV reads.
+        out: Folder for the predictions.
+        masks: Also write `masks/NAME/000000.png` and so on, class ids of each frame.
+        options: Settings of the config to override, by dotted key.
+        device: Where to compute; by default the GPU, if any.
+        opacity: Weight of the class colours, in [0, 1].
+        domain: Which domain the video is from, if the model has several.
+        palette: A data set of MMSeg or a JSON file with the colours of the classes.
+
+    Returns:
+        Counts of frames; a video that ends too early is a failure.
+
+    Raises:
+        UserError: The video cannot be read, or what `predict_images` rejects.
+    """
+    config, origin = config_and_origin(
+        config_file, checkpoint, options, opacity=opacity, domain=domain, palette=palette
+    )
+    name = Path(video).stem
+    target = Path(out, OVERLAYS, f'{name}{_SUFFIX}')
+    with _opened(video) as capture:
+        record_origin(Path(out, RECORD), origin, 'predictions', data_folders(config))
+        made_of = {f'{name}{_SUFFIX}': [*(file_stamp(video) or ()), masks]}
+        forget_changed(out, made_of, OVERLAYS, suffix='')
+        expected = max(0, int(capture.get(cv2.CAP_PROP_FRAME_COUNT)))
+        if target.exists():
+            return ImageCounts(skipped=expected)
+        model = model_and_legend(config, checkpoint, out, device, domain, palette)
+        meta = model.dataset_meta
+        counts = ImageCounts()
+
+        def draw(frame: Segmented) -> np.ndarray:
+            number, _ = frame.key
+            if masks:
+                write_mask(Path(out, MASKS, name, f'{number:06d}.png'), frame.labels, model)
+            return blend(frame.image, frame.labels, meta['palette'], opacity)
+
+        rate = capture.get(cv2.CAP_PROP_FPS)
+        rate = rate if math.isfinite(rate) and rate > 0 else _FRAMES_PER_SECOND
+        with progress_bar(expected, 0) as bar, _writer(target, rate) as write:
+            legend = None
+            for picture in ahead(draw, segment(model, _frames(capture), lambda item: item[1])):
+                if legend is None:
+                    legend = legend_picture(meta['classes'], meta['palette'], picture.shape[1])
+                write(np.vstack([picture, legend])[..., ::-1])
+                counts.written += 1
+                bar.update()
+    if not counts.written:
+        raise UserError(_unreadable(video))
+    if counts.written < 0.98 * expected - 2:  # some containers only estimate the number
+        counts.failed.append(f'{video}: ends after {counts.written} of {expected} frames')
+    return counts
+
+
+def _unreadable(video: str) -> Problem:
+    return Problem(video, 'cannot be read', 'a video that OpenCV decodes')
+
+
+@contextmanager
+def _opened(video: str) -> Iterator[cv2.VideoCapture]:
+    if not os.path.isfile(video):
+        raise UserError(Problem(video, 'no such file', 'a video'))
+    os.environ.setdefault('OPENCV_FFMPEG_LOGLEVEL', '-8')  # it says the same in several lines
+    capture = cv2.VideoCapture(video)
+    try:
+        if not capture.isOpened():
+            raise UserError(_unreadable(video))
+        yield capture
+    finally:
+        capture.release()
+
+
+def _frames(capture: cv2.VideoCapture) -> Iterator[tuple[int, np.ndarray]]:
+    number = 0
+    while True:
+        is_there, frame = capture.read()
+        if not is_there:
+            return
+        yield number, frame
+        number += 1
+
+
+@contextmanager
+def _writer(target: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
+    """Writes frames `(H, W, 3)` uint8, BGR, of one size; the file is there once it is complete."""
+    part = target.with_name(f'.{os.getpid()}-{target.name}')
+    target.parent.mkdir(parents=True, exist_ok=True)
+    writer = cv2.VideoWriter()
+
+    def write(frame: np.ndarray) -> None:
+        height, width = frame.shape[:2]
+        frame = cv2.copyMakeBorder(frame, 0, height % 2, 0, width % 2, cv2.BORDER_REPLICATE)
+        if not writer.isOpened():
+            code = cv2.VideoWriter.fourcc(*_CODEC)
+            if not writer.open(str(part), code, rate, frame.shape[1::-1]):
+                found = f'OpenCV cannot write {_CODEC}'
+                raise UserError(Problem(str(target), found, 'opencv-python with FFmpeg'))
+        writer.write(frame)
+
+    try:
+        yield write
+        writer.release()
+        if part.exists():
+            os.replace(part, target)
+    finally:
+        writer.release()
+        part.unlink(missing_ok=True)

@@ -1,0 +1,107 @@
+"""What a training is, how long it takes and what its end tells, in the log."""
+
+import datetime
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from mmengine.device import get_device
+from mmengine.dist import is_main_process
+from mmengine.hooks import Hook
+from mmengine.logging import print_log
+from mmengine.registry import HOOKS
+from mmengine.runner import Runner
+
+from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.evaluation.findings import findings, validation_findings
+from mmseg_cct.utils.cores import describe_load
+
+_WARM_UP, _TIMED = 5, 20  # iterations that compile and warm up, and those that are timed
+
+
+@HOOKS.register_module()
+class FindingsHook(Hook):
+    """Logs model and method, the time to expect, and findings that a mean IoU hides.
+
+    At the start: how few the validation images are, whether they are the test set, whether the
+    machine is busy. At the end: which classes are at IoU 0, and whether mIoU still rises.
+    `tools/train.py` adds it.
+
+    Args:
+        method: Name of the method, for the log.
+    """
+
+    # After the checks of `PreflightHook`, before the progress bar.
+    priority = 'ABOVE_NORMAL'
+
+    def __init__(self, method: str | None = None) -> None:
+        self.method = method
+        self.first_iter = 0
+        self.begun = 0.0
+
+    def before_train(self, runner: Runner) -> None:
+        """Logs model, method and what is to be known of data and machine."""
+        self.first_iter = runner.iter
+        if not is_main_process():
+            return
+        print_log(describe_model(runner, self.method), logger='current')
+        for line in (*_of_validation(runner), describe_load()):
+            if line is not None:
+                print_log(f'Note: {line}', logger='current')
+
+    def after_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
+        """Times some iterations and logs what the rest will take."""
+        done = runner.iter + 1 - self.first_iter
+        if done == _WARM_UP:
+            self.begun = time.perf_counter()
+        if done == _WARM_UP + _TIMED and is_main_process():
+            seconds = (time.perf_counter() - self.begun) / _TIMED
+            left = runner.max_iters - runner.iter - 1
+            length = datetime.timedelta(seconds=round(left * seconds))
+            print_log(
+                f'{seconds:.2f} s an iteration: about {length} for the {left} to come, without '
+                'validations',
+                logger='current',
+            )
+
+    def after_train(self, runner: Runner) -> None:
+        """Logs what the validations tell."""
+        if not is_main_process():
+            return
+        scalars = runner.message_hub.log_scalars
+        curve = scalars['val/mIoU'].data[0].tolist() if 'val/mIoU' in scalars else []
+        iou = {
+            name.removeprefix('val/IoU.'): float(values.current())
+            for name, values in scalars.items()
+            if name.startswith('val/IoU.')
+        }
+        for line in findings(curve, iou):
+            print_log(f'Note: {line}', logger='current')
+
+
+def describe_model(runner: Runner, method: str | None = None) -> str:
+    """Says in a line what is trained, by which method and where."""
+    model = unwrap_model(runner.model)
+    parts = [getattr(model, name, None) for name in ('backbone', 'decode_head')]
+    inner = getattr(parts[0], 'backbone', parts[0])  # of other channels
+    names = [type(part).__name__ for part in (inner, parts[1]) if part is not None]
+    millions = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
+    by = f' by {method}' if method else ''
+    device = get_device()
+    where = f'the CPU (threads: {torch.get_num_threads()})' if device == 'cpu' else device
+    return (
+        f'Model: {" and ".join([type(model).__name__, *names])}, {millions:.1f} million parameters '
+        f'to learn{by}, on {where}; log and checkpoints in {runner.work_dir}'
+    )
+
+
+def _of_validation(runner: Runner) -> Iterator[str]:
+    if runner.val_loop is None:
+        return
+    config = runner.cfg
+    validated, tested = (
+        (config.get(f'{split}_dataloader') or {}).get('dataset') for split in ('val', 'test')
+    )
+    is_test_set = tested is not None and validated == tested
+    yield from validation_findings(len(runner.val_dataloader.dataset), is_test_set)

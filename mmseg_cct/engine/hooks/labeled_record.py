@@ -1,0 +1,31 @@
+"""Records what a training was labelled with, so that rounds of labelling can be compared."""
+
+from mmengine.dist import is_main_process
+from mmengine.runner import Runner
+
+from mmseg_cct.checks.data import image_paths
+from mmseg_cct.datasets.semi_supervised import SemiSegDataset
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.rounds import LABELED_IMAGES, read_labeled, record_labeled
+
+
+def keep_labeled_images(runner: Runner) -> None:
+    """Records the labelled images of a training that begins.
+
+    If others are labelled when it is resumed, that is a `UserError`: it would go on as a training
+    that never was.
+    """
+    dataset = runner.train_dataloader.dataset
+    if not isinstance(dataset, SemiSegDataset):
+        return
+    found = sorted(image_paths(dataset.labeled))
+    recorded = read_labeled(runner.work_dir) if runner._resume else None
+    if recorded is None:
+        if is_main_process():
+            record_labeled(runner.work_dir, found)
+    elif recorded != found:
+        raise UserError(
+            f'--resume: {len(found)} images are labelled, {len(recorded)} were when the training '
+            f'began ({runner.work_dir}/{LABELED_IMAGES}); expected the same, or a new training '
+            'with another --work-dir'
+        )

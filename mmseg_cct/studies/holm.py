@@ -1,0 +1,51 @@
+"""Verdicts on gains that bear being many: Student's t for each, corrected by Holm."""
+
+import math
+from collections.abc import Sequence
+from statistics import mean, stdev
+
+from scipy.stats import t as student
+
+LEVEL = 0.05
+
+
+def p_value(gains: Sequence[float]) -> float:
+    """Two-sided p of a mean gain of 0 by Student's t; 1 for a single one, which shows nothing."""
+    if len(gains) < 2:
+        return 1.0
+    error = stdev(gains) / math.sqrt(len(gains))
+    if error == 0:
+        return 0.0 if mean(gains) else 1.0
+    return float(2 * student.sf(abs(mean(gains)) / error, len(gains) - 1))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Corrects p for the number of comparisons (Holm, 1979).
+
+    The chance of a false verdict among all of them is at most the level at which it is given.
+    """
+    corrected = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        corrected[index] = highest
+    return corrected
+
+
+def verdicts(comparisons: Sequence[Sequence[float]]) -> list[str]:
+    """Says of each list of gains whether they are ahead or behind, as one of so many.
+
+    A single gain is no comparison, and does not count as one.
+    """
+    several = [gains for gains in comparisons if len(gains) > 1]
+    corrected = iter(holm([p_value(gains) for gains in several]))
+    return [
+        verdict(gains, next(corrected)) if len(gains) > 1 else 'one pair' for gains in comparisons
+    ]
+
+
+def verdict(gains: Sequence[float], corrected: float) -> str:
+    """Words the verdict of a corrected p."""
+    if corrected < LEVEL:
+        return 'ahead' if mean(gains) > 0 else 'behind'
+    return 'no difference shown'

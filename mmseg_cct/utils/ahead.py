@@ -1,0 +1,27 @@
+"""Work in threads while this thread does something else."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar('T')
+R = TypeVar('R')
+_THREADS = 2
+_WAITING = 4  # results that nobody has taken yet
+
+
+def ahead(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """Yields a function's results in the order of the items, a few of which it takes ahead.
+
+    The function runs in threads, the iteration over items in this one. What it raises is raised
+    here in its turn; what was begun is finished first.
+    """
+    waiting: deque[Future[R]] = deque()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > _WAITING:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

@@ -1,0 +1,53 @@
+"""The cores that a process may use, and how its threads wait."""
+
+import math
+import os
+from pathlib import Path
+
+_CGROUP = Path('/sys/fs/cgroup')
+
+
+def usable_cores() -> int:
+    """Counts the cores that this process may use, by its affinity and its cgroup's quota."""
+    return max(1, int(min(_own_cores(), _quota())))
+
+
+def choose_threads() -> None:
+    """Chooses how threads of OpenMP wait, and how many there are; call it before torch is imported.
+
+    Threads that wait spin by default, and so take the cores from loaders and other programs. Torch
+    knows the affinity and no quota, and starts a thread for each core of a large machine. Variables
+    that the user has set win.
+    """
+    os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
+    if usable_cores() < _own_cores():
+        os.environ.setdefault('OMP_NUM_THREADS', str(usable_cores()))
+
+
+def describe_load() -> str | None:
+    """Words the load of the machine, if there are more processes than cores for them."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load < 1.25 * cores:
+        return None
+    return f'load {load:.1f} on {cores} cores: steps vary, and take longer'
+
+
+def _own_cores() -> int:
+    if hasattr(os, 'sched_getaffinity'):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _quota() -> float:
+    """The cores that a container may use at a time: time a period, of cgroup 2 or 1."""
+    try:
+        if (file := _CGROUP / 'cpu.max').is_file():
+            quota, period = file.read_text().split()
+        else:
+            folder = _CGROUP / 'cpu'
+            quota, period = (
+                (folder / f'cpu.cfs_{name}_us').read_text() for name in ('quota', 'period')
+            )
+        return float(quota) / float(period) if float(quota) > 0 else math.inf
+    except (OSError, ValueError, ZeroDivisionError):  # no such file, or 'max'
+        return math.inf

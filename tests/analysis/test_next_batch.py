@@ -1,0 +1,155 @@
+"""What a batch leaves out, holds and says; the choice itself has tests of its own."""
+
+import csv
+import io
+import os
+import shutil
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmseg_cct.analysis.next_batch import choose, next_batch
+from mmseg_cct.analysis.ranking import ScoredImage
+from mmseg_cct.annotations.class_table import read_table
+from mmseg_cct.annotations.importer import import_masks
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import find_masks
+
+EVALUATED = 'test_dataloader.dataset.image_dir'
+
+
+@pytest.fixture
+def photos(tiny_cct, tmp_path):
+    """Ten smooth images in two folders, and a labelled one under another name."""
+    rng = np.random.default_rng(1)
+    folder = tmp_path / 'photos'
+    (folder / 'a').mkdir(parents=True)
+    for index in range(10):
+        image = cv2.resize(rng.integers(0, 256, (6, 8, 3), np.uint8), (56, 40))
+        cv2.imwrite(str(folder / ('a' if index % 2 else '') / f'{index}.png'), image)
+    shutil.copy(f'{tiny_cct.images}/2.png', folder / 'known.png')
+    return folder
+
+
+@pytest.fixture
+def batch_of(tiny_cct, photos, tmp_path):
+    def write(out='out', **kwargs):
+        arguments = dict(dict(images=str(photos), number=3, device='cpu'), **kwargs)
+        return next_batch(tiny_cct.checkpoint, str(tmp_path / out), **arguments)
+
+    return write
+
+
+def test_a_batch_holds_images_predictions_and_pages(batch_of, photos, tmp_path, checkpoints_read):
+    batch = batch_of()
+    assert len(checkpoints_read) == 1
+    assert (batch.candidates, batch.labeled, batch.failed) == (10, 1, [])
+    assert batch.notes()[0].startswith('3 of 10 images; left out: 1 labelled')
+    out = tmp_path / 'out'
+    for image in batch.images:
+        assert (out / 'images' / image.name).read_bytes() == (photos / image.name).read_bytes()
+        mask = Image.open(out / 'masks' / image.name)
+        assert mask.size == (56, 40) and mask.mode == 'P' and np.array(mask).max() < 3
+    header, *rows = csv.reader(io.StringIO((out / 'ranking.csv').read_text()))
+    assert header[:3] == ['rank', 'file', 'score'] and header[-2:] == ['place in the batch', 'twin']
+    assert [row[0] for row in rows] == [str(rank) for rank in range(1, 11)]
+    assert sorted(row[-2] for row in rows)[-3:] == ['1', '2', '3']
+    assert {row[1]: row[0] for row in rows if row[-2]} == {
+        str(photos / image.name): str(image.rank) for image in batch.images
+    }
+    width, height = Image.open(out / 'contact_sheet.png').size
+    assert width == 960 and 3 * 230 < height < 3 * 320  # pictures of 56×40, titles, legend
+
+
+def test_a_finished_batch_is_not_written_over(batch_of, tmp_path):
+    batch_of()
+    mask = next(Path(tmp_path, 'out/masks').rglob('*.png'))
+    mask.write_bytes(b'corrected')
+    with pytest.raises(UserError, match='out holds a batch already; expected another folder'):
+        batch_of()
+    assert mask.read_bytes() == b'corrected'
+
+
+def test_a_twin_of_a_validation_image_is_named(batch_of, photos, tmp_path):
+    val = tmp_path / 'val'
+    val.mkdir()
+    cv2.imwrite(str(val / 'v.jpg'), cv2.imread(str(photos / 'a/3.png')))
+    batch = batch_of(number=10, options={EVALUATED: str(val)})
+    assert batch.twins == {str(photos / 'a/3.png'): str(val / 'v.jpg')}
+    assert len(batch.images) == 9 and Path('a/3.png') not in [i.name for i in batch.images]
+    assert f'{photos}/a/3.png like {val}/v.jpg' in batch.notes()[1]
+
+
+def test_windows_are_all_that_is_predicted(batch_of, tmp_path):
+    for image in batch_of(regions=2, window=10, link=True).images:
+        mask = np.array(Image.open(tmp_path / 'out' / 'masks' / image.name))
+        inside = np.zeros_like(mask, bool)
+        for left, top, width, height in image.windows:
+            inside[top : top + height, left : left + width] = True
+        assert inside.sum() == 200 and ((mask == 255) == ~inside).all()
+        assert os.path.islink(tmp_path / 'out' / 'images' / image.name)
+
+
+def test_corrected_windows_come_back_under_the_names_of_the_images(batch_of, photos, tmp_path):
+    batch = batch_of(form='cvat', number=4, regions=2, window=16)
+    out, data = tmp_path / 'out', tmp_path / 'data'
+    shutil.copytree(photos, data / 'images')
+    import_masks(out / 'cvat.xml', data, rest='ignore')
+    assert len(find_masks(data / 'masks')) == 4
+    for image in batch.images:
+        drawn, mask = (np.array(Image.open(place / 'masks' / image.name)) for place in (out, data))
+        assert ((mask == 255) == (drawn == 255)).mean() > 0.95  # outlines are simplified
+        table = read_table(data).ids  # in the order of the file
+        classes = [table[name] for name in ('sky', 'road', 'car')]
+        inside = (mask != 255) & (drawn != 255)
+        assert (np.take(classes, drawn[inside]) == mask[inside]).mean() > 0.9
+
+
+def test_the_first_of_the_ranking_far_from_the_labelled_are_chosen():
+    def image(name, *z):
+        return ScoredImage(0.0, name, {}, list(z), '')
+
+    ranked = [
+        image('like a label', 1, 0),
+        image('a', 0, 1),
+        image('b', 0.1, 1),
+        image('c', -1, 0),
+        image('d', 0, -1),
+    ]
+    ranked += [image(str(i), -9, -9) for i in range(20)]  # of low disagreement, so out of reach
+    chosen = choose(ranked, [image('label', 1, 0)], 1)
+    assert [each.name for each in chosen] == ['c']
+    assert [each.name for each in choose(ranked[:3], [], 2)] == ['like a label', 'a']
+
+
+@pytest.mark.parametrize(
+    ('options', 'images', 'match'),
+    [
+        ({'train_dataloader.dataset.unlabeled': None}, False, 'no .*unlabeled; expected one, or'),
+        ({'train_dataloader.dataset.unlabeled.image_dir': 'no'}, False, 'no: no such folder'),
+        ({}, False, r'each of the 4 images is labelled or validated on; expected others'),
+        ({'model.auxiliary_head': None}, True, 'auxiliary_head is no PerturbedDecoderBank'),
+        (
+            {'model.auxiliary_head.perturbations.FeatureDrop.num_decoders': 5},
+            True,
+            r'auxiliary_head\.proj is \(7, 3, 6\), expected \(11, 3, 6\)',
+        ),
+        (
+            {
+                'test_pipeline': [
+                    dict(type='LoadImageFromFile'),
+                    dict(type='RandomCrop', crop_size=(8, 8), cat_max_ratio=0.5),
+                    dict(type='PackSegInputs'),
+                ]
+            },
+            True,
+            r"fails at the first image \(KeyError: 'gt_seg_map' in .*; expected settings that fit",
+        ),
+    ],
+)
+def test_mistakes_are_named(batch_of, photos, options, images, match):
+    with pytest.raises(UserError, match=match):
+        batch_of(options=options, images=str(photos) if images else None)

@@ -1,0 +1,97 @@
+"""The page of a batch: it stands alone, and its controls work in a browser."""
+
+import re
+import shutil
+import subprocess
+from pathlib import PurePath
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmseg_cct.analysis.batch_image import BatchImage
+from mmseg_cct.analysis.review import review_page
+from mmseg_cct.analysis.windows import Window
+
+BROWSERS = 'chromium', 'chromium-browser', 'google-chrome'
+RED, BLUE = (200, 0, 0), (0, 0, 200)
+# Presses keys, and writes down which image is shown, and how strong its overlay is, after each.
+PRESS = """
+<script>
+  const log = [];
+  for (const key of %s) {
+    document.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true, cancelable: true}));
+    const at = [...document.querySelectorAll('.case')].findIndex(each => !each.hidden);
+    const layer = document.querySelectorAll('.case')[at].querySelector('img.labels');
+    log.push(`${at}:${getComputedStyle(layer).opacity}`);
+  }
+  document.title = log.join(' ');
+</script>
+"""
+
+
+def page(number=3, names=('sky', 'a <b> & c')):
+    batch = [
+        BatchImage(
+            name=PurePath(f'a/{index} "quoted" <i>.jpg'),
+            rank=index + 1,
+            score=0.25,
+            photo=np.full((40, 60, 3), 128, np.uint8),
+            labels=np.repeat(np.uint8([0, 1, 255]), 20)[None].repeat(40, 0),
+            disagreement=np.linspace(0, 0.5, 600, dtype=np.float32).reshape(20, 30),
+            size=(120, 80),
+            windows=[Window(10, 20, 30, 40)] if index == 0 else [],
+        )
+        for index in range(number)
+    ]
+    return review_page(batch, 'Label next', ['2 of 9'], names, [RED, BLUE])
+
+
+def test_nothing_is_fetched_and_names_are_text():
+    text = page()
+    sources = re.findall(r'(?:src|href)="([^"]*)"|url\(\'([^\']*)\'\)', text)
+    assert sources and all(''.join(source).startswith('data:image/') for source in sources)
+    assert 'http' not in text
+    assert '<i>.jpg' not in text and 'a &lt;b&gt; &amp; c' in text
+    assert text.count('<section') == text.count('title="a/') == 3
+    assert '<rect x="10" y="20" width="30" height="40"/>' in text and text.count('<rect') == 2
+    assert text.count('50.0 %') == 6  # of what is not ignored
+
+
+@pytest.fixture
+def browse(tmp_path):
+    """Opens a page in a browser with an option, and returns what that prints."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip('needs chromium or google-chrome, in which the page is opened')
+
+    def browse(text, *options):
+        (tmp_path / 'page.html').write_text(text)
+        command = [browser, '--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars']
+        command += [f'--user-data-dir={tmp_path}/profile', *options, f'{tmp_path}/page.html']
+        return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+
+    return browse
+
+
+@pytest.mark.slow
+def test_keys_show_other_images_and_fade_the_overlay(browse):
+    keys = ['ArrowRight', 'End', 'ArrowRight', 'ArrowUp', ' ', ' ', 'ArrowDown', 'Home']
+    shown = browse(page() + PRESS % keys, '--dump-dom')
+    (title,) = re.findall('<title>(.*)</title>', shown)
+    assert title == '1:0.5 2:0.5 2:0.5 2:0.6 2:0 2:0.6 2:0.5 0:0.5'
+    assert '<span id="place">1 of 3</span>' in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('width', [1400, 480])
+def test_the_overlay_lies_on_the_photo(browse, tmp_path, width):
+    browse(page(), f'--window-size={width},900', f'--screenshot={tmp_path}/shot.png')
+    shot = np.array(Image.open(tmp_path / 'shot.png').convert('RGB')).astype(int)
+    assert shot.shape[1] == width
+    # half of the classes' colours on the grey photo, and the photo itself where ignored
+    expected = (164, 64, 64), (64, 64, 164), (128, 128, 128)
+    areas = [(np.abs(shot - colour).max(2) <= 3).sum() for colour in expected]
+    columns = 2 if width > 800 else 1
+    third = ((width - 45) / columns) ** 2 / 1.5 / 3
+    assert all(area > 0.6 * third for area in areas)

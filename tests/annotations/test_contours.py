@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+
+from mmseg_cct.annotations.contours import trace_shapes
+from mmseg_cct.annotations.rasterize import draw, rasterize
+
+NAMES = ('a', 'b', 'c', 'd')
+IDS = {name: index for index, name in enumerate(NAMES)}
+
+
+def drawn(shapes, labels):
+    return rasterize(shapes, labels.shape[::-1], IDS, 255)
+
+
+def blobs(size=192, classes=4, seed=0):
+    """Smooth regions of all classes, some in others."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:size, :size] / size
+    waves = [np.sin(x * a + y * b + c) for a, b, c in rng.uniform(2, 14, (classes, 3))]
+    return np.argmax(waves, 0).astype(np.uint8)
+
+
+@pytest.mark.parametrize('rest', [None, 0])
+@pytest.mark.parametrize('stacked', [True, False])
+@pytest.mark.parametrize('masks', [True, False])
+@pytest.mark.parametrize('tolerance', [0, 0.3])  # less than from an edge to a pixel's centre
+def test_outlines_that_hardly_move_give_back_the_mask(rest, stacked, masks, tolerance):
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        scale = int(rng.integers(1, 4))
+        labels = rng.integers(0, 4, rng.integers(1, 9, 2), np.uint8)
+        labels = labels.repeat(scale, 0).repeat(scale, 1)
+        shapes = trace_shapes(
+            labels, NAMES, tolerance=tolerance, rest=rest, stacked=stacked, masks=masks
+        )
+        expected = labels if rest is None else np.where(labels == rest, 255, labels)
+        assert np.array_equal(drawn(shapes, labels), expected)
+
+
+def test_simplified_outlines_fit_and_leave_no_gap_between_neighbours():
+    labels = blobs()
+    exact = trace_shapes(labels, NAMES, tolerance=0)
+    simple = trace_shapes(labels, NAMES)
+    numbers = [sum(len(r) for s in each for r in s.polygons) for each in (exact, simple)]
+    assert numbers[1] < numbers[0] / 2
+    found = drawn(simple, labels)
+    assert (found == 255).mean() < 1e-3
+    pairs = [(found == index, labels == index) for index in range(4)]
+    assert np.mean([(a & b).sum() / (a | b).sum() for a, b in pairs]) > 0.98
+
+
+def test_two_regions_share_the_points_between_them():
+    labels = blobs(classes=2)
+    rings = [
+        {tuple(point) for ring in shape.polygons for point in ring.tolist()}
+        for shape in trace_shapes(labels, NAMES, tolerance=2, stacked=False, masks=False)
+    ]
+    inner = [{(x, y) for x, y in points if 0 < x < 192 and 0 < y < 192} for points in rings]
+    for own in inner:
+        others = set().union(*(points for points in inner if points is not own))
+        assert own <= others
+
+
+def test_small_and_thin_regions_keep_their_form_under_a_coarse_tolerance():
+    labels = np.zeros((40, 40), np.uint8)
+    labels[5, 3:30] = 1
+    labels[range(10, 30), range(10, 30)] = 2
+    labels[32:36, 32:36] = 3
+    shapes = trace_shapes(labels, NAMES, tolerance=10, rest=0)
+    assert np.array_equal(drawn(shapes, labels), np.where(labels, labels, 255))
+
+
+def test_specks_go_to_their_surroundings():
+    labels = np.zeros((20, 30), np.uint8)
+    labels[:, 15:] = 1
+    labels[4:6, 4:6] = labels[10, 20] = 2
+    labels[8:12, 3:7] = 2
+    cleaned = labels.copy()
+    cleaned[4:6, 4:6], cleaned[10, 20] = 0, 1
+    shapes = trace_shapes(labels, NAMES, tolerance=0, min_area=5)
+    assert np.array_equal(drawn(shapes, labels), cleaned)
+    alone = trace_shapes(labels[4:6, 4:6], NAMES, min_area=5)
+    assert len(alone) == 1  # there is nothing around it
+
+
+def test_holes_are_filled_by_what_lies_on_top_or_cut_out_of_a_mask():
+    labels = np.zeros((30, 30), np.uint8)
+    labels[2:28, 2:28] = 1
+    labels[5:10, 5:10] = 2
+    (outer, inner) = trace_shapes(labels, NAMES, rest=0)
+    assert len(outer.polygons) == 1 and inner.z > outer.z
+    labels[15:20, 15:20] = 0  # not drawn, so the hole stays one
+    holed = trace_shapes(labels, NAMES, rest=0)[0]
+    assert holed.mask.sum() == (labels == 1).sum() and holed.offset == (2, 2)
+    assert len(trace_shapes(labels, NAMES, rest=0, masks=False)[0].polygons) == 3
+    assert trace_shapes(labels, NAMES, rest=0, stacked=False)[0].mask is not None
+
+
+def test_ids_without_a_name_are_not_drawn():
+    labels = np.array([[0, 255, 255], [0, 255, 1]], np.uint8)
+    shapes = trace_shapes(labels, NAMES[:1])
+    assert [(shape.label, draw(shape, (3, 2))[0].sum()) for shape in shapes] == [('a', 2)]

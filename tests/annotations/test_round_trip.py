@@ -1,0 +1,77 @@
+"""What predict writes for a tool, import reads: pixel by pixel without simplification."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmseg_cct.annotations.export import export_masks
+from mmseg_cct.annotations.importer import import_masks
+
+FILES = {
+    'coco': 'coco.json',
+    'cvat': 'cvat.xml',
+    'labelme': 'labelme',
+    'label-studio': 'label_studio.json',
+    'yolo': 'yolo',
+}
+CLASSES = {
+    'background': (0, 0, 0),
+    'crack & co': (255, 0, 0),
+    'Straße': (0, 9, 200),
+    'x': (1, 2, 3),
+}
+
+
+def drawn():
+    """Rings in rings, lines of one pixel, pixels that touch at corners, regions at the border."""
+    mask = np.zeros((37, 50), np.uint8)
+    mask[2:20, 3:22] = 1
+    mask[5:16, 6:18] = 2
+    mask[7:12, 8:14] = 0
+    mask[9, 10] = 3
+    mask[25, 5:40] = 3
+    mask[range(26, 36), range(30, 40)] = 2
+    mask[0:9, 44:] = 1
+    mask[30:, :7] = 2
+    mask[36, 49] = 1
+    return mask
+
+
+@pytest.fixture
+def masks(tmp_path):
+    """Images and masks of two sizes, one in a subfolder with a name that needs quoting."""
+    rng = np.random.default_rng(0)
+    noise = rng.integers(0, 4, (9, 13), np.uint8).repeat(3, 0).repeat(3, 1)
+    masks = {}
+    for name, mask in (('a.jpg', drawn()), ('sub dir/ä & b.png', noise)):
+        for kind, pixels in (('photos', mask[..., None].repeat(3, 2)), ('true', mask)):
+            path = tmp_path / kind / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels).save(path.with_suffix('.png') if kind == 'true' else path)
+        masks[name] = (tmp_path / 'true' / name).with_suffix('.png')
+    return masks
+
+
+def accept(file):
+    """Turns predictions into annotations, as somebody who submits them in Label Studio does."""
+    tasks = json.loads(file.read_text('utf-8'))
+    for task in tasks:
+        task['annotations'] = task.pop('predictions')
+    file.write_text(json.dumps(tasks))
+
+
+@pytest.mark.parametrize('form', sorted(FILES))
+def test_in_and_out_are_inverse(form, masks, tmp_path):
+    out, data = tmp_path / 'out', tmp_path / 'data'
+    assert not export_masks(form, out, masks, CLASSES, tmp_path / 'photos', tolerance=0, min_area=0)
+    if form == 'label-studio':
+        accept(out / FILES[form])
+    done = import_masks(out / FILES[form], data, images=tmp_path / 'photos', rest='background')
+    assert not done.failed and not done.missing
+    ids = {name: index for index, name in enumerate(CLASSES)}
+    order = np.array([ids[name] for name in done.table.colours])
+    for name, path in masks.items():
+        found = np.asarray(Image.open((data / 'masks' / name).with_suffix('.png')))
+        assert np.array_equal(order[found], np.asarray(Image.open(path))), name

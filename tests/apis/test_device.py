@@ -1,0 +1,38 @@
+"""Settings that depend on the machine: as many loading workers as it has cores for."""
+
+import pytest
+from mmengine.config import Config
+
+from mmseg_cct.apis import device
+from mmseg_cct.apis.device import fit_workers
+
+
+def fitted(monkeypatch, cores, on='cpu', train='SemiSegDataset', ranks=1, chosen=()):
+    monkeypatch.setattr(device, 'usable_cores', lambda: cores)
+    monkeypatch.setattr(device, 'get_device', lambda: on)
+    monkeypatch.setenv('LOCAL_WORLD_SIZE', str(ranks))
+    loaders = {
+        f'{split}_dataloader': dict(num_workers=4, dataset=dict(type=kind))
+        for split, kind in (('train', train), ('val', 'FolderDataset'))
+    }
+    config = Config(dict(loaders, test_dataloader=None))
+    fit_workers(config, chosen)
+    return config.train_dataloader.num_workers, config.val_dataloader.num_workers
+
+
+@pytest.mark.parametrize(
+    ('machine', 'workers'),
+    [
+        (dict(cores=1), (1, 1)),
+        (dict(cores=2), (1, 1)),
+        (dict(cores=6), (3, 3)),
+        (dict(cores=32), (4, 4)),
+        (dict(cores=6, on='cuda'), (4, 4)),
+        (dict(cores=6, on='cuda', ranks=2), (3, 3)),
+        # the images of MMSegmentation's sets would be others with other workers
+        (dict(cores=2, train='ADE20KDataset'), (4, 1)),
+        (dict(cores=2, chosen=['train_dataloader.num_workers']), (4, 1)),
+    ],
+)
+def test_workers_are_no_more_than_cores_for_them(machine, workers, monkeypatch):
+    assert fitted(monkeypatch, **machine) == workers

@@ -1,0 +1,49 @@
+"""The tables of the pages are what the kept runs give."""
+
+import importlib.util
+
+import pytest
+from mmengine.config import Config
+
+
+@pytest.fixture(scope='module')
+def page(project_root):
+    spec = importlib.util.spec_from_file_location(
+        'results_page', project_root / 'benchmarks' / 'results_page.py'
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_pages_are_what_the_script_writes(page):
+    runs = page.read_runs()
+    assert page.csv_text(runs) == (page.DOCS / 'results.csv').read_text()
+    assert len({run[:6] for run in runs}) == len(runs)
+    for name in page.PAGES:
+        text = (page.DOCS / name).read_text(encoding='utf-8')
+        assert page.TABLE.search(text)
+        assert page.write_tables(text, runs) == text, f'{name}: run benchmarks/results_page.py'
+
+
+def test_a_grid_has_the_same_labels_for_each_seed(page):
+    gains = {(n, seed): 0.0 for n in (5, 20, 50) for seed in range(3)}
+    gains |= {(n, seed): 0.0 for n in (5, 20) for seed in (3, 4)}
+    assert page.balanced(gains) == ([5, 20], [0, 1, 2, 3, 4])
+
+
+def test_a_study_is_added_once(page, tmp_path):
+    for method, miou in (('supervised', 50.04), ('ema-target', 52.25)):
+        folder = tmp_path / method / '20' / 'seed7'
+        (folder / 'test' / '20260101_000000').mkdir(parents=True)
+        metrics = f'{{"mIoU": {miou}, "IoU.sky": 71.23, "IoU.car": 31}}'
+        (folder / 'test' / '20260101_000000' / 'x.json').write_text(metrics)
+        Config(dict(train_cfg=dict(max_iters=1200))).dump(folder / 'config.py')
+    runs = page.read_runs()
+    more = page.add_study(runs, tmp_path, 'idd_lite', 'val', '2026-11-23')
+    assert set(more) > set(runs) and len(more) == len(runs) + 2
+    (added,) = (run for run in more if run.seed == 7 and run.method == 'cct')
+    assert (added.miou, added.iterations, added.iou_by_class) == (52.2, 1200, 'sky=71.2;car=31.0')
+    assert page.add_study(more, tmp_path, 'idd_lite', 'val', '2026-11-23') == more
+    table = page.paired_table(page.main_runs(more, 'idd_lite'), 20, 'n = 20')
+    assert '| 4 | 7 | mean |' in table.splitlines()[0]

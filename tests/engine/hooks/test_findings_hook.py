@@ -1,0 +1,92 @@
+"""What a training is and what its end tells, as lines of the log."""
+
+from types import SimpleNamespace
+
+import pytest
+import tiny
+import torch
+from mmengine.config import Config
+from mmengine.logging import MessageHub
+from mmseg.registry import MODELS
+
+from mmseg_cct.engine.hooks import findings_hook
+from mmseg_cct.engine.hooks.findings_hook import FindingsHook, describe_model
+
+
+@pytest.fixture
+def log(monkeypatch):
+    lines = []
+    monkeypatch.setattr(findings_hook, 'print_log', lambda line, **_: lines.append(line))
+    monkeypatch.setattr(findings_hook, 'describe_load', lambda: None)
+    return lines
+
+
+@pytest.fixture
+def runner():
+    same = dict(type='FolderDataset', image_dir='x')
+    return SimpleNamespace(
+        model=MODELS.build(tiny.model_config()),
+        cfg=Config({f'{split}_dataloader': dict(dataset=dict(same)) for split in ('val', 'test')}),
+        val_loop=object(),
+        val_dataloader=SimpleNamespace(dataset=[0] * 7),
+        message_hub=MessageHub('findings'),
+        work_dir='work_dirs/x',
+        iter=0,
+        max_iters=100,
+    )
+
+
+def test_the_model_is_named_with_its_size_and_place(runner, monkeypatch):
+    monkeypatch.setattr(findings_hook, 'get_device', lambda: 'cpu')
+    monkeypatch.setattr(torch, 'get_num_threads', lambda: 3)
+    line = describe_model(runner, 'cct')
+    assert line.startswith('Model: CCTSegmentor and ResNet and PixelShuffleHead, 0.0 million')
+    assert line.endswith('by cct, on the CPU (threads: 3); log and checkpoints in work_dirs/x')
+
+
+def test_the_start_tells_of_few_images_the_test_set_and_the_load(runner, log, monkeypatch):
+    FindingsHook().before_train(runner)
+    _, few, same = log
+    assert few.startswith('Note: 7 validation images') and 'are the test set too' in same
+    log.clear()
+    runner.cfg.test_dataloader.dataset.image_dir = 'y'
+    runner.val_dataloader.dataset = [0] * 20
+    monkeypatch.setattr(findings_hook, 'describe_load', lambda: 'load 9')
+    FindingsHook().before_train(runner)
+    assert log[1:] == ['Note: load 9']
+    log.clear()
+    runner.val_loop = None
+    FindingsHook().before_train(runner)
+    assert log[1:] == ['Note: load 9']
+
+
+@pytest.mark.parametrize('first', [0, 40])
+def test_the_time_to_come_is_that_of_later_iterations(first, runner, log, monkeypatch):
+    clock = iter([10.0, 30.0])  # twenty iterations of a second
+    monkeypatch.setattr(findings_hook.time, 'perf_counter', lambda: next(clock))
+    hook = FindingsHook()
+    runner.iter = first
+    hook.before_train(runner)
+    log.clear()
+    for runner.iter in range(first, 100):
+        hook.after_train_iter(runner, 0)
+    left = 100 - first - 25
+    (line,) = log
+    assert line.startswith(f'1.00 s an iteration: about 0:{left // 60:02}:{left % 60:02} for the')
+
+
+def test_the_end_tells_of_classes_at_0_and_of_a_rising_curve(runner, log):
+    for miou in (10.0, 12.0, 15.0):
+        runner.message_hub.update_scalar('val/mIoU', miou)
+    for name, iou in (('road', 30.0), ('pole', 0.0)):
+        runner.message_hub.update_scalar(f'val/IoU.{name}', iou)
+    FindingsHook().after_train(runner)
+    zero, rising = log
+    assert zero.startswith('Note: 1 of 2 classes at IoU 0: pole;')
+    assert rising.startswith('Note: mIoU rose by 3.0 points in the last third')
+
+
+def test_a_training_without_validation_ends_without_a_word(runner, log):
+    runner.message_hub = MessageHub('nothing')
+    FindingsHook().after_train(runner)
+    assert not log

@@ -1,0 +1,30 @@
+from types import SimpleNamespace
+
+import pytest
+import world
+
+from mmseg_cct.datasets import SemiSegDataset
+from mmseg_cct.engine.hooks.labeled_record import keep_labeled_images
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.rounds import read_labeled
+
+
+def test_the_labelled_images_of_a_training_are_kept(tmp_path):
+    world.write_images(tmp_path / 'data')
+    settings = world.cct_config(tmp_path / 'data').train_dataloader.dataset
+
+    def start(resume=False):
+        dataset = SemiSegDataset(**{k: v for k, v in settings.items() if k != 'type'}, check=False)
+        keep_labeled_images(
+            SimpleNamespace(
+                train_dataloader=SimpleNamespace(dataset=dataset), work_dir=tmp_path, _resume=resume
+            )
+        )
+        return [path.rsplit('/')[-1] for path in read_labeled(tmp_path)]
+
+    assert read_labeled(tmp_path) is None
+    assert start(resume=True) == start() == ['l0.png', 'l1.png', 'l2.png']
+    (tmp_path / 'data/masks/u1.png').write_bytes((tmp_path / 'data/masks/l1.png').read_bytes())
+    with pytest.raises(UserError, match=r'--resume: 4 images are labelled, 3 were when .* another'):
+        start(resume=True)
+    assert start() == ['l0.png', 'l1.png', 'l2.png', 'u1.png']

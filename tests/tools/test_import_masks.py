@@ -1,0 +1,48 @@
+"""From an export to a setting, on the command line; what went wrong ends with exit code 2."""
+
+import exports
+import pytest
+from world import run_tool
+
+
+def test_an_export_becomes_a_setting(tmp_path, capsys):
+    photos, out = exports.make_photos(tmp_path), tmp_path / 'mine'
+    source = exports.cvat(tmp_path)
+    run_tool('import_masks', source, '--images', photos, '--rest', 'background', '--out', out)
+    said = capsys.readouterr().out
+    assert f'{out}: 2 new masks, 3 images linked or copied' in said
+    assert 'left out, because they are no regions: 2 polyline' in said
+    assert f'new_config.py {out}' in said
+    run_tool('new_config', out, '--context', 'background', '--out', tmp_path / 'configs')
+    said = capsys.readouterr().out
+    assert '2 labelled and 1 unlabelled images' in said and '| road |' in said
+
+
+def test_masks_that_differ_are_kept_and_told(tmp_path, capsys):
+    photos, out = exports.make_photos(tmp_path), tmp_path / 'mine'
+    run = ['import_masks', exports.coco(tmp_path), '--out', out]
+    run_tool(*run, '--images', photos, '--rest', 'background')
+    text = (tmp_path / 'x.json').read_text()
+    (tmp_path / 'x.json').write_text(text.replace('"category_id": 3', '"category_id": 9'))
+    with pytest.raises(SystemExit, match='2'):
+        run_tool(*run)
+    said = capsys.readouterr()
+    assert '2 masks differ from those there' in said.out and 'most: car → road' in said.out
+    assert 'error: masks: 2 masks of earlier imports differ and were kept; expected' in said.err
+    run_tool(*run, '--overwrite')
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (['--colors', 'car=1,2'], "'car=1,2'; expected NAME=R,G,B or NAME=GREY"),
+        (['--colors', 'car=256'], "'car=256'; expected numbers from 0 to 255"),
+        (['--colors', 'car=1', 'car=2'], '--colors: a name is there twice'),
+        (['--colors', 'car=1', '--binary', 'car'], 'not allowed with'),
+        (['--rest', 'nothing'], "invalid choice: 'nothing'"),
+    ],
+)
+def test_a_wrong_option_is_told(tmp_path, capsys, options, message):
+    with pytest.raises(SystemExit, match='2'):
+        run_tool('import_masks', exports.coco(tmp_path), '--out', tmp_path / 'out', *options)
+    assert message in capsys.readouterr().err

@@ -1,0 +1,129 @@
+#!/usr/bin/env python
+"""Chooses the images to label next, and predicts them for you to correct.
+
+Among the images on which the auxiliary decoders disagree most with the main one it takes those that
+look least like one another and like the labelled ones. Left out are images that are labelled or
+validated on, and their twins. DIR gets images/, their predictions in masks/ (palette PNGs of class
+ids) and in the format of a labelling tool, review.html (look at it in a browser), contact_sheet.png
+and ranking.csv (all images by their disagreement). Unreadable images are reported and skipped, with
+exit code 1.
+
+One of several processes does a share of the images: --launcher pytorch under torchrun, slurm under
+srun. Run it again to finish what a stopped run left.
+
+Examples:
+    python tools/next_batch.py WORK_DIR -n 10 --format cvat --out batch1
+    python tools/next_batch.py WORK_DIR --images photos -n 40 --regions 5 --out batch1
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from mmseg_cct.annotations.writers import FORMATS
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, seed, tool_parser
+from mmseg_cct.cli.ranks import add_launcher
+from mmseg_cct.cli.start import running
+from mmseg_cct.config.shipped import command_line
+from mmseg_cct.utils.rounds import next_round
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = tool_parser(__doc__)
+    parser.add_argument(
+        'run', metavar='WORK_DIR', help='of a training with auxiliary decoders, or its checkpoint'
+    )
+    parser.add_argument(
+        '--images',
+        metavar='DIR',
+        help='a folder of images with its subfolders (default: the unlabelled ones of the '
+        'training)',
+    )
+    parser.add_argument('--out', required=True, metavar='DIR', help='folder for the batch')
+    parser.add_argument(
+        '-n',
+        '--number',
+        type=at_least(1),
+        default=10,
+        metavar='N',
+        help='images to label (default: 10)',
+    )
+    parser.add_argument(
+        '--format',
+        choices=['masks', *FORMATS],
+        default='masks',
+        help='what the predictions are written as, for you to correct (default: masks)',
+    )
+    parser.add_argument(
+        '--regions',
+        type=at_least(0),
+        default=0,
+        metavar='K',
+        help='predict only the K windows of each image with the most disagreement; import what '
+        'you make of them with --rest ignore (default: whole images)',
+    )
+    parser.add_argument(
+        '--window',
+        type=at_least(8),
+        metavar='PIXELS',
+        help="side of a window (default: a quarter of the image's shorter side)",
+    )
+    parser.add_argument(
+        '--link', action='store_true', help='link the images in place of copying them'
+    )
+    parser.add_argument(
+        '--measure',
+        choices=['labels', 'distance'],
+        default='labels',
+        help='disagree by another class, or by the distance of the consistency loss (default: '
+        'labels)',
+    )
+    parser.add_argument(
+        '--seed', type=seed, default=0, help='seed of the perturbations (default: 0)'
+    )
+    add_device(parser)
+    add_launcher(parser)
+    add_cfg_options(parser, takes_method=False)
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Writes a batch; returns 1 if an image could not be read."""
+    args = parse_args()
+    with running(args):
+        from mmseg_cct.analysis.next_batch import next_batch
+        from mmseg_cct.utils.shares import connected
+
+        with connected(args.launcher) as rank:
+            batch = next_batch(
+                args.run,
+                args.out,
+                images=args.images,
+                number=args.number,
+                form=args.format,
+                regions=args.regions,
+                window=args.window,
+                link=args.link,
+                options=args.cfg_options,
+                device=args.device,
+                seed=args.seed,
+                measure=args.measure,
+            )
+    if rank:  # the first process speaks for all
+        return 0
+    for line in batch.failed:
+        print(f'error: {line}', file=sys.stderr)
+    print(*batch.notes(), sep='\n')
+    training = next(Path(args.run).glob('*.py'), 'CONFIG')
+    print(
+        f'Look at {args.out}/review.html, correct the predictions, and go on with',
+        command_line('import_masks', 'CORRECTED', '--out', 'DATA'),
+        command_line('train', training, '--work-dir', next_round(Path(args.run))),
+        sep='\n  ',
+    )
+    return 1 if batch.failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
