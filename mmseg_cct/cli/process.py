@@ -17,7 +17,7 @@ def restart_in_utf8() -> None:
 
 def report_log_errors_once() -> None:
     """Makes a log that cannot be written, as on a full disk, one line in place of tracebacks."""
-    logging.Handler.handleError = _report_once  # type: ignore[method-assign]
+    logging.Handler.handleError = _report_once  # type: ignore[assignment,method-assign]
 
 
 _handle_error = logging.Handler.handleError
