@@ -17,7 +17,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import claim_output_folder, require_outside
 
 from .device import fit_to_device, fit_workers
-from .runner import require_files_kept, run
+from .runner import require_files_kept, run, unlink_config
 
 # MMSeg's metrics that write predictions.
 _PNG_WRITERS = ('IoUMetric', 'ClassIoUMetric', 'CityscapesMetric', 'MultiDomainIoUMetric')
@@ -81,6 +81,7 @@ def prepare_test(
 
 def test(config: Config) -> dict[str, float]:
     """Tests with a config of `prepare_test`; returns the metrics by name."""
+    unlink_config(config)
     return run(config, 'test')
 
 

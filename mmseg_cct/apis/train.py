@@ -29,7 +29,7 @@ from mmseg_cct.utils.rounds import LABELED_IMAGES, next_round
 
 from .device import enable_amp, fit_to_device, fit_workers
 from .pretrained import check_pretrained_weights, fetch_pretrained_weights
-from .runner import require_files_kept, run
+from .runner import require_files_kept, run, unlink_config
 
 # What hooks write into the work directory, beside checkpoints.
 _WRITTEN = ('calibration.*', 'nonfinite_iter_*', LABELED_IMAGES)
@@ -114,6 +114,7 @@ def train(config: Config) -> None:
         is_first = os.environ.get('RANK', '0') == '0'
     # Rank 0 writes for all.
     with locked_folder(config.work_dir, 'another training') if is_first else nullcontext():
+        unlink_config(config)
         run(config, 'train')
 
 

@@ -146,4 +146,9 @@ def test_a_training_that_ended_before_its_first_checkpoint_may_start_again(input
     train = 'train', 'tiny.py', '--method', 'mine.py', '--work-dir', 'w'
     assert inputs.tool(*train, '--cfg-options', 'optim_wrapper.optimizer.lr=1e30') == 2
     assert list((inputs.folder / 'w').glob('nonfinite_iter_?.pth'))
+    (dump,) = (inputs.folder / 'w').glob('*.py')
+    dump.unlink()
+    dump.symlink_to(inputs.file)
+    settings = inputs.file.read_bytes()
     assert inputs.tool(*train) == 0
+    assert inputs.file.read_bytes() == settings and not dump.is_symlink()
