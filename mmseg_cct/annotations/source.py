@@ -17,6 +17,8 @@ from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, require_file
 from mmseg_cct.utils.text import one_line
 
+from .class_table import TABLE
+
 # Text of annotations shrinks to a tenth, images do not; what shrinks to a hundredth is a bomb.
 _HARMLESS = 2**26  # bytes
 _RATIO = 100
@@ -52,7 +54,9 @@ class Source:
             names = [self.path.name]
         hidden = ('.', '__MACOSX')
         self.names = sorted(
-            name for name in names if not any(part.startswith(hidden) for part in name.split('/'))
+            name
+            for name in names
+            if name != TABLE and not any(part.startswith(hidden) for part in name.split('/'))
         )
 
         self._known = set(self.names)
@@ -144,7 +148,7 @@ class Source:
         return path if path in self._known else file
 
     def _unreadable(self, name: str, error: Exception) -> Problem:
-        found = f'cannot be read ({one_line(error, 100)})'
+        found = f'cannot be read ({one_line(getattr(error, "strerror", None) or error, 100)})'
         return Problem(self.place(name), found, 'an export of a tool')
 
 

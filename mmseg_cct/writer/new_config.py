@@ -124,7 +124,7 @@ def new_config(
         crop = _default_crop(size, chosen)
     for option, sides in (('--size', size), ('--crop', crop)):
         if any(side < chosen.stride or side % chosen.stride for side in sides):
-            width, height = (-(-side // chosen.stride) * chosen.stride for side in sides)
+            width, height = (max(-(-s // chosen.stride), 1) * chosen.stride for s in sides)
             raise UserError(
                 f'{option} {sides[0]}x{sides[1]}: expected multiples of {chosen.stride}, the '
                 f'stride of the network, such as {width}x{height}'
