@@ -88,6 +88,7 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
 
 def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     """Draws or reads the splits, by their number of labelled images."""
+    from mmseg_cct.checks.masks import require_one_suffix
     from mmseg_cct.datasets.splits import draw_split, draw_split_among
     from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
     from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
@@ -124,6 +125,7 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     if not args.masks:
         return {number: draw_split(names, number, args.seed) for number in args.num_labeled}
     masks = find_masks(args.masks, mask_suffix)
+    require_one_suffix(args.masks, mask_suffix, masks, names)
     candidates = [name for name in names if name in masks]
     if not candidates:
         end = suffix_of_masks(masks, names)

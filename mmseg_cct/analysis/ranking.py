@@ -171,11 +171,15 @@ def _open_scores(out: str | Path) -> IO[str]:
 
 
 def _read_scores(out: str | Path) -> Iterator[ScoredImage]:
-    """Reads the scores that all processes of all runs have written, but for lines cut short."""
+    """Reads the scores that all processes of all runs have written, but for damaged lines."""
     for file in sorted(Path(out, SCORES).glob('*.jsonl')):
-        for line in file.read_text(encoding='utf-8').splitlines():
-            with suppress(ValueError):
-                yield ScoredImage(**json.loads(line))
+        for line in file.read_text(encoding='utf-8', errors='replace').split('\n'):
+            with suppress(ValueError, TypeError, AttributeError, RecursionError):
+                image = ScoredImage(**json.loads(line))
+                numbers = (image.score, *image.by_perturbation.values(), *image.z)
+                texts = image.name, image.fingerprint
+                if {*map(type, numbers)} == {float} and {*map(type, texts)} == {str}:
+                    yield image
 
 
 def disagreement(

@@ -19,7 +19,11 @@ from mmseg_cct.checks.stages import check_components
 from mmseg_cct.checks.weights import require_matching_weights
 from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.config.domains import pipeline_for_tests
-from mmseg_cct.engine.checkpoints import read_checkpoint, weights
+from mmseg_cct.engine.checkpoints import (
+    read_checkpoint,
+    warn_of_other_preprocessing,
+    weights,
+)
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils import image_files
 from mmseg_cct.utils.palette import class_colours
@@ -47,10 +51,12 @@ def load_model(
         config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
     elif config.get('test_pipeline') is None:
         config.test_pipeline = pipeline_for_tests(config)
+    check_components(config, section='test_pipeline')
     with config_errors_as_one_line(config):
         model = init_model(config, device=device)
     loaded = read_checkpoint(checkpoint) if content is None else content
     require_matching_weights(model, loaded, checkpoint, training=False)
+    warn_of_other_preprocessing(config, loaded, checkpoint)
     load_state_dict(model, weights(loaded))
 
     num_classes = (model if domain is None else model.domains[domain]).num_classes

@@ -1,6 +1,7 @@
 """Resumable prediction for folders of images."""
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ from PIL import Image
 
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, write_table
 from mmseg_cct.annotations.export import export_masks
+from mmseg_cct.checks.data import warn
 from mmseg_cct.config.domains import require_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.ahead import ahead
-from mmseg_cct.utils.image_files import as_rgb, find_images, write_png
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, as_rgb, find_files, find_images, write_png
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.palette import chosen_colours
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
@@ -79,7 +81,8 @@ def predict_images(
         read = {Path(images)} if os.path.isdir(images) else set()
         record_origin(Path(out, RECORD), origin, 'predictions', read | data_folders(config))
         # The overlay is written last, so it stands for both files.
-        forget_changed(out, {name: file_stamp(path) for name, path in found.items()}, OVERLAYS)
+        stamps = {name: file_stamp(path) for name, path in found.items()}
+        _warn_of_others(images, found, out, forget_changed(out, stamps, OVERLAYS))
         done = Path(out, OVERLAYS)
         todo = [(name, path) for name, path in found.items() if not (done / f'{name}.png').exists()]
         return todo, len(found) - len(todo)
@@ -111,7 +114,7 @@ def predict_images(
 
 
 def export_predictions(
-    images: str, out: str, form: str, *, tolerance: float = 1.0, min_area: int = 20
+    images: str, out: str, form: str, *, tolerance: float = 1.0, min_area: int = 10
 ) -> list[Path]:
     """Writes the masks that `predict_images` left in `out` as annotations for a labelling tool.
 
@@ -194,6 +197,25 @@ def _overlay(segmented: Segmented, meta: dict[str, Any], opacity: float) -> np.n
     names = [meta['classes'][index] for index in shown]
     colours = [meta['palette'][index] for index in shown]
     return np.vstack([blended, legend_picture(names, colours, blended.shape[1])])
+
+
+def _warn_of_others(
+    images: str, found: Mapping[str, Path], out: str, predicted: Sequence[str]
+) -> None:
+    """Logs which files are left out, and which predictions are of images that are not there."""
+    known = {*found.values()}
+    files = find_files(images) if os.path.isdir(images) else []
+    if others := [path for path in files if path not in known and path.suffix]:
+        kinds = ', '.join(sorted({path.suffix for path in others})[:5])
+        warn(
+            f'{images}: {len(others)} of its files are left out ({kinds}), the first is '
+            f'{others[0]}; expected {", ".join(IMAGE_SUFFIXES)}'
+        )
+    if predicted:
+        warn(
+            f'{out}: {len(predicted)} predictions are of images that are not in {images}, the '
+            f'first is {MASKS}/{predicted[0]}.png; expected another --out, or that you remove them'
+        )
 
 
 def _find_images(images: str) -> dict[str, Path]:

@@ -43,18 +43,16 @@ def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
 
     The runner dumps its config; `written` are patterns of the other names that it may write.
     """
-    folder, name = Path(config.work_dir), Path(config.filename).name
-    dump, expected = folder / name, 'expected another folder as the work directory'
-    if dump.is_symlink() or (
-        dump.exists() and os.path.exists(config.filename) and dump.samefile(config.filename)
-    ):
+    folder, dump = Path(config.work_dir), _dump(config)
+    expected = 'expected another folder as the work directory'
+    if dump.exists() and os.path.exists(config.filename) and dump.samefile(config.filename):
         raise UserError(
-            f'{folder}: holds {dump.resolve()}, which the run would overwrite with all settings '
+            f'{folder}: holds {config.filename}, which the run would overwrite with all settings '
             f'written out; {expected}'
         )
     if any(folder.glob(_OF_A_RUN)):
         return
-    for pattern in (glob.escape(name), *written):
+    for pattern in (glob.escape(dump.name), *written):
         for path in folder.glob(pattern):
             raise UserError(f'{path}: no run wrote it, and this one might replace it; {expected}')
 
@@ -117,6 +115,17 @@ class _Runner(Runner):
 
 def _is_for_the_screen(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith(_FOR_THE_FILE)
+
+
+def unlink_config(config: Config) -> None:
+    """Removes a link where the runner dumps its config: the link is replaced, not its target."""
+    if _dump(config).is_symlink():
+        _dump(config).unlink(missing_ok=True)
+
+
+def _dump(config: Config) -> Path:
+    """Where the runner writes its config."""
+    return Path(config.work_dir, Path(config.filename).name)
 
 
 class _FirstBatch(Hook):

@@ -10,13 +10,14 @@ from mmengine.logging import print_log
 
 from mmseg_cct.checks.stages import check_config
 from mmseg_cct.config.load import add_hook, default_work_dir, load_config
+from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.engine.checkpoints import read_checkpoint
+from mmseg_cct.engine.checkpoints import read_checkpoint, warn_of_other_preprocessing
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import claim_output_folder, require_outside
 
 from .device import fit_to_device, fit_workers
-from .runner import require_files_kept, run
+from .runner import require_files_kept, run, unlink_config
 
 # MMSeg's metrics that write predictions.
 _PNG_WRITERS = ('IoUMetric', 'ClassIoUMetric', 'CityscapesMetric', 'MultiDomainIoUMetric')
@@ -56,7 +57,7 @@ def prepare_test(
     """
     config = load_config(config_file, options or {})
     _require_keys(config, config_file, tta=tta, drawn=show or show_dir is not None)
-    read_checkpoint(checkpoint)
+    warn_of_other_preprocessing(config, read_checkpoint(checkpoint), checkpoint)
     config.load_from, config.resume = checkpoint, False
     add_hook(config, 'preflight', type='TestPreflightHook', checkpoint=checkpoint)
     config.work_dir = _work_dir(config, config_file, work_dir)
@@ -80,6 +81,7 @@ def prepare_test(
 
 def test(config: Config) -> dict[str, float]:
     """Tests with a config of `prepare_test`; returns the metrics by name."""
+    unlink_config(config)
     return run(config, 'test')
 
 
@@ -106,9 +108,10 @@ def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_tim
             '--show-dir, --show: MMSegmentation draws on 8-bit RGB alone, and image_loader is '
             f'{config.image_loader.type}; expected tools/predict.py, which draws on all'
         )
-    hook = config.setdefault('default_hooks', {}).setdefault('visualization', {})
-    hook.setdefault('type', 'SegVisualizationHook')
-    hook.update(draw=True, interval=1, show=show, wait_time=wait_time)
+    own = at(config, 'default_hooks.visualization') or {}
+    hook = {'type': 'SegVisualizationHook', **own, 'draw': True, 'interval': 1}
+    config.default_hooks = config.get('default_hooks') or {}
+    config.default_hooks.visualization = dict(hook, show=show, wait_time=wait_time)
     if show_dir is not None:
         config.visualizer.save_dir = show_dir
 

@@ -20,18 +20,19 @@ from mmseg_cct.engine.checkpoints import (
     newest_checkpoint,
     read_checkpoint,
     require_training_state,
+    warn_of_other_preprocessing,
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.processes import end_with_parent, locked_folder
-from mmseg_cct.utils.rounds import LABELED_IMAGES, next_round
+from mmseg_cct.utils.rounds import LABELS, next_round
 
 from .device import enable_amp, fit_to_device, fit_workers
 from .pretrained import check_pretrained_weights, fetch_pretrained_weights
-from .runner import require_files_kept, run
+from .runner import require_files_kept, run, unlink_config
 
 # What hooks write into the work directory, beside checkpoints.
-_WRITTEN = ('calibration.*', 'nonfinite_iter_*', LABELED_IMAGES)
+_WRITTEN = ('calibration.*', 'nonfinite_iter_*', LABELS)
 
 
 def prepare_training(
@@ -87,7 +88,7 @@ def prepare_training(
         _resume(config, resume)
     start = None if config.get('resume') else config.get('load_from')
     if start:
-        read_checkpoint(start)
+        warn_of_other_preprocessing(config, read_checkpoint(start), start)
     fetch_pretrained_weights(config.model)
     check_pretrained_weights(config.model, config.get('default_scope'))
     add_hook(config, 'preflight', type='PreflightHook', load_from=start or None)
@@ -113,6 +114,7 @@ def train(config: Config) -> None:
         is_first = os.environ.get('RANK', '0') == '0'
     # Rank 0 writes for all.
     with locked_folder(config.work_dir, 'another training') if is_first else nullcontext():
+        unlink_config(config)
         run(config, 'train')
 
 
@@ -129,7 +131,7 @@ def _template(config: Config) -> str | None:
 
 
 def _resume(config: Config, resume: str) -> None:
-    checkpoint = resume
+    checkpoint: str | None = resume
     if resume == 'auto':
         checkpoint = find_resumable(config.work_dir, _template(config))
     if checkpoint is None:

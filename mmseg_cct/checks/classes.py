@@ -59,9 +59,9 @@ def head_ignore_problems(model: Any, dataset: Any, key: str) -> Iterator[Problem
             yield Problem(
                 f'model{place}.decode_head.ignore_index={ignored}',
                 f'class {classes[ignored]} would never be learned',
-                'a label that is no class, such as 255, which masks have where nothing is known',
+                'a label that no class has',
             )
-        if classes and None not in (ignored, padded) and padded != ignored:
+        if classes and ignored is not None and padded is not None and padded != ignored:
             pads = f'model{place}.data_preprocessor.seg_pad_val={padded}'
             wanted = f'{ignored}, model{place}.decode_head.ignore_index'
             if 0 <= padded < len(classes):

@@ -50,6 +50,7 @@ _COMPONENTS: dict[str, Registry] = {
     'visualizer': VISUALIZERS,
     'log_processor': LOG_PROCESSORS,
     'tta_pipeline': TRANSFORMS,
+    'test_pipeline': TRANSFORMS,
 }
 # The same for components within a component, by the name of the outer one's registry.
 _INNER: dict[str, dict[str, Registry]] = {

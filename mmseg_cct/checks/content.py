@@ -140,6 +140,8 @@ _TRAINING = {
     'optimizer.base_param_settings': _DICT,
     'param_schedulers': (_are_schedules, 'a list of dicts, the states of schedules'),
     'message_hub': _DICT,
+    'ema_state_dict': _DICT,
+    'teacher_state_dict': _DICT,
     'message_hub.log_scalars': _DICT,
     'message_hub.runtime_info': _DICT,
     'message_hub.runtime_info.keep_ckpt_ids': (partial(_is_list_of, _is_count), 'a list of counts'),

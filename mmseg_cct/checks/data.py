@@ -34,6 +34,7 @@ _MOVING = {
     'RandomRotate',
 }
 _MOVING |= {'Pad', 'CenterCrop', 'RandomAffine', 'RandomRotFlip', 'ResizeToMultiple'}
+_RESIZING = {'Resize', 'RandomResize', 'RandomChoiceResize', 'ResizeToMultiple'}
 _FILLING = {'Pad', 'RandomRotate', 'RandomRotFlip'}
 
 
@@ -80,6 +81,7 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
     try:
         for leaf in leaf_datasets(dataset):
             has_masks = 'LoadAnnotations' in kinds_in(leaf)
+            raise_problems(_cropping_problems(leaf) if has_masks else ())
             check = check_pair if has_masks else _check_unlabeled_image
             raise_problems(_problems_of_files(check, leaf, found))
     except UserError as error:
@@ -121,6 +123,17 @@ def _mask_loading_problems(dataset: Any) -> Iterator[Problem]:
                 found = f'{len(classes)} classes'
                 yield Problem('labeled', found, 'at most 256, which LoadAnnotations tells apart')
             moving = moving or (_name(transform) if kinds & _MOVING else None)
+
+
+def _cropping_problems(dataset: Any) -> Iterator[Problem]:
+    """Checks that predictions cover what the masks cover: MMSeg undoes resizing and flips alone."""
+    for transform in _transforms(dataset):
+        kinds = {*_bases(transform)}
+        if 'LoadAnnotations' in kinds:
+            return
+        if kinds & (_MOVING - _RESIZING - {'RandomFlip'}):
+            found = f'{_name(transform)} moves the image and not its mask'
+            yield Problem('pipeline', found, 'a pipeline without it')
 
 
 def _pipeline_problems(dataset: Any) -> Iterator[Problem]:

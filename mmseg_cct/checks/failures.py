@@ -96,6 +96,8 @@ def refusal(component: Component, error: Exception) -> str:
     """Words what a constructor raised as the component's mistake."""
     built, said = class_of(component), original_error(error)
     line = one_line(said.args[0] if said.args else said)
+    if isinstance(said, OSError):  # whose first argument is a number
+        line = f'{said.filename}: {said.strerror}'
     if isinstance(error, TypeError) and 'argument' in line:
         return str(Problem(component.key, line, takes(built)))
     name = getattr(built, '__name__', built)

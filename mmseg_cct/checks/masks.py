@@ -1,10 +1,29 @@
 """Masks: their size, their ids, and what the ids of a whole set tell."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files
+
+
+def require_one_suffix(
+    folder: str | os.PathLike, suffix: str, masks: Collection[str], images: Collection[str]
+) -> None:
+    """Rejects a mask of another format than `suffix`, whose image would count as unlabelled.
+
+    `masks` are the names of those found below the folder, without suffix, as those of `images`.
+    """
+    end = os.path.splitext(f'x{suffix}')[0][1:]
+    for path in find_files(folder):
+        stem, extension = os.path.splitext(path.relative_to(folder).as_posix())
+        name = stem.removesuffix(end)
+        is_one = extension.lower() in IMAGE_SUFFIXES and stem.endswith(end)
+        if is_one and name in images and name not in masks:
+            found = f'a mask of another suffix than {suffix}, so that its image would have none'
+            raise UserError(Problem(str(path), found, f'{name}{suffix}'))
 
 
 def check_mask(

@@ -32,7 +32,7 @@ def _or(other: Any, limit: Range, expected: str) -> Range:
 _INTERVAL = _or(-1, at_least(1), 'a whole number from 1, or -1 for never')
 _POSITIVE = Range(lambda v: finite.allows(v) and v > 0, 'a positive number')
 _SEED = Range(lambda v: at_least(0).allows(v) and v < 2**32, 'a whole number from 0 to 2³² - 1')
-# By the pattern of dotted keys; `*` stands for anything.
+# By the pattern of dotted keys, of which the first counts; `*` stands for anything.
 RULES = {
     'train_cfg.max_iters': at_least(1),
     'train_cfg.max_epochs': at_least(1),
@@ -50,6 +50,7 @@ RULES = {
     'model.*num_classes': optional(at_least(1)),
     'model.*loss_weight': number(0),
     'model.*norm_cfg.momentum': optional(in_unit),
+    'default_hooks.logger.interval': at_least(1),
     'default_hooks.*.interval': _INTERVAL,
     'custom_hooks.*.interval': _INTERVAL,
     '*_hooks.*.momentum': in_unit,
@@ -85,9 +86,9 @@ def check_values(config: Any) -> None:
 def value_problems(config: Any, section: str | None = None) -> Iterator[Problem]:
     """Checks the values of settings, each on its own."""
     for key, value in settings_of(config):
-        for pattern, limit in RULES.items():
-            if fnmatchcase(key, pattern) and (problem := limit.problem(key, value)):
-                yield problem
+        limit = next((RULES[pattern] for pattern in RULES if fnmatchcase(key, pattern)), None)
+        if limit and (problem := limit.problem(key, value)):
+            yield problem
     for component in find_components(config, section):
         for name, limit in ranges_of(class_of(component)).items():
             if name in component.settings:

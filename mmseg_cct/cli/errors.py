@@ -97,7 +97,12 @@ def _lines_of(error: Exception) -> str | None:
     if isinstance(error, OSError):
         place = f'{error.filename}: ' if error.filename else ''
         return f'{place}{error.strerror}' if error.errno in _ENVIRONMENT else None
-    if type(error).__name__ == 'OutOfMemoryError':  # torch's, which may not be imported here
+    # torch, which may not be imported here, has a type for GPUs alone
+    if (
+        type(error).__name__ == 'OutOfMemoryError'
+        or isinstance(error, MemoryError)
+        or "can't allocate memory" in str(error)
+    ):
         return (
             f'{error_line(error, 200)}; expected what fits: a smaller batch_size or crop, in a '
             'training also --amp or model.auxiliary_head.position_fraction below 1'

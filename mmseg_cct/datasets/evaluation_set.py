@@ -7,6 +7,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.checks.data import explain_failed_build, look_at_evaluation_data
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.library_errors import library_place
 from mmseg_cct.utils.text import one_line
 
 from .naming_pipeline import name_images_in_errors
@@ -25,7 +26,10 @@ def build_evaluation_set(settings: Any, key: str) -> Any:
         dataset.full_init()
     except UserError as error:
         raise UserError(error.within(key)) from None
-    except (AssertionError, OSError, ValueError) as error:
+    except Exception as error:
+        is_refusal = isinstance(error, (AssertionError, OSError, ValueError))
+        if not is_refusal and library_place(error) is None:  # a bug
+            raise
         explain_failed_build(settings, key)
         raise UserError(f'{key}: {one_line(error)}; expected a data set there') from error
     look_at_evaluation_data(dataset, key)

@@ -10,6 +10,7 @@ from mmengine.logging import print_log
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
+from mmseg_cct.checks.masks import require_one_suffix
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images, find_masks, suffix_of_masks
 from mmseg_cct.utils.image_lists import find_listed, read_list, resolve_list
@@ -154,6 +155,7 @@ class FolderDataset(BaseSegDataset):
         if not Path(root).is_dir():
             raise UserError(f'{root}: no such folder; expected the masks (FolderDataset.mask_dir)')
         masks = {name: str(path) for name, path in find_masks(root, self.seg_map_suffix).items()}
+        require_one_suffix(root, self.seg_map_suffix, masks, images)
         strays = sorted(set(masks) - set(images))
         if len(strays) == len(masks) and (end := suffix_of_masks(masks, images)):
             raise UserError(

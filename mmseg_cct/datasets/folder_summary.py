@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mmseg_cct.checks.images import image_size
-from mmseg_cct.checks.masks import check_mask
+from mmseg_cct.checks.masks import check_mask, require_one_suffix
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images, find_masks, read_mask, suffix_of_masks
 from mmseg_cct.utils.markdown import markdown_table
@@ -133,6 +133,7 @@ def _masks_by_name(
         raise UserError(
             f'{masks}: no mask in this folder; expected files of class ids, NAME{suffix}'
         )
+    require_one_suffix(masks, suffix, by_name, found)
     if strays := sorted(by_name.keys() - found.keys()):
         end = suffix_of_masks(by_name, found)
         raise UserError(

@@ -170,6 +170,12 @@ class SemiSegDataset(Dataset):
 def _require_ground_truth(labeled: dict) -> None:
     if 'gt_sem_seg' not in labeled['data_samples']:
         raise UserError('labeled.pipeline: gives no ground truth; expected LoadAnnotations in it')
+    mask, image = labeled['data_samples'].gt_sem_seg.data, labeled['inputs']
+    if mask.shape != (1, *image.shape[1:]):
+        raise UserError(
+            f'labeled.pipeline: gives a mask of {tuple(mask.shape)} for an image of '
+            f'{tuple(image.shape)}; expected LoadAnnotations of one channel, before what crops'
+        )
     if 'strong_views' in labeled:
         raise UserError(
             'labeled.pipeline: StrongViews adds views that no loss looks at; expected it in '

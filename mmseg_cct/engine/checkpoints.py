@@ -13,13 +13,14 @@ import torch
 from mmengine.config import Config
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.logging import print_log
-from mmengine.runner import find_latest_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 
 from mmseg_cct.checks.content import require_known_types
+from mmseg_cct.checks.data import warn
 from mmseg_cct.checks.foreign_config import require_names_without_code
 from mmseg_cct.checks.weights import require_finite_weights, weights
 from mmseg_cct.config.text import read_config_text
+from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 
@@ -27,6 +28,7 @@ from .safe_loading import find_damage
 
 # State that a resume needs, apart from the weights.
 _TRAINING_STATE = ('meta', 'optimizer', 'message_hub')
+_NORMALISATION = ('mean', 'std', 'bgr_to_rgb', 'rgb_to_bgr')
 
 
 @register_backend('atomic_local')
@@ -80,6 +82,27 @@ def saved_config(content: Mapping[str, Any], checkpoint: str) -> Config | None:
     return config
 
 
+def warn_of_other_preprocessing(
+    config: Config, content: Mapping[str, Any], checkpoint: str
+) -> None:
+    """Logs where a config normalises images in another way than a checkpoint was trained with."""
+    try:
+        trained = saved_config(content, checkpoint)
+    except UserError:  # it is read for this alone
+        return
+    for key, value in settings_of(config.model, 'model'):
+        *_, part, name = ('', *key.split('.'))
+        earlier = at(trained or {}, key)
+        if part != 'data_preprocessor' or name not in _NORMALISATION or earlier is None:
+            continue
+        if _as_list(value) != _as_list(earlier):
+            warn(f'{key}={value}: expected {earlier}, with which {checkpoint} was trained')
+
+
+def _as_list(value: Any) -> Any:
+    return list(value) if isinstance(value, (list, tuple)) else value
+
+
 def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
     """Raises `UserError` if a checkpoint lacks the state that a resume needs."""
     missing = [key for key in _TRAINING_STATE if key not in content]
@@ -120,8 +143,8 @@ def find_resumable(work_dir: str, template: str | None = None) -> str | None:
 
 def newest_first(work_dir: str, template: str | None = None) -> Iterator[str]:
     """Finds the checkpoints in a work directory, intact or not, from the newest on."""
-    named = os.path.isfile(os.path.join(work_dir, 'last_checkpoint'))
-    last = find_latest_checkpoint(work_dir) if named else None
+    named = Path(work_dir, 'last_checkpoint')
+    last = named.read_text(errors='replace').strip() if named.is_file() else None
     # The work directory may have been copied or moved, or given by another relative path: use its
     # own file, not the original's.
     if last:

@@ -6,7 +6,6 @@ checkpoint is trained, and any other resumes from its latest checkpoint.
 """
 
 import fcntl
-import json
 import os
 import queue
 import signal
@@ -25,6 +24,7 @@ from mmengine.config import Config
 from mmseg_cct.config.load import read_config
 from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import read_json
 
 _GRACE = 10.0  # seconds that processes have to end when told to
 
@@ -58,8 +58,8 @@ class StudyRun:
             return None
         # It is written after the checkpoint, so it never names one that a kill has cut short.
         latest = self.folder / 'train' / 'last_checkpoint'
-        trained = latest.is_file() and Path(latest.read_text().strip()).name == self.checkpoint.name
-        return 'test' if trained else 'train'
+        named = latest.read_text(errors='replace') if latest.is_file() else ''
+        return 'test' if Path(named.strip()).name == self.checkpoint.name else 'train'
 
 
 def prepare_runs(planned: Sequence[tuple[str, Path, Config]]) -> list[StudyRun]:
@@ -92,10 +92,10 @@ def read_metrics(folder: Path) -> dict[str, float] | None:
     """Reads the metrics of the latest test in a run's folder, by name; None before any."""
     # folders are named by date and time
     for file in sorted(folder.glob('test/*/*.json'), reverse=True):
-        try:
-            return {key: float(value) for key, value in json.loads(file.read_text()).items()}
-        except json.JSONDecodeError:  # cut short by a kill
-            continue
+        metrics = read_json(file)
+        if isinstance(metrics, dict) and all(isinstance(v, (int, float)) for v in metrics.values()):
+            return {key: float(value) for key, value in metrics.items()}
+        # else it was cut short by a kill
     return None
 
 

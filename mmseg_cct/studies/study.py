@@ -20,8 +20,9 @@ from mmseg_cct.apis.pretrained import fetch_pretrained_weights
 from mmseg_cct.config.class_names import apply_class_names
 from mmseg_cct.config.compose import find_bank, merge_overlay
 from mmseg_cct.config.derive import derive
+from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.files import require_outside, write_atomic
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.text import signed
 
@@ -61,6 +62,7 @@ def prepare_study(
     a folder holds a run of another config.
     """
     config = study_config(base, options)
+    require_outside(out, data_folders(config), '--out')
     keep_last_checkpoint(config)  # it alone is tested
     fetch_pretrained_weights(config.model)  # once, before many processes need them
     planned = []  # all of them before the first is written: a method may refuse the config

@@ -1,9 +1,11 @@
 """Atomic file writes, and guards that keep outputs off inputs."""
 
+import json
 import os
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from mmseg_cct.errors import UserError
 
@@ -66,6 +68,14 @@ def read_utf8(file: str | os.PathLike, expected: str) -> str:
     return text
 
 
+def read_json(file: str | Path) -> Any:
+    """Reads a JSON file of a tool's own; None if it is damaged."""
+    try:
+        return json.loads(Path(file).read_bytes())
+    except (ValueError, RecursionError):
+        return None
+
+
 def remove_parts(folder: str | Path) -> None:
     """Removes what killed writers left in a folder that no other process writes to."""
     for part in Path(folder).glob('.*-*.part'):
@@ -107,13 +117,20 @@ def require_own_folder(folder: str | Path, record: str, option: str = '--out') -
 
 def require_outside(folder: str | Path, data_folders: Iterable[Path], option: str) -> None:
     """Rejects an output folder that is one of the data folders or lies below one."""
-    place = Path(folder).resolve()
-    for data in (data.resolve() for data in data_folders):
+    place = _real(folder)
+    for data in map(_real, data_folders):
         if data == place or data in place.parents:
             raise UserError(
                 f'{option}: {folder} lies in the folder {data}, which is read; expected another '
                 'place'
             )
+
+
+def _real(path: str | Path) -> Path:
+    try:
+        return Path(os.path.realpath(path))  # `Path.resolve` fails on links in a circle
+    except ValueError as error:  # a zero byte
+        raise UserError(f'{str(path)!r}: {error}; expected the path of a folder') from None
 
 
 def require_new_file(

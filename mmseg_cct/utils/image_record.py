@@ -9,7 +9,7 @@ from typing import Any
 
 from mmseg_cct.errors import UserError
 
-from .files import claim_output_folder, write_atomic
+from .files import claim_output_folder, read_json, write_atomic
 from .image_files import explain_unreadable
 from .image_format import UnsuitableImage
 from .text import one_line
@@ -62,10 +62,7 @@ def record_origin(
     the message what the folder holds.
     """
     claim_output_folder(record.parent, record.name, data_folders)
-    try:
-        earlier = json.loads(record.read_text(encoding='utf-8'))
-    except ValueError:
-        earlier = None
+    earlier = read_json(record)
     if not isinstance(earlier, dict):
         raise UserError(f'{record}: damaged; expected the settings of an earlier run')
     if not earlier:  # claimed just now
@@ -91,17 +88,22 @@ def file_stamp(path: str | os.PathLike) -> list[int] | None:
 
 def forget_changed(
     out: str | Path, inputs: Mapping[str, Any], outputs: str, suffix: str = '.png'
-) -> None:
+) -> list[str]:
     """Removes `outputs/NAME.png`, the sign of a finished image, where its input changed.
 
     Records the new inputs: what each image's files are made of, by name, as JSON gives it back.
+    Returns the names of images that are no input any more and whose files are still there.
     """
     record = Path(out, INPUTS)
-    try:
-        earlier = json.loads(record.read_text(encoding='utf-8')) if record.is_file() else inputs
-    except ValueError:  # damaged, so nothing is known of any file
+    earlier = read_json(record) if record.exists() else inputs
+    if not isinstance(earlier, dict):  # damaged, so nothing is known of any file
         earlier = {}
     for name, content in inputs.items():
         if earlier.get(name) != content:
             Path(out, outputs, f'{name}{suffix}').unlink(missing_ok=True)
     write_atomic(record, (json.dumps({**earlier, **inputs}) + '\n').encode())
+    return [
+        name
+        for name in sorted(earlier.keys() - inputs.keys())
+        if Path(out, outputs, f'{name}{suffix}').exists()
+    ]

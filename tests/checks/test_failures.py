@@ -5,9 +5,17 @@ import copy
 import pytest
 import torch
 from mmengine.config import Config
-from mmengine.registry import DATASETS, HOOKS, MODELS, OPTIMIZERS, PARAM_SCHEDULERS
+from mmengine.registry import (
+    DATASETS,
+    HOOKS,
+    MODELS,
+    OPTIMIZERS,
+    PARAM_SCHEDULERS,
+    DefaultScope,
+)
 
-from mmseg_cct.checks.failures import config_errors_as_one_line
+from mmseg_cct.checks.components import Component
+from mmseg_cct.checks.failures import config_errors_as_one_line, refusal
 from mmseg_cct.errors import UserError
 
 CONFIG = Config(
@@ -84,6 +92,13 @@ def test_a_refusal_is_traced_to_its_component(registry, section, key, value, mes
     part = part.get('optimizer', part.get('dataset', part))
     with pytest.raises(UserError, match=message), config_errors_as_one_line(config):
         build(registry, part)
+
+
+def test_a_folder_that_nobody_may_read_is_named():
+    part = Component('train_dataloader.dataset', dict(type='FolderDataset'), DATASETS)
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        line = refusal(part, PermissionError(13, 'Permission denied', 'data/images'))
+    assert line.endswith('FolderDataset refuses its arguments: data/images: Permission denied')
 
 
 def test_a_bug_is_no_refusal(monkeypatch):

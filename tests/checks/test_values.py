@@ -117,6 +117,7 @@ def test_constructors_state_the_ranges_of_a_config(component, expected):
         ('model.test_cfg.mode', None),
         ('model.test_cfg.mode', 'slid'),
         ('default_hooks.checkpoint.interval', 0),
+        ('default_hooks.logger.interval', -1),
     ],
 )
 def test_values_out_of_range(key, value):

@@ -1,7 +1,9 @@
 import os
+import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -56,6 +58,13 @@ def test_a_process_that_ends_with_an_error_leaves_its_group(error, capsys):
         raise error
     assert stop.value.code == 2 and not torch.distributed.is_initialized()
     assert capsys.readouterr().err in ('error: wrong\n', 'error: x: No such file\n')
+
+
+@pytest.mark.parametrize('allocate', [lambda: torch.zeros(2**60), lambda: np.zeros(2**50)])
+def test_what_does_not_fit_into_memory_is_a_line(allocate, capsys):
+    with pytest.raises(SystemExit), user_errors_as_one_line():
+        allocate()
+    assert re.match(r'error: .*allocate.*; expected what fits: .*\n$', capsys.readouterr().err)
 
 
 def test_a_full_gpu_is_a_line(capsys):

@@ -1,3 +1,5 @@
+import re
+
 import cv2
 import numpy as np
 import pytest
@@ -81,6 +83,15 @@ def test_a_suffix_of_all_masks_is_named(root):
         _files(_build(root, subset='labeled'))
 
 
+@pytest.mark.parametrize('suffix', ['.png', '_mask.png'])
+def test_a_mask_of_another_format_is_named(root, suffix):
+    other = root / 'labels' / f'b{suffix}'.replace('png', 'TIF')
+    (root / 'labels/b.png').rename(other)
+    (root / 'labels/sub/c.d.png').rename(root / 'labels/sub' / f'c.d{suffix}')
+    with pytest.raises(UserError, match=f'{re.escape(str(other))}: a mask of another suffix'):
+        _build(root, subset='unlabeled', mask_suffix=suffix)
+
+
 def test_mask_suffix(root):
     (root / 'labels' / 'b.png').rename(root / 'labels' / 'b_mask.png')
     dataset = _build(root, subset='labeled', mask_suffix='_mask.png')
@@ -133,7 +144,10 @@ def test_mask_without_image_is_named(root, monkeypatch):
         (dict(mask_dir='photos'), r'FolderDataset\.mask_dir: .*photos is image_dir too; expected'),
         (dict(ann_file='no.txt'), r'no\.txt: no such file; expected a text file'),
         (dict(mask_dir=None, subset='labeled'), "no image belongs to subset 'labeled'; expected"),
-        (dict(mask_suffix='.tif', subset='labeled'), r'looked for in .*labels as NAME\.tif\)'),
+        (
+            dict(mask_suffix='.tif', subset='labeled'),
+            r'b\.png: a mask of another suffix than \.tif, so .*; expected b\.tif',
+        ),
     ],
 )
 def test_mistakes(root, options, message):

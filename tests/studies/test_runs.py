@@ -172,8 +172,9 @@ def test_the_iterations_come_from_the_config(tmp_path):
 
 
 def test_the_latest_whole_metrics_count(tmp_path):
-    for time_, text in (('1', '{"mIoU": 10}'), ('2', '{"mIoU": 20}'), ('3', '{"mIoU": 3')):
-        (tmp_path / 'test' / time_).mkdir(parents=True)
-        (tmp_path / 'test' / time_ / f'{time_}.json').write_text(text)
+    damaged = '{"mIoU": 3', '[1]', '{"mIoU": "x"}', '{"mIoU": null}', '[' * 9999
+    for time_, text in enumerate(('{"mIoU": 10}', '{"mIoU": 20}', *damaged), 1):
+        (tmp_path / 'test' / str(time_)).mkdir(parents=True)
+        (tmp_path / 'test' / str(time_) / f'{time_}.json').write_text(text)
     assert read_metrics(tmp_path) == dict(mIoU=20.0)
     assert read_metrics(tmp_path / 'nothing') is None

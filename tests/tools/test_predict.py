@@ -48,6 +48,30 @@ def test_masks_and_overlays_have_the_size_of_the_image(trained, photos, tmp_path
     assert Image.open(out / 'legend.png').width == 640
 
 
+def test_what_is_left_out_or_gone_or_normalised_otherwise_is_told(
+    trained, photos, tmp_path, monkeypatch
+):
+    lines = []
+    for module in ('apis.prediction', 'engine.checkpoints'):
+        monkeypatch.setattr(f'mmseg_cct.{module}.warn', lines.append)
+    (photos / 'more/x.heic').touch()
+    (photos / 'LICENSE').touch()
+    predict(trained, photos, tmp_path / 'out')
+    (photos / 'b.png').unlink()
+    predict(trained, photos, tmp_path / 'out')
+    left_out = f'{photos}: 1 of its files are left out (.heic), the first is {photos}/more/x.heic'
+    gone = f'{tmp_path}/out: 1 predictions are of images that are not in {photos}, the first is '
+    for line, start in zip(lines, (left_out, left_out, f'{gone}masks/b.png;'), strict=True):
+        assert line.startswith(start)
+    lines.clear()
+    options = {'model.data_preprocessor.mean': [0.0] * 3, 'model.data_preprocessor.pad_val': 7}
+    predict(trained, photos / 'a.jpg', tmp_path / 'other', options=options)
+    assert lines == [
+        'model.data_preprocessor.mean=[0.0, 0.0, 0.0]: expected [127.0, 127.0, 127.0], with which '
+        f'{trained.checkpoint} was trained'
+    ]
+
+
 def test_the_mask_is_the_models_prediction_and_the_overlay_blends_it(trained, photos, tmp_path):
     from mmseg.apis import inference_model
 

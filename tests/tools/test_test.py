@@ -31,6 +31,15 @@ def test_metrics_and_predictions_are_written(trained, here):
     assert len(list((here / 'painted').rglob('*.png'))) == 4
 
 
+@pytest.mark.parametrize('hook', [None, dict(draw=False), dict(type='SegVisualizationHook')])
+def test_painting_needs_no_hook_in_the_config(hook, trained, here):
+    options = {'default_hooks.visualization': hook}
+    arguments = str(trained.config), str(trained.checkpoint)
+    config = prepare_test(*arguments, show_dir='painted', options=options)
+    visualization = config.default_hooks.visualization
+    assert visualization.type == 'SegVisualizationHook' and visualization.draw
+
+
 def test_tta_leaves_the_trainings_config_alone(trained, here):
     dumped = (trained.work_dir / 'tiny.py').read_text()
     trained.run('test', trained.config, trained.checkpoint, '--work-dir', trained.work_dir, '--tta')

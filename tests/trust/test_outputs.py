@@ -41,7 +41,9 @@ NAMED = (
     'make_image_labels --masks data/masks --images data/val_images --classes ground thing other '
     '--out tiny.py',
     'make_splits --images data/images -n 2 --out there',
-    'learning_curve tiny.py --numbers 2 --out data/images',
+    'learning_curve tiny.py --out data/images',
+    'ablation tiny.py --out data/images/new',
+    'plot_ramps tiny.py --out data/images/new.png',
     'make_splits --list there/2_labeled.txt -n 2 --out there --force',
     'train tiny.py --work-dir best',
     'train tiny.py --work-dir notes',
@@ -144,4 +146,9 @@ def test_a_training_that_ended_before_its_first_checkpoint_may_start_again(input
     train = 'train', 'tiny.py', '--method', 'mine.py', '--work-dir', 'w'
     assert inputs.tool(*train, '--cfg-options', 'optim_wrapper.optimizer.lr=1e30') == 2
     assert list((inputs.folder / 'w').glob('nonfinite_iter_?.pth'))
+    (dump,) = (inputs.folder / 'w').glob('*.py')
+    dump.unlink()
+    dump.symlink_to(inputs.file)
+    settings = inputs.file.read_bytes()
     assert inputs.tool(*train) == 0
+    assert inputs.file.read_bytes() == settings and not dump.is_symlink()

@@ -133,11 +133,11 @@ class TestFindResumable:
         assert find_resumable(str(work_dir)) is None
         assert find_resumable(str(work_dir / 'nowhere')) is None
 
-    @pytest.mark.parametrize('text', ['', None])
-    def test_a_list_that_a_kill_has_emptied(self, work_dir, text):
+    @pytest.mark.parametrize('content', [b'', b'\xff\0', None])
+    def test_a_list_that_a_kill_has_emptied(self, work_dir, messages, content):
         (work_dir / 'last_checkpoint').unlink()
-        if text is not None:
-            (work_dir / 'last_checkpoint').write_text(text)
+        if content is not None:
+            (work_dir / 'last_checkpoint').write_bytes(content)
         assert find_resumable(str(work_dir)) == str(work_dir / 'iter_10.pth')
 
     def test_higher_numbers_of_an_earlier_training_do_not_count(self, work_dir, messages):
@@ -538,6 +538,17 @@ def adamw_step(weight):
     scale = weight['lr'] / (1 - beta1**step) / ((square / (1 - beta2**step)).sqrt() + weight['eps'])
     expected = w * (1 - weight['lr'] * weight['weight_decay']) - scale * mean
     return expected, 16 * 2**-24 * (w.abs() + scale * (weight['exp_avg'].abs() + gradient.abs()))
+
+
+@pytest.mark.parametrize('evaluate', ['student', 'teacher'])
+def test_a_teacher_of_more_decoders_is_refused(cct, evaluate):
+    cct.config.custom_hooks.append(dict(type='TeacherHook', evaluate=evaluate))
+    cct.write()
+    cct.train(options={'train_cfg.max_iters': 2})
+    cct.config.model.auxiliary_head.perturbations.pop('FeatureNoise')
+    cct.write()
+    with pytest.raises(UserError, match=r'iter_2\.pth: its teacher does not fit .*auxiliary_head'):
+        cct.train('other', resume=str(cct.folder / 'work/iter_2.pth'))
 
 
 def test_a_checkpoint_with_more_decoders_is_refused(cct, trained):

@@ -80,6 +80,13 @@ class TestFolders:
         with pytest.raises(UserError, match='lies in the folder'):
             claim_output_folder(tmp_path / 'link/out', 'tool.json', {tmp_path / 'images'})
 
+    def test_circles_of_links_and_zero_bytes_are_no_bug(self, tmp_path):
+        (tmp_path / 'loop').symlink_to('loop')
+        require_outside(tmp_path / 'loop', {tmp_path / 'loop/a'}, '--out')
+        for paths in (('a\0b', {tmp_path}), (tmp_path, {Path('a\0b')})):
+            with pytest.raises(UserError, match=r"'a\\x00b': embedded null byte; expected"):
+                require_outside(*paths, '--out')
+
 
 class TestFiles:
     def test_a_new_one_is_fine(self, tmp_path):

@@ -48,20 +48,23 @@ def test_outputs_of_changed_inputs_go(tmp_path):
     names = ('a', 'b', 'more/c', 'd')
     files = {name: tmp_path / 'labels' / f'{name}.png' for name in names}
 
-    def left(inputs):
+    def left(inputs, others=()):
         for file in files.values():
             file.touch()
-        forget_changed(tmp_path, inputs, 'labels')
+        assert forget_changed(tmp_path, inputs, 'labels') == list(others)
         return [name for name, file in files.items() if file.exists()]
 
     first = {'a': [1, 2], 'b': [3, 4], 'more/c': None}
     assert left(first) == list(names)  # nothing is known yet
     assert left(first) == list(names)
     assert left({'a': [1, 2], 'b': [3, 5], 'more/c': [0, 0]}) == ['a', 'd']
-    assert left({'a': [1, 2], 'd': [7, 7]}) == ['a', 'b', 'more/c']  # d is new
-    assert left({'b': [3, 5]}) == list(names)  # what is not asked for stays known
-    (tmp_path / INPUTS).write_text('{"a"')
-    assert left({'b': [3, 5]}) == ['a', 'more/c', 'd']
+    # d is new
+    assert left({'a': [1, 2], 'd': [7, 7]}, ['b', 'more/c']) == ['a', 'b', 'more/c']
+    # what is not asked for stays known
+    assert left({'b': [3, 5]}, ['a', 'd', 'more/c']) == list(names)
+    for damaged in ('{"a"', '[1]'):
+        (tmp_path / INPUTS).write_text(damaged)
+        assert left({'b': [3, 5]}) == ['a', 'more/c', 'd']
 
 
 def test_a_stamp_tells_files_apart(tmp_path):

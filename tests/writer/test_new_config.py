@@ -283,6 +283,7 @@ def test_what_is_there_is_not_overwritten(data):
         (dict(size=(64, 30)), '--size 64x30: expected multiples of 8.* such as 64x32'),
         (dict(size=(64, 40), backbone='mit-b0'), 'multiples of 16.* such as 64x48'),
         (dict(crop=(30, 32)), '--crop 30x32: expected multiples of 8.* such as 32x32'),
+        (dict(size=(0, 0)), '--size 0x0: expected multiples of 8.* such as 8x8'),
     ],
 )
 def test_options_that_do_not_fit_are_refused(data, options, message):

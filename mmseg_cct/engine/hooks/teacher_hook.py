@@ -12,6 +12,7 @@ from mmengine.runner import Runner
 from mmseg_cct.engine.averaged_model import MultiTensorEMA
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.teacher import use_batch_statistics
+from mmseg_cct.utils.text import one_line
 
 
 @HOOKS.register_module()
@@ -93,6 +94,15 @@ class TeacherHook(EMAHook):
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Restores the teacher of a resumed training; without one it starts as the student."""
+        try:
+            self._load_teacher(runner, checkpoint)
+        except RuntimeError as error:
+            raise UserError(
+                f'{runner._load_from}: its teacher does not fit the model '
+                f'({one_line(error, 200)}); expected a checkpoint of the same model'
+            ) from error
+
+    def _load_teacher(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         if self.evaluate == 'teacher':
             super().after_load_checkpoint(runner, checkpoint)
         elif runner._resume and 'teacher_state_dict' in checkpoint:
