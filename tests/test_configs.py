@@ -363,7 +363,7 @@ def random_batch(classes, num_views=0, is_baseline=False, **metainfo):
             labels = PixelData(data=torch.randint(0, len(classes), (1, *size)))
             if branch == 'labeled':
                 sample.gt_sem_seg = labels
-            else:  # L_w alone reads them
+            else:  # L_w and the student of self-training read them
                 sample.pseudo_sem_seg = labels
             samples.append(sample)
         images = [torch.randint(0, 256, (3, *size), dtype=torch.uint8) for _ in samples]
@@ -386,6 +386,7 @@ def expected_losses(config):
         *(['strong.loss'] if (model.get('loss_strong') or {}).get('loss_weight') else []),
         *(['feature.loss'] if model.get('feature_weight') else []),
         *(['adversarial.loss'] if model.get('discriminator') else []),
+        *(['pseudo.decode.loss_ce'] if model.type == 'SelfTrainingSegmentor' else []),
     }
 
 

@@ -53,6 +53,12 @@ def parse_args() -> argparse.Namespace:
         help='what pixels are that no shape covers: background if all objects are drawn, ignore if '
         'only some are (required for the first import)',
     )
+    parser.add_argument(
+        '--empty-is-background',
+        action='store_true',
+        help='images that the export lists without a shape are background throughout, because '
+        'somebody looked at them; by default they are unlabelled',
+    )
     masks = parser.add_mutually_exclusive_group()
     masks.add_argument(
         '--colors',
@@ -101,6 +107,7 @@ def main() -> None:
             colours=colours,
             binary=args.binary,
             mask_suffix=args.mask_suffix,
+            empty=args.empty_is_background,
             resize=args.resize,
             overwrite=args.overwrite,
             copy=args.copy,

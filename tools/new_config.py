@@ -50,7 +50,10 @@ def parse_args() -> argparse.Namespace:
         help='in the order of their ids (default: those of DATA/classes.json)',
     )
     parser.add_argument(
-        '--context', nargs='+', default=[], metavar='NAME', help='the classes that are no objects'
+        '--context',
+        nargs='+',
+        metavar='NAME',
+        help='the classes that are no objects (default: the background of DATA/classes.json)',
     )
     parser.add_argument(
         '--backbone',

@@ -40,6 +40,13 @@ def parse_args() -> argparse.Namespace:
         help='a folder of images with its subfolders (default: the unlabelled ones of the '
         'training)',
     )
+    parser.add_argument(
+        '--without',
+        nargs='+',
+        default=[],
+        metavar='DIR',
+        help='folders of images to leave out, such as those of earlier batches',
+    )
     parser.add_argument('--out', required=True, metavar='DIR', help='folder for the batch')
     parser.add_argument(
         '-n',
@@ -100,6 +107,7 @@ def main() -> int:
                 args.run,
                 args.out,
                 images=args.images,
+                without=args.without,
                 number=args.number,
                 form=args.format,
                 regions=args.regions,
@@ -115,11 +123,13 @@ def main() -> int:
     for line in batch.failed:
         print(f'error: {line}', file=sys.stderr)
     print(*batch.notes(), sep='\n')
-    training = next(Path(args.run).glob('*.py'), 'CONFIG')
+    run = Path(args.run)
+    work_dir = run.parent if run.is_file() else run
+    training = next(work_dir.glob('*.py'), 'CONFIG')
     print(
         f'Look at {args.out}/review.html, correct the predictions, and go on with',
         command_line('import_masks', 'CORRECTED', '--out', 'DATA'),
-        command_line('train', training, '--work-dir', next_round(Path(args.run))),
+        command_line('train', training, '--work-dir', next_round(work_dir)),
         sep='\n  ',
     )
     return 1 if batch.failed else 0

@@ -71,9 +71,9 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--min-area',
         type=at_least(0),
-        default=20,
+        default=10,
         metavar='PIXELS',
-        help='smaller regions are given to their surroundings, in --format (default: 20)',
+        help='smaller regions are given to their surroundings, in --format (default: 10)',
     )
     add_device(parser)
     add_launcher(parser)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from mmcv.transforms import LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.device import get_device
@@ -23,7 +22,7 @@ from tqdm import tqdm
 
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
-from mmseg_cct.checks.images import image_size
+from mmseg_cct.checks.images import image_size, loader_in
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
@@ -238,10 +237,9 @@ def _find_items(
         files = [path] if path.is_file() else list(find_images(images).values())
         steps = [step for step in settings.pipeline if step.type != 'LoadAnnotations']
         pipeline = Compose(steps)
-        loader = next((t for t in pipeline.transforms if isinstance(t, LoadImageFromFile)), None)
 
         def load(file: Path) -> dict:
-            image_size(str(file), None, True, loader)  # explains what cannot be read
+            image_size(str(file), None, True, loader_in(pipeline))  # explains what cannot be read
             return pipeline(dict(img_path=str(file), seg_fields=[]))
 
         return _Items(files, load, num_images), full_palette(())

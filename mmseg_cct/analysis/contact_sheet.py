@@ -30,9 +30,9 @@ def contact_sheet(
         # all three in the pixels of the image itself
         extent = (0, image.size[0], image.size[1], 0)
         row[0].imshow(image.photo, extent=extent)
-        row[1].imshow(paint(image.labels, palette), extent=extent, interpolation='nearest')
+        row[1].imshow(paint(image.labels, palette), extent=extent)  # smooth edges, for it shrinks
         shown = row[2].imshow(image.disagreement, cmap='magma', vmin=0, vmax=highest, extent=extent)
-        row[0].set_title(f'{number}. {_tail(str(image.name))}', fontsize=8, loc='left')
+        row[0].set_title(f'{number}. {_tail(image.name.stem)}', fontsize=8, loc='left')
         row[1].set_title('main prediction', fontsize=8, loc='left')
         row[2].set_title(
             f'disagreement, mean {image.score:.3g}, rank {image.rank}', fontsize=8, loc='left'
@@ -54,5 +54,5 @@ def _draw_windows(axis: Axes, image: BatchImage) -> None:
         )
 
 
-def _tail(name: str, length: int = 34) -> str:
+def _tail(name: str, length: int = 30) -> str:
     return name if len(name) <= length else f'…{name[-length + 1 :]}'

@@ -1,5 +1,6 @@
 """Lists the images that a batch may be chosen from, and those that it leaves out."""
 
+import copy
 import os
 from collections.abc import Mapping
 from pathlib import PurePath
@@ -10,6 +11,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.checks.data import leaf_datasets
 from mmseg_cct.checks.leaks import common_images
+from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images
@@ -71,9 +73,11 @@ def _training_set(config: Config) -> Mapping[str, Any]:
 
 
 def _images_of(settings: Mapping[str, Any], key: str) -> Listed:
-    settings = {**settings, 'pipeline': []}
-    if settings.get('ann_file'):
-        settings['ann_file'] = resolve_list(settings['ann_file'])
+    settings = copy.deepcopy(settings)
+    for _, leaf in leaf_sets(settings):
+        leaf['pipeline'] = []  # images are listed, not loaded
+        if leaf.get('ann_file'):
+            leaf['ann_file'] = resolve_list(leaf['ann_file'])
     try:
         dataset = DATASETS.build(settings)
         dataset.full_init()
@@ -88,6 +92,10 @@ def _images_of(settings: Mapping[str, Any], key: str) -> Listed:
             path = info.get('img_path')
             info['name'] = _name_below(path, root) if path else PurePath(f'{index}.png')
             listed[path or str(len(listed))] = info
+    if len({info['name'] for info in listed.values()}) < len(listed):  # of several folders
+        root = os.path.commonpath(listed)
+        for path, info in listed.items():
+            info['name'] = PurePath(os.path.relpath(path, root))
     return listed
 
 

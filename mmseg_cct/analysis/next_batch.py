@@ -71,25 +71,23 @@ class Batch:
     Attributes:
         images: Those to label, in this order.
         candidates: Number of images that they were chosen from.
-        labeled: Number of images left out because they are labelled.
-        evaluated: Number of those left out because they validate or test.
-        twins: Left out too: images that look like one of those, by its path.
+        left_out: Numbers of the images that were none of them, by the reason.
+        twins: Candidates that look like an image that validates or tests, by its path.
         failed: A line for each unreadable image.
     """
 
     images: list[BatchImage]
     candidates: int
-    labeled: int
-    evaluated: int
+    left_out: dict[str, int]
     twins: dict[str, str]
     failed: list[str]
 
     def notes(self) -> list[str]:
         """Says in a line each what the images were chosen from and what was left out."""
-        lines = [
-            f'{len(self.images)} of {self.candidates} images; left out: {self.labeled} labelled, '
-            f'{self.evaluated} of the validation and test sets'
-        ]
+        known = ', '.join(f'{count} {kind}' for kind, count in self.left_out.items() if count)
+        lines = [f'{len(self.images)} of {self.candidates} images']
+        if known:
+            lines[0] += f'; left out: {known}'
         if self.twins:
             twin, other = next(iter(self.twins.items()))
             lines.append(
@@ -105,6 +103,7 @@ def next_batch(
     out: str,
     *,
     images: str | None = None,
+    without: Sequence[str] = (),
     number: int = 10,
     form: str = 'masks',
     regions: int = 0,
@@ -124,6 +123,7 @@ def next_batch(
         run: Work directory of a training, or one of its checkpoints.
         out: Folder for the batch.
         images: Folder of images; by default the unlabelled set of the training.
+        without: Folders whose images are left out, such as those of earlier batches.
         number: Number of images to choose.
         form: What the predictions are written as: 'masks', or one of `annotations.writers.FORMATS`.
         regions: Number of windows to label in each; 0 for whole images.
@@ -146,12 +146,20 @@ def next_batch(
     config.merge_from_dict(options or {})
     listed = unlabeled_images(config, run) if images is None else images_in(images)
     labeled, evaluated = labeled_images(config, run), evaluated_images(config, run)
-    is_labeled, is_evaluated = same_images(listed, labeled), same_images(listed, evaluated)
-    candidates = {n: info for n, info in listed.items() if n not in is_labeled | is_evaluated}
+    earlier: Listed = {}
+    for folder in without:
+        earlier |= images_in(folder)
+    left_out = {
+        'labelled': same_images(listed, labeled),
+        'of the validation and test sets': same_images(listed, evaluated),
+        'of the folders to leave out': same_images(listed, earlier),
+    }
+    known = set().union(*left_out.values())
+    candidates = {name: info for name, info in listed.items() if name not in known}
     if not candidates:
         raise UserError(
-            f'{images or run}: each of the {len(listed)} images is labelled or validated on; '
-            'expected others'
+            f'{images or run}: each of the {len(listed)} images is labelled, validated on or '
+            'to be left out; expected others'
         )
     model = load_training_model(config, found.checkpoint, device, found.content)
     pipeline, classes = image_pipeline(config), model.dataset_meta['classes']
@@ -167,7 +175,7 @@ def next_batch(
     on_first_process(claim)
     ranking = rank_images(model, {**labeled, **candidates}, out, seed=seed, measure=measure)
     if get_rank() != 0:
-        return Batch([], 0, 0, 0, {}, [])
+        return Batch([], 0, {}, {}, [])
 
     ranked = [image for image in ranking.images if image.name in candidates]
     prints, unreadable = _fingerprints(evaluated, pipeline)
@@ -205,9 +213,8 @@ def next_batch(
         )
     places = {image.name: number for number, image in enumerate(chosen, 1)}
     write_text(Path(out, 'ranking.csv'), _csv(ranked, places, twins))
-    result = Batch(
-        batch, len(ranked), len(is_labeled), len(is_evaluated), twins, ranking.failed + unreadable
-    )
+    counts = {reason: len(names) for reason, names in left_out.items()}
+    result = Batch(batch, len(ranked), counts, twins, ranking.failed + unreadable)
     if form != 'masks':
         _write_annotations(form, Path(out), batch, dict(zip(classes, palette)))
     if batch:

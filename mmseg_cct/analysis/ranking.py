@@ -8,6 +8,7 @@ of L_u (Eq. 2). The distance shrinks where predictions are flat, which is where 
 wrong, so `labels` is the default.
 """
 
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -15,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-import torch
+import numpy as np
 from mmcv.transforms import Compose
 from mmengine.config import Config
 from mmengine.dist import get_rank
@@ -23,12 +24,14 @@ from torch import Tensor
 
 from mmseg_cct.apis.inference import load_model
 from mmseg_cct.checks.failures import config_errors_as_one_line, first_image_guards
+from mmseg_cct.checks.images import check_image, loader_in
 from mmseg_cct.checks.weights import weights
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.disagreement import auxiliary_disagreement, batch_of_one
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.image_files import as_rgb
 from mmseg_cct.utils.image_record import file_stamp
 from mmseg_cct.utils.shares import gather, own_share, progress_bar
 from mmseg_cct.utils.text import one_line
@@ -83,9 +86,11 @@ class Prediction(NamedTuple):
 
 
 def image_pipeline(config: Config) -> Compose:
-    """Builds the test pipeline for images without masks."""
+    """Builds the test pipeline for images without masks, which it checks first."""
     with config_errors_as_one_line(config):
-        return Compose([t for t in config.test_pipeline if t['type'] != 'LoadAnnotations'])
+        pipeline = Compose([t for t in config.test_pipeline if t['type'] != 'LoadAnnotations'])
+    pipeline.transforms.insert(0, functools.partial(check_image, loader=loader_in(pipeline)))
+    return pipeline
 
 
 def rank_images(
@@ -117,7 +122,8 @@ def rank_images(
                 with next(guards):
                     raise
             except Exception as error:  # decoders raise nearly anything on a corrupt file
-                failed.append(f'{name}: unreadable image ({one_line(error)})')
+                reason = one_line(str(error).removeprefix(f'{name}: '))
+                failed.append(f'{name}: unreadable image ({reason})')
             else:
                 with next(guards):
                     predicted = disagreement(model, data, seed, measure)
@@ -138,7 +144,7 @@ def rank_images(
 
 def to_picture(data: Mapping[str, Any]) -> Any:
     """Gives the image that a pipeline loaded, `(H, W, 3)` uint8, BGR."""
-    return data['inputs'].permute(1, 2, 0).to(torch.uint8).numpy()
+    return np.ascontiguousarray(as_rgb(data['inputs'].permute(1, 2, 0).numpy())[..., ::-1])
 
 
 def _scores_of(

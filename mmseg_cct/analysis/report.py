@@ -28,7 +28,7 @@ from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import paint
 
 from .plots import plot_class_iou, plot_curves, plot_grid
-from .rounds import labeled_of, round_tables
+from .rounds import labels_of, round_tables
 from .runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
 
 _TEMPLATE = Path(__file__).with_name('report.html.jinja')
@@ -281,13 +281,15 @@ def _settings(runs: Sequence[Run]) -> list[list[str]]:
 
 
 def _labelled(run: Run) -> int:
-    if recorded := labeled_of(run):  # more masks may be there by now
-        return len(recorded)
+    if recorded := labels_of(run):  # more masks may be there by now
+        return len(recorded.labeled)
     dataset = run.config.train_dataloader.dataset
     return _length(branch_settings(dataset, 'labeled') or dataset)
 
 
 def _unlabelled(run: Run) -> int:
+    if recorded := labels_of(run):
+        return recorded.unlabeled
     dataset = branch_settings(run.config.train_dataloader.dataset, 'unlabeled')
     return _length(dataset) if dataset else 0
 

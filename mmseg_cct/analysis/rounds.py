@@ -13,7 +13,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.checks.data import infos_of
 from mmseg_cct.datasets.semi_supervised import branch_settings
-from mmseg_cct.utils.rounds import read_labeled
+from mmseg_cct.utils.rounds import Labels, read_labels
 from mmseg_cct.utils.text import signed
 
 from .runs import Run
@@ -26,9 +26,9 @@ class Table(NamedTuple):
     rows: list[list[str]]
 
 
-def labeled_of(run: Run) -> list[str] | None:
-    """The labelled images that a training recorded; None if it is older than the record."""
-    return read_labeled(Path(run.checkpoint).parent)
+def labels_of(run: Run) -> Labels | None:
+    """What a training began with; None if it is older than the record."""
+    return read_labels(Path(run.checkpoint).parent)
 
 
 def round_tables(
@@ -39,7 +39,8 @@ def round_tables(
     `iou` is that of each class `(C,)`, in [0, 1], by run. The first table has a row for each round,
     the second one for each class: its share of the pixels that were added, and its change in IoU.
     """
-    labeled = [labeled_of(run) or [] for run in runs]
+    records = [labels_of(run) for run in runs]
+    labeled = [record.labeled if record else [] for record in records]
     steps = list(itertools.pairwise(labeled))
     if not steps or not labeled[0] or not all(set(old) < set(new) for old, new in steps):
         return []
@@ -73,7 +74,7 @@ def round_tables(
 def _shares(run: Run, images: Iterable[str], classes: Sequence[str]) -> list[str]:
     """The share of each class in the labelled pixels of images, in %."""
     settings = branch_settings(run.config.train_dataloader.dataset, 'labeled')
-    dataset = DATASETS.build({**copy.deepcopy(settings), 'pipeline': []})
+    dataset = DATASETS.build(copy.deepcopy(settings))
     infos = {info.get('img_path'): info for info in infos_of(dataset)}
     load, counts = LoadAnnotations(), Counter[int]()
     for path in images:

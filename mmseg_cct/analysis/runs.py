@@ -28,6 +28,7 @@ from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint, saved_config
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.files import read_utf8
+from mmseg_cct.utils.image_files import as_rgb
 from mmseg_cct.utils.text import error_line
 
 IGNORED = 255
@@ -231,7 +232,7 @@ def predict_images(run: Run, indices: Sequence[int]) -> list[Picture]:
         pictures.append(
             Picture(
                 name=Path(path).name if path else f'image {index}',
-                image=item['inputs'].numpy().transpose(1, 2, 0)[..., ::-1].astype(np.uint8),
+                image=as_rgb(item['inputs'].numpy().transpose(1, 2, 0)),
                 truth=sample.gt_sem_seg.data.squeeze(0).cpu().numpy(),
                 prediction=sample.pred_sem_seg.data.squeeze(0).cpu().numpy(),
             )

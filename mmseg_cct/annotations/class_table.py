@@ -22,8 +22,8 @@ class ClassTable(NamedTuple):
 
     Attributes:
         colours: RGB by name, in the order of the ids.
-        rest: What pixels are that no shape covers: `background`, `ignore`, or None if there was
-            none.
+        rest: What pixels were in the first import that no shape covers: `background`, `ignore`, or
+            None if there were none.
     """
 
     colours: dict[str, Colour]
@@ -82,7 +82,7 @@ def extended(
         named.setdefault(name, colour)
     if len(named) > _MOST:
         raise UserError(Problem('classes', f'{len(named)} names', f'at most {_MOST}'))
-    return ClassTable(_coloured(named), rest)
+    return ClassTable(_coloured(named), (table.rest if table else None) or rest)
 
 
 def write_table(data: str | Path, table: ClassTable) -> None:

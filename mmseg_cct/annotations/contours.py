@@ -18,6 +18,7 @@ from .shapes import Shape
 # An outline moves by at most this share of its region's area per length, so that small regions and
 # thin ones keep their form: at one pixel of tolerance, CamVid's masks keep an IoU of 0.998.
 _RELATIVE_TOLERANCE = 0.1
+_OUTSIDE = -2  # -1 is what is not drawn
 _FREE = 0.3  # pixels that an outline may move without changing a mask
 
 
@@ -154,11 +155,12 @@ class _Outlines:
         # edges between pixels that meet in a corner: two on an outline's way, else three or four
         edges = across[1:].astype(np.uint8) + across[:-1] + down[:, 1:] + down[:, :-1]
         self._is_junction = edges > 2
-        self._owner = np.pad(owner, 1, constant_values=-1)
+        self._owner = np.pad(owner, 1, constant_values=_OUTSIDE)
         areas = np.bincount(owner[owner >= 0], minlength=len(regions))
         lengths = [sum(map(len, region.rings)) for region in regions]
         allowed = np.maximum(_FREE, _RELATIVE_TOLERANCE * areas / np.array(lengths))
-        self._tolerance = np.minimum(tolerance, [*allowed, tolerance])  # the last: not drawn
+        # the last two: outside of the image, and what is not drawn
+        self._tolerance = np.minimum(tolerance, [*allowed, tolerance, tolerance])
 
     def simplify(self, ring: np.ndarray) -> np.ndarray:
         """Simplifies a ring `(N, 2)`, part by part between its junctions."""
@@ -187,6 +189,8 @@ class _Outlines:
         (column, row), (right, down) = points[:2].min(axis=0), np.abs(points[1] - points[0])
         sides = self._owner[row + down, column + right], self._owner[row + 1, column + 1]
         epsilon = min(self._tolerance[side] for side in sides)
-        if epsilon > 0:  # through the middles of edges slanting lines have no stairs
+        if (
+            epsilon > 0 and _OUTSIDE not in sides
+        ):  # slanting lines: by the edges' middles, not stairs
             points = np.concatenate([points[:1], (points[1:] + points[:-1]) / 2, points[-1:]])
         return cv2.approxPolyDP(points.astype(np.float32)[:, None], epsilon, False)[:, 0]

@@ -20,7 +20,7 @@ def export_masks(
     folder: str | Path,
     *,
     tolerance: float = 1.0,
-    min_area: int = 20,
+    min_area: int = 10,
     progress: Callable[[], object] = lambda: None,
 ) -> list[Path]:
     """Writes masks in one of `writers.FORMATS`, and returns files that were edited, so kept.

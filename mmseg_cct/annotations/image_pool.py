@@ -10,7 +10,6 @@ from mmseg_cct.utils.files import require_outside, write_atomic
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images
 from mmseg_cct.utils.image_lists import image_stem
 
-from .pictures import size_of
 from .shapes import AnnotatedImage
 from .source import Source
 
@@ -26,7 +25,7 @@ class ImagePool:
         self.origin = str(given or self.folder)
         self._files: dict[str, Path | str] = {}
         self._export = export
-        self._is_new = True
+        self._is_new, self._added = True, 0
         if given and not (self.folder.is_dir() and self.folder.samefile(given)):
             require_outside(out, [Path(given)], '--out')
             self._files |= find_images(given)
@@ -50,22 +49,20 @@ class ImagePool:
         file = self._files[name]
         return self._export.read(file) if self._export and isinstance(file, str) else Path(file)
 
-    def add(self, annotated: AnnotatedImage) -> str | None:
+    def add(self, annotated: AnnotatedImage) -> str:
         """Writes an image that its annotation holds into the data folder; returns its name."""
-        if annotated.data is None:
-            return None
         _require_harmless(annotated.name)
-        size_of(annotated.data)
-        target, name = self.folder / annotated.name, image_stem(annotated.name)
-        if target.exists() and target.read_bytes() != annotated.data:
+        target, data = self.folder / annotated.name, annotated.data or b''
+        if not target.exists():
+            write_atomic(target, data)
+            self._added += 1
+        elif target.read_bytes() != data:
             raise UserError(Problem(str(target), 'another image', f'that of {annotated.name}'))
-        write_atomic(target, annotated.data)
-        self._files[name] = target
-        return name
+        return image_stem(annotated.name)
 
     def bring(self, copy: bool) -> int:
-        """Links or copies all images into the data folder; returns how many were not there."""
-        brought = 0
+        """Links or copies all images into the data folder; returns how many it did not have."""
+        brought = self._added
         for name in self._files if self._is_new else ():
             target = self._target(name)
             if target.exists():

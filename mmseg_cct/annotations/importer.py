@@ -76,7 +76,7 @@ class Imported:
             ('masks differ from those there', self.changed),
             ('masks as they were', self.unchanged),
             ('images without annotation get no mask', self.bare),
-            ('images linked or copied', self.images),
+            ('images brought there', self.images),
         )
         lines = [', '.join(f'{number} {what}' for what, number in counts if number) or 'no mask']
         if self.changed:
@@ -122,6 +122,7 @@ def import_masks(
     colours: Mapping[str, Colour] | None = None,
     binary: str | None = None,
     mask_suffix: str = '',
+    empty: bool = False,
     resize: bool = False,
     overwrite: bool = False,
     copy: bool = False,
@@ -133,11 +134,12 @@ def import_masks(
         source: A file, a folder or a ZIP of any format that `readers` know.
         out: A data folder, new or of an earlier import.
         images: Folder of the images; by default `out/images`, or else those in the export.
-        rest: What pixels are that no shape covers, one of `REST`; by default as in an earlier
+        rest: What pixels are that no shape covers, one of `REST`; by default as in the first
             import.
         colours: For masks of colours: their names.
         binary: For masks of one class: its name.
         mask_suffix: For both: what names of masks add to those of their images, with the extension.
+        empty: Whether images that the export lists without a shape are background throughout.
         resize: Whether to scale annotations of images whose size differs.
         overwrite: Whether to replace masks that differ.
         copy: Whether to copy images in place of linking them.
@@ -155,20 +157,9 @@ def import_masks(
     if table is None and (out / 'masks').is_dir() and find_masks(out / 'masks'):
         found = f'holds masks, whose ids have no names without {TABLE}'
         raise UserError(Problem(str(out), found, 'another --out'))
-    earlier = table.rest if table else None
-    if rest and earlier and rest != earlier:
-        raise UserError(Problem(f'--rest {rest}', f'{home / TABLE} has {earlier}', 'the same'))
-    rest = rest or earlier
+    rest = rest or (table.rest if table else None)
     annotations = _read(export, colours, binary, mask_suffix, is_strict=rest is None)
-    if rest is None and colours is None:
-        raise UserError(
-            Problem(
-                '--rest',
-                'missing',
-                'what pixels are that no shape covers: background where all objects are drawn, '
-                'ignore where only some are',
-            )
-        )
+    _require_rest(rest, is_needed=colours is None, empty=empty)
     done = Imported(extended(table, annotations.classes, rest))
     masks_alone = colours is not None or binary is not None
     pool = ImagePool(out, images, None if masks_alone else export)
@@ -179,19 +170,21 @@ def import_masks(
             continue
         done.left_out.update(map(str, annotated.left_out))
         done.ignored += sum(shape.label is None for shape in annotated.shapes)
-        if not annotated.shapes:
+        if not (annotated.shapes or empty):
             done.bare += 1
             continue
         try:
             with reading(annotated.name, 'a labelling tool'):
-                name = names.find(annotated.name) or pool.add(annotated)
-                if name is None:
+                name = names.find(annotated.name)
+                image = pool[name] if name else annotated.data
+                if image is None:
                     done.missing.append(annotated.name)
                     continue
+                mask = _draw(annotated, image, done.table, rest, resize)
+                name = name or pool.add(annotated)
                 if name in seen:
-                    raise UserError(Problem(f'{name}', 'annotated twice', 'each image once'))
+                    raise UserError(Problem(name, 'annotated twice', 'each image once'))
                 seen.add(name)
-                mask = _draw(annotated, pool[name], done.table, resize)
             if not done.masks:  # now for sure
                 write_table(home, done.table)
             _write(out / 'masks' / f'{name}.png', mask, done, overwrite)
@@ -208,7 +201,11 @@ def import_masks(
 
 
 def _draw(
-    annotated: AnnotatedImage, image: Path | bytes, table: ClassTable, resize: bool
+    annotated: AnnotatedImage,
+    image: Path | bytes,
+    table: ClassTable,
+    rest: str | None,
+    resize: bool,
 ) -> np.ndarray:
     """Draws the mask of an image, as the image is shown."""
     background = table.background
@@ -218,17 +215,17 @@ def _draw(
             if background is None or not is_background(shape.label):
                 raise UserError(Problem(f'class {shape.label!r}', '', f'one of {", ".join(ids)}'))
             ids[shape.label] = ids[background]
-    rest = ids[background] if table.rest == BACKGROUND and background else IGNORED
+    undrawn = ids[background] if rest == BACKGROUND and background else IGNORED
     stored, orientation = size_of(image)
     shown = stored[::-1] if orientation > 4 else stored
     size = annotated.size
     if annotated.is_relative or (size not in (None, shown, stored) and resize):
         shapes = [scaled(shape, size, shown) for shape in annotated.shapes]
-        return rasterize(shapes, shown, ids, rest)
+        return rasterize(shapes, shown, ids, undrawn)
     if size in (None, shown):
-        return rasterize(annotated.shapes, shown, ids, rest)
+        return rasterize(annotated.shapes, shown, ids, undrawn)
     if size == stored:  # annotated as it is in the file, but shown and trained on turned
-        return turned(rasterize(annotated.shapes, stored, ids, rest), orientation)
+        return turned(rasterize(annotated.shapes, stored, ids, undrawn), orientation)
     expected = f'{shown[0]}×{shown[1]}, the size of the image, or --resize'
     raise UserError(Problem('annotation', f'of {size[0]}×{size[1]} pixels', expected))
 
@@ -252,6 +249,21 @@ def _write(path: Path, mask: np.ndarray, done: Imported, overwrite: bool) -> Non
     palette = np.full((256, 3), 255, np.uint8)
     palette[: len(done.table.colours)] = list(done.table.colours.values())
     write_png(path, Image.fromarray(mask), palette)
+
+
+def _require_rest(rest: str | None, is_needed: bool, empty: bool) -> None:
+    if rest is None and is_needed:
+        raise UserError(
+            Problem(
+                '--rest',
+                'missing',
+                'what pixels are that no shape covers: background where all objects are drawn, '
+                'ignore where only some are',
+            )
+        )
+    if empty and rest != BACKGROUND:
+        found = f'with --rest {rest} nothing of them would be labelled'
+        raise UserError(Problem('--empty-is-background', found, '--rest background'))
 
 
 def _read(

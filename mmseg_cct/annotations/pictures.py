@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from mmseg_cct.errors import Problem, UserError
-from mmseg_cct.utils.image_files import ORIENTATION, read_image
+from mmseg_cct.utils.image_files import ORIENTATION, decode_channels, require_file
 from mmseg_cct.utils.text import one_line
 
 from .shapes import MAX_PIXELS
@@ -51,21 +51,26 @@ def rgb(image: Image.Image) -> np.ndarray:
 def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:
     """Reads width and height as they are stored, and the EXIF orientation."""
     try:
-        with Image.open(io.BytesIO(image) if isinstance(image, bytes) else image) as opened:
+        if isinstance(image, Path):
+            require_file(image)
+        file = io.BytesIO(image) if isinstance(image, bytes) else image
+        with Image.open(file, formats=_FORMATS) as opened:
             return opened.size, opened.getexif().get(ORIENTATION, 1)
     except UnidentifiedImageError:
-        pass
+        pass  # what Pillow does not know others may
     except Exception as error:
-        found = f'cannot be read ({one_line(error, 100)})'
-        raise UserError(Problem(str(image)[:200], found, 'a readable image')) from None
-    try:  # what Pillow does not know OpenCV may
-        if isinstance(image, bytes):
-            raise ValueError('no image')
-        height, width = read_image(image).shape[:2]
+        raise UserError(_unreadable(image, error)) from None
+    try:
+        data = image if isinstance(image, bytes) else image.read_bytes()
+        height, width = decode_channels(data).shape[:2]
     except Exception as error:
-        found = f'cannot be read ({one_line(error, 100)})'
-        raise UserError(Problem(str(image)[:200], found, 'a readable image')) from None
+        raise UserError(_unreadable(image, error)) from None
     return (width, height), 1
+
+
+def _unreadable(image: Path | bytes, error: Exception) -> Problem:
+    place = 'the image in the annotation' if isinstance(image, bytes) else str(image)
+    return Problem(place, f'cannot be read ({one_line(error, 100)})', 'a readable image')
 
 
 def turned(mask: np.ndarray, orientation: int) -> np.ndarray:

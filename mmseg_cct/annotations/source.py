@@ -14,8 +14,10 @@ from xml.etree import ElementTree
 import yaml
 
 from mmseg_cct.errors import Problem, UserError
-from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files
+from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, require_file
 from mmseg_cct.utils.text import one_line
+
+from .class_table import TABLE
 
 # Text of annotations shrinks to a tenth, images do not; what shrinks to a hundredth is a bomb.
 _HARMLESS = 2**26  # bytes
@@ -52,7 +54,9 @@ class Source:
             names = [self.path.name]
         hidden = ('.', '__MACOSX')
         self.names = sorted(
-            name for name in names if not any(part.startswith(hidden) for part in name.split('/'))
+            name
+            for name in names
+            if name != TABLE and not any(part.startswith(hidden) for part in name.split('/'))
         )
 
         self._known = set(self.names)
@@ -71,7 +75,9 @@ class Source:
         """Reads a file."""
         try:
             if not self._zip:
-                return Path(self.place(name)).read_bytes()
+                path = Path(self.place(name))
+                require_file(path)
+                return path.read_bytes()
             info = self._zip.getinfo(name)
             if info.file_size > max(_HARMLESS, _RATIO * info.compress_size):
                 found = f'{info.file_size} bytes packed into {info.compress_size}'
@@ -142,7 +148,7 @@ class Source:
         return path if path in self._known else file
 
     def _unreadable(self, name: str, error: Exception) -> Problem:
-        found = f'cannot be read ({one_line(error, 100)})'
+        found = f'cannot be read ({one_line(getattr(error, "strerror", None) or error, 100)})'
         return Problem(self.place(name), found, 'an export of a tool')
 
 

@@ -82,7 +82,8 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
     cores = usable_cores() // int(os.environ.get('LOCAL_WORLD_SIZE', 1))
     most = max(cores // 2 if get_device() == 'cpu' else cores, 1)
     for split in ('train', 'val', 'test'):
-        loader, key = config.get(f'{split}_dataloader') or {}, f'{split}_dataloader.num_workers'
+        loader: Any = config.get(f'{split}_dataloader') or {}
+        key = f'{split}_dataloader.num_workers'
         kind = (loader.get('dataset') or {}).get('type')
         if key in chosen or (split == 'train' and kind not in _SEEDED):
             continue

@@ -114,7 +114,7 @@ def predict_images(
 
 
 def export_predictions(
-    images: str, out: str, form: str, *, tolerance: float = 1.0, min_area: int = 20
+    images: str, out: str, form: str, *, tolerance: float = 1.0, min_area: int = 10
 ) -> list[Path]:
     """Writes the masks that `predict_images` left in `out` as annotations for a labelling tool.
 

@@ -25,7 +25,7 @@ from mmseg_cct.engine.checkpoints import (
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.processes import end_with_parent, locked_folder
-from mmseg_cct.utils.rounds import LABELED_IMAGES, next_round
+from mmseg_cct.utils.rounds import LABELS, next_round
 from mmseg_cct.utils.text import is_unicode
 
 from .device import enable_amp, fit_to_device, fit_workers
@@ -33,7 +33,7 @@ from .pretrained import check_pretrained_weights, fetch_pretrained_weights
 from .runner import require_files_kept, run, unlink_config
 
 # What hooks write into the work directory, beside checkpoints.
-_WRITTEN = ('calibration.*', 'nonfinite_iter_*', LABELED_IMAGES)
+_WRITTEN = ('calibration.*', 'nonfinite_iter_*', LABELS)
 
 
 def prepare_training(

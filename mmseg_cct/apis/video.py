@@ -78,7 +78,7 @@ def predict_video(
     config, origin = config_and_origin(
         config_file, checkpoint, options, opacity=opacity, domain=domain, palette=palette
     )
-    name = Path(video).stem
+    name = Path(video).name.removesuffix(_SUFFIX)  # a.avi becomes a.avi.mp4 beside a.mp4
     target = Path(out, OVERLAYS, f'{name}{_SUFFIX}')
     with _opened(video) as capture:
         record_origin(Path(out, RECORD), origin, 'predictions', data_folders(config))

@@ -80,6 +80,18 @@ def image_size(
         raise UserError(explain_unreadable(path, 'image', error)) from None
 
 
+def check_image(info: dict[str, Any], loader: LoadImageFromFile | None) -> dict[str, Any]:
+    """Raises `UserError` where an image is cut off or its loader would change it; a transform."""
+    if info.get('img_path') is not None:
+        image_size(info['img_path'], None, False, loader)
+    return info
+
+
+def loader_in(pipeline: Any) -> LoadImageFromFile | None:
+    """Finds the transform of a pipeline that loads its images."""
+    return next((t for t in pipeline.transforms if isinstance(t, LoadImageFromFile)), None)
+
+
 def is_turned(path: str, backend_args: dict | None, loader: LoadImageFromFile | None) -> bool:
     """Tells whether loading turns or mirrors an image by its EXIF tag and its size stays."""
     flag = loader.color_type if loader else 'color'

@@ -14,6 +14,7 @@ from .calibration import IGNORED
 
 LEVELS = 256
 _PER_BIT = 16
+_LEAST_SHARE = 0.01
 
 
 def levels_of(confidence: np.ndarray) -> np.ndarray:
@@ -46,11 +47,13 @@ def cuts_by_precision(pixels: np.ndarray, right: np.ndarray, precision: float) -
     """Finds the least level `(C,)` at which a class is precise on images with a truth.
 
     `pixels` and `right` are `(C, 256)` by predicted class. From this level on the share of right
-    pixels is at least `precision`, in [0, 1]; it is 256, above all levels, where there is none.
+    pixels is at least `precision`, in [0, 1]; it is 256, above all levels, where there is none. A
+    level that less than a hundredth of the class reaches says nothing.
     """
     from_here = pixels[:, ::-1].cumsum(1)[:, ::-1]
     hits = right[:, ::-1].cumsum(1)[:, ::-1]
-    precise = (from_here > 0) & (hits >= precision * from_here)
+    enough = from_here >= np.maximum(_LEAST_SHARE * from_here[:, :1], 1)
+    precise = enough & (hits >= precision * from_here)
     return np.where(precise.any(1), precise.argmax(1), LEVELS)
 
 

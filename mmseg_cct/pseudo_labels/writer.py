@@ -9,6 +9,7 @@ label ids, 255 where ignored.
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -219,6 +220,7 @@ def _start_workers(workers: int, label: Label | None) -> Executor:
 def _prepare_worker(label: Label | None) -> None:
     global _label
     _label = label
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends the workers
     end_with_parent()
     torch.set_num_threads(1)
 

@@ -1,1 +1,1 @@
-"""Ablations and learning curves over many trainings."""
+"""Ablations, learning curves and self-training over many trainings."""

@@ -24,7 +24,9 @@ def add_study_arguments(parser: argparse.ArgumentParser, takes_method: bool) -> 
         '--seeds', nargs='+', type=seed, default=[0], metavar='SEED', help='default: 0'
     )
     where = parser.add_mutually_exclusive_group()
-    where.add_argument('--gpus', metavar='0,1,2', help='GPUs, one run on each at a time')
+    where.add_argument(
+        '--gpus', type=gpu_ids, metavar='0,1,2', help='GPUs, one run on each at a time'
+    )
     where.add_argument(
         '--jobs',
         type=at_least(1),
@@ -38,14 +40,17 @@ def add_study_arguments(parser: argparse.ArgumentParser, takes_method: bool) -> 
     add_cfg_options(parser, takes_method)
 
 
-def slots_of(gpus: str | None, jobs: int) -> list[dict[str, str]]:
-    """Parses `--gpus` and `--jobs` into the environment variables of slots of one run each."""
-    if gpus is not None:
-        ids = [name.strip() for name in gpus.split(',')]
-        if not all(ids) or len(set(ids)) < len(ids):
-            raise UserError(f'--gpus {gpus}: expected different ids with commas, as in 0,1,2')
-        return [{'CUDA_VISIBLE_DEVICES': name} for name in ids]
-    return [{}] * jobs
+def gpu_ids(text: str) -> list[str]:
+    """Reads ids of GPUs with commas, as a `type` for options."""
+    ids = [name.strip() for name in text.split(',')]
+    if not all(ids) or len(set(ids)) < len(ids):
+        raise argparse.ArgumentTypeError(f'{text}; expected different ids with commas, as in 0,1,2')
+    return ids
+
+
+def slots_of(gpus: Sequence[str] | None, jobs: int) -> list[dict[str, str]]:
+    """Makes the environment variables of slots of one run each."""
+    return [{}] * jobs if gpus is None else [{'CUDA_VISIBLE_DEVICES': name} for name in gpus]
 
 
 def run_study(

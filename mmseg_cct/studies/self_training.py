@@ -31,7 +31,7 @@ from mmseg_cct.pseudo_labels.teacher_masks import (
 )
 from mmseg_cct.pseudo_labels.writer import LABELS
 from mmseg_cct.utils.files import require_outside, write_text
-from mmseg_cct.utils.image_record import ImageCounts, record_origin
+from mmseg_cct.utils.image_record import ImageCounts, file_stamp, record_origin
 from mmseg_cct.utils.markdown import markdown_table
 
 from .runs import StudyRun, prepare_runs, read_metrics
@@ -72,8 +72,10 @@ class SelfTraining:
     def record(self) -> None:
         """Records all of it in the folder; another self-training in there is a `UserError`."""
         config = self.student_config()
+        taught_by = self.teacher_of(1).checkpoint
         require_outside(self.out, data_folders(config), '--out')
         settings = {**vars(self), 'selection': self.selection._asdict(), 'out': None}
+        settings['checkpoint'] = [taught_by, *(file_stamp(taught_by) or ())]
         settings['options'] = {key: str(value) for key, value in self.options.items()}
         record_origin(self.out / RECORD, settings, 'a self-training')
 

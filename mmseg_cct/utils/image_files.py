@@ -210,6 +210,10 @@ def select_channels(
         raise UnsuitableImage(
             f'values of type {pixels.dtype}; expected 8 bits, or a LoadChannels.value_range'
         )
+    if value_range is not None and pixels.dtype == np.uint8 and value_range[1] > 255:
+        raise UnsuitableImage(
+            f'values of 8 bits; expected more, for LoadChannels.value_range is {value_range}'
+        )
     order = list(channels)[::-1] if len(channels) == 3 else list(channels)
     chosen = pixels[..., order]
     if value_range is not None:

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -13,6 +12,7 @@ from mmseg.utils import get_classes, get_palette
 from mmseg.utils.class_names import dataset_aliases
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.text import error_line
 
 Colour = tuple[int, int, int]
@@ -54,7 +54,7 @@ def class_colours(
     classes: Sequence[str], chosen: Mapping[str, Colour | None] | None = None
 ) -> list[Colour]:
     """Gives each class the colour chosen for it, or that of Cityscapes, or one that none has."""
-    known, own = _known_colours(), {}
+    known, own = _known_colours(), dict[str, Colour]()
     for name in classes:
         colour = (chosen or {}).get(name) or known.get(_plain(name))
         if colour is not None and colour not in own.values():
@@ -73,13 +73,12 @@ def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
         names, colours = get_classes(palette), map(tuple, get_palette(palette))
         known = {_plain(name): colour for name, colour in zip(names, colours)}
         return class_colours(classes, {name: known.get(_plain(name)) for name in classes})
+    expected = f'a JSON file of colours, or one of {", ".join(dataset_aliases)}'
+    text = read_utf8(palette, expected)
     try:
-        content = json.loads(Path(palette).read_text(encoding='utf-8'))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(
-            f'{palette}: {error_line(error, 120)}; expected a JSON file of colours, or one of '
-            f'{", ".join(dataset_aliases)}'
-        ) from None
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f'{palette}: {error_line(error, 120)}; expected {expected}') from None
     if isinstance(content, dict) and isinstance(content.get('classes'), list):
         rows = [each for each in content['classes'] if isinstance(each, dict)]
         content = {str(each.get('name')): each.get('color') for each in rows}

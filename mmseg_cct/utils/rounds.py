@@ -1,14 +1,18 @@
 """Rounds of labelling: their names, and the record of what each was trained on."""
 
+import json
 import os
 import re
-from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
-from .files import write_text
+from mmseg_cct.errors import UserError
 
-# A training's record of its labelled images, in its work directory: a path a line.
-LABELED_IMAGES = 'labeled_images.txt'
+from .files import read_utf8, write_text
+
+# A training's record in its work directory.
+LABELS = 'labels.json'
+_EXPECTED = 'the labelled images of a training, as it began'
 
 
 def next_round(path: Path) -> Path:
@@ -20,14 +24,24 @@ def next_round(path: Path) -> Path:
     return path.with_name(f'{stem}-round{number + 1}{suffix}')
 
 
-def record_labeled(work_dir: str | os.PathLike, paths: Iterable[str]) -> None:
-    """Records the labelled images of a training."""
-    write_text(Path(work_dir, LABELED_IMAGES), ''.join(f'{path}\n' for path in sorted(paths)))
+class Labels(NamedTuple):
+    """What a training had when it began: paths of its labelled images, sorted, and a number."""
+
+    labeled: list[str]
+    unlabeled: int
 
 
-def read_labeled(work_dir: str | os.PathLike) -> list[str] | None:
-    """Reads the labelled images of a training, sorted; None if there is no record."""
-    record = Path(work_dir, LABELED_IMAGES)
+def record_labels(work_dir: str | os.PathLike, labels: Labels) -> None:
+    """Records what a training begins with."""
+    write_text(Path(work_dir, LABELS), json.dumps(labels._asdict(), indent=1) + '\n')
+
+
+def read_labels(work_dir: str | os.PathLike) -> Labels | None:
+    """Reads what a training began with; None if there is no record."""
+    record = Path(work_dir, LABELS)
     if not record.is_file():
         return None
-    return record.read_text(encoding='utf-8').split('\n')[:-1]
+    try:
+        return Labels(**json.loads(read_utf8(record, _EXPECTED)))
+    except (ValueError, TypeError):
+        raise UserError(f'{record}: damaged; expected {_EXPECTED}') from None

@@ -38,6 +38,12 @@ def classes_of_folder(data: str, given: Sequence[str] | None) -> tuple[str, ...]
     return classes
 
 
+def background_of_folder(data: str) -> tuple[str, ...]:
+    """The class of the background, if the table beside the masks has one."""
+    table = read_table(data)
+    return (table.background,) if table and table.background else ()
+
+
 def _require_masks(data: str) -> None:
     reader, has_images = find_reader(Source(data)), Path(data, 'images').is_dir()
     if reader is None or (reader is colour_masks and has_images):  # nothing but images

@@ -26,7 +26,7 @@ from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
-from .folder_classes import classes_of_folder
+from .folder_classes import background_of_folder, classes_of_folder
 from .next_commands import next_commands
 from .rounds import file_of_round, report_of_rounds
 from .setting_text import assignment, write_setting
@@ -62,7 +62,7 @@ def new_config(
     out: str,
     classes: Sequence[str] | None = None,
     *,
-    context: Sequence[str] = (),
+    context: Sequence[str] | None = None,
     backbone: str = 'mbv2',
     method: str = 'cct-strong',
     size: tuple[int, int] | None = None,
@@ -83,7 +83,7 @@ def new_config(
             labelled image validates, by a list that is written beside the setting.
         out: Folder for the setting.
         classes: Class names in the order of their ids; by default those of `classes.json`.
-        context: Those that are not objects.
+        context: Those that are not objects; by default the background of `classes.json`.
         backbone: A key of `BACKBONES`.
         method: Name of the method that the setting trains by default.
         size: Width and height that images are resized into, for training times 0.5 to 2; by default
@@ -106,6 +106,8 @@ def new_config(
         UserError: The folder, a name, the size or the weights do not fit, or a file is there.
     """
     classes = classes_of_folder(data, classes)
+    if context is None:
+        context = background_of_folder(data)
     for name in context:
         if name not in classes:
             raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')

@@ -9,8 +9,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from mmengine.config import Config
 from PIL import Image
 
+from mmseg_cct.analysis.listed_images import unlabeled_images
 from mmseg_cct.analysis.next_batch import choose, next_batch
 from mmseg_cct.analysis.ranking import ScoredImage
 from mmseg_cct.annotations.class_table import read_table
@@ -46,7 +48,7 @@ def batch_of(tiny_cct, photos, tmp_path):
 def test_a_batch_holds_images_predictions_and_pages(batch_of, photos, tmp_path, checkpoints_read):
     batch = batch_of()
     assert len(checkpoints_read) == 1
-    assert (batch.candidates, batch.labeled, batch.failed) == (10, 1, [])
+    assert (batch.candidates, batch.left_out['labelled'], batch.failed) == (10, 1, [])
     assert batch.notes()[0].startswith('3 of 10 images; left out: 1 labelled')
     out = tmp_path / 'out'
     for image in batch.images:
@@ -71,6 +73,24 @@ def test_a_finished_batch_is_not_written_over(batch_of, tmp_path):
     with pytest.raises(UserError, match='out holds a batch already; expected another folder'):
         batch_of()
     assert mask.read_bytes() == b'corrected'
+
+
+def test_an_earlier_batch_is_left_out(batch_of, tmp_path):
+    first = batch_of(number=6)
+    second = batch_of('second', number=6, without=[str(tmp_path / 'out/images')])
+    assert second.candidates == len(second.images) == 4
+    assert second.notes()[0].endswith('6 of the folders to leave out')
+    assert not {image.name for image in first.images} & {image.name for image in second.images}
+
+
+def test_images_of_several_folders_keep_apart(photos):
+    folder = dict(type='FolderDataset', image_dir=str(photos / 'a'), subset='unlabeled')
+    other = shutil.copytree(photos / 'a', photos.parent / 'other')
+    sets = [dict(folder), dict(folder, image_dir=str(other))]
+    dataset = dict(unlabeled=dict(type='ConcatDataset', datasets=sets))
+    config = Config(dict(train_dataloader=dict(dataset=dataset)))
+    names = {str(info['name']) for info in unlabeled_images(config, 'x').values()}
+    assert len(names) == 10 and {'other/1.png', 'photos/a/1.png'} < names
 
 
 def test_a_twin_of_a_validation_image_is_named(batch_of, photos, tmp_path):
@@ -130,7 +150,7 @@ def test_the_first_of_the_ranking_far_from_the_labelled_are_chosen():
     [
         ({'train_dataloader.dataset.unlabeled': None}, False, 'no .*unlabeled; expected one, or'),
         ({'train_dataloader.dataset.unlabeled.image_dir': 'no'}, False, 'no: no such folder'),
-        ({}, False, r'each of the 4 images is labelled or validated on; expected others'),
+        ({}, False, r'each of the 4 images is labelled, validated on or to be left out; expec'),
         ({'model.auxiliary_head': None}, True, 'auxiliary_head is no PerturbedDecoderBank'),
         (
             {'model.auxiliary_head.perturbations.FeatureDrop.num_decoders': 5},

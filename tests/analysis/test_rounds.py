@@ -9,7 +9,7 @@ import world
 
 from mmseg_cct.analysis.rounds import round_tables
 from mmseg_cct.analysis.runs import Run
-from mmseg_cct.utils.rounds import record_labeled
+from mmseg_cct.utils.rounds import LABELS, Labels, record_labels
 
 CLASSES = ('ground', 'thing', 'other')
 IOU = {
@@ -34,7 +34,8 @@ def runs_of(tmp_path):
         runs = []
         for name, numbers in labeled.items():
             (tmp_path / name).mkdir()
-            record_labeled(tmp_path / name, [f'{tmp_path}/images/{i}.png' for i in numbers])
+            paths = [f'{tmp_path}/images/{i}.png' for i in numbers]
+            record_labels(tmp_path / name, Labels(paths, 0))
             runs.append(Run(name, config, str(tmp_path / name / 'iter_1.pth'), []))
         return runs
 
@@ -62,5 +63,5 @@ def test_other_runs_are_no_rounds(runs_of, tmp_path):
     runs = runs_of(a=[0, 1], b=[0, 1], c=[0, 2])
     for chosen in (runs[:1], runs[:2], [runs[0], runs[2]]):
         assert round_tables(chosen, IOU, CLASSES) == []
-    Path(tmp_path, 'a/labeled_images.txt').unlink()  # of before the record
+    Path(tmp_path, 'a', LABELS).unlink()  # of before the record
     assert round_tables(runs[:2], IOU, CLASSES) == []

@@ -74,6 +74,15 @@ def test_what_is_no_region_is_counted(tmp_path, photos):
     assert 'no regions: 2 other annotation' in done.describe()
 
 
+def test_what_is_listed_without_a_shape_may_be_background(tmp_path, photos):
+    file, out = labelme(tmp_path / '1.json', imagePath='a/1.jpg', shapes=[]), tmp_path / 'out'
+    assert import_masks(file, out, images=photos, rest='background').bare == 1
+    import_masks(file, out, images=photos, rest='background', empty=True)
+    assert not ids(out, 'a/1').any()
+    with pytest.raises(UserError, match='--empty-is-background: with --rest ignore nothing'):
+        import_masks(file, tmp_path / 'other', images=photos, rest='ignore', empty=True)
+
+
 def test_a_second_import_adds_classes_and_counts_what_changed(tmp_path, photos):
     out, first = tmp_path / 'out', labelme(tmp_path / 'x/1.json', imagePath='a/1.jpg')
     import_masks(first, out, images=photos, rest='background')
@@ -88,6 +97,16 @@ def test_a_second_import_adds_classes_and_counts_what_changed(tmp_path, photos):
     assert '20.0% of pixels, most: car → bike' in done.describe()
     assert list(read_table(out).ids) == ['background', 'car', 'bike']
     assert (ids(out, 'a/1') == 2).sum() == 64
+
+
+def test_an_import_may_leave_the_rest_open_where_the_first_did_not(tmp_path, photos):
+    out, file = tmp_path / 'out', tmp_path / 'x.json'
+    import_masks(labelme(file, imagePath='a/1.jpg'), out, images=photos, rest='background')
+    import_masks(labelme(file, imagePath='b/1.jpg'), out, rest='ignore')
+    assert [set(np.unique(ids(out, name))) for name in exports.NAMES] == [{0, 1}, {1, 255}]
+    assert read_table(out).rest == 'background'
+    import_masks(labelme(file, imagePath='unlabelled.jpg'), out)
+    assert set(np.unique(ids(out, 'unlabelled'))) == {0, 1}
 
 
 def test_the_validation_images_share_the_table(tmp_path, photos):
@@ -110,6 +129,34 @@ def test_an_image_inside_its_annotation_is_written(tmp_path):
     assert "'/etc/a.png': leads out of the folder" in str(
         import_masks(file, tmp_path / 'other', rest='background').failed
     )
+
+
+@pytest.mark.parametrize(
+    ('export', 'image'),
+    [
+        (exports.labelme, '{}/1.jpg'),
+        (exports.yolo, 'images/{}/1.jpg'),
+        (exports.supervisely, '{}/img/1.jpg'),
+        (exports.segmentation_mask, 'JPEGImages/{}/1.jpg'),
+    ],
+)
+def test_images_beside_their_annotations_are_found(tmp_path, photos, export, image):
+    folder = export(tmp_path)
+    for part in 'ab':
+        save(folder / image.format(part), (photos / part / '1.jpg').read_bytes())
+    done = import_masks(folder, tmp_path / 'out', rest='background')
+    assert (done.failed, done.new, done.images) == ([], 2, 2)
+    assert (tmp_path / 'out/images' / image.format('b')).is_symlink()
+    with pytest.raises(UserError, match=r'--out: .* lies in the folder'):
+        import_masks(folder, folder / 'out', rest='background')
+
+
+def test_an_export_may_become_the_data_folder_itself(tmp_path, photos):
+    labelme(tmp_path / '1.json', imagePath='images/a/1.jpg')
+    photos.rename(tmp_path / 'images')
+    for counts in ((1, 0), (0, 1)):  # the second time the folder has a classes.json and masks, too
+        done = import_masks(tmp_path, tmp_path, rest='background')
+        assert ([], *counts) == (done.failed, done.new, done.unchanged)
 
 
 def test_images_in_a_zip_are_taken(tmp_path, photos):
@@ -181,7 +228,6 @@ def test_another_size_is_an_error_or_scaled(tmp_path, photos):
         ('coco', dict(images=None), 'none of the 2 annotated ones, such as a/1.jpg; expected --im'),
         ('gone', {}, 'no such file; expected an export'),
         ('masks', {}, r'masks: the ids have no names without classes.json; expected another --out'),
-        ('table', {}, '--rest background: .*classes.json has ignore; expected the same'),
         ('damaged', {}, 'classes.json: damaged .*a name is there twice'),
         ('inside', dict(images='out'), '--out: .* lies in the folder'),
     ],
@@ -194,8 +240,6 @@ def test_what_does_not_fit_is_told_at_once(tmp_path, photos, source, options, me
     elif source == 'masks':
         save(out / 'masks/1.png', png(np.zeros((2, 2), np.uint8)))
         message = 'holds masks, whose ids have no names without classes.json; expected another'
-    elif source == 'table':
-        write(out / 'classes.json', dict(classes=['x'], rest='ignore'))
     elif source == 'damaged':
         write(out / 'classes.json', dict(classes=['x', 'x']))
     elif source == 'inside':

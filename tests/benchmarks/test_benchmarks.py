@@ -12,6 +12,7 @@ import _measure
 import auxiliary_branch as branch
 import cv2
 import data_loading
+import predict
 import pytest
 import strong_views
 import torch
@@ -371,3 +372,16 @@ def test_data_loading_takes_real_images(monkeypatch, tmp_path, capsys):
     with pytest.raises(SystemExit):
         run(data_loading, monkeypatch, *few, '--images', 'no_such=.')
     assert 'no_such: expected PIPELINE=DIR' in capsys.readouterr().err
+
+
+def test_predict_compares_with_the_inferencer_of_mmsegmentation(
+    tiny_cct, monkeypatch, tmp_path, capsys
+):
+    arguments = tiny_cct.config, tiny_cct.checkpoint, tiny_cct.images, '--images', 2
+    run(predict, monkeypatch, *arguments, '--repeats', 1, '--json', tmp_path / 'figures.json')
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith('| ')]
+    assert any(row.startswith('| MMSegInferencer |') for row in rows)
+    assert set(json.loads((tmp_path / 'figures.json').read_text())['times']) == {
+        'predict',
+        'MMSegInferencer',
+    }

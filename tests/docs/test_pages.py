@@ -3,14 +3,11 @@
 import re
 import shutil
 
-import numpy as np
 import pytest
 import yaml
-from PIL import Image
 
 import mmseg_cct
 from mmseg_cct.config.load import load_config
-from mmseg_cct.utils.image_files import read_mask
 
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
@@ -80,18 +77,6 @@ def test_the_config_of_the_page_on_own_data_loads_and_has_a_baseline(pages, proj
     assert cct.model.auxiliary_head.num_classes == 4
     assert baseline.model.auxiliary_head is None
     assert baseline.train_dataloader.dataset.unlabeled is None
-
-
-def test_masks_of_colours_become_ids(pages, project_root, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    blocks = BLOCK.findall(pages[project_root / 'docs' / 'own_data.md'])
-    (code,) = [code for _, _, code in blocks if 'ids_of_colours' in code]
-    for folder in ('colours', 'masks'):
-        (tmp_path / 'data' / 'mine' / folder).mkdir(parents=True)
-    colours = np.array([[[255, 0, 0], [0, 0, 0], [255, 255, 255]]], np.uint8)
-    Image.fromarray(colours).save('data/mine/colours/a.png')
-    exec(code, {})
-    assert read_mask('data/mine/masks/a.png').tolist() == [[1, 0, 255]]
 
 
 def test_the_citation_names_this_version(project_root):

@@ -48,6 +48,9 @@ def test_a_class_teaches_from_the_confidence_at_which_it_is_precise():
     pixels[1, 5], right[1, 5] = 10, 7
     assert cuts_by_precision(pixels, right, 0.8).tolist() == [11, LEVELS, LEVELS]
     assert cuts_by_precision(pixels, right, 0.6).tolist() == [0, 0, LEVELS]
+    pixels[1, 200] = right[1, 200] = 1  # one sure pixel of 1011 is luck
+    pixels[1, 5] = 1010
+    assert cuts_by_precision(pixels, right, 0.8)[1] == LEVELS
     labels = np.array([[0, 0, 1, 2]], np.uint8)
     levels = np.array([[10, 20, 255, 255]], np.uint8)
     cuts = cuts_by_precision(pixels, right, 0.8)

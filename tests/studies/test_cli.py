@@ -7,7 +7,7 @@ import pytest
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.ablation import write_ablation
-from mmseg_cct.studies.cli import add_study_arguments, run_study, slots_of
+from mmseg_cct.studies.cli import add_study_arguments, gpu_ids, run_study, slots_of
 
 
 @pytest.fixture
@@ -90,17 +90,12 @@ def test_no_job_is_refused(study, capsys):
 
 
 def test_slots():
-    assert slots_of('0, 3', 1) == [dict(CUDA_VISIBLE_DEVICES='0'), dict(CUDA_VISIBLE_DEVICES='3')]
+    slots = [dict(CUDA_VISIBLE_DEVICES='0'), dict(CUDA_VISIBLE_DEVICES='3')]
+    assert slots_of(gpu_ids('0, 3'), 1) == slots
     assert slots_of(None, 2) == [{}, {}]
 
 
-@pytest.mark.parametrize(
-    ('gpus', 'message'),
-    [
-        ('0,', '--gpus 0,: expected different ids'),
-        ('1,1', '--gpus 1,1: expected different ids'),
-    ],
-)
-def test_wrong_slots_are_an_error(gpus, message):
-    with pytest.raises(UserError, match=message):
-        slots_of(gpus, jobs=1)
+@pytest.mark.parametrize('gpus', ['0,', '1,1'])
+def test_what_are_no_gpus(gpus):
+    with pytest.raises(argparse.ArgumentTypeError, match=f'^{gpus}; expected different ids'):
+        gpu_ids(gpus)

@@ -1,6 +1,7 @@
 """A whole self-training on tiny images, and its parts that need no training."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -87,6 +88,10 @@ def test_two_rounds_of_masks_and_students(trained, executed, capsys):
     with pytest.raises(SystemExit):
         self_train(trained, '--rounds', '2', '--drop', '0.3')
     assert 'holds a self-training made with' in capsys.readouterr().err
+    os.utime(trained / 'teacher/iter_6.pth', (1, 1))  # another teacher
+    with pytest.raises(SystemExit):
+        self_train(trained, *arguments)
+    assert 'made with checkpoint=' in capsys.readouterr().err
 
 
 def test_masks_are_wrong_only_as_often_as_asked(trained, tmp_path, capsys):

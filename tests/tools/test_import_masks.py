@@ -10,12 +10,14 @@ def test_an_export_becomes_a_setting(tmp_path, capsys):
     source = exports.cvat(tmp_path)
     run_tool('import_masks', source, '--images', photos, '--rest', 'background', '--out', out)
     said = capsys.readouterr().out
-    assert f'{out}: 2 new masks, 3 images linked or copied' in said
+    assert f'{out}: 2 new masks, 3 images brought there' in said
     assert 'left out, because they are no regions: 2 polyline' in said
     assert f'new_config.py {out}' in said
-    run_tool('new_config', out, '--context', 'background', '--out', tmp_path / 'configs')
+    run_tool('new_config', out, '--out', tmp_path / 'configs')
     said = capsys.readouterr().out
     assert '2 labelled and 1 unlabelled images' in said and '| road |' in said
+    (setting,) = (tmp_path / 'configs').glob('*.py')
+    assert "context_classes = ('background',)" in setting.read_text()
 
 
 def test_masks_that_differ_are_kept_and_told(tmp_path, capsys):

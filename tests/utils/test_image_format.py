@@ -134,6 +134,12 @@ def test_missing_channels_and_depth_are_named(channels, limits, message):
         select_channels(pixels_of(4), channels, limits)
 
 
+def test_8_bits_are_not_taken_for_the_lowest_of_12():
+    with pytest.raises(UnsuitableImage, match=r'^values of 8 bits; .*value_range is \(0, 4095\)'):
+        select_channels(byte(3), (0, 1, 2), (0, 4095))
+    assert select_channels(byte(3), (0, 1, 2), (0, 255)).dtype == np.float32
+
+
 def test_any_channels_can_be_looked_at():
     image = np.array([[[10.4, 20.6, 300.0, -1.0]]], np.float32)
     for channels, expected in {

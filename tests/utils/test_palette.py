@@ -97,5 +97,7 @@ def test_a_file_without_colours_is_named(content, message, tmp_path):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match=r'nowhere: FileNotFoundError'):
+    with pytest.raises(
+        UserError, match=r'nowhere: cannot be read \(No such file.*; expected a JSON'
+    ):
         chosen_colours(str(tmp_path / 'nowhere'), ['a'])

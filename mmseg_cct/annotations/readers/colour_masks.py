@@ -42,18 +42,22 @@ def read_binary(source: Source, name: str, suffix: str) -> Annotations:
 def ask_for_names(source: Source) -> NoReturn:
     """Lists the colours that are there, in an error that shows how to name them."""
     found = _count(source, _masks(source)[:_LOOKED_AT])
-    total = sum(found.values())
-    shown = [
-        f'{colour_of(code)} ({count / total:.1%})' for code, count in found.most_common(_SHOWN)
-    ]
-    options = ' '.join(f'NAME={colour_of(code)}' for code, _ in found.most_common(_SHOWN))
+    shares = {_shown(code): count / found.total() for code, count in found.most_common(_SHOWN)}
+    listed = ', '.join(f'{colour} ({share:.1%})' for colour, share in shares.items())
+    options = ' '.join(f'NAME={colour}' for colour in shares)
     raise UserError(
         Problem(
             str(source.path),
-            f'masks of the colours {", ".join(shown)}{", ..." if len(found) > _SHOWN else ""}',
+            f'masks of the colours {listed}{", ..." if len(found) > _SHOWN else ""}',
             f'their names, --colors {options}, or --binary NAME for all but 0',
         )
     )
+
+
+def _shown(code: int) -> str:
+    """Writes a colour as `--colors` takes it: greys as one number."""
+    parts = colour_of(code).split(',')
+    return parts[0] if len(set(parts)) == 1 else ','.join(parts)
 
 
 def _masks(source: Source) -> list[str]:
@@ -97,10 +101,10 @@ def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bo
     codes = pack(rgb(picture))
     table = {code_of(colour): name for name, colour in colours.items()}
     present = np.unique(codes).tolist()
-    unknown = [colour_of(code) for code in present if code not in table]
+    unknown = [_shown(code) for code in present if code not in table]
     if unknown and is_strict:
         more = f' and {len(unknown) - 5} more' if len(unknown) > 5 else ''
-        key = f'colours {" ".join(unknown[:5])}{more}'
+        key = f'colours {" and ".join(unknown[:5])}{more}'
         raise UserError(Problem(key, 'without a name', '--colors with each, or --rest'))
     return [Shape(table[code], mask=codes == code) for code in present if code in table]
 
@@ -113,4 +117,4 @@ def _binary(picture: Image.Image, name: str) -> list[Shape]:
         values, alpha = pixels[..., : pixels.shape[2] - has_alpha], pixels[..., -1]
         pixels = alpha if has_alpha and (alpha != alpha.flat[0]).any() else values.max(-1)
     mask = pixels > (127 if picture.format == 'JPEG' else 0)
-    return [Shape(name, mask=mask)] if mask.any() else []
+    return [Shape(name, mask=mask)]

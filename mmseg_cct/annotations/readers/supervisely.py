@@ -91,14 +91,15 @@ def _shape(each: dict, z: int) -> Shape | None:
     )
     if kind == 'rectangle':
         outer = box(outer.min(0), outer.max(0))
-    return _pixels(Shape(label, [outer, *holes], z=z))
+    shape = Shape(label, [outer, *holes], z=z)
+    # Its labelling tool measures as `Shape` does; its SDK names the pixels of the outline.
+    return _pixels(shape) if all((ring % 1 == 0).all() for ring in shape.polygons) else shape
 
 
 def _pixels(shape: Shape) -> Shape:
-    """Fills pixels up to the outline, and holes likewise, because its corners are pixels."""
+    """Fills the pixels of an outline and those within; holes likewise."""
     (left, top), (right, bottom) = (
-        np.round(corner).astype(int)
-        for corner in (shape.polygons[0].min(0), shape.polygons[0].max(0))
+        corner.astype(int) for corner in (shape.polygons[0].min(0), shape.polygons[0].max(0))
     )
     width, height = int(right - left) + 1, int(bottom - top) + 1
     if width * height > MAX_PIXELS:
@@ -107,6 +108,6 @@ def _pixels(shape: Shape) -> Shape:
     mask = np.zeros((height, width), np.uint8)
     for value, rings in ((1, shape.polygons[:1]), (0, shape.polygons[1:])):
         if rings:
-            corners = [(np.round(ring) - [left, top]).astype(np.int32) for ring in rings]
+            corners = [(ring - [left, top]).astype(np.int32) for ring in rings]
             cv2.fillPoly(mask, corners, value)
     return Shape(shape.label, mask=mask.astype(bool), offset=(int(left), int(top)), z=shape.z)

@@ -1,4 +1,4 @@
-"""YOLO-seg: a text file of polygons for each image, and `data.yaml` with the classes."""
+"""YOLO-seg: a text file of polygons for each image, and a file that names the classes."""
 
 import posixpath
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ TITLE = 'YOLO-seg'
 
 
 def is_mine(source: Source) -> bool:
-    """Whether a YAML names classes and text files hold labels."""
+    """Whether classes are named and text files lie in a folder `labels`."""
     return bool(_table(source) and _labels(source))
 
 
@@ -23,16 +23,21 @@ def read(source: Source) -> Annotations:
     """Reads all text files below a folder `labels`."""
     name = _table(source)
     with reading(source.place(name), TITLE):
-        names = yaml.safe_load(source.text(name))['names']
-        if not isinstance(names, dict):
-            names = dict(enumerate(names))
-        names = {int(index): str(names[index]) for index in sorted(names)}
+        text = source.text(name)
+        if name.endswith('.txt'):
+            names = dict(enumerate(filter(None, map(str.strip, text.splitlines()))))
+        else:
+            listed = yaml.safe_load(text)['names']
+            names = listed if isinstance(listed, dict) else dict(enumerate(listed))
+            names = {int(index): str(names[index]) for index in sorted(names)}
     return Annotations(dict.fromkeys(names.values()), _images(source, names))
 
 
 def _table(source: Source) -> str:
+    """The file of the classes: a YAML with `names`, or Label Studio's `classes.txt`."""
     found = source.ending('.yaml', '.yml')
-    return next((name for name in found if 'names:' in source.text(name)), '')
+    tables = [name for name in found if 'names:' in source.text(name)]
+    return next(iter([*tables, *source.ending('classes.txt')]), '')
 
 
 def _labels(source: Source) -> list[str]:
@@ -59,13 +64,13 @@ def _shapes(text: str, names: dict[int, str]) -> tuple[list[Shape], list[str]]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             with reading(f'line {number}', TITLE):
-                index, *values = line.split()
-                points = np.array(values, float)
-                if int(index) not in names:
+                number_of_class, *values = line.split()
+                index, points = int(number_of_class), np.array(values, float)
+                if index not in names:
                     expected = f'one of {", ".join(map(str, names))}'
                     raise UserError(Problem(f'class {index}', '', expected))
                 if len(points) == 4:
                     left_out.append('box')
                 else:
-                    shapes.append(Shape(names[int(index)], [points.reshape(-1, 2)]))
+                    shapes.append(Shape(names[index], [points.reshape(-1, 2)]))
     return shapes, left_out

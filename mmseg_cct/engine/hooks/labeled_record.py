@@ -6,7 +6,7 @@ from mmengine.runner import Runner
 from mmseg_cct.checks.data import image_paths
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.rounds import LABELED_IMAGES, read_labeled, record_labeled
+from mmseg_cct.utils.rounds import LABELS, Labels, read_labels, record_labels
 
 
 def keep_labeled_images(runner: Runner) -> None:
@@ -19,13 +19,16 @@ def keep_labeled_images(runner: Runner) -> None:
     if not isinstance(dataset, SemiSegDataset):
         return
     found = sorted(image_paths(dataset.labeled))
-    recorded = read_labeled(runner.work_dir) if runner._resume else None
+    if not found:  # a set that draws its images
+        return
+    recorded = read_labels(runner.work_dir) if runner._resume else None
     if recorded is None:
         if is_main_process():
-            record_labeled(runner.work_dir, found)
-    elif recorded != found:
+            unlabeled = 0 if dataset.unlabeled is None else len(dataset.unlabeled)
+            record_labels(runner.work_dir, Labels(found, unlabeled))
+    elif recorded.labeled != found:
+        began = f'{len(recorded.labeled)} were when the training began'
         raise UserError(
-            f'--resume: {len(found)} images are labelled, {len(recorded)} were when the training '
-            f'began ({runner.work_dir}/{LABELED_IMAGES}); expected the same, or a new training '
-            'with another --work-dir'
+            f'--resume: {len(found)} images are labelled, {began} ({runner.work_dir}/{LABELS}); '
+            'expected the same, or a new training with another --work-dir'
         )

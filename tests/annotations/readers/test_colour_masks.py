@@ -79,6 +79,12 @@ def test_masks_of_one_class_have_it_where_they_are_not_0(tmp_path, photos, array
     assert list(read_table(out).ids) == ['background', 'car']
 
 
+def test_a_black_mask_says_that_nothing_is_there(tmp_path, photos):
+    out = tmp_path / 'out'
+    import_masks(masks_of(tmp_path, CAR * 0), out, images=photos, binary='car', rest='background')
+    assert not read_mask(out / 'masks/a/1.png').any()
+
+
 def test_the_noise_of_a_jpeg_is_no_class(tmp_path, photos):
     (tmp_path / 'masks/a').mkdir(parents=True)
     Image.fromarray(CAR * 255).save(tmp_path / 'masks/a/1.jpg', quality=60)
@@ -93,8 +99,8 @@ def test_colours_are_asked_for_by_name(tmp_path, photos):
     with pytest.raises(UserError) as raised:
         import_masks(folder, tmp_path / 'out', images=photos)
     assert str(raised.value) == (
-        f'{folder}: masks of the colours 0,0,0 (75.0%), 0,0,255 (22.2%), 255,0,0 (2.8%); expected '
-        'their names, --colors NAME=0,0,0 NAME=0,0,255 NAME=255,0,0, or --binary NAME for all but 0'
+        f'{folder}: masks of the colours 0 (75.0%), 0,0,255 (22.2%), 255,0,0 (2.8%); expected '
+        'their names, --colors NAME=0 NAME=0,0,255 NAME=255,0,0, or --binary NAME for all but 0'
     )
     noise = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
     with pytest.raises(UserError, match='no known format; expected COCO'):

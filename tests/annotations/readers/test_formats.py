@@ -173,7 +173,7 @@ def test_a_label_of_label_studio_may_stand_in_a_result_of_its_own(tmp_path):
     assert 'task 7: result[0]: labels car, bus: expected one of them' in problem
 
 
-def test_yolo_reads_boxes_of_names_and_empty_files(tmp_path):
+def test_yolo_names_its_classes_in_a_list_or_a_file(tmp_path):
     save(tmp_path / 'data.yaml', b'names: [car, bus]\n')
     save(tmp_path / 'train/labels/1.txt', b'1 0 0 0.5 0 0.5 1 0 1\n\n')
     save(tmp_path / 'train/labels/2.txt', b'')
@@ -181,8 +181,11 @@ def test_yolo_reads_boxes_of_names_and_empty_files(tmp_path):
     first, second = yolo.read(source).images
     assert (first.name, first.shapes[0].label) == ('train/images/1', 'bus')
     assert not second.shapes
+    (tmp_path / 'data.yaml').rename(tmp_path / 'other.txt')
+    save(tmp_path / 'classes.txt', b'car\nbus\n')  # of Label Studio
+    assert list(yolo.read(Source(tmp_path)).classes) == ['car', 'bus']
     save(tmp_path / 'train/labels/2.txt', b'2 0 0 0.5 0 0.5 1 0 1\n')
-    _, problem = yolo.read(source).images
+    _, problem = yolo.read(Source(tmp_path)).images
     assert '2.txt: line 1: class 2: expected one of 0, 1' in str(problem)
 
 
@@ -192,6 +195,14 @@ def test_holes_of_supervisely_keep_their_rim(tmp_path):
     source = of_supervisely(tmp_path, geometryType='polygon', points=points)
     mask = drawn(supervisely.read(source)) == 0
     assert mask.sum() == 90 - 9 and not mask[3:6, 3:6].any()
+    points['exterior'] = [
+        [0, 0],
+        [9, 0],
+        [9, 8.0],
+        [0, 8.1],
+    ]  # with fractions corners are no pixels
+    mask = drawn(supervisely.read(of_supervisely(tmp_path, geometryType='polygon', points=points)))
+    assert (mask == 0).sum() == 72 - 4
 
 
 def test_a_palette_of_ids_is_told_from_one_of_colours(tmp_path):

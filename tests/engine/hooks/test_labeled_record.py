@@ -6,7 +6,7 @@ import world
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.engine.hooks.labeled_record import keep_labeled_images
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.rounds import read_labeled
+from mmseg_cct.utils.rounds import LABELS, read_labels
 
 
 def test_the_labelled_images_of_a_training_are_kept(tmp_path):
@@ -20,11 +20,15 @@ def test_the_labelled_images_of_a_training_are_kept(tmp_path):
                 train_dataloader=SimpleNamespace(dataset=dataset), work_dir=tmp_path, _resume=resume
             )
         )
-        return [path.rsplit('/')[-1] for path in read_labeled(tmp_path)]
+        return [path.rsplit('/')[-1] for path in read_labels(tmp_path).labeled]
 
-    assert read_labeled(tmp_path) is None
+    assert read_labels(tmp_path) is None
     assert start(resume=True) == start() == ['l0.png', 'l1.png', 'l2.png']
     (tmp_path / 'data/masks/u1.png').write_bytes((tmp_path / 'data/masks/l1.png').read_bytes())
+    assert read_labels(tmp_path).unlabeled == 5
     with pytest.raises(UserError, match=r'--resume: 4 images are labelled, 3 were when .* another'):
         start(resume=True)
     assert start() == ['l0.png', 'l1.png', 'l2.png', 'u1.png']
+    (tmp_path / LABELS).write_text('[]')
+    with pytest.raises(UserError, match=r'labels\.json: damaged; expected the labelled images'):
+        start(resume=True)

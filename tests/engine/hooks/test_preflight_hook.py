@@ -28,6 +28,9 @@ class Set(list):
         super().__init__(range(length))
         self.metainfo = dict(classes=classes)
 
+    def get_data_info(self, index):
+        return {}
+
 
 def pairs(labeled, unlabeled, classes=('road', 'car')):
     dataset = SemiSegDataset.__new__(SemiSegDataset)
