@@ -18,6 +18,7 @@ try:
     from .config.packages import register_packages
     from .engine.safe_loading import register_safe_loaders
     from .utils.image_files import forbid_ghostscript
+    from .visualization.saved_pictures import save_under_any_name
 except RuntimeError as error:
     explanation = explain_import_failure(error)
     if explanation is None:
@@ -30,13 +31,15 @@ __all__ = ['datasets', 'engine', 'evaluation', 'models', 'setup', 'visualization
 def setup() -> None:
     """Makes mmengine load checkpoints as data and find the configs of installed packages.
 
-    Pillow is kept from starting Ghostscript for images that are PostScript.
+    Pillow is kept from starting Ghostscript for images that are PostScript, and OpenCV from names
+    that are not UTF-8.
 
     Importing this module calls it; a second call changes nothing.
     """
     register_safe_loaders()
     register_packages()
     forbid_ghostscript()
+    save_under_any_name()
 
 
 setup()

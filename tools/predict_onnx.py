@@ -69,7 +69,9 @@ def main() -> int:
     paths = [path for path in found if path.suffix.lower() in SUFFIXES]
     pixels, failed = np.zeros(len(classes), np.int64), 0
     for path in paths:
-        image = cv2.imread(str(path))
+        # not `imread`, which ends the process at a name that is not UTF-8
+        data = np.fromfile(path, np.uint8)
+        image = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
         if image is None:
             print(f'{path}: cannot be read', file=sys.stderr)
             failed += 1

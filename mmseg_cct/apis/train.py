@@ -26,6 +26,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.processes import end_with_parent, locked_folder
 from mmseg_cct.utils.rounds import LABELS, next_round
+from mmseg_cct.utils.text import is_unicode
 
 from .device import enable_amp, fit_to_device, fit_workers
 from .pretrained import check_pretrained_weights, fetch_pretrained_weights
@@ -66,6 +67,8 @@ def prepare_training(
     config = load_config(config_file, options)
     config.work_dir = work_dir or config.get('work_dir') or default_work_dir(config)
     require_outside(config.work_dir, data_folders(config), '--work-dir')
+    if not is_unicode(config.work_dir):  # mmengine writes it into last_checkpoint
+        raise UserError(f'--work-dir {config.work_dir!a}: expected a name in UTF-8')
     for key in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if config.get(key) is None:
             raise UserError(f'{config_file}: no {key}; expected a config for training')

@@ -15,6 +15,7 @@ from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.ahead import ahead
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.shares import progress_bar
+from mmseg_cct.utils.text import is_unicode
 from mmseg_cct.visualization.label_maps import legend_picture
 
 from .prediction import (
@@ -121,6 +122,7 @@ def _unreadable(video: str) -> Problem:
 def _opened(video: str) -> Iterator[cv2.VideoCapture]:
     if not os.path.isfile(video):
         raise UserError(Problem(video, 'no such file', 'a video'))
+    _require_unicode(video)
     os.environ.setdefault('OPENCV_FFMPEG_LOGLEVEL', '-8')  # it says the same in several lines
     capture = cv2.VideoCapture(video)
     try:
@@ -129,6 +131,11 @@ def _opened(video: str) -> Iterator[cv2.VideoCapture]:
         yield capture
     finally:
         capture.release()
+
+
+def _require_unicode(path: str) -> None:
+    if not is_unicode(path):  # OpenCV ends the process at it
+        raise UserError(Problem(ascii(path), 'not UTF-8', 'another name for OpenCV'))
 
 
 def _frames(capture: cv2.VideoCapture) -> Iterator[tuple[int, np.ndarray]]:
@@ -145,6 +152,7 @@ def _frames(capture: cv2.VideoCapture) -> Iterator[tuple[int, np.ndarray]]:
 def _writer(target: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
     """Writes frames `(H, W, 3)` uint8, BGR, of one size; the file is there once it is complete."""
     part = target.with_name(f'.{os.getpid()}-{target.name}')
+    _require_unicode(str(part))
     target.parent.mkdir(parents=True, exist_ok=True)
     writer = cv2.VideoWriter()
 

@@ -12,6 +12,7 @@ from mmengine.registry import DATA_SAMPLERS, HOOKS, MODELS, DefaultScope
 
 from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.errors import Problem, raise_problems
+from mmseg_cct.utils.text import is_unicode
 
 from .components import class_of, find_components
 from .ranges import Range, at_least, finite, in_unit, number, optional, ranges_of
@@ -27,6 +28,12 @@ def _pair(expected: str) -> Range:
 
 def _or(other: Any, limit: Range, expected: str) -> Range:
     return Range(lambda v: v == other or limit.allows(v), expected)
+
+
+def _are_names(value: Any) -> bool:
+    # a text names a file of them; OpenCV ends the process at one that is no Unicode
+    is_list = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
+    return isinstance(value, str) or (is_list and all(map(is_unicode, value)))
 
 
 _INTERVAL = _or(-1, at_least(1), 'a whole number from 1, or -1 for never')
@@ -56,9 +63,7 @@ RULES = {
     '*_hooks.*.momentum': in_unit,
     'model*data_preprocessor.size': _pair('height and width'),
     'model*size_divisor': optional(at_least(1)),
-    '*_dataloader.dataset*.classes': Range(
-        lambda v: v is None or isinstance(v, (str, list, tuple)), 'the class names'
-    ),
+    '*_dataloader.dataset*.classes': optional(Range(_are_names, 'the class names')),
     'pseudo_labels.input_size': _pair('width and height'),
     'pseudo_labels.scales': Range(
         lambda v: isinstance(v, (list, tuple)) and bool(v) and all(map(_POSITIVE.allows, v)),

@@ -11,6 +11,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.suggest import nearest
+from mmseg_cct.utils.text import is_unicode
 
 _SPLITS = ('train', 'val', 'test')
 # Where a wrapper keeps the sets inside it: mmengine's, and SemiSegDataset.
@@ -75,6 +76,9 @@ def check_names(names: Any, key: str) -> None:
     """Checks that names are a list without repetition; `key` is their setting or option."""
     if not _is_list(names) or not names or not all(isinstance(name, str) for name in names):
         raise UserError(f'{key}={names!r}: expected the class names in the order of their ids')
+    for name in names:
+        if not is_unicode(name):  # OpenCV ends the process at it
+            raise UserError(f'{key}: {name!a} is no text; expected names in UTF-8')
     if len(set(names)) < len(names):
         raise UserError(f'{key}={tuple(names)}: expected every name once')
 

@@ -9,6 +9,7 @@ from mmseg_cct.errors import UserError
 
 from .files import read_utf8, write_text
 from .image_files import IMAGE_SUFFIXES
+from .text import is_unicode
 
 
 def read_list(path: str | os.PathLike) -> list[str]:
@@ -66,7 +67,7 @@ def require_listable(path: str | os.PathLike, names: Iterable[str]) -> None:
     Line breaks, outer spaces, non-Unicode characters or the look of two columns change a name.
     """
     for name in names:
-        if re.search(r'[\r\n]', name) or _image_name(name) != name or not _is_unicode(name):
+        if re.search(r'[\r\n]', name) or _image_name(name) != name or not is_unicode(name):
             raise UserError(
                 f'{path}: {name!a} cannot be a line of a list; expected an image name without '
                 'line breaks, outer spaces and a second extension after a space'
@@ -78,11 +79,6 @@ def resolve_list(ann_file: str) -> str:
     if ann_file and not os.path.isabs(ann_file) and os.path.isfile(ann_file):
         return os.path.abspath(ann_file)
     return ann_file
-
-
-def _is_unicode(name: str) -> bool:
-    """Whether a file's name is text; Python turns other bytes into surrogates."""
-    return not any('\ud800' <= letter <= '\udfff' for letter in name)
 
 
 def _image_name(line: str) -> str:

@@ -118,6 +118,8 @@ def test_constructors_state_the_ranges_of_a_config(component, expected):
         ('model.test_cfg.mode', 'slid'),
         ('default_hooks.checkpoint.interval', 0),
         ('default_hooks.logger.interval', -1),
+        ('val_dataloader.dataset.metainfo.classes', ('a', '\udce9')),
+        ('train_dataloader.dataset.labeled.classes', (1, 2)),
     ],
 )
 def test_values_out_of_range(key, value):

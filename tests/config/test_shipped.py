@@ -68,7 +68,7 @@ def test_the_command_line(project_root, tmp_path, monkeypatch, capsys):
     assert listed.returncode == 0 and listed.stderr == ''
     assert all(f'\n{name} ' in listed.stdout for name in commands())
     for arguments, code, said in (
-        (('trian',), 2, 'error: trian: no such command; did you mean train?\n'),
+        (('trian',), 2, 'error: trian: no such command; did you mean train or self-train?\n'),
         (('train', '--help'), 0, 'usage: train.py'),
         (('test', 'none', 'x.pth'), 2, 'no such config file'),
     ):

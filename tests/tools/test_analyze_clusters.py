@@ -149,3 +149,9 @@ def test_bad_data_are_named(tiny, trained, tmp_path):
     image.write_bytes(image.read_bytes()[:600])
     with pytest.raises(UserError, match=r'test_dataloader\.dataset: .*1\.jpg'):
         write_cluster_report(str(tiny.config), str(trained.checkpoint), str(tmp_path / 'out'))
+    folder = tmp_path / 'photos'
+    folder.mkdir()
+    image.rename(folder / 'cut.jpg')
+    run = str(trained.config), None, str(tmp_path / 'out')
+    with pytest.raises(UserError, match=r'cut\.jpg: cannot be read \('):
+        write_cluster_report(*run, images=str(folder), layers=['backbone'])

@@ -3,6 +3,7 @@
 The line names the file or key, the value and the expectation; nothing that was written is lost.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -211,6 +212,10 @@ COMMAND_LINES = {
             '--device', 'cuda:77',
         ),
         r'--device cuda:77: there are',
+    ),
+    'work dir whose name is no text': (
+        lambda i: i.run('train', 'tiny.py', '--work-dir', os.fsdecode(b'w\xe9')),
+        r"--work-dir 'w\\udce9': expected a name in UTF-8",
     ),
     'work dir is a file': (
         lambda i: (i.text('w', 'x'), i.run('train', 'tiny.py', '--work-dir', 'w')),

@@ -27,7 +27,7 @@ ARGUMENTS = ('-1', '0', 'x', '', '..', '/dev/null', 'tiny.py', 'data', 'gpu7', '
 COMMANDS = (
     ('train', 'tiny.py', '--work-dir', 'w'),
     ('train', 'tiny.py', '--work-dir', 'w', '--resume', 'x.pth'),
-    ('test', 'tiny.py', 'x.pth', '--work-dir', 't', '--out', 'o'),
+    ('test', 'tiny.py', 'x.pth', '--work-dir', 't', '--out', 'o', '--show-dir', 's'),
     ('predict', 'tiny.py', 'x.pth', 'data/val_images', '--out', 'o', '--device', 'cpu'),
     ('convert_checkpoint', 'x.pth', 'y.pth'),
     ('publish_model', 'x.pth', 'y.pth'),
@@ -275,7 +275,7 @@ def test_no_traceback_no_lost_input_no_foreign_code(cct, trained, request, capfd
         number += 1
         code = None
         try:
-            with ends_within(30):
+            with ends_within(60):
                 code = cct.tool(*arguments)
         except Exception as error:
             frames = traceback.format_tb(error.__traceback__)[-3:]

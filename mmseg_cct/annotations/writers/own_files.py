@@ -38,7 +38,7 @@ class OwnFiles:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f'.{os.getpid()}-{path.name[:50]}.part')
         try:
-            with part.open('w', encoding='utf-8', newline='\n') as file:
+            with part.open('w', encoding='utf-8', errors='backslashreplace', newline='\n') as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
