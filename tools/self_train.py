@@ -122,10 +122,9 @@ def main() -> int:
 
 def draw(args: argparse.Namespace, training: SelfTraining, number: int) -> int:
     """Draws the masks of a round; returns 1 if an image could not be read."""
-    from mmseg_cct.utils.shares import connected, on_first_process
+    from mmseg_cct.utils.shares import connected
 
     with connected(args.launcher) as rank:
-        on_first_process(training.record)
         counts = training.draw(number, args.device, args.pictures)
     if rank:  # the first process speaks for all
         return 0

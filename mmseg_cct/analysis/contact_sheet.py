@@ -40,8 +40,9 @@ def contact_sheet(
         for axis in row:
             axis.set_axis_off()
             _draw_windows(axis, image)
+    label = 'disagreement, all rows'
     figure.colorbar(
-        shown, ax=axes, location='top', aspect=60, shrink=0.6, label='disagreement, all rows'
+        shown, ax=axes, location='top', aspect=60, shrink=0.6, pad=0.05 / len(batch), label=label
     )
     legend_below(figure, class_legend(classes, palette))
     return png_bytes(figure)

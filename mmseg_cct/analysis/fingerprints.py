@@ -13,8 +13,8 @@ MOST_BITS = 40
 
 
 def fingerprint(image: np.ndarray) -> str:
-    """Describes an image `(H, W, 3)` uint8 by 256 bits, in hexadecimal."""
-    grey = cv2.cvtColor(np.ascontiguousarray(image), cv2.COLOR_BGR2GRAY)
+    """Describes an image `(H, W, 3)` uint8, RGB, by 256 bits, in hexadecimal."""
+    grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
     small = cv2.resize(grey, (_SIDE + 1, _SIDE), interpolation=cv2.INTER_AREA)
     return np.packbits(small[:, 1:] > small[:, :-1]).tobytes().hex()
 

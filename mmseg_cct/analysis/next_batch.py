@@ -23,11 +23,11 @@ from PIL import Image
 from tqdm import tqdm
 
 from mmseg_cct.annotations.export import export_masks
-from mmseg_cct.apis.inference import model_origin
+from mmseg_cct.apis.inference import image_reader, model_origin
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic, write_text
-from mmseg_cct.utils.image_files import decode_image, write_png
+from mmseg_cct.utils.image_files import as_rgb, write_png
 from mmseg_cct.utils.image_record import record_origin
 from mmseg_cct.utils.shares import on_first_process
 from mmseg_cct.utils.text import one_line
@@ -51,7 +51,7 @@ from .ranking import (
     image_pipeline,
     load_training_model,
     rank_images,
-    to_picture,
+    to_rgb,
 )
 from .review import review_page, shrink
 from .runs import find_run
@@ -186,17 +186,14 @@ def next_batch(
         number,
     )
     ranks = {image.name: rank for rank, image in enumerate(ranked, 1)}
+    read = image_reader(config)  # it changes the pipeline of the config, which is built by now
     batch = []
     for image in tqdm(chosen, desc='batch', unit='image'):
         info = candidates[image.name]
-        picture = _put_image(info, Path(out, 'images'), link, pipeline)
-        predicted = disagreement(model, pipeline(info), seed, measure)
-        values = predicted.maps.mean(0).numpy()
+        picture = read(_put_image(info, Path(out, 'images'), link, pipeline))
+        values = disagreement(model, pipeline(info), seed, measure).maps.mean(0).numpy()
         windows = _windows(values, picture.shape, regions, window)
-        labels = inference_model(model, picture).pred_sem_seg.data[0].cpu().numpy()
-        labels = labels.astype(np.uint8)
-        if windows:
-            labels = keep_windows(labels, windows)
+        labels = _predict(model, picture, windows)
         mask = Path(out, 'masks', info['name'].with_suffix('.png'))
         write_png(mask, Image.fromarray(labels), full_palette(palette))
         batch.append(
@@ -204,7 +201,7 @@ def next_batch(
                 name=info['name'],
                 rank=ranks[image.name],
                 score=image.score,
-                photo=shrink(picture, LARGEST)[..., ::-1],
+                photo=shrink(as_rgb(picture), LARGEST),
                 labels=shrink(labels, LARGEST, cv2.INTER_NEAREST),
                 disagreement=values,
                 size=(picture.shape[1], picture.shape[0]),
@@ -251,27 +248,30 @@ def _fingerprints(images: Listed, pipeline: Compose) -> tuple[dict[str, str], li
     prints, failed = {}, []
     for name, info in tqdm(images.items(), desc='validation images', unit='image'):
         try:
-            prints[name] = fingerprint(to_picture(pipeline(info)))
+            prints[name] = fingerprint(to_rgb(pipeline(info)))
         except Exception as error:  # decoders raise nearly anything on a corrupt file
             failed.append(f'{name}: unreadable image ({one_line(error)})')
     return prints, failed
 
 
-def _put_image(info: dict[str, Any], folder: Path, link: bool, pipeline: Compose) -> np.ndarray:
-    """Copies or links an image into the batch; returns it `(H, W, 3)` uint8, BGR."""
+def _put_image(info: dict[str, Any], folder: Path, link: bool, pipeline: Compose) -> Path:
+    """Copies or links an image into the batch, and returns its path there."""
     source, target = info.get('img_path'), folder / info['name']
     if source is None:  # a set that draws its images
-        picture = to_picture(pipeline(info))
-        write_png(target, Image.fromarray(picture[..., ::-1]))
-        return picture
-    content = fileio.get(source)
-    if link and os.path.isfile(source):
+        write_png(target, Image.fromarray(to_rgb(pipeline(info))))
+    elif link and os.path.isfile(source):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)  # of a run that was stopped
         target.symlink_to(os.path.abspath(source))
     else:
-        write_atomic(target, content)
-    return decode_image(content)
+        write_atomic(target, fileio.get(source))
+    return target
+
+
+def _predict(model: Any, image: np.ndarray, windows: Sequence[Window]) -> np.ndarray:
+    """Class ids `(H, W)` uint8 of a loaded image, those of its windows if there are any."""
+    labels = inference_model(model, image).pred_sem_seg.data[0].cpu().numpy().astype(np.uint8)
+    return keep_windows(labels, windows) if windows else labels
 
 
 def _windows(

@@ -132,7 +132,7 @@ def rank_images(
                     name=name,
                     by_perturbation=_by_perturbation(model, predicted.maps),
                     z=[round(value, 5) for value in predicted.z.tolist()],
-                    fingerprint=fingerprint(to_picture(data)),
+                    fingerprint=fingerprint(to_rgb(data)),
                     stamp=stamps[name],
                 )
                 scores.write(json.dumps(asdict(image)) + '\n')
@@ -142,9 +142,9 @@ def rank_images(
     return Ranking(sorted(_scores_of(listed, stamps, out).values(), reverse=True), failed)
 
 
-def to_picture(data: Mapping[str, Any]) -> Any:
-    """Gives the image that a pipeline loaded, `(H, W, 3)` uint8, BGR."""
-    return np.ascontiguousarray(as_rgb(data['inputs'].permute(1, 2, 0).numpy())[..., ::-1])
+def to_rgb(data: Mapping[str, Any]) -> np.ndarray:
+    """Gives the image that a pipeline made, `(H, W, 3)` uint8, RGB."""
+    return as_rgb(data['inputs'].permute(1, 2, 0).numpy())
 
 
 def _scores_of(

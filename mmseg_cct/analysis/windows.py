@@ -1,5 +1,6 @@
 """Chooses the windows of an image that are worth labelling."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import cv2
@@ -39,7 +40,7 @@ def highest_windows(values: np.ndarray, number: int, side: int) -> list[Window]:
     return found
 
 
-def keep_windows(labels: np.ndarray, windows: list[Window]) -> np.ndarray:
+def keep_windows(labels: np.ndarray, windows: Iterable[Window]) -> np.ndarray:
     """Ignores all class ids `(H, W)` outside the windows."""
     kept = np.full_like(labels, IGNORED)
     for left, top, width, height in windows:

@@ -1,6 +1,7 @@
 """`classes.json` beside the masks: names, ids and colours of the classes."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,17 +70,18 @@ def read_table(data: str | Path) -> ClassTable | None:
 def extended(
     table: ClassTable | None, found: Mapping[str, Colour | None], rest: str | None
 ) -> ClassTable:
-    """Adds classes behind those of a table; the background comes first where there is none yet.
+    """Adds classes behind those of a table, whose ids never change.
 
-    Ids that masks were written with never change.
+    A background that nobody named comes first, or behind the others if they have ids already.
     """
     named: dict[str, Colour | None] = dict(table.colours if table else {})
     if rest == BACKGROUND and not any(map(is_background, [*named, *found])):
         named = {BACKGROUND: (0, 0, 0), **named} if not named else {**named, BACKGROUND: (0, 0, 0)}
-    for name, colour in sorted(found.items(), key=lambda item: not is_background(item[0])):
-        if is_background(name) and any(map(is_background, named)):
-            continue
-        named.setdefault(name, colour)
+    for name, colour in found.items():
+        if not re.fullmatch(r'[^\r\n\ud800-\udfff]+', name):
+            raise UserError(Problem(f'class {name!a}', '', 'a name in one line'))
+        if not (is_background(name) and any(map(is_background, named))):
+            named.setdefault(name, colour)
     if len(named) > _MOST:
         raise UserError(Problem('classes', f'{len(named)} names', f'at most {_MOST}'))
     return ClassTable(_coloured(named), (table.rest if table else None) or rest)

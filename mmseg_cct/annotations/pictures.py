@@ -33,9 +33,12 @@ def decode(data: bytes) -> Image.Image:
 def bitmap(data: bytes) -> np.ndarray:
     """Decodes a mask `(h, w)` of bool: where it is opaque, or without transparency not black."""
     image = decode(data)
+    if image.mode == 'P' and 'transparency' in image.info:  # as Supervisely's SDK writes it
+        image = image.convert('RGBA')
     if image.mode in ('LA', 'RGBA', 'PA'):
         return np.asarray(image.getchannel('A')) > 0
-    return np.asarray(image.convert('RGBA') if image.mode == 'P' else image) > 0
+    pixels = np.asarray(image)
+    return (pixels if pixels.ndim == 2 else pixels.max(-1)) > 0
 
 
 def rgb(image: Image.Image) -> np.ndarray:

@@ -48,6 +48,8 @@ class Shape:
             if not (np.abs(ring) < _FARTHEST).all():  # nor is it where a point is NaN
                 found = f'a point at {ring[~(np.abs(ring) < _FARTHEST)][0]}'
                 raise UserError(Problem('polygon', found, 'pixels'))
+        if self.mask is not None and self.mask.ndim != 2:
+            raise UserError(Problem('mask', f'shape {self.mask.shape}', 'height and width'))
         if (self.mask is None) == (not self.polygons):
             raise UserError(Problem('shape', 'not one of the two', 'polygons, or a mask'))
 

@@ -19,6 +19,7 @@ from mmseg_cct.utils.text import one_line
 
 from . import paper
 from .shipped import CONFIGS, METHODS, PLAIN, SCOPE, method_names
+from .walk import settings_of
 
 _BANK = 'PerturbedDecoderBank'
 
@@ -108,7 +109,19 @@ def read_method(method: str) -> dict[str, Any]:
     file = Path(method) if method.endswith('.py') else METHODS / f'{method}.py'
     if not file.is_file():
         raise UserError(f'method {method}: no such method; {nearest(method, method_names())}')
-    return Config.fromfile(file).to_dict()
+    overlay = Config.fromfile(file).to_dict()
+    forget_own_scope(overlay)
+    return overlay
+
+
+def forget_own_scope(settings: Any) -> None:
+    """Drops the scope that mmengine gives to what comes from a base `mmseg_cct::...`.
+
+    Its components are registered with MMSeg's, so in that scope the builders would find none.
+    """
+    for _, value in settings_of(settings, 'config'):
+        if isinstance(value, dict) and value.get('_scope_') == SCOPE:
+            del value['_scope_']
 
 
 def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None:

@@ -12,11 +12,18 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line, one_line
 
 from .class_names import apply_class_names
-from .compose import composed_name, find_setting, merge_overlay, read_method, set_labels
+from .compose import (
+    composed_name,
+    find_setting,
+    forget_own_scope,
+    merge_overlay,
+    read_method,
+    set_labels,
+)
 from .derive import DERIVED, derive, move_scheduler_ends
 from .options import require_effect
 from .packages import register_packages
-from .shipped import PLAIN, SCOPE
+from .shipped import PLAIN
 from .structure import check_structure
 from .walk import at, settings_of
 
@@ -108,11 +115,7 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
             # yapf takes half a second for a layout, and each start and each checkpoint needs one
             format_python_code=False,
         )
-        # Components of a base `mmseg_cct::...` are registered with MMSeg's, so in the scope that
-        # mmengine gives them the builders would find none. The walk also imports late imports.
-        for _, value in settings_of(config._cfg_dict, 'config'):
-            if isinstance(value, dict) and value.get('_scope_') == SCOPE:
-                del value['_scope_']
+        forget_own_scope(config._cfg_dict)  # the walk also imports late imports
         return config
     except Exception as error:
         # A config is Python, so it can fail in any way, and any way is the config's mistake.

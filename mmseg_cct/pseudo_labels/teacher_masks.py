@@ -136,6 +136,12 @@ def draw_masks(
         raise UserError(f'--precision {selection.precision}: no held-out images; expected some')
     teachers = Teachers(config, checkpoints, device, tta)
     meta = dict(classes=tuple(unlabeled.classes))
+    known = teachers.dataset_meta['classes']
+    if len(known) != len(unlabeled.classes):
+        raise UserError(
+            f'{checkpoints[-1]}: labels {len(known)} classes ({", ".join(known[:4])}, ...); '
+            f'expected the {len(unlabeled.classes)} of the student ({", ".join(unlabeled.classes)})'
+        )
     raise_problems(order_problems(meta, teachers.dataset_meta, checkpoints[-1]))
     colours = np.array(full_palette(teachers.dataset_meta['palette']))
 

@@ -33,6 +33,7 @@ from mmseg_cct.pseudo_labels.writer import LABELS
 from mmseg_cct.utils.files import require_outside, write_text
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, record_origin
 from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.shares import on_first_process
 
 from .runs import StudyRun, prepare_runs, read_metrics
 from .study_config import keep_last_checkpoint, study_config
@@ -95,14 +96,17 @@ class SelfTraining:
     def draw(self, number: int, device: str | None = None, pictures: int = 6) -> ImageCounts:
         """Draws the masks of a round, as one of several processes may."""
         run, config = self.teacher_of(number), self.student_config()
+        unlabeled = unlabeled_images(config, self.student)
+        held_out = held_out_images(config, self.student, self.held_out)
+        on_first_process(self.record)
         newest = newest_first(str(Path(run.checkpoint).parent))
         drawn = [*islice(newest, self.checkpoints)][::-1]
         return draw_masks(
             run.config,
             drawn,
-            unlabeled_images(config, self.student),
+            unlabeled,
             str(self.folder(number) / 'masks'),
-            held_out=held_out_images(config, self.student, self.held_out),
+            held_out=held_out,
             selection=self.selection,
             tta=self.tta,
             num_pictures=pictures,

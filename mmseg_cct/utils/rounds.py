@@ -18,6 +18,8 @@ _EXPECTED = 'the labelled images of a training, as it began'
 
 def next_round(path: Path) -> Path:
     """Names the file or folder of the next round: `mine-round2`, then `mine-round3`."""
+    if path.name in ('', '..'):
+        path = path.resolve()
     suffix = '.py' if path.suffix == '.py' else ''  # a folder's name may have a dot, too
     stem, number = path.name.removesuffix(suffix), 1
     if match := re.fullmatch(r'(.+)-round([0-9]+)', stem):

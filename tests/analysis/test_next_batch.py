@@ -66,6 +66,16 @@ def test_a_batch_holds_images_predictions_and_pages(batch_of, photos, tmp_path, 
     assert width == 960 and 3 * 230 < height < 3 * 320  # pictures of 56×40, titles, legend
 
 
+def test_images_of_other_bits_are_loaded_as_the_training_does(batch_of, photos):
+    for path in photos.rglob('*.png'):
+        cv2.imwrite(str(path), cv2.imread(str(path)).astype(np.uint16) * 16)
+    loader = dict(type='LoadChannels', value_range=(0, 4095))
+    (image,) = batch_of(
+        number=1, options={'test_pipeline': [loader, dict(type='PackSegInputs')]}
+    ).images
+    assert 60 < image.photo.mean() < 200
+
+
 def test_a_finished_batch_is_not_written_over(batch_of, tmp_path):
     batch_of()
     mask = next(Path(tmp_path, 'out/masks').rglob('*.png'))

@@ -75,3 +75,14 @@ def test_in_and_out_are_inverse(form, masks, tmp_path):
     for name, path in masks.items():
         found = np.asarray(Image.open((data / 'masks' / name).with_suffix('.png')))
         assert np.array_equal(order[found], np.asarray(Image.open(path))), name
+
+
+def test_files_name_images_that_are_there(masks, tmp_path):
+    out = tmp_path / 'out'
+    for form in ('labelme', 'yolo'):
+        export_masks(form, out, masks, CLASSES, tmp_path / 'photos')
+    for name in masks:
+        file = (out / 'labelme' / name).with_suffix('.json')
+        assert (file.parent / json.loads(file.read_text('utf-8'))['imagePath']).is_file()
+        assert (out / 'yolo/images' / name).is_file()
+        assert (out / 'yolo/labels' / name).with_suffix('.txt').is_file()

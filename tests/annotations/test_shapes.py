@@ -17,6 +17,7 @@ SQUARE = np.array([[0, 0], [2, 0], [2, 2], [0, 2]], float)
         (dict(polygons=[np.zeros((MAX_POINTS + 1, 2))]), '200001 points; expected at most'),
         (dict(polygons=[SQUARE, SQUARE * np.nan]), 'a point at (nan|inf); expected pixels'),
         (dict(polygons=[SQUARE + np.inf]), 'a point at (nan|inf); expected pixels'),
+        (dict(mask=np.ones((2, 2, 4), bool)), r'shape \(2, 2, 4\); expected height and width'),
         (dict(), 'expected polygons, or a mask'),
         (dict(polygons=[SQUARE], mask=np.ones((1, 1), bool)), 'expected polygons, or a mask'),
     ],

@@ -142,6 +142,12 @@ def test_a_method_has_a_name_or_is_a_file(own):
     assert read_method('supervised')['model']['auxiliary_head'] is None
 
 
+def test_a_method_of_ones_own_may_build_on_a_shipped_one(tmp_path):
+    """mmengine marks what comes from there with its scope, in which no component is found."""
+    (tmp_path / 'mine.py').write_text("_base_ = 'mmseg_cct::methods/supervised.py'\n")
+    assert read_method(str(tmp_path / 'mine.py')) == read_method('supervised')
+
+
 @pytest.mark.parametrize(
     ('method', 'message'),
     [('unimach', 'did you mean unimatch'), ('none.py', 'expected one of cct, ')],

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -11,7 +12,7 @@ from mmengine.config import Config
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies import runs
-from mmseg_cct.studies.runs import execute, prepare_runs, read_metrics
+from mmseg_cct.studies.runs import execute, launched, prepare_runs, read_metrics
 
 
 def iterations(run):
@@ -178,3 +179,10 @@ def test_the_latest_whole_metrics_count(tmp_path):
         (tmp_path / 'test' / str(time_) / f'{time_}.json').write_text(text)
     assert read_metrics(tmp_path) == dict(mIoU=20.0)
     assert read_metrics(tmp_path / 'nothing') is None
+
+
+def test_a_run_of_several_processes_is_torchruns():
+    assert launched(['a.py', 'b'], 1) == [sys.executable, 'a.py', 'b']
+    several = launched(['a.py', 'b'], 3)
+    assert several[1:3] == ['-m', 'torch.distributed.run'] and '--nproc-per-node=3' in several
+    assert several[-4:] == ['a.py', 'b', '--launcher', 'pytorch']

@@ -103,6 +103,19 @@ def test_masks_are_wrong_only_as_often_as_asked(trained, tmp_path, capsys):
     assert {right[name] for name in world.CLASSES} <= {'100.0%', '–'}
 
 
+def test_a_teacher_of_other_classes_is_refused(trained, tmp_path, capsys):
+    config = Config.fromfile(trained / 'setting.py')
+    for part in config.train_dataloader.dataset.values():
+        if isinstance(part, dict):
+            part['classes'] = ('ground', 'thing')
+    config.model.decode_head.num_classes = config.model.auxiliary_head.num_classes = 2
+    config.dump(tmp_path / 'other.py')
+    arguments = ('--student', tmp_path / 'other.py', '--out', tmp_path / 'out', '--held-out', '0')
+    with pytest.raises(SystemExit):
+        world.run_tool('self_train', trained / 'teacher', *arguments)
+    assert 'labels 3 classes (ground, thing, other, ...); expected' in capsys.readouterr().err
+
+
 def test_masks_come_right_after_the_image():
     pipeline = [world.LOAD_IMAGE, dict(type='MarkValidPixels'), *world.AUGMENT]
     steps = with_masks(pipeline, 'images', 'masks')

@@ -7,6 +7,11 @@ from mmseg_cct.utils.rounds import next_round
 from mmseg_cct.writer.rounds import file_of_round, report_of_rounds
 
 
+def test_the_working_directory_has_a_next_round(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert next_round(Path('.')) == tmp_path.with_name(f'{tmp_path.name}-round2')
+
+
 @pytest.mark.parametrize(
     ('name', 'expected'),
     [

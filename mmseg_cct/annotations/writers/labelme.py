@@ -32,7 +32,9 @@ def write(
             version='5.5.0',
             flags={},
             shapes=[_shape(shape) for shape in image.shapes],
-            imagePath=os.path.relpath(folder / image.name, files.folder / name.parent),
+            imagePath=os.path.relpath(
+                folder.resolve() / image.name, files.folder.resolve() / name.parent
+            ),
             imageData=None,
             imageHeight=height,
             imageWidth=width,

@@ -1,7 +1,9 @@
 """YOLO-seg: a text file of polygons for each image, and `data.yaml` with the classes."""
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +20,14 @@ _FOLDER = 'yolo'
 def write(
     files: OwnFiles, classes: Mapping[str, Colour], images: Iterable[TracedImage], folder: Path
 ) -> None:
-    """Writes `yolo/labels/NAME.txt` and `yolo/data.yaml`, which names the `folder`."""
+    """Writes `yolo/labels/NAME.txt` and `yolo/data.yaml`, and links `yolo/images` to `folder`."""
+    link = files.folder / _FOLDER / 'images'
+    link.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):  # it is there, or the file system has no links
+        link.symlink_to(os.path.relpath(folder.resolve(), link.parent.resolve()))
     ids = {name: index for index, name in enumerate(classes)}
     with files.open(f'{_FOLDER}/data.yaml') as file:
-        file.write(f'path: {json.dumps(str(folder.resolve()))}\ntrain: .\nval: .\nnames:\n')
+        file.write('train: images\nval: images\nnames:\n')
         file.writelines(f'  {i}: {json.dumps(name)}\n' for name, i in ids.items())
     for image in images:
         name = Path(_FOLDER, 'labels', image.name).with_suffix('.txt')

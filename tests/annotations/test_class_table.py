@@ -1,0 +1,68 @@
+"""The table of classes: what is added where, and what is read back."""
+
+import pytest
+from exports import write
+
+from mmseg_cct.annotations.class_table import ClassTable, extended, read_table, write_table
+from mmseg_cct.errors import UserError
+
+RED = (255, 0, 0)
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path):
+    table = extended(None, {'Straße': RED, 'car': None}, 'ignore')
+    write_table(tmp_path, table)
+    assert read_table(tmp_path) == table
+    assert list(table.ids.items()) == [('Straße', 0), ('car', 1)]
+    assert table.colours['Straße'] == RED and len(set(table.colours.values())) == 2
+
+
+@pytest.mark.parametrize(
+    ('found', 'rest', 'expected'),
+    [
+        ({'car': None}, 'background', ['background', 'car']),
+        ({'car': None}, 'ignore', ['car']),
+        ({'car': None, '_background_': None}, 'background', ['car', '_background_']),
+    ],
+)
+def test_the_background_is_there_once(found, rest, expected):
+    table = extended(None, found, rest)
+    assert list(table.ids) == expected
+    more = extended(table, {'Background': None, 'bus': None}, rest)
+    added = ['bus'] if rest == 'background' else ['Background', 'bus']
+    assert list(more.ids) == [*expected, *added]
+
+
+@pytest.mark.parametrize('name', ['', 'a\nb', '\ud800'])
+def test_a_name_is_a_line_of_text(name):
+    with pytest.raises(UserError, match=r'class .*: expected a name in one line'):
+        extended(None, {name: None}, 'ignore')
+
+
+def test_there_are_ids_for_255_classes():
+    with pytest.raises(UserError, match='256 names; expected at most 255'):
+        extended(None, dict.fromkeys(map(str, range(256))), 'ignore')
+
+
+@pytest.mark.parametrize(
+    'content',
+    [
+        [],
+        dict(classes=3),
+        dict(classes=[dict(name='a', id=1)]),
+        dict(classes=[dict(name='a', color=[1, 2])]),
+        dict(classes=[dict(name='a', color=[1, 2, 256])]),
+        dict(classes=['a', 'a']),
+    ],
+)
+def test_a_damaged_table_is_told(tmp_path, content):
+    write(tmp_path / 'classes.json', content)
+    with pytest.raises(UserError, match=r'classes\.json: damaged \(.*\); expected the classes, as'):
+        read_table(tmp_path)
+
+
+def test_names_alone_will_do(tmp_path):
+    write(tmp_path / 'classes.json', dict(classes=['a', 'b']))
+    assert isinstance(read_table(tmp_path), ClassTable)
+    assert list(read_table(tmp_path).ids) == ['a', 'b']
+    assert read_table(tmp_path / 'elsewhere') is None

@@ -1,0 +1,48 @@
+"""Bitmaps inside annotations, in each of the ways that tools store them."""
+
+import io
+
+import numpy as np
+import pytest
+from exports import png
+from PIL import Image
+
+from mmseg_cct.annotations.pictures import bitmap, size_of
+from mmseg_cct.errors import UserError
+
+MASK = np.random.default_rng(0).random((5, 7)) > 0.5
+GREY = MASK.astype(np.uint8) * 9
+
+
+def palette(**options):
+    picture = Image.fromarray(MASK.astype(np.uint8))
+    picture.putpalette([0, 0, 0, 255, 255, 255])
+    buffer = io.BytesIO()
+    picture.save(buffer, 'PNG', **options)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    'data',
+    [
+        png(MASK),
+        png(GREY),
+        png(np.stack([GREY, GREY * 0, GREY], -1)),
+        png(np.stack([GREY * 0, GREY], -1)),  # transparent
+        png(np.dstack([np.full((5, 7, 3), 255, np.uint8), GREY])),
+        palette(),
+        palette(transparency=0),  # Supervisely
+    ],
+)
+def test_a_bitmap_is_what_is_opaque_or_bright(data):
+    assert np.array_equal(bitmap(data), MASK)
+
+
+def test_what_is_no_image_is_told(tmp_path):
+    with pytest.raises(UserError, match='the image in the annotation: cannot be read'):
+        size_of(b'text')
+    (tmp_path / 'a.jpg').write_text('text')
+    with pytest.raises(
+        UserError, match=r'a\.jpg: cannot be read \(.*\); expected a readable image'
+    ):
+        size_of(tmp_path / 'a.jpg')
