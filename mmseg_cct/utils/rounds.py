@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +44,9 @@ def read_labels(work_dir: str | os.PathLike) -> Labels | None:
     record = Path(work_dir, LABELS)
     if not record.is_file():
         return None
-    try:
-        return Labels(**json.loads(read_utf8(record, _EXPECTED)))
-    except (ValueError, TypeError):
-        raise UserError(f'{record}: damaged; expected {_EXPECTED}') from None
+    with suppress(ValueError, TypeError, RecursionError):
+        labels = Labels(**json.loads(read_utf8(record, _EXPECTED)))
+        are_paths = isinstance(labels.labeled, list) and {*map(type, labels.labeled)} <= {str}
+        if are_paths and type(labels.unlabeled) is int:
+            return labels
+    raise UserError(f'{record}: damaged; expected {_EXPECTED}')

@@ -46,7 +46,7 @@ GOING_ON = (
     ('next_batch', 'x.pth', '--images', 'data/images', '-n', '1', '--out', 'r'),
     ('report', 'run=w', '--out', 't'),
 )
-RECORDS = 'w/last_checkpoint', 'w/*/vis_data/scalars.json', 'w/*.pth', '[or]/*.json*', 'r/*/*.jsonl'
+RECORDS = 'w/last_checkpoint', 'w/*/vis_data/*.json', 'w/*.pth', '[orw]/*.json*', 'r/*/*.jsonl'
 NAMES = (
     '$x$', '-v', 'a b', 'a\nb', '{{ fileDirname }}', '%s', "it's", '<b>', 'é', 'x' * 240, '.png',
     os.fsdecode(b'caf\xe9'), 'a.jpg b', '#',

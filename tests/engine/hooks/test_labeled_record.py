@@ -29,6 +29,13 @@ def test_the_labelled_images_of_a_training_are_kept(tmp_path):
     with pytest.raises(UserError, match=r'--resume: 4 images are labelled, 3 were when .* another'):
         start(resume=True)
     assert start() == ['l0.png', 'l1.png', 'l2.png', 'u1.png']
-    (tmp_path / LABELS).write_text('[]')
-    with pytest.raises(UserError, match=r'labels\.json: damaged; expected the labelled images'):
-        start(resume=True)
+    for damaged in (
+        '[]',
+        '[' * 9999,
+        '{"labeled": [1], "unlabeled": 2}',
+        '{"labeled": "a"}',
+        'null',
+    ):
+        (tmp_path / LABELS).write_text(damaged)
+        with pytest.raises(UserError, match=r'labels\.json: damaged; expected the labelled images'):
+            start(resume=True)
