@@ -4,11 +4,11 @@ import json
 import posixpath
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from xml.etree import ElementTree
 
 import yaml
@@ -23,6 +23,7 @@ from .class_table import TABLE
 _HARMLESS = 2**26  # bytes
 _RATIO = 100
 # What code raises that takes a file for what it is not
+T = TypeVar('T')
 _DAMAGED = (
     *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError),
     *(RecursionError, yaml.YAMLError),
@@ -164,3 +165,12 @@ def reading(place: str, kind: str) -> Iterator[None]:
     except _DAMAGED as error:
         found = f'damaged ({one_line(f"{type(error).__name__}: {error}", 100)})'
         raise UserError(Problem(place, found, f'an export as {kind} writes it')) from None
+
+
+def attempt(place: str, kind: str, make: Callable[..., T], *args: Any) -> T | UserError:
+    """Makes something of a part of an export, or the error that names it: the others go on."""
+    try:
+        with reading(place, kind):
+            return make(*args)
+    except UserError as error:
+        return error

@@ -7,7 +7,7 @@ from mmseg_cct.errors import Problem, UserError
 
 from ..rle import coco_counts, mask_of_runs
 from ..shapes import AnnotatedImage, Annotations, Shape
-from ..source import Source, reading
+from ..source import Source, attempt, reading
 from .geometry import polygon
 
 TITLE = 'COCO'
@@ -58,12 +58,9 @@ def _images(source: Source, files: dict[str, Any]) -> Iterator[AnnotatedImage | 
             # CVAT and Datumaro set `iscrowd` for each mask that is no polygon, crowd or not.
             has_crowds = all(image.get('date_captured') != 0 for image in content['images'])
         for image in content['images']:
-            try:
-                with reading(f'{source.place(name)}: {image.get("file_name")}', TITLE):
-                    annotations = of_image[image['id']]
-                    yield _image(source, name, image, annotations, names, has_crowds)
-            except UserError as error:
-                yield error
+            place = f'{source.place(name)}: {image.get("file_name")}'
+            annotations = of_image[image['id']]
+            yield attempt(place, TITLE, _image, source, name, image, annotations, names, has_crowds)
 
 
 def _image(

@@ -13,7 +13,7 @@ from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
 from ..pictures import decode, rgb
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
-from ..source import Source, reading
+from ..source import Source, attempt, reading
 from .segmentation_mask import code_of, colour_of, pack
 
 TITLE = 'masks of colours'
@@ -85,16 +85,19 @@ def _images(
         raise UserError(Problem(str(source.path), 'no mask of that name', f'NAME{suffix}'))
     for name in named:
         image = name[: -len(suffix)] if suffix else posixpath.splitext(name)[0]
-        try:
-            with reading(source.place(name), TITLE):
-                picture = decode(source.read(name))
-                if isinstance(colours, str):
-                    shapes = _binary(picture, colours)
-                else:
-                    shapes = _coloured(picture, colours, is_strict)
-                yield AnnotatedImage(image, picture.size, shapes)
-        except UserError as error:
-            yield error
+        place = source.place(name)
+        yield attempt(place, TITLE, _image, source, name, image, colours, is_strict)
+
+
+def _image(
+    source: Source, name: str, image: str, colours: Mapping[str, Colour] | str, is_strict: bool
+) -> AnnotatedImage:
+    picture = decode(source.read(name))
+    if isinstance(colours, str):
+        shapes = _binary(picture, colours)
+    else:
+        shapes = _coloured(picture, colours, is_strict)
+    return AnnotatedImage(image, picture.size, shapes)
 
 
 def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bool) -> list[Shape]:

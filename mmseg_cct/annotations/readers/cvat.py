@@ -7,7 +7,7 @@ from mmseg_cct.errors import Problem, UserError
 
 from ..rle import mask_of_runs
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
-from ..source import Source, reading
+from ..source import Source, attempt, reading
 from .geometry import box, colour, ellipse, polygon
 
 TITLE = 'CVAT for images 1.1'
@@ -38,11 +38,7 @@ def read(source: Source) -> Annotations:
 def _images(source: Source, roots: dict[str, Element]) -> Iterator[AnnotatedImage | UserError]:
     for name, root in roots.items():
         for image in root.iter('image'):
-            try:
-                with reading(f'{source.place(name)}: {image.get("name")}', TITLE):
-                    yield _image(image)
-            except UserError as error:
-                yield error
+            yield attempt(f'{source.place(name)}: {image.get("name")}', TITLE, _image, image)
 
 
 def _image(image: Element) -> AnnotatedImage:

@@ -12,7 +12,7 @@ from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
 from ..rle import brush_alpha
 from ..shapes import AnnotatedImage, Annotations, Shape
-from ..source import Source, reading
+from ..source import Source, attempt, reading
 from .geometry import box, ellipse, polygon
 
 TITLE = 'Label Studio JSON'
@@ -56,11 +56,7 @@ def _latest(tasks: list[Any]) -> list[Any]:
 def _images(source: Source, files: dict[str, list[dict]]) -> Iterator[AnnotatedImage | UserError]:
     for name, tasks in files.items():
         for task in tasks:
-            try:
-                with reading(f'{source.place(name)}: task {task.get("id")}', TITLE):
-                    yield _image(task)
-            except UserError as error:
-                yield error
+            yield attempt(f'{source.place(name)}: task {task.get("id")}', TITLE, _image, task)
 
 
 def _image(task: dict) -> AnnotatedImage:

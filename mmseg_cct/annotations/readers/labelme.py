@@ -11,7 +11,7 @@ from mmseg_cct.errors import UserError
 
 from ..pictures import bitmap
 from ..shapes import AnnotatedImage, Annotations, Shape
-from ..source import Source, reading
+from ..source import Source, attempt, reading
 from .geometry import box, ellipse, polygon
 
 TITLE = 'labelme'
@@ -49,15 +49,11 @@ def _is_labelme(content: Any) -> bool:
 
 def _images(source: Source, names: list[str]) -> Iterator[AnnotatedImage | UserError]:
     for name in names:
-        try:
-            content = source.json(name)
-            with reading(source.place(name), TITLE):
-                yield _image(source, name, content)
-        except UserError as error:
-            yield error
+        yield attempt(source.place(name), TITLE, _image, source, name)
 
 
-def _image(source: Source, name: str, content: dict) -> AnnotatedImage:
+def _image(source: Source, name: str) -> AnnotatedImage:
+    content = source.json(name)
     shapes, left_out = [], []
     for index, each in enumerate(content['shapes']):
         with reading(f'shapes[{index}]', TITLE):

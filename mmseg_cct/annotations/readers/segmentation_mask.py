@@ -10,7 +10,7 @@ from mmseg_cct.errors import Problem, UserError
 from ..class_table import is_background
 from ..pictures import decode
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
-from ..source import Source, reading
+from ..source import Source, attempt, reading
 
 TITLE = 'Segmentation mask 1.1'
 _TABLE = 'labelmap.txt'
@@ -54,15 +54,11 @@ def _colours(text: str) -> dict[str, Colour]:
 def _images(source: Source, colours: Mapping[str, Colour]) -> Iterator[AnnotatedImage | UserError]:
     for name in _masks(source):
         _, _, image = f'/{posixpath.splitext(name)[0]}'.rpartition(f'/{_FOLDER}/')
-        try:
-            with reading(source.place(name), TITLE):
-                yield _image(image, source.read(name), colours)
-        except UserError as error:
-            yield error
+        yield attempt(source.place(name), TITLE, _image, source, name, image, colours)
 
 
-def _image(name: str, data: bytes, colours: Mapping[str, Colour]) -> AnnotatedImage:
-    picture = decode(data)
+def _image(source: Source, name: str, image: str, colours: Mapping[str, Colour]) -> AnnotatedImage:
+    picture = decode(source.read(name))
     codes = pack(np.asarray(picture.convert('RGB')))
     table = {code_of(colour): label for label, colour in colours.items()}
     present = set(np.unique(codes).tolist())
@@ -77,7 +73,7 @@ def _image(name: str, data: bytes, colours: Mapping[str, Colour]) -> AnnotatedIm
             raise UserError(Problem(f'colour {colour_of(code)}', '', f'those of {_TABLE}'))
         if not is_background(label):
             shapes.append(Shape(label or None, mask=codes == code))
-    return AnnotatedImage(name, picture.size, shapes)
+    return AnnotatedImage(image, picture.size, shapes)
 
 
 def pack(pixels: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from mmseg_cct.errors import Problem, UserError
 
 from ..pictures import bitmap
 from ..shapes import MAX_PIXELS, AnnotatedImage, Annotations, Shape
-from ..source import Source, reading
+from ..source import Source, attempt, reading
 from .geometry import box, colour
 
 TITLE = 'Supervisely'
@@ -51,15 +51,11 @@ def _images(source: Source) -> Iterator[AnnotatedImage | UserError]:
         image = '/'.join([*parts[:folder], 'img', *parts[folder + 1 :]]).removesuffix('.json')
         if image not in source.names:  # the images are elsewhere
             image = '/'.join([*parts[:folder], *parts[folder + 1 :]]).removesuffix('.json')
-        try:
-            content = source.json(name)
-            with reading(source.place(name), TITLE):
-                yield _image(image, content)
-        except UserError as error:
-            yield error
+        yield attempt(source.place(name), TITLE, _image, source, name, image)
 
 
-def _image(name: str, content: dict) -> AnnotatedImage:
+def _image(source: Source, name: str, image: str) -> AnnotatedImage:
+    content = source.json(name)
     size = content['size']['width'], content['size']['height']
     shapes, left_out = [], []
     for index, each in enumerate(content['objects']):
@@ -69,7 +65,7 @@ def _image(name: str, content: dict) -> AnnotatedImage:
                 shapes.append(shape)
             else:
                 left_out.append(each['geometryType'])
-    return AnnotatedImage(name, size, shapes, left_out=left_out)
+    return AnnotatedImage(image, size, shapes, left_out=left_out)
 
 
 def _shape(each: dict, z: int) -> Shape | None:

@@ -9,7 +9,7 @@ import yaml
 from mmseg_cct.errors import Problem, UserError
 
 from ..shapes import AnnotatedImage, Annotations, Shape
-from ..source import Source, reading
+from ..source import Source, attempt, reading
 
 TITLE = 'YOLO-seg'
 
@@ -47,16 +47,15 @@ def _labels(source: Source) -> list[str]:
 
 def _images(source: Source, names: dict[int, str]) -> Iterator[AnnotatedImage | UserError]:
     for name in _labels(source):
-        try:
-            with reading(source.place(name), TITLE):
-                shapes, left_out = _shapes(source.text(name), names)
-        except UserError as error:
-            yield error
-            continue
-        # The image stands at the same path below `images`.
-        head, _, tail = f'/{posixpath.splitext(name)[0]}'.rpartition('/labels/')
-        image = f'{head}/images/{tail}'.removeprefix('/')
-        yield AnnotatedImage(image, None, shapes, is_relative=True, left_out=left_out)
+        yield attempt(source.place(name), TITLE, _image, source, name, names)
+
+
+def _image(source: Source, name: str, names: dict[int, str]) -> AnnotatedImage:
+    shapes, left_out = _shapes(source.text(name), names)
+    # The image stands at the same path below `images`.
+    head, _, tail = f'/{posixpath.splitext(name)[0]}'.rpartition('/labels/')
+    image = f'{head}/images/{tail}'.removeprefix('/')
+    return AnnotatedImage(image, None, shapes, is_relative=True, left_out=left_out)
 
 
 def _shapes(text: str, names: dict[int, str]) -> tuple[list[Shape], list[str]]:
