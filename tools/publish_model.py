@@ -23,7 +23,7 @@ from mmseg_cct.errors import UserError
 
 if TYPE_CHECKING:
     from mmseg_cct.interop.export import Export
-from mmseg_cct.cli.arguments import at_least, tool_parser
+from mmseg_cct.cli.arguments import add_overwrite, at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.utils.files import require_new_file
 
@@ -50,7 +50,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--domain', metavar='NAME', help='of a model for several domains, the one to publish'
     )
-    parser.add_argument('--overwrite', action='store_true', help='replace files that exist')
+    add_overwrite(parser)
     return parser.parse_args()
 
 

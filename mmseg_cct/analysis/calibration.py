@@ -15,13 +15,13 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint
 from mmseg_cct.errors import UserError, raise_problems
-from mmseg_cct.evaluation.calibration import IGNORED, CalibrationCounts
+from mmseg_cct.evaluation.calibration import CalibrationCounts
 from mmseg_cct.evaluation.pseudo_label_counts import PseudoLabelCounts
 from mmseg_cct.evaluation.score_maps import count_decoders, resize_nearest, score_maps
 from mmseg_cct.evaluation.sureness import (
     LEVELS,
     confidence_of,
-    count_levels,
+    count_right,
     cuts_by_precision,
     levels_of,
     precision_table,
@@ -95,10 +95,9 @@ def write_calibration(
         truth = resize_nearest(item['data_samples'].gt_sem_seg.data, labels.shape)
         counts.add(scores, labels, truth)
         pseudo_labels.add(scores['confidence'], labels, truth)
-        seen = truth != IGNORED
-        for part, where in zip(by_level, (seen, seen & (labels == truth))):
-            ids = labels[where].numpy().astype(np.uint8)
-            part += count_levels(ids, levels_of(scores['confidence'][where].numpy()), len(classes))
+        if precision is not None:
+            levels = levels_of(scores['confidence'].numpy())
+            by_level += count_right(labels.numpy(), levels, truth.numpy(), len(classes))
     if not counts.pixels_and_right['confidence'].sum():
         raise UserError(f'{config_file}: {key}: no pixel with a class; expected labelled images')
 

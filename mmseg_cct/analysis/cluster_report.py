@@ -20,7 +20,7 @@ from mmseg.registry import MODELS
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from mmseg_cct.apis.inference import load_model
+from mmseg_cct.apis.inference import load_model, without_annotations
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
 from mmseg_cct.checks.images import image_size, loader_in
 from mmseg_cct.config.domains import require_one_domain
@@ -235,8 +235,7 @@ def _find_items(
     if images is not None:
         path = Path(images)
         files = [path] if path.is_file() else list(find_images(images).values())
-        steps = [step for step in settings.pipeline if step.type != 'LoadAnnotations']
-        pipeline = Compose(steps)
+        pipeline = Compose(without_annotations(settings.pipeline))
 
         def load(file: Path) -> dict:
             image_size(str(file), None, True, loader_in(pipeline))  # explains what cannot be read

@@ -22,7 +22,7 @@ from mmengine.config import Config
 from mmengine.dist import get_rank
 from torch import Tensor
 
-from mmseg_cct.apis.inference import load_model
+from mmseg_cct.apis.inference import load_model, without_annotations
 from mmseg_cct.checks.failures import config_errors_as_one_line, first_image_guards
 from mmseg_cct.checks.images import check_image, loader_in
 from mmseg_cct.checks.weights import weights
@@ -88,7 +88,7 @@ class Prediction(NamedTuple):
 def image_pipeline(config: Config) -> Compose:
     """Builds the test pipeline for images without masks, which it checks first."""
     with config_errors_as_one_line(config):
-        pipeline = Compose([t for t in config.test_pipeline if t['type'] != 'LoadAnnotations'])
+        pipeline = Compose(without_annotations(config.test_pipeline))
     pipeline.transforms.insert(0, functools.partial(check_image, loader=loader_in(pipeline)))
     return pipeline
 

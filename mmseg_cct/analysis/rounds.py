@@ -5,14 +5,14 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from mmseg.datasets.transforms import LoadAnnotations
 from mmseg.registry import DATASETS
 
 from mmseg_cct.checks.data import infos_of
 from mmseg_cct.datasets.semi_supervised import branch_settings
+from mmseg_cct.datasets.truth import read_truth
 from mmseg_cct.utils.rounds import Labels, read_labels
 from mmseg_cct.utils.text import signed
 
@@ -55,14 +55,15 @@ def round_tables(
         ]
         for index, run in enumerate(runs)
     ]
+    masks = _masks_of(runs[-1])
     header, columns = (
         ['class', f'pixels of {runs[0].name}'],
-        [_shares(runs[-1], labeled[0], classes)],
+        [_shares(masks, labeled[0], classes)],
     )
     for before, after, (old, new) in zip(runs, runs[1:], steps):
-        added = [path for path in new if path not in set(old)]
+        added = set(new) - set(old)
         header += [f'pixels added in {after.name}', f'{after.name} − {before.name}']
-        columns.append(_shares(runs[-1], added, classes))
+        columns.append(_shares(masks, added, classes))
         gains = 100 * (iou[after.name] - iou[before.name])
         columns.append(['' if np.isnan(gain) else signed(gain) for gain in gains])
     return [
@@ -71,15 +72,21 @@ def round_tables(
     ]
 
 
-def _shares(run: Run, images: Iterable[str], classes: Sequence[str]) -> list[str]:
-    """The share of each class in the labelled pixels of images, in %."""
+def _masks_of(run: Run) -> dict[Any, dict[str, Any]]:
+    """The data infos of the labelled images, by the path of the image."""
     settings = branch_settings(run.config.train_dataloader.dataset, 'labeled')
     dataset = DATASETS.build(copy.deepcopy(settings))
-    infos = {info.get('img_path'): info for info in infos_of(dataset)}
-    load, counts = LoadAnnotations(), Counter[int]()
+    return {info.get('img_path'): info for info in infos_of(dataset)}
+
+
+def _shares(
+    infos: Mapping[Any, dict[str, Any]], images: Iterable[str], classes: Sequence[str]
+) -> list[str]:
+    """The share of each class in the labelled pixels of images, in %."""
+    counts = Counter[int]()
     for path in images:
         if path in infos:  # a mask that was removed since counts nowhere
-            ids, pixels = np.unique(load(dict(infos[path]))['gt_seg_map'], return_counts=True)
+            ids, pixels = np.unique(read_truth(infos[path]), return_counts=True)
             counts.update(dict(zip(ids.tolist(), pixels.tolist())))
     total = max(sum(counts[index] for index in range(len(classes))), 1)
     return [f'{100 * counts[index] / total:.1f} %' for index in range(len(classes))]

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,18 @@ def load_model(
         meta['palette'] = [list(colour) for colour in class_colours(meta['classes'])]
     model.dataset_meta = meta
     return model
+
+
+def without_annotations(steps: Sequence[Any]) -> list[Any]:
+    """Leaves `LoadAnnotations` out of a pipeline, and out of the views of its `TestTimeAug`."""
+    kept = []
+    for step in steps:
+        if step['type'] == 'TestTimeAug':
+            branches = map(without_annotations, step['transforms'])
+            step = dict(step, transforms=[branch for branch in branches if branch])
+        if step['type'] != 'LoadAnnotations':
+            kept.append(step)
+    return kept
 
 
 def image_reader(config: Config) -> Callable[[str | os.PathLike], np.ndarray]:

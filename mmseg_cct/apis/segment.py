@@ -14,6 +14,8 @@ from mmengine.dataset import Compose
 from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.utils.ahead import ahead
 
+from .inference import without_annotations
+
 K = TypeVar('K')
 _PIXELS_AT_ONCE = 2**21  # of the images that a GPU takes together
 
@@ -52,7 +54,7 @@ def segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> I
 
 
 def _segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> Iterator[Segmented]:
-    first, *steps = (step for step in model.cfg.test_pipeline if step['type'] != 'LoadAnnotations')
+    first, *steps = without_annotations(model.cfg.test_pipeline)
     pipeline = Compose([{**first, 'type': 'LoadImageFromNDArray'}, *steps])
 
     def load(key: K) -> tuple[Segmented, dict[str, Any]]:

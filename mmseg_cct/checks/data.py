@@ -25,17 +25,9 @@ from .masks import check_mask, judge_labels
 
 # A waiting task of a thread pool takes 1.7 KiB: gigabytes for a million files.
 _FILES_AT_ONCE = 4096
-_MOVING = {
-    'Resize',
-    'RandomResize',
-    'RandomChoiceResize',
-    'RandomCrop',
-    'RandomFlip',
-    'RandomRotate',
-}
-_MOVING |= {'Pad', 'CenterCrop', 'RandomAffine', 'RandomRotFlip', 'ResizeToMultiple'}
 _RESIZING = {'Resize', 'RandomResize', 'RandomChoiceResize', 'ResizeToMultiple'}
 _FILLING = {'Pad', 'RandomRotate', 'RandomRotFlip'}
+_MOVING = {*_RESIZING, *_FILLING, 'RandomCrop', 'CenterCrop', 'RandomFlip', 'RandomAffine'}
 
 
 def check_datasets(labeled: Any, unlabeled: Any = None) -> None:

@@ -10,11 +10,16 @@ from mmseg_cct.config.shipped import method_names
 from mmseg_cct.utils.suggest import nearest
 
 from .errors import end_quietly
+from .process import restart_in_utf8
 from .ranks import add_launcher
 
 
 def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentParser:
-    """Makes a parser whose help keeps the line breaks of a tool's docstring."""
+    """Makes a parser whose help keeps the line breaks of a tool's docstring.
+
+    As the first call of each tool it also readies the process: names in UTF-8, a quiet end.
+    """
+    restart_in_utf8()
     end_quietly()
     keeps = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(description=description, formatter_class=keeps, **options)

@@ -11,7 +11,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.cores import choose_threads
 
 from .errors import user_errors_as_one_line
-from .process import report_log_errors_once, restart_in_utf8
+from .process import report_log_errors_once
 from .ranks import set_ranks
 
 
@@ -22,7 +22,6 @@ def running(args: argparse.Namespace) -> Iterator[None]:
     The body imports what it needs. `args.cfg_options` is parsed in place and gets `method` and
     `labels`. A wrong launcher or device is an error, too.
     """
-    restart_in_utf8()
     report_log_errors_once()
     with user_errors_as_one_line():
         if hasattr(args, 'launcher'):

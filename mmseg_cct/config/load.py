@@ -79,8 +79,8 @@ def chosen_method(config_file: str, options: dict[str, Any]) -> str:
     The options come first, then a composed name, then the setting's own method, else `cct`.
     """
     setting = find_setting(config_file)
-    own = read_config(setting.file).get('method')
-    return options.get('method') or setting.method or own or PLAIN
+    chosen = options.get('method') or setting.method
+    return chosen or read_config(setting.file).get('method') or PLAIN
 
 
 def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:

@@ -34,6 +34,18 @@ def count_levels(labels: np.ndarray, levels: np.ndarray, num_classes: int) -> np
     return np.bincount(index.ravel(), minlength=num_classes * LEVELS).reshape(num_classes, LEVELS)
 
 
+def count_right(
+    labels: np.ndarray, levels: np.ndarray, truth: np.ndarray, num_classes: int
+) -> np.ndarray:
+    """Counts pixels with a truth, and right ones, by predicted class and level, `(2, C, 256)`.
+
+    All are `(H, W)`; where the truth is 255 nothing counts.
+    """
+    seen = truth != IGNORED
+    right = seen & (labels == truth)
+    return np.stack([count_levels(labels[at], levels[at], num_classes) for at in (seen, right)])
+
+
 def cuts_by_share(pixels: np.ndarray, dropped: float) -> np.ndarray:
     """Finds the level `(C,)` from which on pixels teach, so that the least sure of a class do not.
 
@@ -74,8 +86,7 @@ def precision_table(
     header = ['predicted class', 'pixels', 'of these teach', 'surer than']
     if held_out is not None:
         header += ['right', 'right of those that teach']
-        taught = np.arange(LEVELS) >= cuts[:, None]
-        columns += [_share(*held_out), _share(*(counts * taught for counts in held_out))]
+        columns += [_share(*held_out), _share(*(held_out * _teaching(cuts)))]
     rows = []
     for index, name in enumerate(classes):
         cells = ['–' if np.isnan(column[index]) else f'{column[index]:.1%}' for column in columns]
@@ -87,11 +98,14 @@ def precision_table(
 
 def kept_share(counts: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     """Share `(C,)` of the counted `(C, 256)` at or above the cut of a class; nan without any."""
-    kept = np.where(np.arange(LEVELS) >= cuts[:, None], counts, 0).sum(1)
+    return _share(counts, counts * _teaching(cuts))
+
+
+def _teaching(cuts: np.ndarray) -> np.ndarray:
+    """Whether pixels of a class and level teach, `(C, 256)`."""
+    return np.arange(LEVELS) >= cuts[:, None]
+
+
+def _share(counts: np.ndarray, part: np.ndarray) -> np.ndarray:
     total = counts.sum(1)
-    return np.divide(kept, total, out=np.full(len(counts), np.nan), where=total > 0)
-
-
-def _share(pixels: np.ndarray, right: np.ndarray) -> np.ndarray:
-    total = pixels.sum(1)
-    return np.divide(right.sum(1), total, out=np.full(len(total), np.nan), where=total > 0)
+    return np.divide(part.sum(1), total, out=np.full(len(total), np.nan), where=total > 0)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from mmseg.datasets.transforms import LoadAnnotations
 from mmseg.evaluation import IoUMetric
 
 from mmseg_cct.checks.data import check_mask_of, infos_of
 from mmseg_cct.checks.images import image_size
+from mmseg_cct.datasets.truth import read_truth
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import read_image, read_mask
@@ -131,11 +131,6 @@ def check_truths(settings: PseudoLabelSettings) -> None:
         # in order, so the first bad mask is the one reported
         for _ in pool.map(check, settings.images):
             pass
-
-
-def read_truth(info: dict) -> np.ndarray:
-    """Loads a mask by its data info, `(H, W)` label ids with 255 where ignored."""
-    return LoadAnnotations()(dict(info, seg_fields=[]))['gt_seg_map']
 
 
 def count(

@@ -22,10 +22,12 @@ from mmseg_cct.checks.classes import order_problems
 from mmseg_cct.checks.data import infos_of
 from mmseg_cct.checks.failures import first_image_guards
 from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.truth import read_truth
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.evaluation.sureness import (
     LEVELS,
     count_levels,
+    count_right,
     cuts_by_precision,
     cuts_by_share,
     masks_of,
@@ -38,7 +40,6 @@ from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress
 from mmseg_cct.visualization.figures import legend_below, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend, full_palette, paint
 
-from .report import read_truth
 from .teachers import Teachers
 from .thresholds import IGNORE_INDEX
 from .writer import LABELS
@@ -204,11 +205,7 @@ def _precision_on(
     total = np.zeros((2, num_classes, LEVELS), np.int64)
     for info in own_share(held_out):
         labels, levels = teachers(info['img_path'])
-        truth = read_truth(dict(info))
-        seen = truth != IGNORE_INDEX
-        right = seen & (labels == truth)
-        for counts, where in zip(total, (seen, right)):
-            counts += count_levels(labels[where], levels[where], num_classes)
+        total += count_right(labels, levels, read_truth(dict(info)), num_classes)
     total = np.sum(gather(total), axis=0)
     if get_rank() == 0:
         content = dict(images=paths, pixels_and_right=total.tolist())

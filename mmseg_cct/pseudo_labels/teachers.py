@@ -9,7 +9,7 @@ from mmcv.transforms import Compose
 from mmengine.config import Config
 from torch import Tensor
 
-from mmseg_cct.apis.inference import load_model
+from mmseg_cct.apis.inference import load_model, without_annotations
 from mmseg_cct.apis.test import follow_test_size
 from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.config.domains import pipeline_for_tests
@@ -66,18 +66,6 @@ class Teachers:
                 total = total + _probabilities(result.seg_logits.data)
         confidence, labels = (total / len(self.models) / len(views['inputs'])).max(0)
         return labels.cpu().numpy().astype(np.uint8), levels_of(confidence.cpu().numpy())
-
-
-def without_annotations(steps: Sequence[Any]) -> list[Any]:
-    """Leaves `LoadAnnotations` out of a pipeline, and out of the views of its `TestTimeAug`."""
-    kept = []
-    for step in steps:
-        if step['type'] == 'TestTimeAug':
-            branches = map(without_annotations, step['transforms'])
-            step = dict(step, transforms=[branch for branch in branches if branch])
-        if step['type'] != 'LoadAnnotations':
-            kept.append(step)
-    return kept
 
 
 def _probabilities(seg_logits: Tensor) -> Tensor:

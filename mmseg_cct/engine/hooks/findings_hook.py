@@ -14,7 +14,7 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
 from mmseg_cct.engine.model_wrappers import unwrap_model
-from mmseg_cct.evaluation.findings import findings, validation_findings
+from mmseg_cct.evaluation.findings import class_iou, findings, validation_findings
 from mmseg_cct.utils.cores import describe_load
 
 _WARM_UP, _TIMED = 5, 20  # iterations that compile and warm up, and those that are timed
@@ -71,12 +71,12 @@ class FindingsHook(Hook):
             return
         scalars = runner.message_hub.log_scalars
         curve = scalars['val/mIoU'].data[0].tolist() if 'val/mIoU' in scalars else []
-        iou = {
-            name.removeprefix('val/IoU.'): float(values.current())
+        last = {
+            name.removeprefix('val/'): float(values.current())
             for name, values in scalars.items()
-            if name.startswith('val/IoU.')
+            if name.startswith('val/')
         }
-        for line in findings(curve, iou):
+        for line in findings(curve, class_iou(last)):
             print_log(f'Note: {line}', logger='current')
 
 
