@@ -1,0 +1,208 @@
+#!/usr/bin/env python
+"""Whole trainings of this project and of public code, by turns on one machine.
+
+Each run is a process with one thread and no loader processes. One runs at a time, for some seconds,
+while the others are stopped. Times are CPU time. A run that has figures in OUT is not repeated.
+
+CCT is a clone of github.com/yassouali/CCT (65d4e5b), UniMatch one of github.com/LiheYoung/UniMatch
+(0324f3d). No file of a clone is changed; `_public_loops.py` says what is mended in memory.
+
+Examples:
+    python benchmarks/public_training.py OUT --data data/idd_lite --weights mobilenet_v2.pth \\
+        --cct ../CCT --unimatch ../UniMatch
+    python benchmarks/public_training.py OUT ... --stop 60    # speed and memory alone
+"""
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _measure import PROJECT, begin, benchmark_parser, mebibytes, save, say, say_table, seconds
+from _public_loops import Notes, train_cct, train_ours, train_unimatch
+
+RUNS: dict[str, tuple[Callable[..., None], str]] = {
+    'supervised': (train_ours, 'supervised'),
+    'cct': (train_ours, 'cct'),
+    'cct-strong': (train_ours, 'cct-strong'),
+    'unimatch': (train_ours, 'unimatch'),
+    'public-cct-supervised': (train_cct, 'supervised'),
+    'public-cct': (train_cct, 'semi'),
+    'public-unimatch-supervised': (train_unimatch, 'supervised'),
+    'public-unimatch': (train_unimatch, 'unimatch'),
+}
+BLOCK = 20  # steps, as many as between two lines of our log
+CONFIG = PROJECT / 'configs/cct/cct_mbv2-jpu_idd-lite_20.py'
+FIGURES, PARTIAL = 'figures.json', 'partial.json'
+
+
+def parse_args() -> argparse.Namespace:
+    """Reads the command line."""
+    parser = benchmark_parser(__doc__)
+    parser.add_argument('out', type=_absolute, help='where the runs write')
+    parser.add_argument('--data', type=_absolute, required=True, help='folder of IDD Lite')
+    parser.add_argument(
+        '--weights', type=_absolute, required=True, help="of the setting's backbone"
+    )
+    parser.add_argument('--cct', type=_absolute, metavar='DIR', help='clone of CCT')
+    parser.add_argument('--unimatch', type=_absolute, metavar='DIR', help='clone of UniMatch')
+    parser.add_argument('--config', type=_absolute, default=str(CONFIG), help='IDD Lite setting')
+    parser.add_argument('--runs', nargs='+', choices=RUNS, default=list(RUNS))
+    parser.add_argument(
+        '--iterations', type=int, default=1200, help='rounded to epochs of the unlabelled images'
+    )
+    parser.add_argument('--stop', type=int, metavar='N', help='end each run after N iterations')
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--turn', type=float, default=20.0, metavar='S', help='seconds of a turn')
+    parser.add_argument('--child', choices=RUNS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    for clone in ('cct', 'unimatch'):
+        needed = [run for run in options.runs if run.startswith(f'public-{clone}')]
+        if needed and getattr(options, clone) is None:
+            parser.error(f'--runs {needed[0]}: expected --{clone} DIR, a clone')
+    return options
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).resolve())
+
+
+def by_turns(runs: list[str], options: argparse.Namespace) -> None:
+    """Runs each training in its folder, some seconds at a time, until all have ended.
+
+    Raises:
+        SystemExit: One failed.
+    """
+    running: dict[str, subprocess.Popen] = {}
+    try:
+        for name in runs:
+            folder = Path(options.out, name)
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / 'log.txt').open('w', encoding='utf-8') as log:
+                running[name] = subprocess.Popen(
+                    [sys.executable, __file__, *sys.argv[1:], '--child', name],
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=os.environ | dict(OMP_NUM_THREADS='1', CUDA_VISIBLE_DEVICES=''),
+                )
+            running[name].send_signal(signal.SIGSTOP)
+        while running:
+            for name, process in list(running.items()):
+                process.send_signal(signal.SIGCONT)
+                try:
+                    process.wait(options.turn)
+                except subprocess.TimeoutExpired:
+                    process.send_signal(signal.SIGSTOP)
+                    continue
+                del running[name]
+                if process.returncode:
+                    raise SystemExit(f'error: {name} failed; see {options.out}/{name}/log.txt')
+                folder = Path(options.out, name)
+                (folder / PARTIAL).rename(folder / FIGURES)
+                say(f'{name} has ended')
+    finally:
+        for process in running.values():
+            process.kill()
+            process.wait()
+
+
+def summarise(figures: dict[str, Any]) -> dict[str, Any]:
+    """A run's CPU time for a step (mean and quartiles over blocks), and its validations."""
+    spent = np.diff(figures['steps'])
+    for validation in figures['validations']:
+        if validation['step'] <= len(spent):  # the step after it begins with it
+            spent[validation['step'] - 1] -= validation['end'] - validation['begin']
+    blocks = [block.mean() for block in np.split(spent, range(BLOCK, len(spent), BLOCK))]
+    validating = [found['end'] - found['begin'] for found in figures['validations']]
+    return dict(
+        step=float(spent.mean()),
+        quartiles=np.quantile(blocks, (0.25, 0.75)).tolist(),
+        steps=len(figures['steps']),
+        validation=statistics.median(validating) if validating else None,
+        validations=figures['validations'],
+        cpu=figures['cpu'],
+        peak=figures['peak'],
+    )
+
+
+def reaches(run: dict[str, Any], miou: float) -> tuple[int, float] | None:
+    """Steps and CPU time until the first validation with so many mIoU; None if there is none."""
+    for found in run['validations']:
+        if found['miou'] >= miou:
+            return found['step'], found['end']
+    return None
+
+
+def print_tables(results: dict[str, dict[str, Any]]) -> None:
+    """Prints speed and memory, and, of runs that validated, the accuracy."""
+    base = results.get('supervised')
+    say_table(
+        'Speed and memory, CPU time',
+        [
+            [
+                ('run', f'`{name}`'),
+                ('a step', seconds(run['step'])),
+                ('quartiles', '–'.join(map(seconds, run['quartiles']))),
+                ('over supervised', f'{run["step"] / base["step"]:.2f}×' if base else '–'),
+                ('iterations a second', f'{1 / run["step"]:.2f}'),
+                ('a validation', seconds(run['validation'])),
+                ('peak memory', mebibytes(run['peak'])),
+            ]
+            for name, run in results.items()
+        ],
+    )
+    validated = {name: run for name, run in results.items() if run['validations']}
+    if not validated:
+        return
+    target = base['validations'][-1]['miou'] if base and base['validations'] else None
+    rows = []
+    for name, run in validated.items():
+        found = reaches(run, target) if target is not None else None
+        rows.append(
+            [
+                ('run', f'`{name}`'),
+                ('iterations', str(run['steps'])),
+                ('mIoU by epoch', ' '.join(f'{found["miou"]:.1f}' for found in run['validations'])),
+                ('CPU time', seconds(run['cpu'])),
+                (
+                    f'to {target:.1f} mIoU' if target is not None else 'to supervised',
+                    f'{seconds(found[1])}, {found[0]} iterations' if found else '–',
+                ),
+            ]
+        )
+    say_table('Accuracy', rows)
+
+
+def main() -> None:
+    """Trains by turns, or is one of the trainings, and prints the tables."""
+    options = parse_args()
+    if options.child:
+        folder = Path(options.out, options.child)
+        os.chdir(folder)
+        train, method = RUNS[options.child]
+        notes = Notes(folder / PARTIAL, options.stop)
+        train(options, notes, method)
+        notes.write()
+        return
+    results = begin(options)
+    out = Path(options.out)
+    wanted = [name for name in options.runs if not (out / name / FIGURES).exists()]
+    by_turns(wanted, options)
+    found = {
+        name: summarise(json.loads((out / name / FIGURES).read_text(encoding='utf-8')))
+        for name in RUNS
+        if (out / name / FIGURES).exists()
+    }
+    print_tables(found)
+    save(options, {**results, 'runs': found})
+
+
+if __name__ == '__main__':
+    main()
