@@ -33,6 +33,7 @@ RUNS: dict[str, tuple[Callable[..., None], str]] = {
     'cct': (train_ours, 'cct'),
     'cct-strong': (train_ours, 'cct-strong'),
     'unimatch': (train_ours, 'unimatch'),
+    'unimatch-public': (train_ours, 'unimatch-public'),
     'public-cct-supervised': (train_cct, 'supervised'),
     'public-cct': (train_cct, 'semi'),
     'public-unimatch-supervised': (train_unimatch, 'supervised'),
