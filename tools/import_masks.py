@@ -9,6 +9,8 @@ are the unlabelled ones.
 Examples:
     python tools/import_masks.py annotations.json --images photos --rest background --out data/mine
     python tools/import_masks.py corrected.zip --out data/mine --overwrite
+    python tools/import_masks.py annotations.json --images photos --rest background \\
+        --out data/mine --rename car=vehicle truck=vehicle glare=
     python tools/import_masks.py coloured --images photos --out data/mine \\
         --colors background=0,0,0 crack=255,0,0
     python tools/import_masks.py black_and_white --binary crack --rest background \\
@@ -32,6 +34,13 @@ def _named_colour(value: str) -> tuple[str, tuple[int, int, int]]:
     if max(red, green, blue) > 255:
         raise argparse.ArgumentTypeError(f'{value!r}; expected numbers from 0 to 255')
     return name, (red, green, blue)
+
+
+def _new_name(value: str) -> tuple[str, str | None]:
+    old, _, new = value.partition('=')
+    if not old or '=' not in value:
+        raise argparse.ArgumentTypeError(f'{value!r}; expected OLD=NEW, or OLD= to ignore it')
+    return old, new or None
 
 
 def parse_args() -> argparse.Namespace:
@@ -72,6 +81,15 @@ def parse_args() -> argparse.Namespace:
         '--binary', metavar='NAME', help='for masks of 0 and another value: the class of the latter'
     )
     parser.add_argument(
+        '--rename',
+        nargs='+',
+        type=_new_name,
+        default=[],
+        metavar='OLD=NEW',
+        help='classes to name otherwise or to merge; the pixels of OLD= are ignored. Later imports '
+        'do the same',
+    )
+    parser.add_argument(
         '--mask-suffix',
         default='',
         metavar='END',
@@ -106,6 +124,7 @@ def main() -> None:
             rest=args.rest,
             colours=colours,
             binary=args.binary,
+            rename=dict(args.rename),
             mask_suffix=args.mask_suffix,
             empty=args.empty_is_background,
             resize=args.resize,

@@ -25,10 +25,12 @@ class ClassTable(NamedTuple):
         colours: RGB by name, in the order of the ids.
         rest: What pixels were in the first import that no shape covers: `background`, `ignore`, or
             None if there were none.
+        renamed: New names by those of the tool, as `Annotations.renamed` takes them.
     """
 
     colours: dict[str, Colour]
     rest: str | None
+    renamed: Mapping[str, str | None] = {}
 
     @property
     def ids(self) -> dict[str, int]:
@@ -60,15 +62,19 @@ def read_table(data: str | Path) -> ClassTable | None:
         if len(named) < len(listed):
             raise ValueError('a name is there twice')
         rest = content.get('rest')
+        renamed = {str(old): new and str(new) for old, new in content.get('renamed', {}).items()}
     except UserError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise UserError(Problem(str(path), f'damaged ({error})', _EXPECTED)) from None
-    return ClassTable(_coloured(named), rest)
+    return ClassTable(_coloured(named), rest, renamed)
 
 
 def extended(
-    table: ClassTable | None, found: Mapping[str, Colour | None], rest: str | None
+    table: ClassTable | None,
+    found: Mapping[str, Colour | None],
+    rest: str | None,
+    renamed: Mapping[str, str | None] | None = None,
 ) -> ClassTable:
     """Adds classes behind those of a table, whose ids never change.
 
@@ -84,7 +90,8 @@ def extended(
             named.setdefault(name, colour)
     if len(named) > _MOST:
         raise UserError(Problem('classes', f'{len(named)} names', f'at most {_MOST}'))
-    return ClassTable(_coloured(named), (table.rest if table else None) or rest)
+    rest = (table.rest if table else None) or rest
+    return ClassTable(_coloured(named), rest, dict(renamed or {}))
 
 
 def write_table(data: str | Path, table: ClassTable) -> None:
@@ -95,8 +102,10 @@ def write_table(data: str | Path, table: ClassTable) -> None:
     ]
     lines = ',\n'.join(f'    {json.dumps(each, ensure_ascii=False)}' for each in classes)
     rest = json.dumps(table.rest)
-    text = f'{{\n  "classes": [\n{lines}\n  ],\n  "ignored": 255,\n  "rest": {rest}\n}}\n'
-    write_atomic(Path(data, TABLE), text.encode())
+    text = f'{{\n  "classes": [\n{lines}\n  ],\n  "ignored": 255,\n  "rest": {rest}'
+    if table.renamed:
+        text += f',\n  "renamed": {json.dumps(table.renamed, ensure_ascii=False)}'
+    write_atomic(Path(data, TABLE), f'{text}\n}}\n'.encode())
 
 
 def _colour(value: Any) -> Colour | None:

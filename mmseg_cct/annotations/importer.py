@@ -121,6 +121,7 @@ def import_masks(
     rest: str | None = None,
     colours: Mapping[str, Colour] | None = None,
     binary: str | None = None,
+    rename: Mapping[str, str | None] | None = None,
     mask_suffix: str = '',
     empty: bool = False,
     resize: bool = False,
@@ -138,6 +139,8 @@ def import_masks(
             import.
         colours: For masks of colours: their names.
         binary: For masks of one class: its name.
+        rename: New names of the export's classes, None to ignore their pixels; by default as in
+            the first import.
         mask_suffix: For both: what names of masks add to those of their images, with the extension.
         empty: Whether images that the export lists without a shape are background throughout.
         resize: Whether to scale annotations of images whose size differs.
@@ -160,7 +163,9 @@ def import_masks(
     rest = rest or (table.rest if table else None)
     annotations = _read(export, colours, binary, mask_suffix, is_strict=rest is None)
     _require_rest(rest, is_needed=colours is None, empty=empty)
-    done = Imported(extended(table, annotations.classes, rest))
+    renamed = _all_renamed(table, annotations.classes, rename or {})
+    annotations = annotations.renamed(renamed)
+    done = Imported(extended(table, annotations.classes, rest, renamed))
     masks_alone = colours is not None or binary is not None
     pool = ImagePool(out, images, None if masks_alone else export)
     names, seen = ImageNames(pool.names), set()
@@ -198,6 +203,21 @@ def import_masks(
         expected = f'--mask-suffix {end}.png' if masks_alone and end else '--images with them'
         done.failed.insert(0, str(Problem(pool.origin, found, expected)))
     return done
+
+
+def _all_renamed(
+    table: ClassTable | None, found: Iterable[str], new: Mapping[str, str | None]
+) -> dict[str, str | None]:
+    """Adds new names of classes to those of earlier imports; both hold for later ones."""
+    earlier = table.renamed if table else {}
+    for name in new.keys() - {old for old in new if earlier.get(old, '') == new[old]}:
+        if name not in found:
+            expected = f'a class of the export: {", ".join(found)}'
+            raise UserError(Problem('--rename', repr(name), expected))
+        if table and name in table.colours:
+            problem = f'{name!r} has masks of earlier imports'
+            raise UserError(Problem('--rename', problem, 'another --out'))
+    return {**earlier, **new}
 
 
 def _draw(

@@ -6,7 +6,7 @@ pixel: the pixel in column x and row y covers [x, x + 1) × [y, y + 1), and its 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -93,3 +93,26 @@ class Annotations:
 
     classes: Mapping[str, Colour | None]
     images: Iterable[AnnotatedImage | Problem | UserError]
+
+    def renamed(self, names: Mapping[str, str | None]) -> 'Annotations':
+        """Gives classes other names, several of them the same one; None ignores their regions."""
+        if not names:
+            return self
+        classes: dict[str, Colour | None] = {}
+        for name, colour in self.classes.items():
+            new = names.get(name, name)
+            if new is not None:
+                classes.setdefault(new, colour)
+        return Annotations(classes, (_renamed(image, names) for image in self.images))
+
+
+def _renamed(
+    image: AnnotatedImage | Problem | UserError, names: Mapping[str, str | None]
+) -> AnnotatedImage | Problem | UserError:
+    if not isinstance(image, AnnotatedImage):
+        return image
+    shapes = [
+        shape if shape.label is None else replace(shape, label=names.get(shape.label, shape.label))
+        for shape in image.shapes
+    ]
+    return replace(image, shapes=shapes)

@@ -10,7 +10,7 @@ RED = (255, 0, 0)
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path):
-    table = extended(None, {'Straße': RED, 'car': None}, 'ignore')
+    table = extended(None, {'Straße': RED, 'car': None}, 'ignore', {'Auto': 'car', 'Glas': None})
     write_table(tmp_path, table)
     assert read_table(tmp_path) == table
     assert list(table.ids.items()) == [('Straße', 0), ('car', 1)]

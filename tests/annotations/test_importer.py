@@ -60,6 +60,31 @@ def test_what_is_not_drawn_may_be_ignored(tmp_path, photos):
     assert np.array_equal(ids(out, 'a/1'), scene(255, car=0, road=1))
 
 
+@pytest.mark.parametrize('export', exports.EXPORTS)
+def test_classes_are_renamed_merged_and_ignored_by_later_imports_too(tmp_path, photos, export):
+    source, out = export(tmp_path), tmp_path / 'out'
+    one = {'car': 'any', 'road': 'any'}
+    import_masks(source, out, images=photos, rest='background', rename=one)
+    assert set(read_table(out).ids) == {'background', 'any'}
+    for name in exports.NAMES:
+        assert np.array_equal(ids(out, name), np.minimum(scene(0, car=1, road=1), 1))
+    assert import_masks(source, out).unchanged == 2  # by the table
+    assert import_masks(source, out, rename={'car': 'any'}).unchanged == 2
+    without = tmp_path / 'without'
+    import_masks(source, without, images=photos, rest='background', rename={'car': None})
+    assert set(read_table(without).ids) == {'background', 'road'}
+    assert np.array_equal(ids(without, 'a/1'), scene(0, car=255, road=1))
+
+
+def test_a_name_that_cannot_change_is_told(tmp_path, photos):
+    source, out = exports.coco(tmp_path), tmp_path / 'out'
+    with pytest.raises(UserError, match=r"--rename: 'cat'; expected a class of the export: .*road"):
+        import_masks(source, out, images=photos, rest='ignore', rename={'cat': 'dog'})
+    import_masks(source, out, images=photos, rest='ignore')
+    with pytest.raises(UserError, match="--rename: 'car' has masks of earlier imports; expected"):
+        import_masks(source, out, rename={'car': 'vehicle'})
+
+
 def test_what_is_no_region_is_counted(tmp_path, photos):
     for export, kinds in (
         (exports.cvat, {'polyline': 2}),
