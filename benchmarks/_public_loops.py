@@ -90,7 +90,7 @@ class Notes:
             begin = time.process_time()
             result = validate(*args, **kwargs)
             found = dict(step=len(self.steps), begin=begin, end=time.process_time())
-            self.validations.append(found | dict(miou=miou(result)))
+            self.validations.append(found | dict(miou=float(miou(result))))
             self.write()
             return result
 
@@ -180,9 +180,7 @@ def train_cct(options: Namespace, notes: Notes, method: str) -> None:
     _stand_in('models.encoder', Encoder=Encoder)
     import_module('models.model').MainDecoder = MainDecoder
     trainer = import_module('trainer').Trainer
-    trainer._valid_epoch = notes.validation(
-        trainer._valid_epoch, lambda log: 100 * float(log['Mean_IoU'])
-    )
+    trainer._valid_epoch = notes.validation(trainer._valid_epoch, lambda log: 100 * log['Mean_IoU'])
     settings = json.loads(Path(options.cct, 'configs/config.json').read_text(encoding='utf-8'))
     counts = {
         name: bank['num_decoders']
@@ -262,7 +260,7 @@ def train_unimatch(options: Namespace, notes: Notes, method: str) -> None:
     _stand_in('model.semseg.deeplabv3plus', DeepLabV3Plus=Network)
     _allow_rectangles(import_module('dataset.transform'), *config.crop_size)
     loop = import_module(method)
-    loop.evaluate = notes.validation(loop.evaluate, lambda result: float(result[0]))
+    loop.evaluate = notes.validation(loop.evaluate, lambda result: result[0])
     settings = yaml.safe_load(Path(options.unimatch, 'configs/pascal.yaml').read_text('utf-8'))
     settings |= dict(
         nclass=network.decode_head.num_classes,

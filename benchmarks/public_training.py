@@ -25,7 +25,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _measure import PROJECT, begin, benchmark_parser, mebibytes, save, say, say_table, seconds
+from _measure import (
+    PROJECT,
+    begin,
+    benchmark_parser,
+    mebibytes,
+    ratio,
+    save,
+    say,
+    say_table,
+    seconds,
+)
 from _public_loops import Notes, train_cct, train_ours, train_unimatch
 
 RUNS: dict[str, tuple[Callable[..., None], str]] = {
@@ -142,7 +152,7 @@ def reaches(run: dict[str, Any], miou: float) -> tuple[int, float] | None:
 
 
 def print_tables(results: dict[str, dict[str, Any]]) -> None:
-    """Prints speed and memory, and, of runs that validated, the accuracy."""
+    """Prints speed and memory and, of runs that validated, the accuracy."""
     base = results.get('supervised')
     say_table(
         'Speed and memory, CPU time',
@@ -151,34 +161,31 @@ def print_tables(results: dict[str, dict[str, Any]]) -> None:
                 ('run', f'`{name}`'),
                 ('a step', seconds(run['step'])),
                 ('quartiles', '–'.join(map(seconds, run['quartiles']))),
-                ('over supervised', f'{run["step"] / base["step"]:.2f}×' if base else '–'),
+                ('over supervised', ratio(run['step'], base['step'] if base else None)),
                 ('iterations a second', f'{1 / run["step"]:.2f}'),
-                ('a validation', seconds(run['validation'])),
                 ('peak memory', mebibytes(run['peak'])),
             ]
             for name, run in results.items()
         ],
     )
     validated = {name: run for name, run in results.items() if run['validations']}
-    if not validated:
-        return
-    target = base['validations'][-1]['miou'] if base and base['validations'] else None
+    target = validated['supervised']['validations'][-1]['miou'] if 'supervised' in validated else 0
     rows = []
     for name, run in validated.items():
-        found = reaches(run, target) if target is not None else None
-        rows.append(
-            [
-                ('run', f'`{name}`'),
-                ('iterations', str(run['steps'])),
-                ('mIoU by epoch', ' '.join(f'{found["miou"]:.1f}' for found in run['validations'])),
-                ('CPU time', seconds(run['cpu'])),
-                (
-                    f'to {target:.1f} mIoU' if target is not None else 'to supervised',
-                    f'{seconds(found[1])}, {found[0]} iterations' if found else '–',
-                ),
-            ]
-        )
-    say_table('Accuracy', rows)
+        found = reaches(run, target)
+        cells = [
+            ('run', f'`{name}`'),
+            ('iterations', str(run['steps'])),
+            ('mIoU by epoch', ' '.join(f'{noted["miou"]:.1f}' for noted in run['validations'])),
+            ('CPU time', seconds(run['cpu'])),
+            ('a validation', seconds(run['validation'])),
+        ]
+        if target:
+            reached = f'{seconds(found[1])}, {found[0]} iterations' if found else '–'
+            cells.append((f'to {target:.1f} mIoU', reached))
+        rows.append(cells)
+    if rows:
+        say_table('Accuracy', rows)
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ import json
 import random
 import sys
 from argparse import Namespace
+from importlib import import_module
 
 import _public_loops as loops
 import public_training
@@ -27,7 +28,7 @@ def test_a_clone_is_mended_in_memory(imports, tmp_path):
     file.parent.mkdir()
     file.write_text('RATE = 1 / 10\n')
     loops._mend(str(tmp_path), {'some_clone/loop.py': {'/ 10': '* {rate}'}}, dict(rate=4))
-    assert loops.import_module('some_clone.loop').RATE == 4
+    assert import_module('some_clone.loop').RATE == 4
     assert file.read_text() == 'RATE = 1 / 10\n'
     assert [path.name for path in file.parent.iterdir()] == ['loop.py']  # no compiled one
 
@@ -36,7 +37,7 @@ def test_another_commit_is_named(imports, tmp_path):
     (tmp_path / 'some_clone.py').write_text('RATE = 0.1\n')
     loops._mend(str(tmp_path), {'some_clone.py': {'/ 10': '* 4'}}, {})
     with pytest.raises(SystemExit, match=r"some_clone\.py: no '/ 10'; expected the commit"):
-        loops.import_module('some_clone')
+        import_module('some_clone')
 
 
 def test_crops_and_boxes_of_unimatch_become_rectangles():
