@@ -219,7 +219,8 @@ def train_cct(options: Namespace, notes: Notes, method: str) -> None:
     Path('VOCdevkit').mkdir(exist_ok=True)
     _link(options.data, Path('VOCdevkit/VOC2012'))
     number = settings['n_labeled_examples']
-    for name, lines in _lists(config, options, repeat=not semi, prefix='/').items():
+    repeat = options.repeat_labels or not semi
+    for name, lines in _lists(config, options, repeat=repeat, prefix='/').items():
         title = name if name == 'val' else f'{number}_train_{name}'
         (lists / f'{title}.txt').write_text('\n'.join(lines) + '\n', encoding='utf-8')
     import_module('train').main(settings, None)

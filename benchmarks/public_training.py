@@ -69,6 +69,11 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--iterations', type=int, default=1200, help='rounded to epochs of the unlabelled images'
     )
+    parser.add_argument(
+        '--repeat-labels',
+        action='store_true',
+        help="repeat CCT's labelled list to an epoch, which else replays its first pass",
+    )
     parser.add_argument('--stop', type=int, metavar='N', help='end each run after N iterations')
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--turn', type=float, default=20.0, metavar='S', help='seconds of a turn')
