@@ -199,7 +199,7 @@ def disagreement(
     # The preprocessor pads right and below.
     return Prediction(
         maps[:, 0, :height, :width].cpu(),
-        seg_logits[0].argmax(0)[:height, :width].cpu(),
+        seg_logits[0].max(0).indices[:height, :width].cpu(),
         mean / mean.norm().clamp_min(1e-12),
     )
 

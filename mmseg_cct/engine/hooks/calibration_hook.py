@@ -39,7 +39,7 @@ class CalibrationHook(Hook):
 
     priority = 'NORMAL'  # before the logger
 
-    def __init__(self, num_images: int = 100, seed: int = 0) -> None:
+    def __init__(self, num_images: int = 30, seed: int = 0) -> None:
         if num_images < 1:
             raise UserError(f'CalibrationHook.num_images={num_images}: expected 1 or more')
         self.num_images = num_images

@@ -255,12 +255,13 @@ class PerturbedDecoderBank(BaseModule):
         context = self._context(features, seg_logits, data_samples)
         projected = self._project_all(context)
         target = to_subpixel_layout(context.seg_logits.float().softmax(1), self.stride).flatten(2)
+        main_class = target.max(0).indices  # several times as fast as argmax on a CPU
         distances, flips = [], []
         for k in range(self.num_decoders):  # one at a time, so that K full predictions never exist
             one = slice(k, k + 1)
             decoded = decode(projected[one], self.chain.select(one)).float()
             distances.append(self.loss_consistency.distance(decoded, target))
-            flips.append((decoded.argmax(1) != target.argmax(0)).float())
+            flips.append((decoded.max(1).indices != main_class).float())
         n, _, h, w = context.features.shape
         by_pixel = [
             from_subpixel_layout(torch.cat(maps), (n, h, w), self.stride).transpose(0, 1)
