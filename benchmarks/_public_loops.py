@@ -19,6 +19,7 @@ from math import ceil
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, ParamSpec, TypeVar
+from unittest.mock import MagicMock
 
 import numpy as np
 import torch
@@ -110,7 +111,8 @@ class Notes:
 # ---------------------------------------------------------------------------------- ours
 def train_ours(options: Namespace, notes: Notes, method: str) -> None:
     """Runs tools/train.py in this folder, float32, without loader processes."""
-    epoch = _steps_per_epoch(options)
+    config = load_config(options.config, {})
+    epoch = _steps_per_epoch(config, options)
     loader = 'num_workers=0', 'persistent_workers=False'
     Path('data').mkdir(exist_ok=True)
     _link(options.data, Path('data/idd_lite'))
@@ -121,7 +123,7 @@ def train_ours(options: Namespace, notes: Notes, method: str) -> None:
         *('--method', method, '--work-dir', 'run', '--cfg-options'),
         f'randomness.seed={options.seed}',
         f'model.backbone.init_cfg.checkpoint={options.weights}',
-        f'train_cfg.max_iters={_epochs(options) * epoch}',
+        f'train_cfg.max_iters={_epochs(config, options) * epoch}',
         f'train_cfg.val_interval={epoch}',
         *(f'{name}_dataloader.{key}' for name in ('train', 'val') for key in loader),
     ]
@@ -164,19 +166,7 @@ def train_cct(options: Namespace, notes: Notes, method: str) -> None:
         def forward(self, z: Tensor) -> Tensor:
             return F.interpolate(self.head((z,)), scale_factor=self.upscale, mode='bilinear')
 
-    class Page:
-        """Its report in HTML, which wants the package `dominate`."""
-
-        def __init__(self, **_: Any) -> None:
-            pass
-
-        def save(self) -> None:
-            pass
-
-        def add_results(self, **_: Any) -> None:
-            pass
-
-    _stand_in('utils.htmlwriter', HTML=Page)
+    _stand_in('utils.htmlwriter', HTML=MagicMock())  # its report wants the package `dominate`
     _stand_in('models.encoder', Encoder=Encoder)
     import_module('models.model').MainDecoder = MainDecoder
     trainer = import_module('trainer').Trainer
@@ -186,7 +176,7 @@ def train_cct(options: Namespace, notes: Notes, method: str) -> None:
         name: bank['num_decoders']
         for name, bank in load_config(options.config, {}).model.auxiliary_head.perturbations.items()
     }
-    epochs = _epochs(options)
+    epochs = _epochs(config, options)
     settings |= dict(
         n_gpu=0,
         n_labeled_examples=len(_names(config, options, 'labeled')),
@@ -267,7 +257,7 @@ def train_unimatch(options: Namespace, notes: Notes, method: str) -> None:
         nclass=network.decode_head.num_classes,
         crop_size=max(config.crop_size),
         data_root=options.data,
-        epochs=_epochs(options),
+        epochs=_epochs(config, options),
         batch_size=config.train_dataloader.batch_size,
         lr=rates['backbone.'],
         lr_multi=rates['head.'] / rates['backbone.'],
@@ -376,14 +366,13 @@ def _lists(
     }
 
 
-def _steps_per_epoch(options: Namespace) -> int:
-    config = load_config(options.config, {})
+def _steps_per_epoch(config: Config, options: Namespace) -> int:
     number = len(_names(config, options, 'unlabeled'))
     return ceil(number / config.train_dataloader.batch_size)
 
 
-def _epochs(options: Namespace) -> int:
-    return max(round(options.iterations / _steps_per_epoch(options)), 1)
+def _epochs(config: Config, options: Namespace) -> int:
+    return max(round(options.iterations / _steps_per_epoch(config, options)), 1)
 
 
 # ---------------------------------------------------------------------------------- mends

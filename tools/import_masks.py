@@ -18,6 +18,7 @@ Examples:
 """
 
 import argparse
+from typing import Any
 
 from mmseg_cct.cli.arguments import tool_parser
 from mmseg_cct.cli.errors import user_errors_as_one_line
@@ -41,6 +42,13 @@ def _new_name(value: str) -> tuple[str, str | None]:
     if not old or '=' not in value:
         raise argparse.ArgumentTypeError(f'{value!r}; expected OLD=NEW, or OLD= to ignore it')
     return old, new or None
+
+
+def _by_name(pairs: list[tuple[str, Any]], option: str) -> dict[str, Any]:
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        raise UserError(f'{option}: a name is there twice; expected every name once')
+    return named
 
 
 def parse_args() -> argparse.Namespace:
@@ -114,17 +122,14 @@ def main() -> None:
 
         from mmseg_cct.annotations.importer import import_masks
 
-        colours = dict(args.colors) if args.colors else None
-        if colours is not None and len(colours) < len(args.colors):
-            raise UserError('--colors: a name is there twice; expected every name once')
         done = import_masks(
             args.source,
             args.out,
             images=args.images,
             rest=args.rest,
-            colours=colours,
+            colours=_by_name(args.colors, '--colors') if args.colors else None,
             binary=args.binary,
-            rename=dict(args.rename),
+            rename=_by_name(args.rename, '--rename'),
             mask_suffix=args.mask_suffix,
             empty=args.empty_is_background,
             resize=args.resize,

@@ -210,7 +210,9 @@ def _all_renamed(
 ) -> dict[str, str | None]:
     """Adds new names of classes to those of earlier imports; both hold for later ones."""
     earlier = table.renamed if table else {}
-    for name in new.keys() - {old for old in new if earlier.get(old, '') == new[old]}:
+    for name, its_new in new.items():
+        if earlier.get(name, '') == its_new:
+            continue
         if name not in found:
             expected = f'a class of the export: {", ".join(found)}'
             raise UserError(Problem('--rename', repr(name), expected))

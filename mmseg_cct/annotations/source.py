@@ -22,8 +22,8 @@ from .class_table import TABLE
 # Text of annotations shrinks to a tenth, images do not; what shrinks to a hundredth is a bomb.
 _HARMLESS = 2**26  # bytes
 _RATIO = 100
-# What code raises that takes a file for what it is not
 T = TypeVar('T')
+# What code raises that takes a file for what it is not
 _DAMAGED = (
     *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError),
     *(RecursionError, yaml.YAMLError),

@@ -38,6 +38,7 @@ def test_masks_that_differ_are_kept_and_told(tmp_path, capsys):
     ('options', 'message'),
     [
         (['--rename', 'car'], "'car'; expected OLD=NEW, or OLD= to ignore it"),
+        (['--rename', 'car=a', 'car=b'], '--rename: a name is there twice'),
         (['--colors', 'car=1,2'], "'car=1,2'; expected NAME=R,G,B or NAME=GREY"),
         (['--colors', 'car=256'], "'car=256'; expected numbers from 0 to 255"),
         (['--colors', 'car=1', 'car=2'], '--colors: a name is there twice'),
