@@ -27,12 +27,15 @@ def main() -> None:
     """Writes or prints the config."""
     args = parse_args()
     with running(args):
+        from mmengine.config import Config
+
         from mmseg_cct.config.load import load_config
         from mmseg_cct.utils.files import require_new_file, write_atomic
 
         if args.out is not None:
             require_new_file(args.out, args.overwrite, [])
-        text = load_config(args.config, args.cfg_options).pretty_text
+        # with yapf's layout, which a run leaves out to save time
+        text = Config(load_config(args.config, args.cfg_options).to_dict()).pretty_text
         if args.out is None:
             print(text)
         else:

@@ -109,12 +109,10 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
     """
     register_packages()
     try:
-        config = Config.fromfile(
-            config_file,
-            import_custom_modules=import_custom_modules,
-            # yapf takes half a second for a layout, and each start and each checkpoint needs one
-            format_python_code=False,
-        )
+        config = Config.fromfile(config_file, import_custom_modules=import_custom_modules)
+        # yapf takes half a second for a layout, and each start and each checkpoint needs one;
+        # `fromfile` has an argument for it, and passes that on for one style of config alone
+        object.__setattr__(config, '_format_python_code', False)
         forget_own_scope(config._cfg_dict)  # the walk also imports late imports
         return config
     except Exception as error:

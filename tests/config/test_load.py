@@ -1,6 +1,7 @@
 from mmengine.config import Config
+from yapf.yapflib import yapf_api
 
-from mmseg_cct.config.load import add_hook
+from mmseg_cct.config.load import add_hook, read_config
 
 
 def test_a_tool_replaces_the_hook_of_the_run_that_dumped_the_config():
@@ -11,3 +12,13 @@ def test_a_tool_replaces_the_hook_of_the_run_that_dumped_the_config():
     assert config.default_hooks.to_dict() == dict(
         preflight=dict(type='New'), bar=None, more=dict(type='More')
     )
+
+
+def test_a_runs_text_is_written_without_yapf(tmp_path, monkeypatch):
+    file = tmp_path / 'own.py'
+    file.write_text('model = dict(type="CCTSegmentor", classes=[1, 2])\n')
+    monkeypatch.setattr(yapf_api, 'FormatCode', None)
+    config = read_config(file)
+    config.merge_from_dict({'model.more': 1})
+    text = config.pretty_text
+    assert Config.fromstring(text, '.py').to_dict() == config.to_dict()
