@@ -13,6 +13,7 @@ from mmseg_cct.apis.inference import load_model, without_annotations
 from mmseg_cct.apis.test import follow_test_size
 from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.config.domains import pipeline_for_tests
+from mmseg_cct.engine.fused_model import fused_model
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.sureness import levels_of
 
@@ -41,6 +42,7 @@ class Teachers:
         tta: bool = True,
     ) -> None:
         self.models = [load_model(config, checkpoint, device) for checkpoint in checkpoints]
+        self._fused = False
         test = pipeline_for_tests(config)
         if tta and config.get('tta_pipeline') is None:
             raise UserError(f'{config.filename}: no tta_pipeline; expected one, or --no-tta')
@@ -59,12 +61,19 @@ class Teachers:
         views = self.pipeline(dict(img_path=path))
         if not isinstance(views['inputs'], list):
             views = {key: [value] for key, value in views.items()}
+        batches = [
+            dict(inputs=[image], data_samples=[sample])
+            for image, sample in zip(views['inputs'], views['data_samples'])
+        ]
+        if not self._fused:
+            self.models = [fused_model(model, batches[0]) for model in self.models]
+            self._fused = True
         total: Any = 0
         for model in self.models:
-            for image, sample in zip(views['inputs'], views['data_samples']):
-                (result,) = model.test_step(dict(inputs=[image], data_samples=[sample]))
+            for batch in batches:
+                (result,) = model.test_step(batch)
                 total = total + _probabilities(result.seg_logits.data)
-        confidence, labels = (total / len(self.models) / len(views['inputs'])).max(0)
+        confidence, labels = (total / len(self.models) / len(batches)).max(0)
         return labels.cpu().numpy().astype(np.uint8), levels_of(confidence.cpu().numpy())
 
 

@@ -4,6 +4,7 @@ from .compile_hook import CompileHook
 from .durable_checkpoint_hook import DurableCheckpointHook
 from .findings_hook import FindingsHook
 from .freeze_hook import FreezeHook
+from .fuse_conv_bn_hook import FuseConvBNHook
 from .iteration_seed_hook import IterationSeedHook
 from .main_process_logger_hook import MainProcessLoggerHook
 from .non_finite_loss_hook import NonFiniteLossHook
@@ -23,6 +24,7 @@ __all__ = [
     'DurableCheckpointHook',
     'FindingsHook',
     'FreezeHook',
+    'FuseConvBNHook',
     'IterationSeedHook',
     'MainProcessLoggerHook',
     'NonFiniteLossHook',
