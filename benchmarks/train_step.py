@@ -89,10 +89,10 @@ def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
     plain = dict(inputs=images, data_samples=samples)
     labeled = {key: values[:n] for key, values in plain.items()}
 
-    def pairs(views: int = 0) -> dict[str, dict[str, list]]:
+    def pairs(views: int = 0, ratio: int = 1) -> dict[str, dict[str, list]]:
         names = ['unlabeled', *(f'unlabeled_strong_{view}' for view in range(views))]
         return {
-            key: dict(labeled=values[:n], **dict.fromkeys(names, values[n:]))
+            key: dict(labeled=values[:n], **dict.fromkeys(names, values[n : n + n // ratio]))
             for key, values in plain.items()
         }
 
@@ -104,7 +104,10 @@ def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
     for name in options.method:
         method = _config(options, name)
         strong = method.train_dataloader.dataset.get('strong_views') or {}
-        kinds[name] = method, pairs(strong.get('num_views', 0))
+        views = strong.get('num_views', 0)
+        kinds[name] = method, pairs(views)
+        if (ratio := options.labeled_per_unlabeled) > 1:
+            kinds[f'{name} ({ratio}:1)'] = method, pairs(views, ratio)
     steps = {name: _plugin_step(*kind, options) for name, kind in kinds.items()}
     for variant in options.variants:
         for name in ('CCT', 'supervised'):
@@ -255,6 +258,13 @@ def parse_args() -> argparse.Namespace:
         default=[],
         choices=method_names(),
         help='methods to measure too',
+    )
+    parser.add_argument(
+        '--labeled-per-unlabeled',
+        type=int,
+        default=1,
+        metavar='K',
+        help='measure the methods with that many labelled images for an unlabelled one too',
     )
     return parser.parse_args()
 

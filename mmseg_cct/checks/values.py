@@ -47,6 +47,7 @@ RULES = {
     'train_cfg.val_begin': at_least(0),
     '*_dataloader.batch_size': at_least(1),
     '*_dataloader.num_workers': at_least(0),
+    'train_dataloader.dataset*.labeled_per_unlabeled': at_least(1),
     'randomness.seed': optional(_SEED),
     'optim_wrapper.accumulative_counts': at_least(1),
     'optim_wrapper.optimizer.lr': finite,
@@ -149,6 +150,14 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
         yield Problem(f'{key}.labeled', 'missing', 'a labelled set')
     if dataset.get('unlabeled') is None:
         return
+    ratio = dataset.get('labeled_per_unlabeled', 1)
+    batch_size = at(config, 'train_dataloader.batch_size')
+    if isinstance(ratio, int) and isinstance(batch_size, int) and ratio > batch_size:
+        yield Problem(
+            f'{key}.labeled_per_unlabeled={ratio}',
+            f'no unlabelled image in a batch of {batch_size}',
+            f'at most {batch_size}, or a larger train_dataloader.batch_size',
+        )
     model = config['model']
     kind = _find(MODELS, model.get('type'), config)
     if getattr(getattr(kind, 'loss', None), '__module__', '').startswith('mmseg.'):

@@ -105,4 +105,6 @@ def _build_pairs(name: str, config: dict | SemiSegDataset) -> SemiSegDataset:
         raise UserError(f'{key}.{error}') from None
     if not isinstance(pairs, SemiSegDataset):
         raise UserError(f'{key}: a {type(pairs).__name__}; expected a SemiSegDataset')
+    if (ratio := pairs.labeled_per_unlabeled) != 1:
+        raise UserError(f'{key}.labeled_per_unlabeled={ratio}: expected 1 for each of the domains')
     return pairs

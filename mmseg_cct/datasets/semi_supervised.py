@@ -2,7 +2,7 @@
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmengine.dataset import BaseDataset
@@ -55,6 +55,8 @@ class SemiSegDataset(Dataset):
             pipeline.
         partners: Whether a draw has a second unlabelled image, CutMix's partner, with views of its
             own under `unlabeled_partner`, `unlabeled_partner_strong_0`, ...
+        labeled_per_unlabeled: How many labelled images of a batch there are for an unlabelled one;
+            the other draws of it go without. More than 1 makes a step cheaper.
         check: Whether to validate all files before the training (see `check_datasets`).
 
     Raises:
@@ -70,6 +72,7 @@ class SemiSegDataset(Dataset):
         num_labeled: int | None = None,
         strong_views: dict | None = None,
         partners: bool = False,
+        labeled_per_unlabeled: int = 1,
         check: bool = True,
     ) -> None:
         if num_labeled is not None:
@@ -84,6 +87,7 @@ class SemiSegDataset(Dataset):
         if strong_views is not None and unlabeled is not None:
             unlabeled = {**unlabeled, 'pipeline': [*unlabeled.get('pipeline', ()), strong_views]}
         self.partners = partners
+        self.labeled_per_unlabeled = labeled_per_unlabeled
         self.labeled = _build(labeled, 'labeled')
         self.unlabeled = None
         if not self.metainfo.get('classes'):
@@ -123,15 +127,26 @@ class SemiSegDataset(Dataset):
         _require_ground_truth(labeled)
         if self.unlabeled is None:
             return labeled
-        assert draw.unlabeled is not None  # PairSampler draws it wherever there is a set
         pair = {'labeled': labeled}
-        pair |= self._views('unlabeled', draw.unlabeled, draw.unlabeled_seed)
+        if draw.unlabeled is not None:
+            pair |= self._views('unlabeled', draw.unlabeled, draw.unlabeled_seed)
         if draw.partner is not None:
             pair |= self._views('unlabeled_partner', draw.partner, draw.partner_seed)
         return {
             key: {name: view[key] for name, view in pair.items()}
             for key in ('inputs', 'data_samples')
         }
+
+    def __getitems__(self, draws: Sequence[PairDraw]) -> list[dict]:
+        """Loads a batch as a loader asks for it; None stands for the images of a draw without."""
+        ratio = 1 if self.unlabeled is None else self.labeled_per_unlabeled
+        number = len(draws) // ratio
+        without = [draw._replace(unlabeled=None, partner=None) for draw in draws[number:]]
+        items = [self[draw] for draw in (*draws[:number], *without)]
+        for item in items[number:]:
+            for key, branches in item.items():
+                item[key] = {**dict.fromkeys(items[0][key]), **branches}
+        return items
 
     def _views(self, name: str, index: int, seed: int) -> dict[str, dict]:
         """Loads an unlabelled image and its strong views, under `name` and `{name}_strong_0`..."""

@@ -150,6 +150,7 @@ PAIRS = dict(
     default_scope='mmseg',
     model=dict(type='CCTSegmentor', data_preprocessor=dict(type='BranchPreprocessor')),
     train_dataloader=dict(
+        batch_size=4,
         sampler=dict(type='PairSampler'),
         dataset=dict(type='SemiSegDataset', labeled=dict(), unlabeled=dict()),
     ),
@@ -189,6 +190,11 @@ PAIRS = dict(
             {'model.data_preprocessor.type': 'SegDataPreProcessor'},
             'train_dataloader.dataset.unlabeled: model.data_preprocessor.type is '
             'SegDataPreProcessor, which takes no pairs; expected BranchPreprocessor, or ',
+        ),
+        (
+            {'train_dataloader.dataset.labeled_per_unlabeled': 9},
+            'train_dataloader.dataset.labeled_per_unlabeled=9: no unlabelled image in a batch of '
+            '4; expected at most 4, or a larger train_dataloader.batch_size',
         ),
         (
             {'model.type': 'EncoderDecoder'},

@@ -93,6 +93,21 @@ def test_a_partner_has_views_of_its_own(tree):
     assert _equal(inputs['unlabeled'], pairs[DRAW]['inputs']['unlabeled'])
 
 
+@pytest.mark.parametrize('num_workers', [0, 1])
+def test_a_batch_may_have_fewer_unlabelled_images(tree, num_workers):
+    settings = (tree.config('labeled'), tree.config('unlabeled'))
+    views = dict(strong_views=dict(type='StrongViews'), partners=True)
+    whole, fewer = (SemiSegDataset(*settings, **views, labeled_per_unlabeled=k) for k in (1, 2))
+    for expected, found in islice(zip(_loader(whole), _loader(fewer, num_workers)), 3):
+        for key, branches in found.items():
+            assert branches.keys() == expected[key].keys()
+            for name, (first, second) in branches.items():
+                assert _equal(first, expected[key][name][0])
+                assert (second is None) == (name != 'labeled')
+    baseline = SemiSegDataset(settings[0], labeled_per_unlabeled=2)
+    assert len(next(iter(_loader(baseline)))['inputs']) == 2
+
+
 def _random_state():
     name, keys, *rest = np.random.get_state()
     return random.getstate(), (name, keys.tolist(), *rest), torch.get_rng_state().tolist()

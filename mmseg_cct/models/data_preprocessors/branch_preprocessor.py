@@ -54,10 +54,10 @@ class BranchPreprocessor(SegDataPreProcessor):
     def forward(self, data: dict, training: bool = False) -> dict[str, Any]:
         """Prepares a batch for the model.
 
-        `inputs` and `data_samples` are a list each, or a dict of lists by branch name; in the
-        result `inputs` is one tensor `(N, 3, H, W)`, or one by branch. With `training` images are
-        padded to the training size and batch augmentations run. A `UserError` says if the pipeline
-        packed nothing, or images of a branch have several sizes.
+        `inputs` and `data_samples` are a list each, or a dict of lists by branch name, in which
+        None is left out; in the result `inputs` is one tensor `(N, 3, H, W)`, or one by branch.
+        With `training` images are padded to the training size and batch augmentations run. A
+        `UserError` says if the pipeline packed nothing, or images of a branch have several sizes.
         """
         if 'inputs' not in data:
             raise UserError(
@@ -66,6 +66,10 @@ class BranchPreprocessor(SegDataPreProcessor):
             )
         if not isinstance(data['inputs'], dict):
             return super().forward(data, training)
+        data = {
+            key: {name: [part for part in parts if part is not None] for name, parts in named}
+            for key, named in ((key, branches.items()) for key, branches in data.items())
+        }
         if training:
             self._require_stackable(data['inputs'])
         branches = {

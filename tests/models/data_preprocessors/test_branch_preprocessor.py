@@ -71,6 +71,18 @@ def test_each_branch_is_prepared_as_it_would_be_alone():
         assert_same({key: both[key][name] for key in both}, expected)
 
 
+def test_a_branch_may_have_fewer_images():
+    images = dict(labeled=LABELED[0], unlabeled=UNLABELED[0][:1])
+    samples = dict(labeled=LABELED[1], unlabeled=UNLABELED[1][:1])
+    expected = run(build(), images, samples, training=True)
+    for branches in (images, samples):
+        branches['unlabeled'] = [*branches['unlabeled'], None]
+    actual = run(build(), images, samples, training=True)
+    for name in images:
+        of_branch = [{key: value[name] for key, value in b.items()} for b in (actual, expected)]
+        assert_same(*of_branch)
+
+
 def test_a_plain_batch_is_prepared_as_by_mmseg():
     one_size = branch([(7, 9), (7, 9)], True, 2)
     for training, batch in ((True, LABELED), (False, one_size)):
