@@ -7,6 +7,7 @@ runs with the same seed; a verdict is by Student's t, corrected by Holm over the
 Examples:
     python benchmarks/results_page.py
     python benchmarks/results_page.py --add work_dirs/idd_lite --data-set idd_lite --split val
+    python benchmarks/results_page.py --add work_dirs/long --data-set idd_lite --curves
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
+from mmseg_cct.analysis.runs import read_scalars
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import read_config
 from mmseg_cct.errors import UserError
@@ -80,6 +82,18 @@ class Measured(NamedTuple):
 Runs = Sequence[Measured]
 
 
+class Validated(NamedTuple):
+    """mIoU in % at an iteration of a run that has `length` of them."""
+
+    data_set: str
+    labels: int
+    length: int
+    method: str
+    seed: int
+    iteration: int
+    miou: float
+
+
 def read_runs(file: Path = DOCS / 'results.csv') -> list[Measured]:
     """Reads the kept runs."""
     with file.open(newline='', encoding='utf-8') as stream:
@@ -88,6 +102,15 @@ def read_runs(file: Path = DOCS / 'results.csv') -> list[Measured]:
     return [
         Measured(**{key: kinds.get(key, str)(value) for key, value in row.items()}) for row in rows
     ]
+
+
+def read_curves(file: Path = DOCS / 'curves.csv') -> list[Validated]:
+    """Reads the kept validations."""
+    with file.open(newline='', encoding='utf-8') as stream:
+        return [
+            Validated(data, int(labels), int(length), method, int(seed), int(step), float(miou))
+            for data, labels, length, method, seed, step, miou in list(csv.reader(stream))[1:]
+        ]
 
 
 def main_runs(runs: Runs, data_set: str, split: str | None = None) -> list[Measured]:
@@ -197,9 +220,29 @@ def gains_overview(runs: Runs) -> str:
     return markdown_table(['gain over supervised', *titles], rows)
 
 
+def curve_table(curves: Sequence[Validated], method: str, title: str) -> str:
+    """Rows for each seed: a method, the baseline and the gain, at each validation."""
+    miou = {(run.method, run.seed, run.iteration): run.miou for run in curves}
+    steps = sorted({run.iteration for run in curves})
+    rows = []
+    for seed in sorted({run.seed for run in curves if run.method == method}):
+        by_step = [[miou.get((name, seed, step)) for name in (BASELINE, method)] for step in steps]
+        for name, values in zip((BASELINE, method), zip(*by_step)):
+            cells = ['' if value is None else f'{value:.1f}' for value in values]
+            rows.append([f'{NAMES[name]}, seed {seed}', *cells])
+        gains = [None if None in pair else pair[1] - pair[0] for pair in by_step]  # type: ignore
+        rows.append(['gain', *('' if gain is None else f'**{_signed(gain)}**' for gain in gains)])
+    return markdown_table([title, *map(str, steps)], rows)
+
+
 def table_of(words: Sequence[str], runs: Runs) -> str:
     """Makes the table that a marker asks for."""
     kind, *rest = words
+    if kind == 'curve':
+        data_set, labels, length, method = rest
+        wanted = data_set, int(labels), int(length)
+        curves = [run for run in read_curves() if run[:3] == wanted]
+        return curve_table(curves, method, f'n = {labels}, iteration')
     if kind == 'head-to-head':
         return head_to_head(runs, rest[0])
     if kind == 'gains':
@@ -255,12 +298,26 @@ def add_study(runs: Runs, study: Path, data_set: str, split: str, date: str) -> 
     )
 
 
-def csv_text(runs: Runs) -> str:
-    """Formats the kept runs."""
+def add_curves(curves: Sequence[Validated], study: Path, data_set: str) -> list[Validated]:
+    """Adds the validations of a study's runs, finished or not."""
+    found = {run[:6]: run for run in curves}
+    for file in study.glob('*/*/seed*/config.py'):
+        method, labels, seed = file.parent.parts[-3:]
+        length = read_config(file).train_cfg.max_iters
+        run = data_set, int(labels), length, RENAMED.get(method, method), int(seed[4:])
+        for values in read_scalars(file.parent / 'train'):
+            if 'mIoU' in values:
+                step = Validated(*run, values['step'], round(values['mIoU'], 1))
+                found[step[:6]] = step
+    return sorted(found.values())
+
+
+def csv_text(fields: Sequence[str], rows: Sequence[tuple]) -> str:
+    """Formats the kept runs or validations."""
     stream = io.StringIO(newline='')
     writer = csv.writer(stream, lineterminator='\n')
-    writer.writerow(Measured._fields)
-    writer.writerows(runs)
+    writer.writerow(fields)
+    writer.writerows(rows)
     return stream.getvalue()
 
 
@@ -284,6 +341,9 @@ def main() -> None:
     parser.add_argument('--add', type=Path, metavar='STUDY', help='folder of a study to keep first')
     parser.add_argument('--data-set', choices=list(DATA), help='what its runs were tested on')
     parser.add_argument('--split', default='val', help='which images (default: val)')
+    parser.add_argument(
+        '--curves', action='store_true', help='keep all validations of its runs, finished or not'
+    )
     parser.add_argument('--measured', default=str(datetime.date.today()), metavar='DATE')
     args = parser.parse_args()
     runs = read_runs()
@@ -292,7 +352,10 @@ def main() -> None:
             if args.data_set is None:
                 raise UserError('--add: no --data-set; expected what the runs were tested on')
             runs = add_study(runs, args.add, args.data_set, args.split, args.measured)
-            write_text(DOCS / 'results.csv', csv_text(runs))
+            write_text(DOCS / 'results.csv', csv_text(Measured._fields, runs))
+            if args.curves:
+                curves = add_curves(read_curves(), args.add, args.data_set)
+                write_text(DOCS / 'curves.csv', csv_text(Validated._fields, curves))
         for name in PAGES:
             page = DOCS / name
             write_text(page, write_tables(page.read_text(encoding='utf-8'), runs))

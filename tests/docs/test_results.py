@@ -18,7 +18,11 @@ def page(project_root):
 
 def test_the_pages_are_what_the_script_writes(page):
     runs = page.read_runs()
-    assert page.csv_text(runs) == (page.DOCS / 'results.csv').read_text()
+    for file, kind, kept in (
+        ('results.csv', page.Measured, runs),
+        ('curves.csv', page.Validated, page.read_curves()),
+    ):
+        assert page.csv_text(kind._fields, kept) == (page.DOCS / file).read_text()
     assert len({run[:6] for run in runs}) == len(runs)
     for name in page.PAGES:
         text = (page.DOCS / name).read_text(encoding='utf-8')
@@ -47,3 +51,22 @@ def test_a_study_is_added_once(page, tmp_path):
     assert page.add_study(more, tmp_path, 'idd_lite', 'val', '2026-11-23') == more
     table = page.paired_table(page.main_runs(more, 'idd_lite'), 20, 'n = 20')
     assert '| 4 | 7 | mean |' in table.splitlines()[0]
+
+
+def test_validations_are_paired_by_seed_and_iteration(page, tmp_path):
+    for method, readings in (('supervised', (40, 41, 41.5)), ('cct-strong', (39.96, 43))):
+        folder = tmp_path / method / '20' / 'seed7'
+        log = folder / 'train' / '20260101_000000' / 'vis_data' / 'scalars.json'
+        log.parent.mkdir(parents=True)
+        lines = (f'{{"step": {100 * n}, "mIoU": {miou}}}' for n, miou in enumerate(readings, 1))
+        log.write_text('\n'.join(['{"step": 50, "loss": 1.0}', *lines, '']))
+        Config(dict(train_cfg=dict(max_iters=300))).dump(folder / 'config.py')
+    curves = page.add_curves([], tmp_path, 'idd_lite')
+    assert len(curves) == 5 and page.add_curves(curves, tmp_path, 'idd_lite') == curves
+    header, _, *rows = page.curve_table(curves, 'cct-strong', 'iteration').splitlines()
+    assert header == '| iteration | 100 | 200 | 300 |'
+    assert rows == [
+        '| supervised, seed 7 | 40.0 | 41.0 | 41.5 |',
+        '| `cct-strong`, seed 7 | 40.0 | 43.0 |  |',
+        '| gain | **+0.0** | **+2.0** |  |',
+    ]
