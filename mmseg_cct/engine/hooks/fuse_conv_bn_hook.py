@@ -34,17 +34,17 @@ class FuseConvBNHook(Hook):
         """Replaces the model at the first batch."""
         if batch_idx > 0:
             return
-        model = unwrap_model(runner.model)
+        segmentor = model = unwrap_model(runner.model)
+        owner, name = runner, 'model'
+        if isinstance(model, BaseTTAModel):
+            segmentor, owner, name = model.module, model, 'module'
+            data_batch = {key: views[0] for key, views in data_batch.items()}
         enabled = self.enabled
         if enabled is None:
-            enabled = next(model.parameters()).device.type == 'cpu'
-        if not enabled or hasattr(model, 'domains'):  # one batch would check one domain alone
-            return
-        if isinstance(model, BaseTTAModel):
-            first_view = {key: views[0] for key, views in data_batch.items()}
-            self._replace(model, 'module', model.module, first_view)
-        else:
-            self._replace(runner, 'model', model, data_batch)
+            enabled = next(segmentor.parameters()).device.type == 'cpu'
+        if enabled and not hasattr(segmentor, 'domains'):  # of which a batch would check one alone
+            self._restore = partial(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, fused_model(segmentor, data_batch))
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
         """Puts the model back."""
@@ -53,10 +53,6 @@ class FuseConvBNHook(Hook):
 
     before_test_iter = before_val_iter
     after_test_epoch = after_val_epoch
-
-    def _replace(self, owner: Any, name: str, model: Any, data: dict[str, Any]) -> None:
-        self._restore = partial(setattr, owner, name, getattr(owner, name))
-        setattr(owner, name, fused_model(model, data))
 
 
 def _nothing() -> None:

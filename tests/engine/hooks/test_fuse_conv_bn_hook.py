@@ -83,10 +83,12 @@ def test_views_are_averaged_with_merged_norms():
     assert model.module is segmentor and norms(model) > 0
 
 
-def test_domains_of_which_a_batch_would_check_one_stay_as_they_are():
-    model = MODELS.build(tiny.multi_domain_config())
+@pytest.mark.parametrize('averaged', [False, True])
+def test_domains_of_which_a_batch_would_check_one_stay_as_they_are(averaged):
+    segmentor = MODELS.build(tiny.multi_domain_config())
+    model = SegTTAModel(segmentor) if averaged else segmentor
     runner, hook = SimpleNamespace(model=model), FuseConvBNHook()
     hook.before_val_iter(runner, 0, {})
-    assert runner.model is model
+    assert runner.model is model and (not averaged or model.module is segmentor)
     hook.after_val_epoch(runner)
     assert runner.model is model
