@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, get_type_hints
 
 from mmseg_cct.analysis.runs import read_scalars
 from mmseg_cct.cli.errors import user_errors_as_one_line
@@ -79,6 +79,7 @@ class Measured(NamedTuple):
     measured: str
 
 
+R = TypeVar('R')
 Runs = Sequence[Measured]
 
 
@@ -96,20 +97,20 @@ class Validated(NamedTuple):
 
 def read_runs(file: Path = DOCS / 'results.csv') -> list[Measured]:
     """Reads the kept runs."""
-    with file.open(newline='', encoding='utf-8') as stream:
-        rows = list(csv.DictReader(stream))
-    kinds = {'labels': int, 'iterations': int, 'seed': int, 'miou': float}
-    return [
-        Measured(**{key: kinds.get(key, str)(value) for key, value in row.items()}) for row in rows
-    ]
+    return _read(file, Measured)
 
 
 def read_curves(file: Path = DOCS / 'curves.csv') -> list[Validated]:
     """Reads the kept validations."""
+    return _read(file, Validated)
+
+
+def _read(file: Path, kind: type[R]) -> list[R]:
+    types = get_type_hints(kind)
     with file.open(newline='', encoding='utf-8') as stream:
         return [
-            Validated(data, int(labels), int(length), method, int(seed), int(step), float(miou))
-            for data, labels, length, method, seed, step, miou in list(csv.reader(stream))[1:]
+            kind(**{key: types[key](value) for key, value in row.items()})
+            for row in csv.DictReader(stream)
         ]
 
 

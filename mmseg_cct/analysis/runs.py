@@ -26,7 +26,7 @@ from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.text import read_config_text
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint, saved_config
-from mmseg_cct.engine.fused_model import fused_model
+from mmseg_cct.engine.fused_model import fused_test_step
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.image_files import as_rgb
@@ -200,10 +200,9 @@ def evaluate(run: Run) -> Evaluation:
     """Evaluates a run on its whole test set; a `UserError` says if nothing in it is labelled."""
     num_classes = len(run.test_loader.dataset.metainfo['classes'])
     areas: list[tuple[Tensor, ...]] = []
-    model = None
+    test_step = fused_test_step(run.model)
     for batch in run.test_loader:
-        model = model or fused_model(run.model, batch)
-        for sample in model.test_step(batch):
+        for sample in test_step(batch):
             if 'gt_sem_seg' not in sample:
                 raise UserError(
                     f'{run.name}: test_dataloader.dataset: has no masks; expected labelled images'

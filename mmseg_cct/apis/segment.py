@@ -10,7 +10,7 @@ import torch
 from mmengine.dataset import Compose
 
 from mmseg_cct.checks.failures import config_errors_as_one_line
-from mmseg_cct.engine.fused_model import fused_model
+from mmseg_cct.engine.fused_model import fused_test_step
 from mmseg_cct.utils.ahead import ahead
 
 from .inference import without_annotations
@@ -63,16 +63,14 @@ def _segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> 
             return Segmented(key, error=error), {}
         return Segmented(key, image), pipeline(dict(img=image))
 
-    fused = None
+    test_step = fused_test_step(model)
     for batch in _batches(ahead(load, keys), next(model.parameters()).is_cuda):
         if batch[0][0].error is not None:
             yield batch[0][0]
             continue
         data = {name: [inputs[name] for _, inputs in batch] for name in batch[0][1]}
         with torch.no_grad():
-            if fused is None:
-                model = fused = fused_model(model, data)
-            results = model.test_step(data)
+            results = test_step(data)
         for (loaded, _), result in zip(batch, results):
             labels = result.pred_sem_seg.data[0].to(torch.uint8).cpu().numpy()
             yield loaded._replace(labels=labels)

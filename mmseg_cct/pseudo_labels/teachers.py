@@ -13,7 +13,7 @@ from mmseg_cct.apis.inference import load_model, without_annotations
 from mmseg_cct.apis.test import follow_test_size
 from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.config.domains import pipeline_for_tests
-from mmseg_cct.engine.fused_model import fused_model
+from mmseg_cct.engine.fused_model import fused_test_step
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.sureness import levels_of
 
@@ -41,19 +41,15 @@ class Teachers:
         device: str | None = None,
         tta: bool = True,
     ) -> None:
-        self.models = [load_model(config, checkpoint, device) for checkpoint in checkpoints]
-        self._fused = False
+        models = [load_model(config, checkpoint, device) for checkpoint in checkpoints]
+        self.dataset_meta: dict[str, Any] = models[0].dataset_meta  # classes and palette
+        self._test_steps = [fused_test_step(model) for model in models]
         test = pipeline_for_tests(config)
         if tta and config.get('tta_pipeline') is None:
             raise UserError(f'{config.filename}: no tta_pipeline; expected one, or --no-tta')
         steps = follow_test_size(config.tta_pipeline, test) if tta else test
         with config_errors_as_one_line(config):
             self.pipeline = Compose(without_annotations(steps))
-
-    @property
-    def dataset_meta(self) -> dict[str, Any]:
-        """Classes and palette."""
-        return self.models[0].dataset_meta
 
     @torch.no_grad()
     def __call__(self, path: str) -> tuple[np.ndarray, np.ndarray]:
@@ -65,15 +61,12 @@ class Teachers:
             dict(inputs=[image], data_samples=[sample])
             for image, sample in zip(views['inputs'], views['data_samples'])
         ]
-        if not self._fused:
-            self.models = [fused_model(model, batches[0]) for model in self.models]
-            self._fused = True
         total: Any = 0
-        for model in self.models:
+        for test_step in self._test_steps:
             for batch in batches:
-                (result,) = model.test_step(batch)
+                (result,) = test_step(batch)
                 total = total + _probabilities(result.seg_logits.data)
-        confidence, labels = (total / len(self.models) / len(batches)).max(0)
+        confidence, labels = (total / len(self._test_steps) / len(batches)).max(0)
         return labels.cpu().numpy().astype(np.uint8), levels_of(confidence.cpu().numpy())
 
 

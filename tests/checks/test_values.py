@@ -100,6 +100,7 @@ def test_constructors_state_the_ranges_of_a_config(component, expected):
         ('train_cfg.max_iters', True),
         ('train_cfg.val_interval', 0),
         ('train_dataloader.batch_size', 0),
+        ('train_dataloader.dataset.labeled_per_unlabeled', 0),
         ('train_dataloader.num_workers', -1),
         ('val_dataloader.batch_size', 'two'),
         ('randomness.seed', -1),

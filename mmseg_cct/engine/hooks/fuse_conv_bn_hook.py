@@ -1,4 +1,4 @@
-"""Validations and tests on a CPU in half of the time."""
+"""Faster validations and tests on a CPU."""
 
 from collections.abc import Callable
 from functools import partial

@@ -67,8 +67,10 @@ class BranchPreprocessor(SegDataPreProcessor):
         if not isinstance(data['inputs'], dict):
             return super().forward(data, training)
         data = {
-            key: {name: [part for part in parts if part is not None] for name, parts in named}
-            for key, named in ((key, branches.items()) for key, branches in data.items())
+            key: {
+                name: [part for part in parts if part is not None] for name, parts in named.items()
+            }
+            for key, named in data.items()
         }
         if training:
             self._require_stackable(data['inputs'])
