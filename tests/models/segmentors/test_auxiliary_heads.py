@@ -11,7 +11,7 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.models.segmentors.auxiliary_heads import split_settings, take_names_of_mmseg
+from mmseg_cct.models.segmentors.auxiliary_heads import take_names_of_mmseg
 
 N, SIZE = 2, (32, 32)
 BANK = tiny.model_config()['auxiliary_head']
@@ -46,17 +46,6 @@ def make_batch(model, branches=('labeled', 'unlabeled')):
                 sample.gt_sem_seg = PixelData(data=torch.randint(0, 3, (1, *SIZE)))
         batch['data_samples'][branch] = samples
     return model.data_preprocessor(batch, training=True)
-
-
-def test_the_bank_is_found_alone_or_among_heads():
-    bank = dict(BANK)
-    assert split_settings(bank) == ([], bank)
-    first, second = fcn(), fcn(5)
-    heads, found = split_settings([first, bank, second])
-    assert found is bank and heads[0] is first and heads[1] is second
-    assert split_settings([first]) == ([first], None)
-    assert split_settings(None) == split_settings([]) == ([], None)
-    assert split_settings(dict(bank, type='mmseg.PerturbedDecoderBank'))[1] is not None
 
 
 @pytest.mark.parametrize('load', ['torch', 'mmengine'])
