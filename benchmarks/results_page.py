@@ -54,8 +54,13 @@ NAMES = {
     'supervised-strong-views': 'supervised, strong views',
 }
 RENAMED = {'ema-target': 'cct'}  # the settings have a teacher
-DATA = {'idd_lite': 'IDD Lite, val', 'camvid': 'CamVid, test', 'shapes': 'drawn scenes, test'}
-SPLITS = {'idd_lite': 'val', 'camvid': 'test', 'shapes': 'test'}
+DATA = {
+    'idd_lite': 'IDD Lite, val',
+    'idd_lite_r50': 'IDD Lite, val, ResNet-50',
+    'camvid': 'CamVid, test',
+    'shapes': 'drawn scenes, test',
+}
+SPLITS = {'idd_lite': 'val', 'idd_lite_r50': 'val', 'camvid': 'test', 'shapes': 'test'}
 BASELINE = 'supervised'
 COMPARISONS = (
     *((method, BASELINE) for method in ('cct-strong', 'cct', 'own-target', 'mean-teacher')),
@@ -255,7 +260,7 @@ def table_of(words: Sequence[str], runs: Runs) -> str:
     else:
         own = main_runs(runs, data_set, split)
     length = f', {iterations[0]} iterations' if iterations else ''
-    split = '' if data_set in ('idd_lite', 'shapes') else f', {split}'
+    split = f', {split}' if data_set == 'camvid' else ''
     return paired_table(own, int(labels), f'n = {labels}{split}{length}')
 
 
