@@ -10,7 +10,8 @@ With --method the methods of configs/methods make their steps on the same networ
 the same turns: their strong views are as many images more, a teacher predicts and is averaged.
 With --variants both steps are also taken with settings that change no result but in rounding:
 `merged` (parameter groups with equal options are one), `fused` and `foreach` (options of the
-optimizer), `channels_last` and `compiled_encoder` (torch.compile), several with +.
+optimizer), `channels_last`, `compiled_encoder` (torch.compile) and `bfloat16` (autocast, as --amp),
+several with +.
 On a GPU the table also counts kernels, copies, and how often the host waits for the device.
 With --reference DIR the authors' public model (your own clone) makes the same two steps in the same
 turns.
@@ -67,7 +68,7 @@ from mmseg_cct.config.shipped import method_names
 from mmseg_cct.engine.averaged_model import MultiTensorEMA
 
 CONFIG = PROJECT / 'configs/cct/cct_r50_voc_1464.py'
-VARIANTS = ('merged', 'fused', 'foreach', 'channels_last', 'compiled_encoder')
+VARIANTS = ('merged', 'fused', 'foreach', 'channels_last', 'compiled_encoder', 'bfloat16')
 
 
 def labels(options: argparse.Namespace, num_classes: int) -> Tensor:
@@ -148,9 +149,10 @@ def _plugin_step(
     torch.manual_seed(0)
     model = MODELS.build(copy.deepcopy(config.model)).to(options.device).train()
     optim_cfg = copy.deepcopy(config.optim_wrapper)
-    if options.dtype == 'bfloat16' and options.device == 'cpu':
+    is_bfloat16 = 'bfloat16' in {options.dtype, *settings}
+    if is_bfloat16 and options.device == 'cpu':
         optim_cfg['type'] = 'CPUAmpOptimWrapper'
-    elif options.dtype == 'bfloat16':
+    elif is_bfloat16:
         optim_cfg.update(type='AmpOptimWrapper', dtype='bfloat16')
     if 'merged' in settings:
         optim_cfg['constructor'] = 'MergedOptimWrapperConstructor'

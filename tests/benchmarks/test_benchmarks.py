@@ -136,7 +136,7 @@ def test_train_step_compares_cct_with_supervised(monkeypatch, project_root, tmp_
         '--no-compile',
         '--variants',
         'merged+fused',
-        'channels_last',
+        'channels_last+bfloat16',
         '--json',
         tmp_path / 'figures.json',
     )
@@ -152,8 +152,8 @@ def test_train_step_compares_cct_with_supervised(monkeypatch, project_root, tmp_
     assert list(steps)[3:] == [
         'CCT, merged+fused',
         'supervised, merged+fused',
-        'CCT, channels_last',
-        'supervised, channels_last',
+        'CCT, channels_last+bfloat16',
+        'supervised, channels_last+bfloat16',
     ]
 
 
