@@ -43,11 +43,10 @@ CROP = 64
 TRAIN_SETS = dict(voc=10582, cityscapes=2975, camvid=367, idd=1403, sun=5285)
 
 
-def heads_and_bank(auxiliary_head):
+def heads_and_bank(model):
     """Tells MMSeg's auxiliary heads from the auxiliary decoders, if there are any."""
-    settings = listed(auxiliary_head)
-    banks = [each for each in settings if each.type == 'PerturbedDecoderBank']
-    return [each for each in settings if each not in banks], next(iter(banks), None)
+    bank = find_bank(dict(model=model))
+    return [each for each in listed(model.auxiliary_head) if each is not bank], bank
 
 
 @cache
@@ -143,7 +142,7 @@ def test_classes_strides_and_sizes_agree(name):
             assert classes_of(dataset) == classes
         for head in [model.decode_head, *listed(model.auxiliary_head)]:
             assert head.num_classes == len(classes)
-        main, (_, bank) = model.decode_head, heads_and_bank(model.auxiliary_head)
+        main, (_, bank) = model.decode_head, heads_and_bank(model)
         layer = bank.get('in_layer')
         assert bank.in_channels == (main.channels if layer == 'conv_seg' else main.in_channels)
         assert main.get('stride', bank.stride) == bank.stride
@@ -289,7 +288,7 @@ def test_a_method_changes_the_loss_of_unlabelled_images_alone(name, method):
 def test_the_baseline_has_no_unlabelled_images_and_mmsegs_own_heads(name):
     config, cct = parse(name, 'supervised'), parse(name)
     assert config.model.type == ('EncoderDecoder' if name != DOMAINS else 'MultiDomainCCTSegmentor')
-    heads, _ = heads_and_bank(cct.model.auxiliary_head)
+    heads, _ = heads_and_bank(cct.model)
     assert listed(config.model.auxiliary_head) == heads
     assert config.model.decode_head == cct.model.decode_head
     assert all(part.unlabeled is None for part in training_sets(config))
@@ -343,9 +342,7 @@ def test_builds(name):
     build(load(name))
 
 
-@pytest.mark.parametrize(
-    'name', [name for name in CCT if heads_and_bank(parse(name).model.auxiliary_head)[0]]
-)
+@pytest.mark.parametrize('name', [name for name in CCT if heads_and_bank(parse(name).model)[0]])
 def test_heads_of_mmseg_beside_the_bank_learn_as_fast_as_the_main_one(name):
     config = load(name)
     model = MODELS.build(config.model)
@@ -383,7 +380,7 @@ def random_batch(classes, num_views=0, is_baseline=False, **metainfo):
 
 def expected_losses(config):
     model = config.model
-    heads, bank = heads_and_bank(model.auxiliary_head)
+    heads, bank = heads_and_bank(model)
     main = listed(model.decode_head.get('loss_decode'))
     is_abce = any(loss.type == 'BootstrappedCrossEntropy' for loss in main)
     return {
