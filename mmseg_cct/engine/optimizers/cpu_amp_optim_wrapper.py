@@ -1,9 +1,12 @@
 """Mixed precision on the CPU, which mmengine's `AmpOptimWrapper` refuses."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
+from mmengine.logging import print_log
 from mmengine.optim import OptimWrapper
 from mmengine.registry import OPTIM_WRAPPERS
 from torch import nn
@@ -14,10 +17,27 @@ class CPUAmpOptimWrapper(OptimWrapper):
     """Computes the losses under `torch.autocast('cpu', bfloat16)`.
 
     bfloat16 has float32's range, so no loss scaling is needed. The arguments are `OptimWrapper`'s.
+    A CPU on which oneDNN cannot compute in bfloat16 (x86 before AVX-512) is warned of.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not _computes_bfloat16():
+            print_log(
+                'optim_wrapper.type: CPUAmpOptimWrapper (--amp) on a CPU without bfloat16, where a '
+                'step takes some ten times as long; expected OptimWrapper (no --amp)',
+                logger='current',
+                level=logging.WARNING,
+            )
 
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:
         """Adds autocasting to what `OptimWrapper` does around the forward pass."""
         with super().optim_context(model), torch.autocast('cpu', dtype=torch.bfloat16):
             yield
+
+
+def _computes_bfloat16() -> bool:
+    """Whether convolutions in bfloat16 have a kernel here, or take PyTorch's plain loops."""
+    available = torch.backends.mkldnn.is_available()
+    return available and torch.ops.mkldnn._is_mkldnn_bf16_supported()
