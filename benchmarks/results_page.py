@@ -45,7 +45,7 @@ NAMES = {
     'fixmatch-teacher': '`fixmatch`, teacher, calm view',
     'fixmatch-public': '`fixmatch-public`',
     'unimatch': '`unimatch`',
-    'unimatch-tau0': '`unimatch`, τ = 0',
+    'unimatch-tau0': '`unimatch-tau0`',
     'unimatch-public': '`unimatch-public`',
     'unimatch-v2': '`unimatch-v2`',
     'self-train': '`self-train`',

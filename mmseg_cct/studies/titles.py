@@ -22,6 +22,7 @@ METHODS = {
     'cct-plus': 'CCT+',
     'fixmatch': 'FixMatch',
     'unimatch': 'UniMatch',
+    'unimatch-tau0': 'UniMatch (τ = 0)',
     'unimatch-v2': 'UniMatch V2',
     'fixmatch-public': 'FixMatch (joint batch)',
     'unimatch-public': 'UniMatch (joint batch)',
