@@ -226,18 +226,19 @@ def gains_overview(runs: Runs) -> str:
     return markdown_table(['gain over supervised', *titles], rows)
 
 
-def curve_table(curves: Sequence[Validated], method: str, title: str) -> str:
-    """Rows for each seed: a method, the baseline and the gain, at each validation."""
+def curve_table(curves: Sequence[Validated], methods: Sequence[str], title: str) -> str:
+    """For each seed that all methods have: the baseline, and each method with its gain."""
     miou = {(run.method, run.seed, run.iteration): run.miou for run in curves}
     steps = sorted({run.iteration for run in curves})
+    seeds = ({run.seed for run in curves if run.method == name} for name in methods)
     rows = []
-    for seed in sorted({run.seed for run in curves if run.method == method}):
-        by_step = [[miou.get((name, seed, step)) for name in (BASELINE, method)] for step in steps]
-        for name, values in zip((BASELINE, method), zip(*by_step)):
-            cells = ['' if value is None else f'{value:.1f}' for value in values]
-            rows.append([f'{NAMES[name]}, seed {seed}', *cells])
-        gains = [None if None in pair else pair[1] - pair[0] for pair in by_step]  # type: ignore
-        rows.append(['gain', *('' if gain is None else f'**{_signed(gain)}**' for gain in gains)])
+    for seed in sorted(set.intersection(*seeds)):
+        baseline = [miou.get((BASELINE, seed, step)) for step in steps]
+        rows.append([f'{NAMES[BASELINE]}, seed {seed}', *map(_one_digit, baseline)])
+        for name in methods:
+            own = [miou.get((name, seed, step)) for step in steps]
+            rows.append([f'{NAMES[name]}, seed {seed}', *map(_one_digit, own)])
+            rows.append(['gain', *map(_difference, own, baseline)])
     return markdown_table([title, *map(str, steps)], rows)
 
 
@@ -245,10 +246,10 @@ def table_of(words: Sequence[str], runs: Runs) -> str:
     """Makes the table that a marker asks for."""
     kind, *rest = words
     if kind == 'curve':
-        data_set, labels, length, method = rest
+        data_set, labels, length, *methods = rest
         wanted = data_set, int(labels), int(length)
         curves = [run for run in read_curves() if run[:3] == wanted]
-        return curve_table(curves, method, f'n = {labels}, iteration')
+        return curve_table(curves, methods, f'n = {labels}, iteration')
     if kind == 'head-to-head':
         return head_to_head(runs, rest[0])
     if kind == 'gains':
@@ -333,6 +334,14 @@ def _gain(gains: Sequence[float]) -> tuple[str, str]:
 
 def _signed(points: float) -> str:
     return f'{round(points, 1) + 0.0:+.1f}'.replace('-', '−')
+
+
+def _one_digit(value: float | None) -> str:
+    return '' if value is None else f'{value:.1f}'
+
+
+def _difference(value: float | None, baseline: float | None) -> str:
+    return '' if value is None or baseline is None else f'**{_signed(value - baseline)}**'
 
 
 def _p(value: float) -> str:

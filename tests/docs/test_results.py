@@ -63,10 +63,16 @@ def test_validations_are_paired_by_seed_and_iteration(page, tmp_path):
         Config(dict(train_cfg=dict(max_iters=300))).dump(folder / 'config.py')
     curves = page.add_curves([], tmp_path, 'idd_lite')
     assert len(curves) == 5 and page.add_curves(curves, tmp_path, 'idd_lite') == curves
-    header, _, *rows = page.curve_table(curves, 'cct-strong', 'iteration').splitlines()
+    header, _, *rows = page.curve_table(curves, ['cct-strong'], 'iteration').splitlines()
     assert header == '| iteration | 100 | 200 | 300 |'
     assert rows == [
         '| supervised, seed 7 | 40.0 | 41.0 | 41.5 |',
         '| `cct-strong`, seed 7 | 40.0 | 43.0 |  |',
         '| gain | **+0.0** | **+2.0** |  |',
     ]
+    # of several methods the seeds that all have
+    curves += [curve._replace(method='unimatch', miou=42.5) for curve in curves[:1]]
+    curves += [curve._replace(seed=8) for curve in curves[:2]]
+    _, _, *several = page.curve_table(curves, ['cct-strong', 'unimatch'], 'n').splitlines()
+    assert several[:3] == rows
+    assert several[3:] == ['| `unimatch`, seed 7 | 42.5 |  |  |', '| gain | **+2.5** |  |  |']
