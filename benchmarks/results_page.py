@@ -163,7 +163,7 @@ def paired_table(runs: Runs, labels: int, title: str) -> str:
     rows = []
     for name in methods:
         miou = {run.seed: run.miou for run in own if run.method == name}
-        cells = [f'{miou[seed]:.1f}' if seed in miou else '' for seed in seeds]
+        cells = [_one_digit(miou.get(seed)) for seed in seeds]
         rows.append([NAMES[name], *cells, f'{mean(miou.values()):.1f}'])
         if name == BASELINE:
             rows[-1] += ['', '', '', '']
