@@ -230,15 +230,23 @@ def curve_table(curves: Sequence[Validated], methods: Sequence[str], title: str)
     """For each seed that all methods have: the baseline, and each method with its gain."""
     miou = {(run.method, run.seed, run.iteration): run.miou for run in curves}
     steps = sorted({run.iteration for run in curves})
-    seeds = ({run.seed for run in curves if run.method == name} for name in methods)
+    seeds = set.intersection(*({run.seed for run in curves if run.method == m} for m in methods))
     rows = []
-    for seed in sorted(set.intersection(*seeds)):
+    gains: dict[str, list[list[float | None]]] = {name: [] for name in methods}
+    for seed in sorted(seeds):
         baseline = [miou.get((BASELINE, seed, step)) for step in steps]
         rows.append([f'{NAMES[BASELINE]}, seed {seed}', *map(_one_digit, baseline)])
         for name in methods:
             own = [miou.get((name, seed, step)) for step in steps]
             rows.append([f'{NAMES[name]}, seed {seed}', *map(_one_digit, own)])
-            rows.append(['gain', *map(_difference, own, baseline)])
+            gains[name].append(
+                [None if a is None or b is None else a - b for a, b in zip(own, baseline)]
+            )
+            rows.append(['gain', *map(_bold, gains[name][-1])])
+    if len(seeds) > 1:
+        for name in methods:
+            means = [None if None in step else mean(step) for step in zip(*gains[name])]
+            rows.append([f'mean gain, {NAMES[name]}', *map(_bold, means)])
     return markdown_table([title, *map(str, steps)], rows)
 
 
@@ -340,8 +348,8 @@ def _one_digit(value: float | None) -> str:
     return '' if value is None else f'{value:.1f}'
 
 
-def _difference(value: float | None, baseline: float | None) -> str:
-    return '' if value is None or baseline is None else f'**{_signed(value - baseline)}**'
+def _bold(points: float | None) -> str:
+    return '' if points is None else f'**{_signed(points)}**'
 
 
 def _p(value: float) -> str:

@@ -76,3 +76,18 @@ def test_validations_are_paired_by_seed_and_iteration(page, tmp_path):
     _, _, *several = page.curve_table(curves, ['cct-strong', 'unimatch'], 'n').splitlines()
     assert several[:3] == rows
     assert several[3:] == ['| `unimatch`, seed 7 | 42.5 |  |  |', '| gain | **+2.5** |  |  |']
+    # and the mean gain where all seeds have one
+    curves = [
+        page.Validated('idd_lite', 20, 300, method, seed, step, miou)
+        for method, seed, step, miou in (
+            ('supervised', 7, 100, 40.0),
+            ('cct', 7, 100, 41.0),
+            ('supervised', 8, 100, 39.0),
+            ('cct', 8, 100, 42.0),
+            ('supervised', 7, 200, 41.0),
+            ('cct', 7, 200, 42.0),
+        )
+    ]
+    assert page.curve_table(curves, ['cct'], 'n').splitlines()[-1] == (
+        '| mean gain, `cct` | **+2.0** |  |'
+    )
