@@ -49,6 +49,8 @@ NAMES = {
     'unimatch-public': '`unimatch-public`',
     'unimatch-v2': '`unimatch-v2`',
     'self-train': '`self-train`',
+    'self-train-r50': '`self-train`, ResNet-50 teacher',
+    'self-train-r50-precision': '`self-train`, the same, `--precision`',
     'mean-teacher': 'Mean Teacher',
     'input-vat': 'VAT on the images',
     'supervised-strong-views': 'supervised, strong views',
