@@ -51,7 +51,7 @@ def parse_args() -> argparse.Namespace:
     which.add_argument(
         '--precision', type=float, metavar='SHARE',
         help='instead, the pixels of a class teach whose masks are that often right on the '
-        'validation images; a class that never is does not teach',
+        'validation images; a class that never is does not teach, and can be lost',
     )  # fmt: skip
     parser.add_argument(
         '--first-share', type=float, default=0.5, metavar='SHARE',
