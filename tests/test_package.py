@@ -51,7 +51,8 @@ def built(project_root, tmp_path_factory):
     run('-c', build.format('sdist'), folder, cwd=source)
     (archive,) = folder.glob('*.tar.gz')
     with tarfile.open(archive) as opened:
-        opened.extractall(folder / 'unpacked', filter='data')
+        opened.extraction_filter = getattr(tarfile, 'data_filter', None)  # from 3.11.4 on
+        opened.extractall(folder / 'unpacked')
     (unpacked,) = (folder / 'unpacked').iterdir()
     run('-c', build.format('wheel'), folder, cwd=unpacked)
     (wheel,) = folder.glob('*.whl')
