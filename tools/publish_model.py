@@ -19,13 +19,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mmseg_cct.cli.arguments import add_overwrite, at_least, tool_parser
+from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import require_new_file
 
 if TYPE_CHECKING:
     from mmseg_cct.interop.export import Export
-from mmseg_cct.cli.arguments import add_overwrite, at_least, tool_parser
-from mmseg_cct.cli.start import running
-from mmseg_cct.utils.files import require_new_file
 
 
 def parse_args() -> argparse.Namespace:
