@@ -43,6 +43,7 @@ NAMES = {
     'own-target': 'CCT, own target',
     'fixmatch': '`fixmatch`',
     'fixmatch-teacher': '`fixmatch`, teacher, calm view',
+    'fixmatch-precision': '`fixmatch`, thresholds by precision',
     'fixmatch-public': '`fixmatch-public`',
     'unimatch': '`unimatch`',
     'unimatch-tau0': '`unimatch-tau0`',

@@ -40,7 +40,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--precision', type=float, metavar='SHARE',
         help='write DIR/thresholds.py, a FixMatch on the pixels of each class that are that often '
-        'right, from its own confidence on',
+        'right, from its own confidence on; a class that never is does not teach, and can be lost',
     )  # fmt: skip
     add_device(parser)
     add_cfg_options(parser)
