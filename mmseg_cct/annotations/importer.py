@@ -29,8 +29,6 @@ from .readers import colour_masks, require_reader
 from .shapes import AnnotatedImage, Annotations, Colour
 from .source import Source, reading
 
-REST = (BACKGROUND, 'ignore')
-
 
 @dataclass
 class Imported:
@@ -135,8 +133,8 @@ def import_masks(
         source: A file, a folder or a ZIP of any format that `readers` know.
         out: A data folder, new or of an earlier import.
         images: Folder of the images; by default `out/images`, or else those in the export.
-        rest: What pixels are that no shape covers, one of `REST`; by default as in the first
-            import.
+        rest: What pixels are that no shape covers, 'background' or 'ignore'; by default as in the
+            first import.
         colours: For masks of colours: their names.
         binary: For masks of one class: its name.
         rename: New names of the export's classes, None to ignore their pixels; by default as in
