@@ -157,7 +157,7 @@ def main() -> None:
         described = describe_folder(written.summary, written.classes, written.held_out)
     print(f'{args.data}: {described}\n')
     if written.rare:
-        print(f'{", ".join(written.rare)}: rare, so that the Lovász loss is written in for them\n')
+        print(f'rare: {", ".join(written.rare)}; the config adds the Lovász loss\n')
     for line in written.warnings:
         print(f'warning: {line}')
     print('Written:', written.file, *written.lists, sep='\n  ')
