@@ -229,7 +229,8 @@ def _write_annotations(
     """Writes the predicted masks for an annotation tool."""
     masks = {str(image.name): out / 'masks' / image.name.with_suffix('.png') for image in batch}
     colours = {name: tuple(colour) for name, colour in classes.items()}
-    export_masks(form, out, masks, colours, out / 'images')
+    in_windows = any(image.windows for image in batch)  # what is not drawn is to be ignored there
+    export_masks(form, out, masks, colours, out / 'images', background=in_windows)
 
 
 def choose(

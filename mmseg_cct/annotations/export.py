@@ -19,6 +19,7 @@ def export_masks(
     classes: Mapping[str, Colour],
     folder: str | Path,
     *,
+    background: bool = False,
     tolerance: float = 1.0,
     min_area: int = 10,
     progress: Callable[[], object] = lambda: None,
@@ -26,11 +27,13 @@ def export_masks(
     """Writes masks in one of `writers.FORMATS`, and returns files that were edited, so kept.
 
     `masks` are files by path of the image, relative to `folder`; ids are in the order of `classes`.
-    The background is not drawn. Outlines move by up to `tolerance` pixels, and regions of fewer
-    pixels than `min_area` are given to their surroundings. `progress` is called after each image.
+    Without `background` that class is what nobody drew; with it, what nobody drew is to be ignored.
+    Outlines move by up to `tolerance` pixels, and regions of fewer pixels than `min_area` are given
+    to their surroundings. `progress` is called after each image.
     """
     names = list(classes)
-    rest = next((index for index, name in enumerate(names) if is_background(name)), None)
+    left_out = not background and next(filter(is_background, names), None)
+    rest = names.index(left_out) if left_out else None
     writer = writer_of(form)
 
     def traced() -> Iterator[TracedImage]:

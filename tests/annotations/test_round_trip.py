@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import yaml
 from PIL import Image
 
 from mmseg_cct.annotations.export import export_masks
@@ -75,6 +76,36 @@ def test_in_and_out_are_inverse(form, masks, tmp_path):
     for name, path in masks.items():
         found = np.asarray(Image.open((data / 'masks' / name).with_suffix('.png')))
         assert np.array_equal(order[found], np.asarray(Image.open(path))), name
+
+
+@pytest.mark.parametrize('form', sorted(FILES))
+def test_a_drawn_background_comes_back_where_the_rest_is_ignored(form, masks, tmp_path):
+    out, data = tmp_path / 'out', tmp_path / 'data'
+    windows = {}
+    for name, path in masks.items():
+        mask = np.array(Image.open(path))
+        mask[:, 20:] = 255
+        windows[name] = tmp_path / 'windows' / path.relative_to(tmp_path / 'true')
+        windows[name].parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(mask).save(windows[name])
+    exact = dict(tolerance=0, min_area=0, background=True)
+    assert not export_masks(form, out, windows, CLASSES, tmp_path / 'photos', **exact)
+    if form == 'label-studio':
+        accept(out / FILES[form])
+    done = import_masks(out / FILES[form], data, images=tmp_path / 'photos', rest='ignore')
+    assert not done.failed
+    ids = {name: index for index, name in enumerate(CLASSES)}
+    order = np.full(256, 255)
+    order[: len(done.table.colours)] = [ids[name] for name in done.table.colours]
+    for name, path in windows.items():
+        found = np.asarray(Image.open((data / 'masks' / name).with_suffix('.png')))
+        assert np.array_equal(order[found], np.asarray(Image.open(path))), name
+
+
+def test_yolo_names_of_any_script_are_yaml(masks, tmp_path):
+    export_masks('yolo', tmp_path, masks, {'𐌰': (0, 0, 0), 'a "b"': (1, 1, 1)}, tmp_path / 'photos')
+    names = yaml.safe_load((tmp_path / 'yolo/data.yaml').read_text('utf-8'))['names']
+    assert names == {0: '𐌰', 1: 'a "b"'}
 
 
 def test_files_name_images_that_are_there(masks, tmp_path):

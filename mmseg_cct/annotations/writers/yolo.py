@@ -28,7 +28,9 @@ def write(
     ids = {name: index for index, name in enumerate(classes)}
     with files.open(f'{_FOLDER}/data.yaml') as file:
         file.write('train: images\nval: images\nnames:\n')
-        file.writelines(f'  {i}: {json.dumps(name)}\n' for name, i in ids.items())
+        file.writelines(
+            f'  {i}: {json.dumps(name, ensure_ascii=False)}\n' for name, i in ids.items()
+        )
     for image in images:
         name = Path(_FOLDER, 'labels', image.name).with_suffix('.txt')
         with files.open(name.as_posix()) as file:
