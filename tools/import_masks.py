@@ -18,6 +18,7 @@ Examples:
 """
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from mmseg_cct.cli.arguments import tool_parser
@@ -120,6 +121,7 @@ def main() -> None:
     with user_errors_as_one_line():
         from tqdm import tqdm
 
+        from mmseg_cct.annotations.class_table import data_folder
         from mmseg_cct.annotations.importer import import_masks
 
         done = import_masks(
@@ -139,7 +141,7 @@ def main() -> None:
         )
         print(f'{args.out}: {done.describe()}')
         done.require_complete(args.overwrite)
-        print('Next:', command_line('new_config', args.out), sep='\n  ')
+        print('Next:', command_line('new_config', data_folder(Path(args.out))), sep='\n  ')
 
 
 if __name__ == '__main__':

@@ -48,6 +48,11 @@ def is_background(name: str) -> bool:
     return name.strip('_ ').lower() == BACKGROUND
 
 
+def data_folder(out: Path) -> Path:
+    """The folder whose table holds for what is imported into `out`: `val` in it shares its own."""
+    return out.parent if out.name == 'val' and read_table(out.parent) else out
+
+
 def read_table(data: str | Path) -> ClassTable | None:
     """Reads the table of a data folder, if it has one; names alone will do."""
     path = Path(data, TABLE)

@@ -16,6 +16,7 @@ from .class_table import (
     BACKGROUND,
     TABLE,
     ClassTable,
+    data_folder,
     extended,
     is_background,
     read_table,
@@ -140,7 +141,8 @@ def import_masks(
         rename: New names of the export's classes, None to ignore their pixels; by default as in
             the first import.
         mask_suffix: For both: what names of masks add to those of their images, with the extension.
-        empty: Whether images that the export lists without a shape are background throughout.
+        empty: Whether images that the export lists without a shape are background throughout,
+            unless somebody skipped them or drew what is no region.
         resize: Whether to scale annotations of images whose size differs.
         overwrite: Whether to replace masks that differ.
         copy: Whether to copy images in place of linking them.
@@ -153,7 +155,7 @@ def import_masks(
         UserError: The export, a name or the output folder does not fit.
     """
     out, export = Path(out), Source(source)
-    home = out.parent if out.name == 'val' and read_table(out.parent) else out
+    home = data_folder(out)
     table = read_table(home)
     if table is None and (out / 'masks').is_dir() and find_masks(out / 'masks'):
         found = f'holds masks, whose ids have no names without {TABLE}'
@@ -173,7 +175,7 @@ def import_masks(
             continue
         done.left_out.update(map(str, annotated.left_out))
         done.ignored += sum(shape.label is None for shape in annotated.shapes)
-        if not (annotated.shapes or empty):
+        if not (annotated.shapes or (empty and annotated.is_done and not annotated.left_out)):
             done.bare += 1
             continue
         try:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL.TiffImagePlugin import IMAGELENGTH, IMAGEWIDTH, TiffImageFile
 
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.image_files import ORIENTATION, decode_channels, require_file
@@ -58,7 +59,10 @@ def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:
             require_file(image)
         file = io.BytesIO(image) if isinstance(image, bytes) else image
         with Image.open(file, formats=_FORMATS) as opened:
-            return opened.size, opened.getexif().get(ORIENTATION, 1)
+            size = opened.size
+            if isinstance(opened, TiffImageFile):  # whose `size` is turned already
+                size = opened.tag_v2[IMAGEWIDTH], opened.tag_v2[IMAGELENGTH]
+            return size, opened.getexif().get(ORIENTATION, 1)
     except UnidentifiedImageError:
         pass  # what Pillow does not know others may
     except Exception as error:

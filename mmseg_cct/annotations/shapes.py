@@ -64,6 +64,7 @@ class AnnotatedImage:
         shapes: Its shapes, in the order of the file; none for an image that nobody has labelled.
         data: The image file itself, where the format holds it.
         is_relative: Whether coordinates are shares of width and height in [0, 1], not pixels.
+        is_done: Whether somebody finished it, as far as the tool says; else no shape says nothing.
         left_out: Kinds of what the file holds and no shape stands for, such as `polyline`.
     """
 
@@ -72,6 +73,7 @@ class AnnotatedImage:
     shapes: Sequence[Shape]
     data: bytes | None = None
     is_relative: bool = False
+    is_done: bool = True
     left_out: Sequence[str] = ()
 
     def __post_init__(self) -> None:

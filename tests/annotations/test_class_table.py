@@ -3,7 +3,13 @@
 import pytest
 from exports import write
 
-from mmseg_cct.annotations.class_table import ClassTable, extended, read_table, write_table
+from mmseg_cct.annotations.class_table import (
+    ClassTable,
+    data_folder,
+    extended,
+    read_table,
+    write_table,
+)
 from mmseg_cct.errors import UserError
 
 RED = (255, 0, 0)
@@ -66,3 +72,10 @@ def test_names_alone_will_do(tmp_path):
     assert isinstance(read_table(tmp_path), ClassTable)
     assert list(read_table(tmp_path).ids) == ['a', 'b']
     assert read_table(tmp_path / 'elsewhere') is None
+
+
+def test_validation_images_share_the_table_of_their_folder(tmp_path):
+    val = tmp_path / 'val'
+    assert data_folder(val) == val
+    write_table(tmp_path, extended(None, {'car': None}, 'ignore'))
+    assert data_folder(val) == tmp_path == data_folder(tmp_path)

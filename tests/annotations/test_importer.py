@@ -104,6 +104,10 @@ def test_what_is_listed_without_a_shape_may_be_background(tmp_path, photos):
     assert import_masks(file, out, images=photos, rest='background').bare == 1
     import_masks(file, out, images=photos, rest='background', empty=True)
     assert not ids(out, 'a/1').any()
+    point = dict(label='car', shape_type='point', points=[[1, 2]])
+    pointed = labelme(tmp_path / '2.json', imagePath='a/1.jpg', shapes=[point])
+    other = tmp_path / 'pointed'
+    assert import_masks(pointed, other, images=photos, rest='background', empty=True).bare == 1
     with pytest.raises(UserError, match='--empty-is-background: with --rest ignore nothing'):
         import_masks(file, tmp_path / 'other', images=photos, rest='ignore', empty=True)
 

@@ -9,6 +9,7 @@ from PIL import Image
 
 from mmseg_cct.annotations.pictures import bitmap, size_of
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import ORIENTATION, decode_image
 
 MASK = np.random.default_rng(0).random((5, 7)) > 0.5
 GREY = MASK.astype(np.uint8) * 9
@@ -36,6 +37,16 @@ def palette(**options):
 )
 def test_a_bitmap_is_what_is_opaque_or_bright(data):
     assert np.array_equal(bitmap(data), MASK)
+
+
+@pytest.mark.parametrize('suffix', ['.jpg', '.png', '.tif'])
+def test_the_size_is_the_stored_one(tmp_path, suffix):
+    image, path = Image.fromarray(GREY), tmp_path / f'a{suffix}'
+    exif = image.getexif()
+    exif[ORIENTATION] = 6
+    image.save(path, exif=exif)
+    assert size_of(path) == size_of(path.read_bytes()) == ((7, 5), 6)
+    assert decode_image(path.read_bytes()).shape == (7, 5, 3)
 
 
 def test_what_is_no_image_is_told(tmp_path):

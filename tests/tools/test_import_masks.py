@@ -16,6 +16,9 @@ def test_an_export_becomes_a_setting(tmp_path, capsys):
     run_tool('new_config', out, '--out', tmp_path / 'configs')
     said = capsys.readouterr().out
     assert '2 labelled and 1 unlabelled images' in said and '| road |' in said
+    file = exports.coco(tmp_path / 'val')
+    run_tool('import_masks', file, '--images', photos, '--out', out / 'val')
+    assert f'new_config.py {out}\n' in capsys.readouterr().out
     (setting,) = (tmp_path / 'configs').glob('*.py')
     assert "context_classes = ('background',)" in setting.read_text()
 

@@ -67,7 +67,8 @@ def _image(task: dict) -> AnnotatedImage:
         with reading(f'result[{index}]', TITLE):
             kind, labels = _kind(region), _labels(region)
             if kind is None:
-                left_out.append(region.get('type', 'result'))
+                if region.get('value', region).keys() & {'x', 'vertices'}:  # not of the whole image
+                    left_out.append(region.get('type', 'result'))
             elif not labels:
                 if region.get('id') not in labelled:  # else another result labels it
                     left_out.append(f'{kind} without a label')
@@ -83,7 +84,8 @@ def _image(task: dict) -> AnnotatedImage:
     if len(sizes) > 1:
         raise UserError(Problem('original_width, original_height', f'{sizes}', 'one size'))
     size = sizes.pop() if sizes else None
-    return AnnotatedImage(_name(task.get('data', task)), size, shapes, left_out=left_out)
+    name, is_done = _name(task.get('data', task)), 'annotations' not in task or bool(_done(task))
+    return AnnotatedImage(name, size, shapes, is_done=is_done, left_out=left_out)
 
 
 def _regions(task: dict) -> tuple[list[dict], list[str]]:
@@ -91,9 +93,16 @@ def _regions(task: dict) -> tuple[list[dict], list[str]]:
     if 'annotations' not in task:  # JSON-MIN: a list of each tag beside the data
         lists = (value for value in task.values() if isinstance(value, list))
         return [each for value in lists for each in value if isinstance(each, dict)], []
+    done = _done(task)
+    others = sum(bool(each['result']) for each in done[:-1])
+    return (list(done[-1]['result']) if done else []), ['other annotation'] * others
+
+
+def _done(task: dict) -> list[dict]:
+    """The annotations that nobody cancelled; the last one counts."""
     done = [each for each in task['annotations'] if not each.get('was_cancelled')]
     done.sort(key=lambda each: (bool(each.get('ground_truth')), str(each.get('updated_at'))))
-    return (list(done[-1]['result']) if done else []), ['other annotation'] * (len(done) - 1)
+    return done
 
 
 def _kind(region: dict) -> str | None:
@@ -125,7 +134,7 @@ def _name(data: dict) -> str:
     """Finds the image among the data of a task: a path, an address or a local file's query."""
     for value in filter(lambda value: isinstance(value, str), data.values()):
         address = urlsplit(value)
-        path = unquote((parse_qs(address.query).get('d') or [address.path])[0])
+        path = (parse_qs(address.query).get('d') or [unquote(address.path)])[0]
         if PurePosixPath(path).suffix.lower() in IMAGE_SUFFIXES:
             return path.removeprefix('/')
     raise UserError(Problem('data', 'no path of an image', f'one of {", ".join(IMAGE_SUFFIXES)}'))

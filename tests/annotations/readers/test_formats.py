@@ -161,11 +161,12 @@ def test_a_label_of_label_studio_may_stand_in_a_result_of_its_own(tmp_path):
     label = dict(id='r', type='labels', value=dict(points=points, labels=['car']))
     other = dict(id='q', type='polygon', value=dict(points=points))
     choice = dict(id='c', type='choices', value=dict(choices=['good']))
-    source = of_label_studio(tmp_path / 'x.json', drawing, label, other, choice)
+    point = dict(id='k', type='keypointlabels', value=dict(x=1, y=2, keypointlabels=['car']))
+    source = of_label_studio(tmp_path / 'x.json', drawing, label, other, choice, point)
     annotations = label_studio.read(source)
     (image,) = annotations.images
     assert len(image.shapes) == 1
-    assert image.left_out == ['polygon without a label', 'choices']
+    assert image.left_out == ['polygon without a label', 'keypointlabels']
     both = dict(points=points, polygonlabels=['car', 'bus'])
     problem = only_problem(
         label_studio.read(of_label_studio(tmp_path / 'x.json', dict(value=both)))
@@ -325,3 +326,29 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path):
     save(tmp_path / 'cut.zip', data[:50] + b'\0' * 50 + data[100:])
     with pytest.raises(UserError, match=r'cut\.zip'):
         require_reader(Source(tmp_path / 'cut.zip'))
+
+
+def test_a_task_of_label_studio_that_nobody_finished_is_told_from_an_empty_one(tmp_path):
+    def image(tasks):
+        write(tmp_path / 'x.json', tasks)
+        (image,) = label_studio.read(Source(tmp_path / 'x.json')).images
+        return image.is_done, list(image.left_out)
+
+    task, empty = dict(id=7, data=dict(image='1.jpg')), dict(result=[])
+    assert image([dict(task, annotations=[])]) == (False, [])
+    assert image([dict(task, annotations=[dict(empty, was_cancelled=True)])]) == (False, [])
+    assert image([dict(task, annotations=[empty, dict(empty, updated_at='2')])]) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ('address', 'name'),
+    [
+        ('/data/local-files/?d=photos/50%25.jpg', 'photos/50%.jpg'),
+        ('/data/local-files/?d=photos/50%2525.jpg', 'photos/50%25.jpg'),
+        ('s3://photos/50%25.jpg', '50%.jpg'),
+    ],
+)
+def test_addresses_of_label_studio_are_decoded_once(tmp_path, address, name):
+    write(tmp_path / 'x.json', [dict(id=7, data=dict(image=address), annotations=[])])
+    (image,) = label_studio.read(Source(tmp_path / 'x.json')).images
+    assert image.name == name
