@@ -1,11 +1,11 @@
 #!/usr/bin/env python
 """Self-training: a trained network labels the unlabelled images, a fresh one learns from them.
 
-The teacher (the last checkpoint of WORK_DIR) draws a mask for each unlabelled image of the
-student's config, 255 at the least sure fifth of each class, and says on the validation images how
-right these masks are: look at DIR/round1/masks/report.md. The student, the same or another network,
-then learns real and drawn masks with strong views. With --rounds 2 or more each student teaches the
-next, and the first learns from the more reliable half of the images.
+The teacher (the last checkpoint of WORK_DIR, or the one named) draws a mask for each unlabelled
+image of the student's config, 255 at the least sure fifth of each class, and says on the validation
+images how right these masks are: look at DIR/round1/masks/report.md. The student, the same or
+another network, then learns real and drawn masks with strong views. With --rounds 2 or more each
+student teaches the next, and the first learns from the more reliable half of the images.
 
 Call it again to resume: what is finished is skipped, stopped work goes on where it was.
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
-    parser.add_argument('teacher', metavar='WORK_DIR', help='work directory of the teacher')
+    parser.add_argument('teacher', metavar='WORK_DIR', help='of the teacher, or its checkpoint')
     parser.add_argument(
         '--student', required=True, metavar='CONFIG', help='setting that the students train'
     )

@@ -21,6 +21,7 @@ from mmseg_cct.apis.inference import model_origin
 from mmseg_cct.checks.classes import order_problems
 from mmseg_cct.checks.data import infos_of
 from mmseg_cct.checks.failures import first_image_guards
+from mmseg_cct.checks.images import check_image
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.truth import read_truth
 from mmseg_cct.errors import UserError, raise_problems
@@ -34,7 +35,7 @@ from mmseg_cct.evaluation.sureness import (
     precision_table,
 )
 from mmseg_cct.utils.files import write_atomic, write_text
-from mmseg_cct.utils.image_files import read_image, read_mask, write_png
+from mmseg_cct.utils.image_files import as_rgb, read_mask, write_png
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 from mmseg_cct.visualization.figures import legend_below, png_bytes
@@ -161,7 +162,7 @@ def draw_masks(
     with progress_bar(len(share), counts.skipped) as bar:
         for name in share:
             try:
-                read_image(unlabeled.paths[name])
+                check_image(dict(img_path=unlabeled.paths[name]), teachers.loader)
             except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
                 counts.add_unreadable(unlabeled.paths[name], error)
             else:
@@ -177,7 +178,7 @@ def draw_masks(
         return counts
     _write_labels(unlabeled, out, selection, precision, colours)
     if get_rank() == 0:
-        _write_report(unlabeled, out, teachers.dataset_meta, precision, num_pictures)
+        _write_report(unlabeled, out, teachers, precision, num_pictures)
     return counts
 
 
@@ -263,7 +264,7 @@ def read_masks(out: str | Path) -> dict[str, Any]:
 def _write_report(
     unlabeled: Unlabeled,
     out: str,
-    meta: Mapping[str, Any],
+    teachers: Teachers,
     held_out: np.ndarray | None,
     num_pictures: int,
 ) -> None:
@@ -278,18 +279,18 @@ def _write_report(
     ]
     names = list(unlabeled.paths)[:: max(len(unlabeled.paths) // max(num_pictures, 1), 1)]
     if shown := names[:num_pictures]:
-        figure = _plot(unlabeled, out, shown, meta)
+        figure = _plot(unlabeled, out, shown, teachers)
         write_atomic(Path(out, 'pictures.png'), png_bytes(figure))
         parts.append('![image, prediction, and what of it teaches](pictures.png)')
     write_text(Path(out, 'report.md'), '\n\n'.join(parts) + '\n')
 
 
-def _plot(unlabeled: Unlabeled, out: str, names: Sequence[str], meta: Mapping[str, Any]) -> Figure:
+def _plot(unlabeled: Unlabeled, out: str, names: Sequence[str], teachers: Teachers) -> Figure:
     """Plots images, predictions and masks, one image per column; unsure pixels are white."""
-    width = 2.0
+    width, meta = 2.0, teachers.dataset_meta
     columns = []
     for name in names:
-        image = read_image(unlabeled.paths[name])[..., ::-1]
+        image = as_rgb(teachers.load(unlabeled.paths[name]))
         masks = (read_mask(_file(out, folder, name)) for folder in (PREDICTIONS, LABELS))
         columns.append([image, *(paint(mask, meta['palette']) for mask in masks)])
     height = width * max(column[0].shape[0] / column[0].shape[1] for column in columns)

@@ -12,10 +12,12 @@ from torch import Tensor
 from mmseg_cct.apis.inference import load_model, without_annotations
 from mmseg_cct.apis.test import follow_test_size
 from mmseg_cct.checks.failures import config_errors_as_one_line
+from mmseg_cct.checks.images import loader_in
 from mmseg_cct.config.domains import pipeline_for_tests
 from mmseg_cct.engine.fused_model import fused_test_step
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.sureness import levels_of
+from mmseg_cct.utils.image_files import read_image
 
 
 class Teachers:
@@ -50,6 +52,11 @@ class Teachers:
         steps = follow_test_size(config.tta_pipeline, test) if tta else test
         with config_errors_as_one_line(config):
             self.pipeline = Compose(without_annotations(steps))
+        self.loader = loader_in(self.pipeline)
+
+    def load(self, path: str) -> np.ndarray:
+        """Loads an image file `(H, W, C)` as the networks see it before any other transform."""
+        return read_image(path) if self.loader is None else self.loader(dict(img_path=path))['img']
 
     @torch.no_grad()
     def __call__(self, path: str) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,6 @@ A round's folder holds `masks/`, what the teacher drew, and the student's run: `
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ class SelfTraining:
     """What a self-training is made of.
 
     Attributes:
-        teacher: Work directory of the first teacher.
+        teacher: Work directory of the first teacher, or its checkpoint.
         student: Setting of the students.
         options: Settings of it to override.
         out: Folder of all rounds.
@@ -99,11 +98,9 @@ class SelfTraining:
         unlabeled = unlabeled_images(config, self.student)
         held_out = held_out_images(config, self.student, self.held_out)
         on_first_process(self.record)
-        newest = newest_first(str(Path(run.checkpoint).parent))
-        drawn = [*islice(newest, self.checkpoints)][::-1]
         return draw_masks(
             run.config,
-            drawn,
+            last_checkpoints(run.checkpoint, self.checkpoints),
             unlabeled,
             str(self.folder(number) / 'masks'),
             held_out=held_out,
@@ -125,7 +122,10 @@ class SelfTraining:
         sure, unlabeled = list(record['sure'].values()), config.train_dataloader.dataset.unlabeled
         if number < self.rounds and number == 1 and self.first_share < 1:
             order = sorted(range(len(sure)), key=lambda index: -sure[index])
-            unlabeled.indices = sorted(order[: max(round(self.first_share * len(sure)), 1)])
+            surest = order[: max(round(self.first_share * len(sure)), 1)]
+            given = unlabeled.get('indices')  # of the images that have masks, if not all have
+            places = given if isinstance(given, Sequence) else range(len(sure))
+            unlabeled.indices = sorted(places[index] for index in surest)
         unlabeled.pipeline = with_masks(
             unlabeled.pipeline, record['image_dir'], str((masks / LABELS).resolve())
         )
@@ -153,6 +153,15 @@ class SelfTraining:
         file = self.out / 'self_training.md'
         write_text(file, '\n\n'.join(parts) + '\n')
         return file
+
+
+def last_checkpoints(checkpoint: str, most: int) -> list[str]:
+    """Lists a checkpoint and at most `most` - 1 that its training wrote before it, oldest first."""
+    newest = [*newest_first(str(Path(checkpoint).parent))]
+    places = [index for index, file in enumerate(newest) if Path(file) == Path(checkpoint)]
+    if not places:  # not of a series, as the best one is not
+        return [checkpoint]
+    return newest[places[0] : places[0] + most][::-1]
 
 
 def unlabeled_images(config: Config, place: str) -> Unlabeled:

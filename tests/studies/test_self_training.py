@@ -2,15 +2,19 @@
 
 import json
 import os
+import shutil
 
+import cv2
 import numpy as np
 import pytest
 import world
+from exports import write
 from mmengine.config import Config
 from PIL import Image
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.studies.self_training import with_masks
+from mmseg_cct.pseudo_labels.teacher_masks import Selection, Unlabeled, draw_masks
+from mmseg_cct.studies.self_training import SelfTraining, last_checkpoints, with_masks
 
 pytestmark = pytest.mark.slow
 
@@ -101,6 +105,50 @@ def test_masks_are_wrong_only_as_often_as_asked(trained, tmp_path, capsys):
     rows = [row.split('|') for row in capsys.readouterr().out.splitlines()]
     right = {row[1].strip(): row[-2].strip() for row in rows if len(row) > 3}
     assert {right[name] for name in world.CLASSES} <= {'100.0%', '–'}
+
+
+def test_the_named_checkpoint_teaches_with_those_before_it(tmp_path):
+    for name in ('iter_3.pth', 'iter_6.pth', 'iter_9.pth', 'best_mIoU_iter_6.pth'):
+        (tmp_path / name).touch()
+
+    def names(checkpoint, most):
+        return [os.path.basename(file) for file in last_checkpoints(checkpoint, most)]
+
+    assert names(f'{tmp_path}/./iter_9.pth', 2) == ['iter_6.pth', 'iter_9.pth']
+    assert names(f'{tmp_path}/iter_6.pth', 1) == ['iter_6.pth']
+    assert names(f'{tmp_path}/iter_6.pth', 5) == ['iter_3.pth', 'iter_6.pth']
+    assert names(f'{tmp_path}/best_mIoU_iter_6.pth', 2) == ['best_mIoU_iter_6.pth']
+
+
+def test_the_surest_half_is_that_of_the_chosen_images(trained, tmp_path):
+    config = Config.fromfile(trained / 'setting.py')
+    config.train_dataloader.dataset.unlabeled.indices = [0, 2, 4]
+    config.dump(tmp_path / 'part.py')
+    out = tmp_path / 'out'
+    selection, teacher = Selection(), str(trained / 'teacher')
+    training = SelfTraining(teacher, str(tmp_path / 'part.py'), {}, out, selection, rounds=2)
+    write(out / 'round1/masks/masks.json', dict(image_dir='x', sure=dict(a=0.1, b=0.9, c=0.8)))
+    dataset = Config.fromfile(training.prepare(1).config).train_dataloader.dataset
+    assert dataset.unlabeled.indices == [2, 4]
+
+
+def test_images_are_read_as_the_teacher_reads_them(trained, tmp_path):
+    rng = np.random.default_rng(0)
+    path = tmp_path / 'deep.png'
+    cv2.imwrite(str(path), rng.integers(0, 4096, (24, 32, 3), np.uint16))
+    config = Config.fromfile(trained / 'setting.py')
+    unlabeled = Unlabeled(str(tmp_path), dict(deep=str(path)), world.CLASSES)
+    drawn = [str(trained / 'teacher/iter_6.pth')]
+
+    def draw():
+        return draw_masks(config, drawn, unlabeled, str(tmp_path / 'out'), tta=False)
+
+    assert 'deep.png' in draw().failed[0]  # 16 bits
+    pipeline = config.test_dataloader.dataset.pipeline
+    pipeline[0] = dict(type='LoadChannels', value_range=(0, 4095))
+    shutil.rmtree(tmp_path / 'out')
+    assert (draw().failed, draw().skipped) == ([], 1)
+    assert (tmp_path / 'out/pictures.png').is_file()
 
 
 def test_a_teacher_of_other_classes_is_refused(trained, tmp_path, capsys):
