@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from mmseg_cct.cli.arguments import at_least, method, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import PLAIN, method_names
+from mmseg_cct.errors import UserError
 from mmseg_cct.studies.cli import add_study_arguments, run_study
 
 if TYPE_CHECKING:
@@ -76,7 +77,13 @@ def prepare(args: argparse.Namespace) -> list[StudyRun]:
     if args.grid:
         config = study_config(args.config, options)
         methods = grid_methods(config, args.num_decoders, args.perturbations)
-    methods |= {Path(name).stem: read_method(name) for name in args.methods}
+    for name in args.methods:
+        others = [other for other in args.methods if Path(other).stem == Path(name).stem]
+        if len({*others}) > 1:
+            raise UserError(
+                f'--methods {" ".join(others)}: one name; expected files of other names'
+            )
+        methods[Path(name).stem] = read_method(name)
     labels = lists_of(args.config, options, args.n, args.lists, args.seeds)
     return prepare_study(Path(args.out), args.config, methods, labels, args.seeds, options)
 

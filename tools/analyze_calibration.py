@@ -13,6 +13,7 @@ Examples:
 """
 
 import argparse
+import shlex
 from typing import Any
 
 from mmseg_cct.cli.arguments import add_cfg_options, add_device, seed, tool_parser
@@ -67,7 +68,7 @@ def main() -> None:
     print(_table_of(found['pseudo_labels']))
     if 'teaches' in found:
         print(f'\nWhat teaches at a precision of {args.precision:g}:\n{found["teaches"]}')
-        print(f'train on it by --method {args.out}/thresholds.py')
+        print(f'train on it by --method {shlex.quote(f"{args.out}/thresholds.py")}')
     print(f'wrote {args.out}')
 
 

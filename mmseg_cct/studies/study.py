@@ -109,6 +109,8 @@ def lists_of(
     default the config's `split_dir`. A missing list is a `UserError`.
     """
     if not numbers:
+        if folder is not None:
+            raise UserError(f'--lists {folder}: without -n; expected the numbers of labels too')
         return {'config': lambda config, seed: None}
     if folder is None:
         folder = study_config(base, options).train_dataloader.dataset.get('split_dir')

@@ -79,6 +79,11 @@ def test_another_study_in_the_folder_is_an_error(tmp_path, base):
         )
 
 
+def test_lists_without_numbers_are_refused(base):
+    with pytest.raises(UserError, match='--lists mine: without -n; expected the numbers'):
+        lists_of(base, OPTIONS, [], 'mine')
+
+
 def test_a_refused_study_writes_nothing(tmp_path, base):
     prepare(tmp_path, base, [], seeds=[1], methods=['cct'])
     with pytest.raises(UserError, match=r'seed1/config\.py: differs'):
