@@ -26,7 +26,8 @@ class ImageNames:
         One path must end as the other does: `a/1.jpg` is not `b/1.jpg`. Where several do, that with
         most folders in common counts; if there are two, that is a `UserError`.
         """
-        parts = [part for part in image_stem(name).split('/') if part not in ('', '.')]
+        path = image_stem(name.replace('\\', '/'))  # as Windows writes it
+        parts = [part for part in path.split('/') if part not in ('', '.')]
         if not parts:
             return None
         return self._find(parts) or self._find([*parts[:-1], _UPLOAD.sub('', parts[-1])])

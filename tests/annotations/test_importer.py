@@ -85,6 +85,16 @@ def test_a_name_that_cannot_change_is_told(tmp_path, photos):
         import_masks(source, out, rename={'car': 'vehicle'})
 
 
+def test_paths_of_windows_are_found(tmp_path, photos):
+    source = exports.coco(tmp_path)
+    content = json.loads(source.read_text())
+    for image in content['images']:
+        image['file_name'] = 'C:\\photos\\' + image['file_name'].replace('/', '\\')
+    write(source, content)
+    done = import_masks(source, tmp_path / 'out', images=photos, rest='ignore')
+    assert (done.new, done.missing) == (2, [])
+
+
 def test_what_is_no_region_is_counted(tmp_path, photos):
     for export, kinds in (
         (exports.cvat, {'polyline': 2}),

@@ -53,13 +53,17 @@ def test_the_learning_curve_of_an_empty_study(demo, tmp_path, capsys):
     assert 'No number of labels' in (tmp_path / 'out' / 'learning_curve.md').read_text()
 
 
-def test_mistakes_are_one_line_and_write_nothing(demo, tmp_path, capsys):
+def test_mistakes_are_one_line_and_write_nothing(demo, tmp_path, project_root, capsys):
     assert demo('ablation') == 2
     assert 'error: no method; expected --grid, --methods or both\n' in capsys.readouterr().err
     assert demo('learning_curve', '--method', 'supervised') == 2
     assert 'error: method supervised: is the baseline itself' in capsys.readouterr().err
     assert demo('learning_curve', '-n', '13') == 2
     assert 'error: -n 13: expected numbers from 1 to 12' in capsys.readouterr().err
+    assert demo('ablation', '--methods', 'kl', str(project_root / 'configs/methods/kl.py')) == 2
+    assert 'kl.py: one name; expected files of other names' in capsys.readouterr().err
+    assert demo('ablation', '--methods', 'cct', '--lists', 'lists') == 2
+    assert 'error: --lists lists: without -n; expected the' in capsys.readouterr().err
     assert demo('ablation', '--collect') == 2
     assert capsys.readouterr().err == 'error: out: no such folder; expected that of a study\n'
     assert not list(tmp_path.iterdir())
