@@ -35,7 +35,7 @@ def read(source: Source) -> Annotations:
         for name in names:  # one at a time, for each may hold an image
             try:
                 content = source.json(name)
-                found |= {str(shape['label']) for shape in content['shapes']}
+                found |= {_label(shape) for shape in content['shapes']}
             except (UserError, LookupError, TypeError):
                 continue  # `_images` names it
         labels = dict.fromkeys(sorted(found))
@@ -75,9 +75,13 @@ def _image(source: Source, name: str) -> AnnotatedImage:
     )
 
 
+def _label(shape: dict) -> str:
+    return str(shape['label']).strip()  # as the lines of labels.txt
+
+
 def _shape(shape: dict) -> Shape | None:
     """Makes a shape; lines and points are none."""
-    label = None if shape['label'] == _IGNORED else str(shape['label'])
+    label = None if _label(shape) == _IGNORED else _label(shape)
     kind, points = shape.get('shape_type') or 'polygon', polygon(shape['points'])
     if kind == 'mask':
         left, top = map(round, points.min(0).tolist())

@@ -138,6 +138,16 @@ def test_labelme_circles_rectangles_and_what_is_ignored(tmp_path):
     assert (drawn(annotations) == 255).sum() == 24 and not annotations.classes
 
 
+@pytest.mark.parametrize('listed', [True, False])
+def test_labelme_spaces_around_a_label_do_not_count(tmp_path, listed):
+    points = np.reshape(BOX, (4, 2)).tolist()
+    of_labelme(tmp_path / '1.json', label=' car ', points=points)
+    if listed:
+        (tmp_path / 'labels.txt').write_text('car \n')
+    annotations = labelme.read(Source(tmp_path))
+    assert list(annotations.classes) == ['car'] and (drawn(annotations) == 0).sum() == 24
+
+
 @pytest.mark.parametrize(
     ('kind', 'value', 'where'),
     [
