@@ -323,6 +323,16 @@ def test_weights_are_the_papers():
     )
 
 
+def test_fixmatch_with_a_teacher_has_fixmatchs_loss_and_the_teacher_and_view_of_cct_plus():
+    config = parse('cct/cct_r50_voc_1464', 'fixmatch-teacher')
+    fixmatch = parse('cct/cct_r50_voc_1464', 'fixmatch')
+    plus = parse('cct/cct_r50_voc_1464', 'cct-plus')
+    assert config.model == fixmatch.model
+    assert config.default_hooks.teacher == plus.default_hooks.teacher
+    assert 'ramp_up' not in config.default_hooks  # of auxiliary decoders, which it has not
+    assert config.train_dataloader == plus.train_dataloader
+
+
 # They take their drop-path rates out of a tensor.
 COMPUTES_WHEN_BUILT = {'MixVisionTransformer', 'SwinTransformer', 'TimmViT'}
 

@@ -21,6 +21,7 @@ METHODS = {
     'cct-strong': 'CCT (strong view)',
     'cct-plus': 'CCT+',
     'fixmatch': 'FixMatch',
+    'fixmatch-teacher': 'FixMatch (teacher, calm view)',
     'unimatch': 'UniMatch',
     'unimatch-tau0': 'UniMatch (τ = 0)',
     'unimatch-v2': 'UniMatch V2',
