@@ -104,7 +104,7 @@ if [ "${SIZE:-}" = tiny ]; then
         --map-sizes 4x4 --scale-decoders 7 14 --scale-classes 3 --scale-images 1 2
         --scale-strides 2 4 --no-compile)
     whole+=(--repeats 1 --images 2 --size 32 32 --no-compile)
-    config=configs/cct/cct_mbv2-jpu_camvid-180x240_50.py
+    config=configs/cct/cct_mbv2-jpu_camvid-180x240_20.py
     tests=(tests/engine/test_schedules.py)
     gpu_tests=(tests/models/layers/test_transfer.py)
     loading=(--pipelines camvid --repeats 1 --batch-size 2)
@@ -163,17 +163,11 @@ step loading python benchmarks/data_loading.py --allow-busy "${loading[@]}" \
     --json "$out/tables/loading.json"
 
 # ----------------------------------------------------------------------------------------- runs
-# cct-strong is another config, made here, so that it has the same network and weights.
-strong=$out/study/cct-strong.py
-cat >"$strong" <<END
-_base_ = '$PWD/$config'
-method = 'cct-strong'
-END
 [ "$device" = cpu ] || gpus=(--gpus "${CUDA_VISIBLE_DEVICES:-0}")
 end=$((SECONDS + hours * 3600))
 
-run() {  # run STUDY CONFIG METHOD N SEED: within the time that is left, to go on with next time
-    local left=$((end - SECONDS)) name=run-$1-$3-$4-seed$5
+run() {  # run METHOD N SEED: within the time that is left, to go on with next time
+    local left=$((end - SECONDS)) name=run-$1-$2-seed$3
     if [ -e "$out/done/$name" ]; then
         echo "$name: done already, skipped"
         return 0
@@ -183,8 +177,8 @@ run() {  # run STUDY CONFIG METHOD N SEED: within the time that is left, to go o
         return 0
     fi
     if step "$name" timeout --signal INT --kill-after 60 "$left" \
-        python tools/ablation.py "$2" --methods "$3" -n "$4" --seeds "$5" "${gpus[@]+"${gpus[@]}"}" \
-        --out "$out/study/$1" --cfg-options "${options[@]}"; then
+        python tools/ablation.py "$config" --methods "$1" -n "$2" --seeds "$3" \
+        "${gpus[@]+"${gpus[@]}"}" --out "$out/study" --cfg-options "${options[@]}"; then
         return 0
     fi
     if [ "$SECONDS" -ge "$end" ]; then  # stopped, not failed
@@ -197,10 +191,9 @@ late=()
 if [ "$hours" != 0 ]; then
     for seed in "${seeds[@]}"; do
         for n in 20 50 100; do
-            for method in baseline own_target cct; do  # cct: with an EMA teacher
-                run cct "$config" "$method" "$n" "$seed"
+            for method in supervised own-target cct cct-strong; do  # the last two have a teacher
+                run "$method" "$n" "$seed"
             done
-            run cct-strong "$strong" cct "$n" "$seed"
         done
     done
 fi
@@ -218,11 +211,10 @@ fi
     if [ -e "$out/logs/tests.log" ]; then
         printf '\n## tests\n\n%s\n' "$(tail -n 1 "$out/logs/tests.log")"
     fi
-    for study in cct cct-strong; do
-        [ -e "$out/study/$study/ablation.md" ] || continue
-        printf '\n## CamVid: %s\n\n' "$study"
-        sed 's/^# /### /;s/](/](study\/'"$study"'\//' "$out/study/$study/ablation.md"
-    done
+    if [ -e "$out/study/ablation.md" ]; then
+        printf '\n## CamVid\n\n'
+        sed 's/^# /### /;s/](/](study\//' "$out/study/ablation.md"
+    fi
     [ "${#late[@]}" = 0 ] || printf '\nNo time was left for: %s\n' "${late[*]}"
     [ "${#failed[@]}" = 0 ] || printf '\nFailed: %s\n' "${failed[*]}"
 } >"$out/summary.md"

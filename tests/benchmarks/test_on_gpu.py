@@ -1,10 +1,13 @@
 """The script for a machine with a GPU: what it refuses, skips and reports."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from mmseg_cct.config.compose import read_method
 
 STEPS = [
     *('machine', 'tests', 'tests-gpu', 'branch-float32', 'branch-bfloat16'),
@@ -66,7 +69,8 @@ def test_done_steps_are_skipped_and_failed_ones_reported(project_root, tmp_path)
     assert 'SIZE=tiny: these figures mean nothing' in summary
     assert summary.endswith('Failed: tests\n')
 
-    fake.write_text('#!/bin/sh\necho 1 passed\n')
+    calls = tmp_path / 'calls'
+    fake.write_text(f'#!/bin/sh\necho "$@" >>{calls}\necho 1 passed\n')
     data = tmp_path / 'camvid'  # what it asks of CamVid: the fake Python reads nothing
     data.mkdir()
     (data / 'train.txt').touch()
@@ -74,3 +78,14 @@ def test_done_steps_are_skipped_and_failed_ones_reported(project_root, tmp_path)
     assert again.returncode == 0
     assert 'Failed' not in Path(out, 'summary.md').read_text()
     assert Path(out, 'done/tests').exists()
+    runs = [line.split() for line in calls.read_text().splitlines() if 'ablation.py' in line]
+    assert len(runs) == 60  # five seeds, three numbers of labels, four methods
+    for method in {run[run.index('--methods') + 1] for run in runs}:
+        read_method(method)  # refuses unknown ones
+
+
+def test_its_configs_exist(project_root):
+    script = (project_root / 'benchmarks/on_gpu.sh').read_text()
+    configs = set(re.findall(r'configs/[^\s;]+\.py', script))
+    assert len(configs) == 4
+    assert [config for config in configs if not (project_root / config).is_file()] == []
