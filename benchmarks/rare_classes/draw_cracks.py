@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Draws walls with thin cracks as a folder that tools/new_config.py takes.
 
-About 0.5 % of the pixels are crack, a quarter of the images have none. Joints, stains and pale
+About 0.9 % of the pixels are crack, a quarter of the images have none. Joints, stains and pale
 scratches look alike. docs/rare_classes.md has the study.
 
 Example:
