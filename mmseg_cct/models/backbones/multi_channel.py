@@ -1,4 +1,4 @@
-"""A backbone for images of other than three channels."""
+"""A backbone for images with any number of channels."""
 
 from typing import Any
 
@@ -13,18 +13,19 @@ from mmseg_cct.errors import UserError
 
 @MODELS.register_module()
 class MultiChannelBackbone(BaseModule):
-    """A backbone whose first convolution takes images of any number of channels.
+    """A backbone whose first convolution takes images with any number of channels.
 
-    Its weights for channel i are those that were pretrained for colour i mod 3, times 3/C: the
-    first three of C channels keep their filters, and the sum stays of the same size. timm adapts
-    its networks so. `image_loader` of a config puts it around the model's backbone.
+    The weights for channel i are the pretrained ones of colour i mod 3, times 3/C, so the first
+    three channels keep their filters and the sum over all channels keeps its size. A single channel
+    gets the sum of the three, so it is seen as a grey image. timm does the same. If a config's
+    `image_loader` does not load three channels, it wraps the model's backbone in this class.
 
     Args:
         in_channels: C, the number of channels.
-        backbone: Config of the backbone, of images of three channels.
+        backbone: Config of a backbone for images with three channels.
 
     Raises:
-        UserError: If no convolution of the backbone takes three channels.
+        UserError: If the first convolution of the backbone does not take three channels.
     """
 
     @ranges(in_channels=at_least(1))
@@ -39,24 +40,26 @@ class MultiChannelBackbone(BaseModule):
                 f'model.backbone.backbone.type={backbone["type"]!r}: begins with no convolution of '
                 'three channels; expected a backbone that does'
             )
-        self.first = (first,)  # no second name for its weight
+        self.first = (first,)  # a tuple registers no second name for its weight
         self.of_colours = first.weight.data
         first.in_channels = in_channels
         first.weight.data = weight_of_channels(self.of_colours, in_channels)
 
     def init_weights(self) -> None:
-        """Initialises the backbone for three channels, and makes the others' weights of theirs."""
+        """Initialises the backbone for three channels, then derives the weights for C channels."""
         (first,) = self.first
-        # the data alone: mmengine allows no new parameter here
+        # only the data is replaced: mmengine allows no new parameter here
         first.weight.data = self.of_colours.to(first.weight)
         super().init_weights()
         first.weight.data = weight_of_channels(first.weight.data, self.in_channels)
 
     def forward(self, images: Tensor) -> Any:
-        """Maps images `(N, C, H, W)` to what the backbone gives."""
+        """Maps images `(N, C, H, W)` to the backbone's outputs."""
         return self.backbone(images)
 
 
 def weight_of_channels(weight: Tensor, channels: int) -> Tensor:
-    """Makes a weight `(D, C, k, k)` for C channels of one for three colours `(D, 3, k, k)`."""
+    """Makes a weight `(D, C, k, k)` for C channels from one for three colours `(D, 3, k, k)`."""
+    if channels == 1:
+        return weight.sum(1, keepdim=True)
     return weight[:, torch.arange(channels) % 3] * (3 / channels)

@@ -30,7 +30,7 @@ def evaluated(backbone, images):
     return backbone(images)[0]
 
 
-@pytest.mark.parametrize('channels', [1, 2, 4, 5, 7])
+@pytest.mark.parametrize('channels', [2, 4, 5, 7])
 def test_pretrained_filters_come_in_turn_and_keep_their_sum(pretrained, channels):
     body, config = pretrained
     backbone = MultiChannelBackbone(channels, config)
@@ -52,6 +52,14 @@ def test_three_times_three_channels_see_what_three_see(pretrained):
     backbone.init_weights()
     images = torch.rand(1, 3, 16, 16)
     torch.testing.assert_close(evaluated(backbone, images.repeat(1, 3, 1, 1)), body(images)[0])
+
+
+def test_one_channel_is_seen_as_a_grey_image(pretrained):
+    body, config = pretrained
+    backbone = MultiChannelBackbone(1, config)
+    backbone.init_weights()
+    image = torch.rand(1, 1, 16, 16)
+    torch.testing.assert_close(evaluated(backbone, image), body(image.repeat(1, 3, 1, 1))[0])
 
 
 def test_weights_load_into_a_copy_before_it_is_initialised(pretrained):
