@@ -1,9 +1,9 @@
 #!/usr/bin/env python
 """Segments images with an exported ONNX file, without torch: onnxruntime, OpenCV and Pillow.
 
-The file holds what is needed beside the weights: classes, colours, and the size that images are
-resized to. For each image it writes DIR/NAME.png, a palette PNG of class ids at the image's own
-size. This script imports nothing of this project: copy it to where the model runs.
+Besides the weights, the file holds all that is needed: classes, colours, and the size that images
+are resized to. For each image it writes DIR/NAME.png, a palette PNG of class ids at the image's own
+size. This script imports nothing from this project: copy it to where the model runs.
 
 Example:
     python predict_onnx.py cct_voc-XXXXXXXX.onnx photos --out predictions
@@ -67,6 +67,10 @@ def main() -> int:
     notes = session.get_modelmeta().custom_metadata_map
     if 'size' not in notes:
         print(f'{args.model}: says no size; expected a file of publish_model.py', file=sys.stderr)
+        return 2
+    if (channels := session.get_inputs()[0].shape[1]) != 3:
+        expected = 'expected 3: segment images of other channels with tools/predict.py'
+        print(f'{args.model}: takes {channels} channels; {expected}', file=sys.stderr)
         return 2
     classes, palette, size = (json.loads(notes[key]) for key in ('classes', 'palette', 'size'))
     found = [args.input] if args.input.is_file() else sorted(args.input.rglob('*'))

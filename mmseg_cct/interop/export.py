@@ -55,10 +55,10 @@ class InferenceGraph(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Maps images `(N, 3, H, W)`, RGB in [0, 255], float32, to seg_logits `(N, C, H, W)`.
 
-        Of a model of other channels (`LoadChannels`) they come in the order of its config.
+        For a model with other channels (`LoadChannels`), they come in the order of its config.
 
-        Of a binary model with one output C is 2, and the first channel its threshold: the class is
-        the arg-max here too.
+        For a binary model with one output, C is 2 and the first channel holds the threshold, so the
+        class is the arg-max here too.
         """
         meta = dict(img_shape=self.size, ori_shape=self.size, pad_shape=self.size)
         logits = self.model.encode_decode(F.conv2d(images, self.weight, self.bias), [meta])
@@ -161,12 +161,15 @@ def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Ex
 
 
 def metadata(model: nn.Module, size: tuple[int, int]) -> dict[str, Any]:
-    """What an exported file says of itself: classes, palette, size (H, W), input, normalisation.
+    """Returns what an exported file records: classes, palette, size (H, W), input, normalisation.
 
-    The graph normalises by `mean` and `std`, which are for those who cut that off.
+    The graph itself normalises by `mean` and `std`; they are for users who cut that part off.
     """
     meta, preprocessor = getattr(model, 'dataset_meta', None) or {}, model.data_preprocessor
-    notes: dict[str, Any] = dict(size=list(size), input='RGB in [0, 255], float32, (N, 3, H, W)')
+    channels = input_channels(model)
+    kind = 'RGB' if channels == 3 else f'{channels} channels in the order of the config'
+    images = f'{kind} in [0, 255], float32, (N, {channels}, H, W)'
+    notes: dict[str, Any] = dict(size=list(size), input=images)
     notes |= {key: list(meta[key]) for key in ('classes', 'palette') if meta.get(key)}
     for key in ('mean', 'std'):
         values = getattr(preprocessor, key, None)
@@ -195,7 +198,7 @@ def input_channels(model: nn.Module) -> int:
 
 
 def _with_properties(content: bytes, notes: dict[str, Any]) -> bytes:
-    """The content of an ONNX file with each note as JSON among its properties."""
+    """Adds each note, as JSON, to the properties of an ONNX file, given and returned as bytes."""
     import onnx
 
     graph = onnx.load_model_from_string(content)
@@ -207,10 +210,10 @@ def _with_properties(content: bytes, notes: dict[str, Any]) -> bytes:
 def _normalisation(
     preprocessor: nn.Module, size: tuple[int, int], channels: int
 ) -> tuple[Tensor, Tensor]:
-    """Normalisation as a 1×1 convolution: weight `(C, C, 1, 1)` and bias `(C,)`, of RGB for C = 3.
+    """Normalisation as a 1×1 convolution: weight `(C, C, 1, 1)` and bias `(C,)`; RGB for C = 3.
 
     A preprocessor is affine in each pixel of a decoded image (three channels are BGR in OpenMMLab),
-    so its outputs for a black image, and for one with each of the channels, determine it.
+    so its outputs for a black image and for one image per channel determine it.
     """
     probes = torch.zeros(channels + 1, channels, *size, dtype=torch.uint8)
     numbers = list(range(channels))

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tiny
@@ -14,6 +17,7 @@ from mmseg_cct.interop.export import (
     InferenceGraph,
     export_onnx,
     export_torchscript,
+    metadata,
 )
 
 SIZE = (40, 64)
@@ -110,6 +114,26 @@ def test_onnx_gives_the_same_for_any_number_of_images(model, tmp_path):
         assert logits.shape == expected.shape
         assert np.abs(logits - expected).max() < 1e-4
         assert (logits.argmax(1) == expected.argmax(1)).mean() > 0.999
+
+
+def test_a_file_for_other_channels_says_so_and_the_script_for_rgb_refuses_it(
+    tmp_path, project_root
+):
+    pytest.importorskip('onnxruntime', reason='onnxruntime runs the file')
+    config = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
+    config.backbone = dict(type='MultiChannelBackbone', in_channels=4, backbone=config.backbone)
+    config.data_preprocessor.update(mean=[0.0] * 4, std=[1.0] * 4, bgr_to_rgb=False)
+    other, file = MODELS.build(config).eval(), tmp_path / 'four.onnx'
+    assert export_onnx(other, SIZE, file).difference < 1e-5
+    assert metadata(other, SIZE)['input'].startswith('4 channels in the order of the config')
+    script = project_root / 'tools/predict_onnx.py'
+    done = subprocess.run(
+        [sys.executable, script, file, tmp_path, '--out', tmp_path / 'out'],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(f'{file}: takes 4 channels; expected 3')
 
 
 def test_torchscript_gives_the_same_for_any_number_of_images(model, tmp_path):
