@@ -1,7 +1,7 @@
 """Masks that a trained network draws for unlabelled images, 255 where it is unsure.
 
-The output folder gets `predictions/NAME.png` and `sureness/NAME.png` while the network looks at the
-images, then, when the sure pixels of each class are known, `labels/NAME.png`, `masks.json`,
+The output folder gets `predictions/NAME.png` and `sureness/NAME.png` while the network labels the
+images. Once the sure pixels of each class are known, it gets `labels/NAME.png`, `masks.json`,
 `report.md` and `pictures.png`.
 """
 
@@ -53,9 +53,9 @@ class Selection(NamedTuple):
     """Which pixels teach.
 
     Attributes:
-        dropped: Share of the pixels of each class that do not, the least sure.
-        precision: Share of right pixels, on held-out images, that a class must reach instead; a
-            class that never does teaches nothing.
+        dropped: Share of the pixels of each class that do not teach, the least sure ones.
+        precision: Share of right pixels, on held-out images, that the pixels of a class must reach
+            instead; a class that never does teaches nothing.
     """
 
     dropped: float = 0.2
@@ -74,7 +74,7 @@ BY_SHARE = Selection()
 
 
 class Unlabeled(NamedTuple):
-    """The images to label, by their names below a folder; `place` names the set in messages."""
+    """The images to label, as paths by name below a folder, and the classes of the student."""
 
     folder: str
     paths: dict[str, str]
@@ -82,7 +82,7 @@ class Unlabeled(NamedTuple):
 
 
 def find_unlabeled(dataset: Any, classes: Sequence[str], place: str) -> Unlabeled:
-    """Lists the images of an unlabelled set; a set without files is a `UserError`."""
+    """Lists the images of an unlabelled set; one without files is a `UserError` about `place`."""
     paths = [os.path.abspath(info.get('img_path') or '') for info in infos_of(dataset)]
     if not paths or not all(map(os.path.isfile, paths)):
         raise UserError(f'{place}: has images without a local file; expected files to label')
@@ -120,7 +120,7 @@ def draw_masks(
         checkpoints: Its checkpoints, whose predictions are averaged.
         unlabeled: The images.
         out: Output folder.
-        held_out: Data infos of images with a mask that nothing was trained on.
+        held_out: Data infos of labelled images that nothing was trained on.
         selection: Which pixels teach.
         tta: Whether to average over the config's `tta_pipeline`.
         num_pictures: Number of images in the report's grid.
@@ -195,13 +195,18 @@ def _precision_on(
 ) -> np.ndarray | None:
     """Counts pixels, and right ones, of held-out images by predicted class and level.
 
-    `(2, C, 256)`, kept in the folder; None without images.
+    Returns `(2, C, 256)`, which the folder keeps for a later run; None without images.
     """
     if not held_out:
         return None
-    file, paths = Path(out, HELD_OUT), [info['img_path'] for info in held_out]
-    if file.is_file() and (kept := json.loads(file.read_text()))['images'] == paths:
-        return np.array(kept['pixels_and_right'])
+    file = Path(out, HELD_OUT)
+    made_of = [
+        [path, file_stamp(path)]
+        for info in held_out
+        for path in (info['img_path'], info['seg_map_path'])
+    ]
+    if file.is_file() and (kept := json.loads(file.read_text()))['made_of'] == made_of:
+        return np.array(kept['counts'])
     num_classes = len(teachers.dataset_meta['classes'])
     total = np.zeros((2, num_classes, LEVELS), np.int64)
     for info in own_share(held_out):
@@ -209,7 +214,7 @@ def _precision_on(
         total += count_right(labels, levels, read_truth(dict(info)), num_classes)
     total = np.sum(gather(total), axis=0)
     if get_rank() == 0:
-        content = dict(images=paths, pixels_and_right=total.tolist())
+        content = dict(made_of=made_of, counts=total.tolist())
         write_atomic(file, json.dumps(content).encode())
     return total
 
@@ -255,8 +260,8 @@ def _write_labels(
 def read_masks(out: str | Path) -> dict[str, Any]:
     """Reads `masks.json` of a folder of masks.
 
-    `image_dir` is the folder of the images, and `sure`, by image in the order of the set, the share
-    of its pixels that teach.
+    `image_dir` is the folder of the images, and `sure` the share of pixels that teach, by image in
+    the order of the set.
     """
     return json.loads(Path(out, MASKS).read_text(encoding='utf-8'))
 

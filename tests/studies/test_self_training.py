@@ -107,6 +107,27 @@ def test_masks_are_wrong_only_as_often_as_asked(trained, tmp_path, capsys):
     assert {right[name] for name in world.CLASSES} <= {'100.0%', '–'}
 
 
+def test_a_mask_that_is_corrected_is_counted_anew(trained, tmp_path):
+    config = Config.fromfile(trained / 'setting.py')
+    image = str(next((trained / 'val_images').iterdir()))
+    unlabeled = Unlabeled(str(trained), dict(image=image), world.CLASSES)
+    mask = tmp_path / 'mask.png'
+
+    def draw(truth):
+        Image.fromarray(truth).save(mask)
+        held_out = [dict(img_path=image, seg_map_path=str(mask), reduce_zero_label=False)]
+        teacher, out = str(trained / 'teacher/iter_6.pth'), str(tmp_path / 'out')
+        draw_masks(config, [teacher], unlabeled, out, held_out=held_out, tta=False)
+        pixels, right = np.array(json.loads((tmp_path / 'out/held_out.json').read_text())['counts'])
+        return pixels.sum(), right.sum()
+
+    size = Image.open(image).size[::-1]
+    pixels, right = draw(np.full(size, 255, np.uint8))
+    assert (pixels, right) == (0, 0)
+    pixels, right = draw(np.array(Image.open(tmp_path / 'out/predictions/image.png')))
+    assert pixels == right == size[0] * size[1]
+
+
 def test_the_named_checkpoint_teaches_with_those_before_it(tmp_path):
     for name in ('iter_3.pth', 'iter_6.pth', 'iter_9.pth', 'best_mIoU_iter_6.pth'):
         (tmp_path / name).touch()
