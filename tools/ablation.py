@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Runs the paper's ablation on any CCT config: trains, tests, writes tables and figures.
 
-Call it again to resume: finished runs are skipped, stopped ones go on from their checkpoints.
+Run it again to resume: finished runs are skipped, stopped ones continue from their checkpoints.
 
 Examples:
     python tools/ablation.py configs/cct/cct_r50_camvid_50.py --grid -n 20 50 100 \\
@@ -35,8 +35,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--grid',
         action='store_true',
-        help='the baseline, each perturbation alone and CCT full, for each K, and the baseline and '
-        'CCT full with ab-CE',
+        help='the baseline, and for each K each perturbation alone and full CCT; also the baseline '
+        'and full CCT with ab-CE',
     )
     parser.add_argument(
         '--num-decoders', nargs='+', type=at_least(1), default=[2, 4, 6, 8], metavar='K',
@@ -48,7 +48,7 @@ def parse_args() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         '--methods', nargs='+', type=method, default=[], metavar='NAME',
-        help=f'beside the grid or without it: {" ".join(method_names())}, or files of your own',
+        help=f'methods, with or without the grid: {" ".join(method_names())}, or files of your own',
     )  # fmt: skip
     parser.add_argument(
         '-n', nargs='+', type=at_least(1), default=[], metavar='N',
@@ -56,8 +56,8 @@ def parse_args() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         '--lists', metavar='DIR',
-        help='folder of {n}_labeled.txt and {n}_unlabeled.txt; "{seed}" in it stands for the seed '
-        "of a run (default: the folder of the config's list)",
+        help='folder of {n}_labeled.txt and {n}_unlabeled.txt; "{seed}" in its path stands for the '
+        "seed of a run (default: the folder of the config's list)",
     )  # fmt: skip
     args = parser.parse_args()
     if not (args.grid or args.methods or args.collect):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python
-"""Writes a setting of CCT on a config of MMSegmentation.
+"""Writes a setting of CCT on top of a config of MMSegmentation.
 
-Data, model, schedule and evaluation of the config stay; it adds the unlabelled images and the
-auxiliary decoders, which it fits to the model by a dry run on a small image.
+The data, model, schedule and evaluation of the config stay. The setting adds the unlabelled images
+and the auxiliary decoders, which a dry run on a small image fits to the model.
 
 Examples:
     python tools/add_cct.py configs/mine/deeplabv3plus.py --unlabeled data/more/images \\
@@ -22,7 +22,7 @@ from mmseg_cct.config.shipped import method_names
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
-    parser.add_argument('config', help='a config: a path, or the name of one of MMSegmentation')
+    parser.add_argument('config', help='a config of MMSegmentation, by path or by name')
     parser.add_argument(
         '--unlabeled', required=True, metavar='DIR', help='folder of unlabelled images'
     )
@@ -31,14 +31,14 @@ def parse_args() -> argparse.Namespace:
         '--in-index',
         type=at_least(0),
         metavar='N',
-        help='give the auxiliary decoders output N of the encoder (default: what the main head '
+        help='feed output N of the encoder to the auxiliary decoders (default: what the main head '
         'classifies)',
     )
     parser.add_argument(
         '--context',
         nargs='+',
         metavar='NAME',
-        help='the classes that are no objects (default: background, if there is one)',
+        help='the classes that are not objects (default: background, if there is one)',
     )
     parser.add_argument(
         '--method',
@@ -48,7 +48,7 @@ def parse_args() -> argparse.Namespace:
         help='what the config trains unless tools/train.py names another (default: cct-strong, CCT '
         f'whose auxiliary decoders see a strong view); any of {", ".join(method_names())}',
     )
-    parser.add_argument('--force', action='store_true', help='overwrite a config that is there')
+    parser.add_argument('--force', action='store_true', help='overwrite an existing config')
     return parser.parse_args()
 
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python
 """Measures how well confidence and agreement tell right pixels from wrong ones.
 
-Compares the main decoder's prediction with the masks of the validation set. Plots the share of
-right pixels by its confidence and by the share of the auxiliary decoders that agree with it, a
-reliability diagram (DIR/calibration.png), and writes the numbers (DIR/calibration.json). Then the
-pseudo labels of confidence --threshold by class: who is used, and who is right. With --precision a
-method that trains on the pixels of each class that are right often enough (DIR/thresholds.py).
+Compares the main decoder's prediction with the masks of the validation set. Plots a reliability
+diagram, the share of right pixels by its confidence and by the share of the auxiliary decoders that
+agree with it (DIR/calibration.png), and writes the numbers (DIR/calibration.json). Then prints by
+class how many pixels --threshold would make pseudo labels, and how many of these are right. With
+--precision, it also writes a method that trains on the pixels of each class that are right often
+enough (DIR/thresholds.py).
 
 Examples:
     python tools/analyze_calibration.py CONFIG CHECKPOINT --out work_dirs/calibration
@@ -40,8 +41,8 @@ def parse_args() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         '--precision', type=float, metavar='SHARE',
-        help='write DIR/thresholds.py, a FixMatch on the pixels of each class that are that often '
-        'right, from its own confidence on; a class that never is does not teach, and can be lost',
+        help='write DIR/thresholds.py, a FixMatch on the pixels of each class that are confident '
+        'enough to be right this often; a class that never is does not teach, and can be lost',
     )  # fmt: skip
     add_device(parser)
     add_cfg_options(parser)

@@ -29,8 +29,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--out', required=True, metavar='DIR', help='folder of the results')
     parser.add_argument(
         '--layers', nargs='+', default=[], metavar='NAME',
-        help='modules by dotted name, of which the last output counts (default: backbone and, with '
-        'a checkpoint, neck, whose output is z)',
+        help='modules by dotted name; of several outputs the last counts (default: backbone and, '
+        'with a checkpoint, neck, whose output is z)',
     )  # fmt: skip
     parser.add_argument('--images', metavar='PATH', help='an image or a folder, without masks')
     parser.add_argument(
@@ -50,8 +50,8 @@ def parse_args() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         '--margin', type=at_least(0), default=0, metavar='PIXELS',
-        help='image border that ratios leave out, where zero padding dominates small maps '
-        '(default: 0)',
+        help='image border to leave out of the ratios, because zero padding dominates small maps '
+        'there (default: 0)',
     )  # fmt: skip
     add_device(parser)
     add_cfg_options(parser)

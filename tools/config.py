@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Writes the whole config of a run, for those who launch with MMSegmentation's own tools.
+"""Writes the whole config of a run, to launch it with MMSegmentation's own tools.
 
 Examples:
     python tools/config.py configs/cct/cct_r50_voc_1464.py --method unimatch --labels 183 \\

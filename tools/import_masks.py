@@ -1,10 +1,10 @@
 #!/usr/bin/env python
-"""Writes masks of class ids from what labelling tools export.
+"""Writes masks of class ids from exports of labelling tools.
 
-The format is found by its content: COCO, CVAT for images 1.1, CVAT's and VOC's segmentation masks,
-Label Studio, labelme, YOLO-seg, Supervisely, or a folder of masks of colours. OUT gets images,
-masks and classes.json, which tools/new_config.py reads. Images without annotation get no mask: they
-are the unlabelled ones.
+The format is detected from the content: COCO, CVAT for images 1.1, CVAT's and VOC's segmentation
+masks, Label Studio, labelme, YOLO-seg, Supervisely, or a folder of masks of colours. OUT gets
+images, masks and classes.json, which tools/new_config.py reads. Images without annotation get no
+mask: they are unlabelled.
 
 Examples:
     python tools/import_masks.py annotations.json --images photos --rest background --out data/mine
@@ -68,14 +68,14 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--rest',
         choices=['background', 'ignore'],
-        help='what pixels are that no shape covers: background if all objects are drawn, ignore if '
-        'only some are (required for the first import)',
+        help='what to make of pixels that no shape covers: background if all objects are drawn, '
+        'ignore if only some are (required for the first import)',
     )
     parser.add_argument(
         '--empty-is-background',
         action='store_true',
-        help='images that the export lists without a shape are background throughout, because '
-        'somebody looked at them; by default they are unlabelled',
+        help='images that the export lists without a shape are all background, because somebody '
+        'looked at them; by default they are unlabelled',
     )
     masks = parser.add_mutually_exclusive_group()
     masks.add_argument(
@@ -84,7 +84,7 @@ def parse_args() -> argparse.Namespace:
         type=_named_colour,
         metavar='NAME=R,G,B',
         help='for masks of colours: their classes in the order of their ids; NAME=V is a grey. '
-        'Without it, the colours that are there are listed',
+        'Without it, the colours in the masks are listed',
     )
     masks.add_argument(
         '--binary', metavar='NAME', help='for masks of 0 and another value: the class of the latter'
@@ -95,22 +95,22 @@ def parse_args() -> argparse.Namespace:
         type=_new_name,
         default=[],
         metavar='OLD=NEW',
-        help='classes to name otherwise or to merge; the pixels of OLD= are ignored. Later imports '
-        'do the same',
+        help='rename or merge classes; the pixels of OLD= are ignored. Later imports do the same',
     )
     parser.add_argument(
         '--mask-suffix',
         default='',
         metavar='END',
-        help="for both: end of a mask's name, after that of its image, such as _mask.png",
+        help="with --colors or --binary: end of a mask's name, after that of its image, such as "
+        '_mask.png',
     )
     parser.add_argument(
         '--resize',
         action='store_true',
-        help='scale annotations of images that have another size now; by default an error',
+        help='scale annotations of images that now have a different size; by default an error',
     )
     parser.add_argument(
-        '--overwrite', action='store_true', help='replace masks that differ from those of OUT'
+        '--overwrite', action='store_true', help='replace the masks in OUT that differ'
     )
     return parser.parse_args()
 

@@ -2,8 +2,8 @@
 """Measures whether CCT pays on your data, and how many labels it is worth.
 
 Trains supervised and with CCT, or another `--method`, on growing subsets of your labelled images,
-plots both curves and states the gain in words. Call it again to resume: finished runs are skipped,
-stopped ones go on from their checkpoints.
+plots both curves and states the gain in words. Run it again to resume: finished runs are skipped,
+stopped ones continue from their checkpoints.
 
 Examples:
     python tools/learning_curve.py configs/cct/cct_r50_folder.py --seeds 0 1 2 --gpus 0,1 \\

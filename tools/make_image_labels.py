@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Writes image-level labels from a CSV file or from masks.
 
-The annotation file is that of mmpretrain's MultiLabelDataset, which the classifiers of configs/weak
-and tools/make_pseudo_labels.py read.
+The annotation file has the format of mmpretrain's MultiLabelDataset, which the classifiers of
+configs/weak and tools/make_pseudo_labels.py read.
 
 Examples:
     python tools/make_image_labels.py --csv labels.csv --images data/mine/images \\
@@ -28,17 +28,17 @@ def parse_args() -> argparse.Namespace:
     parser = tool_parser(__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument('--csv', metavar='FILE', help='lines "image,class;class" under a header')
-    source.add_argument('--masks', metavar='DIR', help='masks named as the images, but .png')
+    source.add_argument('--masks', metavar='DIR', help='masks named like the images, but .png')
     classes = parser.add_mutually_exclusive_group(required=True)
     classes.add_argument('--classes', nargs='+', metavar='NAME', help='in the order of their ids')
     classes.add_argument(
-        '--dataset', metavar='TYPE', help='the data set type whose classes they are, for example '
+        '--dataset', metavar='TYPE', help='take the classes of this data set type, for example '
         'CamVidDataset or PascalVOCDataset'
     )  # fmt: skip
     parser.add_argument('--images', required=True, metavar='DIR', help='folder of the images')
     parser.add_argument('--out', required=True, metavar='FILE', help='the JSON file to write')
     parser.add_argument(
-        '--background', nargs='+', default=[], metavar='NAME', help='classes that are no labels'
+        '--background', nargs='+', default=[], metavar='NAME', help='classes that are not labels'
     )
     parser.add_argument('--list', metavar='FILE', help='list of image names (default: all images)')
     parser.add_argument(

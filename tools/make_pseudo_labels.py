@@ -2,11 +2,11 @@
 """Generates pseudo labels from image-level labels: class activation maps, thresholds, dense CRF.
 
 The section `pseudo_labels` of the classifier's config (configs/weak) has images and settings.
-Writes DIR/labels/NAME.png, DIR/before_crf/NAME.png, DIR/report.md and DIR/pictures.png. Call it
-again to resume a stopped run. Unreadable images are reported and skipped, with exit code 1.
+Writes DIR/labels/NAME.png, DIR/before_crf/NAME.png, DIR/report.md and DIR/pictures.png. Unreadable
+images are reported and skipped, with exit code 1.
 
-One of several processes does a share of the images: --launcher pytorch under torchrun, slurm under
-srun. Run it again to finish what a stopped run left.
+Several processes share the images with --launcher: pytorch under torchrun, slurm under srun. Run it
+again to finish what a stopped run left.
 
 Example:
     python tools/make_pseudo_labels.py configs/weak/cam_r50_voc.py CHECKPOINT --out work_dirs/pseudo

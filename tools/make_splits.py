@@ -37,7 +37,7 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
     parser = tool_parser(summary, epilog=examples)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument('--list', metavar='FILE', help='text file with one image name per line')
-    source.add_argument('--images', metavar='DIR', help='folder of images, searched in depth')
+    source.add_argument('--images', metavar='DIR', help='folder of images, with its subfolders')
     source.add_argument(
         '--voc-root',
         metavar='DIR',
@@ -63,7 +63,7 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
         nargs='+',
         type=int,
         help=f'numbers of labelled images; default for VOC: {" ".join(map(str, VOC_NUMBERS))}; '
-        'for the public lists and for those of UniMatch: all there are',
+        "for the public lists and UniMatch's: all there are",
     )
     parser.add_argument('--seed', type=seed, default=0, help='seed of the draw (default: 0)')
     parser.add_argument(
@@ -74,8 +74,8 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         '--masks',
         metavar='DIR',
-        help='folder of the masks of some of the --images: the labelled ones are drawn among '
-        'these; default: among all, for masks that are still to be made',
+        help='folder of masks of some of the --images: labelled images are drawn among those with '
+        'a mask; default: among all, for masks that are still to be made',
     )
     parser.add_argument(
         '--mask-suffix',

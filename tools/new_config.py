@@ -1,8 +1,8 @@
 #!/usr/bin/env python
-"""Writes the setting of your own images: one config, which any method trains on.
+"""Writes a setting for your own images: one config, which any method can train.
 
-It counts and checks what is in DATA/images, DATA/masks (masks of some of the images, by the same
-name: one channel of class ids, 255 = ignore) and DATA/val (the same, to validate on).
+It counts and checks what is in DATA/images, DATA/masks (masks of some of the images, with the same
+names: one channel of class ids, 255 = ignore) and DATA/val (the same, for validation).
 
 Examples:
     python tools/new_config.py data/mine --classes background crack rust --context background
@@ -39,7 +39,7 @@ def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(
         __doc__,
-        epilog='Backbones, and models on one: '
+        epilog='Backbones, and whole models: '
         + ', '.join(f'{name} ({backbone.title})' for name, backbone in BACKBONES.items()),
     )
     parser.add_argument('data', help='folder with images, masks and val')
@@ -53,7 +53,7 @@ def parse_args() -> argparse.Namespace:
         '--context',
         nargs='+',
         metavar='NAME',
-        help='the classes that are no objects (default: the background of DATA/classes.json)',
+        help='the classes that are not objects (default: the background of DATA/classes.json)',
     )
     parser.add_argument(
         '--backbone',
@@ -70,22 +70,22 @@ def parse_args() -> argparse.Namespace:
         default='cct-strong',
         metavar='NAME',
         help='what the setting trains unless tools/train.py names another (default: cct-strong, '
-        'CCT whose auxiliary decoders see a strong view; cct: on the same view, in less time a '
-        f'step); any of {", ".join(_METHODS)}',
+        'CCT whose auxiliary decoders see a strong view; cct: the same view as the main decoder, '
+        f'in about the same time per step); any of {", ".join(_METHODS)}',
     )
     parser.add_argument(
         '--size',
         type=_size,
         metavar='WxH',
-        help='width and height that images are resized into, for training times 0.5 to 2 (default: '
-        'their own, with a longest side of 512 at most)',
+        help='width and height that images are resized into; training scales that by 0.5 to 2 '
+        '(default: their own, with a longest side of 512 at most)',
     )
     parser.add_argument(
         '--crop',
         type=_size,
         metavar='WxH',
-        help='width and height of the training crops (default: --size; where no GPU is needed '
-        'half of it, from a --size of 192 on, for a step of a quarter of the time)',
+        help='width and height of the training crops (default: --size; half of it for models that '
+        'need no GPU, from a --size of 192 on, because a step then takes a quarter of the time)',
     )
     parser.add_argument(
         '--iters', type=at_least(1), default=4000, metavar='N', help='iterations (default: 4000)'
@@ -107,25 +107,24 @@ def parse_args() -> argparse.Namespace:
         '--channels',
         type=_channels,
         metavar='N,N,...',
-        help='channels of the images to load, from 0, such as 0,1,2 (default: all but one of '
-        'opacity)',
+        help='channels of the images to load, from 0, such as 0,1,2 (default: all except opacity)',
     )
     parser.add_argument(
         '--bits',
         type=at_least(1),
         metavar='N',
-        help='bits of the values where the files have more, such as 12 in 16 (default: as many as '
-        'the values need)',
+        help='bits that the values have if the files have more, such as 12 in 16 (default: as many '
+        'as the values need)',
     )
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
-        '--weights', metavar='FILE', help="the backbone's weights (default: of the model zoo)"
+        '--weights', metavar='FILE', help="the backbone's weights (default: from the model zoo)"
     )
     start.add_argument('--from-scratch', action='store_true', help='start from random weights')
     parser.add_argument(
         '--out', metavar='DIR', help='folder for the setting (default: configs/NAME of the data)'
     )
-    parser.add_argument('--force', action='store_true', help='overwrite files that are there')
+    parser.add_argument('--force', action='store_true', help='overwrite existing files')
     return parser.parse_args()
 
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python
 """Chooses the images to label next, and predicts them for you to correct.
 
-Among the images on which the auxiliary decoders disagree most with the main one it takes those that
-look least like one another and like the labelled ones. Left out are images that are labelled or
-validated on, and their twins. DIR gets images/, their predictions in masks/ (palette PNGs of class
-ids) and in the format of a labelling tool, review.html (look at it in a browser), contact_sheet.png
-and ranking.csv (all images by their disagreement). Unreadable images are reported and skipped, with
-exit code 1.
+Among the images on which the auxiliary decoders disagree most with the main one, it takes those
+that look least like one another and like the labelled ones. It leaves out labelled images,
+validation and test images, and twins of the latter two. DIR gets images/, their predictions in
+masks/ (palette PNGs of class ids) and in the format of a labelling tool, review.html (open it in a
+browser), contact_sheet.png and ranking.csv (all images by their disagreement). Unreadable images
+are reported and skipped, with exit code 1.
 
-One of several processes does a share of the images: --launcher pytorch under torchrun, slurm under
-srun. Run it again to finish what a stopped run left.
+Several processes share the images with --launcher: pytorch under torchrun, slurm under srun. Run it
+again to finish what a stopped run left.
 
 Examples:
     python tools/next_batch.py WORK_DIR -n 10 --format cvat --out batch1
@@ -32,13 +32,14 @@ def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
     parser.add_argument(
-        'run', metavar='WORK_DIR', help='of a training with auxiliary decoders, or its checkpoint'
+        'run',
+        metavar='WORK_DIR',
+        help='work directory of a training with auxiliary decoders, or its checkpoint',
     )
     parser.add_argument(
         '--images',
         metavar='DIR',
-        help='a folder of images with its subfolders (default: the unlabelled ones of the '
-        'training)',
+        help="a folder of images with its subfolders (default: the training's unlabelled images)",
     )
     parser.add_argument(
         '--without',
@@ -60,15 +61,15 @@ def parse_args() -> argparse.Namespace:
         '--format',
         choices=['masks', *FORMATS],
         default='masks',
-        help='what the predictions are written as, for you to correct (default: masks)',
+        help='format of the predictions, for you to correct (default: masks)',
     )
     parser.add_argument(
         '--regions',
         type=at_least(0),
         default=0,
         metavar='K',
-        help='predict only the K windows of each image with the most disagreement; import what '
-        'you make of them with --rest ignore (default: whole images)',
+        help='predict only the K windows with the most disagreement in each image; import the '
+        'corrected ones with --rest ignore (default: whole images)',
     )
     parser.add_argument(
         '--window',
@@ -77,14 +78,14 @@ def parse_args() -> argparse.Namespace:
         help="side of a window (default: a quarter of the image's shorter side)",
     )
     parser.add_argument(
-        '--link', action='store_true', help='link the images in place of copying them'
+        '--link', action='store_true', help='link the images instead of copying them'
     )
     parser.add_argument(
         '--measure',
         choices=['labels', 'distance'],
         default='labels',
-        help='disagree by another class, or by the distance of the consistency loss (default: '
-        'labels)',
+        help='what disagreement is: a different class (labels), or the distance of the consistency '
+        'loss (default: labels)',
     )
     parser.add_argument(
         '--seed', type=seed, default=0, help='seed of the perturbations (default: 0)'

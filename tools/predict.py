@@ -2,18 +2,17 @@
 """Segments an image, a folder of images of any size, or a video.
 
 For each image it writes DIR/masks/NAME.png, a palette PNG of class ids, and DIR/overlays/NAME.png
-with the names of its classes below. DIR/legend.png and DIR/classes.json have the classes of all.
-A run that was stopped goes on where it was. Images that cannot be read are reported and skipped,
-and the exit code is 1 then.
+with the names of its classes below. DIR/legend.png and DIR/classes.json list all classes.
+Unreadable images are reported and skipped, with exit code 1.
 
 --format also writes the masks for a labelling tool, as polygons to correct: DIR/coco.json,
 DIR/cvat.xml, DIR/labelme, DIR/label_studio.json or DIR/yolo. The class named background is not
-drawn. What is there already is only converted; files that you have edited stay.
+drawn. Masks that are there already are only converted; files that you have edited stay.
 
-Of a video it writes DIR/overlays/NAME.mp4, and with --format masks the masks of its frames.
+For a video it writes DIR/overlays/NAME.mp4 and, with --format masks, the masks of its frames.
 
-One of several processes does a share of the images: --launcher pytorch under torchrun, slurm under
-srun. Run it again to finish what a stopped run left.
+Several processes share the images with --launcher: pytorch under torchrun, slurm under srun. Run it
+again to finish what a stopped run left.
 
 Examples:
     python tools/predict.py CONFIG CHECKPOINT photos --out predictions
@@ -59,26 +58,26 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--format',
         choices=['masks', *FORMATS],
-        help='write them for a labelling tool, too; masks are there anyway, but not of a video',
+        help='also write them for a labelling tool; masks are written anyway, except for a video',
     )
     parser.add_argument(
         '--tolerance',
         type=_pixels,
         default=1.0,
         metavar='PIXELS',
-        help='how far outlines may move for fewer points; less for small things (default: 1)',
+        help='how far outlines may move to save points; less for small regions (default: 1)',
     )
     parser.add_argument(
         '--min-area',
         type=at_least(0),
         default=10,
         metavar='PIXELS',
-        help='smaller regions are given to their surroundings, in --format (default: 10)',
+        help='with --format, smaller regions are merged into their surroundings (default: 10)',
     )
     add_device(parser)
     add_launcher(parser)
     parser.add_argument(
-        '--domain', metavar='NAME', help='of a model for several domains, the one to predict with'
+        '--domain', metavar='NAME', help='domain to predict with, for a model of several domains'
     )
     parser.add_argument(
         '--opacity', type=_opacity, default=0.5, help='of the overlays, in [0, 1] (default: 0.5)'

@@ -48,7 +48,7 @@ def parse_args() -> argparse.Namespace:
         '--config', help='config of the training (default: the one in the checkpoint)'
     )
     parser.add_argument(
-        '--domain', metavar='NAME', help='of a model for several domains, the one to publish'
+        '--domain', metavar='NAME', help='domain to publish, for a model of several domains'
     )
     add_overwrite(parser)
     return parser.parse_args()

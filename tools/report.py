@@ -26,7 +26,7 @@ def parse_args() -> argparse.Namespace:
         type=at_least(0),
         default=6,
         metavar='N',
-        help='the N hardest test images are shown, and the N first (default: 6)',
+        help='show the N hardest test images and the first N (default: 6)',
     )
     add_palette(parser)
     return parser.parse_args()

@@ -2,12 +2,12 @@
 """Self-training: a trained network labels the unlabelled images, a fresh one learns from them.
 
 The teacher (the last checkpoint of WORK_DIR, or the one named) draws a mask for each unlabelled
-image of the student's config, 255 at the least sure fifth of each class, and says on the validation
-images how right these masks are: look at DIR/round1/masks/report.md. The student, the same or
-another network, then learns real and drawn masks with strong views. With --rounds 2 or more each
-student teaches the next, and the first learns from the more reliable half of the images.
+image of the student's config, with 255 on the least sure fifth of each class. It also measures on
+the validation images how right its masks are: look at DIR/round1/masks/report.md. The student, the
+same or another network, then learns from real and drawn masks with strong views. With --rounds 2 or
+more, each student teaches the next, and the first learns from the more reliable half of the images.
 
-Call it again to resume: what is finished is skipped, stopped work goes on where it was.
+Run it again to resume: what is finished is skipped, stopped work continues where it was.
 
 Examples:
     python tools/self_train.py work_dirs/teacher --student configs/cct/cct_mbv2-jpu_folder.py \\
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = tool_parser(__doc__)
-    parser.add_argument('teacher', metavar='WORK_DIR', help='of the teacher, or its checkpoint')
+    parser.add_argument(
+        'teacher', metavar='WORK_DIR', help='work directory of the teacher, or its checkpoint'
+    )
     parser.add_argument(
         '--student', required=True, metavar='CONFIG', help='setting that the students train'
     )
@@ -46,17 +48,17 @@ def parse_args() -> argparse.Namespace:
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         '--drop', type=float, default=0.2, metavar='SHARE',
-        help='share of the pixels of each class that do not teach, the least sure (default: 0.2)',
+        help='share of the pixels of each class, the least sure, that do not teach (default: 0.2)',
     )  # fmt: skip
     which.add_argument(
         '--precision', type=float, metavar='SHARE',
-        help='instead, the pixels of a class teach whose masks are that often right on the '
-        'validation images; a class that never is does not teach, and can be lost',
+        help='instead, the pixels of each class teach that are sure enough to be right this often '
+        'on the validation images; a class that never is does not teach, and can be lost',
     )  # fmt: skip
     parser.add_argument(
         '--first-share', type=float, default=0.5, metavar='SHARE',
-        help='of several rounds the first learns from this share of the images, the most reliable '
-        '(default: 0.5)',
+        help='with several rounds, the first learns from this share of the images, the most '
+        'reliable (default: 0.5)',
     )  # fmt: skip
     parser.add_argument(
         '--checkpoints', type=at_least(1), default=1, metavar='N',
@@ -65,22 +67,22 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--no-tta',
         action='store_true',
-        help="one view of each image, not the config's tta_pipeline",
+        help="label from one view of each image, not by the config's tta_pipeline",
     )
     parser.add_argument(
         '--held-out', type=at_least(0), default=200, metavar='N',
-        help='validation images at most to measure the masks on (default: 200)',
+        help='measure the masks on at most N validation images (default: 200)',
     )  # fmt: skip
     parser.add_argument(
         '--processes', type=at_least(1), default=1, metavar='N',
-        help='processes, each with a GPU where there are some, for masks and training (default: 1)',
+        help='processes for masks and training, each with a GPU if there are any (default: 1)',
     )  # fmt: skip
     parser.add_argument(
         '--pictures', type=at_least(0), default=6, help='images in each grid (default: 6)'
     )
     parser.add_argument(
         '--masks-of', type=at_least(1), metavar='ROUND',
-        help='draw the masks of this round and stop; one of several processes with --launcher',
+        help='only draw the masks of this round; with --launcher, as one of several processes',
     )  # fmt: skip
     add_device(parser)
     add_launcher(parser)
