@@ -1,4 +1,4 @@
-"""What is shown of an image that is to be labelled next."""
+"""What is shown of an image to label next."""
 
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -10,17 +10,17 @@ from .windows import Window
 
 @dataclass(frozen=True)
 class BatchImage:
-    """An image of a batch, with pictures that are as large as a page shows them.
+    """An image of a batch, with pictures at the size that the page shows.
 
     Attributes:
         name: Path in the batch's folder of images.
-        rank: Its place by disagreement among all images, from 1.
+        rank: Rank by disagreement among all images, from 1.
         score: Mean disagreement.
         photo: `(H, W, 3)` uint8, RGB.
-        labels: Predicted class ids `(H, W)`, those outside the windows among them.
-        disagreement: Mean over the decoders, `(h, w)`, of the image as the network saw it.
-        size: Width and height of the image itself.
-        windows: What is to be labelled of it, in its own pixels; all of it where there are none.
+        labels: Predicted class ids `(H, W)`, 255 outside the windows.
+        disagreement: Mean over the decoders, `(h, w)`, at the size of the network's input.
+        size: Width and height of the original image.
+        windows: Parts to label, in pixels of the original image; without any, all of it.
     """
 
     name: PurePath
@@ -34,5 +34,5 @@ class BatchImage:
 
 
 def highest_disagreement(batch: list[BatchImage]) -> float:
-    """The end of the scale that all maps of a batch share."""
+    """Returns the upper end of the scale that all maps of a batch share."""
     return max((float(np.quantile(each.disagreement, 0.99)) for each in batch), default=0) or 1.0

@@ -55,14 +55,15 @@ def write_calibration(
 ) -> dict[str, Any]:
     """Measures both scores on a labelled set and writes `calibration.png` and `calibration.json`.
 
-    `split` is 'val' or 'test', and `threshold` τ in [0, 1], for the pseudo labels by class. With a
-    `precision` in (0, 1] `thresholds.py` gets the confidence of each class from which on that share
-    of its pixels is right: a FixMatch on the pixels that teach. Returns
-    what `calibration.json` holds: the number of `images`; `calibration_record` of `confidence`, in
-    ten bins, and of `agreement`, a bin for each number of decoders that occurs, if the model has
-    them; `PseudoLabelCounts.record` under `pseudo_labels`; and with a precision the table of what
-    teaches under `teaches`. A `UserError` names what is missing
-    or bad.
+    `split` is 'val' or 'test', and `threshold` the τ in [0, 1] of the pseudo labels by class. With
+    a `precision` in (0, 1], `thresholds.py` is written too: a FixMatch config with the confidence
+    of each class from which on this share of its pixels is right.
+
+    Returns the content of `calibration.json`: the number of `images`; the `calibration_record` of
+    `confidence`, in ten bins, and, if the model has auxiliary decoders, of `agreement`, with a bin
+    for each number of decoders that occurs; `PseudoLabelCounts.record` under `pseudo_labels`; and,
+    with a precision, the table of the pixels that teach under `teaches`. A `UserError` names what
+    is missing or bad.
     """
     if not 0 <= threshold <= 1:
         raise UserError(f'--threshold {threshold}: expected a confidence in [0, 1]')

@@ -23,12 +23,12 @@ PATCH_SIZE = 20
 def mean_neighbour_distance(channels: Iterable[Tensor], patch_size: int = 1) -> Tensor:
     """Mean Euclidean distance between the patch at each location and those at its 8 neighbours.
 
-    The map comes as parts `(d, H, W)` of its `D` channels, and one is in memory at a time. The
+    The map comes in parts `(d, H, W)` of its `D` channels, one of which is in memory at a time. The
     result is `(H, W)`; on the border it is the mean over existing neighbours.
 
     A squared distance of patches is a sum of squared differences over the patch, so one box filter
-    replaces all patches. A patch that crosses the border is compared on its part inside, and its
-    distance is scaled up.
+    replaces all patches. A patch that crosses the border is compared on the part inside the map,
+    and its distance is scaled up.
     """
     squares: dict[tuple[int, int], Tensor] = {}
     for part in channels:
@@ -105,7 +105,7 @@ class BoundaryContrast:
 
     @property
     def ratio(self) -> float:
-        """Mean distance on boundaries over that inside; large where the assumption holds.
+        """Mean distance on boundaries divided by that inside; large where the assumption holds.
 
         It is inf if the inside is constant, and nan without boundaries or without an inside.
         """

@@ -147,7 +147,7 @@ def analyze(
 ) -> Analysis:
     """Computes the smoothness maps of the patches and of each module's output, by name.
 
-    `item` is an output of the test pipeline; the rest is as in `write_cluster_report`.
+    `item` is an output of the test pipeline; the other arguments are as in `write_cluster_report`.
     """
     image, sample = item['inputs'], item['data_samples']
     data = model.data_preprocessor(pseudo_collate([item]), training=False)
@@ -191,9 +191,9 @@ def ratio_table(contrasts: Sequence[tuple[str, Mapping[str, BoundaryContrast]]])
 
 
 def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:
-    """Plots images, labels and maps in a row each, dark where the distance is large.
+    """Plots a row per analysis: image, labels and maps, dark where the distance is large.
 
-    `palette` is `(256, 3)` uint8, RGB. The ratio is under each map.
+    `palette` is `(256, 3)` uint8, RGB. The ratio is below each map.
     """
     rows = []
     for analysis in analyses:
@@ -264,7 +264,7 @@ class _Items:
         return map(self.load, self.keys)
 
     def name_of(self, item: dict) -> str:
-        """The path in the folder, without extension: subfolders may share file names."""
+        """Returns the path below the folder, without extension: file names may repeat."""
         path = Path(item['data_samples'].img_path).with_suffix('')
         inside = path.is_relative_to(self.folder)
         return (path.relative_to(self.folder) if inside else path).as_posix()

@@ -12,13 +12,13 @@ from mmseg_cct.visualization.label_maps import class_legend, paint
 from .batch_image import BatchImage, highest_disagreement
 
 _COLUMN_WIDTH = 3.2  # inches
-_MOST = 40  # rows: of more, no viewer opens the picture
+_MOST = 40  # rows; viewers do not open larger pictures
 
 
 def contact_sheet(
     batch: list[BatchImage], classes: Sequence[str], palette: Sequence[Sequence[int]]
 ) -> bytes:
-    """Draws a PNG of the first 40 images, with one scale of all disagreement maps."""
+    """Draws a PNG of the first 40 images, with one scale for all disagreement maps."""
     batch = batch[:_MOST]
     width, height = batch[0].size
     row_height = _COLUMN_WIDTH * height / width + 0.3
@@ -27,10 +27,10 @@ def contact_sheet(
     axes = figure.subplots(len(batch), 3, squeeze=False)
     highest = highest_disagreement(batch)
     for number, (row, image) in enumerate(zip(axes, batch), 1):
-        # all three in the pixels of the image itself
+        # all three have the axes of the full-size image
         extent = (0, image.size[0], image.size[1], 0)
         row[0].imshow(image.photo, extent=extent)
-        row[1].imshow(paint(image.labels, palette), extent=extent)  # smooth edges, for it shrinks
+        row[1].imshow(paint(image.labels, palette), extent=extent)  # shrunk, so edges are smooth
         shown = row[2].imshow(image.disagreement, cmap='magma', vmin=0, vmax=highest, extent=extent)
         row[0].set_title(f'{number}. {_tail(image.name.stem)}', fontsize=8, loc='left')
         row[1].set_title('main prediction', fontsize=8, loc='left')

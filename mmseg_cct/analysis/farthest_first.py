@@ -4,7 +4,7 @@ import numpy as np
 
 
 def farthest_first(points: np.ndarray, number: int, given: np.ndarray | None = None) -> list[int]:
-    """Indices of up to `number` points `(M, D)`, each the farthest from all before it.
+    """Returns the indices of up to `number` points `(M, D)`, each the farthest from all before it.
 
     Distances are measured from the `given` points `(L, D)` too; without any, the first is point 0.
     Ties go to the lower index. (Gonzalez 1985; for labelling: https://arxiv.org/abs/1708.00489.)
@@ -16,7 +16,7 @@ def farthest_first(points: np.ndarray, number: int, given: np.ndarray | None = N
     for _ in range(min(number, len(points))):
         chosen.append(int(nearest.argmax()))
         nearest = np.minimum(nearest, _distances(points, points[chosen[-1]]))
-        nearest[chosen[-1]] = -1.0  # below the distance of a copy
+        nearest[chosen[-1]] = -1.0  # below 0, the distance of a copy
     return chosen
 
 

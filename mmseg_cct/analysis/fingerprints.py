@@ -1,14 +1,14 @@
-"""Fingerprints of images, by which twins are found: frames of one scene, scaled or re-encoded."""
+"""Image fingerprints that find twins: frames of one scene, scaled or re-encoded."""
 
 from collections.abc import Mapping
 
 import cv2
 import numpy as np
 
-# Bits are the signs of differences between neighbours on a grid of so many squares a side.
+# Each bit is the sign of a difference between neighbours on a grid of this many squares a side.
 _SIDE = 16
-# Pairs of IDD Lite up to 38 of 256 bits show one scene, those from 46 on only the same street;
-# frames of CamVid a second apart differ by 87 in the median, 28 where the car waits.
+# Pairs in IDD Lite that differ by up to 38 of 256 bits show one scene, those from 46 on only the
+# same street. Frames of CamVid a second apart differ by a median of 87, by 28 where the car waits.
 MOST_BITS = 40
 
 
@@ -20,9 +20,9 @@ def fingerprint(image: np.ndarray) -> str:
 
 
 def find_twins(images: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """Finds images whose nearest one of `others` differs by 40 bits at most.
+    """Finds images that differ by at most 40 bits from the nearest of `others`.
 
-    Takes fingerprints by name; gives the name of that nearest one by name.
+    Both arguments are fingerprints by name. Returns the name of the nearest one, by image name.
     """
     if not others:
         return {}

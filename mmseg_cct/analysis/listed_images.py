@@ -1,4 +1,4 @@
-"""Lists the images that a batch may be chosen from, and those that it leaves out."""
+"""Lists the images that a batch may be chosen from, and those to leave out."""
 
 import copy
 import os
@@ -17,12 +17,12 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_lists import resolve_list
 
-# Data infos by the image's path, or by its index in a data set without files.
+# Data infos by the path of the image, or by its index if the data set has no files.
 Listed = dict[str, dict[str, Any]]
 
 
 def images_in(folder: str) -> Listed:
-    """Lists the images of a folder and its subfolders; `name` is the path inside."""
+    """Lists the images of a folder and its subfolders; `name` is the path below the folder."""
     return {
         str(path): dict(
             img_path=str(path),
@@ -45,7 +45,7 @@ def unlabeled_images(config: Config, origin: str) -> Listed:
 
 
 def labeled_images(config: Config, origin: str) -> Listed:
-    """Lists the config's labelled set; without any, none."""
+    """Lists the config's labelled set; empty if it has none."""
     settings = branch_settings(_training_set(config), 'labeled')
     return _images_of(settings, f'{origin}: train_dataloader.dataset.labeled') if settings else {}
 
@@ -60,7 +60,7 @@ def evaluated_images(config: Config, origin: str) -> Listed:
 
 
 def same_images(listed: Listed, others: Listed) -> set[str]:
-    """Names of listed images that are one of `others`: the same file, a link to it, or a copy."""
+    """Returns names of listed images among `others`: the same file, a link to it, or a copy."""
     ours, theirs = (
         [name for name, info in images.items() if info.get('img_path')]
         for images in (others, listed)
@@ -88,11 +88,11 @@ def _images_of(settings: Mapping[str, Any], key: str) -> Listed:
         root = (getattr(leaf, 'data_prefix', None) or {}).get('img_path') or ''
         for index in range(len(leaf)):
             info = leaf.get_data_info(index)
-            info.pop('seg_map_path', None)  # images alone are read
+            info.pop('seg_map_path', None)  # only images are read
             path = info.get('img_path')
             info['name'] = _name_below(path, root) if path else PurePath(f'{index}.png')
             listed[path or str(len(listed))] = info
-    if len({info['name'] for info in listed.values()}) < len(listed):  # of several folders
+    if len({info['name'] for info in listed.values()}) < len(listed):  # folders share file names
         root = os.path.commonpath(listed)
         for path, info in listed.items():
             info['name'] = PurePath(os.path.relpath(path, root))

@@ -1,8 +1,8 @@
 """Chooses the images to label next and prepares them for labelling.
 
-Among the images on which the decoders disagree most, those are chosen whose features lie far from
-one another and from those of the labelled images: frames of one video disagree alike, and label
-one of them is enough. What is labelled or validated on is left out.
+Of the images on which the decoders disagree most, it takes those whose features lie far from one
+another and from those of the labelled images: the decoders disagree alike on the frames of one
+video, and labelling one of them is enough. Labelled, validation and test images are left out.
 """
 
 import csv
@@ -57,9 +57,9 @@ from .review import review_page, shrink
 from .runs import find_run
 from .windows import Window, highest_windows, keep_windows
 
-# What the scores of a folder were made with, and the page that is written last.
+# The record of how the scores in a folder were made, and the page, which is written last.
 RECORD, REVIEW = 'ranking.json', 'review.html'
-# The batch is chosen among so many times its number of images, those that disagree most.
+# The batch is chosen from this many times its number of images, those that disagree most.
 _POOL = 5
 LARGEST = 1280  # longer side of a picture in the page, in pixels
 
@@ -69,10 +69,10 @@ class Batch:
     """A batch that was written.
 
     Attributes:
-        images: Those to label, in this order.
+        images: Images to label, in this order.
         candidates: Number of images that they were chosen from.
-        left_out: Numbers of the images that were none of them, by the reason.
-        twins: Candidates that look like an image that validates or tests, by its path.
+        left_out: Number of images that were not candidates, by reason.
+        twins: Validation or test image that a candidate looks like, by the candidate's path.
         failed: A line for each unreadable image.
     """
 
@@ -83,7 +83,7 @@ class Batch:
     failed: list[str]
 
     def notes(self) -> list[str]:
-        """Says in a line each what the images were chosen from and what was left out."""
+        """Says what the images were chosen from and what was left out, a line each."""
         known = ', '.join(f'{count} {kind}' for kind, count in self.left_out.items() if count)
         lines = [f'{len(self.images)} of {self.candidates} images']
         if known:
@@ -116,7 +116,7 @@ def next_batch(
 ) -> Batch:
     """Scores images, chooses a batch and writes it.
 
-    Scores are kept as soon as they are known: a second run computes what is missing. Connected
+    Each score is kept as soon as it is known: a second run computes only missing ones. Connected
     processes share the images.
 
     Args:
@@ -126,13 +126,13 @@ def next_batch(
         without: Folders whose images are left out, such as those of earlier batches.
         number: Number of images to choose.
         form: What the predictions are written as: 'masks', or one of `annotations.writers.FORMATS`.
-        regions: Number of windows to label in each; 0 for whole images.
+        regions: Number of windows to label in each image; 0 for whole images.
         window: Side of a window in pixels; by default a quarter of the image's shorter side.
-        link: Whether to link the images in place of copying them.
+        link: Whether to link the images instead of copying them.
         options: Settings of the training's config to override, by dotted key.
         device: Where to compute; by default the GPU of this process, if any.
-        seed: Of the perturbations.
-        measure: 'labels', the share of pixels with another class, or 'distance', that of L_u.
+        seed: Seed of the perturbations.
+        measure: 'labels', the share of pixels with a different class, or 'distance', as in L_u.
 
     Returns:
         What was chosen and what was left out.
@@ -186,7 +186,7 @@ def next_batch(
         number,
     )
     ranks = {image.name: rank for rank, image in enumerate(ranked, 1)}
-    read = image_reader(config)  # it changes the pipeline of the config, which is built by now
+    read = image_reader(config)  # it changes the config's pipeline, which is built by now
     batch = []
     for image in tqdm(chosen, desc='batch', unit='image'):
         info = candidates[image.name]
@@ -229,14 +229,14 @@ def _write_annotations(
     """Writes the predicted masks for an annotation tool."""
     masks = {str(image.name): out / 'masks' / image.name.with_suffix('.png') for image in batch}
     colours = {name: tuple(colour) for name, colour in classes.items()}
-    in_windows = any(image.windows for image in batch)  # what is not drawn is to be ignored there
+    in_windows = any(image.windows for image in batch)  # what is not drawn is ignored then
     export_masks(form, out, masks, colours, out / 'images', background=in_windows)
 
 
 def choose(
     ranked: Sequence[ScoredImage], labeled: Sequence[ScoredImage], number: int
 ) -> list[ScoredImage]:
-    """Chooses images from the first of a ranking, far from one another and from the labelled."""
+    """Chooses images from the top of a ranking, far from each other and from labelled ones."""
     pool = ranked[: _POOL * number]
     if not pool:
         return []
@@ -245,7 +245,7 @@ def choose(
 
 
 def _fingerprints(images: Listed, pipeline: Compose) -> tuple[dict[str, str], list[str]]:
-    """Fingerprints of images by name, and a line for each unreadable one."""
+    """Returns fingerprints of images by name, and a line for each unreadable one."""
     prints, failed = {}, []
     for name, info in tqdm(images.items(), desc='validation images', unit='image'):
         try:
@@ -262,7 +262,7 @@ def _put_image(info: dict[str, Any], folder: Path, link: bool, pipeline: Compose
         write_png(target, Image.fromarray(to_rgb(pipeline(info))))
     elif link and os.path.isfile(source):
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)  # of a run that was stopped
+        target.unlink(missing_ok=True)  # left by a run that was stopped
         target.symlink_to(os.path.abspath(source))
     else:
         write_atomic(target, fileio.get(source))
@@ -270,7 +270,7 @@ def _put_image(info: dict[str, Any], folder: Path, link: bool, pipeline: Compose
 
 
 def _predict(model: Any, image: np.ndarray, windows: Sequence[Window]) -> np.ndarray:
-    """Class ids `(H, W)` uint8 of a loaded image, those of its windows if there are any."""
+    """Predicts class ids `(H, W)` uint8 of a loaded image, 255 outside its windows, if any."""
     labels = inference_model(model, image).pred_sem_seg.data[0].cpu().numpy().astype(np.uint8)
     return keep_windows(labels, windows) if windows else labels
 
@@ -278,7 +278,7 @@ def _predict(model: Any, image: np.ndarray, windows: Sequence[Window]) -> np.nda
 def _windows(
     values: np.ndarray, shape: Sequence[int], number: int, side: int | None
 ) -> list[Window]:
-    """Finds windows in the pixels of an image of this shape, by a map of any size."""
+    """Finds the highest windows of a map of any size, in pixels of an image of this shape."""
     if not number:
         return []
     height, width = shape[:2]

@@ -33,8 +33,8 @@ Curves = dict[str, tuple[list[int], list[float]]]
 def plot_curves(runs: Sequence[Run], columns: int = 4, measure: str = 'mIoU') -> Figure:
     """Plots logged curves: L_s, L_u, ramps, and a measure of the validations.
 
-    A panel leaves out runs that did not log its value. Runs have a colour each; so do the ramps, of
-    which runs usually share one.
+    A panel leaves out runs that did not log its value. Each run has a colour. Ramps have colours of
+    their own, because runs usually share them.
     """
     panels = {
         'supervised loss Lₛ': _values_starting('decode.loss'),
@@ -54,7 +54,7 @@ def plot_curves(runs: Sequence[Run], columns: int = 4, measure: str = 'mIoU') ->
         axes.set_title(title, fontsize=10)
         axes.set_xlabel('iteration', fontsize=8)
         axes.tick_params(labelsize=8)
-        if not title.startswith(measure):  # which moves within a few points
+        if not title.startswith(measure):  # it moves within a few points
             axes.set_ylim(bottom=0)
         axes.spines[['top', 'right']].set_visible(False)
     legend_below(figure, _run_legend([run.name for run in runs]))
@@ -62,7 +62,7 @@ def plot_curves(runs: Sequence[Run], columns: int = 4, measure: str = 'mIoU') ->
 
 
 def _plot_ramps(axes: Axes, by_run: Mapping[str, Curves]) -> None:
-    """Plots each ramp once, with the runs in its name where they differ."""
+    """Plots each ramp once or, where the runs differ, once per run with its name in the label."""
     colours = itertools.cycle(matplotlib.colormaps['Dark2'].colors)  # type: ignore[attr-defined]
     for key in sorted({key for curves in by_run.values() for key in curves}):
         curves: Curves = {run: found[key] for run, found in by_run.items() if key in found}
@@ -78,15 +78,15 @@ def _plot_ramps(axes: Axes, by_run: Mapping[str, Curves]) -> None:
 
 
 def _look(curve: tuple[list[int], list[float]]) -> dict:
-    """A line of few points shows them."""
+    """Returns the style of a curve: markers if it has few points."""
     return dict(marker='.') if len(curve[0]) < 20 else {}
 
 
 def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Figure:
-    """Plots IoU `(C,)` in [0, 1] by class and the mean, a line each with a dot for each run.
+    """Plots IoU `(C,)` in [0, 1] by class, and the mean, one line each with a dot per run.
 
-    Two runs are sorted by their difference, which stands beside them, others by their mean. Classes
-    that are at 0 in all runs are a line of text below.
+    For two runs, classes are sorted by the difference, which is printed beside the line; otherwise
+    by the mean. Classes without a pixel, or at 0 in all runs, are listed below the plot.
     """
     percent = 100 * np.array(list(iou.values()))
     highest = np.nan_to_num(percent, nan=-1).max(0)
@@ -145,7 +145,7 @@ def plot_grid(
 ) -> Figure:
     """Plots a row for each image: the image, the truth and the prediction of each run.
 
-    The runs have the same images, and the palette is C colours, RGB in [0, 255]. The layout follows
+    All runs have the same images. The palette holds C colours, RGB in [0, 255]. The layout follows
     the images' shape; a legend of the classes is below.
     """
     rows = list(zip(*pictures.values()))

@@ -29,7 +29,7 @@ class Curve:
 def planned_curves(config: Config) -> list[Curve]:
     """Evaluates every `RampUpHook` of a config, then the learning rate of each parameter group.
 
-    A `UserError` says if the config has no number of iterations or no learning rate.
+    A config without a number of iterations or a learning rate is a `UserError`.
     """
     check_components(config)
     init_default_scope(config.get('default_scope') or 'mmseg')

@@ -3,8 +3,8 @@
 The auxiliary decoders learn to agree with the main one under perturbations, so where they still
 disagree the prediction is fragile. The score is a mean over pixels and decoders, in evaluation mode
 and with the same random draws for every image, so it does not depend on the order of images. There
-are two measures: `labels`, the share of pixels with another predicted class, and `distance`, that
-of L_u (Eq. 2). The distance shrinks where predictions are flat, which is where they are often
+are two measures: `labels`, the share of pixels with a different predicted class, and `distance`,
+as in L_u (Eq. 2). The distance shrinks where predictions are flat, which is where they are often
 wrong, so `labels` is the default.
 """
 
@@ -38,7 +38,7 @@ from mmseg_cct.utils.text import one_line
 
 from .fingerprints import fingerprint
 
-# A file of scores for each process.
+# A folder with a file of scores for each process.
 SCORES = 'scores'
 
 
@@ -51,8 +51,8 @@ class ScoredImage:
         name: Path, or index in the data set.
         by_perturbation: Mean disagreement of each perturbation's decoders.
         z: The mean of z over positions, scaled to length 1.
-        fingerprint: What it looks like, see `fingerprints`.
-        stamp: Size and mtime of its file, which change when it is replaced.
+        fingerprint: What the image looks like, see `fingerprints`.
+        stamp: Size and mtime of the file, which change when it is replaced.
     """
 
     score: float
@@ -72,7 +72,7 @@ class Ranking:
 
 
 class Prediction(NamedTuple):
-    """What the decoders say of an image, on the CPU.
+    """What the decoders predict for an image, on the CPU.
 
     Attributes:
         maps: Disagreement of each auxiliary decoder with the main one, `(K, H, W)`.
@@ -86,7 +86,7 @@ class Prediction(NamedTuple):
 
 
 def image_pipeline(config: Config) -> Compose:
-    """Builds the test pipeline for images without masks, which it checks first."""
+    """Builds the test pipeline for images without masks; its first step checks the image."""
     with config_errors_as_one_line(config):
         pipeline = Compose(without_annotations(config.test_pipeline))
     pipeline.transforms.insert(0, functools.partial(check_image, loader=loader_in(pipeline)))
@@ -103,14 +103,14 @@ def rank_images(
 ) -> Ranking:
     """Scores images, `listed` by name with their data infos, and keeps each score in `out`.
 
-    A score is kept as soon as it is known: a second run computes what is missing, and scores images
-    that have changed anew. Connected processes share the images. The model is that of
-    `load_training_model`, and `measure` 'labels' or 'distance'.
+    Each score is kept as soon as it is known: a second run scores only missing and changed images.
+    Connected processes share the images. `model` is one of `load_training_model`, and `measure` is
+    'labels' or 'distance'.
     """
     pipeline = image_pipeline(model.cfg)
     stamps = {name: file_stamp(info.get('img_path') or '') for name, info in listed.items()}
     done = set(_scores_of(listed, stamps, out))
-    gather(None)  # all have read what there is before one writes
+    gather(None)  # all processes have read the old scores before one writes
     share = own_share([name for name in listed if name not in done])
     failed = []
     guards = first_image_guards(model.cfg)
@@ -143,16 +143,16 @@ def rank_images(
 
 
 def to_rgb(data: Mapping[str, Any]) -> np.ndarray:
-    """Gives the image that a pipeline made, `(H, W, 3)` uint8, RGB."""
+    """Returns the image that a pipeline made, `(H, W, 3)` uint8, RGB."""
     return as_rgb(data['inputs'].permute(1, 2, 0).numpy())
 
 
 def _scores_of(
     listed: Mapping[str, Any], stamps: Mapping[str, Any], out: str | Path
 ) -> dict[str, ScoredImage]:
-    """Scores by name of the listed images as they are now.
+    """Returns the scores, by name, of the listed images as they are now.
 
-    Two runs with other numbers of processes may both have scored an image.
+    Two runs with different numbers of processes may both have scored an image.
     """
     return {
         image.name: image
@@ -162,7 +162,7 @@ def _scores_of(
 
 
 def _open_scores(out: str | Path) -> IO[str]:
-    """Opens the file of this process, to which each score is appended at once."""
+    """Opens this process's file of scores to append to."""
     file = Path(out, SCORES, f'{get_rank()}.jsonl')
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.is_file() and not file.read_bytes().endswith(b'\n'):  # a line that a kill cut short
@@ -171,7 +171,7 @@ def _open_scores(out: str | Path) -> IO[str]:
 
 
 def _read_scores(out: str | Path) -> Iterator[ScoredImage]:
-    """Reads the scores that all processes of all runs have written, but for damaged lines."""
+    """Reads the scores that all processes of all runs have written; skips damaged lines."""
     for file in sorted(Path(out, SCORES).glob('*.jsonl')):
         for line in file.read_text(encoding='utf-8', errors='replace').split('\n'):
             with suppress(ValueError, TypeError, AttributeError, RecursionError):
@@ -212,8 +212,8 @@ def load_training_model(
 ) -> Any:
     """Builds a model in evaluation mode with its auxiliary decoders.
 
-    `content` is what the checkpoint holds, where it has been read already. A `UserError` says if it
-    or the config has none, or if they do not fit.
+    `content` is that of the checkpoint, if it has been read already. A checkpoint or config without
+    auxiliary decoders is a `UserError`, and so are two that do not fit each other.
     """
     content = read_checkpoint(checkpoint) if content is None else content
     model = load_model(config, checkpoint, device, content=content)
@@ -222,7 +222,7 @@ def load_training_model(
 
 
 def require_auxiliary_decoders(model: Any, content: Mapping[str, Any], checkpoint: str) -> None:
-    """Checks that a model has auxiliary decoders, and a checkpoint weights that fit them.
+    """Checks that a model has auxiliary decoders, and that the checkpoint has weights that fit.
 
     `load_model` is lenient about them.
     """

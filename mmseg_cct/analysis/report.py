@@ -33,7 +33,7 @@ from .runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
 
 _TEMPLATE = Path(__file__).with_name('report.html.jinja')
 _WIDEST = 640  # pixels of a picture in the HTML page
-_DPI = 150  # sharp where a screen has more pixels than CSS counts
+_DPI = 150  # sharp on screens with several pixels per CSS pixel
 
 
 def write_report(
@@ -44,9 +44,9 @@ def write_report(
 ) -> Path:
     """Evaluates runs on their common test set and writes `report.md` and `report.html`.
 
-    Returns the path of `report.md`. The page shows `num_pictures` hard test images, and as many
-    first ones; `palette` is what `chosen_colours` reads. A `UserError` names a run that is
-    incomplete or has another test set.
+    Returns the path of `report.md`. The page shows the `num_pictures` hardest test images, and as
+    many of the first others; `palette` is as in `chosen_colours`. A `UserError` names a run that is
+    incomplete or has a different test set.
     """
     for name in work_dirs:
         if name.splitlines() != [name]:
@@ -135,7 +135,7 @@ def write_report(
 
 
 def hardest(evaluations: Sequence[Evaluation], count: int) -> list[int]:
-    """Indices of the images that the runs segment worst, by rising mean of the runs' mean IoU."""
+    """Returns indices of the images with the lowest mIoU, averaged over the runs, worst first."""
     mean = np.mean([evaluation.image_miou for evaluation in evaluations], axis=0)
     return np.argsort(mean, kind='stable')[:count].tolist()
 
@@ -143,8 +143,8 @@ def hardest(evaluations: Sequence[Evaluation], count: int) -> list[int]:
 def mean_verdict(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
     """Says in a sentence how the runs compare, by IoU `(C,)` in [0, 1].
 
-    For two runs it gives the difference in mIoU, and the classes that gain and lose most; else each
-    run's mIoU.
+    For two runs that is the difference in mIoU and the classes that gain and lose most, otherwise
+    the mIoU of each run.
     """
     miou = {name: 100 * float(np.nanmean(values)) for name, values in iou.items()}
     if len(iou) != 2:
@@ -171,7 +171,7 @@ def mean_verdict(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
 
 
 def foreground_verdict(evaluations: Mapping[str, Evaluation], classes: Sequence[str]) -> str | None:
-    """Says how well the runs find the one class that two classes are about; else returns None."""
+    """Says how well the runs find the foreground of two classes; None if there are not two."""
     index = foreground_of(classes)
     if index is None:
         return None
@@ -194,7 +194,7 @@ def iou_rows(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> list[list
 
 
 def _score_rows(evaluations: Mapping[str, Evaluation], classes: Sequence[str]) -> list[list[str]]:
-    """The rows of `iou_rows`, and of two classes F1, precision and recall of the foreground."""
+    """Returns `iou_rows`; for two classes also F1, precision and recall of the foreground."""
     rows = iou_rows({name: each.iou for name, each in evaluations.items()}, classes)
     index = foreground_of(classes)
     if index is None:
@@ -209,13 +209,13 @@ def _rows(names: Sequence[str], columns: Sequence[np.ndarray]) -> list[list[str]
     cells = [[f'{value:.1f}' for value in column] for column in columns]
     if len(columns) == 2:
         cells.append([signed(value) for value in columns[1] - columns[0]])
-    # nothing where a class neither occurs nor is predicted
+    # empty where a class neither occurs nor is predicted
     cells = [['' if 'nan' in cell else cell for cell in column] for column in cells]
     return [list(row) for row in zip(names, *cells)]
 
 
 def _notes(runs: Sequence[Run], iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> list[str]:
-    """What a reader has to know of the runs, each once with the runs that it is about."""
+    """Collects what a reader has to know, each note once, with the runs that it is about."""
     found: dict[str, list[str]] = {}
     for run in runs:
         curve = [values['mIoU'] for values in run.scalars if 'mIoU' in values]
@@ -242,7 +242,7 @@ def _validation_notes(run: Run) -> Iterator[str]:
 def _cases(
     pictures: Mapping[str, Sequence[Picture]], palette: Sequence[Sequence[int]]
 ) -> list[dict]:
-    """What the page shows of each image: its name and the pictures as data URLs."""
+    """Returns what the page shows of each image: its name, and the pictures as data URLs."""
     return [
         dict(
             name=row[0].name,
@@ -269,7 +269,7 @@ def _data_url(png: bytes) -> str:
 
 
 def _settings(runs: Sequence[Run]) -> list[list[str]]:
-    """Settings of the runs, which show whether the comparison is fair."""
+    """Lists the settings of the runs that show whether the comparison is fair."""
     rows = {
         'labelled images': [_labelled(run) for run in runs],
         'unlabelled images': [_unlabelled(run) for run in runs],

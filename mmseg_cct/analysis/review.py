@@ -26,9 +26,9 @@ def review_page(
     classes: Sequence[str],
     palette: Sequence[Sequence[int]],
 ) -> str:
-    """Writes the page: image, prediction and disagreement of one image of the batch at a time.
+    """Renders the page: image, prediction and disagreement of one image of the batch at a time.
 
-    `notes` stand below the title.
+    `notes` appear below the title.
     """
     template = jinja2.Template(_TEMPLATE.read_text(encoding='utf-8'), autoescape=True)
     highest = highest_disagreement(batch)
@@ -63,7 +63,7 @@ def _case(
 
 
 def shrink(image: np.ndarray, longest: int, interpolation: int = cv2.INTER_AREA) -> np.ndarray:
-    """Scales an image `(H, W, ·)` down to a longest side in pixels."""
+    """Scales an image `(H, W, ·)` down to at most `longest` pixels on its longest side."""
     height, width = image.shape[:2]
     scale = min(1.0, longest / max(height, width))
     size = max(1, round(width * scale)), max(1, round(height * scale))
@@ -78,5 +78,5 @@ def _jpeg(bgr: np.ndarray) -> str:
 def _palette_png(labels: np.ndarray, palette: Sequence[Sequence[int]]) -> str:
     picture, buffer = Image.fromarray(labels.astype(np.uint8)), io.BytesIO()
     picture.putpalette(full_palette(palette).tobytes())
-    picture.save(buffer, format='PNG', transparency=255)  # what is ignored
+    picture.save(buffer, format='PNG', transparency=255)  # the ignored pixels
     return f'data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}'

@@ -1,4 +1,4 @@
-"""Rounds of labelling in the report: what each was labelled with, and what that changed."""
+"""Rounds of labelling in the report: the labels that each added, and what they changed."""
 
 import copy
 import itertools
@@ -27,17 +27,17 @@ class Table(NamedTuple):
 
 
 def labels_of(run: Run) -> Labels | None:
-    """What a training began with; None if it is older than the record."""
+    """Returns the labels that a training began with; None if it predates their record."""
     return read_labels(Path(run.checkpoint).parent)
 
 
 def round_tables(
     runs: Sequence[Run], iou: Mapping[str, np.ndarray], classes: Sequence[str]
 ) -> list[Table]:
-    """Compares runs, each of which has all labels of the one before and more; else gives nothing.
+    """Compares runs if each has all labels of the one before and more; else returns no table.
 
-    `iou` is that of each class `(C,)`, in [0, 1], by run. The first table has a row for each round,
-    the second one for each class: its share of the pixels that were added, and its change in IoU.
+    `iou` holds the IoU of each class, `(C,)` in [0, 1], by run. The first table has a row for each
+    round, the second one for each class: its share of the added pixels, and its change in IoU.
     """
     records = [labels_of(run) for run in runs]
     labeled = [record.labeled if record else [] for record in records]
@@ -73,7 +73,7 @@ def round_tables(
 
 
 def _masks_of(run: Run) -> dict[Any, dict[str, Any]]:
-    """The data infos of the labelled images, by the path of the image."""
+    """Returns the data infos of the labelled images, by the path of the image."""
     settings = branch_settings(run.config.train_dataloader.dataset, 'labeled')
     dataset = DATASETS.build(copy.deepcopy(settings))
     return {info.get('img_path'): info for info in infos_of(dataset)}
@@ -82,10 +82,10 @@ def _masks_of(run: Run) -> dict[Any, dict[str, Any]]:
 def _shares(
     infos: Mapping[Any, dict[str, Any]], images: Iterable[str], classes: Sequence[str]
 ) -> list[str]:
-    """The share of each class in the labelled pixels of images, in %."""
+    """Formats the share of each class in the labelled pixels of images, in %."""
     counts = Counter[int]()
     for path in images:
-        if path in infos:  # a mask that was removed since counts nowhere
+        if path in infos:  # masks removed since then do not count
             ids, pixels = np.unique(read_truth(infos[path]), return_counts=True)
             counts.update(dict(zip(ids.tolist(), pixels.tolist())))
     total = max(sum(counts[index] for index in range(len(classes))), 1)

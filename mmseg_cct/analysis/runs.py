@@ -101,7 +101,7 @@ class Picture:
 
 
 def find_run(name: str, work_dir: Path) -> Run:
-    """Reads a training's config, checkpoint and log from its work directory, or by a checkpoint.
+    """Reads a training's config, checkpoint and log from its work directory or a checkpoint in it.
 
     A `UserError` says if the checkpoint is missing or damaged, or has no config with a test set.
     """
@@ -130,7 +130,7 @@ def _trained_config(content: Mapping[str, Any], checkpoint: str, work_dir: Path)
     if config is None:
         raise UserError(f'{checkpoint}: has no config; expected the checkpoint of a training')
     custom = config.get('custom_imports')
-    # A checkpoint alone imports nothing; the configs that its training dumped are code.
+    # A checkpoint alone must not import anything; the configs dumped beside it are code anyway.
     dumped = (*work_dir.glob('*.py'), *work_dir.glob('*/vis_data/config.py'))
     if custom and any(_imports(file) == custom for file in dumped):
         try:
@@ -144,7 +144,7 @@ def _trained_config(content: Mapping[str, Any], checkpoint: str, work_dir: Path)
 
 
 def _imports(config_file: Path) -> Any:
-    """The `custom_imports` of a config that a training dumped."""
+    """Reads the `custom_imports` of a config that a training dumped."""
     with suppress(UserError):
         text = read_utf8(config_file, 'a config')
         return read_config_text(text, str(config_file)).get('custom_imports')
@@ -155,7 +155,7 @@ def read_scalars(work_dir: Path) -> list[dict]:
     """Reads the logged values of a training across resumes, sorted by `step`.
 
     A last line that a kill has cut off is left out, with a warning: the resumed training logs that
-    iteration again. A `UserError` tells of any other damage.
+    iteration again. Any other damage is a `UserError`.
     """
     by_step: dict[tuple[int, bool], dict] = {}
     # one folder per start, named by time
@@ -168,7 +168,7 @@ def read_scalars(work_dir: Path) -> list[dict]:
 
 
 def _logged_values(file: Path) -> Iterator[dict]:
-    """The values of each line of a log."""
+    """Yields the values of each line of a log."""
     lines = read_utf8(file, 'a log of mmengine').split('\n')
     for number, line in enumerate(lines, 1):
         if not line.strip():

@@ -19,12 +19,12 @@ class Window(NamedTuple):
 
 
 def highest_windows(values: np.ndarray, number: int, side: int) -> list[Window]:
-    """Finds up to `number` squares with the highest means of a map `(H, W)`, none over another.
+    """Finds up to `number` squares of a map `(H, W)` with the highest means, without overlap.
 
-    `side` is their length in pixels, at most that of the map. The highest comes first.
+    `side` is their side length in pixels, cut to that of the map. The highest comes first.
     """
     height, width = (min(side, length) for length in values.shape)
-    # The mean of the window that begins at a pixel.
+    # The mean of the window whose top left corner is a pixel.
     sums = cv2.integral(values.astype(np.float64))
     means = (
         sums[height:, width:] - sums[:-height, width:] - sums[height:, :-width]

@@ -1,1 +1,1 @@
-"""Annotations of labelling tools: what they hold, and masks of class ids made of them."""
+"""Makes masks of class ids from annotations of labelling tools, and the reverse."""

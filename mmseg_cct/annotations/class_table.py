@@ -14,7 +14,7 @@ from .shapes import Colour
 
 TABLE = 'classes.json'
 BACKGROUND = 'background'
-_MOST = 255  # ids of 8 bits; 255 is ignored
+_MOST = 255  # classes in 8 bits, of which id 255 is ignored
 _EXPECTED = 'the classes, as tools/import_masks.py writes them'
 
 
@@ -23,9 +23,9 @@ class ClassTable(NamedTuple):
 
     Attributes:
         colours: RGB by name, in the order of the ids.
-        rest: What pixels were in the first import that no shape covers: `background`, `ignore`, or
-            None if there were none.
-        renamed: New names by those of the tool, as `Annotations.renamed` takes them.
+        rest: What pixels that no shape covers became in the first import: `background`, `ignore`,
+            or None if there were none.
+        renamed: New class names by the tool's names, as `Annotations.renamed` takes them.
     """
 
     colours: dict[str, Colour]
@@ -34,27 +34,27 @@ class ClassTable(NamedTuple):
 
     @property
     def ids(self) -> dict[str, int]:
-        """Id by name."""
+        """Ids by name."""
         return {name: index for index, name in enumerate(self.colours)}
 
     @property
     def background(self) -> str | None:
-        """The name of the class of the background."""
+        """Name of the background class, if there is one."""
         return next(filter(is_background, self.colours), None)
 
 
 def is_background(name: str) -> bool:
-    """Whether a class is the background: `background`, labelme's `_background_`."""
+    """Whether a class is the background, such as `background` or labelme's `_background_`."""
     return name.strip('_ ').lower() == BACKGROUND
 
 
 def data_folder(out: Path) -> Path:
-    """The folder whose table holds for what is imported into `out`: `val` in it shares its own."""
+    """Returns the folder whose table applies to `out`; a folder `val` shares its parent's table."""
     return out.parent if out.name == 'val' and read_table(out.parent) else out
 
 
 def read_table(data: str | Path) -> ClassTable | None:
-    """Reads the table of a data folder, if it has one; names alone will do."""
+    """Reads the table of a data folder, if it has one; a list of names is enough."""
     path = Path(data, TABLE)
     if not path.is_file():
         return None
@@ -81,9 +81,10 @@ def extended(
     rest: str | None,
     renamed: Mapping[str, str | None] | None = None,
 ) -> ClassTable:
-    """Adds classes behind those of a table, whose ids never change.
+    """Adds classes after those of a table, whose ids never change.
 
-    A background that nobody named comes first, or behind the others if they have ids already.
+    If `rest` is the background and no class is, a background is added: first, or after the classes
+    that already have ids.
     """
     named: dict[str, Colour | None] = dict(table.colours if table else {})
     if rest == BACKGROUND and not any(map(is_background, [*named, *found])):

@@ -1,8 +1,8 @@
 """Outlines the regions of a mask of class ids as shapes that an annotation tool can edit.
 
-Outlines run along the edges between pixels, so without simplification they give back the mask. What
-two regions share of their outlines is simplified once for both: they neither overlap nor leave
-gaps.
+Outlines run along the edges between pixels, so without simplification they reproduce the mask. Any
+part of an outline that two regions share is simplified once for both, so they neither overlap nor
+leave gaps.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,8 +15,8 @@ import numpy as np
 
 from .shapes import Shape
 
-# An outline moves by at most this share of its region's area per length, so that small regions and
-# thin ones keep their form: at one pixel of tolerance, CamVid's masks keep an IoU of 0.998.
+# An outline moves by at most this share of its region's area per length, so that small and thin
+# regions keep their shape: at one pixel of tolerance, CamVid's masks keep an IoU of 0.998.
 _RELATIVE_TOLERANCE = 0.1
 _OUTSIDE = -2  # -1 is what is not drawn
 _FREE = 0.3  # pixels that an outline may move without changing a mask
@@ -42,7 +42,7 @@ class _Region:
 
     Attributes:
         class_id: Its class.
-        rings: Its outline, then those of its holes, `(N, 2)`: each corner of a pixel on the way.
+        rings: Its outline, then those of its holes, `(N, 2)`, with each pixel corner on the way.
         filled: Its pixels and those of its holes, `(h, w)` bool.
         offset: Column and row of the first pixel of `filled`.
     """
@@ -53,7 +53,7 @@ class _Region:
     offset: tuple[int, int]
 
     def within(self, image: np.ndarray) -> np.ndarray:
-        """The part of an image where `filled` is, as a view."""
+        """Returns the part of an image that `filled` covers, as a view."""
         (column, row), (height, width) = self.offset, self.filled.shape
         return image[row : row + height, column : column + width]
 
@@ -71,11 +71,12 @@ def trace_shapes(
     """Outlines the connected regions of a mask `(H, W)` uint8, larger ones first.
 
     Outlines move by up to `tolerance` pixels, less for small and thin regions. Regions of fewer
-    pixels than `min_area` are given to their surroundings. The class `rest` and ids without a name
-    are not drawn.
+    pixels than `min_area` become part of their surroundings. The class `rest` and ids without a
+    name are not drawn.
 
-    Few tools draw polygons with holes. A `stacked` region is drawn whole where smaller ones on top
-    fill its holes. Others with holes become masks, or polygons of several rings without `masks`.
+    Few tools draw polygons with holes. With `stacked`, a region is drawn whole if smaller ones on
+    top fill its holes. Other regions with holes become masks or, without `masks`, polygons of
+    several rings.
     """
     labels = _without_specks(labels, min_area)
     drawn = [index for index in np.unique(labels) if index < len(names) and index != rest]
@@ -84,7 +85,7 @@ def trace_shapes(
     owner = np.full(labels.shape, -1, np.int32)
     for index, region in enumerate(regions):
         own = region.filled & (region.within(labels) == region.class_id)
-        region.within(owner)[own] = index  # what lies inside comes later
+        region.within(owner)[own] = index  # regions inside it come later
     outlines = _Outlines(labels, owner, regions, tolerance)
     layers = np.zeros(labels.shape, np.int32)
     shapes = []
@@ -104,7 +105,7 @@ def trace_shapes(
 
 
 def _without_specks(labels: np.ndarray, min_area: int) -> np.ndarray:
-    """Gives regions of fewer pixels the class of the nearest pixel of a larger one."""
+    """Gives regions of fewer pixels than `min_area` the class of the nearest larger region."""
     specks = np.zeros(labels.shape, bool)
     for index in np.unique(labels) if min_area > 1 else ():
         _, parts, stats, _ = cv2.connectedComponentsWithStats((labels == index).astype(np.uint8))
@@ -145,21 +146,21 @@ def _corners(contour: np.ndarray) -> np.ndarray:
 
 
 class _Outlines:
-    """Simplifies outlines between the points where three regions meet, which stay."""
+    """Simplifies outlines between the points where three regions meet; these points stay."""
 
     def __init__(
         self, labels: np.ndarray, owner: np.ndarray, regions: Sequence[_Region], tolerance: float
     ) -> None:
         around = np.pad(labels.astype(np.int32), 1, constant_values=-1)
         across, down = around[:, 1:] != around[:, :-1], around[1:] != around[:-1]
-        # edges between pixels that meet in a corner: two on an outline's way, else three or four
+        # edges between pixels that meet in a corner: two along an outline, else three or four
         edges = across[1:].astype(np.uint8) + across[:-1] + down[:, 1:] + down[:, :-1]
         self._is_junction = edges > 2
         self._owner = np.pad(owner, 1, constant_values=_OUTSIDE)
         areas = np.bincount(owner[owner >= 0], minlength=len(regions))
         lengths = [sum(map(len, region.rings)) for region in regions]
         allowed = np.maximum(_FREE, _RELATIVE_TOLERANCE * areas / np.array(lengths))
-        # the last two: outside of the image, and what is not drawn
+        # the last two are for outside the image and for what is not drawn
         self._tolerance = np.minimum(tolerance, [*allowed, tolerance, tolerance])
 
     def simplify(self, ring: np.ndarray) -> np.ndarray:
@@ -176,7 +177,7 @@ class _Outlines:
     def _arc(self, points: np.ndarray) -> np.ndarray:
         """Simplifies what two regions share, in one direction, so that both find the same points.
 
-        Its ends stay. They are one point where the regions share a whole ring.
+        Its ends stay. They are one point if the regions share a whole ring.
         """
         ends = points[[0, -1]]
         if (ends[0] == ends[1]).all():
@@ -191,6 +192,6 @@ class _Outlines:
         epsilon = min(self._tolerance[side] for side in sides)
         if (
             epsilon > 0 and _OUTSIDE not in sides
-        ):  # slanting lines: by the edges' middles, not stairs
+        ):  # the edges' middles make slanting lines, not stairs
             points = np.concatenate([points[:1], (points[1:] + points[:-1]) / 2, points[-1:]])
         return cv2.approxPolyDP(points.astype(np.float32)[:, None], epsilon, False)[:, 0]

@@ -1,4 +1,4 @@
-"""Masks of class ids as annotations that a labelling tool opens."""
+"""Exports masks of class ids as annotations that a labelling tool opens."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -24,12 +24,13 @@ def export_masks(
     min_area: int = 10,
     progress: Callable[[], object] = lambda: None,
 ) -> list[Path]:
-    """Writes masks in one of `writers.FORMATS`, and returns files that were edited, so kept.
+    """Writes masks in one of `writers.FORMATS`; returns files that were kept because of edits.
 
-    `masks` are files by path of the image, relative to `folder`; ids are in the order of `classes`.
-    Without `background` that class is what nobody drew; with it, what nobody drew is to be ignored.
-    Outlines move by up to `tolerance` pixels, and regions of fewer pixels than `min_area` are given
-    to their surroundings. `progress` is called after each image.
+    `masks` holds the mask of each image by the image's path relative to `folder`; ids are in the
+    order of `classes`. Without `background`, undrawn pixels are the background class; with it, that
+    class is drawn and undrawn pixels are to be ignored. Outlines move by up to `tolerance` pixels,
+    and regions of fewer pixels than `min_area` become part of their surroundings. `progress` is
+    called after each image.
     """
     names = list(classes)
     left_out = not background and next(filter(is_background, names), None)

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.image_lists import image_stem
 
-# Label Studio puts it in front of an upload's name.
+# Label Studio adds this prefix to the name of an upload.
 _UPLOAD = re.compile(r'^[0-9a-f]{8}-')
 
 
 class ImageNames:
-    """Images by their names, paths without extension; a tool may know more folders, or fewer."""
+    """Images by name (path without extension); a tool's path may have more or fewer folders."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_end = defaultdict(list)
@@ -23,8 +23,8 @@ class ImageNames:
     def find(self, name: str) -> str | None:
         """Finds the image by a tool's name for it, or None.
 
-        One path must end as the other does: `a/1.jpg` is not `b/1.jpg`. Where several do, that with
-        most folders in common counts; if there are two, that is a `UserError`.
+        One path must be the end of the other: `a/1.jpg` is not `b/1.jpg`. Among several matches the
+        one with the most folders in common counts; a tie is a `UserError`.
         """
         path = image_stem(name.replace('\\', '/'))  # as Windows writes it
         parts = [part for part in path.split('/') if part not in ('', '.')]

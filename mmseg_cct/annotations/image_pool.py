@@ -15,9 +15,9 @@ from .source import Source
 
 
 class ImagePool:
-    """Images by name: of the folder that is `given`, else in `out/images`, else of the `export`.
+    """Images by name, from the `given` folder, else from `out/images`, else from the `export`.
 
-    An image in the data folder `out` that has the name of another is a `UserError`.
+    A different image with the same name in the data folder `out` is a `UserError`.
     """
 
     def __init__(self, out: Path, given: str | Path | None, export: Source | None) -> None:
@@ -50,7 +50,7 @@ class ImagePool:
         return self._export.read(file) if self._export and isinstance(file, str) else Path(file)
 
     def add(self, annotated: AnnotatedImage) -> str:
-        """Writes an image that its annotation holds into the data folder; returns its name."""
+        """Writes an image embedded in its annotation into the data folder; returns its name."""
         _require_harmless(annotated.name)
         target, data = self.folder / annotated.name, annotated.data or b''
         if not target.exists():
@@ -61,7 +61,7 @@ class ImagePool:
         return image_stem(annotated.name)
 
     def bring(self, copy: bool) -> int:
-        """Links or copies all images into the data folder; returns how many it did not have."""
+        """Links or copies all images into the data folder; returns how many were new there."""
         brought = self._added
         for name in self._files if self._is_new else ():
             target = self._target(name)

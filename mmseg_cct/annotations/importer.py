@@ -1,4 +1,4 @@
-"""Masks of class ids from an export of a labelling tool."""
+"""Makes masks of class ids from an export of a labelling tool."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -36,18 +36,18 @@ class Imported:
     """What an import did.
 
     Attributes:
-        table: The classes, those of earlier imports among them.
-        new: Masks that were not there.
-        unchanged: Masks that were there already.
-        changed: Masks that were there and differ.
-        confusion: `(256, 256)` pixels of changed masks by old and new id.
-        pixels: Pixels of all masks that were there before.
-        bare: Images that the export lists without a shape; they get no mask.
-        missing: Annotated images that there is no image for.
-        left_out: Number of annotations that are no regions, by their kind.
-        ignored: Regions that the tool marks as not to be counted.
+        table: The classes, including those of earlier imports.
+        new: Number of masks that did not exist before.
+        unchanged: Number of masks that existed and are the same.
+        changed: Number of masks that existed and differ.
+        confusion: `(256, 256)` number of pixels of changed masks by old and new id.
+        pixels: Number of pixels in all masks that existed before.
+        bare: Number of images that the export lists without a shape; they get no mask.
+        missing: Annotated images whose image file was not found.
+        left_out: Number of annotations that are not regions, by kind.
+        ignored: Number of regions that the tool marks as ignored.
         failed: A line for each image that could not be imported.
-        images: Images that were linked or copied into the data folder.
+        images: Number of images linked or copied into the data folder.
     """
 
     table: ClassTable
@@ -69,7 +69,7 @@ class Imported:
         return self.new + self.unchanged + self.changed
 
     def describe(self) -> str:
-        """Puts it into words, a line for each thing to know."""
+        """Describes the import, one line for each fact."""
         counts = (
             ('new masks', self.new),
             ('masks differ from those there', self.changed),
@@ -101,7 +101,7 @@ class Imported:
         raise_problems(problems)
 
     def _changes(self) -> str:
-        """The share of pixels that differ, and which classes most."""
+        """Describes the share of pixels that differ, and the most frequent change of class."""
         moved = self.confusion.copy()
         np.fill_diagonal(moved, 0)
         old, new = np.unravel_index(moved.argmax(), moved.shape)
@@ -128,31 +128,32 @@ def import_masks(
     copy: bool = False,
     progress: Callable[[Iterable], Iterable] = iter,
 ) -> Imported:
-    """Writes `out/masks` and `out/classes.json` of an export, and links its images into `out`.
+    """Writes `out/masks` and `out/classes.json` from an export, and links its images into `out`.
 
     Args:
-        source: A file, a folder or a ZIP of any format that `readers` know.
-        out: A data folder, new or of an earlier import.
+        source: A file, a folder or a ZIP, in any format that `readers` knows.
+        out: A data folder, new or from an earlier import.
         images: Folder of the images; by default `out/images`, or else those in the export.
-        rest: What pixels are that no shape covers, 'background' or 'ignore'; by default as in the
-            first import.
-        colours: For masks of colours: their names.
-        binary: For masks of one class: its name.
-        rename: New names of the export's classes, None to ignore their pixels; by default as in
+        rest: What pixels that no shape covers become, 'background' or 'ignore'; by default as in
             the first import.
-        mask_suffix: For both: what names of masks add to those of their images, with the extension.
-        empty: Whether images that the export lists without a shape are background throughout,
-            unless somebody skipped them or drew what is no region.
+        colours: For colour masks: the colours by class name.
+        binary: For masks of one class: its name.
+        rename: New names for the export's classes, None to ignore their pixels. Those of earlier
+            imports still apply.
+        mask_suffix: For colour masks and masks of one class: what the masks' names add to those of
+            their images, including the extension.
+        empty: Whether images that the export lists without a shape are all background, unless
+            somebody skipped them or drew something that is not a region.
         resize: Whether to scale annotations of images whose size differs.
         overwrite: Whether to replace masks that differ.
-        copy: Whether to copy images in place of linking them.
-        progress: Wraps the images, to show how far it is.
+        copy: Whether to copy images instead of linking them.
+        progress: Wraps the images, to show progress.
 
     Returns:
         Counts, and what went wrong.
 
     Raises:
-        UserError: The export, a name or the output folder does not fit.
+        UserError: If the export, a name or the output folder does not fit.
     """
     out, export = Path(out), Source(source)
     home = data_folder(out)
@@ -190,7 +191,7 @@ def import_masks(
                 if name in seen:
                     raise UserError(Problem(name, 'annotated twice', 'each image once'))
                 seen.add(name)
-            if not done.masks:  # now for sure
+            if not done.masks:  # only once there is a mask to write
                 write_table(home, done.table)
             _write(out / 'masks' / f'{name}.png', mask, done, overwrite)
         except UserError as error:
@@ -208,7 +209,7 @@ def import_masks(
 def _all_renamed(
     table: ClassTable | None, found: Iterable[str], new: Mapping[str, str | None]
 ) -> dict[str, str | None]:
-    """Adds new names of classes to those of earlier imports; both hold for later ones."""
+    """Adds new class names to those of earlier imports; both apply to later imports."""
     earlier = table.renamed if table else {}
     for name, its_new in new.items():
         if earlier.get(name, '') == its_new:
@@ -246,14 +247,14 @@ def _draw(
         return rasterize(shapes, shown, ids, undrawn)
     if size in (None, shown):
         return rasterize(annotated.shapes, shown, ids, undrawn)
-    if size == stored:  # annotated as it is in the file, but shown and trained on turned
+    if size == stored:  # annotated as stored, but shown and trained on turned
         return turned(rasterize(annotated.shapes, stored, ids, undrawn), orientation)
     expected = f'{shown[0]}×{shown[1]}, the size of the image, or --resize'
     raise UserError(Problem('annotation', f'of {size[0]}×{size[1]} pixels', expected))
 
 
 def _write(path: Path, mask: np.ndarray, done: Imported, overwrite: bool) -> None:
-    """Writes a mask that is new or, if that is allowed, differs from the one that is there."""
+    """Writes a mask that is new or, with `overwrite`, differs from the existing one."""
     if path.exists():
         earlier = read_mask(path)
         done.pixels += mask.size

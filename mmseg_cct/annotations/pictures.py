@@ -17,7 +17,7 @@ _FORMATS = ('BMP', 'GIF', 'JPEG', 'PNG', 'TIFF', 'WEBP')
 
 
 def decode(data: bytes) -> Image.Image:
-    """Decodes a picture that is not too large."""
+    """Decodes a picture, unless it is too large."""
     try:
         image = Image.open(io.BytesIO(data), formats=_FORMATS)
         if image.width * image.height > MAX_PIXELS:
@@ -32,7 +32,7 @@ def decode(data: bytes) -> Image.Image:
 
 
 def bitmap(data: bytes) -> np.ndarray:
-    """Decodes a mask `(h, w)` of bool: where it is opaque, or without transparency not black."""
+    """Decodes a bool mask `(h, w)`: True where opaque or, without transparency, not black."""
     image = decode(data)
     if image.mode == 'P' and 'transparency' in image.info:  # as Supervisely's SDK writes it
         image = image.convert('RGBA')
@@ -43,7 +43,7 @@ def bitmap(data: bytes) -> np.ndarray:
 
 
 def rgb(image: Image.Image) -> np.ndarray:
-    """Gives the colours `(H, W, 3)` of uint8 of a mask; those of more bits must fit in 8."""
+    """Returns the colours of a mask, `(H, W, 3)` uint8; values of more bits must fit in 8."""
     if image.mode[0] in 'IF':
         values = np.asarray(image)
         if values.min() < 0 or values.max() > 255:
@@ -60,11 +60,11 @@ def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:
         file = io.BytesIO(image) if isinstance(image, bytes) else image
         with Image.open(file, formats=_FORMATS) as opened:
             size = opened.size
-            if isinstance(opened, TiffImageFile):  # whose `size` is turned already
+            if isinstance(opened, TiffImageFile):  # its `size` is turned already
                 size = opened.tag_v2[IMAGEWIDTH], opened.tag_v2[IMAGELENGTH]
             return size, opened.getexif().get(ORIENTATION, 1)
     except UnidentifiedImageError:
-        pass  # what Pillow does not know others may
+        pass  # other decoders may know it
     except Exception as error:
         raise UserError(_unreadable(image, error)) from None
     try:

@@ -15,15 +15,15 @@ from mmseg_cct.errors import Problem, UserError
 from .shapes import MAX_PIXELS, Shape
 
 IGNORED = 255
-_CROSSINGS = 2**22  # of an outline and the columns of pixels; real ones have thousands
+_CROSSINGS = 2**22  # of columns by an outline, at most; real ones have thousands
 
 
 def rasterize(
     shapes: Sequence[Shape], size: tuple[int, int], ids: Mapping[str, int], rest: int
 ) -> np.ndarray:
-    """Draws shapes on an image of `size`, width and height, as ids `(H, W)` of uint8.
+    """Draws shapes on an image of `size` (width, height) as uint8 ids `(H, W)`.
 
-    Shapes of a higher z cover the others; among equals small ones cover large ones. `rest` is the
+    Shapes with a higher z cover the others; at equal z small ones cover large ones. `rest` is the
     id where there is no shape.
     """
     width, height = size
@@ -36,7 +36,7 @@ def rasterize(
 
 
 def draw(shape: Shape, size: tuple[int, int]) -> tuple[np.ndarray, tuple[int, int]]:
-    """Draws the part of a shape within the image: `(h, w)` bool, column and row of its corner."""
+    """Draws the part of a shape in the image: `(h, w)` bool, and its corner's column and row."""
     if shape.mask is None:
         return _fill(shape.polygons, *size)
     (left, top), (width, height) = shape.offset, size
@@ -46,7 +46,7 @@ def draw(shape: Shape, size: tuple[int, int]) -> tuple[np.ndarray, tuple[int, in
 
 
 def scaled(shape: Shape, size: tuple[int, int] | None, new: tuple[int, int]) -> Shape:
-    """Scales a shape from one size of the image to another; without a size from [0, 1]."""
+    """Scales a shape from one image size to another, or from [0, 1] if there is no first size."""
     factors = np.divide(new, size or (1, 1))
     if shape.mask is None:
         return replace(shape, polygons=[ring * factors for ring in shape.polygons])
@@ -73,15 +73,15 @@ def _shoelace(ring: np.ndarray) -> float:
 def _fill(
     rings: Sequence[np.ndarray], width: int, height: int
 ) -> tuple[np.ndarray, tuple[int, int]]:
-    """Fills rings by the even-odd rule: down a column, each edge that is crossed toggles it."""
+    """Fills rings by the even-odd rule: going down a column, each crossed edge toggles the fill."""
     start = np.concatenate(rings)
     end = np.concatenate([np.roll(ring, -1, 0) for ring in rings])
-    # The first pixel whose centre, at + ½, a coordinate does not exceed: of the shape and the image
+    # The first pixels whose centres, at + ½, reach the bounds of the shape, within the image
     left, top = np.clip(np.ceil(start.min(0) - 0.5), 0, (width, height)).astype(int)
     right, bottom = np.clip(np.ceil(start.max(0) - 0.5), 0, (width, height)).astype(int)
     toggles = np.zeros((bottom - top + 1, right - left), np.uint8)
 
-    # Each edge, from left to right, with the columns that it crosses
+    # Turn each edge to run from left to right, and find the columns that it crosses
     start, end = np.where(start[:, :1] <= end[:, :1], [start, end], [end, start])
     first, last = (
         np.clip(np.ceil(x - 0.5), left, right).astype(int) for x in (start[:, 0], end[:, 0])

@@ -1,4 +1,4 @@
-"""Run lengths, as tools pack masks: those of COCO, and the bits of Label Studio's brush."""
+"""Unpacks run lengths of masks: those of COCO, and the bits of Label Studio's brush."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -13,7 +13,7 @@ from .shapes import MAX_PIXELS
 def mask_of_runs(
     counts: Sequence[int], size: tuple[int, int], order: Literal['C', 'F']
 ) -> np.ndarray:
-    """Unpacks runs of 0 and 1 by turns, 0 first, into a mask `(H, W)` of bool.
+    """Unpacks alternating runs of 0 and 1, starting with 0, into a bool mask `(H, W)`.
 
     `size` is width and height; the runs go along rows for the order `C`, along columns for `F`.
     """
@@ -29,9 +29,9 @@ def mask_of_runs(
 
 
 def coco_counts(text: str) -> list[int]:
-    """Reads the runs of COCO's compressed RLE: five bits a character, lowest first.
+    """Reads the runs of COCO's compressed RLE: five bits per character, lowest first.
 
-    From the third on each run is the difference from the run before the last.
+    From the fourth run on, the difference from the run two places before is stored.
     """
     counts: list[int] = []
     value = shift = 0
@@ -49,10 +49,11 @@ def coco_counts(text: str) -> list[int]:
 
 
 def brush_alpha(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
-    """Unpacks Label Studio's brush, `(H, W)` of bool: where the last of four channels is not 0.
+    """Unpacks Label Studio's brush to bool `(H, W)`: True where the last of four channels is not 0.
 
-    A header of bits holds the number of values, their width and four widths of run lengths. Then
-    runs follow: a bit for one value repeated, two for the width of its length, the length, values.
+    A header of bits holds the number of values, their width and four widths of run lengths. Each
+    run then has a bit that says whether one value is repeated, two bits that choose the width of
+    its length, the length, and the values.
     """
     width, height = size
     _require_size(width, height)

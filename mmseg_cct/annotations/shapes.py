@@ -1,4 +1,4 @@
-"""What readers give, the rasteriser takes and writers write: labelled shapes on images.
+"""Labelled shapes on images, which readers return, the rasteriser draws and writers write.
 
 Coordinates are pixels, x to the right and y down, measured from the outer corner of the first
 pixel: the pixel in column x and row y covers [x, x + 1) × [y, y + 1), and its centre is at
@@ -13,7 +13,7 @@ import numpy as np
 from mmseg_cct.errors import Problem, UserError
 
 Colour = tuple[int, int, int]  # RGB in [0, 255]
-# No tool draws more by hand; a file that has more is damaged, or meant to be.
+# Nobody draws more by hand; a file that has more is damaged, perhaps on purpose.
 MAX_POINTS = 200_000
 MAX_PIXELS = 2**28
 _FARTHEST = 1e9  # pixels from the image
@@ -24,11 +24,11 @@ class Shape:
     """A region of an image: either polygons or a mask.
 
     Attributes:
-        label: Name of its class; `None` where pixels are to be ignored.
-        polygons: Rings `(N, 2)` of x and y by the even-odd rule, so that a hole is a ring too.
-        mask: `(h, w)` bool, in place of polygons.
+        label: Name of its class; `None` if its pixels are to be ignored.
+        polygons: Rings `(N, 2)` of x and y, filled by the even-odd rule, so a hole is a ring too.
+        mask: `(h, w)` bool, instead of polygons.
         offset: Column and row of the mask's first pixel.
-        z: Higher ones lie on top; `None` where the tool knows no order.
+        z: Shapes with a higher z lie on top; `None` if the tool has no order.
     """
 
     label: str | None
@@ -45,7 +45,7 @@ class Shape:
                 )
             if len(ring) > MAX_POINTS:
                 raise UserError(Problem('polygon', f'{len(ring)} points', f'at most {MAX_POINTS}'))
-            if not (np.abs(ring) < _FARTHEST).all():  # nor is it where a point is NaN
+            if not (np.abs(ring) < _FARTHEST).all():  # also where a point is NaN
                 found = f'a point at {ring[~(np.abs(ring) < _FARTHEST)][0]}'
                 raise UserError(Problem('polygon', found, 'pixels'))
         if self.mask is not None and self.mask.ndim != 2:
@@ -60,12 +60,13 @@ class AnnotatedImage:
 
     Attributes:
         name: Path of the image as the tool knows it, with `/` and its extension.
-        size: Width and height; `None` where the format does not say.
+        size: Width and height; `None` if the format does not say.
         shapes: Its shapes, in the order of the file; none for an image that nobody has labelled.
-        data: The image file itself, where the format holds it.
+        data: The image file itself, if the format holds it.
         is_relative: Whether coordinates are shares of width and height in [0, 1], not pixels.
-        is_done: Whether somebody finished it, as far as the tool says; else no shape says nothing.
-        left_out: Kinds of what the file holds and no shape stands for, such as `polyline`.
+        is_done: Whether somebody finished it, as far as the tool says; if not, a lack of shapes
+            means nothing.
+        left_out: Kinds of annotations in the file that no shape represents, such as `polyline`.
     """
 
     name: str
@@ -88,16 +89,16 @@ class Annotations:
     """A whole export of a tool.
 
     Attributes:
-        classes: Colour by name, in the tool's order; the colour is `None` where it has none.
-        images: The images, each or a `Problem` in its place, so that one damaged file does not hide
-            the rest.
+        classes: Colours by name, in the tool's order; a colour is `None` if the tool gives none.
+        images: The images, with a problem in place of an unreadable one, so that a damaged file
+            does not hide the rest.
     """
 
     classes: Mapping[str, Colour | None]
     images: Iterable[AnnotatedImage | Problem | UserError]
 
     def renamed(self, names: Mapping[str, str | None]) -> 'Annotations':
-        """Gives classes other names, several of them the same one; None ignores their regions."""
+        """Renames classes, several to the same name if wanted; None ignores their regions."""
         if not names:
             return self
         classes: dict[str, Colour | None] = {}

@@ -19,22 +19,22 @@ from mmseg_cct.utils.text import one_line
 
 from .class_table import TABLE
 
-# Text of annotations shrinks to a tenth, images do not; what shrinks to a hundredth is a bomb.
+# Annotations compress to a tenth, images do not; what compresses to a hundredth is a bomb.
 _HARMLESS = 2**26  # bytes
 _RATIO = 100
 T = TypeVar('T')
-# What code raises that takes a file for what it is not
+# What code may raise when a file is not what it seems
 _DAMAGED = (
     *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError),
     *(RecursionError, yaml.YAMLError),
 )
-_LOOKED_AT = 8  # JSON files by which a format is told
-# Masks that tools put beside the images of an export
+_LOOKED_AT = 8  # JSON files that tell the format
+# Folders of masks that tools put beside an export's images
 _NO_IMAGES = ('SegmentationClass', 'SegmentationObject', 'masks_machine', 'masks_human', 'masks')
 
 
 class Source:
-    """The files of an export, by their names relative to it; it is a file, a folder or a ZIP."""
+    """The files of an export (a file, a folder or a ZIP), by their names relative to it."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -63,13 +63,13 @@ class Source:
         self._known = set(self.names)
 
     def place(self, name: str) -> str:
-        """Names a file in messages."""
+        """Returns what to call a file in messages."""
         if self._zip:
             return f'{self.path}: {name}' if name else str(self.path)
         return str(self.path / name if self.path.is_dir() else self.path)
 
     def file(self, name: str) -> Path | None:
-        """The path of a file; None in a ZIP."""
+        """Returns the path of a file, or None in a ZIP."""
         return None if self._zip else Path(self.place(name))
 
     def read(self, name: str) -> bytes:
@@ -84,7 +84,7 @@ class Source:
                 found = f'{info.file_size} bytes packed into {info.compress_size}'
                 raise UserError(Problem(self.place(name), found, 'an export of a tool'))
             return self._zip.read(info)
-        # an encrypted file is a RuntimeError
+        # an encrypted file raises RuntimeError
         except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
             raise UserError(self._unreadable(name, error)) from None
 
@@ -96,7 +96,7 @@ class Source:
             raise UserError(self._unreadable(name, error)) from None
 
     def json(self, name: str) -> Any:
-        """Reads JSON; the files that `sample` has read are not read again."""
+        """Reads JSON; files that `sample` has read are not read again."""
         if name in self._parsed:
             return self._parsed[name]
         text = self.text(name)
@@ -117,7 +117,7 @@ class Source:
             raise UserError(self._unreadable(name, error)) from None
 
     def ending(self, *ends: str) -> list[str]:
-        """Lists the files whose names end so, in any case."""
+        """Lists the files whose names have one of these ends, in any case."""
         return [name for name in self.names if name.lower().endswith(ends)]
 
     @cached_property
@@ -144,7 +144,7 @@ class Source:
         return found
 
     def beside(self, name: str, file: str) -> str:
-        """Names a file that stands relative to another, if it is there; else as it is."""
+        """Resolves a path relative to the file `name` if that exists; else returns it as it is."""
         path = posixpath.normpath(posixpath.join(posixpath.dirname(name), file))
         return path if path in self._known else file
 
@@ -168,7 +168,7 @@ def reading(place: str, kind: str) -> Iterator[None]:
 
 
 def attempt(place: str, kind: str, make: Callable[..., T], *args: Any) -> T | UserError:
-    """Makes something of a part of an export, or the error that names it: the others go on."""
+    """Calls `make` for a part of an export; returns a `UserError`, so that other parts go on."""
     try:
         with reading(place, kind):
             return make(*args)

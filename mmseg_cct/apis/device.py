@@ -33,14 +33,14 @@ def enable_amp(config: Config) -> None:
 
 
 def fit_to_device(config: Config, launcher: str) -> Config:
-    """Fits a config, which is written for GPUs, to the device at hand; returns it.
+    """Fits a config that is written for GPUs to the device at hand, and returns it.
 
-    `launcher` started the processes: `none`, `pytorch`, `slurm` or `mpi`. One that needs GPUs on a
-    machine without is a `UserError`.
+    `launcher` is what started the processes: `none`, `pytorch`, `slurm` or `mpi`. A launcher that
+    needs GPUs is a `UserError` on a machine without any.
     """
     config.launcher = launcher
     wrapper = config.get('optim_wrapper') or {}
-    if 'optimizer' in wrapper:  # not of several optimizers
+    if 'optimizer' in wrapper:  # not with several optimizers
         wrapper.setdefault('constructor', 'MergedOptimWrapperConstructor')
     if launcher != 'none':
         logger = at(config, 'default_hooks.logger') or {}
@@ -64,20 +64,20 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     if launcher == 'mpi':
         raise UserError('--launcher mpi: needs GPUs; on CPUs start with tools/dist_*.sh')
     _revert_sync_bn(config)
-    config.model_wrapper_cfg = {**_ddp(config), 'device_ids': None}  # it wants none on the CPU
+    config.model_wrapper_cfg = {**_ddp(config), 'device_ids': None}  # DDP wants none on CPUs
     return config
 
 
 def _checkpoints(model: Any) -> bool:
-    """Tells whether a backbone recomputes its activations, one of several channels too."""
+    """Tells whether the backbone, or that in a `MultiChannelBackbone`, recomputes activations."""
     return any(at(model, f'{key}.with_cp') for key in ('backbone', 'backbone.backbone'))
 
 
 def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
     """Starts no more loading workers than there are cores for them.
 
-    On a CPU the network needs cores, too: half of them load. `chosen` are keys that the user has
-    set, which stay; so do trainings whose images would be others with other workers.
+    On a CPU the network needs cores too, so only half of them load. Keys that the user has set,
+    `chosen`, stay as they are; so do trainings whose images depend on the number of workers.
     """
     cores = usable_cores() // int(os.environ.get('LOCAL_WORLD_SIZE', 1))
     most = max(cores // 2 if get_device() == 'cpu' else cores, 1)
@@ -98,7 +98,7 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
 
 
 def _ddp(config: Config) -> dict[str, Any]:
-    """The settings of DDP: mmengine's own, which a wrapper in the config would leave out."""
+    """Returns DDP's settings with mmengine's defaults, which a wrapper in the config would lose."""
     return {
         'type': 'MMDistributedDataParallel',
         'broadcast_buffers': False,
@@ -120,8 +120,8 @@ def _revert_sync_bn(config: Config) -> None:
 
 
 def _let_ddp_checkpoint(config: Config) -> None:
-    # MMSeg's checkpointed blocks run backward within backward, and the backbone runs twice a step;
-    # DDP takes that only where the graph is static, as it is here, and then every step reduces.
+    # MMSeg's checkpointed blocks run backward within backward, and the backbone runs twice a step.
+    # DDP accepts that only with a static graph, as it is here, and then reduces in every step.
     if at(config, 'optim_wrapper.accumulative_counts', 1) > 1:
         raise UserError(
             'optim_wrapper.accumulative_counts: more than 1 with model.backbone.with_cp=True; '

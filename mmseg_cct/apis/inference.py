@@ -41,8 +41,9 @@ def load_model(
     """Builds a segmentor for `mmseg.apis.inference_model`, in evaluation mode.
 
     It has `dataset_meta` (classes and palette) and `cfg`. The checkpoint may lack the auxiliary
-    decoders; other missing weights or shapes are a `UserError`. `content` is what it holds, where
-    it has been read already. The device is by default the GPU of this process, if any.
+    decoders; any other weight that is missing or has another shape is a `UserError`. `content` is
+    that of the checkpoint, if it has been read already. The device is by default the GPU of this
+    process, if any.
     """
     check_components(config, section='model')
     device = device or default_device()
@@ -66,7 +67,7 @@ def load_model(
     if domain is not None:
         meta = meta.get('domains', {}).get(domain, {})
     meta = {**_config_meta(config, domain), **meta}
-    # names and colours where they are missing or of another number of classes
+    # defaults for names and colours that are missing or do not match the number of classes
     if len(meta.get('classes') or ()) != num_classes:
         meta['classes'] = tuple(f'class {index}' for index in range(num_classes))
     if len(meta.get('palette') or ()) != num_classes:
@@ -88,10 +89,11 @@ def without_annotations(steps: Sequence[Any]) -> list[Any]:
 
 
 def image_reader(config: Config) -> Callable[[str | os.PathLike], np.ndarray]:
-    """Returns what reads an image `(H, W, C)` for `segment` and `mmseg.apis.inference_model`.
+    """Returns a function that reads images `(H, W, C)` for `segment` or MMSeg's `inference_model`.
 
-    Of a config with `LoadChannels` it takes that out of the test pipeline, for MMSeg replaces the
-    loader of images that are read already, and keeps its arguments.
+    If the test pipeline begins with `LoadChannels`, the function loads the channels, and the config
+    gets `LoadImageFromNDArray` as its first step: for images that are read already, MMSeg replaces
+    only the type of that step and keeps its arguments.
     """
     first = config.test_pipeline[0]
     if first['type'] != 'LoadChannels':
@@ -119,7 +121,7 @@ def model_origin(config: Config, checkpoint: str, **others: Any) -> dict[str, An
 
 
 def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:
-    """Classes and palette of the first data set in a config that names some."""
+    """Returns classes and palette of the first data set in a config that names classes."""
     init_default_scope(config.get('default_scope') or 'mmseg')
     for dataset in _datasets(config, domain):
         kind = dataset.get('type')
@@ -134,7 +136,7 @@ def _config_meta(config: Config, domain: str | None) -> dict[str, Any]:
 
 
 def _datasets(config: Config, domain: str | None) -> Iterator[Any]:
-    """Yields the settings of all sets, of a set of several domains those of one."""
+    """Yields the settings of all sets; of a set with several domains, those of `domain`."""
     for split in ('test', 'val', 'train'):
         dataset = (config.get(f'{split}_dataloader') or {}).get('dataset')
         for _, leaf in leaf_sets(dataset):

@@ -51,9 +51,9 @@ def predict_images(
 
     A mask is a palette PNG of class ids, in the order of the classes that the checkpoint names:
     `classes.json` lists them, and `legend.png` shows their colours. Both files have the size of the
-    image, but an overlay has the names of the classes in it below. An image whose files are there
-    is skipped, unless it has changed since; one that cannot be read is reported, and the rest goes
-    on. Connected processes share the images.
+    image, except that an overlay names its classes below the picture. Finished images are skipped
+    unless they have changed since; unreadable ones are reported and do not stop the run. Connected
+    processes share the images.
 
     Args:
         config_file: The config of the model.
@@ -120,13 +120,13 @@ def export_predictions(
 
     Args:
         images: The images that were predicted.
-        out: The folder of the predictions, which gets the annotations, too.
+        out: The folder of the predictions, which gets the annotations too.
         form: One of `annotations.writers.FORMATS`.
         tolerance: How far outlines may move, in pixels, for fewer points.
         min_area: Regions of fewer pixels are given to their surroundings.
 
     Returns:
-        Files that somebody has edited since they were written, so they stay.
+        Files that are left alone because somebody has edited them since they were written.
 
     Raises:
         UserError: The folder holds no predictions.

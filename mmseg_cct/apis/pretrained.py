@@ -38,7 +38,8 @@ def fetch_pretrained_weights(model: dict[str, Any]) -> None:
 def check_pretrained_weights(model: Mapping[str, Any], scope: str | None = 'mmseg') -> None:
     """Checks that the files that a model's `init_cfg` names fit the modules they are for.
 
-    mmengine warns of weights that do not fit in the middle of the log, and trains from random ones.
+    mmengine only warns of weights that do not fit, in the middle of the log, and trains from random
+    ones.
     """
     if os.environ.get('LOCAL_RANK', '0') != '0':
         return

@@ -20,8 +20,8 @@ from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.errors import Interrupted, UserError
 
-# How lines of mmengine begin that are for the file of the log alone: the environment, the dump of
-# the config, the table of hooks, and hints at what nobody here can change.
+# Beginnings of mmengine's lines that go to the log file only: the environment, the dumped config,
+# the table of hooks, and hints about what users cannot change.
 _FOR_THE_FILE = (
     '\n------',
     'Config:\n',
@@ -34,14 +34,14 @@ _FOR_THE_FILE = (
     'Checkpoints will be saved to',
 )
 
-# A folder of log and scalars, by date and time, that every run makes in its work directory.
+# The folder of log and scalars, named by date and time, that each run makes in its work directory.
 _OF_A_RUN = f'{"[0-9]" * 8}_{"[0-9]" * 6}'
 
 
 def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
-    """Checks that a run overwrites no file that no earlier run wrote, such as its own config.
+    """Checks that a run overwrites only files of earlier runs and not, say, its own config.
 
-    The runner dumps its config; `written` are patterns of the other names that it may write.
+    The runner dumps its config; `written` are patterns of the other file names that it may write.
     """
     folder, dump = Path(config.work_dir), _dump(config)
     expected = 'expected another folder as the work directory'
@@ -59,7 +59,7 @@ def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
 
 def run(config: Config, what: str) -> Any:
     """Builds a runner and calls its method `what`, such as `train`, whose result it returns."""
-    # mmengine's own start of a process group selects a CUDA device; it keeps a group that is there.
+    # mmengine selects a CUDA device when it starts a process group; it keeps an existing one.
     own_group = config.launcher != 'none' and get_device() == 'cpu'
     if own_group:
         torch.distributed.init_process_group('gloo')
@@ -78,10 +78,10 @@ def run(config: Config, what: str) -> Any:
                 raise
         raise
     if own_group:  # after an error the process ends, and its message needs the group's store
-        # The distributed model holds the group. Were it left to the interpreter's end, a thread of
-        # the group that lets go of a tensor then would abort the process (pytorch#190489).
-        # The loaders go first: collected in a circle with their queues, they could not tell their
-        # workers to end, and would wait 5 s for each.
+        # The distributed model holds the group. If it lived until the interpreter ends, a thread of
+        # the group that releases a tensor then would abort the process (pytorch#190489).
+        # The loaders go first: if they are collected in a cycle with their queues, they cannot tell
+        # their workers to end, and wait 5 s for each.
         vars(runner).clear()
         del runner
         gc.collect()
@@ -90,7 +90,7 @@ def run(config: Config, what: str) -> Any:
 
 
 def _progress(runner: Runner) -> str:
-    """Says how far a training is, and from which checkpoint it goes on."""
+    """Says how far a training has come, and from which checkpoint it can go on."""
     saved = newest_checkpoint(runner.work_dir)
     if saved is None:
         goes_on = 'no checkpoint is written yet, so the same command starts anew'
@@ -103,7 +103,7 @@ def _progress(runner: Runner) -> str:
 
 
 class _Runner(Runner):
-    """mmengine's runner, whose terminal is spared what is for the file of the log alone."""
+    """mmengine's runner, which keeps off the terminal what is for the log file only."""
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         logger = super().build_logger(*args, **kwargs)
@@ -124,12 +124,12 @@ def unlink_config(config: Config) -> None:
 
 
 def _dump(config: Config) -> Path:
-    """Where the runner writes its config."""
+    """Returns where the runner writes its config."""
     return Path(config.work_dir, Path(config.filename).name)
 
 
 class _FirstBatch(Hook):
-    """Tells mistakes of a config, which the first batch finds, from what goes wrong later."""
+    """Tells mistakes of a config, which show up by the first batch, from later failures."""
 
     def __init__(self) -> None:
         self.failure = 'cannot be built'

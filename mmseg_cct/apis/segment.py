@@ -16,15 +16,15 @@ from mmseg_cct.utils.ahead import ahead
 from .inference import without_annotations
 
 K = TypeVar('K')
-_PIXELS_AT_ONCE = 2**21  # of the images that a GPU takes together
+_PIXELS_AT_ONCE = 2**21  # in a batch on a GPU
 
 
 class Segmented(NamedTuple):
     """An image and its classes, or why it could not be read.
 
     Attributes:
-        key: What the caller knows it by.
-        image: As it was read, `(H, W, C)`.
+        key: The key by which the caller knows the image.
+        image: The image as it was read, `(H, W, C)`.
         labels: Class ids, `(H, W)` uint8.
         error: What reading it raised, if anything; then there is neither image nor labels.
     """
@@ -38,8 +38,8 @@ class Segmented(NamedTuple):
 def segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> Iterator[Segmented]:
     """Reads images `(H, W, C)` by their keys and segments them, in order.
 
-    `model` is one of `load_model`. What it or its pipeline raises at the first image is a mistake
-    of the config, in one line.
+    `model` is one of `load_model`. What it or its pipeline raises at the first image is reported in
+    one line, as a mistake of the config.
     """
     stream, is_first = _segment(model, keys, read), True
     while True:
@@ -79,7 +79,7 @@ def _segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> 
 def _batches(
     loaded: Iterable[tuple[Segmented, dict[str, Any]]], grouped: bool
 ) -> Iterator[list[tuple[Segmented, dict[str, Any]]]]:
-    """Groups neighbours whose inputs have one size; an unreadable image stays alone."""
+    """Groups neighbours whose inputs are of one size; an unreadable image stays alone."""
 
     def place(numbered: tuple[int, tuple[Segmented, dict[str, Any]]]) -> Any:
         number, (_, data) = numbered

@@ -19,7 +19,7 @@ from mmseg_cct.utils.files import claim_output_folder, require_outside
 from .device import fit_to_device, fit_workers
 from .runner import require_files_kept, run, unlink_config
 
-# MMSeg's metrics that write predictions.
+# Metrics that write predictions.
 _PNG_WRITERS = ('IoUMetric', 'ClassIoUMetric', 'CityscapesMetric', 'MultiDomainIoUMetric')
 
 
@@ -42,18 +42,18 @@ def prepare_test(
         config_file: The config.
         checkpoint: The weights to test.
         work_dir: Where to write. The runner dumps its config there, so it is never the training's
-            own directory: `test` below that is used instead, which is the default too.
+            own directory: `test` below that is used instead, and by default.
         out: Folder for the predictions as PNGs of class ids.
         show: Whether to show each prediction in a window.
         show_dir: Folder for painted predictions.
-        wait_time: Seconds that a window stays.
+        wait_time: Seconds that a window stays open.
         tta: Whether to average over the config's `tta_pipeline`.
         options: Settings of the config to override, by dotted key.
         launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
 
     Returns:
-        The config for `test`. A `UserError` says where a file is missing or would be overwritten, a
-        setting cannot be, or the config lacks what an option needs.
+        The config for `test`. A file that is missing or would be overwritten, an invalid setting,
+        and a config that lacks what an option needs are a `UserError`.
     """
     config = load_config(config_file, options or {})
     _require_keys(config, config_file, tta=tta, drawn=show or show_dir is not None)
@@ -95,7 +95,7 @@ def _require_keys(config: Config, config_file: str, *, tta: bool, drawn: bool) -
 
 
 def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:
-    """The chosen directory, or `test` below the training's, which is never used itself."""
+    """Returns the chosen directory, or `test` below the training's, which is never used itself."""
     trained_in = config.get('work_dir') or default_work_dir(config)
     work_dir = chosen or os.path.join(trained_in, 'test')
     is_training = os.path.isfile(os.path.join(work_dir, 'last_checkpoint'))
@@ -125,12 +125,12 @@ def _write_predictions(config: Config, config_file: str, out: str) -> None:
         raise UserError(f'{config_file}: --out needs a test_evaluator of type {expected}')
     for evaluator in writers:
         evaluator.output_dir = out
-        if evaluator.type == 'CityscapesMetric':  # which removes them otherwise
+        if evaluator.type == 'CityscapesMetric':  # it removes them by default
             evaluator.keep_results = True
 
 
 def _set_tta_pipeline(dataset: Any, pipeline: Any) -> None:
-    """Sets the TTA pipeline of a set, or that of each domain by its name, at its test size."""
+    """Sets the TTA pipeline of a data set, or of each of its domains by name, at its test size."""
     if 'domains' not in dataset:
         dataset.pipeline = follow_test_size(pipeline, dataset.get('pipeline') or [])
         return
@@ -143,8 +143,8 @@ def _set_tta_pipeline(dataset: Any, pipeline: Any) -> None:
 def follow_test_size(tta: Sequence[Any], test: Sequence[Any]) -> list[Any]:
     """Makes the scales of a TTA pipeline relative to the size that the test pipeline resizes to.
 
-    A TTA that scales by factors gets the test's `Resize` in front of them; of one that names sizes,
-    a warning is logged where they are more than twice the test's.
+    If the TTA scales by factors, the test's `Resize` goes in front of them. If it names sizes, a
+    warning is logged where they are more than twice the test's.
     """
     resize = next((step for step in test if step.get('type') == 'Resize'), None)
     index = next((i for i, step in enumerate(tta) if step.get('type') == 'TestTimeAug'), None)

@@ -32,7 +32,7 @@ from .device import enable_amp, fit_to_device, fit_workers
 from .pretrained import check_pretrained_weights, fetch_pretrained_weights
 from .runner import require_files_kept, run, unlink_config
 
-# What hooks write into the work directory, beside checkpoints.
+# What hooks write into the work directory besides checkpoints.
 _WRITTEN = ('calibration.*', 'nonfinite_iter_*', LABELS)
 
 
@@ -45,7 +45,7 @@ def prepare_training(
     options: dict[str, Any] | None = None,
     launcher: str = 'none',
 ) -> Config:
-    """Makes the config of a training run, its weights fetched and its checkpoint found.
+    """Makes the config of a training run, fetches its weights and finds its checkpoint.
 
     Args:
         config_file: The config.
@@ -60,7 +60,7 @@ def prepare_training(
         The config for `train`.
 
     Raises:
-        UserError: A file is missing or does not fit, a setting cannot be, the settings do not fit
+        UserError: A file is missing or does not fit, a setting is invalid, the settings do not fit
             the device, or the work directory holds another training or the config itself.
     """
     options = options or {}
@@ -122,7 +122,7 @@ def train(config: Config) -> None:
 
 
 def _free_round(work_dir: str) -> Path:
-    """Names the first folder of a later round that is not there."""
+    """Names the first folder of a later round that does not exist."""
     path = next_round(Path(work_dir))
     while path.exists():
         path = next_round(path)
@@ -146,7 +146,7 @@ def _resume(config: Config, resume: str) -> None:
         return
     content = read_checkpoint(checkpoint, training=True)
     require_training_state(content, checkpoint)
-    # mmengine restores a seed that it drew after the samplers have taken a new one
+    # a seed that mmengine drew is restored only after the samplers have taken a new one
     if at(config, 'randomness.seed') is None:
         config.merge_from_dict({'randomness.seed': content['meta'].get('seed')})
     # mmengine resumes from `load_from` where both are set.

@@ -31,7 +31,7 @@ from .segment import Segmented, segment
 
 SUFFIXES = ('.mp4', '.avi', '.mov', '.mkv', '.webm', '.m4v', '.mpg', '.mpeg', '.wmv')
 _SUFFIX, _CODEC = '.mp4', 'mp4v'
-_FRAMES_PER_SECOND = 25.0  # of a video that does not say
+_FRAMES_PER_SECOND = 25.0  # if the video does not tell
 
 
 def is_video(path: str) -> bool:
@@ -54,8 +54,8 @@ def predict_video(
 ) -> ImageCounts:
     """Segments a video and writes `overlays/NAME.mp4`, with the classes below the picture.
 
-    A few frames are in memory at a time. A video that is there already is skipped, unless its input
-    has changed since. The arguments are those of `predict_images`.
+    Only a few frames are in memory at a time. A finished video is skipped unless its input has
+    changed since.
 
     Args:
         config_file: The config of the model.
@@ -123,7 +123,7 @@ def _opened(video: str) -> Iterator[cv2.VideoCapture]:
     if not os.path.isfile(video):
         raise UserError(Problem(video, 'no such file', 'a video'))
     _require_unicode(video)
-    os.environ.setdefault('OPENCV_FFMPEG_LOGLEVEL', '-8')  # it says the same in several lines
+    os.environ.setdefault('OPENCV_FFMPEG_LOGLEVEL', '-8')  # FFmpeg says the same in several lines
     capture = cv2.VideoCapture(video)
     try:
         if not capture.isOpened():
@@ -134,7 +134,7 @@ def _opened(video: str) -> Iterator[cv2.VideoCapture]:
 
 
 def _require_unicode(path: str) -> None:
-    if not is_unicode(path):  # OpenCV ends the process at it
+    if not is_unicode(path):  # OpenCV would end the process
         raise UserError(Problem(ascii(path), 'not UTF-8', 'another name for OpenCV'))
 
 
@@ -150,7 +150,7 @@ def _frames(capture: cv2.VideoCapture) -> Iterator[tuple[int, np.ndarray]]:
 
 @contextmanager
 def _writer(target: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
-    """Writes frames `(H, W, 3)` uint8, BGR, of one size; the file is there once it is complete."""
+    """Writes frames `(H, W, 3)` uint8, BGR, of one size; the file appears once it is complete."""
     part = target.with_name(f'.{os.getpid()}-{target.name}')
     _require_unicode(str(part))
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,12 +1,12 @@
-"""Finds what cannot be trained on, before a training starts.
+"""Finds what would make training fail, before it starts.
 
-A check yields a `Problem` for each mistake; it belongs to a stage, and each stage relies on the
-ones before it:
+A check yields a `Problem` for each mistake. Each check belongs to a stage, and each stage relies on
+the ones before it:
 
 1. structure: the sections of a config are dicts and lists (`mmseg_cct.config.structure`);
 2. values: settings are in their ranges and go together (`values`, `ranges`);
 3. components: types exist and take their arguments (`components`);
-4. files: weights, lists, images and masks are there and can be read (`weights`, `data`);
+4. files: weights, lists, images and masks exist and can be read (`weights`, `data`);
 5. model: model, data and checkpoint have the same classes (`classes`);
 6. first batch: the first images pass pipeline, model and metrics (`first_batch`).
 

@@ -1,4 +1,4 @@
-"""Files of image-level labels, as mmpretrain's `MultiLabelDataset` reads them."""
+"""Checks files of image-level labels, as mmpretrain's `MultiLabelDataset` reads them."""
 
 import json
 import os
@@ -12,7 +12,7 @@ _EXPECTED = 'image-level labels, as tools/make_image_labels.py writes them'
 
 
 def annotation_problems(dataset: Any) -> Iterator[Problem]:
-    """Checks the file that a data set names: `metainfo` with the `classes`, and a `data_list`."""
+    """Checks that the file of a data set has `metainfo` with `classes`, and a `data_list`."""
     if dataset.get('type') != 'MultiLabelDataset' or not dataset.get('ann_file'):
         return
     path = os.path.join(dataset.get('data_root') or '', dataset['ann_file'])

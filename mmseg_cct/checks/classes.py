@@ -1,4 +1,4 @@
-"""A model, a data set and a checkpoint mean the same by a class id.
+"""Checks that class ids mean the same in a model, a data set and a checkpoint.
 
 `meta` is the meta information of a data set, `key` its dotted key in the config.
 """
@@ -27,18 +27,18 @@ def output_problems(model: Any, meta: Meta, key: str) -> Iterator[Problem]:
 
 
 def bank_problems(model: Any, meta: Meta) -> Iterator[UserError]:
-    """Checks the classes of the auxiliary decoders, in a second domain hours before their turn."""
+    """Checks the auxiliary decoders' classes, which a second domain may use only hours later."""
     for place, part, names in _by_domain(model, meta):
         bank: Any = getattr(part, 'auxiliary_head', None)
         if hasattr(bank, 'check_classes'):
             try:
                 bank.check_classes(names, part.out_channels)
-            except UserError as error:  # the bank knows of no domains
+            except UserError as error:  # the bank does not know about domains
                 yield UserError(str(error).replace('model.', f'model{place}.', 1))
 
 
 def head_ignore_problems(model: Any, dataset: Any, key: str) -> Iterator[Problem]:
-    """Checks that main decoders ignore what the masks mark as ignored, and no class.
+    """Checks that main decoders ignore the label that the masks mark as ignored, and no class.
 
     Logs a warning if they learn a class from the padding.
     """
@@ -71,7 +71,7 @@ def head_ignore_problems(model: Any, dataset: Any, key: str) -> Iterator[Problem
 
 
 def mapping_problems(trained: Any, other: Any, key: str) -> Iterator[Problem]:
-    """Checks that two sets of one type read the ids of their masks alike."""
+    """Checks that two sets of the same type read the ids of their masks the same way."""
     ours = {type(leaf): leaf for leaf in leaf_datasets(getattr(trained, 'labeled', trained))}
     for leaf in leaf_datasets(other):
         if (twin := ours.get(type(leaf))) is None:
@@ -85,7 +85,7 @@ def mapping_problems(trained: Any, other: Any, key: str) -> Iterator[Problem]:
 def ignore_problems(dataset: Any, key: str, part: Any, place: str) -> Iterator[Problem]:
     """Checks that a head or a metric ignores the label that the masks of a set mark as ignored.
 
-    MMSeg's default 255 fits any: the masks may have no such label.
+    MMSeg's default 255 fits any head or metric, because the masks may have no such label.
     """
     domains = getattr(dataset, 'domains', {})
     for name, own in domains.items():
@@ -99,7 +99,7 @@ def ignore_problems(dataset: Any, key: str, part: Any, place: str) -> Iterator[P
 
 
 def order_problems(meta: Meta | None, other: Meta | None, name: str) -> Iterator[Problem]:
-    """Checks that two sets, or a set and a checkpoint, have their classes in one order."""
+    """Checks that two sets, or a set and a checkpoint, have their classes in the same order."""
     meta, other = meta or {}, other or {}
     for domain, part in (meta.get('domains') or {}).items():
         others = (other.get('domains') or {}).get(domain)
@@ -123,5 +123,5 @@ def _by_domain(model: Any, meta: Meta) -> Iterator[tuple[str, Any, Sequence[str]
 
 
 def _place(domain: str | None) -> str:
-    """What stands between `model` or a data set's key and the settings of a domain."""
+    """Returns what stands between `model` or a data set's key and the settings of a domain."""
     return '' if domain is None else f'.domains.{domain}'

@@ -1,4 +1,4 @@
-"""The components of a config: their types exist and take the arguments that they are given."""
+"""Checks the components of a config: their types exist and take the given arguments."""
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,7 +115,7 @@ def component_problems(config: Mapping[str, Any], section: str | None = None) ->
 
 
 def find_components(config: Mapping[str, Any], section: str | None = None) -> Iterator[Component]:
-    """Finds what a run builds from its config by registries."""
+    """Finds the components that a run builds from its config."""
     for key, registry in _COMPONENTS.items():
         if section in (None, key.split('.')[0]):
             yield from _find_within(at(config, key), key, registry)
@@ -130,7 +130,7 @@ def _find_within(
         return
     if isinstance(part, (str, int, float)):
         yield Component(key, part, registry)
-    if not isinstance(part, Mapping):  # none, or an object
+    if not isinstance(part, Mapping):  # None, or an object
         return
     if registry is METRICS and 'metrics' in part:
         part, registry = {'type': 'Evaluator', **part}, EVALUATOR
@@ -181,7 +181,7 @@ def _problems_of(component: Component) -> Iterator[Problem]:
 
 
 def class_of(component: Component) -> Any:
-    """Finds the class or function that a component's type names."""
+    """Finds the class or function that a component's type names, or None."""
     settings, registry = component.settings, component.registry
     kind = settings.get('type') if isinstance(settings, Mapping) else None
     if callable(kind):
@@ -191,7 +191,7 @@ def class_of(component: Component) -> Any:
     with registry.switch_scope_and_registry(settings.get('_scope_')) as scoped:
         try:
             return scoped.get(kind)
-        except Exception:  # a registry tries to import what looks like a path, '../x' too
+        except Exception:  # a registry tries to import what looks like a path, even '../x'
             return None
 
 
@@ -220,5 +220,5 @@ def _parameters(built: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def takes(built: Any) -> str:
-    """Lists the arguments of a component, for what a message expects."""
+    """Lists the arguments of a component, for the `expected` of a problem."""
     return f'what {getattr(built, "__name__", built)} takes: {", ".join(_parameters(built))}'

@@ -1,4 +1,4 @@
-"""The content of a checkpoint: plain tensors, and the types that mmengine writes."""
+"""Checks a checkpoint's content: plain tensors, and the types that mmengine writes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -13,9 +13,9 @@ from mmseg_cct.errors import UserError
 
 
 def require_plain_tensors(content: Any, checkpoint: str) -> None:
-    """Raises `UserError` at a tensor that is not dense or has more elements than its file.
+    """Raises `UserError` if a tensor is not dense or has more elements than are stored.
 
-    An expanded one of a few bytes could fill the memory; the others have no values to check or
+    An expanded tensor of a few bytes could fill the memory; the others have no values to check or
     train on.
     """
     todo, seen = [('', content)], set()
@@ -43,9 +43,9 @@ def _unlike_a_plain_one(tensor: Tensor) -> str | None:
 
 
 def require_known_types(content: Mapping[str, Any], checkpoint: str, training: bool) -> None:
-    """Raises `UserError` where the content is of another type than mmengine writes.
+    """Raises `UserError` if a part of the content is not of the type that mmengine writes.
 
-    What only a resumed training needs is checked only if `training`.
+    Parts that only a resumed training needs are checked only if `training`.
     """
     for key, value, is_right, expected in _parts(content, training):
         if not is_right(value):
@@ -56,7 +56,7 @@ def require_known_types(content: Mapping[str, Any], checkpoint: str, training: b
 
 
 def _parts(content: Mapping[str, Any], training: bool) -> Iterator[tuple[str, Any, Any, str]]:
-    """Key, value and rule of each part that is there."""
+    """Yields the key, value and rule of each part that exists."""
     yield 'content', content, *_DICT
     for key, rule in {**_RULES, **(_TRAINING if training else {})}.items():
         if (value := at(content, key)) is not None:
@@ -88,7 +88,7 @@ def _is_list_of(is_right: Callable[[Any], bool], value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    # also a seed, of which numpy takes 32 bits
+    # also for a seed, of which NumPy takes 32 bits
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32
 
 

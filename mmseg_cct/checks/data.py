@@ -1,4 +1,4 @@
-"""Data sets and their files: lists, images, masks, and the pipelines that load them."""
+"""Checks data sets and their files: lists, images, masks, and the pipelines that load them."""
 
 import functools
 import itertools
@@ -31,13 +31,13 @@ _MOVING = {*_RESIZING, *_FILLING, 'RandomCrop', 'CenterCrop', 'RandomFlip', 'Ran
 
 
 def check_datasets(labeled: Any, unlabeled: Any = None) -> None:
-    """Validates the data of a training.
+    """Validates the training data.
 
-    Decodes labelled images, masks and pseudo labels in full. Of unlabelled images it reads the
-    header and the last bytes; their masks it never opens. A `UserError` names the files that are
-    missing, unreadable, of the wrong size, or have an unknown label id; or it says that no labelled
-    pixel teaches anything. In a distributed run only rank 0 reads files; every rank raises its
-    error.
+    Decodes labelled images, masks and pseudo labels in full. Of unlabelled images it reads only the
+    header and the last bytes, and it never opens their masks. A `UserError` names the files that
+    are missing, unreadable, of the wrong size, or have an unknown label id, or it says that the
+    masks leave nothing to learn from. In a distributed run only rank 0 reads files; every rank
+    raises its error.
     """
 
     def look() -> None:
@@ -47,7 +47,7 @@ def check_datasets(labeled: Any, unlabeled: Any = None) -> None:
         check_pair = functools.partial(_check_labeled_image, turned=turned)
         problems = _problems_of_files(check_pair, labeled, found)
         if unlabeled is not None:
-            # the set of the unlabelled images may name no classes
+            # the unlabelled set may have no class names
             num_classes = len(labeled.metainfo['classes'])
             check = functools.partial(_check_unlabeled_image, num_classes=num_classes)
             problems = itertools.chain(problems, _problems_of_files(check, unlabeled))
@@ -65,7 +65,7 @@ def check_datasets(labeled: Any, unlabeled: Any = None) -> None:
 def look_at_evaluation_data(dataset: Any, key: str) -> None:
     """Validates evaluation data on this process.
 
-    Decodes images and masks in full; of images without masks it reads the header and the end.
+    Decodes images and masks in full. Of images without masks it reads only the header and the end.
     """
     found: Counter[frozenset[int]] = Counter()
     turned: list[str] = []
@@ -79,7 +79,7 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
     except UserError as error:
         raise UserError(error.within(key)) from None
     ignored = {getattr(leaf, 'ignore_index', 255) for leaf in leaf_datasets(dataset)}
-    # the masks of a test set that is handed in somewhere may be void
+    # a test set whose predictions are submitted elsewhere may have void masks
     if found and key.startswith('val') and frozenset().union(*found) <= ignored:
         void = f'all {found.total()} masks are ignored pixels alone'
         raise UserError(Problem(key, void, 'labelled pixels to validate on'))
@@ -87,7 +87,7 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
 
 
 def check_unlabeled_pipeline(dataset: Any) -> None:
-    """Checks that the unlabelled set needs no masks and packs what it marks.
+    """Checks that the unlabelled set needs no masks and packs the pixels that it marks.
 
     Logs a warning if a transform fills pixels that nothing marks.
     """
@@ -118,7 +118,7 @@ def _mask_loading_problems(dataset: Any) -> Iterator[Problem]:
 
 
 def _cropping_problems(dataset: Any) -> Iterator[Problem]:
-    """Checks that predictions cover what the masks cover: MMSeg undoes resizing and flips alone."""
+    """Checks that predictions cover what the masks cover: MMSeg undoes only resizing and flips."""
     for transform in _transforms(dataset):
         kinds = {*_bases(transform)}
         if 'LoadAnnotations' in kinds:
@@ -146,7 +146,7 @@ def _pipeline_problems(dataset: Any) -> Iterator[Problem]:
 
 
 def leaf_datasets(dataset: Any) -> list[Any]:
-    """Unwraps mmengine's `ConcatDataset`, `RepeatDataset` and their like."""
+    """Unwraps mmengine's `ConcatDataset`, `RepeatDataset` and similar wrappers."""
     if hasattr(dataset, 'datasets'):
         return [leaf for part in dataset.datasets for leaf in leaf_datasets(part)]
     if hasattr(dataset, 'dataset'):
@@ -155,7 +155,7 @@ def leaf_datasets(dataset: Any) -> list[Any]:
 
 
 def kinds_in(dataset: Any) -> set[str]:
-    """Names the classes of the transforms in a set's pipeline, and their bases."""
+    """Returns the names of the transforms' classes in a set's pipeline, and of their bases."""
     return {name for transform in _transforms(dataset) for name in _bases(transform)}
 
 
@@ -200,7 +200,7 @@ def infos_of(dataset: Any) -> Iterator[dict[str, Any]]:
 
 
 def image_paths(dataset: Any) -> Iterator[str]:
-    """Yields the paths of a set's images, which may be addresses of other storage."""
+    """Yields the paths of a set's images, which may be addresses on other storage."""
     for info in infos_of(dataset):
         if (path := info.get('img_path')) is not None:
             yield path
@@ -211,7 +211,7 @@ def _problems_of_files(
     dataset: Any,
     found: Counter[frozenset[int]] | None = None,
 ) -> Iterator[UserError]:
-    """Yields what the check raises of the files, and counts what it returns of the others."""
+    """Yields the errors that the check raises for files, and counts its results for the others."""
     found = Counter() if found is None else found
     for leaf in leaf_datasets(dataset):
 
@@ -263,7 +263,7 @@ def _check_labeled_image(
 
 
 def check_mask_of(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) -> frozenset[int]:
-    """Reads and checks the mask of an image."""
+    """Reads and checks the mask of an image; returns its labels."""
     mask = info['seg_map_path']
     labels = check_mask(
         mask,
@@ -279,7 +279,7 @@ def check_mask_of(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) 
 
 
 def _mask_backend(dataset: Any) -> str | None:
-    """Finds what decodes the masks of a data set, where a pipeline loads them."""
+    """Finds what decodes the masks of a data set, Pillow if its pipeline loads none."""
     loaders = (t.imdecode_backend for t in _transforms(dataset) if 'LoadAnnotations' in _bases(t))
     return next(loaders, 'pillow')
 
@@ -312,7 +312,7 @@ def _transforms(dataset: Any) -> Iterator[Any]:
 
 
 def _flatten(transform: Any) -> Iterator[Any]:
-    # RandomApply, RandomChoice and their like keep theirs in `transforms` too.
+    # RandomApply, RandomChoice and similar transforms keep theirs in `transforms` too.
     if isinstance(transform, (list, tuple)):
         for part in transform:
             yield from _flatten(part)

@@ -1,7 +1,7 @@
-"""Names the component that fails while a run is built, in place of a library's traceback.
+"""Names the component that fails while a run is built, instead of a library's traceback.
 
 `stages` judges a config before anything is built. What only a constructor can judge, such as the
-depth of a ResNet, fails later; the traceback knows which component was being built.
+depth of a ResNet, fails later; the traceback shows which component was being built.
 """
 
 import itertools
@@ -32,7 +32,7 @@ _BUILDERS = {build_from_cfg.__code__, build_scheduler_from_cfg.__code__}
 
 @contextmanager
 def config_errors_as_one_line(config: Any, fails: str = 'cannot be built') -> Iterator[None]:
-    """Names the component, or at least the config, in place of a library's traceback."""
+    """Names the component, or at least the config, instead of a library's traceback."""
     place = getattr(config, 'filename', None) or 'the config'
     with library_errors_as_one_line(place, fails, 'settings that fit together'):
         try:
@@ -50,9 +50,9 @@ def config_errors_as_one_line(config: Any, fails: str = 'cannot be built') -> It
 
 
 def first_image_guards(config: Any) -> Iterator[AbstractContextManager]:
-    """Guards the first image of a loop like `config_errors_as_one_line`, and no other.
+    """Guards only the first image of a loop, with `config_errors_as_one_line`.
 
-    A mistake of the config shows with the first image; what fails later is another matter.
+    A mistake in the config shows at the first image; later failures have other causes.
     """
     yield config_errors_as_one_line(config, 'fails at the first image')
     yield from itertools.repeat(nullcontext())
@@ -61,9 +61,9 @@ def first_image_guards(config: Any) -> Iterator[AbstractContextManager]:
 def failed_component(config: Mapping[str, Any], error: Exception) -> Component | None:
     """Finds the innermost component that was being built when an error was raised.
 
-    The traceback knows: its frames of mmengine's builders hold the settings. It is `None` if none
-    was being built, or a loop or a wrapper of data sets, which build far more than their arguments
-    say. The config's `default_scope` is set.
+    In the traceback, the frames of mmengine's builders hold the settings. The result is `None` if
+    no component was being built, or if it was a loop or a wrapper of data sets, which build far
+    more than their arguments say. The config's `default_scope` must be set.
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     building = [frame.f_locals for frame in frames if frame.f_code in _BUILDERS]
@@ -88,19 +88,19 @@ def failed_component(config: Mapping[str, Any], error: Exception) -> Component |
 
 
 def _common(settings: Mapping[str, Any], built: Mapping[str, Any]) -> int:
-    """Number of equal arguments: builders complete the settings that a config gives."""
+    """Counts equal arguments, because builders complete the settings that a config gives."""
     return sum(str(built.get(name)) == str(value) for name, value in settings.items())
 
 
 def refusal(component: Component, error: Exception) -> str:
-    """Words what a constructor raised as the component's mistake."""
+    """Describes what a constructor raised as a mistake in the component's settings."""
     built, said = class_of(component), original_error(error)
     line = one_line(said.args[0] if said.args else said)
-    if isinstance(said, OSError):  # whose first argument is a number
+    if isinstance(said, OSError):  # its first argument is a number
         line = f'{said.filename}: {said.strerror}'
     if isinstance(error, TypeError) and 'argument' in line:
         return str(Problem(component.key, line, takes(built)))
     name = getattr(built, '__name__', built)
-    if not line:  # as of an assert, whose condition says more than its type
+    if not line:  # for example of an assert, whose condition says more than its type
         line = f'{type(said).__name__} at {traceback.extract_tb(said.__traceback__)[-1].line}'
     return f'{component.key}: {name} refuses its arguments: {line}'

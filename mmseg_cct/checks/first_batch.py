@@ -1,4 +1,4 @@
-"""What the first validation or test would stumble over: metrics, masks, colours and file names."""
+"""Checks what would fail in the first validation or test: metrics, masks, colours, file names."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +17,7 @@ _IOU_METRICS = ('mIoU', 'mDice', 'mFscore')
 
 
 def metric_problems(metrics: Sequence[Any], key: str) -> Iterator[Problem]:
-    """Checks the names of the measures, which MMSeg looks at after the last image."""
+    """Checks the names in `iou_metrics`, which MMSeg looks at only after the last image."""
     for part in iou_metrics(metrics):
         given = [part.metrics] if isinstance(part.metrics, str) else part.metrics
         if not isinstance(given, (list, tuple)) or any(name not in _IOU_METRICS for name in given):
@@ -25,7 +25,7 @@ def metric_problems(metrics: Sequence[Any], key: str) -> Iterator[Problem]:
 
 
 def iou_metrics(metrics: Sequence[Any]) -> list[IoUMetric]:
-    """Finds the metrics that measure IoU, those of each domain too."""
+    """Finds the metrics that measure IoU, including those of each domain."""
     parts = list(metrics)
     for metric in metrics:
         by_domain = getattr(metric, 'metrics', None)
@@ -34,7 +34,7 @@ def iou_metrics(metrics: Sequence[Any]) -> list[IoUMetric]:
 
 
 def best_problems(hooks: Sequence[Any], names: Sequence[str]) -> Iterator[Problem]:
-    """Checks that a validation gives the metric that picks the best checkpoint."""
+    """Checks that validation computes the metric that picks the best checkpoint."""
     for hook in hooks:
         if isinstance(hook, CheckpointHook) and hook.save_best:
             for key in set(hook.key_indicators) - {'auto', *names}:
@@ -43,7 +43,7 @@ def best_problems(hooks: Sequence[Any], names: Sequence[str]) -> Iterator[Proble
 
 
 def truth_problems(samples: Sequence[dict], key: str) -> Iterator[Problem]:
-    """Checks that predicted images come with masks of the size of their predictions."""
+    """Checks that predicted images come with masks of the same size as their predictions."""
     for sample in samples:
         place = f'{key}.pipeline: {sample.get("img_path") or "an image"}'
         truth = sample.get('gt_sem_seg')
@@ -74,9 +74,9 @@ def palette_problems(dataset: Any) -> Iterator[Problem]:
 
 
 def channel_problems(model: Any, batch: Any) -> Iterator[Problem]:
-    """Checks what a failed prediction may come from: the channels that the decoder takes in."""
+    """Checks a possible cause of a failed prediction: the channels that the decoder takes."""
     given = expected = None
-    with suppress(Exception):  # no such decoder, or what is before it fails
+    with suppress(Exception):  # no such decoder, or a part before it fails
         head = model.decode_head
         images = model.data_preprocessor(batch, False)['inputs']
         features = head._transform_inputs(model.extract_feat(images))
@@ -92,7 +92,7 @@ def channel_problems(model: Any, batch: Any) -> Iterator[Problem]:
 def file_name_problems(metrics: Sequence[Any], dataset: Any) -> Iterator[Problem]:
     """Checks that no metric writes the predictions of two images to one file.
 
-    MMSeg names the file by the image's, without its folder and extension.
+    MMSeg names the file after the image, without its folder and extension.
     """
     for metric in metrics:
         if (folder := getattr(metric, 'output_dir', None)) is None:

@@ -1,4 +1,4 @@
-"""The names in a config that came in a checkpoint: looking one up must import nothing."""
+"""Checks the names in a config that came in a checkpoint: looking one up must import nothing."""
 
 import sys
 from collections.abc import Mapping
@@ -19,16 +19,16 @@ _EVALUATES = 'torchvision/'
 def require_names_without_code(config: Mapping[str, Any], checkpoint: str) -> None:
     """Checks the components' names before a registry looks one up.
 
-    mmengine imports the module of a dotted `type`, and calls what it finds there with the config's
-    arguments: `subprocess.Popen`, for example. It imports the module that a scope names, too.
+    mmengine imports the module of a dotted `type`, such as `subprocess.Popen`, and calls what it
+    finds there with the config's arguments. It also imports the module that a scope names.
 
     Args:
         config: The config.
         checkpoint: The checkpoint that it came in, for the message.
 
     Raises:
-        UserError: A `type` has a dot (other than after a known scope) or is a module's name, or a
-            scope is unknown.
+        UserError: If a `type` has a dot (other than after a known scope) or is a module's name, or
+            a scope is unknown.
     """
     for key, value in settings_of(config):
         name = key.rpartition('.')[2]
@@ -44,18 +44,18 @@ def require_names_without_code(config: Mapping[str, Any], checkpoint: str) -> No
 
 
 def _is_component(kind: Any) -> bool:
-    """Whether looking up a type finds what is registered or nothing."""
+    """Whether looking up a type finds a registered component or nothing."""
     if not isinstance(kind, str) or not kind or _EVALUATES in kind:
         return False
     scope, dot, name = kind.rpartition('.')
     if dot:
         return scope in _SCOPES and name in _registered_names(scope)
-    # A name that no registry has may be a part of the user's own: nothing finds it.
+    # A name that no registry has may be a component of the user's; looking it up finds nothing.
     return kind not in sys.modules and find_spec(kind) is None
 
 
 def _registered_names(scope: str) -> set[str]:
-    """The names in the registries of a package, which is imported."""
+    """Imports a package and returns the names in its registries."""
     try:
         import_module(f'{scope}.registry')
     except ImportError:

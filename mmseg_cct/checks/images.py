@@ -28,7 +28,7 @@ _TAIL = 64  # bytes
 def explain_failed_load(
     info: Mapping[str, Any], backend_args: dict | None, loader: LoadImageFromFile | None
 ) -> str | None:
-    """Finds the file that kept a sample from loading."""
+    """Returns the error of the file that kept a sample from loading, if there is one."""
     if info.get('img_path') is None:
         return None
     try:
@@ -43,21 +43,21 @@ def explain_failed_load(
 def image_size(
     path: str, backend_args: dict | None, decode: bool, loader: LoadImageFromFile | None = None
 ) -> tuple[int, int]:
-    """Reads the size that an image has once it is loaded, turned as its EXIF tag says.
+    """Reads the size that an image has once it is loaded and turned by its EXIF tag.
 
     Args:
         path: The file.
-        backend_args: Arguments of mmengine's file backend, where the transform has none of its own.
-        decode: Whether to decode all of it; else only its header and its last bytes are read, where
-            they tell whether it is whole.
-        loader: The pipeline's transform, which names the backends that read and that decode, or
-            decodes itself (`LoadChannels`); OpenCV decodes by default.
+        backend_args: Arguments of mmengine's file backend, if the transform has none of its own.
+        decode: Whether to decode the whole file. If not, only its header and its last bytes are
+            read, provided that they tell whether the file is complete.
+        loader: The pipeline's loading transform, which names the file backend and the decoder, or
+            decodes by itself (`LoadChannels`). OpenCV decodes by default.
 
     Returns:
         Width and height in pixels.
 
     Raises:
-        UserError: If it is missing or cannot be read, or the loader would change what is in it.
+        UserError: If the file is missing or cannot be read, or the loader would change its content.
     """
     backend_args = getattr(loader, 'backend_args', None) or backend_args
     flag, backend = (loader.color_type, loader.imdecode_backend) if loader else ('color', None)
@@ -66,7 +66,7 @@ def image_size(
     try:
         require_file(path)
         if not decode:
-            # what Pillow does not know OpenCV may
+            # OpenCV may know what Pillow does not
             with suppress(UnidentifiedImageError), open_image(path, backend_args) as image:
                 if _has_end(image):
                     found = image_format(image.fp)  # type: ignore[attr-defined]
@@ -81,7 +81,7 @@ def image_size(
 
 
 def check_image(info: dict[str, Any], loader: LoadImageFromFile | None) -> dict[str, Any]:
-    """Raises `UserError` where an image is cut off or its loader would change it; a transform."""
+    """A transform that raises `UserError` if an image is cut off or its loader would change it."""
     if info.get('img_path') is not None:
         image_size(info['img_path'], None, False, loader)
     return info
@@ -93,7 +93,7 @@ def loader_in(pipeline: Any) -> LoadImageFromFile | None:
 
 
 def is_turned(path: str, backend_args: dict | None, loader: LoadImageFromFile | None) -> bool:
-    """Tells whether loading turns or mirrors an image by its EXIF tag and its size stays."""
+    """Tells whether loading turns or mirrors an image by its EXIF tag but keeps its size."""
     flag = loader.color_type if loader else 'color'
     if flag == 'unchanged' or 'ignore_orientation' in flag:
         return False
@@ -104,7 +104,7 @@ def is_turned(path: str, backend_args: dict | None, loader: LoadImageFromFile | 
 
 
 def _has_end(image: Image.Image) -> bool:
-    """Tells whether the file is of a format with a mark at its end, and has it."""
+    """Tells whether the file's format has a mark at the end and the file has it."""
     mark = _ENDS.get(image.format or '')
     if mark is None:
         return False

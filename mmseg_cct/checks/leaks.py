@@ -1,4 +1,4 @@
-"""Images that are in two sets at once: the same file, a link to it, or a copy."""
+"""Finds images that are in two sets at once: the same file, a link to it, or a copy."""
 
 import hashlib
 import os
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-# A few bytes tell most files of one size apart, such as images without compression.
+# A few bytes tell most files of equal size apart, such as images without compression.
 _FEW = 4096
 
 StrPath = str | os.PathLike
@@ -17,10 +17,10 @@ Group = tuple[list[StrPath], list[StrPath]]  # files of both sets
 def describe_leaks(
     sets: Mapping[str, Iterable[StrPath]], others: Iterable[StrPath], kind: str
 ) -> Iterator[str]:
-    """Compares the images of some sets with those of another one; yields a warning for each.
+    """Compares several sets with another set; yields a warning for each that shares images with it.
 
-    `sets` holds the paths of each set by what its images are, such as 'labelled'; the `others` are
-    of this `kind`.
+    `sets` holds the paths of each set by the kind of its images, such as 'labelled'; `kind` is the
+    kind of the `others`.
     """
     theirs = list(others)
     for own_kind, ours in sets.items():
@@ -38,7 +38,7 @@ def common_images(
 ) -> list[tuple[StrPath, StrPath]]:
     """Finds the images of the second set that are in the first, each after its twin there.
 
-    Of files of equal size the bytes are compared. Files of other storage have their address alone.
+    Files of equal size are compared by their bytes, files on other storage only by their address.
     """
     first = {os.path.realpath(path): path for path in ours}
     pairs, rest = [], []
@@ -63,7 +63,7 @@ def _divided(group: Group, mark: Callable[[StrPath], Any]) -> list[Group]:
     divided: dict[Any, Group] = defaultdict(lambda: ([], []))
     for index, paths in enumerate(group):
         for path in paths:
-            with suppress(OSError):  # files of other storage; others are named elsewhere
+            with suppress(OSError):  # files on other storage; others are reported elsewhere
                 divided[mark(path)][index].append(path)
     return [part for part in divided.values() if all(part)]
 

@@ -1,4 +1,4 @@
-"""Masks: their size, their ids, and what the ids of a whole set tell."""
+"""Checks masks: their size, their ids, and the ids of a whole set."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -12,9 +12,9 @@ from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files
 def require_one_suffix(
     folder: str | os.PathLike, suffix: str, masks: Collection[str], images: Collection[str]
 ) -> None:
-    """Rejects a mask of another format than `suffix`, whose image would count as unlabelled.
+    """Rejects a mask with another suffix than `suffix`, whose image would count as unlabelled.
 
-    `masks` are the names of those found below the folder, without suffix, as those of `images`.
+    `masks` are the names of the masks found below the folder, without suffix, like `images`.
     """
     end = os.path.splitext(f'x{suffix}')[0][1:]
     for path in find_files(folder):
@@ -44,16 +44,16 @@ def check_mask(
         ids: `(H, W)` of integers or bools, as they are in the file.
         num_classes: Number of classes C.
         image: Its image.
-        size: Width and height of the image; `None` if nobody knows.
-        ignored: Label of pixels that do not count.
-        label_map: Class id by id in the file; ids that are missing stay as they are.
+        size: Width and height of the image; `None` if unknown.
+        ignored: Label of ignored pixels.
+        label_map: Class id by id in the file; ids that are not in it stay as they are.
         reduce_zero_label: Whether 0 is ignored and all other ids move down by 1.
 
     Returns:
-        The label by id in the file, ascending, as MMSeg maps them.
+        The label of each id in the file, ascending, as MMSeg maps them.
 
     Raises:
-        UserError: The mask has another size than its image, or an id is neither a class nor
+        UserError: If the mask's size differs from its image's, or an id is neither a class nor
             ignored.
     """
     if size is not None and ids.shape != size[::-1]:
@@ -82,7 +82,7 @@ def check_mask(
 def label_of_each_id(
     ids: np.ndarray, label_map: Mapping[int, int] | None = None, reduce_zero_label: bool = False
 ) -> dict[int, int]:
-    """Maps the ids of a mask like MMSeg; arguments and result as in `check_mask`."""
+    """Maps the ids of a mask as MMSeg does; arguments and result are as in `check_mask`."""
     if ids.dtype in (np.uint8, np.bool_):
         present = np.flatnonzero(np.bincount(ids.reshape(-1), minlength=256))
     else:
@@ -103,11 +103,11 @@ def judge_labels(
     ignored: int = 255,
     is_mapped: bool = False,
 ) -> list[str]:
-    """Judges a labelled set as a whole by the labels of its masks; returns warnings, a line each.
+    """Judges a labelled set as a whole by the labels of its masks; returns one-line warnings.
 
-    `found` is the number of masks by the labels in them, after MMSeg's mappings; `is_mapped` tells
-    that the files hold other ids. A `UserError` says that no pixel is labelled, or that two classes
-    are 0 and 255.
+    `found` is the number of masks for each set of labels in a mask, after MMSeg's mappings;
+    `is_mapped` says that the files hold other ids. A `UserError` says that no pixel is labelled, or
+    that the masks of two classes hold only 0 and 255.
     """
     total, warnings = sum(found.values()), []
     if not total:

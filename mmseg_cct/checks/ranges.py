@@ -3,7 +3,7 @@
     @ranges(num_decoders=at_least(2), loss_weight=finite)
     def __init__(self, loss_weight: float = 1.0, num_decoders: int = 8) -> None: ...
 
-The constructor refuses other values, and `values` finds them in a config before anything is built.
+The constructor rejects other values, and `values` finds them in a config before anything is built.
 """
 
 import functools
@@ -29,12 +29,12 @@ class Range(NamedTuple):
     expected: str
 
     def problem(self, key: str, value: Any) -> Problem | None:
-        """Judges a value."""
+        """Returns the problem of a value, or None if it is allowed."""
         return None if self.allows(value) else Problem(f'{key}={value!r}', '', self.expected)
 
 
 def ranges(**by_name: Range) -> Callable[[F], F]:
-    """Makes a decorator for constructors that refuse arguments out of range."""
+    """Makes a decorator for constructors that rejects arguments out of range."""
 
     def decorate(init: F) -> F:
         signature = inspect.signature(init)

@@ -42,10 +42,10 @@ def check_components(config: Mapping[str, Any], section: str | None = None) -> N
     """Like `check_config`, but the model is optional.
 
     Args:
-        config: The config. A `UserError` says that a value is out of range, a type is not
-            registered, takes no such argument or needs another.
-        section: The only section whose components are checked: a tool that builds no more than a
-            model takes a config without data.
+        config: The config. A `UserError` says that a value is out of range, that a type is not
+            registered, or that an argument is unknown or missing.
+        section: The only section whose components are checked: a tool that builds only a model
+            takes a config without data.
     """
     raise_problems(_missing(config, section) if section else ())
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):

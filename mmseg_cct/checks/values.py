@@ -1,7 +1,8 @@
-"""Values of settings, and settings that go together.
+"""Checks the values of settings, and whether settings go together.
 
-The table holds what constructors of other libraries accept silently, and a training stumbles over
-hours later, or never. This package's components state their ranges themselves (`ranges`).
+The table holds limits that constructors of other libraries do not check, so that a bad value fails
+hours later in training, or never. This package's components state their ranges themselves
+(`ranges`).
 """
 
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ def _or(other: Any, limit: Range, expected: str) -> Range:
 
 
 def _are_names(value: Any) -> bool:
-    # a text names a file of them; OpenCV ends the process at one that is no Unicode
+    # a string is a file of names; OpenCV aborts the process on a name that is not Unicode
     is_list = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
     return isinstance(value, str) or (is_list and all(map(is_unicode, value)))
 
@@ -39,7 +40,7 @@ def _are_names(value: Any) -> bool:
 _INTERVAL = _or(-1, at_least(1), 'a whole number from 1, or -1 for never')
 _POSITIVE = Range(lambda v: finite.allows(v) and v > 0, 'a positive number')
 _SEED = Range(lambda v: at_least(0).allows(v) and v < 2**32, 'a whole number from 0 to 2³² - 1')
-# By the pattern of dotted keys, of which the first counts; `*` stands for anything.
+# By pattern of the dotted key; the first match counts, and `*` stands for anything.
 RULES = {
     'train_cfg.max_iters': at_least(1),
     'train_cfg.max_epochs': at_least(1),
@@ -80,12 +81,12 @@ RULES = {
     'log_level': Range(lambda v: isinstance(v, (str, int)), 'a name such as INFO'),
     'log_processor.window_size': _or('global', at_least(1), "a whole number from 1, or 'global'"),
 }
-# Of torch's clip_grad_norm_ and clip_grad_value_; `type` picks one.
+# Arguments of torch's clip_grad_norm_ and clip_grad_value_; `type` picks one.
 _CLIP_GRAD = ('type', 'max_norm', 'norm_type', 'error_if_nonfinite', 'foreach', 'clip_value')
 
 
 def check_values(config: Any) -> None:
-    """Checks the values of settings, for a tool that builds parts of a config only."""
+    """Checks the values of settings, for a tool that builds only parts of a config."""
     raise_problems(value_problems(config))
 
 
@@ -114,7 +115,7 @@ def _class_weight_problems(config: Any) -> Iterator[Problem]:
         if name != 'class_weight' or not isinstance(given, (list, tuple)):
             continue
         num_classes = None
-        while place and num_classes is None:  # of the nearest part around it that has them
+        while place and num_classes is None:  # of the nearest enclosing part that has them
             num_classes = at(config, f'{place}.num_classes')
             place = place.rpartition('.')[0]
         if isinstance(num_classes, int) and len(given) != num_classes:
@@ -122,7 +123,7 @@ def _class_weight_problems(config: Any) -> Iterator[Problem]:
 
 
 def training_problems(config: Any) -> Iterator[Problem]:
-    """Checks what a training needs as a whole."""
+    """Checks what training needs as a whole."""
     if not (at(config, 'optim_wrapper.optimizer') or at(config, 'optim_wrapper.constructor')):
         yield Problem('optim_wrapper.optimizer', 'missing', 'one, as in dict(type="SGD", ...)')
     for name in at(config, 'optim_wrapper.clip_grad') or ():
@@ -175,7 +176,7 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
 
 
 def _hook_problems(config: Any) -> Iterator[Problem]:
-    """Checks that no two hooks do the same, of which the last alone would count."""
+    """Checks that no two hooks do the same, because only the last would count."""
     there: dict[Any, str] = {}
     hooks = (part for part in find_components(config) if part.registry is HOOKS)
     for key, settings, _ in hooks:

@@ -1,4 +1,4 @@
-"""Weights: finite, and those of the network that they are for."""
+"""Checks that weights are finite and fit the network that loads them."""
 
 import copy
 from collections.abc import Mapping
@@ -38,14 +38,14 @@ def _is_finite(value: Any) -> bool:
 
 
 def weights(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The weights in a checkpoint."""
+    """Returns the weights in a checkpoint."""
     state = content.get('state_dict', content)
     state = state if isinstance(state, Mapping) else {}
     return {str(name).removeprefix('module.'): value for name, value in state.items()}
 
 
 def is_training_only(name: str) -> bool:
-    """Whether a part runs in training alone; published checkpoints lack these."""
+    """Whether a weight belongs to a part that only training uses; published checkpoints lack it."""
     training_only = ('auxiliary_head', 'supervised_heads', 'discriminator', 'loss_strong')
     return any(part in training_only for part in name.split('.'))
 
@@ -55,8 +55,8 @@ def require_matching_weights(
 ) -> None:
     """Checks that a checkpoint has every weight of a model, in the same shape.
 
-    mmengine only logs what does not fit and leaves those weights random. For a training, the parts
-    that only training runs must match too, and no weight may be too many.
+    mmengine only logs what does not fit and leaves those weights random. With `training`, the parts
+    that only training uses must match too, and the checkpoint may have no other weights.
     """
     found, expected = _shapes(weights(content)), _shapes(model.state_dict())
     wrong = [
@@ -81,10 +81,9 @@ def require_matching_weights(
 def require_initial_weights(
     model: torch.nn.Module, content: Mapping[str, Any], checkpoint: str
 ) -> None:
-    """Checks that the weights that a training starts from are those of its network.
+    """Checks that the weights that training starts from are those of its network.
 
-    What is new in the training, such as auxiliary decoders or a layer for other classes, stays as
-    it was initialised.
+    New parts, such as auxiliary decoders or a layer for other classes, stay as initialised.
     """
     state = model.state_dict()
     own = {name: state[name] for name in state if not is_training_only(name)}
@@ -100,16 +99,16 @@ def require_fitting_weights(
     Args:
         module: The config of the module, which is built without weights.
         checkpoint: File, address or name in the model zoo.
-        prefix: Beginning of the names of the module's weights in the file.
+        prefix: Prefix of the module's weights in the file.
         key: The module's dotted key in the config.
 
     Raises:
-        UserError: The file is no checkpoint, has a weight in another shape, or fits less than half
-            of the module.
+        UserError: If the file is not a checkpoint, has a weight in another shape, or fits less
+            than half of the module.
     """
     found, expected, beginning = _of_file_and_module(module, checkpoint, prefix)
     where, wanted = f'{key}.init_cfg: {checkpoint}', _shapes(expected)
-    # Transformers interpolate what belongs to positions.
+    # Transformers interpolate weights of positions.
     other_shape = sorted(
         name
         for name, shape in _shapes(found).items()
@@ -125,20 +124,20 @@ def require_fitting_weights(
 
 
 def prefix_of_weights(module: Mapping[str, Any], checkpoint: str) -> str:
-    """Finds what the names in a file begin with where the module's do not, such as `backbone.`."""
+    """Finds the prefix that names have in a file but not in the module, such as `backbone.`."""
     return _of_file_and_module(module, checkpoint)[2]
 
 
 def require_weights_of_timm(module: Mapping[str, Any], checkpoint: str, key: str) -> None:
-    """Checks that the weights of a file fit a network of timm, which leaves out what does not."""
+    """Checks that the weights of a file fit a network of timm, which skips those that do not."""
     where = f'{key}.pretrained_cfg_overlay.file: {checkpoint}'
     try:
         overlay = dict(module.get('pretrained_cfg_overlay') or {}, file=checkpoint)
         built = MODELS.build({**module, 'pretrained_cfg_overlay': overlay}).timm_model
         found = import_module('timm.models').load_state_dict(checkpoint, weights_only=True)
-    except UserError:  # of `TimmViT`, which leaves nothing out
+    except UserError:  # from `TimmViT`, which skips none
         raise
-    except Exception as error:  # timm and torch raise nearly anything on what is no checkpoint
+    except Exception as error:  # timm and torch raise nearly anything on non-checkpoints
         name = module['model_name']
         raise UserError(f'{where} does not fit {name}: {error_line(error, 160)}') from error
     if not module['type'].endswith('TimmViT'):
@@ -148,14 +147,14 @@ def require_weights_of_timm(module: Mapping[str, Any], checkpoint: str, key: str
 def _of_file_and_module(
     module: Mapping[str, Any], checkpoint: str, prefix: str = ''
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Weights in a file below a prefix, those of a module, and the beginning that names lack."""
+    """Returns a file's weights below a prefix, a module's, and a prefix that the module lacks."""
     try:
         content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
         content = content.get('state_dict') or content.get('model') or content
         found = {n: v for n, v in weights(content).items() if isinstance(v, Tensor)}
     except UserError:
         raise
-    except Exception as error:  # torch raises nearly anything on what is no checkpoint
+    except Exception as error:  # torch raises nearly anything on non-checkpoints
         raise UserError(
             f'{checkpoint}: cannot be read ({error_line(error, 120)}); expected a checkpoint'
         ) from error
@@ -170,7 +169,7 @@ def _of_file_and_module(
     beginning = ''
     if not found.keys() & expected.keys():
         beginning = next((other.removesuffix(name) for name, other in ends), '')
-    if beginning and type(built).__name__ == 'SwinTransformer':  # MMSeg's cuts it off itself
+    if beginning and type(built).__name__ == 'SwinTransformer':  # MMSeg's removes it itself
         found, beginning = _below(found, beginning), ''
     return found, expected, beginning
 
@@ -182,7 +181,7 @@ def _below(state: Mapping[str, Any], start: str) -> dict[str, Any]:
 def _require_half(
     state: Mapping[str, Any], own: Mapping[str, Any], file: str, network: str, hint: str = ''
 ) -> None:
-    """Checks that a file has half of a network's weights, of the same names and shapes.
+    """Checks that a file has at least half of a network's weights, with the same names and shapes.
 
     mmengine only logs the others, even if nothing fits, and trains from random ones.
     """

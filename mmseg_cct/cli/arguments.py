@@ -17,7 +17,7 @@ from .ranks import add_launcher
 def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentParser:
     """Makes a parser whose help keeps the line breaks of a tool's docstring.
 
-    As the first call of each tool it also readies the process: names in UTF-8, a quiet end.
+    Every tool calls it first, so it also prepares the process: names in UTF-8, a quiet end.
     """
     restart_in_utf8()
     end_quietly()
@@ -67,7 +67,7 @@ def _setting(text: str) -> str:
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    """Adds the device of a single process; `running` checks that it exists."""
+    """Adds the option for the device of a single process; `running` checks that it exists."""
     parser.add_argument(
         '--device', type=_device, help='cpu, cuda:1, ... (default: the first GPU, else the CPU)'
     )
@@ -80,7 +80,7 @@ def _device(text: str) -> str:
 
 
 def add_palette(parser: argparse.ArgumentParser) -> None:
-    """Adds the colours of the classes."""
+    """Adds the option for the colours of the classes."""
     parser.add_argument(
         '--palette',
         metavar='NAME|FILE',
@@ -106,7 +106,7 @@ def at_least(minimum: int) -> Callable[[str], int]:
 
 
 def method(value: str) -> str:
-    """Reads the name of a method or the path of one's own, as a `type` for options."""
+    """Reads the name of a method or the path of a custom one, as a `type` for options."""
     if value.endswith('.py'):
         if not Path(value).is_file():
             raise argparse.ArgumentTypeError(f'{value}: no such file')

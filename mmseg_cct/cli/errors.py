@@ -1,4 +1,4 @@
-"""The end of a tool: a user's mistakes, Ctrl-C and a closed pipe, as one line each or none."""
+"""How a tool ends on a user's mistake, Ctrl-C or a closed pipe: with one line or none."""
 
 import atexit
 import errno
@@ -25,13 +25,13 @@ _ENVIRONMENT = {
 
 @contextmanager
 def user_errors_as_one_line() -> Iterator[None]:
-    """Ends the process with one line on stderr and exit code 2 at a user's error.
+    """Ends the process with exit code 2 and one line on stderr for each mistake of the user.
 
-    Errors of a disk or a path and a full GPU end it likewise. Other exceptions are bugs and keep
-    their traceback, as do all if `MMSEG_CCT_TRACEBACK` is set. In a distributed run rank 0 prints
-    at once. Another rank waits first: rank 0 has usually met the same mistake, and the launcher
-    ends all ranks when it ends. Ctrl-C ends it with code 130 and a line that says how the work goes
-    on, a closed pipe without a word.
+    Errors of a disk or a path and a full GPU or memory end it likewise. Other exceptions are bugs
+    and keep their traceback, as do all if `MMSEG_CCT_TRACEBACK` is set. In a distributed run, rank
+    0 prints at once. The other ranks wait first: rank 0 has usually met the same mistake, and the
+    launcher ends all ranks when it ends. Ctrl-C ends the process with code 130 and a line that says
+    how the work goes on, a closed pipe silently with code 0.
     """
     try:
         yield
@@ -57,10 +57,10 @@ def user_errors_as_one_line() -> Iterator[None]:
 
 
 def end_quietly() -> None:
-    """Ends this process without a traceback where Ctrl-C or a closed pipe ends it.
+    """Makes this process end without a traceback on Ctrl-C or a closed pipe.
 
-    For what `user_errors_as_one_line` does not reach: the imports before it, and the output that
-    the interpreter writes at its end.
+    It covers what `user_errors_as_one_line` does not reach: the imports before it, and the output
+    that the interpreter writes at exit.
     """
     atexit.unregister(_flush)
     atexit.register(_flush)
@@ -85,19 +85,19 @@ def _flush() -> None:
 
 
 def _forget_output() -> None:
-    """Lets the interpreter write what is left to nobody."""
+    """Sends what the interpreter still writes to the null device."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _lines_of(error: Exception) -> str | None:
-    """Words a user's mistake or a full disk or GPU; None for a bug."""
+    """Returns the message for a user's mistake or a full disk or GPU; None for a bug."""
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, OSError):
         place = f'{error.filename}: ' if error.filename else ''
         return f'{place}{error.strerror}' if error.errno in _ENVIRONMENT else None
-    # torch, which may not be imported here, has a type for GPUs alone
+    # torch, which may not be imported here, has its own type only for GPUs
     if (
         type(error).__name__ == 'OutOfMemoryError'
         or isinstance(error, MemoryError)
@@ -115,6 +115,7 @@ def _leave_group() -> None:
         return
     from torch import distributed
 
-    # Its threads may abort a process that ends without leaving. NCCL's would wait for other ranks.
+    # gloo's threads may abort a process that ends without leaving. With NCCL, leaving would wait
+    # for other ranks.
     if distributed.is_initialized() and distributed.get_backend() == 'gloo':
         distributed.destroy_process_group()

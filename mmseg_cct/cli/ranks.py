@@ -31,7 +31,7 @@ def add_launcher(parser: argparse.ArgumentParser) -> None:
 
 
 def set_ranks(args: argparse.Namespace) -> None:
-    """Sets the variables that torchrun sets, for any launcher that started the process.
+    """Sets the variables that torchrun sets, whatever launcher started the process.
 
     Call it before anything is printed or downloaded, which only one process should do. A wrong
     launcher is a `UserError`.
@@ -48,7 +48,7 @@ def set_ranks(args: argparse.Namespace) -> None:
             )
         os.environ[name] = os.environ[source]
     if args.launcher == 'slurm':
-        # A port by job, so that two on one node do not meet; below those that systems give away.
+        # A port for each job, so that two on one node do not clash; below the ephemeral ports.
         os.environ.setdefault('MASTER_PORT', str(20000 + int(os.environ['SLURM_JOB_ID']) % 10000))
         os.environ.setdefault('MASTER_ADDR', _first_slurm_node())
 

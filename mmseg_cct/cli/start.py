@@ -17,7 +17,7 @@ from .ranks import set_ranks
 
 @contextmanager
 def running(args: argparse.Namespace) -> Iterator[None]:
-    """Runs the body of a tool: components registered, safe loading, errors in one line.
+    """Runs the body of a tool with registered components, safe loading and one-line errors.
 
     The body imports what it needs. `args.cfg_options` is parsed in place and gets `method` and
     `labels`. A wrong launcher or device is an error, too.
@@ -39,7 +39,7 @@ def running(args: argparse.Namespace) -> Iterator[None]:
 
 
 def greet() -> None:
-    """Says at a terminal what takes the first seconds."""
+    """Tells a user at a terminal what takes the first seconds."""
     if 'torch' not in sys.modules and sys.stderr.isatty() and os.environ.get('RANK', '0') == '0':
         print('loading PyTorch and MMSegmentation ...', file=sys.stderr, flush=True)
 

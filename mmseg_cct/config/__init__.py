@@ -1,1 +1,1 @@
-"""What a run is read, composed and written from: texts, settings, methods, domains."""
+"""Reads, composes and checks the config of a run: its text, settings, method and domains."""

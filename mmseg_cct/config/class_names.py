@@ -14,16 +14,16 @@ from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import is_unicode
 
 _SPLITS = ('train', 'val', 'test')
-# Where a wrapper keeps the sets inside it: mmengine's, and SemiSegDataset.
+# Where a wrapper keeps its inner sets: those of mmengine, and SemiSegDataset.
 _INNER_SETS = ('dataset', 'datasets', 'labeled', 'unlabeled')
 
 
 def apply_class_names(config: Config) -> None:
-    """Passes `classes` and `context_classes` of the top level on to data sets and heads.
+    """Passes the top-level `classes` and `context_classes` on to data sets and heads.
 
     The metrics read the class names from the data set. A model of several domains names its classes
-    by domain and is left alone. A data set with other names, and a context class that is not among
-    them, are a `UserError`.
+    by domain and is left alone. A data set with other names, or a context class that is not among
+    the classes, is a `UserError`.
     """
     model = config.get('model') or {}
     if model.get('domains'):
@@ -59,7 +59,7 @@ def apply_class_names(config: Config) -> None:
 
 
 def check_classes(classes: Any) -> None:
-    """Checks that `classes` are 2 to 255 different names; with one class the loss is 0."""
+    """Checks that `classes` are 2 to 255 different names; with one class the loss would be 0."""
     check_names(classes, 'classes')
     if len(classes) < 2:
         raise UserError(
@@ -73,11 +73,11 @@ def check_classes(classes: Any) -> None:
 
 
 def check_names(names: Any, key: str) -> None:
-    """Checks that names are a list without repetition; `key` is their setting or option."""
+    """Checks that names are a list without repetition; `key` is the setting or option."""
     if not _is_list(names) or not names or not all(isinstance(name, str) for name in names):
         raise UserError(f'{key}={names!r}: expected the class names in the order of their ids')
     for name in names:
-        if not is_unicode(name):  # OpenCV ends the process at it
+        if not is_unicode(name):  # OpenCV would end the process
             raise UserError(f'{key}: {name!a} is no text; expected names in UTF-8')
     if len(set(names)) < len(names):
         raise UserError(f'{key}={tuple(names)}: expected every name once')
@@ -88,7 +88,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _named_sets(config: Config) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Yields key, settings, class and own class names of all segmentation sets of the config."""
+    """Yields key, settings, class and own class names of each segmentation set in the config."""
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         for split in _SPLITS:
             dataset = (config.get(f'{split}_dataloader') or {}).get('dataset')
@@ -101,7 +101,7 @@ def _named_sets(config: Config) -> Iterator[tuple[str, Any, Any, Any]]:
 
 
 def _name_in_data_sets(config: Config, classes: tuple[str, ...]) -> bool:
-    """Names the classes in all segmentation sets that name none; tells whether there is a set."""
+    """Sets the classes of all segmentation sets that have none; returns whether there is a set."""
     found = False
     for key, dataset, kind, own in _named_sets(config):
         found = True

@@ -1,7 +1,7 @@
 """Composes a run: a setting, the overlay of a method, and a number of labels.
 
-A setting is a config of CCT: model, data and schedule. A method is a config of a few dicts that are
-merged over it. `unimatch_r50_voc_183` is UniMatch on `cct_r50_voc_*.py` with 183 labels.
+A setting is a config of CCT: model, data and schedule. A method is a config with a few dicts that
+are merged over it. `unimatch_r50_voc_183` is UniMatch on `cct_r50_voc_*.py` with 183 labels.
 """
 
 import copy
@@ -25,7 +25,7 @@ _BANK = 'PerturbedDecoderBank'
 
 
 class Setting(NamedTuple):
-    """A setting's file, and the method and the number of labels that its name gives beside it."""
+    """A setting's file, and the method and the number of labels if a composed name gives them."""
 
     file: str
     method: str | None = None
@@ -61,7 +61,7 @@ def find_setting(name: str) -> Setting:
 
 
 def _compose(name: str, known: Mapping[str, Path]) -> Setting | None:
-    """Reads `METHOD_REST_LABELS`, of which a shipped setting has the rest."""
+    """Reads `METHOD_REST_LABELS`, where REST names a shipped setting; None for other names."""
     if name in known:
         return Setting(str(known[name]))
     method, _, rest = name.partition('_')
@@ -73,7 +73,7 @@ def _compose(name: str, known: Mapping[str, Path]) -> Setting | None:
     stem, _, number = rest.rpartition('_')
     if not number.isdecimal():
         return None
-    # of several sizes the next smaller one: more labels take longer to learn
+    # if there are several sizes, the next smaller one: more labels take longer to learn
     sizes = {
         int(match[1]): path
         for other, path in known.items()
@@ -86,7 +86,7 @@ def _compose(name: str, known: Mapping[str, Path]) -> Setting | None:
 
 
 def composed_name(stem: str, method: str | None, labels: int | None) -> str:
-    """Names a run `METHOD_MODEL_DATA_LABELS`, where the setting's stem is of that form.
+    """Names a run `METHOD_MODEL_DATA_LABELS`, if the setting's stem has that form.
 
     `method` is a name or the path of a file. None stands for the setting's own method or labels.
     """
@@ -100,7 +100,7 @@ def composed_name(stem: str, method: str | None, labels: int | None) -> str:
 
 
 def read_method(method: str) -> dict[str, Any]:
-    """Reads the overlay of a method, given by its name or by the path of a file of one's own.
+    """Reads the overlay of a method, given by its name or by the path of a custom file.
 
     It is empty for `cct`. An unknown method is a `UserError`.
     """
@@ -115,9 +115,9 @@ def read_method(method: str) -> dict[str, Any]:
 
 
 def forget_own_scope(settings: Any) -> None:
-    """Drops the scope that mmengine gives to what comes from a base `mmseg_cct::...`.
+    """Drops the scope that mmengine gives to settings from a base `mmseg_cct::...`.
 
-    Its components are registered with MMSeg's, so in that scope the builders would find none.
+    This package registers its components with MMSeg's, so builders would find none in that scope.
     """
     for _, value in settings_of(settings, 'config'):
         if isinstance(value, dict) and value.get('_scope_') == SCOPE:
@@ -128,7 +128,7 @@ def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None
     """Merges the overlay of a method over a setting; `name` is the method's, for messages.
 
     Dicts are merged key by key, and everything else is replaced. Two parts have no fixed place:
-    `model.auxiliary_head` means the auxiliary decoders, which may stand in a list beside
+    `model.auxiliary_head` means the auxiliary decoders, which may be in a list with
     MMSegmentation's own heads, and `train_dataloader.dataset` means the set of each domain. A
     method that does not fit is a `UserError`.
     """
@@ -152,7 +152,7 @@ def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None
         )
     head = config.model.get('decode_head') or {}
     if model.get('decode_head', {}).get('type', head.get('type')) != head.get('type'):
-        del model['decode_head']  # a method exchanges no main decoder; this is for another
+        del model['decode_head']  # a method replaces no main decoder; these settings fit another
     if 'auxiliary_head' in model:
         _merge_bank(config, bank, model.pop('auxiliary_head'))
     _drop_none(config, rest)
@@ -163,7 +163,7 @@ def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None
         raise UserError(f'{place}: the method {name} does not fit: {one_line(error)}') from error
     for part in training_sets(config):
         part.update(merged(part, dataset))
-    if find_bank(config) is None:  # what a hook sets in the decoders goes with them
+    if find_bank(config) is None:  # hooks that set attributes of the decoders go with them
         for key, hook in list((config.get('default_hooks') or {}).items()):
             if re.match(r'(domains\.\*\.)?auxiliary_head\.', (hook or {}).get('attribute', '')):
                 del config.default_hooks[key]
@@ -180,7 +180,7 @@ def _drop_none(config: Any, overlay: Mapping[str, Any]) -> None:
 
 
 def _fit_to_domains(config: Config, overlay: Any, model: Any, name: str) -> None:
-    """Refuses another segmentor; the supervised baseline keeps that of several domains."""
+    """Rejects another segmentor; the supervised baseline keeps the one for several domains."""
     if model.pop('type', 'EncoderDecoder') != 'EncoderDecoder' or 'loss_consistency' in model:
         fitting = [
             each
@@ -213,8 +213,7 @@ def _merge_bank(config: Config, bank: ConfigDict, own: Any) -> None:
 def find_bank(config: Config) -> ConfigDict | None:
     """Finds the settings of the auxiliary decoders: the object in the config, not a copy.
 
-    They may stand in a list beside MMSegmentation's own heads. None if there are no auxiliary
-    decoders.
+    They may be in a list with MMSegmentation's own heads. None if there are no auxiliary decoders.
     """
     heads = (config.get('model') or {}).get('auxiliary_head')
     heads = heads if isinstance(heads, (list, tuple)) else [heads]
@@ -246,7 +245,7 @@ def training_sets(config: Config) -> list[ConfigDict]:
 
 
 def set_labels(config: Config, labels: int) -> None:
-    """Sets the number of labelled images in each domain, which needs its folder of lists."""
+    """Sets the number of labelled images in each domain, whose set must have a `split_dir`."""
     for dataset in training_sets(config):
         if not dataset.get('split_dir'):
             raise UserError(

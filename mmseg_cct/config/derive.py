@@ -10,22 +10,22 @@ from mmseg_cct.errors import Problem, UserError, raise_problems
 from .compose import training_sets
 from .walk import at, settings_of
 
-# Settings that `derive` fills in, and that a config so may lack.
+# Settings that a config may lack because `derive` fills them in.
 DERIVED = {
     *('train_cfg.max_iters', 'train_cfg.val_interval', 'param_scheduler.end'),
     'model.data_preprocessor.size',
 }
-# Names that mmengine's schedulers, their arguments and their states have for the last iteration.
+# Names for the last iteration in mmengine's schedulers, their arguments and their states.
 SCHEDULER_ENDS = ('end', 'total_iters', 'T_max', 'total_steps')
 # Hooks that mmengine adds by itself; None removes one of these.
 _OWN_HOOKS = {'runtime_info', 'timer', 'sampler_seed', 'logger', 'param_scheduler', 'checkpoint'}
-# Which size a transform takes: its argument, and where a config names it once.
+# The size that a transform takes: its argument, and the top-level setting that fills it in.
 _SIZES = {
     'Resize': ('scale', 'image_size'),
     'RandomResize': ('scale', 'image_size'),
     'RandomCrop': ('crop_size', 'crop_size'),
 }
-# What a step may have in its place.
+# A step with one of these has a size of its own.
 _SET = {'scale', 'scale_factor', 'crop_size'}
 _LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 
@@ -38,7 +38,7 @@ def derive(config: Config) -> None:
     - the `end` of a scheduler from the training's;
     - the sizes of `Resize`, `RandomResize` and `RandomCrop` from `image_size` and `crop_size`, and
       that of the preprocessor from `crop_size`;
-    - the first step of all pipelines, and the backbone of other than three channels, from
+    - the loading step of all pipelines, and the backbone if there are not three channels, from
       `image_loader`.
 
     A length in epochs without a known number of labels is a `UserError`.
@@ -51,7 +51,7 @@ def derive(config: Config) -> None:
             scheduler['end'] = max_iters
     fill_sizes(config)
     _set_image_loader(config)
-    for key in _LOADERS:  # torch refuses workers that stay where there are none
+    for key in _LOADERS:  # torch rejects persistent workers if there are no workers
         loader: Any = config.get(key) or {}
         if loader.get('persistent_workers') and not loader.get('num_workers'):
             loader.update(persistent_workers=False)
@@ -61,7 +61,7 @@ def derive(config: Config) -> None:
 
 
 def _set_image_loader(config: Config) -> None:
-    """Puts `image_loader` in the place of MMSegmentation's, and fits the model to its channels."""
+    """Replaces MMSegmentation's loader by `image_loader`, and fits the model to its channels."""
     loader = config.get('image_loader')
     if loader is None:
         return
@@ -84,7 +84,7 @@ def _set_image_loader(config: Config) -> None:
 
 
 def _count_iterations(config: Config) -> None:
-    """An epoch is one pass over the unlabelled images; of several domains each takes its turn."""
+    """Turns epochs, passes over the unlabelled images of each domain in turn, into iterations."""
     epochs, val_epochs, num_images = (
         config.pop(key, None) for key in ('epochs', 'val_epochs', 'num_images')
     )
@@ -139,7 +139,7 @@ def fill_sizes(config: Config) -> None:
 
     The config may also be that of a data set alone.
     """
-    # prediction and published configs read the pipeline of the top level
+    # prediction and published configs read the top-level pipeline
     for step in _steps(config, *_LOADERS, 'test_pipeline'):
         argument, source = _SIZES[step['type']]
         if not _SET & step.keys() and config.get(source) is not None:
@@ -161,7 +161,7 @@ def fills(config: Config, name: str) -> bool:
 
 
 def _steps(config: Config, *keys: str) -> Iterator[Any]:
-    """The steps of pipelines that take a size, wherever they stand below the keys."""
+    """Yields the steps of pipelines that take a size, wherever they are below the keys."""
     for key in keys:
         for _, part in settings_of(config.get(key), key):
             kind = part.get('type') if isinstance(part, Mapping) else None

@@ -12,7 +12,7 @@ from .walk import at
 
 
 def require_domain(config: Config, domain: str | None) -> None:
-    """Checks that the model has this domain, or none if it is None."""
+    """Checks that the model has this domain, or that it has no domains if this is None."""
     domains, name = at(config, 'model.domains'), _name(config)
     if domains is None and domain is not None:
         raise UserError(f'--domain {domain}: {name} has no domains; expected none')
@@ -30,7 +30,7 @@ def require_one_domain(config: Config, name: str) -> None:
 
 
 def pipeline_for_tests(config: Config, domain: str | None = None) -> Any:
-    """Finds the pipeline of the test set, or of a domain's; it is not copied.
+    """Finds the pipeline of the test set, or of a domain's test set; it is not copied.
 
     A missing pipeline, or a domain that does not fit, is a `UserError`.
     """
@@ -69,9 +69,9 @@ def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str
 def merge_settings(common: Any, own: Any, key: str) -> Any:
     """Merges a domain's own settings into those that all domains share.
 
-    `common` may be a list of settings, and then `own` is one too, else a `UserError`; None in
-    `common` switches the component off, None in `own` changes nothing. `key` is their place, for
-    the message.
+    `common` may be a list of settings; `own` must then be one of the same length, else it is a
+    `UserError`. None in `common` switches the component off, None in `own` changes nothing. `key`
+    is their place, for the message.
     """
     if common is None:
         return None

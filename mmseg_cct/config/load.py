@@ -31,7 +31,7 @@ _ABSENT = object()
 
 
 def load_config(config_file: str, options: dict[str, Any]) -> Config:
-    """Reads a setting, puts a method and a number of labels on it, and overrides settings.
+    """Reads a setting, applies a method and a number of labels, and overrides settings.
 
     Args:
         config_file: The setting, as a path, the short name of a shipped one, or a composed name.
@@ -39,7 +39,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
             number of labelled images.
 
     Returns:
-        The config. Its `filename` is the composed name where a method or labels were given.
+        The config. Its `filename` is the composed name if a method or labels were given.
 
     Raises:
         UserError: The file is missing or does not run, the method does not fit it, or an option
@@ -74,7 +74,7 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
 
 
 def chosen_method(config_file: str, options: dict[str, Any]) -> str:
-    """Names the method of a run, by the arguments of `load_config`.
+    """Returns the name of a run's method; the arguments are those of `load_config`.
 
     The options come first, then a composed name, then the setting's own method, else `cct`.
     """
@@ -110,14 +110,14 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
     register_packages()
     try:
         config = Config.fromfile(config_file, import_custom_modules=import_custom_modules)
-        # yapf takes half a second for a layout, and each start and each checkpoint needs one;
-        # `fromfile` has an argument for it, and passes that on for one style of config alone
+        # yapf takes half a second to format a config, at each start and for each checkpoint;
+        # `fromfile` has an argument to switch it off, but for one style of config only
         object.__setattr__(config, '_format_python_code', False)
-        forget_own_scope(config._cfg_dict)  # the walk also imports late imports
+        forget_own_scope(config._cfg_dict)  # the walk also resolves lazy imports
         return config
     except Exception as error:
-        # A config is Python, so it can fail in any way, and any way is the config's mistake.
-        # mmengine wraps a failed import in errors that list sys.path; the first says what fails.
+        # A config is Python, so it can fail in any way, and each is a mistake in the config.
+        # mmengine wraps a failed import in errors that list sys.path; the first says what failed.
         cause: BaseException = error
         while isinstance(cause, ImportError) and cause.__context__ is not None:
             cause = cause.__context__
@@ -125,12 +125,12 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
 
 
 def default_work_dir(config: Config) -> str:
-    """Names the work directory after the config, or by its composed name."""
+    """Returns the work directory, named after the config or its composed name."""
     return os.path.join('work_dirs', Path(config.filename).stem)
 
 
 def _require_kept(config: Config, options: dict[str, Any]) -> None:
-    """Checks that no option gave way to what follows from the class names at the top level."""
+    """Checks that no option was overwritten by what follows from the top-level class names."""
     for key, value in settings_of(config.get('model'), 'model'):
         name = key.split('.')[-1]
         if key not in options or name not in ('num_classes', 'context_classes'):
@@ -144,7 +144,7 @@ def _require_kept(config: Config, options: dict[str, Any]) -> None:
 
 
 def _check_domains(config: Config) -> None:
-    """Checks that model, data and sampler fit: the first validation may be hours away."""
+    """Checks now that model, data and sampler fit: the first validation may be hours away."""
     known = at(config, 'model.domains')
     if known is None:
         return
@@ -170,7 +170,7 @@ def _check_domains(config: Config) -> None:
 
 
 def add_hook(config: Config, name: str, **hook: Any) -> None:
-    """Adds a hook of a tool, in place of an earlier run's in a config that the run dumped."""
+    """Adds a hook of a tool; in a config dumped by an earlier run it replaces that run's hook."""
     if config.get('default_hooks') is None:
         config.default_hooks = {}
     if config.default_hooks.get(name, hook) is not None:  # None leaves a hook out

@@ -10,10 +10,10 @@ from mmseg_cct.errors import UserError
 
 from .derive import fills
 
-# Keys at the top level of a config that a program reads.
+# Top-level keys of a config that a program reads.
 READ_KEYS = {
     *(inspect.signature(Runner.__init__).parameters.keys() - {'self', 'cfg'}),
-    # what mmengine's runners read beside their arguments
+    # what mmengine's runners read besides their arguments
     *('runner_type', 'model_wrapper_cfg', 'find_unused_parameters', 'sync_bn', 'compile'),
     *('activation_checkpointing', 'efficient_conv_bn_eval', 'strategy'),
     'init_weights_for_test_or_val',
@@ -33,9 +33,9 @@ READ_KEYS = {
 
 
 def require_effect(config: Config, config_file: str, option: str) -> None:
-    """Refuses an option for a variable of the file: its value has already been copied.
+    """Rejects an option for a variable of the file: its value has already been copied.
 
-    An option whose first part is new is left to others.
+    An option whose first part is new is left to other checks.
     """
     name = option.split('.')[0]
     if name in READ_KEYS or name not in config or fills(config, name):

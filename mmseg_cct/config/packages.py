@@ -10,7 +10,7 @@ from .shipped import SCOPE
 def register_packages() -> None:
     """Lets `_base_ = 'mmseg_cct::…'` and `'mmseg::…'`, and `mmengine.hub`, find installed configs.
 
-    mmengine's table has the old name of MMSegmentation: it would install that distribution over
+    mmengine's table has MMSegmentation's old name, so mmengine would install that distribution over
     the maintained one. A second call changes nothing.
     """
     MODULE2PACKAGE[SCOPE] = SCOPE

@@ -1,4 +1,4 @@
-"""What the paper sets, where a config says nothing."""
+"""The paper's values for what a config leaves out."""
 
 # The auxiliary decoders of "CCT": each perturbation with its own default number of decoders.
 PERTURBATIONS = dict(

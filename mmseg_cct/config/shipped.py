@@ -1,7 +1,7 @@
 """Configs and tools that ship with this package and with MMSegmentation.
 
-As in every package of OpenMMLab they lie in the package's folder `.mim`; in a checkout that holds
-links to the folders of the project.
+As in every OpenMMLab package, they are in the package's folder `.mim`; in a checkout, this folder
+holds links to the folders of the project.
 """
 
 import ast
@@ -22,12 +22,12 @@ def method_names() -> list[str]:
 
 
 def commands() -> dict[str, Path]:
-    """Lists the shipped tools: scripts by command, which has `-` for `_`."""
+    """Lists the scripts of the shipped tools by command, which has `-` for `_`."""
     return {path.stem.replace('_', '-'): path for path in sorted(TOOLS.glob('*.py'))}
 
 
 def command_line(name: str, *arguments: str | Path) -> str:
-    """Writes what to type to run a tool: its script in a checkout, else `python -m`."""
+    """Returns the command line that runs a tool: its script in a checkout, else `python -m`."""
     script = f'tools/{name}.py'
     tool = [script] if Path(script).is_file() else ['-m', SCOPE, name]
     return shlex.join(['python', *tool, *map(str, arguments)])

@@ -1,4 +1,4 @@
-"""The kinds of values that the sections of a config have: what all that reads it builds on."""
+"""Checks the kind of value of each config section, which all other code relies on."""
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -8,7 +8,7 @@ from mmseg_cct.errors import Problem, raise_problems
 
 from .walk import settings_of
 
-# Sections by the kind of their values, where they have one; `*` stands for one name.
+# Sections by the kind of value that they have, unless it is None; `*` stands for one name.
 _SECTIONS: dict[str, tuple[str, ...]] = {
     'dict': (
         'model', 'model.data_preprocessor', 'model.train_cfg', 'model.test_cfg', 'model.domains',
@@ -26,7 +26,7 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
 
 
 def check_structure(config: Any) -> None:
-    """Checks that sections of a config are of the kind that everything else builds on."""
+    """Checks that sections of a config are of the kind that all other code relies on."""
     raise_problems(_problems(config))
 
 

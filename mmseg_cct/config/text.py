@@ -13,8 +13,8 @@ def read_config_text(text: str, name: str) -> Config:
     """Reads the text of a config that mmengine dumped into a checkpoint, without running it.
 
     `Config.fromstring` runs the text as Python, so a checkpoint from elsewhere would run code.
-    Anything but assignments of literals, with `dict(key=value)` among them, is a `UserError`.
-    Messages call the text `name`.
+    Anything but assignments of literals and of `dict(key=value)` is a `UserError`. Messages call
+    the text `name`.
     """
     try:
         return Config(dict(_assignment(statement) for statement in ast.parse(text).body))
@@ -37,7 +37,7 @@ def _value(node: ast.expr) -> Any:
     if isinstance(node, ast.Call):
         keywords = {keyword.arg: _value(keyword.value) for keyword in node.keywords}
         is_dict = isinstance(node.func, ast.Name) and node.func.id == 'dict'
-        # mmengine writes dict({...}) where a key is no name
+        # mmengine writes dict({...}) where a key is not an identifier
         braced = [_value(item) for item in node.args if isinstance(item, ast.Dict)]
         if not is_dict or None in keywords or len(braced) != len(node.args) or len(braced) > 1:
             raise ValueError(f'line {node.lineno}: {ast.unparse(node)}')

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def settings_of(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
-    """Yields dotted key and value of all settings below `key`, each before what it holds."""
+    """Yields dotted key and value of all settings at and below `key`, outer ones first."""
     if key:
         yield key, part
     items: Any = ()
@@ -18,7 +18,7 @@ def settings_of(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
 
 
 def at(part: Any, key: str, default: Any = None) -> Any:
-    """Finds a setting by its dotted key."""
+    """Finds a setting by its dotted key; returns `default` if it is missing."""
     for name in key.split('.'):
         if isinstance(part, (list, tuple)) and name.isdigit() and int(name) < len(part):
             part = part[int(name)]
@@ -30,7 +30,7 @@ def at(part: Any, key: str, default: Any = None) -> Any:
 
 
 def changed_settings(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
-    """Lists dotted key and both values of each setting that differs, in the keys' order.
+    """Lists dotted key, old value and new value of each setting that differs, sorted by key.
 
     A missing value is 'none'. A tuple equals a list of the same values.
     """
@@ -43,7 +43,7 @@ def changed_settings(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
 
 
 def leaves(part: Any) -> Iterator[tuple[str, Any]]:
-    """Finds the settings that hold no others; tuples are given as lists."""
+    """Yields the settings that hold no others; tuples become lists."""
     for key, value in settings_of(part):
         value = list(value) if isinstance(value, tuple) else value
         if not (isinstance(value, (dict, list)) and value):
@@ -51,10 +51,10 @@ def leaves(part: Any) -> Iterator[tuple[str, Any]]:
 
 
 def forget_initial_weights(part: Any) -> None:
-    """Removes the initial weights of all modules of a config, in place: others are loaded."""
+    """Removes the initial weights of all modules of a config, in place; others will be loaded."""
     for _, module in settings_of(part, 'config'):
         if isinstance(module, dict):
-            if str(module.get('type')).endswith('TimmViT'):  # whose default is timm's weights
+            if str(module.get('type')).endswith('TimmViT'):  # its default is timm's weights
                 module.setdefault('pretrained', True)
             for key in {'init_cfg', 'pretrained'} & module.keys():
                 module[key] = False if module[key] is True else None

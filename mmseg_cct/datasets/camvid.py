@@ -13,12 +13,12 @@ VOID_ID = 11
 
 @DATASETS.register_module()
 class CamVidDataset(BaseSegDataset):
-    """CamVid, 480×360, 11 classes; the id 11 of its masks is void and ignored.
+    """CamVid, 480×360, 11 classes; id 11 in its masks is void and ignored.
 
     Args:
-        ann_file: List of image stems, relative to the working directory or to ``data_root``; empty
-            takes every image of the folder.
-        **kwargs: Those of `BaseSegDataset`.
+        ann_file: List of image stems, relative to the working directory or to ``data_root``; if
+            empty, every image of the folder is used.
+        **kwargs: Further arguments of `BaseSegDataset`.
     """
 
     METAINFO = dict(
@@ -38,5 +38,5 @@ class CamVidDataset(BaseSegDataset):
 
     @classmethod
     def get_label_map(cls, new_classes: Sequence[str] | None = None) -> dict[int, int]:
-        """Maps mask ids to class ids, by default of all 11 classes; void becomes 255."""
+        """Maps mask ids to class ids, by default for all 11 classes; void becomes 255."""
         return {**(super().get_label_map(new_classes) or {}), VOID_ID: 255}

@@ -9,7 +9,7 @@ from mmseg_cct.config.walk import settings_of
 
 
 def data_folders(config: Any) -> set[Path]:
-    """Finds the folders of the data sets in a config, or their roots if they name none below."""
+    """Finds the folders of a config's data sets, or the root of a set that names no folder."""
     parts = (part for _, part in settings_of(config, 'config'))
     return {folder for part in parts if hasattr(part, 'items') for folder in _of_dataset(part)}
 

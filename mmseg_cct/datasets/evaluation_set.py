@@ -1,4 +1,4 @@
-"""Builds a validation or test set whose files are in order."""
+"""Builds a validation or test set and checks its files."""
 
 import copy
 from typing import Any
@@ -14,10 +14,10 @@ from .naming_pipeline import name_images_in_errors
 
 
 def build_evaluation_set(settings: Any, key: str) -> Any:
-    """Builds a set and validates its files, as before a training and a test.
+    """Builds a set and validates its files, as is done before training and testing.
 
-    Its pipeline names the image that it fails on. A missing set, one that cannot be built or a bad
-    file is a `UserError`; `key` is the set's place in the config.
+    Its pipeline names the image that it fails on. A missing set, a set that cannot be built or a
+    bad file is a `UserError`; `key` is the set's place in the config.
     """
     if settings is None:
         raise UserError(f'{key}: missing; expected a labelled data set')

@@ -21,28 +21,28 @@ SUBSETS = ('labeled', 'unlabeled', 'all')
 
 @DATASETS.register_module()
 class FolderDataset(BaseSegDataset):
-    """Images of one folder, and masks of another for some or all of them.
+    """Images in one folder, and masks for some or all of them in another.
 
     An image ``{image_dir}/a/b.jpg`` has its mask at ``{mask_dir}/a/b{mask_suffix}``: one channel of
-    class ids from 0 in the order of `classes`, and 255 where it is to be ignored. Images of every
-    format count, in subfolders too. Masks are found by their names; no file is opened.
+    class ids from 0 in the order of `classes`, and 255 for ignored pixels. Images of every format
+    are found, in subfolders too. Masks are found by their names; no file is opened.
 
     Args:
         image_dir: Folder of the images.
-        mask_dir: Folder of the masks; `None` where no image has one.
+        mask_dir: Folder of the masks; `None` if no image has one.
         classes: Names of the classes, in the order of their ids.
         subset: ``'labeled'`` takes the images that have a mask, ``'unlabeled'`` those that have
             none, ``'all'`` all of them.
-        ann_file: Optional list of images, their paths in `image_dir` with or without the extension,
-            itself relative to the working directory or to `data_root`. It names the images of the
-            set: `subset` then only says whether each must have a mask (``'labeled'``) or masks are
+        ann_file: Optional list of the set's images: paths in `image_dir` with or without the
+            extension. The list itself is relative to the working directory or to `data_root`. With
+            it, `subset` only says whether each image must have a mask (``'labeled'``) or masks are
             not looked at (``'unlabeled'``).
-        exclude: Optional list of images, as `ann_file`, that are not in the set: where they
-            validate, say.
-        palette: Colour of each class, RGB in [0, 255]; by default Cityscapes's for the classes
-            that it has, such as road, sky or person, and others easily told apart.
+        exclude: Optional list like `ann_file`, of images to leave out of the set, such as those
+            used for validation.
+        palette: Colour of each class, RGB in [0, 255]. By default classes of Cityscapes, such as
+            road, sky or person, have its colours, and the others are easy to tell apart.
         data_root: Folder that the three paths are relative to.
-        mask_suffix: End of a mask's name; its case does not count.
+        mask_suffix: End of a mask's name; case is ignored.
         **kwargs: Further arguments of `BaseSegDataset`.
 
     Raises:
@@ -96,7 +96,7 @@ class FolderDataset(BaseSegDataset):
         )
 
     def load_data_list(self) -> list[dict]:
-        """Lists the images of the subset, with ``seg_map_path`` where one has a mask."""
+        """Lists the images of the subset, with ``seg_map_path`` for those that have a mask."""
         images = self._find_images()
         masks = self._find_masks(images)
         if self.ann_file:

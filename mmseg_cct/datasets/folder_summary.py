@@ -17,7 +17,7 @@ from .image_values import ImageValues, measure_images
 from .transforms import LoadChannels
 
 IGNORED = 255
-_SIZES = 200  # images whose sizes and values are read
+_SIZES = 200  # number of images whose sizes and values are read, at most
 
 
 class FolderSummary(NamedTuple):
@@ -25,13 +25,13 @@ class FolderSummary(NamedTuple):
 
     Attributes:
         labeled: Names of the images with a mask, sorted.
-        unlabeled: Number of the images without.
-        validation: Number of the images in `val/images`, all with a mask; 0 without that folder.
+        unlabeled: Number of images without a mask.
+        validation: Number of images in `val/images`, all with a mask; 0 without that folder.
         size: Median width and height of the images.
-        pixels: `(C,)` pixels of each class in the masks.
-        ignored: Pixels that are ignored.
-        masks: `(C,)` masks that show each class.
-        labels: Number of masks by the labels in them, those ignored among them.
+        pixels: `(C,)` number of pixels of each class in the masks.
+        ignored: Number of ignored pixels.
+        masks: `(C,)` number of masks that show each class.
+        labels: Number of masks for each set of labels in a mask, ignored ones included.
         values: How to load the images, if MMSegmentation's loader would change them.
     """
 
@@ -57,8 +57,8 @@ def summarize_folder(
 
     `channels` and `bits` say which channels are loaded, and how many bits their values have.
 
-    A missing or empty folder, an image in `val` without mask, a mask without image, an unreadable
-    file, a mask of another size or an unknown id is a `UserError`.
+    A missing or empty folder, an image in `val` without a mask, a mask without an image, an
+    unreadable file, a mask of another size or an unknown id is a `UserError`.
     """
     images, masks = Path(data, 'images'), Path(data, 'masks')
     found = find_images(images)
@@ -97,9 +97,9 @@ def summarize_folder(
 def describe_folder(
     summary: FolderSummary, classes: Sequence[str], held_out: Collection[str] = ()
 ) -> str:
-    """Puts a summary into words, in Markdown, with a table of the classes.
+    """Describes a summary in Markdown, with a table of the classes.
 
-    `held_out` are the labelled images that validate where there is no folder for it.
+    `held_out` are the labelled images held out for validation when there is no `val` folder.
     """
     total = max(int(summary.pixels.sum()) + summary.ignored, 1)
     rows = [
@@ -149,9 +149,9 @@ def _count_classes(
     num_classes: int,
     loader: LoadChannels | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Counter[frozenset[int]]]:
-    """Counts pixels by class `(C + 1,)`, ignored ones last, and masks that show it `(C,)`.
+    """Counts the pixels of each class `(C + 1,)`, ignored ones last, and the masks with it `(C,)`.
 
-    The last result is the number of masks by the set of labels in them.
+    The last result is the number of masks for each set of labels in a mask.
     """
     counts, shown = np.zeros(num_classes + 1, np.int64), np.zeros(num_classes, np.int64)
     labels: Counter[frozenset[int]] = Counter()

@@ -10,20 +10,20 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import decode_channels, explain_unreadable
 from mmseg_cct.utils.image_format import ImageFormat, image_format
 
-_PIXELS = 10_000  # of an image
+_PIXELS = 10_000  # sampled from an image, roughly
 _DEPTHS = (8, 10, 12, 14, 16, 32)  # bits that sensors have
 _NARROW = 0.25  # share of the range below which the values are stretched
 _ENDS = (0.1, 99.9)  # percentiles
 
 
 class ImageValues(NamedTuple):
-    """How images are loaded that are not 8-bit RGB or grey.
+    """How to load images that are not 8-bit RGB or grey.
 
     Attributes:
-        description: What they are, in words.
+        description: The images' format, in words.
         loader: Config of `LoadChannels`.
-        mean: Mean of each channel after the loading, in the file's order.
-        std: Standard deviation likewise.
+        mean: Mean of each loaded channel, in the order of the loader's `channels`.
+        std: Standard deviation of each loaded channel, likewise.
     """
 
     description: str
@@ -35,11 +35,11 @@ class ImageValues(NamedTuple):
 def measure_images(
     images: Sequence[Path], channels: Sequence[int] | None = None, bits: int | None = None
 ) -> ImageValues | None:
-    """Looks at images and decides how to load them; None if MMSegmentation's loader does.
+    """Looks at images and decides how to load them; None if MMSegmentation's loader will do.
 
-    `channels` and `bits` are what the user says; by default all channels but one of opacity, and as
-    many bits as the values have. Values that fill less than a quarter of these are stretched to
-    their own range. Images of different kinds, and floats, are a `UserError`.
+    `channels` and `bits` are the user's. By default every channel except opacity is loaded, with as
+    many bits as the values have; values that fill less than a quarter of that range are stretched
+    to their own range. Images of different kinds, and floats, are a `UserError`.
     """
     formats = {path: _format_of(path) for path in images}
     first, found = next(iter(formats.items()))
@@ -86,7 +86,7 @@ def _format_of(path: Path) -> ImageFormat:
 
 
 def _pixels_of(path: Path) -> np.ndarray:
-    """Evenly spaced pixels, `(P, K)`."""
+    """Reads evenly spaced pixels, `(P, K)`."""
     try:
         pixels = decode_channels(path.read_bytes())
     except Exception as error:  # decoders raise nearly anything on a corrupt file
@@ -96,7 +96,7 @@ def _pixels_of(path: Path) -> np.ndarray:
 
 
 def _default_channels(found: ImageFormat) -> tuple[int, ...]:
-    """All channels that are no opacity; of grey images three, as pretrained networks want them."""
+    """Returns every channel except opacity; grey gives three, as pretrained networks expect."""
     number = found.channels - found.has_opacity
     return (0, 0, 0) if number == 1 else tuple(range(number))
 

@@ -19,12 +19,12 @@ class MultiDomainDataset(Dataset):
     """A `SemiSegDataset` for each domain, drawn by `MultiDomainSampler`.
 
     Args:
-        domains: By name of the domain, its `SemiSegDataset` or the config of it. Without unlabelled
-            sets it gives the data of the supervised baseline.
+        domains: `SemiSegDataset` of each domain, or its config, by the domain's name. Without
+            unlabelled sets they give the data of the supervised baseline.
 
     Raises:
-        UserError: If there is no domain, an entry is no `SemiSegDataset`, some domains have
-            unlabelled images and others have none, or a set is bad.
+        UserError: If there is no domain, an entry is not a `SemiSegDataset`, some domains have
+            unlabelled images and others do not, or a set is bad.
     """
 
     def __init__(self, domains: Mapping[str, dict | SemiSegDataset]) -> None:
@@ -51,7 +51,7 @@ class MultiDomainDataset(Dataset):
         return sum(map(len, self.domains.values()))
 
     def __getitem__(self, draw: MultiDomainDraw) -> dict:
-        """Loads a draw like `SemiSegDataset`; the samples name their domain."""
+        """Loads a draw like `SemiSegDataset`, and marks the samples with their domain."""
         if not isinstance(draw, MultiDomainDraw):
             raise UserError(
                 f'train_dataloader.sampler: gave {draw!r} as index; expected sampler=dict(type='
@@ -65,7 +65,7 @@ class MultiDomainConcatDataset(ConcatDataset):
     """Validation or test sets of several domains, one after the other.
 
     Args:
-        domains: By name of the domain, its set or the config of it.
+        domains: Data set of each domain, or its config, by the domain's name.
 
     Raises:
         UserError: If there is no domain.
@@ -77,7 +77,7 @@ class MultiDomainConcatDataset(ConcatDataset):
                 'MultiDomainConcatDataset.domains: empty; expected a set for each domain'
             )
         sets = [DATASETS.build(c) if isinstance(c, dict) else c for c in domains.values()]
-        # Domains differ in their classes and palettes: nothing has to be equal.
+        # Domains differ in their classes and palettes, so no key has to be equal.
         super().__init__(sets, ignore_keys=[key for part in sets for key in part.metainfo])
         self._set_domain = [SetDomain(name) for name in domains]
         self.domains = dict(zip(domains, sets))
@@ -88,7 +88,7 @@ class MultiDomainConcatDataset(ConcatDataset):
         return _metainfo(self.domains)
 
     def __getitem__(self, index: int) -> dict:
-        """Loads an image by its index in all sets; the sample names its domain."""
+        """Loads an image by its index in all sets, and marks the sample with its domain."""
         number, _ = self._get_ori_dataset_idx(index)
         return self._set_domain[number](super().__getitem__(index))
 

@@ -37,31 +37,30 @@ class SemiSegDataset(Dataset):
     With `StrongViews` in the unlabelled pipeline both dicts also hold `unlabeled_strong_0`,
     `unlabeled_strong_1`, ...: the same crop and flip as `unlabeled` in other colours, and copies of
     its sample. `BranchPreprocessor` gives every unlabelled sample a `valid_mask`, `(1, H, W)` bool,
-    False where crop or pad filled: the same in all views of an image.
+    False where cropping or padding filled pixels; it is the same in all views of an image.
 
     Augmentation runs under the seeds of the draw: the same draw gives the same tensors in every
-    worker, at any number of workers, and after a resume. The masks of unlabelled images are never
+    worker, with any number of workers, and after a resume. The masks of unlabelled images are never
     read: their paths are dropped as soon as the set is built. Unlabelled images may carry pseudo
     labels (`LoadPseudoLabels`, `PackPseudoLabels`).
 
     Args:
         labeled: The labelled set, a `BaseSegDataset` or its config. In a config, ``ann_file`` is
             looked for in the working directory first, then under ``data_root``.
-        unlabeled: The unlabelled set likewise; its pipeline loads no annotations.
-        split_dir: Folder of the lists `{n}_labeled.txt` and `{n}_unlabeled.txt`, which take the
-            place of each set's ``ann_file``.
+        unlabeled: The unlabelled set, likewise; its pipeline loads no annotations.
+        split_dir: Folder of the lists `{n}_labeled.txt` and `{n}_unlabeled.txt`, which replace each
+            set's ``ann_file``.
         num_labeled: n, the number of labelled images.
-        strong_views: The config of `StrongViews`, which is put at the end of the unlabelled
-            pipeline.
+        strong_views: Config of `StrongViews`, which is added at the end of the unlabelled pipeline.
         partners: Whether a draw has a second unlabelled image, CutMix's partner, with views of its
             own under `unlabeled_partner`, `unlabeled_partner_strong_0`, ...
-        labeled_per_unlabeled: How many labelled images of a batch there are for an unlabelled one;
-            the other draws of it go without. More than 1 makes a step cheaper.
-        check: Whether to validate all files before the training (see `check_datasets`).
+        labeled_per_unlabeled: Number of labelled images per unlabelled image in a batch; the other
+            draws have no unlabelled image. More than 1 makes a step cheaper.
+        check: Whether to validate all files before training (see `check_datasets`).
 
     Raises:
-        UserError: If a set cannot be built or is empty, the labelled one has no class names, the
-            pipeline of the unlabelled one needs masks, or a file is bad.
+        UserError: If a set cannot be built or is empty, the labelled set has no class names, the
+            unlabelled set's pipeline needs masks, or a file is bad.
     """
 
     def __init__(
@@ -109,7 +108,7 @@ class SemiSegDataset(Dataset):
         return self.labeled.metainfo
 
     def __len__(self) -> int:
-        """Returns the size of the unlabelled set; of the labelled one if there is no other."""
+        """Returns the size of the unlabelled set, or of the labelled set if there is no other."""
         return len(self.labeled if self.unlabeled is None else self.unlabeled)
 
     def __getitem__(self, draw: PairDraw) -> dict:
@@ -138,7 +137,7 @@ class SemiSegDataset(Dataset):
         }
 
     def __getitems__(self, draws: Sequence[PairDraw]) -> list[dict]:
-        """Loads a batch as a loader asks for it; None stands for the images of a draw without."""
+        """Loads a batch for a data loader; None stands for unlabelled images that a draw lacks."""
         ratio = 1 if self.unlabeled is None else self.labeled_per_unlabeled
         number = len(draws) // ratio
         without = [draw._replace(unlabeled=None, partner=None) for draw in draws[number:]]
@@ -209,7 +208,7 @@ def _require_no_ground_truth(unlabeled: dict) -> None:
 def branch_settings(dataset: Mapping[str, Any], branch: str) -> Any:
     """Returns the settings of the 'labeled' or 'unlabeled' set, or None if there is none.
 
-    `num_labeled` puts its list into ``ann_file``.
+    With `num_labeled`, ``ann_file`` is the list of that split.
     """
     settings, number = dataset.get(branch), dataset.get('num_labeled')
     if settings is None or number is None:
@@ -230,7 +229,7 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
         raise UserError(error.within(branch)) from None
     except (AssertionError, OSError, ValueError) as error:
         explain_failed_build(config, branch)
-        # NumPy says so when mmengine packs an empty list.
+        # NumPy's error when mmengine packs an empty list.
         empty = 'at least one array' in str(error)
         if not empty:
             raise
@@ -243,7 +242,7 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
 def _forget_masks(dataset: Any) -> None:
     """Drops the masks' paths from the data infos, so that no transform can open one."""
     for leaf in leaf_datasets(dataset):
-        # A set that names no masks stays as it is: a list of millions is not made twice.
+        # A set that names no masks stays as it is, to avoid copying a list of millions.
         if not any('seg_map_path' in leaf.get_data_info(index) for index in range(len(leaf))):
             continue
         infos = [leaf.get_data_info(index) for index in range(len(leaf))]

@@ -23,7 +23,7 @@ class ShapesDataset(BaseSegDataset):
         pipeline: Transforms, the first one `DrawShapesScene`.
         indices: Which scenes to take: the first n, or those listed; `None` takes all.
         test_mode: Whether the set serves evaluation.
-        lazy_init: Whether to list the scenes on first use only.
+        lazy_init: Whether to list the scenes only on first use.
 
     Raises:
         UserError: If there is no scene, or scenes are too small to show shapes.

@@ -43,7 +43,7 @@ def draw_scene(seed: int, number: int, size: int) -> tuple[np.ndarray, np.ndarra
 
 @functools.cache
 def _drawer(size: int) -> Callable[[int, int], tuple[np.ndarray, np.ndarray]]:
-    """Draws scenes of one size by seed and number, and keeps as many as there is memory for."""
+    """Returns a function that draws scenes of one size, and caches up to `_CACHE_BYTES` of them."""
     keep = functools.lru_cache(_CACHE_BYTES // (4 * size**2))
     return keep(functools.partial(_draw_scene, size=size))
 
@@ -139,7 +139,7 @@ def _rgb(hue: float, saturation: float, value: float) -> np.ndarray:
 
 
 def _polygon(corners: int, radius: float | Sequence[float] = 1.0, turn: float = 0.0) -> np.ndarray:
-    """Returns the corners of a polygon around the origin, whose radii repeat around it."""
+    """Returns the corners of a polygon around the origin; several radii repeat around it."""
     angle = 2.0 * np.pi * np.arange(corners) / corners + turn
     radii = np.resize(radius, corners)
     return np.stack([radii * np.cos(angle), radii * np.sin(angle)], axis=1)
@@ -147,7 +147,7 @@ def _polygon(corners: int, radius: float | Sequence[float] = 1.0, turn: float = 
 
 _CROSS = np.array([(0.36, 1.05), (0.36, 0.36), (1.05, 0.36)])
 
-# By foreground class: the outlines of an object in the unit circle. The second one is a hole.
+# The outlines of an object in the unit circle, by foreground class. A second outline is a hole.
 _OUTLINES: tuple[list[np.ndarray], ...] = (
     [_polygon(32, 0.9)],
     [_polygon(4, 1.1)],
@@ -158,7 +158,7 @@ _OUTLINES: tuple[list[np.ndarray], ...] = (
     [_polygon(32), _polygon(32, 0.5)],
 )
 
-# By foreground class: a texture, from coordinates in periods to values in [0, 1].
+# Textures by foreground class, from coordinates in periods to values in [0, 1].
 _TEXTURES: tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], ...] = (
     # circles
     lambda u, v: 0.5 + 0.5 * np.sin(2.0 * np.pi * np.hypot(u, v)),

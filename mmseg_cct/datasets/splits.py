@@ -23,8 +23,8 @@ class Split(NamedTuple):
 def draw_split(names: Sequence[str], num_labeled: int, seed: int = 0) -> Split:
     """Draws the labelled images of a set; all others are unlabelled.
 
-    Both lists keep the order of `names`. Splits of one seed are nested: a larger one labels all
-    images of a smaller one. A number outside [1, number of images] is a `UserError`.
+    Both lists keep the order of `names`. Splits with the same seed are nested: a larger one labels
+    all images that a smaller one labels. A number outside [1, number of images] is a `UserError`.
     """
     if not 1 <= num_labeled <= len(names):
         raise UserError(

@@ -39,12 +39,12 @@ IGNORED = 255
 
 @DATASETS.register_module()
 class SUNRGBDDataset(BaseSegDataset):
-    """SUN RGB-D, 13 classes; masks are those that `convert_labels` writes.
+    """SUN RGB-D, 13 classes; `convert_labels` writes its masks.
 
     Args:
-        ann_file: List of image stems, relative to the working directory or to ``data_root``; empty
-            takes every image of the folder.
-        **kwargs: Those of `BaseSegDataset`.
+        ann_file: List of image stems, relative to the working directory or to ``data_root``; if
+            empty, every image of the folder is used.
+        **kwargs: Further arguments of `BaseSegDataset`.
     """
 
     METAINFO = dict(
@@ -61,7 +61,7 @@ class SUNRGBDDataset(BaseSegDataset):
 
 
 def to_13_classes(ids: np.ndarray) -> np.ndarray:
-    """Maps ids of 37 classes, 0 void, to uint8 ids of the 13, 255 ignored.
+    """Maps ids of the 37 classes (0 is void) to uint8 ids of the 13 (255 is ignored).
 
     An id outside [0, 37] is a `UserError`.
     """
@@ -76,11 +76,11 @@ def to_13_classes(ids: np.ndarray) -> np.ndarray:
 def convert_labels(labels: str | Path, root: str | Path) -> int:
     """Writes a mask of the 13 classes for every image, and returns their number.
 
-    Label images are those of github.com/ankurhanda/sunrgbd-meta-data: in the order of their names,
-    those of the test images come first, then those of the training images.
-    ``{root}/images/test/NAME.jpg`` gets ``{root}/masks/test/NAME.png``, and ``train`` likewise.
-    Labels and images that do not belong together, a file that is no label image, or a mask that
-    exists and differs is a `UserError`.
+    The label images come from github.com/ankurhanda/sunrgbd-meta-data: sorted by name, those of the
+    test images come first, then those of the training images. The mask of
+    ``{root}/images/test/NAME.jpg`` is ``{root}/masks/test/NAME.png``, and likewise for ``train``.
+    Labels that do not match the images, a file that is not a label image, or an existing mask that
+    differs is a `UserError`.
     """
     paths = sorted(Path(labels).glob('*.png'))
     images = [

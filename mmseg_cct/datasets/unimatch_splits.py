@@ -13,15 +13,16 @@ _CITYSCAPES_SUFFIX = '_leftImg8bit'
 
 
 def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
-    """Reads the lists of UniMatch, one folder or all of a data set (``splits/pascal``).
+    """Reads UniMatch's lists: one partition, or all of a data set (``splits/pascal``).
 
-    A partition is a folder with ``labeled.txt`` and ``unlabeled.txt``, two columns each, called by
-    the number of labelled images (``92``) or their share (``1_16``). Other folders are another
-    paper's lists and read only if `folder` is one of them.
+    A partition is a folder with ``labeled.txt`` and ``unlabeled.txt``, two columns each, named
+    after the number of labelled images (``92``) or their share (``1_16``). Other folders hold
+    another paper's lists and are read only if `folder` is one of them.
 
     Returns the splits by their number of labelled images, ascending, with names as MMSeg's data
     sets expect them: ``2007_000032``, ``aachen/aachen_000000_000019``. A missing partition, a
-    missing or bad list, an image in both lists, or two partitions of one number is a `UserError`.
+    missing or bad list, an image in both lists, or two partitions with the same number of labelled
+    images is a `UserError`.
     """
     root = Path(folder)
     partitions = [root]
@@ -66,5 +67,5 @@ def _mmseg_name(stem: str) -> str:
     if not stem.endswith(_CITYSCAPES_SUFFIX):
         return stem
     name = stem.removesuffix(_CITYSCAPES_SUFFIX)
-    city = name.split('_')[0]  # which is the name of the image's folder too
+    city = name.split('_')[0]  # also the name of the image's folder
     return f'{city}/{name}'

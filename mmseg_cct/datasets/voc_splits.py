@@ -17,8 +17,8 @@ def draw_voc_split(
 ) -> Split:
     """Draws the labelled images of PASCAL VOC from its original train list (1464 images).
 
-    The rest of it and of `trainaug` (10582 images) is unlabelled; all of `train` labelled makes the
-    paper's main setting. More than that is a `UserError`.
+    The rest of `train` and `trainaug` (10582 images) is unlabelled. Labelling all of `train` gives
+    the paper's main setting; a larger number is a `UserError`.
     """
     if num_labeled > len(train):
         raise UserError(
@@ -29,7 +29,7 @@ def draw_voc_split(
 
 
 def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:
-    """Reads the train and trainaug lists below ``VOC2012``, or ``VOCdevkit`` around it.
+    """Reads the train and trainaug lists below ``VOC2012``, or below the ``VOCdevkit`` around it.
 
     The trainaug list is ``trainaug.txt`` or ``aug.txt`` as MMSeg's ``voc_aug.py`` writes them or,
     without either, the names of the masks in ``SegmentationClassAug``. Validation images are left
@@ -60,7 +60,7 @@ def read_public_splits(folder: str | os.PathLike) -> dict[int, Split]:
     """Reads the lists of the public CCT code (its folder ``dataloaders/voc_splits``).
 
     Returns the splits of ``{n}_train_supervised.txt`` and ``{n}_train_unsupervised.txt`` by ``n``,
-    ascending. No list at all, or one of a pair, is a `UserError`.
+    ascending. No list at all, or only one of a pair, is a `UserError`.
     """
     root = Path(folder)
     numbers = sorted(

@@ -9,9 +9,9 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 class MultiTensorEMA(MomentumAnnealingEMA):
     """`MomentumAnnealingEMA` that updates all averages in a few calls instead of one per tensor.
 
-    The averages are those of mmengine's class after every step; buffers are always averaged too.
-    The average may be moved or laid out anew at any time: mmengine's keeps to the tensors that it
-    was made with.
+    After every step the averages equal those of mmengine's class; buffers are always averaged too.
+    The averaged model may change its device or memory layout at any time, whereas mmengine's class
+    keeps the tensors that it was built with.
 
     Args:
         model: The model to average.
@@ -24,7 +24,7 @@ class MultiTensorEMA(MomentumAnnealingEMA):
 
     @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:
-        """Takes the model's weights and buffers into the average."""
+        """Updates the average with the model's weights and buffers."""
         steps = int(self.steps)
         averages, values = self.module.state_dict(), model.state_dict()
         if steps == 0:

@@ -33,29 +33,29 @@ _NORMALISATION = ('mean', 'std', 'bgr_to_rgb', 'rgb_to_bgr')
 
 @register_backend('atomic_local')
 class AtomicLocalBackend(LocalBackend):
-    """mmengine's local files, each written as a whole or not at all.
+    """mmengine's local file backend that writes each file completely or not at all.
 
     A config names it in `backend_args=dict(backend='atomic_local')`.
     """
 
     def put(self, obj: bytes, filepath: str | Path) -> None:
-        """Writes to a file beside the path, waits for the disk, and renames it."""
+        """Writes a temporary file beside the path, waits for the disk, and renames it."""
         write_atomic(filepath, obj)
 
 
 def require_checkpoint(checkpoint: str) -> None:
-    """Raises `UserError` if a checkpoint file is missing; leaves addresses to mmengine."""
+    """Raises `UserError` if a checkpoint file is missing; URLs are left to mmengine."""
     if '://' not in checkpoint and not os.path.isfile(checkpoint):
         raise UserError(f'{checkpoint}: no such checkpoint file')
 
 
 def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
-    """Reads a checkpoint, a file or an address, onto the CPU.
+    """Reads a checkpoint from a file or a URL onto the CPU.
 
-    The weights are under `state_dict` even if the file holds nothing else. In a `training` that
-    goes on from it, BatchNorm's averages may be non-finite, as in the checkpoint from before a
-    non-finite loss: they have seen that batch. A missing or damaged file, one that holds more than
-    data or no weights, or a non-finite weight is a `UserError`.
+    The weights are under `state_dict` even if the file holds nothing else. If a `training` goes on
+    from it, BatchNorm's averages may be non-finite: those in the checkpoint from before a
+    non-finite loss have already seen that batch. Raises `UserError` if the file is missing or
+    damaged, holds more than data or no weights, or if a weight is not finite.
     """
     # None of the loaders runs code (`safe_loading`).
     content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
@@ -69,9 +69,9 @@ def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
 
 
 def saved_config(content: Mapping[str, Any], checkpoint: str) -> Config | None:
-    """Reads the text of a checkpoint's config without running it; None without one.
+    """Reads the text of a checkpoint's config without running it; None if there is none.
 
-    A text that is no list of plain settings, or that names what may run code, is a `UserError`.
+    Raises `UserError` if the text is more than plain settings or names something that may run code.
     Callers ignore its `custom_imports`.
     """
     text = (content.get('meta') or {}).get('cfg')
@@ -85,10 +85,10 @@ def saved_config(content: Mapping[str, Any], checkpoint: str) -> Config | None:
 def warn_of_other_preprocessing(
     config: Config, content: Mapping[str, Any], checkpoint: str
 ) -> None:
-    """Logs where a config normalises images in another way than a checkpoint was trained with."""
+    """Logs where a config normalises images differently from the training of a checkpoint."""
     try:
         trained = saved_config(content, checkpoint)
-    except UserError:  # it is read for this alone
+    except UserError:  # only this warning needs the saved config
         return
     for key, value in settings_of(config.model, 'model'):
         *_, part, name = ('', *key.split('.'))
@@ -115,16 +115,16 @@ def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
 
 
 def newest_checkpoint(work_dir: str, template: str | None = None) -> str | None:
-    """Finds the newest checkpoint in a work directory, intact or not; None without any.
+    """Finds the newest checkpoint in a work directory, intact or not; None if there is none.
 
-    It is a best one only where there is no other. `template` is the hook's `filename_tmpl`.
+    A best checkpoint counts only if there is no other. `template` is the hook's `filename_tmpl`.
     """
     best = sorted(map(str, Path(work_dir).glob('best_*.pth')))
     return next(newest_first(work_dir, template), best[-1] if best else None)
 
 
 def find_resumable(work_dir: str, template: str | None = None) -> str | None:
-    """Finds the newest intact checkpoint in a work directory; None without any.
+    """Finds the newest intact checkpoint in a work directory; None if there is none.
 
     Starts with the one that `last_checkpoint` names; warns of each damaged one. `template` is the
     hook's `filename_tmpl`.
@@ -142,7 +142,7 @@ def find_resumable(work_dir: str, template: str | None = None) -> str | None:
 
 
 def newest_first(work_dir: str, template: str | None = None) -> Iterator[str]:
-    """Finds the checkpoints in a work directory, intact or not, from the newest on."""
+    """Yields the checkpoints in a work directory, intact or not, newest first."""
     named = Path(work_dir, 'last_checkpoint')
     last = named.read_text(errors='replace').strip() if named.is_file() else None
     # The work directory may have been copied or moved, or given by another relative path: use its
@@ -150,7 +150,7 @@ def newest_first(work_dir: str, template: str | None = None) -> Iterator[str]:
     if last:
         own = os.path.join(work_dir, os.path.basename(last))
         last = own if os.path.exists(own) else last
-    # An earlier training may have left files with higher numbers, so the named one bounds them.
+    # An earlier training may have left files with higher numbers: only those below the named count.
     below = _number(last, template) if last else None
     if last:
         yield last
@@ -182,8 +182,8 @@ def _damage(checkpoint: str) -> str | None:
 
 
 def checkpoint_bytes(checkpoint: dict[str, Any]) -> bytes:
-    """Serialises a checkpoint to bytes that depend on its contents alone."""
-    # `torch.save` puts the name of a file into it, not that of a buffer
+    """Serialises a checkpoint to bytes that depend only on its contents."""
+    # `torch.save` would write the name of a file into it; a buffer has none
     buffer = io.BytesIO()
     torch.save(checkpoint, buffer)
     return buffer.getvalue()

@@ -1,10 +1,10 @@
 """Loads checkpoints as data: a file never runs code.
 
-A pickle is a program. mmengine loads one with `weights_only=True`, but where that refuses it loads
-again without, and its list of allowed names has `getattr`, from which a file reaches any function.
-Here a fixed list of types is allowed while a file is loaded, and what is refused stays refused.
-mmengine's loaders of all schemes are replaced through its own registry, so every way into a run is
-covered: `--resume`, `load_from`, `init_cfg` and the tools.
+A pickle is a program. mmengine loads one with `weights_only=True`, but if that is refused, it loads
+again without; and its list of allowed names has `getattr`, through which a file reaches any
+function. Here only a fixed list of types is allowed, and what is refused stays refused. mmengine's
+loaders of all schemes are replaced through its own registry, so every way into a run is covered:
+`--resume`, `load_from`, `init_cfg` and the tools.
 """
 
 import contextlib
@@ -46,11 +46,11 @@ _ZOOS = {
     'openmmlab': get_external_models,
     'mmcls': get_mmcls_models,
 }
-# Since then it allows a type under the name that a file calls it by.
+# Since 2.6, `safe_globals` takes a type together with the name that files use for it.
 _TORCH_TAKES_NAMES = digit_version(torch.__version__) >= digit_version('2.6')
-# First bytes of an archive, and of a pickle of torch before 1.6.
+# First bytes of an archive, and of a pickle written by torch before 1.6.
 _STARTS = (b'PK', b'\x80')
-# Messages of torch's unpickler on a name that is not allowed.
+# Messages of torch's unpickler about a name that is not allowed.
 _REFUSED = re.compile(
     r'GLOBAL (\S+)|unrecognized function (.*?)(?: which|\.|$)|allowlisted via .* but got (.*)'
 )
@@ -59,7 +59,7 @@ _REFUSED = re.compile(
 def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any = 'cpu') -> Any:
     """Loads what `torch.save` wrote: tensors, numbers, text, and mmengine's log.
 
-    A missing or damaged file, or one that holds more than data, is a `UserError` about `name`.
+    Raises `UserError` about `name` if the file is missing or damaged or holds more than data.
     """
     if not isinstance(file, io.BytesIO) and not os.path.isfile(file):
         raise UserError(f'{name}: no such checkpoint file')
@@ -92,7 +92,8 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
 def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
     """Compares a checkpoint with its checksums, without unpacking it, and says what is wrong.
 
-    Returns None if nothing is, and for the format of torch before 1.6, which has no checksums.
+    Returns None if nothing is wrong, and for the format of torch before 1.6, which has no
+    checksums.
     """
     with contextlib.ExitStack() as stack:
         opened = file if isinstance(file, io.BytesIO) else stack.enter_context(open(file, 'rb'))
@@ -109,7 +110,7 @@ def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
                 torn = archive.testzip()
                 if not any(name.endswith('data.pkl') for name in archive.namelist()):
                     return 'an archive without data.pkl, so no checkpoint'
-        except Exception as error:  # also RuntimeError where a flipped bit says "encrypted"
+        except Exception as error:  # also RuntimeError if a flipped bit says "encrypted"
             return f'damaged: {one_line(error)}'
         finally:
             opened.seek(0)
@@ -117,7 +118,7 @@ def find_damage(file: str | os.PathLike | io.BytesIO) -> str | None:
 
 
 def register_safe_loaders() -> None:
-    """Makes every scheme of mmengine's `CheckpointLoader` load data alone."""
+    """Makes every scheme of mmengine's `CheckpointLoader` load nothing but data."""
     for prefixes, loader in (
         ('', _from_file),
         (('http://', 'https://', *(f'{zoo}://' for zoo in _ZOOS)), _from_address),
@@ -127,10 +128,10 @@ def register_safe_loaders() -> None:
 
 
 def address_of(checkpoint: str, where: str = '') -> str | None:
-    """Gives the address behind mmengine's short name, such as `open-mmlab://resnet50_v1c`.
+    """Returns the URL behind mmengine's short name, such as `open-mmlab://resnet50_v1c`.
 
-    An address stays as it is; local files and other storage give None. A name that is not in the
-    model zoo is a `UserError`, which begins with `where`.
+    A URL is returned as it is; for local files and other storage the result is None. A name that is
+    not in the model zoo is a `UserError`, whose message begins with `where`.
     """
     scheme, separator, name = checkpoint.partition('://')
     if separator and scheme in ('http', 'https'):
@@ -148,7 +149,7 @@ def address_of(checkpoint: str, where: str = '') -> str | None:
 
 
 def cached_file(url: str) -> Path:
-    """Returns the place in torch's cache of a downloaded file."""
+    """Returns where torch's cache keeps a downloaded file."""
     return Path(torch.hub.get_dir()) / 'checkpoints' / Path(urlparse(url).path).name
 
 
@@ -157,9 +158,9 @@ def _from_file(filename: str, map_location: Any = None) -> Any:
 
 
 def _from_address(filename: str, map_location: Any = None) -> Any:
-    """Loads a file of torch's cache; rank 0 downloads it if it is missing."""
+    """Loads a file from torch's cache; rank 0 downloads it if it is missing."""
     url = address_of(filename)
-    assert url is not None  # by the schemes that it is registered for
+    assert url is not None  # holds for the schemes that this loader is registered for
     cached = cached_file(url)
     if get_rank() == 0 and not cached.exists():
         cached.parent.mkdir(parents=True, exist_ok=True)
@@ -223,9 +224,9 @@ _ALLOWED: Mapping[str, Any] = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Unpickler that finds torch's and mmengine's types alone.
+    """Unpickler that finds only torch's and mmengine's types.
 
-    Before 2.6, torch's own with `weights_only=True` cannot read mmengine's log.
+    Before torch 2.6, torch's own unpickler for `weights_only=True` cannot read mmengine's log.
     """
 
     def find_class(self, module: str, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Forward passes that leave a training as it is."""
+"""Forward passes that do not disturb a training."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +12,12 @@ from mmseg_cct.utils.seed import seeded_random_state
 
 @contextmanager
 def undisturbed(model: nn.Module, seed: int) -> Iterator[None]:
-    """Runs the body in evaluation mode, without gradients, under a seed, and restores all.
+    """Runs the body seeded, in evaluation mode, without gradients; restores modes and generators.
 
-    The whole model is on one device.
+    The whole model must be on one device.
     """
     device = next(model.parameters()).device
-    on_accelerator = device.type != 'cpu'  # whose generator `seeded_random_state` leaves alone
+    on_accelerator = device.type != 'cpu'  # `seeded_random_state` leaves its generator alone
     forked = torch.random.fork_rng([device] if on_accelerator else [], device_type=device.type)
     with seeded_random_state(seed), forked, torch.no_grad(), eval_mode(model.modules()):
         if on_accelerator:

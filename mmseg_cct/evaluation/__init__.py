@@ -1,4 +1,4 @@
-"""Metrics by class and of several domains."""
+"""IoU metrics by class and for several domains."""
 
 from .class_iou import ClassIoUMetric
 from .multi_domain_iou import MultiDomainIoUMetric

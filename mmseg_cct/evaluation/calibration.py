@@ -1,8 +1,8 @@
 """Calibration of pseudo labels: how often they are right, by confidence and by agreement.
 
-A method on pseudo labels has to tell right pixels from wrong ones without their truth. The field
-uses the main decoder's confidence; `AgreementGate` uses the share of the K auxiliary decoders that
-choose its class. On labelled images both can be compared with the truth.
+A method that learns from pseudo labels has to tell right pixels from wrong ones without the truth.
+The usual score is the main decoder's confidence; `AgreementGate` uses the share of the K auxiliary
+decoders that choose the same class. On labelled images both can be compared with the truth.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# So fine that the order of confidences is kept where most of them are close to 1.
+# Fine enough to keep the order of confidences, most of which are close to 1.
 _CONFIDENCE_BINS = 10_000
 _SHOWN_BINS = 10
 IGNORED = 255
@@ -21,12 +21,12 @@ IGNORED = 255
 
 @dataclass(frozen=True)
 class Reliability:
-    """Right pixels by a score.
+    """Counts of pixels, and of right ones among them, by a score.
 
     Attributes:
         scores: `(B,)` mean score of each bin, ascending, in [0, 1].
-        pixels: `(B,)` pixels in it.
-        right: `(B,)` pixels of these that are right.
+        pixels: `(B,)` number of pixels in each bin.
+        right: `(B,)` number of right pixels in each bin.
     """
 
     scores: np.ndarray
@@ -43,13 +43,16 @@ class Reliability:
 
     @property
     def calibration_error(self) -> float:
-        """Mean distance of a bin's score to its share of right pixels (ECE), by pixels; or NaN."""
+        """Mean distance of a bin's score from its share of right pixels, weighted by pixels (ECE).
+
+        NaN without pixels.
+        """
         distance = np.abs(self.scores * self.pixels - self.right)
         pixels = float(self.pixels.sum())
         return float(distance.sum()) / pixels if pixels else float('nan')
 
     def merged(self, bins: int) -> 'Reliability':
-        """Joins neighbouring bins, B a multiple of their new number, and leaves out empty ones."""
+        """Joins neighbouring bins to `bins`, a divisor of B, and leaves out empty ones."""
         pixels, right, total = (
             values.reshape(bins, -1).sum(1)
             for values in (self.pixels, self.right, self.scores * self.pixels)
@@ -59,13 +62,13 @@ class Reliability:
 
 
 class CalibrationCounts:
-    """Pixels, and right ones among them, by both scores of a prediction.
+    """Counts pixels, and right ones among them, by confidence and by agreement.
 
     Args:
-        num_decoders: K; 0 where there are none, and no agreement.
+        num_decoders: K; with 0 there is no agreement to count.
 
     Attributes:
-        pixels_and_right: Int64 counts `(2, B)` of each score, in bins of its own.
+        pixels_and_right: For each score, int64 counts `(2, B)` in its own bins.
     """
 
     def __init__(self, num_decoders: int) -> None:
@@ -87,7 +90,7 @@ class CalibrationCounts:
             counts[1] += torch.bincount(bins[right], minlength=size)
 
     def reliability(self) -> dict[str, Reliability]:
-        """Gives the counts of each score, in the bins that were counted."""
+        """Returns the counts of each score, in the bins that were counted."""
         centres = (np.arange(_CONFIDENCE_BINS) + 0.5) / _CONFIDENCE_BINS
         found = {}
         for name, counts in self.pixels_and_right.items():
@@ -99,7 +102,7 @@ class CalibrationCounts:
 
 
 def shown(reliability: Mapping[str, Reliability]) -> dict[str, Reliability]:
-    """Joins the bins of the confidence to ten and leaves out empty ones."""
+    """Joins the bins of the confidence to ten, and leaves out empty bins of both scores."""
     return {
         name: each.merged(_SHOWN_BINS if name == 'confidence' else len(each.scores))
         for name, each in reliability.items()
@@ -107,10 +110,10 @@ def shown(reliability: Mapping[str, Reliability]) -> dict[str, Reliability]:
 
 
 def calibration_record(reliability: Mapping[str, Reliability]) -> dict[str, Any]:
-    """States the reliability of each score in numbers.
+    """Returns the reliability of each score as numbers.
 
-    By score: the three arrays of `Reliability` in the bins of `shown`, its `calibration_error`, and
-    its `separation` before bins are joined. Undefined figures are None.
+    For each score: the three arrays of `Reliability` and the `calibration_error` in the bins of
+    `shown`, and the `separation` before bins are joined. Undefined figures are None.
     """
     record = {}
     for name, each in shown(reliability).items():
@@ -127,7 +130,7 @@ def calibration_record(reliability: Mapping[str, Reliability]) -> dict[str, Any]
 
 
 def _bin_of(scores: Tensor, name: str, size: int) -> Tensor:
-    """Bins of confidences have equal width; an agreement is a multiple of 1/K itself."""
+    """Returns bins of equal width for confidences; an agreement is already a multiple of 1/K."""
     if name == 'agreement':
         return (scores * (size - 1)).round().long()
     return (scores * size).long().clamp(max=size - 1)

@@ -13,19 +13,19 @@ from .findings import detection_scores, foreground_of
 
 @METRICS.register_module()
 class ClassIoUMetric(IoUMetric):
-    """MMSeg's `IoUMetric`, whose IoU by class is logged too, as `IoU.NAME`.
+    """MMSeg's `IoUMetric` that also logs the IoU of each class, as `IoU.NAME`.
 
     MMSeg prints a table of the classes; as metrics they have curves in TensorBoard and other
-    loggers. A class that neither occurs nor is predicted is left out. Of two classes, the one to
-    find (see `foreground_of`) comes first: its IoU, F1, precision and recall, for where it fills
-    few pixels the means over both classes hide it.
+    loggers. A class that neither occurs nor is predicted is left out. With two classes, the IoU,
+    F1, precision and recall of the one to find (see `foreground_of`) come first: if it fills few
+    pixels, the means over both classes hide it.
 
     Args:
         **kwargs: Arguments of `IoUMetric`.
     """
 
     def __init__(self, **kwargs: Any) -> None:
-        # MMSeg's test tool gives keep_results to every metric
+        # MMSeg's test tool passes keep_results to every metric
         require_arguments_of(IoUMetric, kwargs.keys() - {'keep_results'}, 'ClassIoUMetric')
         super().__init__(**kwargs)
 

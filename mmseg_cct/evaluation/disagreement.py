@@ -9,10 +9,10 @@ from torch import Tensor
 
 
 def batch_of_one(model: Any, item: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
-    """Preprocesses an image and names the classes, which some perturbations ask for.
+    """Preprocesses an image and names the classes, which some perturbations need.
 
     `item` is the output of the test pipeline: `inputs (3, H, W)` and `data_samples`. Returns
-    `inputs (1, 3, ·, ·)`, padded right and below, and `data_samples`, a list of one.
+    `inputs (1, 3, ·, ·)`, padded at the right and the bottom, and `data_samples`, a list of one.
     """
     batch = model.data_preprocessor(pseudo_collate([item]), training=False)
     for sample in batch['data_samples']:
@@ -24,10 +24,10 @@ class Disagreement(NamedTuple):
     """How far auxiliary predictions for an image are from the main one.
 
     Attributes:
-        seg_logits: Of the main decoder, `(1, C, ·, ·)`.
-        distances: Of each auxiliary decoder's prediction from it, `(K, 1, H, W)`.
+        seg_logits: Logits of the main decoder, `(1, C, ·, ·)`.
+        distances: Distance of each auxiliary prediction from the main one, `(K, 1, H, W)`.
         flips: Whether an auxiliary decoder chooses another class, `(K, 1, H, W)`.
-        z: What the decoders see, `(1, D, h, w)`.
+        z: Features that the auxiliary decoders take, `(1, D, h, w)`.
     """
 
     seg_logits: Tensor
@@ -40,8 +40,8 @@ class Disagreement(NamedTuple):
 def auxiliary_disagreement(model: Any, batch: dict[str, Any], seed: int) -> Disagreement:
     """Compares auxiliary predictions with the main one, and leaves torch's generators alone.
 
-    The model is a `CCTSegmentor` in evaluation mode, the batch from `batch_of_one`, the seed that
-    of the perturbations.
+    `model` is a `CCTSegmentor` in evaluation mode, `batch` is from `batch_of_one`, and `seed` is
+    that of the perturbations.
     """
     features = model.extract_feat(batch['inputs'])
     outputs, seg_logits = model.features_of_bank(features), model.predict_unlabeled(features)

@@ -1,11 +1,11 @@
-"""What a training's records say that its mean IoU hides: classes at 0, a curve that still rises.
+"""Finds what the mean IoU of a training hides: classes at 0, a curve that still rises.
 
-The training's log and the report say the same sentences.
+The training's log and the report use the same sentences.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 
-# Fewer validation images than this give a mIoU that hangs on single ones.
+# With fewer validation images than this, mIoU depends on single ones.
 FEW_IMAGES = 20
 _RISE = 1.0  # points of mIoU in the last third that call for a longer training
 _CURVE = 3  # validations that make a curve
@@ -30,7 +30,7 @@ def classes_at_zero(iou: Mapping[str, float]) -> list[str]:
 def late_rise(miou: Sequence[float]) -> float | None:
     """Returns by how many points the best mIoU rose in the last third of a training's validations.
 
-    `None` where it rose by less than a point, or there are fewer than three validations.
+    `None` if it rose by less than a point or there are fewer than three validations.
     """
     if len(miou) < _CURVE:
         return None
@@ -40,7 +40,7 @@ def late_rise(miou: Sequence[float]) -> float | None:
 
 
 def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
-    """Words what the end of a training tells, a line each.
+    """Puts into words what the end of a training shows, one line for each finding.
 
     Args:
         curve: The mIoU of each validation, in percent.
@@ -63,7 +63,7 @@ def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
 
 
 def validation_findings(num_images: int, is_test_set: bool) -> Iterator[str]:
-    """Words what is to be known of a validation set, a line each."""
+    """Puts into words what to know about a validation set, one line for each finding."""
     if num_images < FEW_IMAGES:
         yield (
             f'{num_images} validation images: so few that single ones decide; expected {FEW_IMAGES}'
@@ -87,7 +87,7 @@ def foreground_of(classes: Sequence[str]) -> int | None:
 
 
 def detection_scores(found: float, predicted: float, truth: float) -> dict[str, float]:
-    """Returns F1, precision and recall of a class in percent, from pixels.
+    """Returns F1, precision and recall of a class in percent, from numbers of pixels.
 
     Args:
         found: Pixels of the class that are predicted as it.

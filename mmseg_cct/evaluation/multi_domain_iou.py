@@ -19,8 +19,8 @@ from mmseg_cct.utils.arguments import require_arguments_of
 class MultiDomainIoUMetric(BaseMetric):
     """An `IoUMetric` for each domain, and the averages over domains.
 
-    Metrics are `DOMAIN/mIoU`, `DOMAIN/aAcc` and so on, and `mIoU_avg`, `aAcc_avg` and so on, the
-    means over domains, whatever their numbers of images.
+    Metrics are `DOMAIN/mIoU`, `DOMAIN/aAcc` and so on, and their means over domains, `mIoU_avg`,
+    `aAcc_avg` and so on, in which all domains count equally, whatever their numbers of images.
 
     Args:
         collect_device: 'cpu' or 'gpu', where the results of several processes are gathered.
@@ -38,7 +38,7 @@ class MultiDomainIoUMetric(BaseMetric):
         output_dir: str | None = None,
         **kwargs: Any,
     ) -> None:
-        # MMSeg's test tool gives keep_results to every metric
+        # MMSeg's test tool passes keep_results to every metric
         require_arguments_of(IoUMetric, kwargs.keys() - {'keep_results'}, 'MultiDomainIoUMetric')
         super().__init__(collect_device, prefix, collect_dir)
         self.output_dir = output_dir
@@ -66,11 +66,11 @@ class MultiDomainIoUMetric(BaseMetric):
             self.metrics[name] = metric
 
     def process(self, data_batch: Any, data_samples: Sequence[dict]) -> None:
-        """Counts the pixels of each sample by the classes of the domain that it names."""
+        """Counts the pixels of each sample by the classes of its domain."""
         for sample in data_samples:
             metric = self.metrics[sample['domain']]
             metric.process(data_batch, [sample])
-            # Kept here, not there: in a distributed run the order of all samples counts.
+            # Kept here, not in the metric: in a distributed run the order of all samples matters.
             self.results += [(sample['domain'], result) for result in metric.results]
             metric.results.clear()
 

@@ -10,16 +10,16 @@ from .calibration import IGNORED
 
 
 class PseudoLabelCounts:
-    """Confident predictions by class, as the pseudo labels that they would be.
+    """Counts confident predictions by class, as if they were pseudo labels.
 
     Args:
         num_classes: C.
         threshold: τ in [0, 1]; pixels of at least this confidence are used.
 
     Attributes:
-        used: Int64 counts `(C, C)` of the used pixels, a row a true class, a column a predicted
-            one.
-        pixels: Int64 counts `(C,)` of all pixels of a true class.
+        used: Int64 counts `(C, C)` of the used pixels; rows are true classes, columns predicted
+            ones.
+        pixels: Int64 counts `(C,)` of all pixels by true class.
     """
 
     def __init__(self, num_classes: int, threshold: float) -> None:
@@ -37,11 +37,11 @@ class PseudoLabelCounts:
         self.used += torch.bincount(pairs, minlength=size**2).view(size, size)
 
     def record(self, classes: Sequence[str]) -> dict[str, Any]:
-        """States shares in [0, 1], None without pixels.
+        """Returns shares in [0, 1], None without pixels.
 
         `used` is the share of the pixels that are confident, `right` the share of these that are
-        right. `by_class` has the same for the pixels of a true class, and `precise`, the share of
-        this class's pseudo labels that are right.
+        right. `by_class` has the same for the pixels of each true class, and `precise`, the share
+        of the pseudo labels of this class that are right.
         """
         hits, by_truth, by_label = self.used.diag(), self.used.sum(1), self.used.sum(0)
         rows = zip(classes, *(v.tolist() for v in (self.pixels, by_truth, by_label, hits)))

@@ -12,7 +12,7 @@ from .disagreement import auxiliary_disagreement, batch_of_one
 
 def count_decoders(model: Any) -> int:
     """Returns K, the number of a model's auxiliary decoders, 0 without any."""
-    # MMSeg's own auxiliary heads stand under the same name
+    # MMSeg's own auxiliary heads have the same name
     return getattr(getattr(model, 'auxiliary_head', None), 'num_decoders', 0)
 
 
@@ -23,9 +23,9 @@ def score_maps(
     """Scores the main decoder's prediction for an image.
 
     The model is an `EncoderDecoder` in evaluation mode; `item` is the output of the test pipeline,
-    `inputs (3, H, W)` and `data_samples`. Returns `confidence` and, with auxiliary decoders under a
-    seed, `agreement`, each `(H, W)` in [0, 1]; and the predicted class ids `(H, W)`; all on the
-    CPU.
+    `inputs (3, H, W)` and `data_samples`; `seed` is that of the perturbations. Returns `confidence`
+    and, with auxiliary decoders, `agreement`, each `(H, W)` in [0, 1], and the predicted class ids
+    `(H, W)`, all on the CPU.
     """
     height, width = item['inputs'].shape[-2:]
     batch = batch_of_one(model, item, classes)
@@ -38,7 +38,7 @@ def score_maps(
         if seg_logits.shape[-2:] != flips.shape[-2:]:  # a main decoder with a stride of its own
             seg_logits = F.interpolate(seg_logits, flips.shape[-2:], mode='bilinear')
     maps['confidence'], maps['labels'] = seg_logits[0].float().softmax(0).max(0)
-    padded = batch['inputs'].shape[-2:]  # right and below
+    padded = batch['inputs'].shape[-2:]  # at the right and the bottom
     maps = {
         name: resize_nearest(values[None], padded)[:height, :width].cpu()
         for name, values in maps.items()

@@ -1,7 +1,7 @@
-"""Which pixels of a prediction teach: the sure ones of each class.
+"""Chooses the pixels of a prediction that teach: the sure ones of each class.
 
-How sure a pixel is, is kept in a byte: sixteenths of a bit of 1 - p, p the probability of its
-class. Equal steps of p itself would join most pixels in the last one.
+The confidence p of a pixel is kept in a byte, as -log2(1 - p) in sixteenths. With equal steps of p
+itself, most pixels would fall into the last step.
 """
 
 from collections.abc import Sequence
@@ -18,18 +18,18 @@ _LEAST_SHARE = 0.01
 
 
 def levels_of(confidence: np.ndarray) -> np.ndarray:
-    """Quantises confidences in [0, 1] to uint8 levels, in their order."""
+    """Quantises confidences in [0, 1] to uint8 levels, which keep their order."""
     doubt = np.maximum(1.0 - confidence.astype(np.float64), 2.0 ** (-LEVELS / _PER_BIT))
     return np.minimum(-np.log2(doubt) * _PER_BIT, LEVELS - 1).astype(np.uint8)
 
 
 def confidence_of(level: int) -> float:
-    """Gives the least confidence of a level, in [0, 1]; 1 for the level above all."""
+    """Returns the least confidence of a level, in [0, 1]; 1 for level 256, above all others."""
     return 1.0 - 2.0 ** (-level / _PER_BIT) if level < LEVELS else 1.0
 
 
 def count_levels(labels: np.ndarray, levels: np.ndarray, num_classes: int) -> np.ndarray:
-    """Counts pixels by class and level, `(C, 256)`; both are uint8 of one shape."""
+    """Counts pixels by class and level, `(C, 256)`; both inputs are uint8 of the same shape."""
     index = labels.astype(np.int64) * LEVELS + levels
     return np.bincount(index.ravel(), minlength=num_classes * LEVELS).reshape(num_classes, LEVELS)
 
@@ -39,7 +39,7 @@ def count_right(
 ) -> np.ndarray:
     """Counts pixels with a truth, and right ones, by predicted class and level, `(2, C, 256)`.
 
-    All are `(H, W)`; where the truth is 255 nothing counts.
+    All inputs are `(H, W)`; pixels whose truth is 255 do not count.
     """
     seen = truth != IGNORED
     right = seen & (labels == truth)
@@ -49,18 +49,18 @@ def count_right(
 def cuts_by_share(pixels: np.ndarray, dropped: float) -> np.ndarray:
     """Finds the level `(C,)` from which on pixels teach, so that the least sure of a class do not.
 
-    Of the pixels `(C, 256)` of a class at most this share is dropped, in [0, 1).
+    At most the share `dropped`, in [0, 1), of the pixels `(C, 256)` of a class does not teach.
     """
     below = np.cumsum(pixels, 1) <= dropped * pixels.sum(1, keepdims=True)
     return np.where(pixels.any(1), below.sum(1), 0)
 
 
 def cuts_by_precision(pixels: np.ndarray, right: np.ndarray, precision: float) -> np.ndarray:
-    """Finds the least level `(C,)` at which a class is precise on images with a truth.
+    """Finds the least level `(C,)` from which on a class is precise on images with a truth.
 
-    `pixels` and `right` are `(C, 256)` by predicted class. From this level on the share of right
-    pixels is at least `precision`, in [0, 1]; it is 256, above all levels, where there is none. A
-    level that less than a hundredth of the class reaches says nothing.
+    `pixels` and `right` are `(C, 256)` by predicted class. From this level on, the share of right
+    pixels is at least `precision`, in [0, 1]. If no level is precise, the result is 256, above all
+    levels. Levels that less than a hundredth of the class reaches are ignored.
     """
     from_here = pixels[:, ::-1].cumsum(1)[:, ::-1]
     hits = right[:, ::-1].cumsum(1)[:, ::-1]
@@ -77,10 +77,10 @@ def masks_of(labels: np.ndarray, levels: np.ndarray, cuts: np.ndarray) -> np.nda
 def precision_table(
     classes: Sequence[str], pixels: np.ndarray, cuts: np.ndarray, held_out: np.ndarray | None
 ) -> str:
-    """Formats in Markdown how much of each predicted class teaches, and how right that is.
+    """Formats in Markdown how much of each predicted class teaches, and how much of that is right.
 
-    `pixels` are `(C, 256)` of the images to label; `held_out` `(2, C, 256)`, pixels and right ones
-    of images with a truth, or None.
+    `pixels` are the counts `(C, 256)` of the images to label; `held_out` are those of pixels and of
+    right pixels, `(2, C, 256)`, of images with a truth, or None.
     """
     columns = [pixels.sum(1) / max(pixels.sum(), 1), kept_share(pixels, cuts)]
     header = ['predicted class', 'pixels', 'of these teach', 'surer than']
@@ -97,7 +97,7 @@ def precision_table(
 
 
 def kept_share(counts: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Share `(C,)` of the counted `(C, 256)` at or above the cut of a class; nan without any."""
+    """Returns the share `(C,)` of counts `(C, 256)` at or above a class's cut; NaN without any."""
     return _share(counts, counts * _teaching(cuts))
 
 

@@ -29,7 +29,7 @@ class Conversion:
     """Outcome of a conversion.
 
     Attributes:
-        to_public: Whether the target is of the public code.
+        to_public: Whether the target is for the public code.
         num_weights: Number of converted entries.
         num_classes: C, the number of classes.
         num_decoders: K, 0 for a model without auxiliary decoders.

@@ -99,8 +99,8 @@ def to_public(state: Mapping[str, Tensor]) -> Renamed:
     """Renames weights of this project to those of the public `CCT`.
 
     They are `backbone.*`, `neck.*`, `decode_head.*` and `auxiliary_head.*`, each with or without
-    `module.`; the result has the prefix, which the public loaders expect. A `UserError` refuses
-    decoders with a hidden width, which the public code does not know.
+    `module.`; the result has the prefix, which the public loaders expect. Decoders with a hidden
+    width, which the public code does not know, are a `UserError`.
     """
     source = weights(state)
     _check_no_hidden_width(source)
@@ -125,7 +125,7 @@ def to_public(state: Mapping[str, Tensor]) -> Renamed:
 
 
 def is_public(state: Mapping[str, Tensor]) -> bool:
-    """Whether weights have the public code's names, or this project's; otherwise a `UserError`."""
+    """Tells the public code's names from this project's; other or mixed ones are a `UserError`."""
     roots = {name.split('.')[0] for name in weights(state)}
     public, ours = roots & {'encoder', 'main_decoder'}, roots & {'backbone', 'decode_head'}
     if bool(public) == bool(ours):

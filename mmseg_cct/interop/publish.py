@@ -51,9 +51,9 @@ def publish_checkpoint(
     the first eight digits of the SHA-256 of its bytes, as torch.hub checks them.
 
     `config` is by default the one in the checkpoint, which is read and never run; `domain` is the
-    one to publish, if the model has several. A `UserError` refuses other files, checkpoints of the
-    public code, a config that is not a list of plain settings, an unknown domain and, unless told
-    to `overwrite` it, a file of that name with other contents.
+    one to publish, if the model has several. Other files, checkpoints of the public code, a config
+    that is not a list of plain settings and an unknown domain are a `UserError`; so is an existing
+    file of that name with other contents, unless `overwrite` is set.
     """
     if not Path(target).name:
         raise UserError(f'{target!r}: no file name; expected the path of the file to write')
@@ -103,8 +103,9 @@ def inference_meta(
 ) -> dict[str, Any]:
     """Removes the description of the training and its machine from a checkpoint's meta.
 
-    What is left are classes, palette, versions and, if there was a config, `cfg` for inference. A
-    `UserError` says that the config in the meta of `source` is not a list of plain settings.
+    What is left is classes, palette, epoch, iteration, mmengine's version and, if there was a
+    config, `cfg` for inference. If the config in the meta of `source` is not a list of plain
+    settings, that is a `UserError`.
     """
     kept = {key: meta[key] for key in _META_KEYS if key in meta}
     if domain is not None:
@@ -119,8 +120,8 @@ def inference_config(config: Config, domain: str | None = None) -> Config:
     """Reduces a config to inference; `MMSegInferencer` runs with it.
 
     It has no data sets, schedules or parts for the training. Its model is MMSegmentation's
-    `EncoderDecoder`, unless the segmentor predicts in a way of its own. A `UserError` says if the
-    config does not have the domain.
+    `EncoderDecoder`, unless the segmentor predicts in a way of its own. A domain that the config
+    does not have is a `UserError`.
     """
     require_domain(config, domain)
     kept = {key: copy.deepcopy(config[key]) for key in _CONFIG_KEYS if config.get(key) is not None}
@@ -140,7 +141,7 @@ def inference_config(config: Config, domain: str | None = None) -> Config:
         kept['model'][key] = None
     forget_initial_weights(kept['model'])
     kept['test_pipeline'] = _from_files(pipeline or pipeline_for_tests(config))
-    # where MMSegInferencer looks for it
+    # MMSegInferencer looks for the pipeline here
     dataset = dict(pipeline=copy.deepcopy(kept['test_pipeline']))
     kept['test_dataloader'] = dict(dataset=dataset)
     kept['visualizer'] = dict(type='SegLocalVisualizer')
@@ -148,7 +149,7 @@ def inference_config(config: Config, domain: str | None = None) -> Config:
 
 
 def _from_files(pipeline: Sequence[Any]) -> list[Any]:
-    """Loads files in the place of drawn scenes: MMSegInferencer looks for this transform."""
+    """Loads files instead of drawing scenes: MMSegInferencer looks for that transform."""
     drawn, load = 'DrawShapesScene', dict(type='LoadImageFromFile')
     return [load if step.get('type') == drawn else step for step in pipeline]
 

@@ -31,8 +31,8 @@ def make_pseudo_labels(
 ) -> ImageCounts:
     """Generates pseudo labels for a config's images, and a report on them.
 
-    Images that an earlier run finished are skipped, if file and image-level labels are the same.
-    Connected processes share the images, and the first writes the report.
+    Images that an earlier run finished are skipped unless the file or its image-level labels have
+    changed. Connected processes share the images, and the first writes the report.
 
     Args:
         config: Config of the classifier, with its section `pseudo_labels`.

@@ -38,9 +38,9 @@ def mmpretrain_registry() -> ModuleType:
 def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
     """Builds an `ImageClassifier` with trained weights, in evaluation mode.
 
-    Its head is global average pooling and a linear layer: any other, and weights that do not fit,
-    are a `UserError`. Its `dataset_meta` is that of the set it was trained on, None if the
-    checkpoint does not tell.
+    Its head is global average pooling and a linear layer; another head, or weights that do not fit,
+    are a `UserError`. Its `dataset_meta` is that of its training set, None if the checkpoint does
+    not tell.
     """
     registry = mmpretrain_registry()
     init_default_scope(config.get('default_scope') or 'mmpretrain')
@@ -72,7 +72,7 @@ def class_activation_maps(
     sizes: Sequence[tuple[int, int]],
     scales: Sequence[float] = (1.0,),
 ) -> list[Tensor]:
-    """Class activation maps of the classes in each image, over scales and flips.
+    """Computes class activation maps of the classes in each image, over scales and flips.
 
     A map is ReLU(wᵀ f), with f a feature and w the linear layer's row of the class. Maps of all
     scales and of their mirror images are summed at the size of the image and divided by their

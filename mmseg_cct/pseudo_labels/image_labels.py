@@ -29,10 +29,10 @@ def labels_from_table(
     """Reads image-level labels from a CSV file: ascending class ids by image name.
 
     The header is ``image,labels``; a line such as ``a/b.jpg,person;dog`` has an image, with or
-    without its extension, and its classes, in the order of the classifier's outputs. No class means
-    that the image has none. `images` are paths by name without extension. A `UserError` refuses a
-    file that is missing or not UTF-8, other columns, a row of another length, an image that is
-    unknown or occurs twice, and unknown classes.
+    without its extension, and its classes, possibly none. `images` are paths by name without
+    extension, `classes` names in the order of the classifier's outputs. A file that is missing or
+    not UTF-8, other columns, a row of another length, an image that is unknown or occurs twice, and
+    an unknown class are a `UserError`.
     """
     if not os.path.isfile(table):
         raise UserError(f'{table}: no such file; expected a CSV file with the image-level labels')
@@ -79,7 +79,7 @@ def labels_from_masks(
         reduce_zero_label: Whether 0 in the file is ignored and the classes start at 1.
 
     Returns:
-        The labels. A `UserError` says that a mask is missing or unreadable, or has an unknown id.
+        The labels. A mask that is missing or unreadable, or has an unknown id, is a `UserError`.
     """
     found = {}
     for name in names:
@@ -131,8 +131,8 @@ def write_annotations(
 def _read_row(
     row: dict[str, Any], images: Mapping[str, Path], classes: Sequence[str], place: str
 ) -> tuple[str, list[int]]:
-    """The name of a row's image and its class ids."""
-    # csv puts what is beyond the header under None, and None where the row ends before it.
+    """Returns the name of a row's image and its class ids."""
+    # csv puts values beyond the header under the key None, and None for values that a row lacks.
     columns = {name: value for name, value in row.items() if name is not None}
     beyond = row.get(None, [])  # type: ignore[call-overload]
     if beyond or row['image'] is None:

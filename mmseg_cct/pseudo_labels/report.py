@@ -77,7 +77,7 @@ def write_report(
 ) -> Path:
     """Writes ``report.md`` and ``pictures.png`` into the output folder of the labels.
 
-    The classifier draws the maps of the pictures. Returns the path of the report.
+    The classifier, `model`, computes the maps in the pictures. Returns the path of the report.
     """
     truths = find_truths(settings.segmentation)
     images = [i for i in settings.images if Path(out, LABELS, f'{i.name}.png').exists()]
@@ -114,7 +114,7 @@ def find_truths(segmentation: Any) -> dict[str, dict]:
 def check_truths(settings: PseudoLabelSettings) -> None:
     """Checks the masks that labels will be compared with, in threads.
 
-    A `UserError` names one that cannot be read, has another size than its image, or an unknown id.
+    A mask that is unreadable, differs in size from its image or has an unknown id is a `UserError`.
     """
     truths = find_truths(settings.segmentation)
 
@@ -123,7 +123,7 @@ def check_truths(settings: PseudoLabelSettings) -> None:
             return
         try:
             size = image_size(image.path, None, decode=False)
-        except UserError:  # counted when it is to be labelled
+        except UserError:  # reported when it is labelled
             return
         check_mask_of(info, size, settings.segmentation)
 
@@ -254,7 +254,7 @@ def _title(kind: str) -> str:
 
 
 def _mean(values: np.ndarray) -> str:
-    """The mean in %; if some classes have no value, also how many have one."""
+    """Formats the mean in %; if some classes have no value, also how many have one."""
     there = values[~np.isnan(values)]
     if not len(there):
         return '–'

@@ -78,7 +78,7 @@ class PseudoLabelSettings:
         return full_palette(self.palette)
 
     def origin(self, checkpoint: str, with_crf: bool) -> dict[str, Any]:
-        """Describes the origin of labels as JSON, so that a folder never holds two kinds."""
+        """Describes the origin of labels in JSON types, so that a folder never holds two kinds."""
         origin: dict[str, Any] = dict(checkpoint=os.path.abspath(checkpoint))
         if os.path.isfile(checkpoint):
             stat = os.stat(checkpoint)

@@ -24,7 +24,7 @@ class Teachers:
     """The mean prediction of a training's checkpoints over views of an image.
 
     Where checkpoints or views disagree, the mean is unsure (PrevMatch,
-    https://arxiv.org/abs/2405.20610, has earlier checkpoints as further teachers).
+    https://arxiv.org/abs/2405.20610, uses earlier checkpoints as further teachers).
 
     Args:
         config: Config of the training.
@@ -78,7 +78,7 @@ class Teachers:
 
 
 def _probabilities(seg_logits: Tensor) -> Tensor:
-    """Probabilities `(C, H, W)` of logits; one output for two classes is that of the second."""
+    """Returns probabilities `(C, H, W)`; a single logit is that of the second of two classes."""
     if len(seg_logits) > 1:
         return seg_logits.float().softmax(0)
     second = seg_logits.float().sigmoid()

@@ -22,7 +22,7 @@ class Thresholds(NamedTuple):
     foreground: float = 0.30
 
     def check(self) -> 'Thresholds':
-        """Returns the thresholds; out of [0, 1] or in the wrong order they are a `UserError`."""
+        """Returns the thresholds; a `UserError` if out of [0, 1] or in the wrong order."""
         if not 0 <= self.background <= self.foreground <= 1:
             raise UserError(
                 f'pseudo_labels.thresholds: background={self.background}, foreground='
@@ -55,9 +55,9 @@ def labels_from_maps(
 
 
 def strongest(maps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Index, from 1 on, and score of the highest of maps `(C_i, H, W)` at each pixel.
+    """Returns the index, from 1 on, and the score of the highest map `(C_i, H, W)` at each pixel.
 
-    Both are `(H, W)`; zeros without maps.
+    Both are `(H, W)`, and all zeros if there are no maps.
     """
     if not len(maps):
         return np.zeros(maps.shape[1:], np.intp), np.zeros(maps.shape[1:], np.float32)

@@ -36,7 +36,7 @@ from .thresholds import Thresholds, labels_from_maps
 
 RECORD = 'pseudo_labels.json'
 LABELS, BEFORE_CRF = 'labels', 'before_crf'
-QUEUED_PER_WORKER = 3  # tasks in the queue, so that no worker has to wait
+QUEUED_PER_WORKER = 3  # tasks in the queue, so no worker waits
 WAITING_IMAGES = 64  # maximum number of images in incomplete batches
 THREAD_VARIABLES = ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS')
 

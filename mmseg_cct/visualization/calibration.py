@@ -16,7 +16,7 @@ RECORD, FIGURE = 'calibration.json', 'calibration.png'
 
 
 def plot_reliability(reliability: Mapping[str, Reliability]) -> Figure:
-    """Plots the share of right pixels by each score, over bars of the share of the pixels."""
+    """Plots the share of right pixels by each score, over bars of the share of all pixels."""
     figure = Figure(figsize=(4 * len(reliability), 4), layout='constrained')
     panels = figure.subplots(1, len(reliability), squeeze=False)[0]
     for axes, (name, each) in zip(panels, shown(reliability).items()):

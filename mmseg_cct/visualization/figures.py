@@ -16,12 +16,12 @@ LINE_STYLES: tuple[LineStyleType, ...] = ('-', '--', ':', '-.')
 
 _Place = Literal['outside lower center', 'outside upper center']
 
-# A character and a line of text of 8 points, and what stands beside a label; in inches.
+# In inches: a character and a line of text of 8 points, and the space beside a label.
 _CHARACTER, _LINE, _HANDLE = 0.065, 0.17, 0.5
 
 
 def png_bytes(figure: Figure, dpi: float = 100) -> bytes:
-    """Draws a figure as the content of a PNG file."""
+    """Renders a figure as the content of a PNG file."""
     buffer = io.BytesIO()
     with literal_text(figure):
         figure.savefig(buffer, format='png', dpi=dpi)
@@ -30,21 +30,21 @@ def png_bytes(figure: Figure, dpi: float = 100) -> bytes:
 
 @contextmanager
 def literal_text(figure: Figure) -> Iterator[None]:
-    """Lets a figure be drawn whatever is in the names of files, classes and runs.
+    """Makes a figure's text literal, whatever the names of files, classes and runs contain.
 
-    matplotlib would parse what is between two `$`, and fails on bytes that are not UTF-8.
+    matplotlib would parse text between two `$` as maths, and fails on bytes that are not UTF-8.
     """
     for text in figure.findobj(Text):
         text.set_parse_math(False)
         text.set_text(text.get_text().encode(errors='backslashreplace').decode())
-    with rc_context({'text.parse_math': False}):  # for the labels of ticks, which are made late
+    with rc_context({'text.parse_math': False}):  # for tick labels, which are made when drawn
         yield
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist]) -> None:
-    """Adds a legend below the axes; the figure, of constrained layout, grows by its height.
+    """Adds a legend below the axes of a figure with constrained layout, which grows by its height.
 
-    It has as many columns as fit; long labels are wrapped.
+    The legend has as many columns as fit; long labels are wrapped.
     """
     _outer_legend(figure, handles, 'outside lower center')
 

@@ -12,19 +12,19 @@ Palette = Sequence[Sequence[int]] | np.ndarray
 
 
 def paint(labels: np.ndarray, palette: Palette) -> np.ndarray:
-    """Paints class ids `(H, W)` as `(H, W, 3)` uint8, RGB; ids without a colour get white."""
+    """Paints class ids `(H, W)` as `(H, W, 3)` uint8, RGB; ids without a colour become white."""
     return full_palette(palette)[labels]
 
 
 def full_palette(palette: Palette) -> np.ndarray:
-    """Completes a palette with white to `(256, 3)` uint8, RGB, for ignored pixels."""
+    """Pads a palette to `(256, 3)` uint8, RGB, with white, the colour of ignored pixels."""
     colours = np.full((256, 3), 255, np.uint8)
     colours[: len(palette)] = np.reshape(palette, (-1, 3))
     return colours
 
 
 def class_legend(classes: Sequence[str], palette: Palette, ignored: bool = False) -> list[Patch]:
-    """Makes the handles of a legend: a patch for each class, and one for ignored pixels."""
+    """Makes a legend's handles: a patch for each class and, if `ignored`, for ignored pixels."""
     colours = [*zip(classes, palette), *[('ignored', (255, 255, 255))] * ignored]
     return [
         Patch(facecolor='#{:02x}{:02x}{:02x}'.format(*colour), edgecolor='0.6', label=name)
@@ -33,7 +33,7 @@ def class_legend(classes: Sequence[str], palette: Palette, ignored: bool = False
 
 
 def legend_picture(classes: Sequence[str], palette: Palette, width: int) -> np.ndarray:
-    """Draws names of classes beside their colours, `(h, width, 3)` uint8 RGB, in as many rows.
+    """Draws class names beside their colours, `(h, width, 3)` uint8 RGB, in as many rows as needed.
 
     The letters grow with the width, from 10 to 28 pixels; a name that is too long is cut.
     """
@@ -57,7 +57,7 @@ def legend_picture(classes: Sequence[str], palette: Palette, width: int) -> np.n
 
 
 def _fitting(name: str, font: ImageFont.FreeTypeFont, width: float) -> str:
-    """A name in one line, cut to a width in pixels."""
+    """Returns a name in one line, cut to a width in pixels."""
     name = ' '.join(name.encode(errors='backslashreplace').decode().split())
     if font.getlength(name) <= width:
         return name

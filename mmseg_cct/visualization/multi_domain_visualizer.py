@@ -10,7 +10,7 @@ from mmseg.visualization import SegLocalVisualizer
 
 @VISUALIZERS.register_module()
 class MultiDomainVisualizer(SegLocalVisualizer):
-    """`SegLocalVisualizer` with the classes and colours of the domain that a sample names."""
+    """`SegLocalVisualizer` with the classes and colours of each sample's domain."""
 
     dataset_meta: dict
 

@@ -1,4 +1,4 @@
-"""Pictures that mmengine saves, under any name that a file may have."""
+"""Lets mmengine save pictures under any name that a file may have."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from mmseg_cct.utils.image_files import write_png
 def save_under_any_name() -> None:
     """Makes `LocalVisBackend` write its pictures without OpenCV.
 
-    OpenCV ends the process by a signal at a name, or a folder's, that is not UTF-8.
+    OpenCV ends the process by a signal if the name of the file or its folder is not UTF-8.
     """
     LocalVisBackend.add_image = _add_image
 

@@ -1,4 +1,4 @@
-"""Readers of the formats that labelling tools export, each a module."""
+"""Readers of the formats that labelling tools export, one module each."""
 
 from types import ModuleType
 
@@ -20,7 +20,7 @@ _READERS = (coco, cvat, segmentation_mask, label_studio, labelme, yolo, supervis
 
 
 def find_reader(source: Source) -> ModuleType | None:
-    """Finds the reader of an export by its content; `colour_masks` if there are masks alone."""
+    """Finds the reader of an export by its content; `colour_masks` if there are only masks."""
     for reader in (*_READERS, colour_masks):
         if reader.is_mine(source):
             return reader
@@ -28,7 +28,7 @@ def find_reader(source: Source) -> ModuleType | None:
 
 
 def require_reader(source: Source) -> ModuleType:
-    """Finds the reader of an export; one that is damaged or of no known format is an error."""
+    """Finds the reader of an export; a damaged export or an unknown format is a `UserError`."""
     if reader := find_reader(source):
         return reader
     if source.damaged:

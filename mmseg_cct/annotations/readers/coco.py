@@ -19,7 +19,7 @@ def is_mine(source: Source) -> bool:
 
 
 def read(source: Source) -> Annotations:
-    """Reads all JSON files; categories of one name are one class."""
+    """Reads all JSON files; categories with the same name are one class."""
     files = {name: source.json(name) for name in source.ending('.json')}
     files = {name: content for name, content in files.items() if _is_coco(content)}
     classes: dict[str, None] = {}
@@ -35,7 +35,7 @@ def _is_coco(content: Any) -> bool:
 
 
 def _names(content: dict) -> dict[int, str]:
-    """Names by id, without what only groups others, as Roboflow's first category does."""
+    """Returns names by id, without categories that only group others, as Roboflow's first does."""
     used = {each['category_id'] for each in content['annotations']}
     groups = {each.get('supercategory') for each in content['categories']}
     return {
@@ -55,7 +55,7 @@ def _images(source: Source, files: dict[str, Any]) -> Iterator[AnnotatedImage | 
                     found = f'annotation {annotation["id"]}: image_id={annotation["image_id"]!r}'
                     raise UserError(Problem(found, '', 'the id of an image'))
                 of_image[annotation['image_id']].append(annotation)
-            # CVAT and Datumaro set `iscrowd` for each mask that is no polygon, crowd or not.
+            # CVAT and Datumaro set `iscrowd` for each mask that is not a polygon, crowd or not.
             has_crowds = all(image.get('date_captured') != 0 for image in content['images'])
         for image in content['images']:
             place = f'{source.place(name)}: {image.get("file_name")}'

@@ -22,7 +22,7 @@ _SHOWN = 12  # colours
 
 
 def is_mine(source: Source) -> bool:
-    """Whether there is nothing but pictures, of few colours."""
+    """Whether there are only pictures, with few colours."""
     names = _masks(source)
     return bool(names) and len(names) == len(source.names) and bool(_count(source, names[:1]))
 
@@ -30,17 +30,17 @@ def is_mine(source: Source) -> bool:
 def read_colours(
     source: Source, colours: Mapping[str, Colour], suffix: str, is_strict: bool
 ) -> Annotations:
-    """Reads masks by a table of colours; other colours are an error, or not drawn."""
+    """Reads masks by a table of colours; others are an error if `is_strict`, else not drawn."""
     return Annotations(colours, _images(source, suffix, colours, is_strict))
 
 
 def read_binary(source: Source, name: str, suffix: str) -> Annotations:
-    """Reads masks of one class: what is not 0, or, where there is transparency, what is opaque."""
+    """Reads masks of one class: pixels that are not 0 or, with transparency, not transparent."""
     return Annotations({name: None}, _images(source, suffix, name, False))
 
 
 def ask_for_names(source: Source) -> NoReturn:
-    """Lists the colours that are there, in an error that shows how to name them."""
+    """Raises an error that lists the colours found and shows how to name them."""
     found = _count(source, _masks(source)[:_LOOKED_AT])
     shares = {_shown(code): count / found.total() for code, count in found.most_common(_SHOWN)}
     listed = ', '.join(f'{colour} ({share:.1%})' for colour, share in shares.items())
@@ -65,7 +65,7 @@ def _masks(source: Source) -> list[str]:
 
 
 def _count(source: Source, names: list[str]) -> Counter[int]:
-    """Counts the pixels of each colour; none if there are too many for masks."""
+    """Counts the pixels of each colour; returns none if there are too many colours for masks."""
     counts: Counter[int] = Counter()
     for name in names:
         with reading(source.place(name), TITLE):
@@ -113,7 +113,7 @@ def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bo
 
 
 def _binary(picture: Image.Image, name: str) -> list[Shape]:
-    """The class where the picture is not 0; of a JPEG, whose edges blur, where it is bright."""
+    """Returns the class where the picture is not 0 or, in a JPEG with its blurred edges, bright."""
     pixels = np.asarray(picture.convert('RGB') if picture.mode == 'P' else picture)
     if pixels.ndim == 3:
         has_alpha = pixels.shape[2] in (2, 4)

@@ -1,4 +1,4 @@
-"""CVAT for images 1.1: its XML, alone or in a ZIP, of a job, a task or a project."""
+"""CVAT for images 1.1: the XML of a job, a task or a project, alone or in a ZIP."""
 
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
@@ -19,7 +19,7 @@ def is_mine(source: Source) -> bool:
 
 
 def read(source: Source) -> Annotations:
-    """Reads all XML files; labels of one name are one class."""
+    """Reads all XML files; labels with the same name are one class."""
     classes: dict[str, Colour | None] = {}
     roots = {}
     for name in source.ending('.xml'):
@@ -55,7 +55,7 @@ def _image(image: Element) -> AnnotatedImage:
 
 
 def _shape(element: Element) -> Shape | None:
-    """Makes a shape; lines, points and tags are none."""
+    """Makes a shape; returns None for lines, points and tags."""
     kind, of = element.tag, element.attrib
     label, z = of.get('label'), int(of.get('z_order', 0))
     if kind == 'mask':

@@ -1,4 +1,4 @@
-"""Outlines of the shapes that tools have beside polygons, and their colours."""
+"""Outlines of the shapes that tools have besides polygons, and their colours."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _CORNERS = 128  # of the polygon that stands for an ellipse
 
 
 def polygon(numbers: Any) -> np.ndarray:
-    """Makes a ring `(N, 2)` of x and y by turns, or of pairs."""
+    """Makes a ring `(N, 2)` from alternating x and y, or from pairs."""
     return np.asarray(numbers, float).reshape(-1, 2)
 
 

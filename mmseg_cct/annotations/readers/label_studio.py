@@ -24,7 +24,7 @@ def is_mine(source: Source) -> bool:
 
 
 def read(source: Source) -> Annotations:
-    """Reads all JSON files; classes are in the order of the alphabet, for the export has none."""
+    """Reads all JSON files; classes are sorted by name, because the export gives no order."""
     files = {name: source.json(name) for name in source.ending('.json')}
     files = {name: _latest(content) for name, content in files.items() if _is_tasks(content)}
     found: set[str] = set()
@@ -35,7 +35,7 @@ def read(source: Source) -> Annotations:
                     for region in _regions(task)[0]:
                         found |= set(_labels(region))
             except UserError:
-                continue  # `_images` names it
+                continue  # `_images` reports it
     return Annotations(dict.fromkeys(sorted(found)), _images(source, files))
 
 
@@ -47,7 +47,7 @@ def _is_tasks(content: Any) -> bool:
 
 
 def _latest(tasks: list[Any]) -> list[Any]:
-    """Keeps one entry of each task; JSON-MIN has one for each annotator."""
+    """Keeps the latest entry of each task; JSON-MIN has one for each annotator."""
     entries = [task if isinstance(task, dict) else {} for task in tasks]
     entries.sort(key=lambda task: str(task.get('updated_at')))
     return list({str(task.get('id', index)): task for index, task in enumerate(entries)}.values())
@@ -67,7 +67,7 @@ def _image(task: dict) -> AnnotatedImage:
         with reading(f'result[{index}]', TITLE):
             kind, labels = _kind(region), _labels(region)
             if kind is None:
-                if region.get('value', region).keys() & {'x', 'vertices'}:  # not of the whole image
+                if region.get('value', region).keys() & {'x', 'vertices'}:  # drawn on the image
                     left_out.append(region.get('type', 'result'))
             elif not labels:
                 if region.get('id') not in labelled:  # else another result labels it
@@ -89,7 +89,7 @@ def _image(task: dict) -> AnnotatedImage:
 
 
 def _regions(task: dict) -> tuple[list[dict], list[str]]:
-    """Finds what is drawn in the annotation that counts, and names the others."""
+    """Finds the regions of the annotation that counts, and lists the other annotations."""
     if 'annotations' not in task:  # JSON-MIN: a list of each tag beside the data
         lists = (value for value in task.values() if isinstance(value, list))
         return [each for value in lists for each in value if isinstance(each, dict)], []
@@ -99,7 +99,7 @@ def _regions(task: dict) -> tuple[list[dict], list[str]]:
 
 
 def _done(task: dict) -> list[dict]:
-    """The annotations that nobody cancelled; the last one counts."""
+    """Sorts the annotations that nobody cancelled; the last one counts."""
     done = [each for each in task['annotations'] if not each.get('was_cancelled')]
     done.sort(key=lambda each: (bool(each.get('ground_truth')), str(each.get('updated_at'))))
     return done
@@ -117,13 +117,13 @@ def _labels(region: dict) -> list[str]:
 
 
 def _shape(kind: str, label: str, value: dict, size: tuple[int, int]) -> Shape:
-    """Makes a shape of percentages of the image."""
+    """Makes a shape from percentages of the image's size."""
     if kind == 'brush':
         return Shape(label, mask=brush_alpha(value['rle'], size))
     if kind == 'polygon':
         return Shape(label, [polygon(value['points']) * size / 100])
     corner, turn = np.array([value['x'], value['y']]) * size / 100, value.get('rotation', 0)
-    if kind == 'ellipse':  # whose x and y are its centre
+    if kind == 'ellipse':  # its x and y are the centre
         radii = np.array([value['radiusX'], value['radiusY']]) * size / 100
         return Shape(label, [ellipse(corner, radii, turn)])
     sides = np.array([value['width'], value['height']]) * size / 100
@@ -131,7 +131,7 @@ def _shape(kind: str, label: str, value: dict, size: tuple[int, int]) -> Shape:
 
 
 def _name(data: dict) -> str:
-    """Finds the image among the data of a task: a path, an address or a local file's query."""
+    """Finds the image in a task's data: a path, an address or the query of a local file."""
     for value in filter(lambda value: isinstance(value, str), data.values()):
         address = urlsplit(value)
         path = (parse_qs(address.query).get('d') or [unquote(address.path)])[0]

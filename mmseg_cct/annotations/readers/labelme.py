@@ -25,19 +25,19 @@ def is_mine(source: Source) -> bool:
 
 
 def read(source: Source) -> Annotations:
-    """Reads all JSON files; classes are in the order of `labels.txt`, or of the alphabet."""
+    """Reads all JSON files; classes are in the order of `labels.txt`, or sorted by name."""
     names = source.ending('.json')
     labels: dict[str, None] = {}
     if _LABELS in source.names:
         labels = dict.fromkeys(filter(None, map(str.strip, source.text(_LABELS).splitlines())))
     else:
         found = set()
-        for name in names:  # one at a time, for each may hold an image
+        for name in names:  # one at a time, because each may hold an image
             try:
                 content = source.json(name)
                 found |= {_label(shape) for shape in content['shapes']}
             except (UserError, LookupError, TypeError):
-                continue  # `_images` names it
+                continue  # `_images` reports it
         labels = dict.fromkeys(sorted(found))
     labels.pop(_IGNORED, None)
     return Annotations(labels, _images(source, names))
@@ -67,7 +67,7 @@ def _image(source: Source, name: str) -> AnnotatedImage:
     path = content['imagePath'].replace('\\', '/')  # as Windows writes it
     path = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
     return AnnotatedImage(
-        '/'.join(part for part in path.split('/') if part != '..'),  # out of the export
+        '/'.join(part for part in path.split('/') if part != '..'),  # stays in the export
         size if all(size) else None,
         shapes,
         base64.b64decode(data) if data else None,
@@ -76,11 +76,11 @@ def _image(source: Source, name: str) -> AnnotatedImage:
 
 
 def _label(shape: dict) -> str:
-    return str(shape['label']).strip()  # as the lines of labels.txt
+    return str(shape['label']).strip()  # like the lines of labels.txt
 
 
 def _shape(shape: dict) -> Shape | None:
-    """Makes a shape; lines and points are none."""
+    """Makes a shape; returns None for lines and points."""
     label = None if _label(shape) == _IGNORED else _label(shape)
     kind, points = shape.get('shape_type') or 'polygon', polygon(shape['points'])
     if kind == 'mask':

@@ -1,4 +1,4 @@
-"""CVAT's "Segmentation mask 1.1": PNGs of colours and `labelmap.txt`, as VOC lays them out."""
+"""CVAT's "Segmentation mask 1.1": coloured PNGs and `labelmap.txt`, laid out as in VOC."""
 
 import posixpath
 from collections.abc import Iterator, Mapping
@@ -19,12 +19,12 @@ _VOID = (224, 224, 192)  # the colour of VOC's ignored pixels
 
 
 def is_mine(source: Source) -> bool:
-    """Whether there are masks of classes and their colours."""
+    """Whether there are class masks and a table of their colours."""
     return bool(_table(source) and _masks(source))
 
 
 def read(source: Source) -> Annotations:
-    """Reads the masks; those of the background count as not drawn, for the tool writes both so."""
+    """Reads the masks; background counts as not drawn, because the tool writes both the same."""
     name = _table(source)
     with reading(source.place(name), TITLE):
         colours = _colours(source.text(name))
@@ -63,7 +63,7 @@ def _image(source: Source, name: str, image: str, colours: Mapping[str, Colour])
     table = {code_of(colour): label for label, colour in colours.items()}
     present = set(np.unique(codes).tolist())
     if picture.mode == 'P' and present - table.keys() - {code_of(_VOID)}:
-        codes = np.asarray(picture)  # of another palette, so it holds ids
+        codes = np.asarray(picture)  # with another palette, so it holds ids
         table = dict(enumerate(colours)) | {255: ''}
         present = set(np.unique(codes).tolist())
     shapes = []
@@ -77,13 +77,13 @@ def _image(source: Source, name: str, image: str, colours: Mapping[str, Colour])
 
 
 def pack(pixels: np.ndarray) -> np.ndarray:
-    """Packs RGB `(H, W, 3)` of uint8 into one number a pixel."""
+    """Packs uint8 RGB `(H, W, 3)` into one number per pixel."""
     wide = pixels.astype(np.uint32)
     return wide[..., 0] << 16 | wide[..., 1] << 8 | wide[..., 2]
 
 
 def code_of(colour: Colour) -> int:
-    """The number that `pack` makes of a colour."""
+    """Returns the number that `pack` gives a colour."""
     return colour[0] << 16 | colour[1] << 8 | colour[2]
 
 

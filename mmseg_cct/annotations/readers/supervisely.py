@@ -21,7 +21,7 @@ _PACKED = 2**26  # bytes of a PNG; a real one has thousands
 
 
 def is_mine(source: Source) -> bool:
-    """Whether there is a `meta.json` and a JSON has objects and a size."""
+    """Whether there are a `meta.json` and a JSON with objects and a size."""
     return bool(_meta(source)) and any(map(_is_annotation, source.sample.values()))
 
 
@@ -69,7 +69,7 @@ def _image(source: Source, name: str, image: str) -> AnnotatedImage:
 
 
 def _shape(each: dict, z: int) -> Shape | None:
-    """Makes a shape; lines and points are none."""
+    """Makes a shape; returns None for lines and points."""
     kind, label = each['geometryType'], str(each['classTitle'])
     if kind == 'bitmap':
         unpack = zlib.decompressobj()
@@ -88,12 +88,12 @@ def _shape(each: dict, z: int) -> Shape | None:
     if kind == 'rectangle':
         outer = box(outer.min(0), outer.max(0))
     shape = Shape(label, [outer, *holes], z=z)
-    # Its labelling tool measures as `Shape` does; its SDK names the pixels of the outline.
+    # The labelling tool measures as `Shape` does; the SDK lists the pixels of the outline.
     return _pixels(shape) if all((ring % 1 == 0).all() for ring in shape.polygons) else shape
 
 
 def _pixels(shape: Shape) -> Shape:
-    """Fills the pixels of an outline and those within; holes likewise."""
+    """Fills the pixels on an outline and inside it; holes likewise."""
     (left, top), (right, bottom) = (
         corner.astype(int) for corner in (shape.polygons[0].min(0), shape.polygons[0].max(0))
     )

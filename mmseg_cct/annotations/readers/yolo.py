@@ -34,7 +34,7 @@ def read(source: Source) -> Annotations:
 
 
 def _table(source: Source) -> str:
-    """The file of the classes: a YAML with `names`, or Label Studio's `classes.txt`."""
+    """Finds the file of the classes: a YAML with `names`, or Label Studio's `classes.txt`."""
     found = source.ending('.yaml', '.yml')
     tables = [name for name in found if 'names:' in source.text(name)]
     return next(iter([*tables, *source.ending('classes.txt')]), '')
@@ -52,7 +52,7 @@ def _images(source: Source, names: dict[int, str]) -> Iterator[AnnotatedImage | 
 
 def _image(source: Source, name: str, names: dict[int, str]) -> AnnotatedImage:
     shapes, left_out = _shapes(source.text(name), names)
-    # The image stands at the same path below `images`.
+    # The image is at the same path below `images`.
     head, _, tail = f'/{posixpath.splitext(name)[0]}'.rpartition('/labels/')
     image = f'{head}/images/{tail}'.removeprefix('/')
     return AnnotatedImage(image, None, shapes, is_relative=True, left_out=left_out)

@@ -1,7 +1,8 @@
-"""Writers of the formats that annotation tools read, each a module.
+"""Writers of the formats that annotation tools read, one module each.
 
-A module has `write(files, classes, images, folder)`: it writes the images, whose files are below
-`folder`, in one pass. Its `TRACING` says how its tool wants regions outlined.
+Each module has `write(files, classes, images, folder)`, which writes the annotations of the images
+in one pass; the image files are below `folder`. Its `TRACING` says how its tool wants regions
+outlined.
 """
 
 from importlib import import_module
@@ -11,5 +12,5 @@ FORMATS = ('coco', 'cvat', 'labelme', 'label-studio', 'yolo')
 
 
 def writer_of(name: str) -> ModuleType:
-    """Gives the module that writes a format."""
+    """Returns the module that writes a format."""
     return import_module(f'.{name.replace("-", "_")}', __name__)

@@ -1,4 +1,4 @@
-"""COCO: one JSON of polygons, and of run lengths where a region has holes."""
+"""COCO: one JSON with polygons, and run lengths for regions with holes."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from ..shapes import Colour, Shape
 from .own_files import OwnFiles
 from .runs import runs_of_mask
 
-# Each annotation stands for its own pixels.
+# Each annotation covers only its own pixels.
 TRACING = dict(stacked=False)
 
 

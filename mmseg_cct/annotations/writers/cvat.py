@@ -1,4 +1,4 @@
-"""CVAT for images 1.1: one XML of polygons, and of masks where a region has holes."""
+"""CVAT for images 1.1: one XML with polygons, and masks for regions with holes."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Label Studio: a JSON of tasks with predictions, and the labels' set-up as XML.
 
-Regions are polygons, and brushes where they have holes.
+Regions are polygons, or brushes if they have holes.
 """
 
 import json
@@ -25,7 +25,7 @@ def write(
 ) -> None:
     """Writes `label_studio.json`, image by image, and `label_studio.xml`.
 
-    The images are files of a local storage, below its root.
+    The tasks address their images as files of a local storage, relative to its root.
     """
     with files.open('label_studio.xml') as file:
         file.write(_interface(classes))

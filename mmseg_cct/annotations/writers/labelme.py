@@ -1,4 +1,4 @@
-"""labelme: a JSON of polygons for each image, and of masks where a region has holes."""
+"""labelme: a JSON for each image with polygons, and masks for regions with holes."""
 
 import base64
 import io
@@ -22,7 +22,7 @@ _FOLDER = 'labelme'
 def write(
     files: OwnFiles, classes: Mapping[str, Colour], images: Iterable[TracedImage], folder: Path
 ) -> None:
-    """Writes `labelme/NAME.json`, which name their images in the `folder`."""
+    """Writes `labelme/labels.txt`, and `labelme/NAME.json` with the path of each image."""
     with files.open(f'{_FOLDER}/labels.txt') as file:
         file.writelines(f'{name}\n' for name in classes)
     for image in images:

@@ -1,4 +1,4 @@
-"""Output files that are written anew, unless somebody has edited them since."""
+"""Output files that are rewritten unless somebody has edited them since."""
 
 import hashlib
 import io
@@ -14,8 +14,8 @@ RECORD = 'annotations.jsonl'
 class OwnFiles:
     """Writes files into a folder and records what they hold.
 
-    A file that is there and holds something else was edited, or is somebody else's: it stays as it
-    is, and its path goes to `kept`.
+    An existing file with other content was edited or is somebody else's: it stays as it is, and its
+    path goes to `kept`.
 
     Args:
         folder: The folder, which may be missing.
@@ -28,12 +28,12 @@ class OwnFiles:
         self._known: set[tuple[str, str]] = set()
         if self._record.is_file():
             for line in self._record.read_text(encoding='utf-8').splitlines():
-                with suppress(ValueError, TypeError):  # a line that a kill cut short
+                with suppress(ValueError, TypeError):  # a line cut short by a kill
                     self._known.add(tuple(json.loads(line)))
 
     @contextmanager
     def open(self, name: str) -> Iterator[io.TextIOWrapper]:
-        """Opens a file of text for writing; it appears as a whole when it is complete."""
+        """Opens a text file for writing; it appears only once it is complete."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f'.{os.getpid()}-{path.name[:50]}.part')
@@ -52,7 +52,7 @@ class OwnFiles:
         if (name, old) not in self._known and old != new:
             self.kept.append(path)
             return
-        if (name, new) not in self._known:  # before it is there: a kill leaves no stranger
+        if (name, new) not in self._known:  # first: a kill leaves no unrecorded file
             with self._record.open('a', encoding='utf-8') as record:
                 record.write(f'\n{json.dumps([name, new])}')
             self._known.add((name, new))

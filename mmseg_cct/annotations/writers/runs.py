@@ -1,16 +1,16 @@
-"""Run lengths, as tools pack masks; `rle` unpacks them."""
+"""Packs masks into run lengths, as tools do; `rle` unpacks them."""
 
 from typing import Literal
 
 import numpy as np
 
-_LENGTHS = (3, 4, 8, 16)  # bits of the lengths of runs
+_LENGTHS = (3, 4, 8, 16)  # bits of a run's length
 
 
 def runs_of_mask(mask: np.ndarray, order: Literal['C', 'F']) -> list[int]:
-    """Packs a mask `(H, W)` of bool into runs of 0 and 1 by turns, 0 first.
+    """Packs a bool mask `(H, W)` into alternating runs of 0 and 1, starting with 0.
 
-    They go along rows for the order `C`, along columns for `F`.
+    The runs go along rows for the order `C`, along columns for `F`.
     """
     values = np.concatenate([[False], mask.reshape(-1, order=order)])
     (changes,) = np.nonzero(values[1:] != values[:-1])
@@ -18,9 +18,9 @@ def runs_of_mask(mask: np.ndarray, order: Literal['C', 'F']) -> list[int]:
 
 
 def brush_of_mask(mask: np.ndarray) -> list[int]:
-    """Packs a mask `(H, W)` of bool into the bytes of Label Studio's brush.
+    """Packs a bool mask `(H, W)` into the bytes of Label Studio's brush.
 
-    They are four equal channels of 8 bits a pixel, as `rle.brush_alpha` reads them.
+    The bytes hold four equal channels of 8 bits per pixel, as `rle.brush_alpha` reads them.
     """
     runs = runs_of_mask(mask, 'C')
     bits = [f'{4 * mask.size:032b}', f'{7:05b}', *(f'{width - 1:04b}' for width in _LENGTHS)]

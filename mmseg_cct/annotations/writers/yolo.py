@@ -12,7 +12,7 @@ from ..contours import TracedImage
 from ..shapes import Colour
 from .own_files import OwnFiles
 
-# It knows no masks. Smaller regions lie on top.
+# The format has no masks. Smaller regions lie on top.
 TRACING = dict(stacked=True, masks=False)
 _FOLDER = 'yolo'
 
@@ -23,7 +23,7 @@ def write(
     """Writes `yolo/labels/NAME.txt` and `yolo/data.yaml`, and links `yolo/images` to `folder`."""
     link = files.folder / _FOLDER / 'images'
     link.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(OSError):  # it is there, or the file system has no links
+    with suppress(OSError):  # it exists already, or the file system has no links
         link.symlink_to(os.path.relpath(folder.resolve(), link.parent.resolve()))
     ids = {name: index for index, name in enumerate(classes)}
     with files.open(f'{_FOLDER}/data.yaml') as file:
@@ -41,7 +41,7 @@ def write(
 
 
 def _one_ring(rings: Sequence[np.ndarray]) -> np.ndarray:
-    """Joins an outline and its holes by slits, which hold no area."""
+    """Joins an outline and its holes by slits without area."""
     ring, *holes = rings
     for hole in holes:
         distances = ((ring[:, None] - hole[None]) ** 2).sum(-1)

@@ -11,7 +11,7 @@ from .endless_sampler import EndlessSampler
 from .pair_sampler import PairDraw, PairSampler
 from .streams import stream_seed
 
-_DOMAIN = 2  # number of the stream; a `PairSampler` has 0 and 1
+_DOMAIN = 2  # number of the stream that seeds the domains' `PairSampler`s
 
 
 class MultiDomainDraw(NamedTuple):
@@ -30,20 +30,20 @@ class MultiDomainDraw(NamedTuple):
 class MultiDomainSampler(EndlessSampler):
     """Endless pairs for `MultiDomainDataset`: every batch is of one domain, and domains alternate.
 
-    The domain of a batch is a function of its number alone, so all ranks are on the same domain,
-    at any number of workers and after a resume. Each domain has the two streams of a `PairSampler`
-    of its own, which stand still while other domains have their turn.
+    The domain of a batch depends only on its number, so all ranks are on the same domain, with any
+    number of workers and after a resume. Each domain has its own `PairSampler`, whose streams stand
+    still while other domains have their turn.
 
     Args:
         dataset: The `MultiDomainDataset` to draw from.
-        batch_size: Pairs of a batch on one rank, the dataloader's `batch_size`.
+        batch_size: Pairs in a batch on one rank, the dataloader's `batch_size`.
         weights: Batches of each domain in a cycle, by name; 1 for a domain that is not named.
-        shuffle: Whether every pass over a set is a fresh permutation; else every pass is in order.
+        shuffle: Whether every pass over a set is a fresh permutation; otherwise it is in order.
         seed: Seed of all streams, the same on all ranks. `None` draws one and shares it.
 
     Raises:
-        UserError: If the dataset is no `MultiDomainDataset`, or a weight is of no domain or not a
-            positive whole number.
+        UserError: If the dataset is not a `MultiDomainDataset`, or a weight is for an unknown
+            domain or not a positive whole number.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class MultiDomainSampler(EndlessSampler):
 
 
 def domain_cycle(domains: Sequence[str], weights: Mapping[str, int]) -> tuple[str, ...]:
-    """Orders the batches of a cycle, each domain's spread evenly over it.
+    """Orders the batches of a cycle, with each domain's spread evenly over it.
 
-    `weights` counts a domain's batches in a cycle, by default 1. A weight of no domain, or one that
-    is no positive whole number, is a `UserError`.
+    `weights` holds the number of a domain's batches in a cycle, by default 1. A weight for an
+    unknown domain, or one that is not a positive whole number, is a `UserError`.
     """
     for name, weight in weights.items():
         if name not in domains:

@@ -21,8 +21,8 @@ class PairDraw(NamedTuple):
         unlabeled: Index into the unlabelled set, or `None` where there is none.
         labeled_seed: Seed of the labelled image's augmentation, in [0, 2³²).
         unlabeled_seed: Seed of the unlabelled image's augmentation, in [0, 2³²).
-        partner: Index of CutMix's partner in the unlabelled set, or `None` where it is another
-            image of the batch.
+        partner: Index of CutMix's partner in the unlabelled set, or `None` if the partner is
+            another image of the batch.
         partner_seed: Seed of the partner's augmentation, in [0, 2³²).
     """
 
@@ -40,12 +40,12 @@ class PairSampler(EndlessSampler):
 
     Two streams run side by side, each an endless chain of fresh permutations of its set. The
     labelled stream is the same with and without an unlabelled set: a supervised baseline trains on
-    the same labelled batches. Where the set asks for `partners`, a third stream draws them.
+    the same labelled batches. If the set asks for `partners`, a third stream draws them.
 
     Args:
         dataset: The `SemiSegDataset` to draw from.
-        shuffle: Whether every pass over a set is a fresh permutation; else every pass is in order.
-        seed: Seed of both streams, the same on all ranks. `None` draws one and shares it.
+        shuffle: Whether every pass over a set is a fresh permutation; otherwise it is in order.
+        seed: Seed of all streams, the same on all ranks. `None` draws one and shares it.
 
     Raises:
         UserError: If the dataset is not a `SemiSegDataset`.

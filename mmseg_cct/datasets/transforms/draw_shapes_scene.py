@@ -1,4 +1,4 @@
-"""Draws a scene in place of loading an image."""
+"""Draws a scene instead of loading an image."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from mmseg_cct.datasets.shapes_scene import draw_scene
 
 @TRANSFORMS.register_module()
 class DrawShapesScene(BaseTransform):
-    """Draws the scene of a data info of `ShapesDataset`, in place of loading files.
+    """Draws the scene of a `ShapesDataset` data info instead of loading files.
 
-    Adds ``img`` (BGR, as MMSeg loads images), ``img_shape``, ``ori_shape`` and ``img_path`` (an
-    address that mmengine reads), and with the mask ``gt_seg_map``.
+    Adds ``img`` (BGR, as MMSeg loads images), ``img_shape``, ``ori_shape``, ``img_path`` (an
+    address that mmengine reads), and ``gt_seg_map`` if the mask is wanted.
 
     Args:
         with_seg_map: Whether to add the class ids; an unlabelled image has none.

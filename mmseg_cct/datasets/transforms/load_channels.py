@@ -1,4 +1,4 @@
-"""Loads images of other channels and bits than 8-bit RGB."""
+"""Loads images whose channels or bit depth differ from 8-bit RGB."""
 
 from collections.abc import Sequence
 
@@ -13,23 +13,25 @@ from mmseg_cct.utils.image_files import decode_channels, explain_unreadable, sel
 
 @TRANSFORMS.register_module()
 class LoadChannels(LoadImageFromFile):
-    """Loads chosen channels of an image of any depth, in place of `LoadImageFromFile`.
+    """Loads chosen channels of an image of any bit depth, in place of `LoadImageFromFile`.
 
-    That makes 8-bit RGB of every file: of 12 bits in 16 it keeps 4, and it multiplies colours by a
-    fourth channel. A config names this one once, as `image_loader`, and all its pipelines load with
-    it; `model.backbone` then takes as many channels (see `MultiChannelBackbone`).
+    `LoadImageFromFile` turns every file into 8-bit RGB: it keeps 4 of 12 bits stored in 16, and
+    multiplies colours by a fourth channel. A config names `LoadChannels` once, as `image_loader`;
+    all its pipelines then load with it, and `model.backbone` takes as many channels (see
+    `MultiChannelBackbone`).
 
     Example: `image_loader = dict(type='LoadChannels', channels=(0, 1, 2), value_range=(0, 4095))`
 
     Args:
-        channels: Channels of the file from 0, in the order in which the model gets them. One that
-            comes several times makes three of a grey image: (0, 0, 0).
-        value_range: The values that become 0 and 255, such as (0, 4095) for 12 bits; what is
-            outside is clipped. `None` keeps channels of 8 bits as they are.
+        channels: Channels of the file, counted from 0, in the order in which the model gets them.
+            A channel may be repeated: (0, 0, 0) turns a grey image into three channels.
+        value_range: The values that become 0 and 255, such as (0, 4095) for 12 bits; values outside
+            are clipped. `None` keeps 8-bit channels as they are.
         backend_args: Arguments of mmengine's file backend.
 
     Raises:
-        UserError: If the channels are none, or the range is not two numbers in order.
+        UserError: If `channels` is empty or not whole numbers from 0, or `value_range` is not two
+            numbers in ascending order.
     """
 
     def __init__(
@@ -49,10 +51,10 @@ class LoadChannels(LoadImageFromFile):
         self.value_range = value_range
 
     def decode(self, data: bytes) -> np.ndarray:
-        """Decodes a file's content into `(H, W, C)`, uint8, or float32 in [0, 255] by a range.
+        """Decodes a file's content to `(H, W, C)`, uint8, or float32 in [0, 255] with a range.
 
-        Three channels are BGR, as everywhere in MMSegmentation. A file without these channels is
-        `UnsuitableImage`; a corrupt one raises nearly anything.
+        Three channels are BGR, as everywhere in MMSegmentation. A file without these channels
+        raises `UnsuitableImage`; a corrupt one can raise nearly anything.
         """
         return select_channels(decode_channels(data), self.channels, self.value_range)
 

@@ -15,7 +15,7 @@ from mmseg_cct.utils.image_files import read_mask
 
 from .valid_pixels import FIELD
 
-# In the pipeline 255 marks filled pixels alone, so that packing can tell the two apart.
+# In the pipeline 255 marks only filled pixels, so packing can tell them from unlabelled ones.
 _FILLED, _UNLABELED = 255, 254
 
 
@@ -25,7 +25,7 @@ class LoadPseudoLabels(BaseTransform):
 
     In the pipeline they stand in for the mask that an unlabelled image lacks: every transform
     resizes (nearest neighbour), crops, flips, rotates and pads them (with 255) like a mask.
-    `PackPseudoLabels` at the end makes them the sample's `pseudo_sem_seg`. In between, a pixel
+    `PackPseudoLabels` at the end turns them into the sample's `pseudo_sem_seg`. In between, a pixel
     without a label holds 254.
 
     Args:
@@ -54,8 +54,8 @@ class LoadPseudoLabels(BaseTransform):
     def read(self, results: dict) -> np.ndarray:
         """Reads the labels of `img_path`, `(H, W)` uint8, 255 where a pixel has none.
 
-        A missing file, one that is no mask of bytes, or one of another size than `ori_shape` is a
-        `UserError`.
+        A missing file, a mask whose ids are not bytes, or one whose size differs from `ori_shape`
+        is a `UserError`.
         """
         path = self.path_of(results['img_path'])
         if not os.path.isfile(path):
@@ -75,7 +75,7 @@ class LoadPseudoLabels(BaseTransform):
         return labels
 
     def transform(self, results: dict) -> dict:
-        """Adds the labels as `gt_seg_map`, `(H, W)` uint8, named in `seg_fields`."""
+        """Adds the labels as `gt_seg_map`, `(H, W)` uint8, and lists it in `seg_fields`."""
         labels = self.read(results)
         results[FIELD] = np.where(labels == 255, np.uint8(_UNLABELED), labels)
         if FIELD not in results.setdefault('seg_fields', []):

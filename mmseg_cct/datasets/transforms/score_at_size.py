@@ -1,4 +1,4 @@
-"""Compares predictions with masks at another size than the files'."""
+"""Compares predictions with masks at a size other than the files'."""
 
 import mmcv
 from mmcv.transforms import BaseTransform
@@ -9,16 +9,16 @@ from mmseg_cct.errors import UserError
 
 @TRANSFORMS.register_module()
 class ScoreAtSize(BaseTransform):
-    """Resizes a loaded mask, and makes its size the one that MMSeg brings the prediction to.
+    """Resizes a loaded mask, and makes its size the one that MMSeg resizes the prediction to.
 
-    Comes after `LoadAnnotations` in a test pipeline. Where no mask is loaded, as in MMSeg's
-    inference, it changes nothing: a prediction then has the size of its image.
+    Comes after `LoadAnnotations` in a test pipeline. If no mask is loaded, as in MMSeg's inference,
+    it changes nothing, and a prediction has the size of its image.
 
     Args:
         size: Height and width in pixels.
 
     Raises:
-        UserError: A side is below 1.
+        UserError: If a side is below 1.
     """
 
     def __init__(self, size: tuple[int, int]) -> None:
@@ -27,7 +27,7 @@ class ScoreAtSize(BaseTransform):
         self.size = tuple(size)
 
     def transform(self, results: dict) -> dict:
-        """Resizes `gt_seg_map`, if loaded, to `(H, W)` by nearest labels; sets `ori_shape`."""
+        """Resizes `gt_seg_map`, if loaded, to `(H, W)` by nearest neighbour; sets `ori_shape`."""
         if results.get('gt_seg_map') is not None:
             results['gt_seg_map'] = mmcv.imresize(
                 results['gt_seg_map'], self.size[::-1], interpolation='nearest'

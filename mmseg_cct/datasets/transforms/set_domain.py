@@ -10,7 +10,7 @@ from mmseg_cct.errors import UserError
 
 @TRANSFORMS.register_module()
 class SetDomain(BaseTransform):
-    """Marks packed samples with their domain, which picks their preprocessing and decoder.
+    """Marks packed samples with their domain, which selects their preprocessing and decoder.
 
     Comes after `PackSegInputs`. `MultiDomainDataset` and `MultiDomainConcatDataset` apply it
     themselves; a pipeline needs it only where images come from elsewhere, as in MMSeg's inference.
@@ -25,8 +25,8 @@ class SetDomain(BaseTransform):
     def transform(self, results: dict) -> dict:
         """Writes `domain` into the meta information of every sample.
 
-        `data_samples` is a sample, a list (of a `TestTimeAug`) or a dict of them; if it is missing,
-        that is a `UserError`.
+        `data_samples` is a sample, or a list (from `TestTimeAug`) or dict of samples. If it is
+        missing, that is a `UserError`.
         """
         if 'data_samples' not in results:
             raise UserError(

@@ -14,11 +14,11 @@ from mmseg_cct.errors import UserError
 
 
 class Photometry(NamedTuple):
-    """The operations of one strong view, in their order.
+    """The operations of one strong view, in order.
 
     Attributes:
-        jitter: Names and factors: 1 changes nothing, except for the hue, where 0 does.
-        gray: Whether to take the colours out.
+        jitter: Names and factors; 1 changes nothing, or 0 for the hue.
+        gray: Whether to turn the view grey.
         sigma: Standard deviation of the Gaussian blur in pixels; None for no blur.
     """
 
@@ -28,10 +28,11 @@ class Photometry(NamedTuple):
 
 
 def apply_photometry(image: np.ndarray, photometry: Photometry) -> np.ndarray:
-    """Changes colours and sharpness of an image `(H, W, 3)`, uint8 in BGR like the result.
+    """Changes the colours and sharpness of an image `(H, W, C)`, keeping its shape and type.
 
-    One of float32 in [0, 255] or of other channels (`LoadChannels`) gives its like; without colours
-    there are no saturation and hue, and grey is the mean of the channels.
+    Three channels are BGR. Values are uint8, or float32 in [0, 255] (see `LoadChannels`). With
+    another number of channels, saturation and hue do not apply, and grey is the mean of the
+    channels.
     """
     is_colour = image.shape[2] == 3
     adjust: dict[str, Callable[..., np.ndarray]]
@@ -75,21 +76,22 @@ def _shift_hue(image: np.ndarray, shift: float, **_: Any) -> np.ndarray:
 class StrongViews(BaseTransform):
     """Adds strong views of the same crop and flip, for the unlabelled branch.
 
-    Comes after `PackSegInputs` (or its like), so that no view can move away from the others. The
-    packed image is the weak view and stays as it is; `SemiSegDataset` makes the strong ones the
-    branches `unlabeled_strong_0`, `unlabeled_strong_1`, ... beside `unlabeled`. Colour jitter in
-    random order, then grey, then blur; the defaults are the field's. Filled pixels that the sample
-    marks (see `MarkValidPixels`) keep their colour: filling is the same in all views, whether a
-    transform or the preprocessor does it.
+    Comes after `PackSegInputs` (or a subclass), so that all views stay aligned. The packed image is
+    the weak view and stays unchanged; `SemiSegDataset` turns the strong ones into the branches
+    `unlabeled_strong_0`, `unlabeled_strong_1`, ... beside `unlabeled`. Each view gets colour jitter
+    in random order, then grey, then blur; the defaults are the usual ones in the field. Filled
+    pixels that the sample marks (see `MarkValidPixels`) keep their colour, so they look the same in
+    all views, whether a transform or the preprocessor filled them.
 
     Args:
-        num_views: Number of strong views, each drawn on its own.
+        num_views: Number of strong views, each drawn independently.
         jitter_prob: Probability of the colour jitter.
-        brightness: b in [0, 1]; the factor is drawn from U[1 - b, 1 + b], 0 leaves it alone.
-        contrast: Likewise.
-        saturation: Likewise.
-        hue: Largest shift in [0, 0.5], a share of the colour circle. 0 where hue tells the class.
-        gray_prob: Probability of taking the colours out.
+        brightness: b in [0, 1]; the factor is drawn from U[1 - b, 1 + b]. 0 changes nothing.
+        contrast: Like `brightness`.
+        saturation: Like `brightness`.
+        hue: Largest shift in [0, 0.5], as a share of the colour circle. Set it to 0 if hue tells
+            the classes apart.
+        gray_prob: Probability of turning the view grey.
         blur_prob: Probability of the Gaussian blur.
         blur_sigma: Range of its standard deviation in pixels.
 

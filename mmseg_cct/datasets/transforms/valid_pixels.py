@@ -9,8 +9,8 @@ from torch import from_numpy
 
 from mmseg_cct.errors import UserError
 
-# MMSeg's key of a mask: every transform moves it with the image, and of all seg fields it is the
-# only one that `Pad` fills.
+# MMSeg's key of a mask: every transform moves it with the image, and it is the only seg field that
+# `Pad` fills.
 FIELD = 'gt_seg_map'
 
 
@@ -18,15 +18,15 @@ FIELD = 'gt_seg_map'
 class MarkValidPixels(BaseTransform):
     """Marks the image's own pixels before a transform of the unlabelled pipeline fills in others.
 
-    Comes right after the loading and stands in for the mask that the image lacks, so that it moves
-    with it: `Pad`, `RandomRotate` and their like fill it with their ignored label.
-    `PackUnlabeledInputs` at the end makes it the sample's `valid_mask`. A pipeline that fills
-    nothing needs neither: `BranchPreprocessor` marks its own padding. Nor does one with
-    `LoadPseudoLabels`, whose labels are filled alike.
+    Comes right after the loading. The marks stand in for the mask that the image lacks, so they
+    move with the image, and `Pad`, `RandomRotate` and similar transforms fill them with their
+    ignored label. `PackUnlabeledInputs` at the end turns them into the sample's `valid_mask`. A
+    pipeline that fills nothing needs neither transform, because `BranchPreprocessor` marks its own
+    padding. Nor does a pipeline with `LoadPseudoLabels`, whose labels are filled the same way.
     """
 
     def transform(self, results: dict) -> dict:
-        """Adds `gt_seg_map`, `(H, W)` uint8 of 1, unless pseudo labels take its place.
+        """Adds `gt_seg_map`, `(H, W)` uint8 of ones, unless pseudo labels take its place.
 
         Without a loaded image it raises `UserError`.
         """

@@ -23,18 +23,18 @@ class CalibrationHook(Hook):
 
     `confidence.separation` is the probability that a right pixel is more confident than a wrong one
     (AUROC), `confidence.calibration_error` the mean distance of the confidence from the share of
-    right pixels (ECE). With auxiliary decoders there are the same figures of their `agreement`.
+    right pixels (ECE). With auxiliary decoders, the same is logged for their `agreement`.
     After training, `calibration.png` (reliability diagrams) and `calibration.json` in the work
     directory show the last validation, as `tools/analyze_calibration.py` does for a checkpoint.
 
-    A validation runs some of its images twice; training steps and random states do not change.
+    Some validation images are run twice; training steps and random states do not change.
 
     Args:
         num_images: Approximate number of images, evenly spaced over the validation set.
         seed: Seed of the perturbations, the same for every image.
 
     Raises:
-        UserError: If there is no image to look at.
+        UserError: If `num_images` is below 1.
     """
 
     priority = 'NORMAL'  # before the logger
@@ -48,7 +48,7 @@ class CalibrationHook(Hook):
         self.counts: CalibrationCounts | None = None
 
     def before_train(self, runner: Runner) -> None:
-        """Raises `UserError` without one main decoder that has an output for each class."""
+        """Raises `UserError` unless there is one main decoder with an output for each class."""
         if not isinstance(model := unwrap_model(runner.model), EncoderDecoder):
             raise UserError(
                 f'CalibrationHook: model.type={type(model).__name__}; expected an EncoderDecoder, '
@@ -57,7 +57,7 @@ class CalibrationHook(Hook):
         require_one_output_per_class(model.decode_head)
 
     def before_val_epoch(self, runner: Runner) -> None:
-        """Starts to count, and chooses this process's batches."""
+        """Resets the counts, and chooses this process's batches."""
         loader = runner.val_dataloader
         self.counts = CalibrationCounts(count_decoders(unwrap_model(runner.model)))
         wanted = -(-self.num_images // ((loader.batch_size or 1) * get_world_size()))
@@ -80,7 +80,7 @@ class CalibrationHook(Hook):
             self.counts.add(scores, labels, truth)
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
-        """Logs the figures of all processes."""
+        """Logs the figures over all processes."""
         assert self.counts is not None
         for counts in self.counts.pixels_and_right.values():
             all_reduce(counts)
@@ -90,7 +90,7 @@ class CalibrationHook(Hook):
                     runner.message_hub.update_scalar(f'val/{name}.{figure}', record[figure])
 
     def after_train(self, runner: Runner) -> None:
-        """Writes diagram and numbers of the last validation."""
+        """Writes the diagrams and numbers of the last validation."""
         if self.counts is None or not is_main_process():
             return
         write_calibration_files(runner.work_dir, self.counts.reliability())

@@ -12,18 +12,18 @@ from mmseg_cct.engine.model_wrappers import unwrap_model
 
 @HOOKS.register_module()
 class ChannelsLastHook(Hook):
-    """Keeps 4-dimensional weights, and so the features, as N×H×W×C in memory.
+    """Keeps 4-dimensional weights, and therefore the features, as N×H×W×C in memory.
 
-    The losses agree up to rounding. Noise and dropout are drawn in order of memory, so the same
+    The losses agree up to rounding. Noise and dropout are drawn in memory order, so the same
     seed gives different draws. The gain depends on network and device;
     `benchmarks/train_step.py --variants channels_last` measures it.
 
     Args:
         enabled: Whether to convert the model; None does so on a CPU if the model has depthwise
-            convolutions, such as MobileNetV2, whose steps then take a sixth to a third less.
+            convolutions, as MobileNetV2 does, whose steps then take a sixth to a third less time.
     """
 
-    priority = 'LOW'  # after a teacher is there
+    priority = 'LOW'  # after the teacher is made
 
     def __init__(self, enabled: bool | None = True) -> None:
         self.enabled = enabled

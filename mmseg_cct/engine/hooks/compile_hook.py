@@ -16,8 +16,8 @@ from mmseg_cct.errors import UserError
 class CompileHook(Hook):
     """Compiles modules of the model in place, which keeps the names in a checkpoint.
 
-    mmengine's own option `compile` takes the whole training step, which breaks the graph at every
-    file name and loss dict of a batch. The decoder bank compiles its chunks by itself.
+    mmengine's own option `compile` compiles the whole training step, where every file name and loss
+    dict of a batch breaks the graph. The decoder bank compiles its chunks by itself.
 
     Args:
         modules: Names of the modules.
@@ -29,7 +29,7 @@ class CompileHook(Hook):
         self.options = options
 
     def before_train(self, runner: Runner) -> None:
-        """Marks the modules, compiled in the first iteration; a missing one is a `UserError`."""
+        """Marks modules for compilation in the first iteration; a missing one is a `UserError`."""
         model = unwrap_model(runner.model)
         for name in self.modules:
             module = getattr(model, name, None)

@@ -20,15 +20,15 @@ class DurableCheckpointHook(CheckpointHook):
     """A `CheckpointHook` that always leaves a resumable checkpoint, even if killed.
 
     mmengine removes the oldest checkpoint, and the best one, before it writes the new one, and
-    writes into the file itself: a kill there costs the checkpoint. Here a file is written as a
-    whole (`AtomicLocalBackend`) and others are removed afterwards. A training that goes on in
-    another folder leaves the best checkpoint of the first one alone.
+    writes into the file itself: a kill at that moment loses the checkpoint. Here each file is
+    written completely or not at all (`AtomicLocalBackend`), and others are removed afterwards. A
+    training that is resumed in another folder leaves the best checkpoint in the first folder alone.
 
     Args:
-        interval: Iterations (with `by_epoch`, epochs) between checkpoints; None for those between
-            validations.
-        **kwargs: Other arguments of `CheckpointHook`; `backend_args` names where to write, by
-            default local files, written atomically.
+        interval: Iterations (with `by_epoch`, epochs) between checkpoints; None for the interval
+            between validations.
+        **kwargs: Other arguments of `CheckpointHook`; `backend_args` says where to write, by
+            default to local files, written atomically.
     """
 
     file_backend: Any
@@ -42,7 +42,7 @@ class DurableCheckpointHook(CheckpointHook):
         self.interval = interval
 
     def before_train(self, runner: Runner) -> None:
-        """Prepares the folder, clears it of unfinished files, and puts off removals from it."""
+        """Prepares the folder, removes unfinished files from it, and defers other removals."""
         super().before_train(runner)
         if self.interval is None:
             self.interval = runner.train_loop.val_interval
@@ -54,30 +54,30 @@ class DurableCheckpointHook(CheckpointHook):
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
-        """Saves where it is due, then removes what is not kept."""
+        """Saves a checkpoint if it is due, then removes those that are not kept."""
         super().after_train_iter(runner, batch_idx, data_batch, outputs)
         self._remove_outdated()
 
     def after_train_epoch(self, runner: Runner) -> None:
-        """Saves where it is due, then removes what is not kept."""
+        """Saves a checkpoint if it is due, then removes those that are not kept."""
         super().after_train_epoch(runner)
         self._remove_outdated()
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float]) -> None:
-        """Saves the best checkpoint, then removes the best before it."""
+        """Saves the best checkpoint, then removes the previous best."""
         super().after_val_epoch(runner, metrics)
-        if isinstance(self.file_backend, _RemovesLater):  # not so in a validation on its own
+        if isinstance(self.file_backend, _RemovesLater):  # not in a validation without training
             self._remove_outdated()
 
     def _remove_outdated(self) -> None:
-        # a repeated validation may have written the best checkpoint under the name it had before
+        # a repeated validation may have written the best checkpoint under the same name as before
         self.file_backend.remove_now(but=[paths[key] for paths, key in _best(self)])
 
 
 def keep_to_own_best(hook: CheckpointHook) -> None:
-    """Has a hook remove no file but a best checkpoint in its own folder.
+    """Restricts a hook to removing best checkpoints in its own folder.
 
-    A resumed checkpoint tells it which, perhaps in another folder, or a file that is none.
+    The path comes from the resumed checkpoint: it may be in another folder, or of any other file.
     """
     for paths, key in _best(hook):
         name = Path(str(paths[key])).name
@@ -86,14 +86,14 @@ def keep_to_own_best(hook: CheckpointHook) -> None:
 
 
 def _best(hook: CheckpointHook) -> list[tuple[dict[str, Any], str]]:
-    """Where mmengine keeps the path of the best checkpoint, or of one for each metric."""
+    """Lists where mmengine keeps the path of the best checkpoint, or of one for each metric."""
     by_metric = getattr(hook, 'best_ckpt_path_dict', {})
     places = [(hook.__dict__, 'best_ckpt_path'), *((by_metric, key) for key in by_metric)]
     return [(paths, key) for paths, key in places if paths.get(key)]
 
 
 class _RemovesLater:
-    """A file backend that notes what to remove until it is told to."""
+    """A file backend that collects removals until it is told to carry them out."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend

@@ -1,4 +1,4 @@
-"""What a training is, how long it takes and what its end tells, in the log."""
+"""Logs what is trained, how long it takes and what the results show at the end."""
 
 import datetime
 import time
@@ -22,10 +22,10 @@ _WARM_UP, _TIMED = 5, 20  # iterations that compile and warm up, and those that 
 
 @HOOKS.register_module()
 class FindingsHook(Hook):
-    """Logs model and method, the time to expect, and findings that a mean IoU hides.
+    """Logs model and method, the expected time, and findings that a mean IoU hides.
 
-    At the start: how few the validation images are, whether they are the test set, whether the
-    machine is busy. At the end: which classes are at IoU 0, and whether mIoU still rises.
+    At the start: whether the validation images are few or the test set, and whether the machine is
+    busy. At the end: which classes are at IoU 0, and whether mIoU still rises.
     `tools/train.py` adds it.
 
     Args:
@@ -41,7 +41,7 @@ class FindingsHook(Hook):
         self.begun = 0.0
 
     def before_train(self, runner: Runner) -> None:
-        """Logs model, method and what is to be known of data and machine."""
+        """Logs model and method, and notes on the validation set and the machine."""
         self.first_iter = runner.iter
         if not is_main_process():
             return
@@ -51,7 +51,7 @@ class FindingsHook(Hook):
                 print_log(f'Note: {line}', logger='current')
 
     def after_train_iter(self, runner: Runner, *_: Any, **__: Any) -> None:
-        """Times some iterations and logs what the rest will take."""
+        """Times some iterations and logs how long the rest will take."""
         done = runner.iter + 1 - self.first_iter
         if done == _WARM_UP:
             self.begun = time.perf_counter()
@@ -66,7 +66,7 @@ class FindingsHook(Hook):
             )
 
     def after_train(self, runner: Runner) -> None:
-        """Logs what the validations tell."""
+        """Logs findings from the validations."""
         if not is_main_process():
             return
         scalars = runner.message_hub.log_scalars
@@ -81,10 +81,10 @@ class FindingsHook(Hook):
 
 
 def describe_model(runner: Runner, method: str | None = None) -> str:
-    """Says in a line what is trained, by which method and where."""
+    """Describes in one line what is trained, by which method and where."""
     model = unwrap_model(runner.model)
     parts = [getattr(model, name, None) for name in ('backbone', 'decode_head')]
-    inner = getattr(parts[0], 'backbone', parts[0])  # of other channels
+    inner = getattr(parts[0], 'backbone', parts[0])  # the one inside a MultiChannelBackbone
     names = [type(part).__name__ for part in (inner, parts[1]) if part is not None]
     millions = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
     by = f' by {method}' if method else ''

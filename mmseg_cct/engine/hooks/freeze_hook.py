@@ -14,15 +14,15 @@ class FreezeHook(Hook):
 
     ``paramwise_cfg=dict(custom_keys={'backbone.layer1': dict(lr_mult=0.0)})`` freezes weights, but
     their gradients are computed all the same. Without them the same training takes less time and
-    memory, the more so the earlier the frozen layers. MMSeg's `frozen_stages` is another thing: it
+    memory; the earlier the frozen layers, the more it saves. MMSeg's `frozen_stages` does more: it
     also normalises these layers by their running statistics.
 
-    A distributed training computes them as before, since DDP waits for every gradient; there they
-    count in the norm of `clip_grad` too.
+    A distributed training still computes them, since DDP waits for every gradient; there they also
+    count in the norm of `clip_grad`.
     """
 
     def before_train(self, runner: Runner) -> None:
-        """Takes the parameters out of the graph; `UserError` if a schedule lifts the rate of 0."""
+        """Takes the parameters out of the graph; `UserError` if a schedule raises the rate of 0."""
         frozen = [
             parameter
             for group in runner.optim_wrapper.param_groups
@@ -42,7 +42,7 @@ class FreezeHook(Hook):
             return
         for parameter in frozen:
             parameter.requires_grad_(False)
-        # mmengine logs the rate of the first group, which may be one of these
+        # mmengine logs the rate of the first group, which may be a frozen one
         runner.logger.info(
             f'{len(frozen)} weights are frozen by a learning rate of 0; where "lr" in the log '
             'is 0 it is theirs, and "base_lr" is that of the training'

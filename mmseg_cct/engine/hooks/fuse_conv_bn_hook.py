@@ -17,14 +17,14 @@ from mmseg_cct.engine.model_wrappers import unwrap_model
 class FuseConvBNHook(Hook):
     """Validates and tests with each BatchNorm merged into the convolution before it.
 
-    The logits agree up to rounding: the first batch is compared, and a model that differs stays as
-    it is. The training goes on with its own model, and checkpoints are of this one.
+    The logits agree up to rounding: they are compared on the first batch, and a model whose logits
+    differ is not merged. Training and checkpoints keep the original model.
 
     Args:
         enabled: Whether to merge; None does so on a CPU.
     """
 
-    priority = 'VERY_HIGH'  # has the model back before one of the other hooks saves it
+    priority = 'VERY_HIGH'  # puts the model back before another hook saves it
 
     def __init__(self, enabled: bool | None = True) -> None:
         self.enabled = enabled
@@ -42,7 +42,7 @@ class FuseConvBNHook(Hook):
         enabled = self.enabled
         if enabled is None:
             enabled = next(segmentor.parameters()).device.type == 'cpu'
-        if enabled and not hasattr(segmentor, 'domains'):  # of which a batch would check one alone
+        if enabled and not hasattr(segmentor, 'domains'):  # a batch would check only one of them
             self._restore = partial(setattr, owner, name, getattr(owner, name))
             setattr(owner, name, fused_model(segmentor, data_batch))
 

@@ -14,9 +14,9 @@ from mmengine.runner import Runner
 class IterationSeedHook(Hook):
     """Seeds the random generators of the process before every training iteration.
 
-    A run that is resumed then draws the same perturbations and dropout masks as one that was never
-    interrupted. The seed is the runner's (`randomness.seed`, or the one it has drawn), and ranks
-    differ. `SemiSegDataset` seeds the data augmentation.
+    A resumed run then draws the same perturbations and dropout masks as an uninterrupted one. The
+    run's seed is `randomness.seed`, or the one that the runner has drawn; each rank is seeded
+    differently. `SemiSegDataset` seeds the data augmentation.
     """
 
     priority = 'VERY_HIGH'

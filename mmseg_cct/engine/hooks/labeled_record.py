@@ -1,4 +1,4 @@
-"""Records what a training was labelled with, so that rounds of labelling can be compared."""
+"""Records the labelled images of a training, so that rounds of labelling can be compared."""
 
 from mmengine.dist import is_main_process
 from mmengine.runner import Runner
@@ -12,14 +12,14 @@ from mmseg_cct.utils.rounds import LABELS, Labels, read_labels, record_labels
 def keep_labeled_images(runner: Runner) -> None:
     """Records the labelled images of a training that begins.
 
-    If others are labelled when it is resumed, that is a `UserError`: it would go on as a training
-    that never was.
+    Resuming it with other labelled images is a `UserError`: the result would be neither the old
+    training nor a new one.
     """
     dataset = runner.train_dataloader.dataset
     if not isinstance(dataset, SemiSegDataset):
         return
     found = sorted(image_paths(dataset.labeled))
-    if not found:  # a set that draws its images
+    if not found:  # a data set that generates its images
         return
     recorded = read_labels(runner.work_dir) if runner._resume else None
     if recorded is None:

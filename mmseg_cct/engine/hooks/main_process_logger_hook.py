@@ -9,10 +9,10 @@ from mmseg.registry import HOOKS
 
 @HOOKS.register_module()
 class MainProcessLoggerHook(LoggerHook):
-    """`LoggerHook` that writes the metrics of a test on the main process alone.
+    """`LoggerHook` that writes the metrics of a test on the main process only.
 
-    mmengine writes the same JSON file on every rank. Of two writes at once, the end of the longer
-    one stays behind the shorter one, and the file cannot be parsed.
+    mmengine writes the same JSON file on every rank. If two writes overlap, the end of the longer
+    one may remain after the shorter one, and the file cannot be parsed.
     """
 
     @master_only

@@ -24,19 +24,19 @@ from mmseg_cct.utils.files import write_atomic
 class NonFiniteLossHook(Hook):
     """Stops the training at a NaN or infinite loss, and saves what is needed to find the cause.
 
-    The message names the iteration, the terms and the image files. Two kinds of file stay in the
-    work directory: `nonfinite_iter_T.pth`, a checkpoint from before the step of iteration T, from
-    which `--resume` runs just this iteration again; and `nonfinite_iter_T_batch_rankR.pth`, the
-    batch (key `batch`) and the loss terms, for each rank R that had such a loss.
+    The message names the iteration, the terms and the image files. Two kinds of file are left in
+    the work directory: `nonfinite_iter_T.pth`, a checkpoint from before the step of iteration T,
+    from which `--resume` repeats exactly this iteration; and `nonfinite_iter_T_batch_rankR.pth`,
+    with the batch (key `batch`) and the loss terms, for each rank R that had such a loss.
 
-    The losses are looked at as they leave the model, so the scaling of float16 gradients, which
-    overflows now and then by design, is no alarm. The verdict is copied to the host while backward
-    runs and is waited for just before the optimizer steps: by then the forward pass is long over,
-    so no GPU idles. All ranks learn of it through one reduction of a few numbers, and stop
-    together. The terms come along for the log, which else would wait for the GPU once for each.
+    The losses are checked as they leave the model, so the scaling of float16 gradients, which
+    overflows now and then by design, raises no alarm. The verdict is copied to the host during the
+    backward pass and read just before the optimizer steps: by then the forward pass is long over,
+    so no GPU idles. All ranks learn of it through one reduction of a single number, and stop
+    together. The terms are copied too, because logging them would wait for the GPU once per term.
     """
 
-    # before RuntimeInfoHook takes the terms into the log
+    # before RuntimeInfoHook logs the terms
     priority = 'HIGHEST'
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class NonFiniteLossHook(Hook):
         self._handles: list[Any] = []
 
     def before_train(self, runner: Runner) -> None:
-        """Starts to watch the model's losses and the optimizer's steps."""
+        """Starts watching the model's losses and the optimizer's steps."""
         self._runner = runner
         model = unwrap_model(runner.model)
         wrapper = runner.optim_wrapper
@@ -61,15 +61,15 @@ class NonFiniteLossHook(Hook):
             handle.remove()
 
     def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
-        """Keeps the batch within reach."""
+        """Keeps the batch, to save it if its loss is not finite."""
         self._batch = data_batch
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
-        """Looks at iterations without a step, of gradient accumulation or left out by a scaler.
+        """Checks iterations without a step: accumulated gradients, or a step skipped by a scaler.
 
-        The values in `outputs` are then on the host.
+        Replaces the values in `outputs` by their copies on the host.
         """
         self._judge()
         self._batch = None
@@ -78,7 +78,7 @@ class NonFiniteLossHook(Hook):
         self._logged = None
 
     def _watch(self, model: Any, args: Any, losses: Any) -> None:
-        """Notes what the model returned, if it is losses."""
+        """Takes note of what the model returned, if it is a dict of losses."""
         if torch.is_grad_enabled() and isinstance(losses, Mapping):
             terms = {str(name): _mean(value) for name, value in losses.items()}
             if any('loss' in name for name in terms):
@@ -104,9 +104,9 @@ class NonFiniteLossHook(Hook):
             content = dict(iteration=iteration, terms=verdict.values(), batch=self._batch)
             write_atomic(f'{stem}_batch_rank{get_rank()}.pth', checkpoint_bytes(content))
         all_found = all_gather_object(found)
-        # The weights are those of all ranks, and of before the step.
+        # The weights are equal on all ranks, and from before the step.
         _save_state(runner, f'{stem}.pth')
-        barrier()  # or the launcher would end rank 0 while it writes
+        barrier()  # otherwise the launcher could end rank 0 while it writes
         ranks = [rank for rank, line in enumerate(all_found) if line is not None]
         where = f' (rank {", ".join(map(str, ranks))})' if is_distributed() else ''
         raise UserError(
@@ -121,11 +121,11 @@ class _Verdict:
     """The losses of an iteration and whether they are finite, on their way to the host."""
 
     def __init__(self, terms: dict[str, Tensor]) -> None:
-        # The sum as well: finite terms may overflow in it.
+        # Check the sum too: finite terms may overflow in it.
         total = sum(value for name, value in terms.items() if 'loss' in name)
         assert isinstance(total, Tensor)
         self.names = ['loss', *terms]
-        # here, on any rank, then the values
+        # whether it is bad on this rank, on any rank, then the values
         packed = torch.stack([self._bad(total), self._bad(total), total, *terms.values()])
         if is_distributed():
             torch.distributed.all_reduce(packed[1:2], op=torch.distributed.ReduceOp.MAX)
@@ -143,7 +143,7 @@ class _Verdict:
         return (~value.isfinite()).float()
 
     def is_finite(self) -> bool:
-        """Whether they are on all ranks."""
+        """Whether the losses are finite on all ranks."""
         if self._event is not None:
             self._event.synchronize()
         here, anywhere, *self._values = self._packed.tolist()
@@ -166,7 +166,7 @@ class _Verdict:
 
 
 def _mean(value: Tensor | Sequence[Tensor]) -> Tensor:
-    """A term as mmengine's `parse_losses` counts it."""
+    """Reduces a term as mmengine's `parse_losses` does."""
     if isinstance(value, Tensor):
         return value.detach().float().mean()
     return sum(_mean(part) for part in value)  # type: ignore[return-value]
@@ -185,7 +185,7 @@ def _save_state(runner: Runner, path: str) -> None:
 
 def _files(batch: Any) -> str:
     samples = batch['data_samples'] if isinstance(batch, Mapping) else batch
-    paths = dict.fromkeys(_paths(samples))  # once, however many views there are of a file
+    paths = dict.fromkeys(_paths(samples))  # each file once, also if there are several views of it
     return ', '.join(paths) if paths else 'images that have no file'
 
 

@@ -50,9 +50,9 @@ Problems = Iterator[Problem | UserError]
 class PreflightHook(Hook):
     """Checks the data and the classes of a training, and the weights that it starts from.
 
-    A mask that is missing in the validation set would otherwise end the run at its first
-    validation, an image of a classifier's training when it is drawn. The first validation batch
-    goes through pipeline, model and metrics before the training. `tools/train.py` adds it.
+    Without it, a missing validation mask would end the run only at the first validation, and a
+    missing image of a classifier's training set only when it is drawn. Before the training, the
+    first validation batch goes through pipeline, model and metrics. `tools/train.py` adds it.
 
     Args:
         load_from: The checkpoint whose weights the training starts from.
@@ -65,7 +65,7 @@ class PreflightHook(Hook):
         self.load_from = load_from
 
     def before_train(self, runner: Runner) -> None:
-        """Checks model, data and first batch and, with a warning only, the test set."""
+        """Checks model, data and first batch; problems of the test set are only warned of."""
         run_stages(lambda: _model_problems(runner), lambda: _file_problems(runner))
         keep_labeled_images(runner)
         if runner.val_loop is not None:
@@ -76,7 +76,7 @@ class PreflightHook(Hook):
             print_log(describe_training(runner), logger='current')
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Checks the checkpoint that the training starts from or goes on from."""
+        """Checks the checkpoint that the training starts or resumes from."""
         raise_problems(_checkpoint_problems(runner.train_dataloader.dataset, checkpoint))
         if self.load_from is not None:
             require_initial_weights(_model(runner), checkpoint, self.load_from)
@@ -86,14 +86,14 @@ class PreflightHook(Hook):
 class TestPreflightHook(Hook):
     """Checks the test set, its metrics and the checkpoint that is tested.
 
-    mmengine would test a checkpoint of another number of classes with random weights.
+    If the checkpoint has another number of classes, mmengine would test random weights.
     `tools/test.py` adds it.
 
     Args:
         checkpoint: The checkpoint.
     """
 
-    __test__ = False  # pytest takes its name for that of a test
+    __test__ = False  # by its name, pytest would collect it
     priority = 'HIGH'
 
     def __init__(self, checkpoint: str) -> None:
@@ -106,14 +106,14 @@ class TestPreflightHook(Hook):
         name_images_in_errors(dataset, key)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Checks that the checkpoint is of this model and of these classes."""
+        """Checks that the checkpoint fits this model and these classes."""
         raise_problems(_checkpoint_problems(runner.test_dataloader.dataset, checkpoint))
         # Published checkpoints lack the auxiliary decoders, which testing never runs.
         require_matching_weights(_model(runner), checkpoint, self.checkpoint, training=False)
 
 
 def _model_problems(runner: Runner) -> Problems:
-    """Checks that the model of a training fits the data, and that the metrics do."""
+    """Checks that the model and the metrics of a training fit the data."""
     model, trained, key = _model(runner), runner.train_dataloader.dataset, 'train_dataloader'
     yield from output_problems(model, _meta(trained), f'{key}.dataset')
     yield from bank_problems(model, _meta(trained))
@@ -151,7 +151,7 @@ def _metric_ignore_problems(metrics: Any, dataset: Any, split: str) -> Problems:
 def _file_problems(runner: Runner) -> Problems:
     """Checks the images of a training; a `SemiSegDataset` has checked its own."""
     trained = runner.train_dataloader.dataset
-    # a large segmentation set's masks would take minutes to decode
+    # decoding the masks of a large segmentation set would take minutes
     if all(map(_has_images_alone, leaf_datasets(trained))):
         yield from _images_problems(trained, 'train_dataloader.dataset')
     if runner.val_loop is not None:
@@ -161,7 +161,7 @@ def _file_problems(runner: Runner) -> Problems:
 
 
 def _warn_of_leaks(trained: Any, validated: Any) -> None:
-    """Says which images are trained and validated on."""
+    """Warns of images that are both trained and validated on."""
     parts = list(getattr(trained, 'domains', {None: trained}).values())
     sets = dict(labelled=[getattr(part, 'labeled', part) for part in parts])
     sets['unlabelled'] = [part for part in (getattr(p, 'unlabeled', None) for p in parts) if part]
@@ -187,7 +187,7 @@ def _checkpoint_problems(dataset: Any, checkpoint: dict[str, Any]) -> Problems:
 
 
 def describe_training(runner: Runner) -> str:
-    """Says in a line what a run trains on, with numbers to check."""
+    """Describes in one line what a run trains on, with numbers to check."""
     dataset, validation = runner.train_dataloader.dataset, runner.val_loop
     domains = getattr(dataset, 'domains', None)
     if domains is None:
@@ -223,7 +223,7 @@ def _meta(dataset: Any) -> dict:
 
 
 def _warn_of_test_set(config: Any) -> None:
-    """Says what tools/test.py will stop at; a training does without a test set."""
+    """Warns of what tools/test.py will stop at; a training needs no test set."""
     test = (config.get('test_dataloader') or {}).get('dataset')
     if not isinstance(test, dict) or test == (config.get('val_dataloader') or {}).get('dataset'):
         return

@@ -15,7 +15,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 class ProgressBarHook(Hook):
     """Shows iterations, speed, remaining time and loss below the lines of the log.
 
-    The log file does not change. `tools/train.py` adds it where its output is a terminal.
+    The log file does not change. `tools/train.py` adds it if its output is a terminal.
     """
 
     priority = 'VERY_LOW'
@@ -36,7 +36,7 @@ class ProgressBarHook(Hook):
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
-        """Moves the bar on."""
+        """Advances the bar."""
         if self.bar is None:
             return
         hub = runner.message_hub
@@ -46,12 +46,12 @@ class ProgressBarHook(Hook):
         self.bar.update()
 
     def before_val(self, runner: Runner) -> None:
-        """Says that a validation runs."""
+        """Shows that a validation is running."""
         if self.bar is not None:
             self.bar.set_description('validate')
 
     def after_val(self, runner: Runner) -> None:
-        """Says that the training goes on."""
+        """Shows that the training goes on."""
         if self.bar is not None:
             self.bar.set_description('train')
 

@@ -18,9 +18,10 @@ from mmseg_cct.utils.suggest import close_names
 class RampUpHook(Hook):
     """Sets a numeric attribute of the model before every iteration.
 
-    value(t) = start + (end - start) · schedule(t, T), t the iteration and T the ramp's length. The
-    value depends on `runner.iter` and the config alone, so it is right after a resume. It is logged
-    under the attribute's path. The paper's ramp of ω_u, whose end is the loss's own `loss_weight`::
+    value(t) = start + (end - start) · schedule(t, T), where t is the iteration and T the ramp's
+    length. The value depends only on `runner.iter` and the config, so it is right after a resume.
+    It is logged under the attribute's path. The paper's ramp of ω_u, which ends at the loss's own
+    `loss_weight`::
 
         dict(type='RampUpHook', attribute='auxiliary_head.loss_consistency.loss_weight')
 
@@ -55,21 +56,21 @@ class RampUpHook(Hook):
         self.fraction = fraction
 
     def value_at(self, iteration: int, max_iters: int, built: float) -> float:
-        """Returns the value at iteration t of `max_iters`, by the value in the `built` model."""
+        """Returns the value at an iteration of `max_iters`; `built` is that in the built model."""
         start, end = self.ends(built)
         return start + (end - start) * self.schedule(iteration, self.fraction * max_iters)
 
     def ends(self, built: float) -> tuple[float, float]:
-        """Returns start and end; a missing one is the value in the `built` model."""
+        """Returns start and end; where one is None, it is `built`, the value in the built model."""
         return (
             built if self.start is None else self.start,
             built if self.end is None else self.end,
         )
 
     def find(self, model: nn.Module) -> list[tuple[Any, str, float]]:
-        """Finds every object that has the attribute, its name there and its value.
+        """Finds every object that has the attribute, with the attribute's name and value.
 
-        A missing attribute, or one that is no number or fixed, is a `UserError`.
+        Raises `UserError` if the attribute is missing, is not a number or cannot be set.
         """
         owners: list[Any] = [model]
         *path, name = self.attribute.split('.')
@@ -84,14 +85,14 @@ class RampUpHook(Hook):
     def before_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: dict | None = None
     ) -> None:
-        """Sets the value, and logs the first owner's."""
+        """Sets the value in every owner, and logs that of the first."""
         values = [self.value_at(runner.iter, runner.max_iters, built) for *_, built in self._found]
         for (owner, name, _), value in zip(self._found, values):
             setattr(owner, name, value)
         runner.message_hub.update_scalar(f'train/{self.attribute}', values[0])
 
     def _number(self, owner: Any, name: str) -> float:
-        """The value of an attribute, if it is a number that may change."""
+        """Returns the value of an attribute, which must be a number that can be set."""
         value = getattr(owner, self._existing(owner, name))
         if not _is_number(value):
             raise UserError(
@@ -118,7 +119,7 @@ class RampUpHook(Hook):
         return [getattr(owner, self._existing(owner, part))]
 
     def _existing(self, owner: object, part: str) -> str:
-        """The name itself, if the object has such an attribute."""
+        """Returns the name itself, which the object must have as an attribute."""
         if not hasattr(owner, part):
             near = close_names(part, _modules_and_numbers(owner))
             hint = f'; did you mean {" or ".join(near)}?' if near else ''
@@ -129,7 +130,7 @@ class RampUpHook(Hook):
 
 
 def _modules_and_numbers(owner: Any) -> list[str]:
-    """Names that may stand in a path: of child modules and of public numbers."""
+    """Lists the names that a path may contain: those of child modules and of public numbers."""
     modules = [name for name, _ in owner.named_children()] if isinstance(owner, nn.Module) else []
     numbers = [
         name

@@ -1,4 +1,4 @@
-"""Rehearses a validation before a training, which else may end at its first one."""
+"""Rehearses a validation before a training, which may otherwise end at its first one."""
 
 import copy
 import logging
@@ -29,10 +29,10 @@ from mmseg_cct.utils.library_errors import library_errors_as_one_line as _explai
 
 
 def rehearse_validation(runner: Runner) -> None:
-    """Takes the first validation batch through pipeline, model, metrics and visualizer.
+    """Runs the first validation batch through pipeline, model, metrics and visualizer.
 
-    With several domains it takes the first batch of each. The training stays as it would be: random
-    states and modes are restored, metrics are copies, and nothing is written. Every rank takes the
+    With several domains it runs the first batch of each. The training is not affected: random
+    states and modes are restored, metrics are copies, and nothing is written. Every rank runs the
     same batches and gathers nothing. Metrics other than MMSeg's and this package's IoU may write
     files, so they are left out. Raises `UserError` if the validation fails, or lacks the metric
     that `save_best` names.
@@ -53,7 +53,7 @@ def rehearse_validation(runner: Runner) -> None:
 def _rehearse_batch(
     runner: Runner, metrics: Sequence[BaseMetric], images: Iterable[int], key: str
 ) -> list[str] | None:
-    """Validates on some images; gives the names of all metrics, or `None` if some are unknown."""
+    """Validates on some images; returns the names of all metrics, `None` if some are unknown."""
     loader = runner.val_dataloader
     with _explained(key, 'its first images do not load', 'images for a batch'):
         batch = loader.collate_fn([loader.dataset[index] for index in images])
@@ -67,7 +67,7 @@ def _rehearse_batch(
 
 
 def _first_batches(dataset: Any, batch_size: int) -> Iterator[tuple[str, range]]:
-    """Yields key and numbers of the first images, of several domains those of each."""
+    """Yields key and indices of the first images, or of the first images of each domain."""
     key, first = 'val_dataloader.dataset', 0
     if not hasattr(dataset, 'domains'):
         yield key, range(min(batch_size, len(dataset)))
@@ -94,7 +94,7 @@ def _predict(runner: Runner, batch: Any, key: str) -> Sequence[Any]:
 def _metric_names(
     metrics: Sequence[BaseMetric], batch: Any, samples: Sequence[dict], key: str
 ) -> list[str] | None:
-    """Names of all metrics, or `None` where some are unknown."""
+    """Returns the names of all metrics, or `None` if some are unknown."""
     names: list[str] = []
     for metric in metrics:
         if not isinstance(metric, (IoUMetric, MultiDomainIoUMetric)) or _formats_only(metric):
@@ -113,7 +113,7 @@ def _names_of(metric: BaseMetric, batch: Any, samples: Sequence[dict]) -> list[s
     with _without_table():
         rehearsed.process(batch, samples)
         names = list(rehearsed.compute_metrics(rehearsed.results))
-    if isinstance(metric, ClassIoUMetric):  # other classes occur in other images
+    if isinstance(metric, ClassIoUMetric):  # other images may contain other classes
         names += [f'IoU.{name}' for name in metric.dataset_meta['classes']]
     prefix = f'{metric.prefix}/' if metric.prefix else ''
     return [f'{prefix}{name}' for name in dict.fromkeys(names)]
@@ -138,7 +138,7 @@ def _formats_only(metric: BaseMetric) -> bool:
 
 @contextmanager
 def _without_table() -> Iterator[None]:
-    """Hides a metric's table of one image, and NumPy's warnings on absent classes."""
+    """Hides a metric's table of a few images, and NumPy's warnings about absent classes."""
     logger = MMLogger.get_current_instance()
     level = logger.level
     logger.setLevel(max(level, logging.WARNING))

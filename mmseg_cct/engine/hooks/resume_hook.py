@@ -30,17 +30,17 @@ _PROGRESS = ('last_step', '_global_step', '_last_value', 'base_values', 'verbose
 
 @HOOKS.register_module()
 class ResumeHook(Hook):
-    """Makes a resumed training the one that was never interrupted.
+    """Makes a resumed training go on as if it had never been interrupted.
 
     - A checkpoint that does not fit the model ends the run; mmengine would leave weights random.
-    - Options of the optimizer and of schedules are those of the config, which may have changed:
-      learning rate, momentum, weight decay, ends. mmengine restores the old ones with the state.
-      What differs from the checkpoint's config is logged.
-    - With gradient accumulation it goes on from the last step: the gradients since are lost. A
-      teacher and BatchNorm's statistics have averaged these iterations already, and do so twice.
-      A training by epochs goes on with the next epoch.
+    - Options of the optimizer and the schedules (learning rate, momentum, weight decay, ends) are
+      those of the config, which may have changed; mmengine restores the old ones with the state.
+      Differences from the checkpoint's config are logged.
+    - With gradient accumulation it goes on from the last step, since later gradients are lost. A
+      teacher and BatchNorm's statistics have already averaged the iterations after that step, and
+      average them twice. A training by epochs goes on with the next epoch.
     - A validation that was due at the resumed iteration is run: the checkpoint is written before
-      it, so it may have been lost, and with it the best checkpoint.
+      the validation, which may have been lost, and with it the best checkpoint.
 
     `tools/train.py --resume` adds it.
 
@@ -55,7 +55,7 @@ class ResumeHook(Hook):
         self.checkpoint = checkpoint
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Checks the checkpoint, and puts the config's settings in place of those in it."""
+        """Checks the checkpoint, and replaces its settings by those of the config."""
         model = unwrap_model(runner.model)
         require_matching_weights(model, checkpoint, self.checkpoint, training=True)
         _require_same_optimizer(runner, checkpoint, self.checkpoint)
@@ -73,7 +73,7 @@ class ResumeHook(Hook):
             )
 
     def before_train(self, runner: Runner) -> None:
-        """Fits the optimizer to the weights, and runs the validation that was due."""
+        """Fits the optimizer's state to the weights, and runs a validation that was due."""
         if isinstance(runner.optim_wrapper, OptimWrapper):
             _lay_out_as_the_weights(runner.optim_wrapper.optimizer)
         for hook in runner.hooks:
@@ -101,7 +101,7 @@ def _require_same_optimizer(runner: Runner, checkpoint: dict[str, Any], name: st
     expected = wrapper.optimizer.param_groups
     sizes = [[len(group['params']) for group in groups] for groups in (found, expected)]
     known = {key for group in found for key in group}
-    # a flag that a later torch added has its default
+    # a flag that a later torch added keeps its default
     unknown = {
         key
         for group in expected
@@ -149,10 +149,10 @@ def _log_differences(earlier: dict[str, Any], now: dict[str, Any]) -> None:
 
 
 def _go_back_to_a_step(runner: Runner, checkpoint: dict[str, Any], earlier: dict[str, Any]) -> None:
-    """Lets gradients that were being accumulated be accumulated again.
+    """Goes back to the last step, so that gradients that were lost are accumulated again.
 
-    Between two steps the weights stay, so those of the checkpoint are those of the step before.
-    What is averaged in every iteration moves on: BatchNorm's statistics and a teacher.
+    The weights do not change between two steps, so the checkpoint has those of the last step.
+    BatchNorm's statistics and a teacher change in every iteration, and are not taken back.
     """
     if not isinstance(runner.train_loop, IterBasedTrainLoop):
         return
@@ -175,7 +175,7 @@ def _go_back_to_a_step(runner: Runner, checkpoint: dict[str, Any], earlier: dict
 
 
 def _follow_new_settings(runner: Runner, checkpoint: dict[str, Any]) -> None:
-    """Makes the options of optimizer and schedules those of the config; the state stays."""
+    """Sets the options of optimizer and schedules to those of the config; keeps their state."""
     wrapper = runner.optim_wrapper
     if not isinstance(wrapper, OptimWrapper):
         return
@@ -201,9 +201,9 @@ def _follow_new_settings(runner: Runner, checkpoint: dict[str, Any]) -> None:
 
 
 def _lay_out_as_the_weights(optimizer: Optimizer) -> None:
-    """Gives Adam's moments the strides of their weights: a fused step takes them for granted.
+    """Gives Adam's moments the strides of their weights, which a fused step takes for granted.
 
-    They have those of the run that wrote them, which may have been channels-last or not.
+    The loaded ones have the layout of the run that wrote them, channels-last or not.
     """
     for weight, state in optimizer.state.items():
         for name, value in state.items():
@@ -213,8 +213,8 @@ def _lay_out_as_the_weights(optimizer: Optimizer) -> None:
 
 
 def _saved_groups(checkpoint: dict[str, Any]) -> list[dict[str, Any]]:
-    # With several groups, mmengine also keeps base settings, which belong to no group and which
-    # schedules step too.
+    # With several groups, mmengine also keeps base settings, which belong to no group but are
+    # stepped by the schedules too.
     optimizer = checkpoint['optimizer']
     return [*optimizer['param_groups'], *filter(None, [optimizer.get('base_param_settings')])]
 
@@ -231,7 +231,7 @@ def _schedules_changed(schedulers: list[Any], saved: Any) -> bool:
 
 
 def _run_schedules(runner: Runner, checkpoint: dict[str, Any]) -> None:
-    """Steps fresh schedules up to the resumed iteration: each value is made from the one before."""
+    """Steps fresh schedules up to the resumed iteration: each value depends on the one before."""
     schedulers = runner.param_schedulers
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # about the optimizer, which has not stepped in between

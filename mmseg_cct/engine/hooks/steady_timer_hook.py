@@ -14,14 +14,14 @@ class SteadyTimerHook(IterTimerHook):
     """Estimates the remaining time without the first iterations, which compile and warm up.
 
     mmengine's timer averages over all iterations, so its first estimates count the minutes of
-    compilation once for every iteration to go.
+    compilation for every iteration that is left.
 
     Args:
         warm_up: Number of first iterations that the average leaves out; until then the estimate is
-            that of the latest iteration alone.
+            based on the latest iteration only.
 
     Raises:
-        UserError: If the number is negative.
+        UserError: If `warm_up` is negative.
     """
 
     def __init__(self, warm_up: int = 3) -> None:
@@ -32,7 +32,7 @@ class SteadyTimerHook(IterTimerHook):
         self.first_iter = 0
 
     def before_train(self, runner: Runner) -> None:
-        """Starts to count, at the resumed iteration where there is one."""
+        """Starts counting, at the resumed iteration if there is one."""
         super().before_train(runner)
         self.first_iter = runner.iter
 

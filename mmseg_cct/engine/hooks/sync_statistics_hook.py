@@ -14,15 +14,15 @@ from torch.nn.modules.batchnorm import _BatchNorm
 class SyncStatisticsHook(Hook):
     """Averages BatchNorm's running statistics over the ranks after every iteration.
 
-    SyncBN needs GPUs. Without it every rank collects the statistics of its own images, would
-    validate with these, and a checkpoint would hold those of rank 0, from which a resumed training
-    would go on elsewhere. mmengine's `SyncBuffersHook` averages before a validation alone.
+    SyncBN needs GPUs. Without it, every rank collects the statistics of its own images and would
+    validate with these. A checkpoint would hold those of rank 0, so a resumed training would differ
+    from an uninterrupted one. mmengine's `SyncBuffersHook` averages only before a validation.
     """
 
     priority = 'HIGH'  # before a teacher averages them over time
 
     def before_train(self, runner: Runner) -> None:
-        """Finds the layers; statistics of SyncBN are equal already."""
+        """Finds the layers; SyncBN's statistics are already equal."""
         self._layers = [
             layer
             for layer in runner.model.modules()

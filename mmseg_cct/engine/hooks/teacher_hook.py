@@ -21,9 +21,9 @@ class TeacherHook(EMAHook):
 
     θ' ← α_t θ' + (1 - α_t) θ with α_t = min(1 - 1/(t + 1), α), which is a plain mean at first, as
     in Mean Teacher (https://arxiv.org/abs/1703.01780). BatchNorm's running statistics are averaged
-    likewise, and over the ranks of a distributed training. A checkpoint's `state_dict` is the
-    network that is evaluated; `--resume` reads the other one, too: the teacher from
-    `teacher_state_dict`, or the student from `ema_state_dict`, where `EMAHook` has it::
+    likewise, and also over the ranks of a distributed training. A checkpoint's `state_dict` is the
+    network that is evaluated; `--resume` also reads the other one: the teacher from
+    `teacher_state_dict`, or the student from `ema_state_dict`, where `EMAHook` keeps it::
 
         dict(type='TeacherHook', decay=0.99)  # a teacher for the targets alone
         dict(type='TeacherHook', evaluate='teacher', batch_statistics=True)  # Mean Teacher
@@ -37,7 +37,7 @@ class TeacherHook(EMAHook):
             equal weights, and the student learns that difference.
 
     Raises:
-        UserError: If α is out of range or there is no such network.
+        UserError: If α is out of range or `evaluate` names no network.
     """
 
     def __init__(
@@ -59,7 +59,10 @@ class TeacherHook(EMAHook):
         self.batch_statistics = batch_statistics
 
     def before_train(self, runner: Runner) -> None:
-        """Hands the teacher over, at first a copy of the student; `UserError` if none is taken."""
+        """Gives the model its teacher, at first a copy of the student.
+
+        Raises `UserError` if the model takes no teacher.
+        """
         super().before_train(runner)
         if not hasattr(self.src_model, 'set_teacher'):
             raise UserError(
@@ -78,14 +81,14 @@ class TeacherHook(EMAHook):
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
     ) -> None:
-        """Averages, over the ranks too: without SyncBN their running statistics differ."""
+        """Averages, also over the ranks: without SyncBN their running statistics differ."""
         super().after_train_iter(runner, batch_idx, data_batch, outputs)
         all_reduce_params(
             [b for b in self.ema_model.module.buffers() if b.is_floating_point()], op='mean'
         )
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Adds the other network, and names in the meta data the one that `state_dict` is."""
+        """Adds the other network, and records in the meta data which one `state_dict` is."""
         if self.evaluate == 'teacher':
             super().before_save_checkpoint(runner, checkpoint)
         else:
@@ -93,7 +96,7 @@ class TeacherHook(EMAHook):
         checkpoint['meta']['network'] = self.evaluate
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Restores the teacher of a resumed training; without one it starts as the student."""
+        """Restores the teacher of a resumed training; if missing, it starts as the student."""
         try:
             self._load_teacher(runner, checkpoint)
         except RuntimeError as error:

@@ -46,7 +46,7 @@ class UnlabeledVisualizationHook(Hook):
         seed: Seed of the augmentation and the perturbations.
 
     Raises:
-        UserError: If a number is below 1.
+        UserError: If `interval` or `num_images` is below 1.
     """
 
     priority = 'LOW'
@@ -100,10 +100,10 @@ class UnlabeledVisualizationHook(Hook):
 
 
 def predict(model: Any, item: dict) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Lets the main and all auxiliary decoders of a `CCTSegmentor` segment one image.
+    """Segments one image with the main and all auxiliary decoders of a `CCTSegmentor`.
 
-    `item` is what the unlabelled pipeline gives. Returns the image `(H, W, 3)` in RGB, the main
-    decoder's class ids `(H, W)`, and by perturbation its decoders' `(k, H, W)`.
+    `item` is the output of the unlabelled pipeline. Returns the image `(H, W, 3)` in RGB, the main
+    decoder's class ids `(H, W)`, and for each perturbation those of its decoders, `(k, H, W)`.
     """
     data = model.data_preprocessor(pseudo_collate([item]), training=False)
     features = model.extract_feat(data['inputs'])
@@ -113,7 +113,7 @@ def predict(model: Any, item: dict) -> tuple[np.ndarray, np.ndarray, dict[str, n
     main = F.interpolate(seg_logits, auxiliary.shape[-2:], mode='bilinear').argmax(1)[0]
 
     image = as_rgb(item['inputs'].numpy().transpose(1, 2, 0))
-    height, width = image.shape[:2]  # the padding is right and below
+    height, width = image.shape[:2]  # without the padding at the right and the bottom
     by_decoder = auxiliary[:, :height, :width].cpu().numpy()
     sizes = {name: p.num_decoders for name, p in bank.perturbations.items() if p.num_decoders}
     parts = np.split(by_decoder, np.cumsum(list(sizes.values()))[:-1])
@@ -129,7 +129,7 @@ def draw_predictions(
 ) -> np.ndarray:
     """Puts image, predictions and disagreement side by side, above a legend of the classes.
 
-    Images are `(H, W, 3)` uint8, RGB; class ids `(H, W)`, and `(k, H, W)` by perturbation.
+    Images are `(H, W, 3)` uint8, RGB; class ids are `(H, W)`, and `(k, H, W)` for a perturbation.
     """
     differs = np.concatenate([ids != main for ids in auxiliary.values()])
     heat = matplotlib.colormaps['inferno'](differs.mean(0))[..., :3]

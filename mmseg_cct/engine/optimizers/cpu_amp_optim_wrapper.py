@@ -17,7 +17,7 @@ class CPUAmpOptimWrapper(OptimWrapper):
     """Computes the losses under `torch.autocast('cpu', bfloat16)`.
 
     bfloat16 has float32's range, so no loss scaling is needed. The arguments are `OptimWrapper`'s.
-    A CPU on which oneDNN cannot compute in bfloat16 (x86 before AVX-512) is warned of.
+    Warns if oneDNN cannot compute in bfloat16 on this CPU (x86 before AVX-512).
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -38,7 +38,7 @@ class CPUAmpOptimWrapper(OptimWrapper):
 
 
 def _computes_bfloat16() -> bool:
-    """False where oneDNN leaves convolutions in bfloat16 to PyTorch's plain loops."""
+    """Returns False if oneDNN leaves convolutions in bfloat16 to PyTorch's plain loops."""
     if not torch.backends.mkldnn.is_available():  # as on a Mac, where nothing was measured
         return True
     return torch.ops.mkldnn._is_mkldnn_bf16_supported()

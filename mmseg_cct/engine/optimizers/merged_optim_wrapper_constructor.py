@@ -12,22 +12,22 @@ from mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS
 from mmengine.utils import digit_version
 from torch import nn
 
-# Optimizers of torch with a fused step, on CPUs since 2.4. Not SGD: where a loss scaler skips the
-# first step, as with float16, torch's fused one goes on with momentum that nobody has set.
+# torch's optimizers with a fused step, on CPUs since 2.4. Not SGD: if a loss scaler skips the first
+# step, as with float16, torch's fused SGD goes on with uninitialised momentum.
 FUSED = ('Adam', 'AdamW')
 _CPU_HAS_FUSED = digit_version(torch.__version__) >= digit_version('2.4')
 
 
 @OPTIM_WRAPPER_CONSTRUCTORS.register_module()
 class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
-    """Merges the groups that `paramwise_cfg` makes, one per parameter, where their options agree.
+    """Merges parameter groups with equal options; `paramwise_cfg` makes one group per parameter.
 
     The optimizer then steps all parameters of a group at once, and schedules set a handful of
-    rates; torch's Adam and AdamW do it in one fused pass unless the config sets `fused` or
-    `foreach`. The log names each group in a line, in place of each option of each parameter. The
-    updates are those of mmengine's constructor, whose arguments it takes; `paramwise_cfg` may hold
-    an `auxiliary_lr_mult`, too, a factor for the rate of the auxiliary decoders. `tools/train.py`
-    uses it where the config names no constructor.
+    rates; torch's Adam and AdamW step in one fused pass unless the config sets `fused`, `foreach`
+    or `differentiable`. The log lists the groups in one line instead of every option of every
+    parameter. The updates are those of mmengine's constructor, whose arguments it takes;
+    `paramwise_cfg` may also hold `auxiliary_lr_mult`, a factor for the learning rate of the
+    auxiliary decoders. `tools/train.py` uses it if the config names no constructor.
     """
 
     def __init__(self, optim_wrapper_cfg: dict, paramwise_cfg: dict | None = None) -> None:
@@ -58,12 +58,12 @@ class MergedOptimWrapperConstructor(DefaultOptimWrapperConstructor):
 
 
 def _with_auxiliary_rate(paramwise_cfg: dict | None) -> dict | None:
-    """Turns `auxiliary_lr_mult` into a rule, on top of the rule that holds for those decoders."""
+    """Turns `auxiliary_lr_mult` into a custom key, on top of the one that these decoders have."""
     if not paramwise_cfg or 'auxiliary_lr_mult' not in paramwise_cfg:
         return paramwise_cfg
     paramwise_cfg = dict(paramwise_cfg)
     factor, rules = paramwise_cfg.pop('auxiliary_lr_mult'), paramwise_cfg.get('custom_keys') or {}
-    # mmengine applies the longest key alone, and of equally long ones the first
+    # mmengine applies only the longest matching key, and the first of equally long ones
     own = max((key for key in sorted(rules) if key in 'auxiliary_head.'), key=len, default='')
     rule = dict(rules.get(own, {}))
     rule['lr_mult'] = factor * rule.get('lr_mult', 1.0)
@@ -91,7 +91,7 @@ def _describe(groups: list[dict[str, Any]]) -> str:
 
 @contextmanager
 def _without_lines_of_parameters() -> Iterator[None]:
-    """Leaves out what mmengine logs for each parameter, three lines where rates differ."""
+    """Suppresses what mmengine logs for each parameter, three lines where rates differ."""
 
     def is_other(record: logging.LogRecord) -> bool:
         text = record.getMessage()

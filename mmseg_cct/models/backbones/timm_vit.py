@@ -19,27 +19,28 @@ from mmseg_cct.utils.text import error_line
 
 @MODELS.register_module()
 class TimmViT(BaseModule):
-    """Layers of a plain transformer of timm, as maps at one stride.
+    """A plain vision transformer of timm that returns chosen layers as maps at one stride.
 
-    The pretrained patch size p stays: the image is resized by p / stride before it is cut into
-    patches, so that the grid of p = 14, too, is exactly H/16 × W/16, and no weight is resampled but
-    the position embedding, which timm interpolates to any grid.
+    The pretrained patch size p stays: the image is resized by p / s before it is cut into patches,
+    so the grid is exactly H/s × W/s for p = 14 too. Only the position embedding is resampled, which
+    timm interpolates to any grid.
 
-    A `UserError` tells of a timm that is missing or does not know the model, and of weights that do
-    not load.
+    Raises a `UserError` if timm is missing or does not know the model, or if the weights do not
+    load.
 
     Shapes: `N` images, `D` channels of the transformer, `s` the stride.
 
     Args:
         model_name: timm's name of the model.
-        out_indices: Layers whose normalised outputs are taken, from 0.
-        stride: s, the stride of the maps; H and W are multiples of it.
+        out_indices: Layers, counted from 0, whose normalised outputs are returned.
+        stride: s, the stride of the maps; H and W must be multiples of it.
         frozen: Whether the transformer stays as it was pretrained: without gradients, dropout or
             weight updates.
-        pretrained: Whether timm loads its weights, where there is no `init_cfg`.
-        pretrained_cfg_overlay: What to change in timm's description of the weights: `file` names a
-            file to load them from, in timm's names or in those of the authors.
-        init_cfg: Initialisation by mmengine, in place of timm's.
+        pretrained: Whether timm loads its pretrained weights; without effect if there is an
+            `init_cfg`.
+        pretrained_cfg_overlay: Changes to timm's description of the weights: `file` is a file to
+            load them from, with the parameter names of timm or of the authors.
+        init_cfg: Initialisation by mmengine instead of timm.
         **kwargs: Further arguments of the model, such as `drop_path_rate`.
     """
 
@@ -71,9 +72,9 @@ class TimmViT(BaseModule):
         )
         (self.patch_size,) = set(self.timm_model.patch_embed.patch_size)
         if pretrained:
-            self._is_init = True  # timm has loaded them: mmengine leaves them alone
+            self._is_init = True  # timm has loaded them: mmengine must not initialise them
         if init_cfg is not None:
-            self.timm_model.is_init = True  # or mmengine lets timm draw them anew, after init_cfg
+            self.timm_model.is_init = True  # else timm redraws them after init_cfg
         if frozen:
             self.timm_model.requires_grad_(False)
             self.timm_model.eval()
@@ -86,9 +87,9 @@ class TimmViT(BaseModule):
         return self
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        """Maps images `(N, 3, H, W)` to one `(N, D, H/s, W/s)` by chosen layer.
+        """Maps images `(N, 3, H, W)` to one `(N, D, H/s, W/s)` per chosen layer.
 
-        H or W that is not a multiple of s is a `UserError`.
+        Raises a `UserError` if H or W is not a multiple of s.
         """
         height, width = images.shape[-2:]
         if height % self.stride or width % self.stride:

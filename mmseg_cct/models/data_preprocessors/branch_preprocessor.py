@@ -21,16 +21,16 @@ class BranchPreprocessor(SegDataPreProcessor):
     A plain batch is processed as in MMSeg, so validation, testing, inference and the supervised
     baseline use the same object. Pseudo labels are padded like masks. Every sample of a branch
     whose name starts with `unlabeled` gets a `valid_mask`, `(1, H, W)` bool: True at the image's
-    own pixels, False where this preprocessor or the pipeline (see `MarkValidPixels`) filled.
+    own pixels, False at those that this preprocessor or the pipeline (see `MarkValidPixels`) added.
 
     Args:
-        mean: Mean of each channel, in RGB for three. Of any number, where mmengine takes one or
-            three (see `LoadChannels`).
-        std: Standard deviation likewise.
+        mean: Mean of each channel, in RGB order for three. Any number of channels is possible (see
+            `LoadChannels`); mmengine takes one or three.
+        std: Standard deviation of each channel, in the order of `mean`.
         **kwargs: Other arguments of `SegDataPreProcessor`.
 
     Raises:
-        UserError: If there are not as many means as deviations.
+        UserError: If `mean` and `std` differ in length.
     """
 
     def __init__(
@@ -54,10 +54,11 @@ class BranchPreprocessor(SegDataPreProcessor):
     def forward(self, data: dict, training: bool = False) -> dict[str, Any]:
         """Prepares a batch for the model.
 
-        `inputs` and `data_samples` are a list each, or a dict of lists by branch name, in which
-        None is left out; in the result `inputs` is one tensor `(N, 3, H, W)`, or one by branch.
-        With `training` images are padded to the training size and batch augmentations run. A
-        `UserError` says if the pipeline packed nothing, or images of a branch have several sizes.
+        `inputs` and `data_samples` are each a list, or a dict of lists by branch name, in which
+        None is skipped; in the result `inputs` is one tensor `(N, 3, H, W)`, or one per branch.
+        With `training`, images are padded to the training size and batch augmentations run. Raises
+        a `UserError` if the pipeline packed nothing, or if images of a branch still differ in size
+        after padding.
         """
         if 'inputs' not in data:
             raise UserError(
@@ -120,7 +121,7 @@ def mark_valid_pixels(
     size: tuple[int, int],
     device: torch.device | str = 'cpu',
 ) -> None:
-    """Marks the pixels of a padded image that are its own, by a `valid_mask` `(1, H, W)` bool.
+    """Marks the own pixels of a padded image by a `valid_mask`, `(1, H, W)` bool.
 
     `image_size` is height and width before the padding, `size` those of the batch. A mask that the
     sample already has is padded with False at the right and bottom.

@@ -14,9 +14,9 @@ def domain_of(
     data_samples: Iterable[SegDataSample] | Mapping[str, Iterable[SegDataSample]] | None,
     known: Collection[str],
 ) -> str:
-    """Name of the one domain of a batch, the `domain` in its samples' metainfo.
+    """Returns the domain of a batch, which is `domain` in its samples' metainfo.
 
-    None, several or an unknown one are a `UserError`.
+    Raises a `UserError` if there is no domain, more than one, or an unknown one.
     """
     branches: Iterable[Iterable[SegDataSample]]
     branches = data_samples.values() if isinstance(data_samples, Mapping) else [data_samples or ()]

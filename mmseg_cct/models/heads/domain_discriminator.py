@@ -41,8 +41,8 @@ class DomainDiscriminator(BaseModule):
         in_channels: D, the channels of z.
         num_domains: Number of domains; set by `MultiDomainCCTSegmentor`.
         channels: Output channels of the 3×3 convolutions.
-        scale: λ_adv of Eq. 8; the reversal layer applies it, so it weighs the encoder's gradient
-            alone.
+        scale: λ_adv of Eq. 8; the reversal layer applies it, so it only weighs the encoder's
+            gradient.
         negative_slope: Slope of the LeakyReLU; 0.2 as in Hung et al. (2018), whose network this is.
         in_index: Which of the neck's outputs is z.
         init_cfg: Initialisation of the weights; by default PyTorch's.

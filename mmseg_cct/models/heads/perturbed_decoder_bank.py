@@ -65,16 +65,17 @@ class PerturbedDecoderBank(BaseModule):
         position_fraction: Share in (0, 1] of the feature positions that the losses look at, drawn
             in each iteration. Below 1 the losses are unbiased estimates, cheaper in time and
             memory.
-        memory_budget: Bytes of the largest temporary; None picks by device.
-        compile: 'auto' runs the decoders by a native kernel on a CPU where there is a compiler and
-            it has the losses, else by `torch.compile`; True is `torch.compile`, False neither.
+        memory_budget: Size of the largest temporary tensor in bytes; None picks it by device.
+        compile: 'auto' runs the decoders by a native kernel on a CPU if there is a compiler and the
+            kernel supports the losses, else by `torch.compile`; True always uses `torch.compile`,
+            False uses neither.
         final_activation: Whether the decoders end in a ReLU, as in the public code.
         kernel_init: Initialisation of the sub-pixel convolutions, as in `PixelShuffleHead`.
         log_terms: Whether to log L_u of each perturbation, the agreement with the main prediction
             and the share of pixels that count.
-        in_index: Which of the outputs of the neck, or of the backbone where there is none, is z.
-        in_layer: Layer of the main decoder whose input is z instead: `'conv_seg'` for the features
-            that an MMSeg head has fused and classifies.
+        in_index: Index of z in the outputs of the neck, or of the backbone if there is no neck.
+        in_layer: Layer of the main decoder whose input is z instead: `'conv_seg'` gives the fused
+            features that an MMSeg head classifies.
         init_cfg: Initialisation of the weights; by default as in the main decoder.
 
     Raises:
@@ -247,10 +248,10 @@ class PerturbedDecoderBank(BaseModule):
         seg_logits: Tensor,
         data_samples: Sequence[SegDataSample] = (),
     ) -> tuple[Tensor, Tensor]:
-        """Maps of the distance between each auxiliary and the main prediction, for analysis.
+        """Maps the distance between each auxiliary prediction and the main one, for analysis.
 
-        Arguments are those of `loss`. Two maps `(K, N, s·h, s·w)`: the distance of L_u at every
-        pixel, confident or not; and 1 where the predicted class differs, else 0.
+        Arguments are those of `loss`. Returns two maps `(K, N, s·h, s·w)`: the distance of L_u at
+        every pixel, confident or not; and 1 where the predicted class differs, else 0.
         """
         context = self._context(features, seg_logits, data_samples)
         projected = self._project_all(context)
@@ -270,10 +271,10 @@ class PerturbedDecoderBank(BaseModule):
         return by_pixel[0], by_pixel[1]
 
     def check_classes(self, classes: Sequence[str], num_classes: int) -> None:
-        """Checks before a training what `loss` would find with its first batch.
+        """Checks before training what `loss` would only find at the first batch.
 
-        A `UserError` says if the decoders have a different number of classes than the main one, or
-        a context class is unknown.
+        Raises a `UserError` if the decoders have a different number of classes than the main one,
+        or a context class is unknown.
         """
         self._check_num_classes(num_classes)
         self._context_ids(classes)
@@ -285,7 +286,7 @@ class PerturbedDecoderBank(BaseModule):
         data_samples: Sequence[SegDataSample],
         position_fraction: float = 1.0,
     ) -> PerturbationContext:
-        """What the perturbations see: z, the main prediction at the decoders' size, positions."""
+        """Collects what the perturbations see: z, main prediction at decoder size, positions."""
         z = features[self.in_index]
         self._check_fit(z, seg_logits)
         self._check_stride(z, data_samples)
@@ -316,7 +317,7 @@ class PerturbedDecoderBank(BaseModule):
     ) -> dict[str, Tensor]:
         """Figures for the log: L_u of each perturbation, and the share of valid pixels that count.
 
-        `consistency` is `(K,)` and sums to L_u. There are shares only of terms that mask pixels.
+        `consistency` is `(K,)` and sums to L_u. Only terms that mask pixels have a share.
         """
         counts = {name: p.num_decoders for name, p in self.perturbations.items() if p.num_decoders}
         by_perturbation = consistency.split(list(counts.values()))
@@ -348,7 +349,7 @@ class PerturbedDecoderBank(BaseModule):
             )
 
     def _check_stride(self, z: Tensor, data_samples: Sequence[SegDataSample]) -> None:
-        """Compares the size of the predictions with that of the images, which `valid_mask` has."""
+        """Compares the size of the predictions with that of the images, known from `valid_mask`."""
         if not data_samples or 'valid_mask' not in data_samples[0]:
             return
         (h, w), expected = z.shape[-2:], data_samples[0].valid_mask.shape

@@ -72,11 +72,11 @@ class PixelShuffleHead(BaseDecodeHead):
             None for C, as in the paper. With few classes, C non-negative numbers are too few for
             a position's s×s pixels: use 32.
         final_activation: Whether the last sub-pixel convolution ends in a ReLU, as in the public
-            code. It makes logits non-negative and a class whose channel dies gets no gradient
-            again: off unless a converted checkpoint needs it.
-        kernel_init: What the sub-pixel convolutions start from: `'identity'`, each class from its
-            own score, or `'kaiming'`, a random mix of the classes as in the public code; the paper
-            names none. See `icnr_`.
+            code. It makes logits non-negative, and a class whose channel dies never gets a
+            gradient again; leave it off unless a converted checkpoint needs it.
+        kernel_init: Initial kernel of the sub-pixel convolutions: `'identity'` starts each class
+            from its own score, `'kaiming'` from a random mix of the classes as in the public code;
+            the paper specifies none. See `icnr_`.
         **kwargs: Arguments of `BaseDecodeHead`, such as `loss_decode` and `ignore_index`.
     """
 
@@ -109,7 +109,7 @@ class PixelShuffleHead(BaseDecodeHead):
     def forward(self, inputs: tuple[Tensor, ...]) -> Tensor:
         """Predicts seg_logits `(N, C, s·h, s·w)` from the neck's output z `(N, D, h, w)`.
 
-        Other channels than D are a `UserError`.
+        Raises a `UserError` if z does not have D channels.
         """
         z = self._transform_inputs(inputs)
         if z.shape[1] != self.in_channels:

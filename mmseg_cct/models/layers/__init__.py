@@ -1,1 +1,1 @@
-"""Stacked decoders, their initialisation, and their evaluation in chunks."""
+"""Stacked decoders and their evaluation in chunks, and helpers that the models share."""

@@ -42,12 +42,12 @@ class ComplementaryDropout(nn.Module):
     def forward(
         self, first: Sequence[Tensor], second: Sequence[Tensor]
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Masks the channels of both views; every map has masks of its own.
+        """Masks the channels of both views; every map has its own masks.
 
         The views are the neck's outputs, `(N, D, h, w)` each.
         """
         num_pairs = len(first[0])
-        # the same pairs at every map: a pair is untouched as a whole
+        # the same pairs for every map, so that a pair is kept as a whole
         kept = torch.randperm(num_pairs)[: int(num_pairs * self.keep_ratio)]
         masked: tuple[list[Tensor], list[Tensor]] = ([], [])
         for maps in zip(first, second, strict=True):

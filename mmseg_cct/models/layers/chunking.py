@@ -1,7 +1,7 @@
 """Chunks of feature positions: their size, and the compilation of what runs on them.
 
-All chunks have one shape, the last one padded. Where there are several, the shape depends on
-neither image size nor batch size, so a function compiles once.
+All chunks have one shape, the last one padded. If there are several, the shape depends on neither
+image size nor batch size, so a function compiles once.
 """
 
 import shutil
@@ -23,8 +23,8 @@ GPU_MEMORY_BUDGET = 512 * 2**20
 # positions than this, a chunk takes only some of the decoders.
 MIN_POSITIONS = 32
 
-# What torch.compile takes in a fresh installation, and the matrix products a thread does while the
-# compiled decoders save it a second: docs/performance.md.
+# Seconds that torch.compile takes in a fresh installation, and FLOPs of matrix products per thread
+# for which the compiled decoders save a second: docs/performance.md.
 COMPILE_SECONDS = 20
 FLOPS_PER_SECOND_SAVED = 45e9
 
@@ -39,9 +39,9 @@ def split_positions(maps: Tensor, size: int) -> list[Tensor]:
 class Chunking:
     """Chunk size and compilation.
 
-    `memory_budget` is in bytes of the largest temporary; None picks by device. `compile` is 'auto'
-    to compile where a compiler is found, True for always, False for never; only 'auto' lets
-    `native_chain` go first.
+    `memory_budget` is the size of the largest temporary in bytes; None picks it by device.
+    `compile` is 'auto' to compile where a compiler is found and compiling pays, True for always,
+    False for never; only 'auto' tries `native_chain` first.
     """
 
     def __init__(self, memory_budget: int | None = None, compile: bool | str = 'auto') -> None:
@@ -54,10 +54,10 @@ class Chunking:
         """Decoders and positions per chunk of projected features `(K, B, P)`.
 
         `values_per_position` is the size of the largest activation of a decoder at a position: its
-        s²C logits, or the level before, s²B/4, if that is larger. All chunks have one shape.
-        Decoders are K or, if divisible, its largest divisor that leaves room for `MIN_POSITIONS`.
-        Positions are the largest power of two whose activations fit into the budget, at least one,
-        and no larger than all P need.
+        s²C logits, or the level before, s²B/4, if that is larger. The number of decoders is K or,
+        if divisible, its largest divisor that leaves room for `MIN_POSITIONS`. The number of
+        positions is the largest power of two whose activations fit into the budget, at least 1 and
+        no more than P needs.
         """
         num_decoders, width, num_positions = projected.shape
         largest = max(values_per_position, width)
@@ -79,9 +79,9 @@ class Chunking:
         """Positions per chunk of the native kernel, which holds no predictions.
 
         Features are `(K, B, P)`, the main prediction has `values_per_position` s²C, and a thread
-        takes a tile of positions at once. The size is a multiple of the tile, with a tile for each
-        thread if there are as many; features and targets fit into the budget, and chunks of one
-        size need little padding.
+        processes `tile` positions at once. The size is a multiple of the tile. Features and targets
+        fit into the budget unless one tile per thread needs more. Chunks are about equally full, so
+        they need little padding.
         """
         num_decoders, width, num_positions = projected.shape
         fits = self._num_values(projected) // max(values_per_position, num_decoders * width)
@@ -97,8 +97,8 @@ class Chunking:
     def prepare(self, function: Callable, device: torch.device, flops: float) -> Callable:
         """Compiles a pure, hashable function of tensors as `compile` says.
 
-        `flops` are those of the matrix products of an iteration, over all calls. The function or
-        its compiled twin is the same object at every call.
+        `flops` are those of the matrix products of an iteration, over all calls. Returns the
+        function or its compiled version, the same object at every call.
         """
         if self.compile == 'auto':
             if not _compiler_found(device.type) or not _compiling_pays(device.type, flops):
@@ -113,10 +113,10 @@ def _log_once(message: str) -> None:
 
 
 def _compiling_pays(device_type: str, flops: float) -> bool:
-    """Whether a training is so long that compiled code saves more time than compiling takes.
+    """Whether training is so long that compiled code saves more time than compiling takes.
 
-    The estimate uses the work, not the clock, so the same training always decides alike. On a GPU,
-    and outside a training, where the length is unknown, it is True.
+    The estimate uses the work, not the clock, so the same training always gets the same answer. It
+    is True on a GPU and outside training, where the length is unknown.
     """
     iterations = MessageHub.get_current_instance().get_info('max_iters')
     if device_type != 'cpu' or iterations is None:
@@ -151,9 +151,9 @@ def _compiled(function: Callable) -> Callable:
 
 
 def _with_own_code(function: Callable) -> Callable:
-    """Wraps a function in a new code object: torch.compile gives one up after eight compilations.
+    """Wraps a function in a new code object: torch.compile compiles one at most eight times.
 
-    A nested function alone would not do, as all its instances share one code object.
+    A nested function would not be enough, as all its instances share one code object.
     """
 
     def call(*args: Any) -> Any:
@@ -164,9 +164,9 @@ def _with_own_code(function: Callable) -> Callable:
 
 @cache
 def _compiled_if_possible(function: Callable) -> Callable:
-    """Compiles a function and falls back to the plain one, shape by shape.
+    """Compiles a function; falls back to the plain one for shapes that fail to compile.
 
-    Compilation fails where the compiler is broken.
+    Compilation fails if the compiler is broken.
     """
     failed = set()
 
@@ -176,7 +176,7 @@ def _compiled_if_possible(function: Callable) -> Callable:
             try:
                 return _compiled(function)(first, *args)
             except torch.cuda.OutOfMemoryError:
-                raise  # it takes more uncompiled
+                raise  # uncompiled, it takes even more memory
             except Exception as error:  # of any kind; the function's own errors recur uncompiled
                 failed.add(shape)
                 reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -191,7 +191,7 @@ def _compiled_if_possible(function: Callable) -> Callable:
 
 @cache
 def _compiler_found(device_type: str) -> bool:
-    """Whether torch.compile has the compiler it needs; logs one line if it has not."""
+    """Whether torch.compile has the compiler it needs; logs a line if not."""
     if device_type == 'cuda':
         found = torch.cuda.get_device_capability() >= (7, 0)
         try:

@@ -20,13 +20,13 @@ def draw_boxes(
 ) -> Tensor:
     """Draws a box inside each image, `(N, 4)` int64: left, top, right, bottom.
 
-    They are in pixels, right and bottom exclusive. `area` is the range of the share of the image,
-    in (0, 1], and `aspect` that of height over width in pixels. The generator is on the CPU; None
-    is torch's global one.
+    Boxes are in pixels, right and bottom exclusive. `area` is the range of a box's share of the
+    image, in (0, 1], and `aspect` that of height over width in pixels. The generator is on the CPU;
+    None is torch's global one.
 
-    The area is drawn once from its range; aspect and corner are redrawn until the box fits. Of the
-    aspects only those are drawn at which a box of that area can fit; in a very long image there may
-    be none, and the nearest one that can is taken.
+    The area is drawn once from its range; aspect and corner are redrawn until the box fits. Only
+    aspects at which a box of that area can fit are drawn; if there are none, as may happen in a
+    very long image, the nearest aspect that fits is used.
     """
     height, width = size
 
@@ -73,11 +73,11 @@ def paste(values: Tensor, boxes: Tensor, partners: Tensor | None = None) -> Tens
 
 @MODELS.register_module()
 class CutMix(nn.Module):
-    """Draws the boxes of a batch (https://arxiv.org/abs/1905.04899); a config can name it.
+    """Draws the boxes in which images of a batch are mixed (https://arxiv.org/abs/1905.04899).
 
     Image, target, confidence and validity of a view are mixed alike: draw once, then `paste` each
-    with the same boxes. The partner of image i is image N - 1 - i, whose own target is unmixed, so
-    a batch of one is never mixed; with `SemiSegDataset(partners=True)` it is another image.
+    with the same boxes. The partner of image i is the unmixed image N - 1 - i, so a batch of one is
+    never mixed; with `SemiSegDataset(partners=True)` it is an image of another batch.
 
     Args:
         prob: Probability that an image gets a box.
@@ -108,7 +108,7 @@ class CutMix(nn.Module):
     def forward(self, images: Tensor, generator: Generator | None = None) -> Tensor:
         """Draws the boxes of one view of images `(N, 3, H, W)`, whose values do not matter.
 
-        `(N, 1, H, W)` bool on the images' device, True where an image gets its partner's pixels.
+        Returns `(N, 1, H, W)` bool on their device, True where an image gets its partner's pixels.
         The generator is on the CPU; None is torch's global one, which `IterationSeedHook` seeds.
         """
         size = (images.shape[-2], images.shape[-1])

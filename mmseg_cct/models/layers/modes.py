@@ -1,4 +1,4 @@
-"""Modes of modules that last for one pass: evaluation, and BatchNorm that forgets what it sees."""
+"""Modes of modules for one pass: evaluation, BatchNorm without updates, and recorded inputs."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,8 +11,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 def eval_mode(modules: Iterable[nn.Module]) -> Iterator[None]:
     """Sets modules to evaluation mode, each on its own, and restores their modes.
 
-    Their children are left alone, so pass `model.modules()` for a whole model: `Module.train()`
-    would also thaw what a model froze after it was called.
+    Their children are left alone, so pass `model.modules()` for a whole model. `Module.train()`
+    would not do: it would also thaw layers that were frozen after its last call.
     """
     training = [module for module in modules if module.training]
     for module in training:
@@ -36,7 +36,7 @@ def all_but_batch_norm(model: nn.Module) -> list[nn.Module]:
 def frozen_running_statistics(model: nn.Module) -> Iterator[None]:
     """Keeps BatchNorm in train mode from updating its running statistics.
 
-    It normalises by the batch; BatchNorm in eval mode goes on using its running statistics.
+    It still normalises by the batch; BatchNorm in eval mode still uses its running statistics.
     """
     tracking = [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
     for module in tracking:
@@ -50,7 +50,7 @@ def frozen_running_statistics(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def recorded_input(layer: nn.Module) -> Iterator[list[Tensor]]:
-    """Records the input of a layer of one tensor in each call, in order."""
+    """Records the first input tensor of a layer at each call, in order."""
     inputs: list[Tensor] = []
     handle = layer.register_forward_pre_hook(lambda _, args: inputs.append(args[0]))
     try:

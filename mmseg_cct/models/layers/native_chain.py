@@ -1,8 +1,9 @@
 """Builds and calls `native_chain.cpp`, the auxiliary decoders as one fused kernel for a CPU.
 
-The machine's C++ compiler compiles the kernel for a stride and numbers of channels. That takes
-seconds, once: libraries are kept in the user's cache directory (`$XDG_CACHE_HOME/mmseg_cct`), which
-is the user's alone, with their hashes. Whatever fails, training goes on by PyTorch.
+The machine's C++ compiler builds the kernel for one stride and numbers of channels. This takes
+seconds and happens once: libraries are kept with their hashes in the user's cache directory
+(`$XDG_CACHE_HOME/mmseg_cct`), which only the user can access. If anything fails, training continues
+in PyTorch.
 """
 
 import ctypes
@@ -35,7 +36,7 @@ from .stacked_decoders import Chain
 
 SOURCE = Path(__file__).with_suffix('.cpp')
 FLAGS = ['-O3', '-march=native', '-std=c++17', '-shared', '-fPIC', '-pthread']
-FLAGS += ['-fno-math-errno', '-fno-trapping-math']  # no results change
+FLAGS += ['-fno-math-errno', '-fno-trapping-math']  # results do not change
 # Computed in float32: 16-bit features come from autocast.
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 TIME_LIMIT = 300  # seconds that the compiler may take
@@ -58,7 +59,7 @@ class NativeChain:
         sizes, pointer = [ctypes.c_int64] * 3, ctypes.c_void_p
         self._library.native_losses.argtypes = [*sizes, *[pointer] * 5]
         self._library.native_fisher.argtypes = [*sizes, *[pointer] * 3]
-        # positions are worked off in tiles of as many
+        # number of positions that a thread processes at once
         self.tile = ctypes.c_int.in_dll(self._library, 'native_tile').value
 
     def losses(
@@ -69,7 +70,7 @@ class NativeChain:
         maps: Sequence[Tensor | None],
         factors: Sequence[float],
     ) -> tuple[tuple[Tensor, list[Tensor], list[Tensor]], Tensor, Tensor]:
-        """Computes Σ factor · Σ_k Σ_pixel weight · distance of two distances and its gradients.
+        """Computes Σ factor · Σ_k Σ_pixel weight · distance for two distances, and its gradients.
 
         Args:
             features: `(K, B, p)`, projected, p a multiple of `tile`.
@@ -77,7 +78,7 @@ class NativeChain:
             seg_logits: `(C, s², p)`, the main decoder's, in sub-pixel layout.
             maps: Three maps `(s², p)`: the weights of the squared error to the main prediction,
                 those of the cross-entropy and its labels; None for what is not there.
-            factors: Of the two.
+            factors: Factors of the two distances.
 
         Returns:
             Gradients with respect to features, weights and biases; Σ_pixel weight · distance,
@@ -134,7 +135,7 @@ class NativeChain:
         return product[..., :num_positions]
 
     def _sizes(self, features: Tensor) -> tuple[int, int, int]:
-        """Threads, decoders and positions."""
+        """Returns the numbers of threads, decoders and positions."""
         decoders, _, size = features.shape
         return min(torch.get_num_threads(), size // self.tile), decoders, size
 
@@ -142,8 +143,8 @@ class NativeChain:
 def native_chain(projected: Tensor, chain: Chain, chunking: Chunking) -> NativeChain | None:
     """Builds the kernel for the decoders of projected features `(K, B, P)`, or finds it built.
 
-    None where `compile` does not want it or it is not possible: another device or type, decoders
-    without a level, no compiler, or a failed build, which is logged.
+    Returns None if `compile` is not 'auto' or the kernel is not possible: another device or type,
+    decoders without a level, no compiler or a failed build; the last two are logged.
     """
     fits = projected.device.type == 'cpu' and projected.dtype in TYPES and chain.weights
     if chunking.compile != 'auto' or not fits:
@@ -184,7 +185,7 @@ def _built(levels: int, width: int, classes: int, final_activation: bool) -> Nat
 
 
 def _load(command: list[str]) -> NativeChain:
-    """Loads the library, which is kept by what went into it; compiles it where it is not whole."""
+    """Loads the library, kept under a hash of its inputs; compiles it if missing or damaged."""
     parts = (SOURCE.read_bytes(), ' '.join(command).encode(), _run(command[0], '--version'))
     digest = hashlib.sha256(b'\0'.join([*parts, _processor().encode()])).hexdigest()[:16]
     folder = _cache_folder()
@@ -208,7 +209,7 @@ def _load(command: list[str]) -> NativeChain:
 
 def _run(*command: str) -> bytes:
     """Runs a program for `TIME_LIMIT` at most and returns what it prints."""
-    # in a session of its own, so that what it has started ends with it
+    # in its own session, so that its child processes can be killed with it
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -227,7 +228,7 @@ def _run(*command: str) -> bytes:
 
 
 def _cache_folder() -> Path:
-    """Makes the folder of the libraries, into which nobody else may put one."""
+    """Makes the folder of the libraries, to which nobody else may write."""
     folder = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'mmseg_cct'
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid == os.geteuid():
@@ -246,7 +247,7 @@ def _is_own(status: os.stat_result) -> bool:
 
 
 def _is_whole(path: Path, record: Path) -> bool:
-    """Whether a library is as it was built, by this user."""
+    """Whether a library is unchanged since this user built it."""
     for file in (path, record):
         status = file.lstat() if file.exists() else None
         if status is None or not stat.S_ISREG(status.st_mode) or not _is_own(status):
@@ -259,7 +260,7 @@ def _hash(library: bytes) -> bytes:
 
 
 def _prune(folder: Path) -> None:
-    """Removes what killed builds left behind, which no build can still be writing."""
+    """Removes what killed builds left behind, if too old for a build to be still writing it."""
     for left in [*folder.glob('tmp*'), *folder.glob('.*.part')]:
         with suppress(OSError):  # another process prunes too
             if time.time() - left.lstat().st_mtime > 2 * TIME_LIMIT:
@@ -267,7 +268,7 @@ def _prune(folder: Path) -> None:
 
 
 def _processor() -> str:
-    """What `-march=native` depends on: home directories are shared between machines."""
+    """Describes what `-march=native` depends on, as machines may share a home directory."""
     info = Path('/proc/cpuinfo')
     if not info.exists():
         return platform.processor() + platform.machine()

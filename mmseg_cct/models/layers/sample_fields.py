@@ -1,4 +1,4 @@
-"""What the samples of a batch carry for each pixel, as one tensor."""
+"""Fields with a value for each pixel, stacked over the samples of a batch."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,8 @@ def stack_field(
 ) -> Tensor | None:
     """Stacks a field of the samples, such as `valid_mask`, at the size of a prediction.
 
-    `(N, 1, H, W)` of the field's type, resized to the nearest pixel; None unless all samples have
-    it.
+    Returns `(N, 1, H, W)` of the field's type, resized to the nearest pixel, or None unless all
+    samples have the field.
     """
     if not data_samples or not all(name in sample for sample in data_samples):
         return None

@@ -7,9 +7,9 @@ from torch import Tensor
 def softmax(seg_logits: Tensor) -> Tensor:
     """Probabilities over the classes, of logits `(K, C, ...)`.
 
-    Under `torch.compile` it is written out, with a product in place of the division: the kernels
-    then take each exponential once, forward and backward, and are a third faster. Uncompiled, each
-    of these steps would pass over the predictions on its own.
+    Under `torch.compile` it is written out, with a product instead of the division: the kernels
+    then compute each exponential once, forward and backward, and are a third faster. Uncompiled,
+    each of these steps would pass over the predictions separately.
     """
     if not torch.compiler.is_compiling():
         return seg_logits.softmax(1)

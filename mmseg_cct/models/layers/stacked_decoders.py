@@ -15,8 +15,8 @@ from torch import Tensor
 
 from .chunking import Chunking
 
-# float16 ends at 65504: it holds the sum of so many products of a gradient up to this size and an
-# activation up to 128.
+# float16 ends at 65504: it holds a sum of FLOAT16_SUMMANDS products of a gradient up to
+# FLOAT16_GRADIENT and an activation up to 128.
 FLOAT16_SUMMANDS = 2**13
 FLOAT16_GRADIENT = 2**-4
 
@@ -45,7 +45,7 @@ class Chain(NamedTuple):
         return max(outputs, default=1)
 
     def flops(self, num_positions: int) -> int:
-        """Multiply-adds, twice, of one pass forward over feature positions."""
+        """Operations, two per multiply-add, of one forward pass over feature positions."""
         return sum(
             2 * weight.numel() * 4**level * num_positions
             for level, weight in enumerate(self.weights)
@@ -71,7 +71,7 @@ def decode(projected: Tensor, chain: Chain) -> Tensor:
 def decode_levels(projected: Tensor, chain: Chain) -> list[Tensor]:
     """Runs the sub-pixel convolutions and keeps each level's output for `decode_backward`.
 
-    These are the input `(K, B, P)`, then the output `(K, 4B, 4ˡ · P)` of each level l = 0 … L-1,
+    Returns the input `(K, B, P)`, then the output `(K, 4B, 4ˡ · P)` of each level l = 0 … L-1,
     with 4C channels for the last.
     """
     outputs = [projected]
@@ -87,10 +87,10 @@ def decode_backward(
 ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
     """Gradients of `decode_levels` with respect to its input, the weights and the biases.
 
-    `grad` is that of the last output, of as many elements; in float16 up to `FLOAT16_GRADIENT`, as
-    the sums over columns come before any loss scaler.
+    `grad` is that of the last output, with as many elements; in float16 up to `FLOAT16_GRADIENT`,
+    as the sums over columns come before any loss scaler.
 
-    Written by hand for the products of the weights' gradients: computed as `B × 4B`, they take a
+    Written by hand because of the weights' gradients: their products, computed as `B × 4B`, take a
     third less time on a CPU than the `4B × B` of autograd.
     """
     weights: list[Tensor] = []
@@ -108,7 +108,7 @@ def decode_backward(
 
 
 def _summed_products(x: Tensor, grad: Tensor, dtype: torch.dtype) -> Tensor:
-    """x · gradᵀ, summed in a type of choice: the sum over all columns may overflow float16."""
+    """Computes x · gradᵀ, summed in `dtype`: the sum over all columns may overflow float16."""
     size = FLOAT16_SUMMANDS if x.dtype == torch.float16 else x.shape[-1]
     parts = zip(x.split(size, -1), grad.split(size, -1))
     return torch.stack([torch.bmm(a, b.mT).to(dtype) for a, b in parts]).sum(0)

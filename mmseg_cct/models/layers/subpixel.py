@@ -21,7 +21,7 @@ from mmseg_cct.errors import UserError
 def num_levels(stride: int) -> int:
     """Number of ×2 sub-pixel convolutions of a decoder, log2(stride).
 
-    A stride that is not a power of two is a `UserError`.
+    Raises a `UserError` if the stride is not a power of two.
     """
     if stride < 1 or stride & (stride - 1):
         raise UserError(
@@ -40,7 +40,8 @@ def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'identity') -> None:
     """Initialises a sub-pixel convolution as nearest-neighbour upsampling (ICNR), in place.
 
     `weight` is `(..., 4C, B)` or `(4C, B, 1, 1)`, `bias` `(..., 4C)`. `kernel_init` is `'kaiming'`,
-    a normal kernel and uniform biases, or `'identity'`, no biases; others are a `UserError`.
+    a normal kernel and uniform biases, or `'identity'`, with zero biases; others raise a
+    `UserError`.
 
     The four rows of the sub-pixels of an output channel start equal, which avoids checkerboard
     artefacts. With a random kernel each upsampled class is a random mix of all classes, some of
@@ -69,8 +70,8 @@ def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'identity') -> None:
 def level_channels(stride: int, num_classes: int, channels: int | None) -> list[tuple[int, int]]:
     """Channels `(B, B), …, (B, C)` of the log2(s) sub-pixel convolutions of a decoder.
 
-    `channels` is B, None for C. B below 1, or another than C at s = 1, where no level leads from
-    one to the other, is a `UserError`.
+    `channels` is B, None for C. Raises a `UserError` if B is below 1, or differs from C at s = 1,
+    where no level leads from one to the other.
     """
     levels = num_levels(stride)
     width = num_classes if channels is None else channels

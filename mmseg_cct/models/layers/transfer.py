@@ -5,9 +5,9 @@ from torch import Tensor
 
 
 def to_device(values: Tensor, device: torch.device) -> Tensor:
-    """Copies values that were made on the host, as draws and settings are, to the device.
+    """Copies values that were made on the host, such as random draws and settings, to the device.
 
-    From pageable memory a copy blocks until the GPU has finished all queued work, in every step.
+    A copy from pageable memory would block until the GPU has finished all queued work, every step.
     """
     if device.type != 'cuda':
         return values.to(device)

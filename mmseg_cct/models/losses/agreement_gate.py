@@ -31,7 +31,7 @@ class AgreementGate:
             raise UserError(f'AgreementGate.threshold={self.threshold}: expected a share in (0, 1]')
 
     def __call__(self, agreement: Tensor) -> Tensor:
-        """Weights in [0, 1] for the share of the decoders that agree, of any shape."""
+        """Maps shares of the decoders that agree, of any shape, to weights in [0, 1]."""
         if self.threshold is None:
             return agreement
         # a share is a multiple of 1/K, and float32 rounds it

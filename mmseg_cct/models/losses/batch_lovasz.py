@@ -11,12 +11,12 @@ from torch import Tensor
 class BatchLovasz(LovaszLoss):
     """MMSeg's `LovaszLoss` on a whole batch, a surrogate of 1 - IoU averaged over its classes.
 
-    A class of few pixels counts as much as any other, where cross-entropy counts pixels
-    (https://arxiv.org/abs/1705.08790). It stands beside a cross-entropy, as one of several losses::
+    A class with few pixels counts as much as any other, whereas cross-entropy counts pixels
+    (https://arxiv.org/abs/1705.08790). Use it together with a cross-entropy::
 
         loss_decode=[dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')]
 
-    A batch without labelled pixels gives 0, where MMSeg's gives NaN.
+    A batch without labelled pixels gives 0, whereas MMSeg's gives NaN.
 
     Args:
         loss_weight: Factor of the loss.
@@ -28,5 +28,5 @@ class BatchLovasz(LovaszLoss):
 
     def forward(self, cls_score: Tensor, label: Tensor, **kwargs: Any) -> Tensor:
         """Computes the loss, 0-dimensional, from logits `(N, C, H, W)` and labels `(N, H, W)`."""
-        # the sum of the one value there is, or of none
+        # sums a single value, or none
         return super().forward(cls_score, label, **kwargs).sum()

@@ -13,7 +13,7 @@ from mmseg_cct.models.layers.transfer import to_device
 def hard_pixels(
     cross_entropy: Tensor, label: Tensor, threshold: float, ignore_index: int = 255
 ) -> Tensor:
-    """Labelled pixels whose true class has a probability below η: -log p > -log η.
+    """Finds labelled pixels whose true class has a probability below η: -log p > -log η.
 
     `(N, H, W)` bool, from the unweighted cross-entropy and the label of that shape.
     """
@@ -53,7 +53,7 @@ class BootstrappedCrossEntropy(nn.Module):
         )
 
     Args:
-        threshold: η at the end, in [0, 1]. Above 1 it is plain cross-entropy.
+        threshold: η at the end, in [0, 1]; a value above 1 gives plain cross-entropy.
         loss_weight: Factor of the loss.
         class_weight: One weight per class; None for equal weights.
         loss_name: Key in the loss dict; it has to contain "loss".
@@ -90,7 +90,7 @@ class BootstrappedCrossEntropy(nn.Module):
     ) -> Tensor:
         """Computes the weighted loss; see `bootstrapped_cross_entropy`.
 
-        MMSeg's pixel weights are a `ValueError`: a pixel sampler picks hard pixels too.
+        Raises a `ValueError` if MMSeg passes pixel weights, as its sampler picks hard pixels too.
         """
         if weight is not None:
             raise ValueError(

@@ -124,7 +124,7 @@ class ChunkStep:
 
 @dataclass(frozen=True)
 class NativeStep:
-    """A `ChunkStep` by the native kernel, for squared error and cross-entropy with labels."""
+    """A `ChunkStep` run by the native kernel, for squared error and cross-entropy with labels."""
 
     step: ChunkStep
     kernel: NativeChain
@@ -144,7 +144,7 @@ class NativeStep:
         main_logits: Tensor,
         terms: Sequence[TermTensors],
     ) -> tuple[tuple, tuple[Tensor, ...], Tensor | None]:
-        """Computes as `ChunkStep`; p is a multiple of the kernel's tile."""
+        """Computes the same as `ChunkStep`; p is a multiple of the kernel's tile."""
         projected, seg_logits = projected.float(), main_logits.float().flatten(1, 2).contiguous()
         chain = Chain(
             [w.float().contiguous() for w in weights],
@@ -179,7 +179,7 @@ def _at_least_float32(seg_logits: Tensor) -> Tensor:
 
 
 class _ChunkPlan(NamedTuple):
-    """How K decoders and P positions are worked off.
+    """How K decoders and P positions are processed in steps.
 
     Attributes:
         step: A `ChunkStep`, compiled or not.
@@ -206,7 +206,7 @@ class _LossFromChunks(torch.autograd.Function):
         """Runs all chunks; `parameters` are L weights, then L biases.
 
         `projected` `(K, B, P)` is overwritten by its gradient, chunk by chunk. Returns the total
-        loss, which alone is differentiable, the count of agreeing decoders `(s², P)` or None and,
+        loss, the only differentiable result, the count of agreeing decoders `(s², P)` or None and,
         for each term, its sums by decoder.
         """
         levels = len(parameters) // 2
@@ -280,12 +280,12 @@ def chunked_loss(
 
     Args:
         projected: `(K, B, P)`, projected perturbed features; the decoders compute in its type. Its
-            memory is used up: its gradient overwrites it.
+            gradient overwrites it.
         chain: The decoders' sub-pixel convolutions.
         terms: The losses.
         targets: The main prediction and labels.
         chunking: Chunk size and compilation.
-        count_agreement: Whether to map the agreement too.
+        count_agreement: Whether to compute the map of the agreement too.
 
     Returns:
         The total loss, Σ ω · term, differentiable with respect to `projected` and the chain; each
@@ -318,10 +318,10 @@ def chunked_loss(
 
 
 def _common_scale(terms: Sequence[PixelTerm]) -> Tensor:
-    """Factor of the loss that leaves gradients in the chunks whose sums float16 can hold.
+    """Computes a factor to take out of the loss so that float16 can hold the chunks' gradients.
 
-    It follows the largest ω · scale. A term of few pixels, or none, may have larger gradients: it
-    must not push those of the others below what float16 can hold.
+    It follows the largest ω · scale. Terms of few pixels, or none, may have larger gradients and
+    count less here: they must not push those of the others below what float16 can hold.
     """
     factors = [
         term.loss_weight * term.scale * (term.pixel_weight.sum() / FLOAT16_SUMMANDS).clamp(max=1)

@@ -25,20 +25,20 @@ class FixedThreshold(nn.Module):
         self.value = value
 
     def forward(self, confidence: Tensor, labels: Tensor, valid: Tensor) -> float:
-        """Gives τ; arguments as in `AdaptiveThreshold`."""
+        """Returns τ; arguments as in `AdaptiveThreshold`."""
         return self.value
 
 
 @MODELS.register_module()
 class ClassThreshold(nn.Module):
-    """A threshold for each predicted class: easy classes do not decide for rare ones.
+    """A threshold for each predicted class, so that easy classes do not decide for rare ones.
 
-    `tools/analyze_calibration.py --precision` finds them on labelled images that nothing was
+    `tools/analyze_calibration.py --precision` finds them on labelled images that were never
     trained on (as in CW-BASS, https://arxiv.org/abs/2502.15152), and writes a method with them.
 
     Args:
-        values: τ in [0, 1] by class, in the order of the ids; None for a class whose pixels never
-            count.
+        values: τ in [0, 1] of each class, in the order of the ids; None for a class whose pixels
+            never count.
 
     Raises:
         UserError: If a value is out of range.
@@ -56,7 +56,7 @@ class ClassThreshold(nn.Module):
         self.register_buffer('values', torch.tensor(never), persistent=False)
 
     def forward(self, confidence: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
-        """Gives τ of each pixel's class, `(N, 1, H, W)`; arguments as in `AdaptiveThreshold`."""
+        """Returns τ of each pixel's class, `(N, 1, H, W)`; arguments as in `AdaptiveThreshold`."""
         if int(labels.max()) >= len(self.values):
             raise UserError(
                 f'ClassThreshold.values: {len(self.values)} values, and a class of id '
@@ -87,7 +87,7 @@ class AdaptiveThreshold(nn.Module):
         self.register_buffer('value', torch.tensor(float(initial)))
 
     def forward(self, confidence: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
-        """Updates τ in training and gives it, 0-dimensional.
+        """Updates τ in training and returns it, 0-dimensional.
 
         `confidence` is max_c p in [0, 1], `labels` argmax_c p, and `valid` not 0 where a pixel is
         real; each is `(N, 1, H, W)`.

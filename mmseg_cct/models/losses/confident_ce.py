@@ -38,9 +38,6 @@ class PseudoTargets:
 class ConfidentCrossEntropy(nn.Module):
     """Mean of CE(ŷ, q) over the pixels whose target ŷ is confident.
 
-    With the normaliser 'valid' the sum is divided by all real pixels, confident or not, so the loss
-    ramps itself up; with 'counted' by the weight of those that count.
-
     Args:
         loss_weight: λ, the weight of the loss in the total.
         threshold: τ in [0, 1], or the config of a module such as `AdaptiveThreshold`; pixels with
@@ -48,7 +45,8 @@ class ConfidentCrossEntropy(nn.Module):
         gate: Config of an `AgreementGate`, which weighs the pixels by the agreement of the
             auxiliary decoders; None leaves it out.
         soft: Whether the target is the distribution p instead of its most probable class.
-        normalizer: 'valid' or 'counted'.
+        normalizer: What the sum is divided by: 'valid', all real pixels, confident or not, so the
+            loss ramps itself up; or 'counted', the weight of the pixels that count.
     """
 
     def __init__(
@@ -73,7 +71,7 @@ class ConfidentCrossEntropy(nn.Module):
     def targets(
         self, seg_logits: Tensor, valid: Tensor | None = None, agreement: Tensor | None = None
     ) -> PseudoTargets:
-        """Makes targets of a prediction on the weak views; once in an iteration.
+        """Makes targets from a prediction on the weak views; once per iteration in train mode.
 
         Args:
             seg_logits: `(N, C, H, W)`.
@@ -104,7 +102,7 @@ class ConfidentCrossEntropy(nn.Module):
         """Computes the loss of one view, 0-dimensional, without λ, from logits `(N, C, H, W)`."""
         loss = self.pixel_loss(seg_logits.float(), targets.target)
         counted = targets.valid if self.normalizer == 'valid' else targets.weight
-        # the weights sum to less than 1 only if no pixel counts; the loss is then 0, not undefined
+        # if no pixel counts, the loss is 0, not undefined
         return (loss * targets.weight).sum() / counted.sum().clamp(min=1)
 
     def pixel_loss(self, seg_logits: Tensor, target: Tensor) -> Tensor:

@@ -10,15 +10,15 @@ from .confident_ce import ConfidentCrossEntropy
 class ConfidentMSE(ConfidentCrossEntropy):
     """Mean of Σ_c (softmax(ŷ)_c - p_c)² over the pixels whose target p is confident.
 
-    Bounded, so that wrong pseudo labels weigh less than in the cross-entropy
-    (https://arxiv.org/abs/1906.01916). Summed over the classes: unlike in `MSEConsistency`, λ need
-    not grow with C.
+    It is bounded, so wrong pseudo labels weigh less than in the cross-entropy
+    (https://arxiv.org/abs/1906.01916). It is summed over the classes, so, unlike in
+    `MSEConsistency`, λ need not grow with C.
 
     Args:
         loss_weight: λ, the weight of the loss in the total.
         threshold: As in `ConfidentCrossEntropy`; by default every pixel counts.
-        gate: As there.
-        normalizer: As there.
+        gate: As in `ConfidentCrossEntropy`.
+        normalizer: As in `ConfidentCrossEntropy`.
     """
 
     def __init__(

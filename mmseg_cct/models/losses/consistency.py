@@ -48,12 +48,13 @@ class ConsistencyLoss(nn.Module):
         confidence_threshold: β in [0, 1]; only pixels with max_c p > β count. None counts all
             that are not padding.
         normalizer: What the sum over pixels is divided by: 'counted', the pixels that are confident
-            enough, or 'valid', all that are not padding, so that L_u grows with their share.
+            enough, or 'valid', all that are not padding, so L_u grows with the confident share.
         gate: Config of an `AgreementGate`, which weighs the pixels by the share of the auxiliary
-            decoders that choose the target's class; the divisor stays. None leaves it out.
-        reference_classes: Number of classes that `loss_weight` was chosen for. A mean over fewer
-            classes counts an error for more, so L_u is scaled by C / reference_classes, at most 1.
-            None never scales, as in the paper.
+            decoders that choose the target's class; the divisor does not change. None leaves it
+            out.
+        reference_classes: Number of classes that `loss_weight` was chosen for. An error weighs more
+            in a mean over fewer classes, so L_u is scaled by C / reference_classes, at most 1. None
+            never scales, as in the paper.
     """
 
     @ranges(confidence_threshold=optional(in_unit))
@@ -84,8 +85,8 @@ class ConsistencyLoss(nn.Module):
         """Computes L_u of a single prediction, 0-dimensional, without ω_u.
 
         Logits and probabilities, the latter without gradient, are `(N, C, H, W)`; `valid` is
-        `(N, 1, H, W)` bool, False at padding. A `UserError` refuses a gate, which needs the
-        auxiliary decoders.
+        `(N, 1, H, W)` bool, False at padding. Raises a `UserError` if there is a gate, as
+        it needs the auxiliary decoders.
         """
         if self.gate is not None:
             raise UserError(

@@ -14,8 +14,8 @@ from mmseg_cct.models.layers.transfer import to_device
 class MeanCrossEntropy(CrossEntropyLoss):
     """MMSeg's `CrossEntropyLoss` as a mean over the labelled pixels, which are counted on the GPU.
 
-    With `avg_non_ignore=True` MMSeg's makes the host wait for their number in every step, and fails
-    with `class_weight`. With class weights the mean is weighted, as in torch.
+    With `avg_non_ignore=True` MMSeg's own makes the host wait for their number in every step, and
+    fails with `class_weight`. With class weights the mean is weighted, as in torch.
 
     Args:
         avg_non_ignore: As in MMSeg, where it is False by default.
@@ -38,7 +38,7 @@ class MeanCrossEntropy(CrossEntropyLoss):
         """Computes the loss, 0-dimensional unless `reduction_override` says otherwise.
 
         Logits are `(N, C, H, W)`, `label` and the weight of each pixel `(N, H, W)`. The sum is
-        divided by `avg_factor`, by default the number of labelled pixels; without any it is 0.
+        divided by `avg_factor`, by default the number of labelled pixels; with none the loss is 0.
         """
         averaged = (reduction_override or self.reduction) == 'mean' and self.avg_non_ignore
         if avg_factor is None and averaged and not (self.use_sigmoid or self.use_mask):

@@ -31,7 +31,7 @@ class WeakCrossEntropy(nn.Module):
     def term(self, targets: PixelTargets) -> PixelTerm:
         """States L_w of one iteration, without ω_w, as a sum over decoders and pixels.
 
-        A `UserError` says if the unlabelled images carry no pseudo labels.
+        Raises a `UserError` if the unlabelled images carry no pseudo labels.
         """
         if targets.labels is None:
             raise UserError(

@@ -15,8 +15,9 @@ from mmseg_cct.errors import UserError
 class ConcatNeck(BaseModule):
     """Concatenates maps of one size, normalises them and projects them to z.
 
-    With a 1×1 convolution as main decoder this is DINO's linear head, concatenation, BatchNorm,
-    1×1, its product in two factors: L_u trains the first, which makes z, and never the second.
+    With a 1×1 convolution as main decoder this is DINO's linear head (concatenation, BatchNorm, 1×1
+    convolution) with its convolution factorised into two: L_u trains the first, which makes z, and
+    never the second.
 
     Shapes: `N` images, `D` channels of z, `h×w` the maps.
 
@@ -44,7 +45,7 @@ class ConcatNeck(BaseModule):
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
         """Maps the backbone's outputs `(N, ·, h, w)` to one z `(N, D, h, w)`.
 
-        Other channels than `in_channels` are a `UserError`.
+        Raises a `UserError` if the maps do not have `in_channels` channels.
         """
         found = tuple(each.shape[1] for each in features)
         if found != self.in_channels:

@@ -61,9 +61,9 @@ class PSPNeck(BaseModule):
         )
 
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
-        """Maps the chosen one of the backbone's outputs, `(N, B, h, w)`, to one z `(N, D, h, w)`.
+        """Maps output `in_index` of the backbone, `(N, B, h, w)`, to one z `(N, D, h, w)`.
 
-        A backbone that gives a tensor in place of a tuple, or not B channels, is a `UserError`.
+        Raises a `UserError` if the backbone gives a tensor instead of a tuple, or not B channels.
         """
         if isinstance(features, Tensor):
             raise UserError(
@@ -83,7 +83,7 @@ class PSPNeck(BaseModule):
         """Rejects a batch in which BatchNorm would see a single value per channel."""
         if x.shape[0] > 1 or 1 not in self.pool_scales or not self.training:
             return
-        # SyncBatchNorm, no subclass of BatchNorm2d, also sees the images of the other processes
+        # SyncBatchNorm is no subclass of BatchNorm2d: it also sees the other processes' images
         if any(isinstance(m, nn.BatchNorm2d) and m.training for m in self.pyramid.modules()):
             raise UserError(
                 'train_dataloader.batch_size=1 per branch: the PSP neck pools to one position and '

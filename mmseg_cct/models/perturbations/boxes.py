@@ -12,8 +12,8 @@ def bounding_boxes(foreground: Tensor, min_side: float) -> Tensor:
     """Bounding boxes of the 8-connected components of masks `(N, H, W)` bool.
 
     `(B, 5)` int64 on the masks' device: image, left, top, right, bottom; in pixels, right and
-    bottom exclusive. A component narrower or lower than `min_side` pixels is a speck of an
-    uncertain prediction and gets no box. The masks of all images are copied to the host at once.
+    bottom exclusive. A component less than `min_side` pixels wide or high is a speck of an
+    uncertain prediction and gets no box. One copy brings the masks of all images to the host.
     """
     boxes = [np.empty((0, 5), dtype=np.int64)]
     for image, mask in enumerate(foreground.to(torch.uint8).cpu().numpy()):

@@ -16,8 +16,8 @@ from .guided_masking import ContextMasking, ObjectMasking
 from .intermediate_vat import IntermediateVAT
 from .spatial_dropout import SpatialDropout
 
-# Order of the decoders in a bank and so of the rows of its parameters in a checkpoint. The order in
-# a config does not last: mmengine sorts the keys of the configs that it dumps.
+# Order of the decoders in a bank and so of the rows of its parameters in a checkpoint. It cannot
+# be the order in the config: mmengine sorts the keys of the configs that it dumps.
 PAPER_ORDER = (
     IntermediateVAT,
     SpatialDropout,
@@ -30,9 +30,9 @@ PAPER_ORDER = (
 
 
 def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
-    """Builds perturbations by name, sorted: types in the paper's order, new types last; then names.
+    """Builds perturbations, sorted by type in the paper's order, new types last, then by name.
 
-    A `UserError` says if `configs` is not a dict, a type is unknown, or a name would count as a
+    Raises a `UserError` if `configs` is not a dict, a type is unknown, or a name would count as a
     loss.
     """
     known = [c.__name__ for c in _concrete_subclasses(Perturbation)]  # type: ignore[type-abstract]
@@ -49,7 +49,7 @@ def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
                 'another, for mmengine adds every logged value of such a name to the loss'
             )
         kind = config.get('type') if isinstance(config, dict) else None
-        if kind is None:  # perhaps a misspelt entry, merged into the others
+        if kind is None:  # perhaps a misspelt name, merged as a new entry
             near = close_names(name, [other for other in configs if other != name])
             expected = f'expected type=..., one of {", ".join(known)}'
             hint = f'did you mean {near[0]}?' if near else expected

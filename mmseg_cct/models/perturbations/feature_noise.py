@@ -78,7 +78,7 @@ class FeatureNoise(Perturbation):
 
     Args:
         num_decoders: k, the number of decoders with this perturbation.
-        noise_range: a in [0, 1]: beyond it z would change its sign.
+        noise_range: a in [0, 1]; above 1, z could change its sign.
 
     Raises:
         UserError: If `noise_range` is out of range.
@@ -91,7 +91,7 @@ class FeatureNoise(Perturbation):
         self.noise_range = noise_range
 
     def draw(self, features: Tensor) -> Callable[[int], Tensor]:
-        """Draws the noise of all decoders for features `(N, D, S)`, in the form of a seed.
+        """Draws a seed for the noise of all decoders on features `(N, D, S)`.
 
         Returns a replayable function from a decoder's index to its factors 1 + n, `(1, D, S)` in
         [1 - a, 1 + a].

@@ -12,8 +12,8 @@ from .base import PerturbationContext, SpatialMask
 def random_crops(low: Tensor, high: Tensor, ratio: float, num_draws: int) -> tuple[Tensor, Tensor]:
     """Draws k sub-intervals of a fixed relative length in [0, 1], uniformly placed.
 
-    Intervals are `(B,)` int64, from the first pixel to the last plus one; so are the starts and
-    ends of the result, `(k, B)` each.
+    Bounds are pixels, int64, the upper one exclusive: `low` and `high` are `(B,)`, the returned
+    starts and ends `(k, B)`.
     """
     side = high - low
     crop = (side * ratio).long()

@@ -34,10 +34,10 @@ class FisherProduct:
         weights: Sequence[Tensor],
         biases: Sequence[Tensor],
     ) -> Tensor:
-        """Computes the product, `(k, B, p)` as x (`projected`) and the tangent.
+        """Computes the product, `(k, B, p)` like x (`projected`) and the tangent.
 
-        Weights are `(k, 4B, B)` per level, `(k, 4C, B)` for the last; biases likewise with one
-        column.
+        Weights are `(k, 4B, B)` per level, `(k, 4C, B)` for the last; biases have one column
+        instead of B.
         """
         chain = Chain(weights, biases, self.final_activation)
 
@@ -57,8 +57,8 @@ class IntermediateVAT(Perturbation):
 
     r_adv = ε g/‖g‖ per image, where g is the gradient of the KL divergence between the decoder's
     clean and noisy output with respect to the noise. A decoder sees z only through its projection
-    W, so g = Wᵀu with u of B channels, and B channels are all it computes on: W r ~ N(0, W Wᵀ) is
-    drawn directly, ‖g‖² = uᵀ(W Wᵀ)u, and W r_adv = (W Wᵀ)u · ε/‖g‖. Always in float32.
+    W, so g = Wᵀu with u of B channels, and the computation needs only B channels: W r ~ N(0, W Wᵀ)
+    is drawn directly, ‖g‖² = uᵀ(W Wᵀ)u, and W r_adv = (W Wᵀ)u · ε/‖g‖. It never runs in 16 bits.
 
     Args:
         num_decoders: k, the number of decoders with this perturbation.
@@ -132,7 +132,7 @@ class IntermediateVAT(Perturbation):
             norm = (u * (gram @ u)).sum((2, 3), keepdim=True).clamp(min=0).sqrt()
             # at ξ, the batch mean's gradient with respect to the unit direction is ξ²/N times this
             floor = self.norm_floor * n / self.xi**2 / largest
-            # u beyond what the rows of W span has no length, only rounding errors
+            # where Wᵀu = 0, the norm is nothing but rounding errors
             u = u / (norm + floor).clamp(min=least)
             tangent = gram @ u
         return (self.epsilon * u).unflatten(-1, (h, w))

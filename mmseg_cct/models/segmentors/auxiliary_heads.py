@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 def listed(auxiliary_head: Any) -> list[Any]:
-    """Lists the settings in `model.auxiliary_head`: one head, several or None; no copies."""
+    """Lists the heads' configs in `model.auxiliary_head` (one, a list or None), not copied."""
     settings = auxiliary_head if isinstance(auxiliary_head, (list, tuple)) else [auxiliary_head]
     return [each for each in settings if each]
 
@@ -15,10 +15,11 @@ def listed(auxiliary_head: Any) -> list[Any]:
 def take_names_of_mmseg(
     state: MutableMapping[str, Tensor], prefix: str, heads: nn.ModuleList
 ) -> None:
-    """Renames the weights of MMSeg's auxiliary heads, in place, to where `CCTSegmentor` has them.
+    """Renames the weights of MMSeg's auxiliary heads to `CCTSegmentor`'s names, in place.
 
-    `EncoderDecoder` has them as `auxiliary_head`, one by itself, several by their number; `heads`
-    are the segmentor's `supervised_heads`. What has the segmentor's own names stays.
+    `EncoderDecoder` has a single head under `auxiliary_head.*`, several under `auxiliary_head.0.*`
+    and so on; `heads` are the segmentor's `supervised_heads`. Weights that already have the
+    segmentor's names stay.
     """
     for index, head in enumerate(heads):
         for name in head.state_dict():

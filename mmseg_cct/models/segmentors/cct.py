@@ -29,12 +29,12 @@ from .teacher import TakesTeacher
 class CCTSegmentor(TakesTeacher, EncoderDecoder):
     """`EncoderDecoder` that also learns from unlabelled images.
 
-    `decode_head` is the main decoder g, trained on labelled images alone; `auxiliary_head` holds
+    `decode_head` is the main decoder g, trained on labelled images only; `auxiliary_head` holds
     the K auxiliary decoders, trained on unlabelled images to agree with g. It may be a list that
-    also names auxiliary heads of MMSeg: these are trained on labelled images, as in
-    `EncoderDecoder`, and found under `supervised_heads`. Arguments and inference are those of
-    `EncoderDecoder`. With a `TeacherHook` the target is the prediction of an average of past
-    weights, which errs less and moves more slowly than the model's own.
+    also holds auxiliary heads of MMSeg, which are trained on labelled images as in `EncoderDecoder`
+    and become `supervised_heads`. Arguments and inference are those of `EncoderDecoder`. With a
+    `TeacherHook`, an average of past weights predicts the target; it errs less and changes more
+    slowly than the model's own prediction.
 
     Paper: https://arxiv.org/abs/2003.09005. Besides the two heads a config needs nothing new::
 
@@ -53,7 +53,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
     ) -> dict[str, Tensor]:
         """Computes L = L_s + ω_u L_u (+ ω_w L_w + λ_pw L_pw), Algorithm 1.
 
-        `inputs` are images `(N, 3, H, W)` under 'labeled' and 'unlabeled'; others are left alone.
+        `inputs` are images `(N, 3, H, W)` under 'labeled' and 'unlabeled'; others are ignored.
         """
         require_pairs(inputs, type(self).__name__)
         if not self.with_auxiliary_head:
@@ -68,7 +68,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         features: dict[str, Sequence[Tensor]],
         data_samples: dict[str, list[SegDataSample]],
     ) -> dict[str, Tensor]:
-        """Computes L from the neck's outputs, under the keys of the images; z is `(N, D, h, w)`.
+        """Computes L from the neck's outputs, keyed like the images; z is `(N, D, h, w)`.
 
         L_s is under `decode.*`, and under `aux_0.*` and so on for MMSeg's auxiliary heads; ω_u L_u
         (+ ω_w L_w + λ_pw L_pw) under `aux.loss`, and each term unweighted for the log.
@@ -118,11 +118,11 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
             return self.teacher._forward(images)
 
     def predict_unlabeled(self, features: Sequence[Tensor]) -> Tensor:
-        """Predicts seg_logits `(N, C, ·, ·)`, without gradient, as the main decoder at inference.
+        """Predicts seg_logits `(N, C, ·, ·)` by the main decoder as at inference; no gradient.
 
-        It runs without dropout and normalises by its running statistics, so the target depends
-        neither on chance nor on the other images, and these statistics stay those of the labelled
-        images.
+        The decoder runs without dropout and normalises by its running statistics. So the target
+        depends neither on chance nor on the other images, and the statistics stay those of the
+        labelled images.
         """
         with torch.no_grad(), eval_mode(self.decode_head.modules()):
             return self.decode_head.forward(features)
@@ -130,10 +130,10 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
     def features_of_bank(self, features: Sequence[Tensor]) -> Sequence[Tensor]:
         """Computes the input of the auxiliary decoders from the neck's outputs; with gradient.
 
-        It is the same features or, where the decoders name an `in_layer`, that layer's input alone,
-        without dropout. The layers of the main decoder before an `in_layer` are a part of the
-        encoder: they normalise by the batch, as backbone and neck do. Their running statistics stay
-        those of the labelled images.
+        Without an `in_layer` these are the features themselves; with one, that layer's input,
+        computed without dropout. The main decoder's layers before `in_layer` count as part of the
+        encoder: they normalise by the batch, as backbone and neck do, but their running statistics
+        stay those of the labelled images.
         """
         if (name := self._layer_of_z) is None:
             return features
@@ -156,7 +156,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         require_one_output_per_class(self.decode_head)
 
     def _init_auxiliary_head(self, auxiliary_head: dict | list | None) -> None:
-        """Builds the auxiliary decoders, and apart from them MMSeg's auxiliary heads."""
+        """Builds the auxiliary decoders and, separately, MMSeg's auxiliary heads."""
         self.supervised_heads = nn.ModuleList()
         if auxiliary_head is None:  # as at inference
             return
@@ -171,7 +171,7 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         self._check_layer(self.auxiliary_head.in_layer)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
-        """Loads weights, those of MMSeg's `EncoderDecoder` under its names too."""
+        """Loads weights, also those that have the names of MMSeg's `EncoderDecoder`."""
         take_names_of_mmseg(state_dict, prefix, self.supervised_heads)
         super()._load_from_state_dict(state_dict, prefix, *args)
 

@@ -26,10 +26,10 @@ from .requirements import require_pairs
 class CCTPlusSegmentor(CCTSegmentor):
     """`CCTSegmentor` whose main decoder also learns from strong views of the unlabelled images.
 
-    Its parts give the recipes of the field: without `auxiliary_head` and with one view it is
-    FixMatch (https://arxiv.org/abs/2001.07685), with two views and `feature_weight` UniMatch
+    Its parts combine to known methods: without `auxiliary_head` and with one view it is FixMatch
+    (https://arxiv.org/abs/2001.07685), with two views and `feature_weight` UniMatch
     (https://arxiv.org/abs/2208.09910), with a `TeacherHook` and `channel_dropout` UniMatch V2
-    (https://arxiv.org/abs/2410.10777). The auxiliary decoders never train the main one, and their
+    (https://arxiv.org/abs/2410.10777). The auxiliary decoders never train the main one, but their
     agreement can gate its pseudo labels::
 
         model = dict(
@@ -41,21 +41,21 @@ class CCTPlusSegmentor(CCTSegmentor):
 
     Args:
         loss_strong: Config of a `ConfidentCrossEntropy` or `ConfidentMSE`; its `loss_weight` is
-            λ_s; with 0 the main decoder learns from labels alone.
+            λ_s; with 0 the main decoder learns from labels only.
         cutmix: Config of a `CutMix`, drawn for every view; None leaves images as they are.
         channel_dropout: Config of a `ComplementaryDropout` on z of two strong views.
-        feature_weight: λ_f, the weight of UniMatch's feature stream: the weak view's z under
-            dropout of channels.
-        feature_drop_ratio: Probability of a channel to be dropped there.
+        feature_weight: λ_f, the weight of UniMatch's feature stream, which drops channels of the
+            weak view's z.
+        feature_drop_ratio: Probability that the feature stream drops a channel.
         bank_on_strong: Whether the auxiliary decoders see the first strong view instead of the
             weak one.
-        joint_batch: Whether labelled images and weak views are one batch in train mode, from which
-            the target comes too, as in UniMatch's public code; without a teacher. By default they
-            are encoded apart, and the target is predicted in eval mode.
+        joint_batch: Whether labelled images and weak views form one batch in train mode, which also
+            gives the target, as in UniMatch's public code; without effect if there is a teacher. By
+            default they are encoded separately, and the target is predicted in eval mode.
         **kwargs: Arguments of `CCTSegmentor`.
 
     Raises:
-        UserError: If a gate asks for an agreement that is not known at every pixel.
+        UserError: If `loss_strong` has a gate and the agreement is not known at every pixel.
     """
 
     bank_is_optional = True
@@ -95,11 +95,11 @@ class CCTPlusSegmentor(CCTSegmentor):
     ) -> dict[str, Tensor]:
         """Computes L = L_s + λ_s · mean of the strong views' losses + λ_f L_f + ω_u L_u.
 
-        Images `(N, 3, H, W)` are under 'labeled', 'unlabeled' and 'unlabeled_strong_0', ..., those
-        that CutMix pastes under 'unlabeled_partner' and 'unlabeled_partner_strong_0', ... if they
-        are not of the same batch. Beside the losses of `CCTSegmentor` stand λ_s times the mean over
-        views under `strong.loss` and λ_f L_f under `feature.loss`; for the log each of them
-        unweighted and the share of real pixels that count.
+        Images `(N, 3, H, W)` are under 'labeled', 'unlabeled' and 'unlabeled_strong_0', ...; those
+        that CutMix pastes, if they are not from the same batch, under 'unlabeled_partner' and
+        'unlabeled_partner_strong_0', ... To the losses of `CCTSegmentor` this adds λ_s times the
+        mean over views under `strong.loss` and λ_f L_f under `feature.loss`; the log also gets both
+        unweighted, and the share of real pixels that count.
         """
         require_pairs(inputs, type(self).__name__)
         names = self._strong_names(inputs)
@@ -156,7 +156,7 @@ class CCTPlusSegmentor(CCTSegmentor):
 
         `weak` and `strong` are the neck's outputs for the weak and the first strong views, `boxes`
         `(N, 1, H, W)` where that view is mixed, and `target` ŷ of the weak views, logits
-        `(N, C, H, W)`. The agreement with ŷ, `(N, 1, H, W)`, is None unless the gate asks for it.
+        `(N, C, H, W)`. The agreement with ŷ, `(N, 1, H, W)`, is None if there is no gate.
         """
         if not self.with_auxiliary_head:
             return {}, None
@@ -178,11 +178,11 @@ class CCTPlusSegmentor(CCTSegmentor):
         pseudo: PseudoTargets,
         partners: PseudoTargets | None = None,
     ) -> dict[str, Tensor]:
-        """Computes λ_s times the mean over the strong views of their losses.
+        """Computes λ_s times the mean of the strong views' losses.
 
-        For each view there are the neck's outputs, and the boxes `(N, 1, H, W)` where it is mixed.
-        `partners` are the targets of the images that are pasted, by default others of the batch.
-        The log gets the unweighted mean and the share of real pixels that count.
+        Each view has the neck's outputs and, if it is mixed, boxes `(N, 1, H, W)`. `partners` are
+        the targets of the images that are pasted; by default these are others of the batch. The log
+        gets the unweighted mean and the share of real pixels that count.
         """
         if self.channel_dropout is not None:
             features = self.channel_dropout(*features)
@@ -200,10 +200,10 @@ class CCTPlusSegmentor(CCTSegmentor):
     def feature_loss(
         self, features: Sequence[Tensor], pseudo: PseudoTargets, seg_logits: Tensor | None = None
     ) -> dict[str, Tensor]:
-        """Computes λ_f L_f, the loss of the weak z without some of its channels.
+        """Computes λ_f L_f, the loss on the weak z with some of its channels dropped.
 
-        `seg_logits` are its prediction, if there is one already. The log gets L_f. There is nothing
-        if λ_f is 0.
+        `seg_logits` are its prediction, if there is one already. The log gets L_f. The result is
+        empty if λ_f is 0.
         """
         if not self.feature_weight:
             return {}
@@ -217,8 +217,8 @@ class CCTPlusSegmentor(CCTSegmentor):
     ) -> tuple[dict[str, Tensor], Sequence[Tensor], Tensor, Tensor | None]:
         """Encodes and decodes labelled images and weak views as one batch.
 
-        Gives L_s, the neck's outputs and ŷ of the weak views and, with λ_f, the prediction on them
-        without some channels: as in UniMatch's code, copies of the whole batch go that way too.
+        Returns L_s, the neck's outputs and ŷ of the weak views and, with λ_f, their prediction with
+        some channels dropped: as in UniMatch's code, the whole batch is decoded in that way too.
         """
         if images.shape[1:] != weak.shape[1:]:
             raise UserError(
@@ -239,7 +239,7 @@ class CCTPlusSegmentor(CCTSegmentor):
     def _partners(
         self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
     ) -> '_Partners | None':
-        """Predicts the images that CutMix pastes in eval mode, if they are a batch apart."""
+        """Predicts, in eval mode, the images that CutMix pastes if they are a separate batch."""
         if self.cutmix is None or 'unlabeled_partner' not in inputs:
             return None
         weak = inputs['unlabeled_partner']
@@ -253,11 +253,11 @@ class CCTPlusSegmentor(CCTSegmentor):
         if partners is None:
             return None
         valid = stack_field(partners.samples, 'valid_mask', size)
-        with eval_mode(self.loss_strong.modules()):  # an adaptive threshold learns from the others
+        with eval_mode(self.loss_strong.modules()):  # no adaptive threshold learns from partners
             return self.loss_strong.targets(partners.target, valid)
 
     def _encode_weak(self, images: Tensor) -> Sequence[Tensor]:
-        """The neck's outputs for the weak views, where anything of the student needs them."""
+        """Computes the neck's outputs for the weak views; empty if the student needs none."""
         bank_on_weak = self.with_auxiliary_head and not self.bank_on_strong
         learns = bank_on_weak or self.feature_weight > 0
         if self.teacher is not None and not learns:
@@ -276,7 +276,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         return names
 
     def _encode_together(self, images: Any, num_views: int) -> list[list[Tensor]]:
-        """Encodes all views as one batch; gives the neck's outputs of each."""
+        """Encodes all views as one batch; returns the neck's outputs for each."""
         features = [feature.chunk(num_views) for feature in self.extract_feat(cat(list(images)))]
         return [[chunks[view] for chunks in features] for view in range(num_views)]
 
@@ -295,7 +295,7 @@ class CCTPlusSegmentor(CCTSegmentor):
 
 
 class _Partners(NamedTuple):
-    """The images that CutMix pastes, if they are no others of the batch."""
+    """The images that CutMix pastes, if they are a separate batch."""
 
     target: Tensor
     samples: Sequence[SegDataSample]
@@ -319,7 +319,7 @@ def _mix_samples(
     size: tuple[int, int],
     partners: Sequence[SegDataSample] | None = None,
 ) -> Sequence[SegDataSample]:
-    """The samples of mixed images: their real pixels, and pseudo labels if they have any."""
+    """Makes the samples of mixed images, with mixed real pixels and pseudo labels, if any."""
     if boxes is None:
         return samples
     mixed = [SegDataSample(metainfo=sample.metainfo) for sample in samples]

@@ -34,8 +34,8 @@ class InputConsistencySegmentor(EncoderDecoder):
     ) -> dict[str, Tensor]:
         """Computes L = L_s + ω_u L_u from images `(N, 3, H, W)` under 'labeled' and 'unlabeled'.
 
-        L_s is under `decode.*`, and as in `EncoderDecoder` for auxiliary heads; ω_u L_u under
-        `aux.loss`, and L_u for the log.
+        L_s is under the keys of `EncoderDecoder`, ω_u L_u under `aux.loss` and L_u, for the log,
+        under `aux.consistency`.
         """
         require_pairs(inputs, type(self).__name__)
         features = self.extract_feat(inputs['labeled'])

@@ -59,21 +59,21 @@ def _unit_length(noise: Tensor) -> Tensor:
 class InputVATSegmentor(InputConsistencySegmentor):
     """Penalises the change of the prediction under adversarial noise on the image.
 
-    It is the VAT of https://arxiv.org/abs/1704.03976::
+    This is the VAT of https://arxiv.org/abs/1704.03976::
 
         model = dict(type='InputVATSegmentor', loss_consistency=dict(type='KLConsistency'))
 
     The clean prediction and the search for the noise run in float32 even under mixed precision:
     their differences are smaller than the rounding of float16. Both run without dropout, which
-    would drown the noise. Only the clean pass updates the running statistics of BatchNorm, those of
-    the encoder alone.
+    would drown the noise. Only the clean pass updates running statistics of BatchNorm, and only
+    those of the encoder.
 
     Args:
         loss_consistency: Config of the distance; the paper's is `KLConsistency`.
-        epsilon: ε, the L2 norm of one image's noise, in units of the normalised pixels; by default
-            the paper's for I-VAT, as it names none for images.
-        xi: ξ, the L2 norm of one image's probing noise. The 1e-6 of I-VAT would be as small as
-            float32's rounding errors.
+        epsilon: ε, the L2 norm of one image's noise, in units of the normalised pixels. The default
+            is the paper's value for I-VAT, as it gives none for images.
+        xi: ξ, the L2 norm of one image's probing noise. I-VAT's 1e-6 would be as small as the
+            rounding errors of float32.
         num_iterations: Power iterations.
         **kwargs: Arguments of `EncoderDecoder`.
     """

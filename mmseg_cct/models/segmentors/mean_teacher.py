@@ -17,21 +17,20 @@ from .teacher import TakesTeacher
 class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
     """Penalises disagreement with an EMA teacher (https://arxiv.org/abs/1703.01780).
 
-    The teacher comes from a `TeacherHook`, here of decay 0.99::
+    The teacher comes from a `TeacherHook`, here with decay 0.99::
 
         model = dict(type='MeanTeacherSegmentor', loss_consistency=dict(type='MSEConsistency'))
         custom_hooks = [
             dict(type='TeacherHook', decay=0.99, evaluate='teacher', batch_statistics=True)
         ]
 
-    The running statistics of the student's main decoder
-    come from labelled images alone.
+    The running statistics of the student's main decoder come from labelled images only.
 
     Args:
         loss_consistency: Config of the distance; the paper's is `MSEConsistency`.
         noise_std: Standard deviation of the Gaussian noise added to the normalised images, drawn
             independently for student and teacher. With 0, as in the paper's comparison, the two
-            differ by their weights alone.
+            differ only in their weights.
         **kwargs: Arguments of `EncoderDecoder`.
 
     Raises:
@@ -45,7 +44,10 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
         self.noise_std = noise_std
 
     def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns student logits and teacher probabilities; no teacher is a `UserError`."""
+        """Returns student logits and teacher probabilities.
+
+        Raises a `UserError` if there is no teacher.
+        """
         if self.teacher is None:
             raise UserError(
                 'custom_hooks: MeanTeacherSegmentor has no teacher; expected a TeacherHook among '

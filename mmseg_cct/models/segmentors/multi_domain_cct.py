@@ -26,8 +26,8 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
     and that domain's decoders. Without `auxiliary_head` it is the supervised baseline.
 
     `data_preprocessor`, `decode_head`, `auxiliary_head` and `test_cfg` hold the settings common to
-    all domains; an entry of `domains` overrides them for one, under the same keys; a list of
-    auxiliary heads by a list of as many entries::
+    all domains; an entry of `domains` overrides them for one domain, under the same keys. A list of
+    auxiliary heads is overridden by a list of the same length::
 
         domains=dict(
             camvid=dict(
@@ -38,20 +38,20 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
 
     Args:
         backbone: Config of the backbone.
-        domains: Own settings of each domain, by its name.
+        domains: Settings of each domain, by its name.
         decode_head: Common config of the main decoders.
         neck: Config of the neck.
-        auxiliary_head: Common config of the auxiliary decoders, or a list of it and of MMSeg's
-            auxiliary heads; None, or these heads alone, for the baseline.
+        auxiliary_head: Common config of the auxiliary decoders, or a list of it and MMSeg's
+            auxiliary heads. None, or MMSeg's heads only, gives the supervised baseline.
         discriminator: Config of a `DomainDiscriminator`, which adds L_adv.
         train_cfg: As in `EncoderDecoder`.
         test_cfg: As in `EncoderDecoder`.
         data_preprocessor: Common config of the preprocessors.
-        pretrained: None; MMSeg's `init_model` passes it.
+        pretrained: Always None; MMSeg's `init_model` passes it.
         init_cfg: Initialisation of the weights.
 
-    A `UserError` says if there is no domain, a name is invalid, or a domain sets an unknown key or
-    other auxiliary heads than there are.
+    Raises a `UserError` if there is no domain, a name is invalid, or a domain sets an unknown key
+    or a different number of auxiliary heads.
     """
 
     def __init__(
@@ -98,16 +98,16 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         )
 
     def set_teacher(self, teacher: BaseModel) -> None:
-        """Sets the network that predicts the targets: each domain's decoders have theirs in it.
+        """Sets the network that predicts the targets; each domain gets its own part of it.
 
-        It is a copy of this segmentor with other weights, in eval mode.
+        The teacher is a copy of this segmentor with different weights, in eval mode.
         """
         for name, domain in self.domains.items():
             domain.set_teacher(teacher.domains[name])
 
     @property
     def out_channels(self) -> int:
-        """Largest number of channels of a domain; `SegTTAModel` asks whether it is above 1."""
+        """Largest number of output channels of a domain; `SegTTAModel` checks if it is above 1."""
         return max(domain.out_channels for domain in self.domains.values())
 
     def extract_feat(self, inputs: Tensor) -> Sequence[Tensor]:
@@ -118,10 +118,10 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
     def loss(self, inputs: dict[str, Tensor] | Tensor, data_samples: Any) -> dict[str, Tensor]:
         """Computes L = L_s + ω_u L_u + λ_adv L_adv, Eq. 8, on images of one domain.
 
-        Images `(N, 3, H, W)` are under 'labeled' and 'unlabeled', or labelled ones alone; samples
-        likewise. The losses are those of `CCTSegmentor` with this domain's decoders, and those of
-        the discriminator under `adversarial.*`; all of them under the domain's name, as in
-        `camvid.decode.loss_ce`, so that each domain has its own curves in the log.
+        Images `(N, 3, H, W)` are under 'labeled' and 'unlabeled', or are one tensor of labelled
+        images; samples likewise. The losses are those of `CCTSegmentor` with this domain's
+        decoders, and those of the discriminator under `adversarial.*`. All are prefixed with the
+        domain's name, as in `camvid.decode.loss_ce`, so each domain has its own curves in the log.
         """
         if not isinstance(inputs, dict):
             inputs, data_samples = dict(labeled=inputs), dict(labeled=data_samples)
@@ -156,10 +156,10 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
 
 
 class _SharedEncoder(nn.Module):
-    """Encoder of all domains in the place of one domain's backbone.
+    """Encoder of all domains, used as the backbone of one domain.
 
-    It does not own the encoder's modules: weights have one name in a checkpoint, and the optimiser
-    sees them once.
+    It does not register the encoder's modules, so each weight has one name in a checkpoint and the
+    optimiser sees it once.
     """
 
     def __init__(self, stages: tuple[nn.Module, ...]) -> None:
@@ -185,9 +185,9 @@ class _DomainSegmentor(CCTSegmentor):
         features: dict[str, Sequence[Tensor]],
         data_samples: dict[str, list[SegDataSample]],
     ) -> dict[str, Tensor]:
-        """Computes L like `CCTSegmentor`; without auxiliary decoders L_s alone.
+        """Computes L like `CCTSegmentor`; without auxiliary decoders only L_s.
 
-        Auxiliary decoders without 'unlabeled' images are a `UserError`.
+        Raises a `UserError` if there are auxiliary decoders but no 'unlabeled' images.
         """
         if not self.with_auxiliary_head:
             return self.supervised_loss(features['labeled'], data_samples['labeled'])
@@ -202,9 +202,9 @@ class _DomainSegmentor(CCTSegmentor):
 
 @contextmanager
 def domain_named_in_errors(name: str | None) -> Iterator[None]:
-    """Puts the domain, if any, into the key of the body's errors; their source has no domains.
+    """Adds the domain, if any, to the key in the body's errors, which are raised without it.
 
-    The key becomes `model.domains.NAME.auxiliary_head` and the like.
+    `model.auxiliary_head`, for example, becomes `model.domains.NAME.auxiliary_head`.
     """
     try:
         yield
@@ -216,7 +216,7 @@ def domain_named_in_errors(name: str | None) -> Iterator[None]:
 
 
 def check_domain_names(domains: Mapping[str, Any], key: str) -> None:
-    """Checks that there are domains whose names can be keys of weights and losses.
+    """Checks that there are domains and that their names can be keys of weights and losses.
 
     `key` is their place in the config, for the message.
     """

@@ -1,4 +1,4 @@
-"""What a training on unlabelled images needs from the batch and the main decoder."""
+"""What training on unlabelled images needs from the batch and the main decoder."""
 
 from torch import Tensor, nn
 
@@ -6,7 +6,7 @@ from mmseg_cct.errors import UserError
 
 
 def require_pairs(inputs: dict[str, Tensor] | Tensor, segmentor: str) -> None:
-    """Rejects a batch of labelled images alone, without branches."""
+    """Rejects a plain batch of labelled images, without branches."""
     if not isinstance(inputs, dict):
         raise UserError(
             f'train_dataloader.dataset: {segmentor} trains on pairs of a labelled and an '

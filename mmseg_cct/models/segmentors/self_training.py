@@ -1,4 +1,4 @@
-"""The student of self-training: real masks and the masks of a teacher."""
+"""The student of self-training, which learns real masks and those of a teacher."""
 
 from typing import Any
 
@@ -19,11 +19,11 @@ from .requirements import require_pairs
 
 @MODELS.register_module()
 class SelfTrainingSegmentor(EncoderDecoder):
-    """`EncoderDecoder` that also learns masks which another network drew.
+    """`EncoderDecoder` that also learns masks predicted by another network, the teacher.
 
     The masks are the samples' `pseudo_sem_seg`, 255 where the teacher was unsure; the network sees
-    the first strong view of these images. Every head has its own losses on both, so any of MMSeg's
-    will do. `tools/self_train.py` draws the masks and composes the config::
+    the first strong view of these images. Every head applies its own losses to both kinds of masks,
+    so any head of MMSeg works. `tools/self_train.py` makes the masks and composes the config::
 
         model = dict(type='SelfTrainingSegmentor', cutmix=dict(type='CutMix'))
         train_dataloader = dict(dataset=dict(strong_views=dict(type='StrongViews')))
@@ -49,8 +49,8 @@ class SelfTrainingSegmentor(EncoderDecoder):
     ) -> dict[str, Tensor]:
         """Computes L = L_s + λ L_p from images `(N, 3, H, W)` by branch.
 
-        L_s is as in `EncoderDecoder`, from 'labeled'. λ L_p is the same losses under `pseudo.*`,
-        from 'unlabeled_strong_0' or, without strong views, 'unlabeled'. A `UserError` says if the
+        L_s is as in `EncoderDecoder`, from 'labeled'. λ L_p are the same losses under `pseudo.*`,
+        from 'unlabeled_strong_0' or, without strong views, 'unlabeled'. Raises a `UserError` if the
         unlabelled samples carry no masks.
         """
         require_pairs(inputs, type(self).__name__)

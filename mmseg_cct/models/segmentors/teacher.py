@@ -5,9 +5,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 
 class TakesTeacher:
-    """Mixin of the segmentors that a `TeacherHook` gives a teacher."""
+    """Mixin of the segmentors that get a teacher from a `TeacherHook`."""
 
-    # A tuple registers no submodule: the teacher is not trained, not saved, not set to train.
+    # A tuple registers no submodule: the teacher is not trained, saved or set to train mode.
     _teacher: tuple[BaseModel, ...] = ()
 
     @property
@@ -23,7 +23,7 @@ class TakesTeacher:
 def use_batch_statistics(teacher: BaseModel) -> None:
     """Lets BatchNorm normalise by the batch, in a teacher that is otherwise in eval mode.
 
-    Its running statistics no longer change by its own predictions.
+    Its own predictions do not change its running statistics.
     """
     for module in teacher.modules():
         if isinstance(module, _BatchNorm):
