@@ -1,6 +1,6 @@
 """Command line of an installed package: `python -m mmseg_cct COMMAND ...`.
 
-A command is the tool of its name: `python -m mmseg_cct train CONFIG` runs `tools/train.py CONFIG`.
+Each command is a tool: `python -m mmseg_cct train CONFIG` runs `tools/train.py CONFIG`.
 With several processes: `torchrun --nproc-per-node 8 -m mmseg_cct train CONFIG --launcher pytorch`.
 """
 
@@ -14,7 +14,7 @@ from mmseg_cct.utils.suggest import nearest
 
 
 def main() -> None:
-    """Runs the tool that the first argument names, or lists all.
+    """Runs the tool that the first argument names, or lists all tools.
 
     Raises:
         UserError: There is no such tool.

@@ -4,18 +4,18 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-# Set to anything, it makes tools show the traceback behind a line.
+# Environment variable: if it is set to anything, tools show the traceback behind an error line.
 TRACEBACK_VARIABLE = 'MMSEG_CCT_TRACEBACK'
-_SHOWN = 20  # problems of a stage that are printed; a wrong folder spoils every file
+_SHOWN = 20  # problems to print: a wrong folder would give one for every file
 
 
 class Problem(NamedTuple):
-    """A mistake that the user can mend.
+    """A mistake that the user can fix.
 
     Attributes:
-        key: The file or the dotted key of the setting, with its value if that is what is wrong.
-        found: What is wrong there; empty if the value in `key` says it.
-        expected: What would be right; a question stays as it is.
+        key: The file or the dotted key of the setting, with its value if the value is wrong.
+        found: What is wrong there; empty if the value in `key` shows it.
+        expected: What would be right; a question is printed as it is.
     """
 
     key: str
@@ -29,27 +29,27 @@ class Problem(NamedTuple):
 
 
 class UserError(ValueError):
-    """Mistakes in a config or in data that the user can mend.
+    """Mistakes in a config or in data that the user can fix.
 
-    The message has a line for each: it names the file or key, the value found there and what was
-    expected.
+    The message has a line for each mistake, with the file or key, the value found there and what
+    was expected.
 
     Args:
-        message: The lines; mostly one.
+        message: One line for each mistake, usually one.
     """
 
     def __init__(self, message: object) -> None:
-        # A DataLoader re-raises a worker's error with the worker's whole traceback as its message,
-        # whose end is this class's name and the lines themselves.
+        # A DataLoader re-raises a worker's error with the worker's whole traceback as its message.
+        # The message ends with this class's name and the lines themselves.
         super().__init__(str(message).rsplit(f'{type(self).__name__}: ', 1)[-1].strip())
 
     def within(self, place: str) -> str:
-        """Names the place of the mistakes, such as the key of a data set, in front of each line."""
+        """Puts the place of the mistakes, such as the key of a data set, before each line."""
         return '\n'.join(f'{place}: {line}' for line in str(self).splitlines())
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with a line that says how far the work is and how it goes on."""
+    """Ctrl-C, with a line that says how far the work got and how to resume it."""
 
 
 def raise_problems(problems: Iterable[Problem | UserError]) -> None:

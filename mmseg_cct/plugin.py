@@ -6,7 +6,7 @@ A config imports it:
 
 from .stack import check_stack, explain_import_failure, import_formatter
 
-# First of all: the imports below fail with a long traceback on a stack that does not fit.
+# First, because the imports below fail with a long traceback on a stack that does not fit.
 check_stack()
 import_formatter()
 
@@ -31,8 +31,8 @@ __all__ = ['datasets', 'engine', 'evaluation', 'models', 'setup', 'visualization
 def setup() -> None:
     """Makes mmengine load checkpoints as data and find the configs of installed packages.
 
-    Pillow is kept from starting Ghostscript for images that are PostScript, and OpenCV from names
-    that are not UTF-8.
+    It also keeps Pillow from starting Ghostscript for PostScript images, and saves pictures without
+    OpenCV, which fails on names that are not UTF-8.
 
     Importing this module calls it; a second call changes nothing.
     """

@@ -1,7 +1,7 @@
 """Supported versions of the dependencies, and a remedy where they do not fit.
 
-setup.py runs this file for `MAINTAINED` before anything is installed: only the standard library is
-imported at module level.
+setup.py runs this file for `MAINTAINED` before anything is installed: import only the standard
+library at module level.
 """
 
 import importlib
@@ -9,7 +9,7 @@ import re
 import time
 from importlib import metadata
 
-# onedl-*: the maintained distributions of OpenMMLab's libraries. The lower bounds are what was run.
+# onedl-*: the maintained distributions of OpenMMLab's libraries. The lower bounds are tested.
 MAINTAINED = {
     'torch': '>=2.4,<3',
     'onedl-mmengine': '>=0.10.12,<0.11',
@@ -37,7 +37,7 @@ def check_stack() -> None:
 
 
 def find_problem() -> str | None:
-    """Names the first misfit of the installed distributions and the command that mends it."""
+    """Names the first problem of the installed distributions and the command that fixes it."""
     maintained = [name for name in _MAINTAINED_NAMES if _version(name)]
     original = [name for name in _ORIGINAL_NAMES if _version(name)]
     if maintained and original:
@@ -63,10 +63,11 @@ def find_problem() -> str | None:
 
 
 def import_formatter() -> None:
-    """Imports yapf before mmengine does, which writes configs with it.
+    """Imports yapf, which mmengine writes configs with, before mmengine does.
 
-    The first import of an installation creates a file that is empty for a moment. Another process
-    that reads it then, such as a rank of the same training, fails; so this tries again, four times.
+    The first import after an installation creates a file that is empty for a moment. Another
+    process that reads it then, such as a rank of the same training, fails, so this tries up to four
+    times.
     """
     for patience in (0.1, 1.0, 5.0, 0.0):  # seconds
         try:
@@ -79,14 +80,14 @@ def import_formatter() -> None:
 
 
 def explain_import_failure(error: BaseException) -> str | None:
-    """Names the command that mends a failed import of torchvision; None for other errors."""
+    """Names the command that fixes a failed import of torchvision; None for other errors."""
     if _TORCHVISION_FAILURE not in str(error):
         return None
     return _torchvision_line('its compiled operators do not load with this torch build')
 
 
 def _torchvision_problem() -> str | None:
-    """Compares torchvision, if installed, with the torch release it declares."""
+    """Compares torchvision, if installed, with the torch release it requires."""
     if _version('torchvision') is None:
         return None
     for requirement in metadata.requires('torchvision') or []:
@@ -99,8 +100,8 @@ def _torchvision_problem() -> str | None:
 
 def _torchvision_line(reason: str) -> str:
     torch, torchvision = _version('torch'), _version('torchvision')
-    # Named together, pip picks the torchvision release made for this torch. A build for one device
-    # ('+cpu', '+cu126') has its torchvision on an index of its own.
+    # Given both names, pip picks the torchvision release made for this torch. Builds for one device
+    # ('+cpu', '+cu126') have an index of their own.
     release, _, build = (torch or '').partition('+')
     index = f' --index-url https://download.pytorch.org/whl/{build}' if build else ''
     return (
@@ -117,7 +118,7 @@ def _version(name: str) -> str | None:
 
 
 def _fits(version: str | None, bounds: str) -> bool:
-    # Imported here: setup.py runs this file where only setuptools is sure to be.
+    # Imported here: setup.py runs this file where only setuptools is sure to be installed.
     from packaging.specifiers import SpecifierSet
 
     return version is not None and SpecifierSet(bounds).contains(version, prereleases=True)

@@ -29,7 +29,7 @@ def grid_methods(
 
     The baselines are `supervised` and, for ab-CE, `supervised-abce`; the kinds are
     `<perturbation>_k<K>`, `full_k<K>` and `full_abce_k<K>`, with K decoders for each perturbation.
-    The perturbations trained one at a time are by default all of the setting's.
+    `perturbations` are those to train one at a time, by default all of the setting's.
     """
     baselines = BASELINE, ABCE_BASELINE
     methods: dict[str, Overlay] = {name: read_method(name) for name in baselines}
@@ -88,7 +88,8 @@ def ordered_methods(results: Sequence[Result]) -> list[str]:
 def plot_perturbations(results: Sequence[Result]) -> Figure:
     """Plots mIoU by perturbation and K, one panel per number of labels, as in Figure 5.
 
-    Each seed is a dot on the bar of their mean. The baseline is a line, its deviation a band.
+    A bar is the mean over the seeds, with a dot for each seed. The baseline is a line, its standard
+    deviation a band.
     """
     groups = _groups(results)
     ks = sorted({grid_place(result.method)[1] for result in results} - {0})
@@ -118,7 +119,7 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
 def plot_comparison(results: Sequence[Result]) -> Figure:
     """Plots mIoU of complete methods, one bar per number of labels.
 
-    Each seed is a dot on the bar of their mean. Single perturbations are left out.
+    A bar is the mean over the seeds, with a dot for each seed. Single perturbations are left out.
     """
     methods = [method for method in ordered_methods(results) if _compared(method)]
     sets = sorted({result.labels for result in results}, key=label_order)
@@ -156,7 +157,7 @@ def _finish(axes: Axes, titles: Sequence[str]) -> None:
     axes.set_xticks(range(len(titles)), titles, fontsize=8, rotation=20, ha='right')
     axes.set_ylabel('mIoU, %')
     axes.tick_params(axis='y', labelsize=8)
-    # Methods differ by a few points, so the axis starts a little below what is lowest.
+    # Methods differ by a few points, so the axis starts a little below the lowest value.
     heights = [
         bar.get_height()
         for bars in axes.containers
@@ -170,7 +171,7 @@ def _finish(axes: Axes, titles: Sequence[str]) -> None:
 
 
 def _compared(method: str) -> bool:
-    """Tells complete methods from CCT with a single perturbation."""
+    """Whether a method is complete, unlike CCT with a single perturbation."""
     return grid_place(method)[0] in (None, *FULL)
 
 
@@ -179,7 +180,7 @@ def _has_abce(method: str) -> bool:
 
 
 def _groups(results: Sequence[Result]) -> list[str]:
-    """Lists the groups of the grid: the paper's perturbations, one's own, and full."""
+    """Lists the groups of the grid: the paper's perturbations, custom ones, and full."""
     places = (grid_place(result.method) for result in results)
     found = {group for group, _ in places if group is not None}
     order = [*PERTURBATIONS, *sorted(found - PERTURBATIONS.keys() - FULL.keys()), *FULL]

@@ -41,7 +41,7 @@ def add_study_arguments(parser: argparse.ArgumentParser, takes_method: bool) -> 
 
 
 def gpu_ids(text: str) -> list[str]:
-    """Reads ids of GPUs with commas, as a `type` for options."""
+    """Parses comma-separated ids of GPUs, as a `type` for options."""
     ids = [name.strip() for name in text.split(',')]
     if not all(ids) or len(set(ids)) < len(ids):
         raise argparse.ArgumentTypeError(f'{text}; expected different ids with commas, as in 0,1,2')
@@ -49,7 +49,7 @@ def gpu_ids(text: str) -> list[str]:
 
 
 def slots_of(gpus: Sequence[str] | None, jobs: int) -> list[dict[str, str]]:
-    """Makes the environment variables of slots of one run each."""
+    """Makes the environment variables of each slot, which takes one run at a time."""
     return [{}] * jobs if gpus is None else [{'CUDA_VISIBLE_DEVICES': name} for name in gpus]
 
 
@@ -62,13 +62,13 @@ def run_study(
     """Runs what is left of a study and writes its report, also after Ctrl-C.
 
     `prepare` returns the runs, `write` writes the report of a folder and returns its path, and
-    `tools` has `train.py` and `test.py`. The exit code is 0, 1 if a run failed, or 130 after
-    Ctrl-C. A folder that holds no study is a `UserError`.
+    `tools` is the folder of `train.py` and `test.py`. The exit code is 0, 1 if a run failed, or 130
+    after Ctrl-C. A folder that holds no study is a `UserError`.
     """
     from .runs import execute
 
     out, code = Path(args.out), 0
-    require_own_folder(out, '*/*/seed*/config*.py')  # the first may be unfinished
+    require_own_folder(out, '*/*/seed*/config*.py')  # config.tmp.py if the first is unfinished
     if args.collect:
         if not out.is_dir():
             raise UserError(f'{out}: no such folder; expected that of a study')

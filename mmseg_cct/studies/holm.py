@@ -1,4 +1,4 @@
-"""Verdicts on gains that bear being many: Student's t for each, corrected by Holm."""
+"""Verdicts on gains by Student's t, corrected for multiple comparisons by Holm."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ LEVEL = 0.05
 
 
 def p_value(gains: Sequence[float]) -> float:
-    """Two-sided p of a mean gain of 0 by Student's t; 1 for a single one, which shows nothing."""
+    """Two-sided p of a mean gain of 0 by Student's t; 1 for a single gain, which shows nothing."""
     if len(gains) < 2:
         return 1.0
     error = stdev(gains) / math.sqrt(len(gains))
@@ -22,7 +22,7 @@ def p_value(gains: Sequence[float]) -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Corrects p for the number of comparisons (Holm, 1979).
 
-    The chance of a false verdict among all of them is at most the level at which it is given.
+    The chance of any false verdict among them is at most the level that p is compared with.
     """
     corrected = [0.0] * len(p_values)
     highest = 0.0
@@ -33,9 +33,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def verdicts(comparisons: Sequence[Sequence[float]]) -> list[str]:
-    """Says of each list of gains whether they are ahead or behind, as one of so many.
+    """Says whether each list of gains is ahead or behind, corrected for the number of lists.
 
-    A single gain is no comparison, and does not count as one.
+    A single gain is not a comparison, so it gets no verdict and does not count.
     """
     several = [gains for gains in comparisons if len(gains) > 1]
     corrected = iter(holm([p_value(gains) for gains in several]))
@@ -45,7 +45,7 @@ def verdicts(comparisons: Sequence[Sequence[float]]) -> list[str]:
 
 
 def verdict(gains: Sequence[float], corrected: float) -> str:
-    """Words the verdict of a corrected p."""
+    """Puts the verdict of a corrected p into words."""
     if corrected < LEVEL:
         return 'ahead' if mean(gains) > 0 else 'behind'
     return 'no difference shown'

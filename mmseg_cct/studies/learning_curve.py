@@ -28,18 +28,18 @@ from .titles import title_of
 from .validation_curves import Curves, read_validations
 
 BASELINE = 'supervised'
-MIN_SEEDS = 3  # that decide
-# A network is barely trained where the last quarter of its training still brought this share of its
-# mIoU on the validation set.
+MIN_SEEDS = 3  # for a verdict
+# A network is barely trained if the last quarter of its training still added more than this share
+# of its mIoU on the validation set.
 RISING_SHARE = 0.1
 
 
 def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -> dict[str, Labels]:
     """Draws nested subsets of a config's labelled images, different ones for each seed.
 
-    The sizes are by default an eighth, a quarter, a half and all of the images. The unlabelled set
-    stays as it is: images that lose their labels are not used at all. A setter of the subset is
-    returned for each size. A size out of range, a config that takes a subset already, or one that a
+    By default the sizes are an eighth, a quarter, a half and all of the images. The unlabelled set
+    stays as it is: images that lose their labels are not used at all. Returns a setter of the
+    subset for each size. A size out of range, a config that already takes a subset, or one that a
     study cannot train is a `UserError`.
     """
     config = study_config(base, options)
@@ -62,7 +62,7 @@ def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -
     def use(number: int) -> Labels:
 
         def set_labels(config: Config, seed: int) -> None:
-            # NumPy guarantees the stream of RandomState, as `draw_split` needs it too.
+            # NumPy guarantees the stream of RandomState; `draw_split` relies on it, too.
             order = np.random.RandomState(seed).permutation(total)
             chosen = sorted(order[:number].tolist())
             config.train_dataloader.dataset.labeled.indices = chosen
@@ -103,8 +103,8 @@ def compared(results: Sequence[Result]) -> tuple[str, str]:
 def equivalent_labels(numbers: Sequence[int], miou: Sequence[float], target: float) -> float:
     """Estimates how many labels supervised training needs to reach an mIoU.
 
-    The curve is interpolated linearly in log n: its first number if it starts above the target,
-    infinity if it stays below.
+    Interpolates the curve linearly in log n. Returns its first number if it starts at or above the
+    target, infinity if it stays below.
     """
     if target <= miou[0]:
         return float(numbers[0])
@@ -116,11 +116,11 @@ def equivalent_labels(numbers: Sequence[int], miou: Sequence[float], target: flo
 
 
 def barely_trained(curves: Curves) -> set[int]:
-    """Finds the numbers of labels whose networks had not learned what they could.
+    """Finds the numbers of labels whose networks are barely trained.
 
-    At these a run gained more than `RISING_SHARE` of its last mIoU in the last quarter of its
-    training, counted from the validation nearest to its begin. What was gained in a longer time
-    counts in proportion; runs that validated once do not count.
+    At these, a run gained more than `RISING_SHARE` of its last mIoU in the last quarter of its
+    training, measured from the validation nearest to the start of that quarter. A gain over a
+    longer time is scaled down in proportion. Runs that validated only once do not count.
     """
     found = set()
     for (_, labels), runs in curves.items():
@@ -139,7 +139,7 @@ def barely_trained(curves: Curves) -> set[int]:
 def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
     """Summarises the method's gain at each number of labels: a verdict and a list, in Markdown.
 
-    All means of a line are over the seeds that both methods have at its number of labels.
+    The means in a line are over the seeds that both methods have at that number of labels.
     `rising` are the numbers of labels whose networks are barely trained.
     """
     methods = compared(results)
@@ -166,7 +166,7 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
 
 
 def outlook(results: Sequence[Result]) -> list[str]:
-    """Says what more labels would bring to both methods, where the runs tell, in Markdown."""
+    """Says what more labels would bring both methods, if there are enough runs, in Markdown."""
     rows = []
     for method in compared(results):
         points = [(int(r.labels), r.miou) for r in results if r.method == method]
@@ -188,7 +188,7 @@ def outlook(results: Sequence[Result]) -> list[str]:
 def plot_learning_curve(results: Sequence[Result]) -> Figure:
     """Plots both curves, with arrows from the method to the equivalent number of supervised labels.
 
-    Each seed is a dot beside the mean: of those that both methods have, where there are any.
+    Each seed is a dot beside the mean. If both methods share seeds, only those are plotted.
     """
     figure = Figure(figsize=(6, 4), layout='constrained')
     axes = figure.subplots()
@@ -230,7 +230,7 @@ def plot_learning_curve(results: Sequence[Result]) -> Figure:
 
 
 def _by_seed(results: Sequence[Result], method: str) -> dict[int, dict[int, float]]:
-    """mIoU of a method by number of labels, ascending, and seed."""
+    """mIoU of a method by number of labels (ascending) and seed."""
     numbers = sorted({int(result.labels) for result in results if result.method == method})
     return {
         n: {r.seed: r.miou for r in results if (r.method, r.labels) == (method, str(n))}
@@ -250,7 +250,7 @@ def _shared_seeds(results: Sequence[Result], n: int) -> list[int]:
 def _mean_curve(
     runs: Mapping[int, Mapping[int, float]], seeds: Collection[int]
 ) -> dict[int, float]:
-    """Means over seeds, at the numbers of labels with a run of each."""
+    """Means over seeds, at the numbers of labels that have a run of every seed."""
     return {
         n: mean(by_seed[seed] for seed in seeds)
         for n, by_seed in runs.items()

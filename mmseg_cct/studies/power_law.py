@@ -1,4 +1,4 @@
-"""mIoU by the number of labels as a power law, to look beyond the largest number that was run."""
+"""A power law of mIoU over the number of labels, to extrapolate beyond the largest number run."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,14 +6,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-# Exponents that are tried: near 0 the law is a line in log n, at 2 the curve is flat soon.
+# Exponents to try: near 0 the law is a line in log n, at 2 the curve soon flattens.
 _EXPONENTS = np.linspace(0.02, 2.0, 100)
 
 
 class PowerLaw(NamedTuple):
     """mIoU(n) = a - b n^-c, fitted to runs by least squares.
 
-    `covariance` is that of (a, b, c), and `degrees` are the runs beyond the three that fix these.
+    `covariance` is that of (a, b, c), and `degrees` is the number of runs less these three.
     """
 
     a: float
@@ -23,7 +23,7 @@ class PowerLaw(NamedTuple):
     degrees: int
 
     def gain(self, start: float, end: float) -> tuple[float, float]:
-        """mIoU that `end` labels bring over `start`, and half the width of its 95 % interval."""
+        """mIoU that `end` labels add over `start`, and half the width of its 95 % interval."""
         before, after = start**-self.c, end**-self.c
         slope = self.b * (np.log(end) * after - np.log(start) * before)
         gradient = np.array([0.0, before - after, slope])
@@ -39,7 +39,7 @@ def fit_power_law(labels: Sequence[float], miou: Sequence[float]) -> PowerLaw | 
     if len(set(labels)) < 3 or degrees < 1:
         return None
     fits = []
-    for c in _EXPONENTS:  # a and b follow from c
+    for c in _EXPONENTS:  # given c, a and b are a linear fit
         design = np.stack([np.ones_like(n), -(n**-c)], axis=1)
         a, b = np.linalg.lstsq(design, y, rcond=None)[0]
         fits.append((float(np.square(y - a + b * n**-c).sum()), float(a), float(b), float(c)))

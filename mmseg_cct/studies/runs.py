@@ -26,7 +26,7 @@ from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_json
 
-_GRACE = 10.0  # seconds that processes have to end when told to
+_GRACE = 10.0  # seconds that processes get to end on SIGTERM
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class StudyRun:
         """Finds the next step, 'train' or 'test'; None for a finished run."""
         if read_metrics(self.folder) is not None:
             return None
-        # It is written after the checkpoint, so it never names one that a kill has cut short.
+        # This file is written after the checkpoint, so it never names one that a kill cut short.
         latest = self.folder / 'train' / 'last_checkpoint'
         named = latest.read_text(errors='replace') if latest.is_file() else ''
         return 'test' if Path(named.strip()).name == self.checkpoint.name else 'train'
@@ -65,8 +65,8 @@ class StudyRun:
 def prepare_runs(planned: Sequence[tuple[str, Path, Config]]) -> list[StudyRun]:
     """Writes the configs of runs (name, folder, config), or checks them against those that exist.
 
-    All are checked before the first is written: what a refused study left would differ from the
-    configs of the corrected one.
+    All are checked before the first is written: configs left by a rejected study would differ from
+    those of the corrected one.
     """
     runs = {StudyRun(name, to, config.train_cfg.max_iters): config for name, to, config in planned}
     new = [run for run in runs if not run.config.is_file()]
@@ -89,7 +89,7 @@ def prepare_runs(planned: Sequence[tuple[str, Path, Config]]) -> list[StudyRun]:
 
 
 def read_metrics(folder: Path) -> dict[str, float] | None:
-    """Reads the metrics of the latest test in a run's folder, by name; None before any."""
+    """Reads the metrics of a run's latest test from its folder, by name; None before the first."""
     # folders are named by date and time
     for file in sorted(folder.glob('test/*/*.json'), reverse=True):
         metrics = read_json(file)
@@ -107,11 +107,10 @@ def execute(
 ) -> list[str]:
     """Trains and tests unfinished runs in the given order, one at a time on each slot.
 
-    `tools` has `train.py` and `test.py`; a slot is environment variables such as
-    CUDA_VISIBLE_DEVICES, and a run has so many `processes`. A failed run is reported with its log
-    and does not stop the others. No process outlives the call, whether it returns, fails or is
-    interrupted by Ctrl-C. The result has a line with the reason for each run that is still
-    unfinished.
+    `tools` is the folder of `train.py` and `test.py`. A slot is a set of environment variables such
+    as CUDA_VISIBLE_DEVICES, and each run uses `processes` processes. A failed run is reported with
+    its log and does not stop the others. No process outlives the call, whether it returns, fails or
+    is interrupted by Ctrl-C. Returns a line with the reason for each run that is still unfinished.
     """
     waiting = [run for run in runs if run.next_step() is not None]
     if len(waiting) < len(runs):
@@ -151,8 +150,8 @@ def _finish(
     slot = free.get()
     try:
         with run.log.open('a', encoding='utf-8') as log:
-            # The processes inherit the file and with it the lock, which so outlives a killed study
-            # as long as one of them runs.
+            # The processes inherit the file and its lock, so a killed study's lock lasts as long as
+            # one of them runs.
             try:
                 fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -188,7 +187,7 @@ def _train_and_test(
 
 
 def launched(command: Sequence[Path | str], processes: int) -> list[Path | str]:
-    """Completes a tool's command line, of a tool that takes a launcher if there are several."""
+    """Completes a tool's command line; for several processes, the tool must take a launcher."""
     if processes == 1:
         return [sys.executable, *command]
     torchrun = ['-m', 'torch.distributed.run', '--standalone', f'--nproc-per-node={processes}']
@@ -228,7 +227,7 @@ class _Processes:
         with self._lock:
             self._ended = True
             for process in self._running:
-                # one may have ended, and its thread is about to notice
+                # it may have ended before its thread noticed
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, sent)
 

@@ -1,6 +1,6 @@
 """Self-training: a teacher draws masks, a student learns from them and labels the next round.
 
-A round's folder holds `masks/`, what the teacher drew, and the student's run: `config.py`,
+A round's folder holds `masks/`, drawn by the teacher, and the student's run: `config.py`,
 `train/`, `test/` and `log.txt`.
 """
 
@@ -42,12 +42,12 @@ METHOD, RECORD = 'self-train', 'self_train.json'
 
 @dataclass(frozen=True)
 class SelfTraining:
-    """What a self-training is made of.
+    """Settings of a self-training.
 
     Attributes:
         teacher: Work directory of the first teacher, or its checkpoint.
         student: Setting of the students.
-        options: Settings of it to override.
+        options: Settings of the student's config to override.
         out: Folder of all rounds.
         selection: Which pixels teach.
         rounds: Number of students, each of which teaches the next.
@@ -55,7 +55,7 @@ class SelfTraining:
             learns from.
         checkpoints: Number of the teacher's last checkpoints that label together.
         tta: Whether the teacher averages over views.
-        held_out: Greatest number of validation images to measure the masks' precision on.
+        held_out: Maximum number of validation images to measure the masks' precision on.
     """
 
     teacher: str
@@ -70,7 +70,7 @@ class SelfTraining:
     held_out: int = 200
 
     def record(self) -> None:
-        """Records all of it in the folder; another self-training in there is a `UserError`."""
+        """Records the settings in the folder; another self-training there is a `UserError`."""
         config = self.student_config()
         taught_by = self.teacher_of(1).checkpoint
         require_outside(self.out, data_folders(config), '--out')
@@ -93,7 +93,7 @@ class SelfTraining:
         return study_config(self.student, {**self.options, 'method': METHOD})
 
     def draw(self, number: int, device: str | None = None, pictures: int = 6) -> ImageCounts:
-        """Draws the masks of a round, as one of several processes may."""
+        """Draws the masks of a round; several processes may share the work."""
         run, config = self.teacher_of(number), self.student_config()
         unlabeled = unlabeled_images(config, self.student)
         held_out = held_out_images(config, self.student, self.held_out)
@@ -123,7 +123,7 @@ class SelfTraining:
         if number < self.rounds and number == 1 and self.first_share < 1:
             order = sorted(range(len(sure)), key=lambda index: -sure[index])
             surest = order[: max(round(self.first_share * len(sure)), 1)]
-            given = unlabeled.get('indices')  # of the images that have masks, if not all have
+            given = unlabeled.get('indices')  # of the images with masks, if not all have one
             places = given if isinstance(given, Sequence) else range(len(sure))
             unlabeled.indices = sorted(places[index] for index in surest)
         unlabeled.pipeline = with_masks(
@@ -156,10 +156,10 @@ class SelfTraining:
 
 
 def last_checkpoints(checkpoint: str, most: int) -> list[str]:
-    """Lists a checkpoint and at most `most` - 1 that its training wrote before it, oldest first."""
+    """Lists a checkpoint and up to `most` - 1 earlier ones of its training, oldest first."""
     newest = [*newest_first(str(Path(checkpoint).parent))]
     places = [index for index, file in enumerate(newest) if Path(file) == Path(checkpoint)]
-    if not places:  # not of a series, as the best one is not
+    if not places:  # not in the series, such as the best one
         return [checkpoint]
     return newest[places[0] : places[0] + most][::-1]
 
@@ -176,7 +176,7 @@ def unlabeled_images(config: Config, place: str) -> Unlabeled:
 
 
 def held_out_images(config: Config, place: str, most: int) -> list[dict[str, Any]]:
-    """Finds at most so many images of the validation set, evenly spaced."""
+    """Finds at most `most` images of the validation set, evenly spaced."""
     settings = (config.get('val_dataloader') or {}).get('dataset')
     if not most or settings is None:
         return []
@@ -186,7 +186,7 @@ def held_out_images(config: Config, place: str, most: int) -> list[dict[str, Any
 
 
 def with_masks(pipeline: Sequence[Any], image_dir: str, label_dir: str) -> list[Any]:
-    """Lets an unlabelled pipeline load masks right after the image, and pack them at its end."""
+    """Makes an unlabelled pipeline load masks right after the image, and pack them at its end."""
     marks = ('MarkValidPixels', 'LoadPseudoLabels')
     steps = [step for step in pipeline if step['type'] not in marks]
     kinds = [step['type'] for step in steps]

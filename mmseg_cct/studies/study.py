@@ -1,6 +1,6 @@
 """Studies: runs over methods, numbers of labels and seeds, and tables of their results.
 
-The folder of a run is `<study>/<method>/<labels>/seed<seed>`; results are read from there alone.
+The folder of a run is `<study>/<method>/<labels>/seed<seed>`; results are read only from there.
 """
 
 import copy
@@ -58,14 +58,14 @@ def prepare_study(
     """Writes the configs of all runs, seed by seed, so that a stopped study has complete seeds.
 
     `methods` are the overlays by name, and `labels` the setters of the labelled images by set. A
-    `UserError` says where the config is none that a study can train, a method does not fit it, or
-    a folder holds a run of another config.
+    `UserError` says that a study cannot train the config, a method does not fit it, or a folder
+    holds a run of another config.
     """
     config = study_config(base, options)
     require_outside(out, data_folders(config), '--out')
-    keep_last_checkpoint(config)  # it alone is tested
+    keep_last_checkpoint(config)  # only this one is tested
     fetch_pretrained_weights(config.model)  # once, before many processes need them
-    planned = []  # all of them before the first is written: a method may refuse the config
+    planned = []  # complete before the first is written: a method may reject the config
     for seed in dict.fromkeys(seeds):
         for labels_name, set_labels in labels.items():
             for method, overlay in methods.items():
@@ -84,7 +84,7 @@ def prepare_study(
 
 
 def _require_decoders(config: Config, overlay: Overlay, method: str) -> None:
-    """Rejects a change of a perturbation without decoders, which would repeat `cct`."""
+    """Rejects a method that changes a perturbation without decoders: it would repeat `cct`."""
     changes = (overlay.get('model') or {}).get('auxiliary_head') or {}
     perturbations = (find_bank(config) or {}).get('perturbations') or {}
     for name, change in (changes.get('perturbations') or {}).items():
@@ -105,8 +105,8 @@ def lists_of(
 ) -> dict[str, Labels]:
     """Finds the lists of labelled and unlabelled images, as setters by labelled set.
 
-    Without numbers the config keeps its own lists. The folder, whose name may hold `{seed}`, is by
-    default the config's `split_dir`. A missing list is a `UserError`.
+    Without numbers the config keeps its own lists. The name of the folder may contain `{seed}`; by
+    default it is the config's `split_dir`. A missing list is a `UserError`.
     """
     if not numbers:
         if folder is not None:
@@ -185,8 +185,8 @@ def write_csv(results: Sequence[Result], file: Path) -> None:
 def results_table(results: Sequence[Result], methods: Sequence[str]) -> str:
     """Formats mean ± standard deviation over seeds, a row per method and a column per set.
 
-    A cell with fewer seeds than the fullest one gives their number; a method without a result is
-    left out.
+    A cell with fewer seeds than the fullest one says how many. Methods without a result are left
+    out.
     """
     columns = sorted({result.labels for result in results}, key=label_order)
     most = max((len(select(results, m, c)) for m in methods for c in columns), default=0)
@@ -203,8 +203,8 @@ def gains_table(results: Sequence[Result], methods: Sequence[str], reference: st
     """Formats what methods gain over a reference, from the pairs of runs with the same seed.
 
     A row has the labelled set, the mean gain in mIoU, half the width of its 95 % interval by
-    Student's t, the gains by seed, and a verdict in words, corrected for the number of rows. It is
-    empty without any pair.
+    Student's t, the gains by seed, and a verdict in words, corrected for the number of rows.
+    Returns an empty string if there are no pairs.
     """
     miou = {result[:3]: result.miou for result in results}
     columns = sorted({result.labels for result in results}, key=label_order)

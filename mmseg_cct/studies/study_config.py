@@ -13,7 +13,7 @@ from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import at
 from mmseg_cct.errors import Problem, UserError, raise_problems
 
-# What studies change, train and test.
+# Settings that a study changes or needs, and what is expected there.
 _EXPECTED = {
     'train_dataloader.dataset.labeled': 'a SemiSegDataset, whose labelled images a study chooses',
     'train_cfg.max_iters': 'a training that counts iterations',
@@ -37,9 +37,9 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
 
 
 def keep_last_checkpoint(config: Config) -> None:
-    """Keeps the last checkpoint alone, where a study finds it."""
+    """Keeps only the last checkpoint, where a study looks for it."""
     config.default_hooks.checkpoint.update(max_keep_ckpts=1, save_best=None)
-    for key in ('save_last', 'out_dir', 'filename_tmpl'):  # it is written, and where it is found
+    for key in ('save_last', 'out_dir', 'filename_tmpl'):  # by default it is saved, in work_dir
         config.default_hooks.checkpoint.pop(key, None)
 
 
@@ -57,6 +57,6 @@ def _check_metrics(config: Config, base: str) -> None:
 def _may_give_miou(settings: Mapping[str, Any]) -> bool:
     kind = METRICS.get(settings['type']) if isinstance(settings['type'], str) else settings['type']
     if not issubclass(kind, IoUMetric):
-        return not kind.__module__.startswith('mmseg.')  # one's own metric may
+        return not kind.__module__.startswith('mmseg.')  # a custom metric may
     named = 'mIoU' in settings.get('iou_metrics', ['mIoU'])
     return named and not settings.get('prefix') and not settings.get('format_only')

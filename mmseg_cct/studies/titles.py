@@ -1,4 +1,4 @@
-"""Titles of methods in figures and texts; a method or a perturbation of one's own has its name."""
+"""Titles of methods in figures and texts; custom methods and perturbations keep their names."""
 
 import re
 

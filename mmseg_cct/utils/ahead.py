@@ -8,14 +8,14 @@ from typing import TypeVar
 T = TypeVar('T')
 R = TypeVar('R')
 _THREADS = 2
-_WAITING = 4  # results that nobody has taken yet
+_WAITING = 4  # results that are not consumed yet
 
 
 def ahead(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """Yields a function's results in the order of the items, a few of which it takes ahead.
+    """Yields a function's results in the order of the items, computing a few ahead.
 
-    The function runs in threads, the iteration over items in this one. What it raises is raised
-    here in its turn; what was begun is finished first.
+    The function runs in other threads, the iteration over items in this one. An exception of the
+    function is raised when its result is due, after the calls that were submitted have finished.
     """
     waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(_THREADS) as pool:

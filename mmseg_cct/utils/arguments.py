@@ -1,4 +1,4 @@
-"""Arguments that a class hands on to its parent."""
+"""Arguments that a class passes on to its parent."""
 
 import inspect
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from .suggest import nearest
 
 
 def require_arguments_of(parent: type, given: Iterable[str], name: str) -> None:
-    """Rejects names that the parent's `**kwargs` would swallow; `name` is the child's."""
+    """Rejects names that the parent's `**kwargs` would swallow; `name` is the child class."""
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(parent).parameters.values()
     known = [parameter.name for parameter in parameters if parameter.kind not in kinds]

@@ -15,9 +15,9 @@ def usable_cores() -> int:
 def choose_threads() -> None:
     """Chooses how threads of OpenMP wait, and how many there are; call it before torch is imported.
 
-    Threads that wait spin by default, and so take the cores from loaders and other programs. Torch
-    knows the affinity and no quota, and starts a thread for each core of a large machine. Variables
-    that the user has set win.
+    By default, waiting threads spin, which takes cores from data loaders and other programs. Torch
+    respects the affinity but not the quota, so it starts a thread for each core of a large machine.
+    Variables that the user has set win.
     """
     os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE')
     if usable_cores() < _own_cores():
@@ -25,7 +25,7 @@ def choose_threads() -> None:
 
 
 def describe_load() -> str | None:
-    """Words the load of the machine, if there are more processes than cores for them."""
+    """Describes the load of the machine, if more processes want to run than it has cores."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load < 1.25 * cores:
         return None
@@ -39,7 +39,7 @@ def _own_cores() -> int:
 
 
 def _quota() -> float:
-    """The cores that a container may use at a time: time a period, of cgroup 2 or 1."""
+    """The cores that a container may use, its time per period, by version 2 or 1 of cgroups."""
     try:
         if (file := _CGROUP / 'cpu.max').is_file():
             quota, period = file.read_text().split()

@@ -9,14 +9,14 @@ from typing import Any
 
 from mmseg_cct.errors import UserError
 
-# File managers leave these behind; a folder with nothing else is empty.
+# File managers leave these behind; a folder with nothing else counts as empty.
 _UNSEEN = ('.DS_Store', 'Thumbs.db', 'desktop.ini')
 
 
 def write_atomic(file: str | Path, data: bytes) -> None:
-    """Writes a file, and its folders; a kill at any moment leaves the old or the new one."""
+    """Writes a file and makes its folders; a kill at any moment leaves the old file or the new."""
     path = Path(file)
-    # Two processes may write the same file, whose own name may be as long as a name can be.
+    # Two processes may write the same file, and its name may already be as long as is allowed.
     part = path.with_name(f'.{os.getpid()}-{secrets.token_hex(4)}.part')
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -36,7 +36,7 @@ def write_text(file: str | Path, text: str) -> None:
 
 
 def write_new(file: str | Path, data: bytes, overwrite: bool = False) -> None:
-    """Writes a file like `write_atomic`, unless it is there already with other bytes."""
+    """Writes a file like `write_atomic`; rejects one that exists with other content."""
     path = Path(file)
     if not (path.is_file() and path.read_bytes() == data):
         require_new_file(path, overwrite)
@@ -69,7 +69,7 @@ def read_utf8(file: str | os.PathLike, expected: str) -> str:
 
 
 def read_json(file: str | Path) -> Any:
-    """Reads a JSON file of a tool's own; None if it is damaged."""
+    """Reads a JSON file that one of the tools wrote; None if it is damaged."""
     try:
         return json.loads(Path(file).read_bytes())
     except (ValueError, RecursionError):
@@ -77,7 +77,7 @@ def read_json(file: str | Path) -> Any:
 
 
 def remove_parts(folder: str | Path) -> None:
-    """Removes what killed writers left in a folder that no other process writes to."""
+    """Removes what killed writers left in a folder; no other process may be writing to it."""
     for part in Path(folder).glob('.*-*.part'):
         part.unlink(missing_ok=True)
 
@@ -85,7 +85,7 @@ def remove_parts(folder: str | Path) -> None:
 def claim_output_folder(
     folder: str | Path, record: str, data_folders: Iterable[Path] = (), option: str = '--out'
 ) -> None:
-    """Makes an output folder, or takes one that this tool made before.
+    """Makes an output folder, or reuses one that this tool made before.
 
     `record` names the file that marks the tool's own folders; it is made if missing. Any other
     folder, or one within `data_folders`, is a `UserError` about `option`.
@@ -100,7 +100,7 @@ def claim_output_folder(
 
 
 def require_own_folder(folder: str | Path, record: str, option: str = '--out') -> None:
-    """Rejects a folder that holds other files and none that matches the pattern `record`."""
+    """Rejects a folder that holds files but none that matches the pattern `record`."""
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise UserError(f'{option}: {folder} is a file; expected a folder')
@@ -136,7 +136,7 @@ def _real(path: str | Path) -> Path:
 def require_new_file(
     file: str | Path, overwrite: bool = False, inputs: Iterable[str | Path] = ()
 ) -> None:
-    """Rejects an output file that is an input, a folder, or there already."""
+    """Rejects an output file that is an input or a folder, or exists without `overwrite`."""
     path = Path(file)
     if not os.path.lexists(path):
         return

@@ -19,7 +19,7 @@ from .files import write_atomic
 from .image_format import UnsuitableImage, image_format, require_plain
 from .text import one_line
 
-# What Pillow may open whatever a file is named: by default it starts Ghostscript for PostScript.
+# The formats that Pillow may open, whatever a file's name: for PostScript it starts Ghostscript.
 _FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'JPEG2000', 'PNG', 'PPM', 'TIFF', 'WEBP')
 ORIENTATION = 0x0112  # the EXIF tag
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
@@ -28,7 +28,7 @@ IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
 def find_files(folder: str | os.PathLike) -> list[Path]:
     """Finds the files below a folder, sorted; follows links, and lists broken ones too.
 
-    A pipe or a device, which would wait for ever when it is read, is a `UserError`.
+    A pipe or a device, which would block forever when read, is a `UserError`.
     """
     found: list[Path] = []
     todo = [(Path(folder), {os.path.realpath(folder)})]
@@ -46,8 +46,8 @@ def find_files(folder: str | os.PathLike) -> list[Path]:
 
 
 def require_file(path: str | os.PathLike) -> None:
-    """Raises `UserError` at a pipe or a device, which would wait for ever when it is read."""
-    with suppress(OSError):  # no local file, or none at all
+    """Raises `UserError` for a pipe or a device, which would block forever when read."""
+    with suppress(OSError):  # not a local file, or no file at all
         mode = os.stat(path).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise UserError(f'{path}: a pipe or a device; expected a file')
@@ -56,8 +56,8 @@ def require_file(path: str | os.PathLike) -> None:
 def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Path]:
     """Finds the masks below a folder: sorted paths, by name relative to it, without suffix.
 
-    The case of the suffix does not count: a `.PNG` left out would be an image without a mask. A
-    missing folder, or two masks that differ in that case only, is a `UserError`.
+    The suffix may be in upper or lower case: a skipped `.PNG` would leave its image without a mask.
+    A missing folder, or two masks that differ only in that case, is a `UserError`.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -73,8 +73,8 @@ def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[st
     """Finds the images below a folder: sorted paths, by name relative to it, without suffix.
 
     `suffix` is the end of their names (``_leftImg8bit.png`` for Cityscapes), in any case; `None`
-    takes every image format. A missing or empty folder, a broken link or two images that differ in
-    their extension only is a `UserError`.
+    takes every image format. A missing or empty folder, a broken link or two images that differ
+    only in their extension is a `UserError`.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -107,7 +107,7 @@ def _add_by_name(found: dict[str, Path], path: Path, root: Path, end: str, kind:
 
 
 def suffix_of_masks(masks: Collection[str], images: Collection[str]) -> str | None:
-    """Finds what all names of masks add to those of their images, such as `_mask`, or None."""
+    """Finds the ending that all masks add to their images' names, such as `_mask`, or None."""
     first = next(iter(masks), '')
     for image in sorted(images, key=len, reverse=True):
         end = first.removeprefix(image)
@@ -121,8 +121,8 @@ def suffix_of_masks(masks: Collection[str], images: Collection[str]) -> str | No
 def read_image(path: str | os.PathLike) -> np.ndarray:
     """Reads `(H, W, 3)` uint8, BGR, turned by EXIF.
 
-    An image that is not of 8 bits and three colours or grey is `UnsuitableImage`; a corrupt file
-    raises nearly anything.
+    An image that is not 8-bit colour or grey is `UnsuitableImage`; a corrupt file may raise nearly
+    any exception.
     """
     require_file(path)
     return decode_image(Path(path).read_bytes())
@@ -133,7 +133,8 @@ def decode_image(data: bytes, flag: str = 'color', backend: str | None = None) -
 
     `flag` and `backend` are the transform's `color_type` and `imdecode_backend`. Returns `(H, W)`
     or `(H, W, ·)`, BGR, turned by EXIF. An unknown format is a `ValueError`, an image that the
-    transform would change is `UnsuitableImage`; Pillow raises nearly anything on a corrupt file.
+    transform would change is `UnsuitableImage`; Pillow may raise nearly any exception on a corrupt
+    file.
     """
     if flag != 'unchanged' and backend != 'tifffile':
         require_plain(image_format(data))
@@ -145,8 +146,8 @@ def decode_image(data: bytes, flag: str = 'color', backend: str | None = None) -
 
 
 def _require_whole(data: bytes) -> None:
-    # OpenCV reads a truncated file without an error and makes up the rest. It knows formats, such
-    # as colours of 16 bits in a TIFF, that Pillow does not know.
+    # OpenCV reads a truncated file without an error and makes up the rest. Pillow notices, but it
+    # does not know all formats of OpenCV, such as 16-bit colours in a TIFF.
     with suppress(UnidentifiedImageError), _open(io.BytesIO(data)) as image:
         image.load()
 
@@ -154,8 +155,8 @@ def _require_whole(data: bytes) -> None:
 def decode_channels(data: bytes) -> np.ndarray:
     """Decodes all channels of an image, `(H, W, K)` in the file's order and type, not turned.
 
-    OpenCV reads what it reads right, tifffile other TIFFs; a `UserError` says where it is missing.
-    Both raise nearly anything on a corrupt file.
+    OpenCV reads the formats that it does not change, tifffile reads other TIFFs. A `UserError` says
+    if tifffile is missing. Both may raise nearly any exception on a corrupt file.
     """
     if not image_format(data).opencv_reads:
         return _decode_tiff(data)
@@ -190,13 +191,13 @@ def select_channels(
 
     Args:
         pixels: The image.
-        channels: C channels from 0, in the order of the result; one may come several times.
-        value_range: The values that become 0 and 255; others are clipped. None leaves all as they
-            are, 8 bits.
+        channels: C channels, counted from 0, in the order of the result; repeats are allowed.
+        value_range: The values that become 0 and 255; values outside are clipped. None leaves
+            8-bit values as they are.
 
     Returns:
-        `(H, W, C)` uint8, or float32 in [0, 255] where there is a range. Three channels are
-        reversed, to BGR like all images of MMSegmentation.
+        `(H, W, C)` uint8, or float32 in [0, 255] if there is a range. Three channels are
+        reversed to BGR, like all images of MMSegmentation.
 
     Raises:
         UnsuitableImage: The image has no such channel, or values of another type.
@@ -223,9 +224,9 @@ def select_channels(
 
 
 def as_rgb(image: np.ndarray) -> np.ndarray:
-    """Makes `(H, W, 3)` uint8, RGB, to be looked at, of a loaded image `(H, W, C)` in [0, 255].
+    """Converts a loaded image `(H, W, C)` in [0, 255] to `(H, W, 3)` uint8, RGB, for display.
 
-    Three channels are BGR; of others it takes the first three, or the first alone.
+    Three channels are BGR; of more, the first three are shown, of fewer, only the first.
     """
     channels = image.shape[2]
     order = [2, 1, 0] if channels == 3 else [0, 1, 2] if channels > 3 else [0, 0, 0]
@@ -238,11 +239,11 @@ def as_rgb(image: np.ndarray) -> np.ndarray:
 def read_mask(
     path: str | os.PathLike, backend_args: dict | None = None, backend: str | None = 'pillow'
 ) -> np.ndarray:
-    """Reads the class ids of a mask, `(H, W)` of integers or bools, as they are in the file.
+    """Reads the class ids of a mask, `(H, W)` integers or bools, as they are in the file.
 
-    A missing or unreadable file, one without a single channel of integers, or one whose ids are not
-    those that a pipeline sees, is a `UserError`. `backend` is the `imdecode_backend` of the
-    pipeline's `LoadAnnotations`.
+    A missing or unreadable file, one that is not a single channel of integers, or one whose ids
+    differ from those that a pipeline sees, is a `UserError`. `backend` is the `imdecode_backend` of
+    the pipeline's `LoadAnnotations`.
     """
     try:
         with open_image(path, backend_args) as image:
@@ -251,10 +252,10 @@ def read_mask(
             orientation = image.getexif().get(ORIENTATION, 1)
             pages = getattr(image, 'n_frames', 1)
         loaded = ids
-        if backend in ('cv2', None):  # it scales bits and colours palettes
+        if backend in ('cv2', None):  # these scale low bit depths and turn palettes into colours
             data = fileio.get(path, backend_args)
             loaded = mmcv.imfrombytes(data, flag='unchanged', backend=backend)
-    except Exception as error:  # Pillow raises nearly anything on a corrupt file
+    except Exception as error:  # Pillow may raise nearly anything on a corrupt file
         raise UserError(explain_unreadable(path, 'mask', error)) from None
     if ids.ndim != 2 or ids.dtype.kind not in 'uib':
         raise UserError(
@@ -295,7 +296,7 @@ def open_image(path: str | os.PathLike, backend_args: dict | None = None) -> Ima
 
 
 def forbid_ghostscript() -> None:
-    """Keeps Pillow from starting Ghostscript where a library opens an image of any format."""
+    """Keeps Pillow from starting Ghostscript if a library opens images of any format."""
     EpsImagePlugin.gs_binary = False
 
 
@@ -304,7 +305,7 @@ def _open(file: str | os.PathLike | io.BytesIO) -> Image.Image:
 
 
 def explain_unreadable(path: str | os.PathLike, kind: str, reason: object) -> str:
-    """Words the one-line error of an 'image' or 'mask' that cannot be read."""
+    """Returns a one-line error for an 'image' or 'mask' that cannot be read."""
     if isinstance(reason, FileNotFoundError):
         return f'{path}: no such file; expected the {kind} there'
     if isinstance(reason, (UnsuitableImage, UserError)):
@@ -317,7 +318,7 @@ def write_png(path: Path, image: Image.Image, palette: np.ndarray | None = None)
     """Writes a PNG and the folders above it.
 
     A palette `(C, 3)`, uint8 RGB, colours an image of mode L whose values are below C. A photograph
-    is packed fast: a quarter of the time for a tenth more bytes.
+    is compressed less: it takes a quarter of the time and a tenth more bytes.
     """
     if palette is not None:
         image.putpalette(palette.tobytes())

@@ -1,4 +1,4 @@
-"""What an image file holds, by its header: channels, bits and opacity."""
+"""What an image file holds, read from its header: channels, bits and opacity."""
 
 import io
 from typing import BinaryIO, NamedTuple
@@ -19,13 +19,13 @@ class ImageFormat(NamedTuple):
 
     Attributes:
         channels: Number of channels.
-        bits: Bits of a channel in the file.
+        bits: Bits per channel in the file.
         kind: `'integers'` or `'floats'`.
-        has_opacity: Whether the last channel is one that other channels are painted with.
-        is_plain: Whether MMSegmentation's `LoadImageFromFile` reads it as it is. It makes three
-            channels of 8 bits of anything: 12 bits in 16 become 4, and a fourth channel is taken
-            for opacity, with which the others are multiplied.
-        opencv_reads: Whether OpenCV gives all channels as they are, if asked to.
+        has_opacity: Whether the last channel is the opacity of the others.
+        is_plain: Whether MMSegmentation's `LoadImageFromFile` reads it unchanged. It converts
+            anything to three channels of 8 bits: 12 bits stored in 16 become 4, and a fourth
+            channel is taken for opacity, by which the others are multiplied.
+        opencv_reads: Whether OpenCV can return all channels unchanged.
     """
 
     channels: int
@@ -36,7 +36,7 @@ class ImageFormat(NamedTuple):
     opencv_reads: bool = True
 
     def describe(self) -> str:
-        """Words it, such as '4 channels of 16 bits'."""
+        """Describes it, such as '4 channels of 16 bits'."""
         plural = '' if self.channels == 1 else 's'
         floats = ', floating point' if self.kind == 'floats' else ''
         return f'{self.channels} channel{plural} of {self.bits} bits{floats}'
@@ -47,9 +47,9 @@ class UnsuitableImage(ValueError):
 
 
 def image_format(file: BinaryIO | bytes) -> ImageFormat:
-    """Reads the format of an image; formats that have no more than three channels of 8 bits pass.
+    """Reads the format of a PNG or TIFF; others pass as three channels of 8 bits.
 
-    The file is left where it was. Pillow raises nearly anything on a corrupt TIFF.
+    The position in the file is restored. Pillow may raise nearly any exception on a corrupt TIFF.
     """
     if isinstance(file, bytes):
         file = io.BytesIO(file)
@@ -67,7 +67,7 @@ def image_format(file: BinaryIO | bytes) -> ImageFormat:
 
 
 def require_plain(found: ImageFormat) -> None:
-    """Raises `UnsuitableImage` where `LoadImageFromFile` would change what is in an image."""
+    """Raises `UnsuitableImage` if `LoadImageFromFile` would change the content of an image."""
     if not found.is_plain:
         raise UnsuitableImage(
             f'{found.describe()}, which LoadImageFromFile would change; expected 8-bit RGB or grey,'
@@ -77,7 +77,7 @@ def require_plain(found: ImageFormat) -> None:
 
 
 def _of_png(bits: int, colour: int) -> ImageFormat:
-    # OpenCV drops the opacity of a PNG of 8 bits and keeps the colours
+    # OpenCV drops the opacity of an 8-bit PNG and keeps the colours
     return ImageFormat(
         _PNG_CHANNELS.get(colour, 3), bits, has_opacity=colour in (4, 6), is_plain=bits <= 8
     )
@@ -100,7 +100,7 @@ def _of_tiff(file: BinaryIO) -> ImageFormat:
         or (channels == 3 and colours in _THREE_COLOURS)
         or (channels == 4 and colours == _CMYK)
     )
-    # with opacity it multiplies; planes and channels that are no colours it confuses
+    # OpenCV multiplies by opacity, and mixes up separate planes and channels that are not colours
     in_order = (channels == 1 or colours == 2) and channels in (1, 3, 4) and 2 not in extra
     in_order &= not (separate and channels > 1) and max(bits) in (8, 16, 32)
     return ImageFormat(

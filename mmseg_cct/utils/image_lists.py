@@ -16,16 +16,16 @@ def read_list(path: str | os.PathLike) -> list[str]:
     """Reads the names in a list of images, in its order.
 
     A line holds a name, or the two columns of the public CCT code, image and mask
-    (``/JPEGImages/2007_000032.jpg /SegmentationClassAug/2007_000032.png``), which give the image's
-    stem. A missing, unreadable or empty list is a `UserError`, as is an image named twice, with its
-    extension or without.
+    (``/JPEGImages/2007_000032.jpg /SegmentationClassAug/2007_000032.png``), which stand for the
+    image's stem. A missing, unreadable or empty list is a `UserError`, as is an image named twice,
+    with or without its extension.
     """
     expected = 'a text file with one image name per line'
     if not os.path.exists(path):
         raise UserError(
             f'{path}: no such file; expected {expected} (tools/make_splits.py makes such lists)'
         )
-    # Not `splitlines`: a name may hold the other characters that it breaks lines at.
+    # Not `splitlines`, which also breaks lines at other characters that a name may hold.
     lines = re.split(r'[\r\n]', read_utf8(path, expected))
     names = [_image_name(line) for line in lines if line.strip()]
     if not names:
@@ -44,7 +44,7 @@ def read_list(path: str | os.PathLike) -> list[str]:
 
 
 def image_stem(name: str) -> str:
-    """Cuts the extension of an image format off a name; others belong to it."""
+    """Removes the extension of an image format from a name; any other is part of the name."""
     stem, extension = os.path.splitext(name)
     return stem if extension.lower() in IMAGE_SUFFIXES else name
 
@@ -62,9 +62,9 @@ def write_list(path: str | Path, names: Iterable[str]) -> None:
 
 
 def require_listable(path: str | os.PathLike, names: Iterable[str]) -> None:
-    """Rejects names that would not be read from a list as they are written.
+    """Rejects names that would not be read back from a list as they are.
 
-    Line breaks, outer spaces, non-Unicode characters or the look of two columns change a name.
+    Line breaks, outer spaces, non-Unicode characters or what looks like two columns change a name.
     """
     for name in names:
         if re.search(r'[\r\n]', name) or _image_name(name) != name or not is_unicode(name):
@@ -75,7 +75,7 @@ def require_listable(path: str | os.PathLike, names: Iterable[str]) -> None:
 
 
 def resolve_list(ann_file: str) -> str:
-    """Makes a list in the working directory absolute; it comes before the data set's root."""
+    """Makes the path of a list in the working directory absolute; it goes before `data_root`."""
     if ann_file and not os.path.isabs(ann_file) and os.path.isfile(ann_file):
         return os.path.abspath(ann_file)
     return ann_file

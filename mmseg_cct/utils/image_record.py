@@ -1,4 +1,4 @@
-"""Counts of written, skipped and failed images, and what an output folder was made of."""
+"""Counts of written, skipped and failed images, and what an output folder was made from."""
 
 import json
 import os
@@ -41,7 +41,7 @@ class ImageCounts:
 
     @classmethod
     def merged(cls, parts: Sequence['ImageCounts']) -> 'ImageCounts':
-        """Adds up the counts of several processes, which all know how many were skipped."""
+        """Adds up the counts of several processes; each has the total number of skipped images."""
         failed = sorted(line for part in parts for line in part.failed)
         return cls(sum(part.written for part in parts), parts[0].skipped, failed)
 
@@ -56,9 +56,9 @@ class ImageCounts:
 def record_origin(
     record: Path, origin: Mapping[str, Any], content: str, data_folders: Iterable[Path] = ()
 ) -> None:
-    """Records what an output folder is made with, so that it never holds two kinds.
+    """Records the settings that an output folder is made with, so that it never mixes two.
 
-    A folder made with another `origin`, or by somebody else, is a `UserError`. `content` says in
+    A folder made with another `origin`, or not by this tool, is a `UserError`. `content` says in
     the message what the folder holds.
     """
     claim_output_folder(record.parent, record.name, data_folders)
@@ -89,10 +89,10 @@ def file_stamp(path: str | os.PathLike) -> list[int] | None:
 def forget_changed(
     out: str | Path, inputs: Mapping[str, Any], outputs: str, suffix: str = '.png'
 ) -> list[str]:
-    """Removes `outputs/NAME.png`, the sign of a finished image, where its input changed.
+    """Removes `outputs/NAME.png`, which marks a finished image, if its input changed.
 
-    Records the new inputs: what each image's files are made of, by name, as JSON gives it back.
-    Returns the names of images that are no input any more and whose files are still there.
+    Records the new `inputs`: what each image's files are made from, by name, in types that JSON
+    keeps. Returns the names of images that are no longer an input but whose files still exist.
     """
     record = Path(out, INPUTS)
     earlier = read_json(record) if record.exists() else inputs

@@ -1,4 +1,4 @@
-"""Errors of libraries on impossible settings, in one line."""
+"""One-line errors for settings that a library cannot use."""
 
 import os
 import re
@@ -23,7 +23,7 @@ _IN_WORKER = re.compile(r'File "([^"<]+)", line (\d+)')
 
 @contextmanager
 def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterator[None]:
-    """Names a file or key of the config in place of a library's traceback.
+    """Replaces a library's traceback by one line that names a file or key of the config.
 
     Errors of this package or of the user's code are bugs and keep their traceback. Errors of the
     disk keep theirs, and so does a full GPU, which no single setting causes.
@@ -44,7 +44,7 @@ def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterato
 
 
 def original_error(error: BaseException) -> BaseException:
-    """Undoes the rewording of mmengine, which adds the hook to the message of a TypeError."""
+    """Returns the error as it was before mmengine added the hook to its message."""
     inner = error.__context__
     if inner is not None and type(inner) is type(error) and str(error).startswith(str(inner)):
         return inner
@@ -52,7 +52,7 @@ def original_error(error: BaseException) -> BaseException:
 
 
 def last_line(error: BaseException) -> BaseException:
-    """Cuts the traceback of a DataLoader's worker off the message that it became."""
+    """Removes the traceback of a DataLoader's worker from the message of an error."""
     text = str(error.args[0]) if error.args else ''
     if 'Original Traceback' not in text:
         return error

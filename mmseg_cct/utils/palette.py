@@ -1,4 +1,4 @@
-"""Colours of classes: what everyone knows in Cityscapes's, the rest easily told apart."""
+"""Colours of classes: well-known ones as in Cityscapes, the rest easily told apart."""
 
 import json
 import re
@@ -20,9 +20,9 @@ Colour = tuple[int, int, int]
 # Neither near black, which marks padding, nor near white, which marks ignored pixels.
 _LEVELS = np.arange(32, 240, 23)
 _FIRST = (70, 90, 120)
-# Beside Cityscapes's 19.
+# In addition to Cityscapes's 19 classes.
 _KNOWN = dict(background=(0, 0, 0), water=(40, 110, 220))
-# Other names of them, letters only and in the singular.
+# Other names of known classes, letters only and in the singular.
 _SYNONYMS = dict(
     road=('street', 'lane', 'drivable', 'asphalt'),
     sidewalk=('pavement', 'footpath', 'nondrivable'),
@@ -43,9 +43,9 @@ _SYNONYMS = dict(
 
 
 def distinct_colours(count: int, taken: Sequence[Colour] = ()) -> list[Colour]:
-    """Gives RGB colours in [0, 255], each the farthest in CIELAB from all before it.
+    """Returns RGB colours in [0, 255], each the farthest in CIELAB from all before it.
 
-    The first do not depend on the number, which is 729 at most. All are far from those `taken`.
+    A larger count, at most 729, keeps the first colours. All are far from those `taken`.
     """
     return list(_farthest_first(count, tuple(taken)))
 
@@ -53,7 +53,7 @@ def distinct_colours(count: int, taken: Sequence[Colour] = ()) -> list[Colour]:
 def class_colours(
     classes: Sequence[str], chosen: Mapping[str, Colour | None] | None = None
 ) -> list[Colour]:
-    """Gives each class the colour chosen for it, or that of Cityscapes, or one that none has."""
+    """Gives each class the colour chosen for it, that of Cityscapes, or one not used so far."""
     known, own = _known_colours(), dict[str, Colour]()
     for name in classes:
         colour = (chosen or {}).get(name) or known.get(_plain(name))

@@ -22,9 +22,9 @@ _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 @contextmanager
 def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
-    """Holds a folder's lock, which the system releases however the process ends.
+    """Holds a folder's lock; the system releases it however the process ends.
 
-    Makes a missing folder. If another process holds the lock, a `UserError` says that `what` uses
+    Creates a missing folder. If another process holds the lock, a `UserError` says that `what` uses
     it.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
 
 
 def _open_lock(path: Path) -> TextIO:
-    """Opens a lock of this module alone, not what a link leads to nor a file with other text."""
+    """Opens a lock, but only one of this module: no link and no file with other text."""
     try:
         # without O_NONBLOCK, a FIFO would wait for its other end
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK

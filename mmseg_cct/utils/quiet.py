@@ -1,4 +1,4 @@
-"""Silences lines of the dependencies that mislead, and no others."""
+"""Silences misleading lines of the dependencies, and no others."""
 
 import io
 import sys
@@ -6,22 +6,22 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 
-# Warnings of mmcv and mmseg: installing the other mmcv would break the stack, and an idle hook is
-# what every config without --show has.
+# Warnings of mmcv and mmseg: installing the other mmcv would break the stack, and every config
+# without --show has an idle hook.
 _WARNINGS = ('Fail to import ``MultiScaleDeformableAttention``', 'The draw is False')
-# Printed by mmseg.datasets, at the level DEBUG: a commercial data set that nobody needs.
+# Printed by mmseg.datasets as a debug message, about a commercial data set that is not needed.
 _LINES = ('Could not import OneDL',)
 
 
 def silence_misleading_lines() -> None:
-    """Silences these lines; call it before the dependencies, which print some, are imported.
+    """Silences these lines; call it before importing the dependencies, which print some of them.
 
     Imports torch's forward-mode derivatives, whose deprecation warnings would mislead; other uses
     of `torch.jit.script` still warn.
     """
     for start in _WARNINGS:
         warnings.filterwarnings('ignore', message=start, category=UserWarning)
-    # of each loader, at each start of its workers
+    # every loader warns at each start of its workers
     warnings.filterwarnings('once', message='This DataLoader will create', category=UserWarning)
     with warnings.catch_warnings(), suppress(ImportError):
         warnings.filterwarnings('ignore', message=r'`torch\.jit\.script`', category=Warning)

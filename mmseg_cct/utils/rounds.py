@@ -11,7 +11,7 @@ from mmseg_cct.errors import UserError
 
 from .files import read_utf8, write_text
 
-# A training's record in its work directory.
+# The record of a training, in its work directory.
 LABELS = 'labels.json'
 _EXPECTED = 'the labelled images of a training, as it began'
 
@@ -28,7 +28,7 @@ def next_round(path: Path) -> Path:
 
 
 class Labels(NamedTuple):
-    """What a training had when it began: paths of its labelled images, sorted, and a number."""
+    """What a training began with: sorted paths of labelled images, number of unlabelled ones."""
 
     labeled: list[str]
     unlabeled: int

@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def seeded_random_state(seed: int) -> Iterator[None]:
-    """Seeds Python, NumPy and torch (CPU) for the body, then restores them; seed in [0, 2³²)."""
+    """Seeds Python, NumPy and torch (CPU) in the body, then restores them; seed in [0, 2³²)."""
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()
     random.seed(seed)
     np.random.seed(seed)

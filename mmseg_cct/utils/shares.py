@@ -1,7 +1,7 @@
-"""Several processes that share a list of images, each image to one of them.
+"""Shares a list of images between several processes, each image to one of them.
 
-They communicate at the start, when the first lists what is left, and at the end, when their counts
-are added up. In between, a process that dies loses nothing but its current image.
+The processes communicate at the start, when the first one lists the remaining images, and at the
+end, when their counts are added up. In between, a process that dies loses only its current image.
 """
 
 import datetime
@@ -17,7 +17,7 @@ from mmseg_cct.errors import Interrupted, UserError
 
 T = TypeVar('T')
 
-# The first to finish its share waits for the last.
+# The first process to finish waits for the last.
 _TIMEOUT = datetime.timedelta(days=30)
 
 
@@ -25,14 +25,14 @@ _TIMEOUT = datetime.timedelta(days=30)
 def connected(launcher: str) -> Iterator[int]:
     """Connects a launcher's processes by gloo, which needs no GPU; yields this one's rank.
 
-    `set_ranks` comes first, unless the launcher is `none`, a single process.
+    Call `set_ranks` first, unless the launcher is `none` (a single process).
     """
     if launcher == 'none':
         yield 0
         return
     torch.distributed.init_process_group('gloo', timeout=_TIMEOUT)
     yield get_rank()
-    # After an error the process ends, and its message needs the group's store.
+    # Not after an error: the process ends then, and its message needs the group's store.
     torch.distributed.destroy_process_group()
 
 
@@ -52,14 +52,14 @@ def on_first_process(function: Callable[[], T]) -> T:
 
 
 def own_share(items: Sequence[T]) -> Sequence[T]:
-    """Selects every n-th item on this process, one of n."""
+    """Selects the items of this process: every n-th of n processes."""
     return items[get_rank() :: get_world_size()]
 
 
 def gather(value: T) -> list[T]:
     """Waits for all processes and returns their values by rank.
 
-    If one has ended before, that is a `UserError`.
+    Raises a `UserError` if one has already ended.
     """
     if get_world_size() == 1:
         return [value]
@@ -75,10 +75,10 @@ def gather(value: T) -> list[T]:
 
 
 class _Bar(tqdm):
-    """A bar that says what an interrupted run has done."""
+    """A bar that says how much an interrupted run has done."""
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        counts = not self.disable  # closed, all are off
+        counts = not self.disable  # closing disables every bar
         super().__exit__(kind, error, traceback)
         if kind is KeyboardInterrupt and counts:
             raise Interrupted(

@@ -2,7 +2,7 @@
 
 
 def one_line(text: object, max_length: int | None = None) -> str:
-    """Joins the lines of a text by spaces, and cuts it to `max_length` characters and `...`."""
+    """Joins the lines of a text by spaces; after `max_length` characters it ends with `...`."""
     line = ' '.join(str(text).split())
     if max_length is not None and len(line) > max_length:
         line = f'{line[:max_length]} ...'
@@ -10,12 +10,12 @@ def one_line(text: object, max_length: int | None = None) -> str:
 
 
 def error_line(error: BaseException, max_length: int | None = None) -> str:
-    """Gives an error in one line, `Type: message`."""
+    """Formats an error in one line, `Type: message`."""
     return one_line(f'{type(error).__name__}: {error}', max_length)
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a name is text; Python turns the bytes of other names of files into surrogates."""
+    """Whether a name is text; Python turns undecodable bytes of file names into surrogates."""
     return not any('\ud800' <= letter <= '\udfff' for letter in text)
 
 
