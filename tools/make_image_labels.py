@@ -74,7 +74,7 @@ def make_image_labels(args: argparse.Namespace) -> str:
         reduces = _reduces_zero_label(kind)
     for name in args.background:
         if name not in names:
-            raise UserError(f'--background {name}: no class; expected one of {", ".join(names)}')
+            raise UserError(f'--background {name}: not a class; expected one of {", ".join(names)}')
     classes = [name for name in names if name not in args.background]
     if not classes:
         raise UserError(

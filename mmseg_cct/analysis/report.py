@@ -50,7 +50,7 @@ def write_report(
     """
     for name in work_dirs:
         if name.splitlines() != [name]:
-            raise UserError(f'run {name!r}: more than a line; expected a name in one')
+            raise UserError(f'run {name!r}: more than one line; expected a name on one line')
     runs = [find_run(name, Path(work_dir)) for name, work_dir in work_dirs.items()]
     _check_same_test_set(runs)
     init_default_scope(runs[0].config.get('default_scope') or 'mmseg')
@@ -309,6 +309,6 @@ def _check_same_test_set(runs: Sequence[Run]) -> None:
     for run in runs[1:]:
         if run.config.test_dataloader.dataset != runs[0].config.test_dataloader.dataset:
             raise UserError(
-                f'{run.name}: another test set than {runs[0].name}; expected '
-                'one and the same test_dataloader.dataset'
+                f'{run.name}: a different test set than {runs[0].name}; expected '
+                'the same test_dataloader.dataset'
             )

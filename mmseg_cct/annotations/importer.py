@@ -280,8 +280,7 @@ def _require_rest(rest: str | None, is_needed: bool, empty: bool) -> None:
             Problem(
                 '--rest',
                 'missing',
-                'what pixels are that no shape covers: background where all objects are drawn, '
-                'ignore where only some are',
+                'background if every object is drawn, ignore if only some are',
             )
         )
     if empty and rest != BACKGROUND:

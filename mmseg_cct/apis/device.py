@@ -125,11 +125,11 @@ def _let_ddp_checkpoint(config: Config) -> None:
     if at(config, 'optim_wrapper.accumulative_counts', 1) > 1:
         raise UserError(
             'optim_wrapper.accumulative_counts: more than 1 with model.backbone.with_cp=True; '
-            'expected one of the two, for DDP cannot do both'
+            'expected only one of the two, as DDP cannot do both'
         )
     if config.model.get('domains'):
         raise UserError(
             'model.backbone.with_cp=True: with several domains on several processes; expected '
-            'False, for DDP takes it only where every step has the same graph'
+            'False, as DDP supports it only if every step has the same graph'
         )
     config.model_wrapper_cfg = {'static_graph': True, **_ddp(config)}

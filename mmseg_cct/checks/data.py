@@ -81,7 +81,7 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
     ignored = {getattr(leaf, 'ignore_index', 255) for leaf in leaf_datasets(dataset)}
     # a test set whose predictions are submitted elsewhere may have void masks
     if found and key.startswith('val') and frozenset().union(*found) <= ignored:
-        void = f'all {found.total()} masks are ignored pixels alone'
+        void = f'all {found.total()} masks hold only ignored pixels'
         raise UserError(Problem(key, void, 'labelled pixels to validate on'))
     _warn_of_turned(turned, key)
 

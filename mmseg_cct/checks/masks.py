@@ -115,7 +115,7 @@ def judge_labels(
     void = sum(number for labels, number in found.items() if labels <= {ignored})
     if void == total:
         raise UserError(
-            f'{name}: all {total} masks are {ignored} (ignored) alone; expected class ids from 0 '
+            f'{name}: all {total} masks hold only {ignored} (ignored); expected class ids from 0 '
             f'to {len(classes) - 1}'
         )
     there = frozenset().union(*found)

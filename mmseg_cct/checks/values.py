@@ -137,7 +137,7 @@ def training_problems(config: Any) -> Iterator[Problem]:
         missing = [name for name in names if config.get(name) is None]
         if missing and len(missing) < len(names):
             there = next(name for name in names if name not in missing)
-            yield Problem(missing[0], 'missing', f'one, for there is a {there}')
+            yield Problem(missing[0], 'missing', f'one, because there is a {there}')
     yield from _epoch_problems(config)
 
 

@@ -78,7 +78,7 @@ def check_names(names: Any, key: str) -> None:
         raise UserError(f'{key}={names!r}: expected the class names in the order of their ids')
     for name in names:
         if not is_unicode(name):  # OpenCV would end the process
-            raise UserError(f'{key}: {name!a} is no text; expected names in UTF-8')
+            raise UserError(f'{key}: {name!a} is not text; expected names in UTF-8')
     if len(set(names)) < len(names):
         raise UserError(f'{key}={tuple(names)}: expected every name once')
 

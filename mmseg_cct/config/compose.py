@@ -138,8 +138,8 @@ def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None
     bank = find_bank(config)
     if bank is None:
         raise UserError(
-            f'{place}: model.auxiliary_head has no {_BANK}, so it is no setting that the method '
-            f'{name} can change; expected a config of CCT'
+            f'{place}: model.auxiliary_head has no {_BANK}, so the method {name} '
+            'cannot change it; expected a config of CCT'
         )
     rest: Any = ConfigDict(overlay)
     model = rest.pop('model', {})

@@ -57,7 +57,7 @@ def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str
     )
     if unknown := sorted(set(own) - set(shared)):
         raise UserError(
-            f'model.domains.{name}.{unknown[0]}: no setting of a domain; '
+            f'model.domains.{name}.{unknown[0]}: not a setting of a domain; '
             f'expected {", ".join(shared)}'
         )
     return {

@@ -165,7 +165,7 @@ def _check_domains(config: Config) -> None:
             )
         if split != 'train' and len(domains) > 1 and batch_size not in (1, None):
             raise UserError(
-                f'{key}.batch_size={batch_size}: expected 1, for a batch must not mix domains'
+                f'{key}.batch_size={batch_size}: expected 1, as a batch must not mix domains'
             )
 
 

@@ -159,13 +159,13 @@ class FolderDataset(BaseSegDataset):
         strays = sorted(set(masks) - set(images))
         if len(strays) == len(masks) and (end := suffix_of_masks(masks, images)):
             raise UserError(
-                f'{masks[strays[0]]}: a mask without image in {self.data_prefix["img_path"]}, as '
-                f'are all; expected FolderDataset.mask_suffix={end + self.seg_map_suffix!r}'
+                f'{masks[strays[0]]}: no mask has an image in {self.data_prefix["img_path"]}; '
+                f'expected FolderDataset.mask_suffix={end + self.seg_map_suffix!r}'
             )
         if strays:
             print_log(
-                f'{masks[strays[0]]}: a mask without image in {self.data_prefix["img_path"]} '
-                f'({len(strays)} such in all); left out',
+                f'{masks[strays[0]]}: a mask without an image in {self.data_prefix["img_path"]} '
+                f'({len(strays)} in all); left out',
                 logger='current',
                 level=logging.WARNING,
             )

@@ -137,7 +137,7 @@ def _masks_by_name(
     if strays := sorted(by_name.keys() - found.keys()):
         end = suffix_of_masks(by_name, found)
         raise UserError(
-            f'{by_name[strays[0]]}: a mask without image in {images} ({len(strays)} such in all); '
+            f'{by_name[strays[0]]}: a mask without an image in {images} ({len(strays)} in all); '
             f'expected {f"--mask-suffix {end}{suffix}" if end else "an image of the same name"}'
         )
     return by_name

@@ -157,7 +157,7 @@ def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage,
 def _label_id(name: str, classes: tuple[str, ...], key: str) -> int:
     if name not in classes:
         raise UserError(
-            f'pseudo_labels.{key}: {name!r} is no class of pseudo_labels.segmentation; expected '
+            f'pseudo_labels.{key}: {name!r} is not a class of pseudo_labels.segmentation; expected '
             f'one of {", ".join(classes)}'
         )
     return classes.index(name)

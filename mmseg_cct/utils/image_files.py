@@ -265,11 +265,11 @@ def read_mask(
     if kind in ('JPEG', 'MPO'):
         raise UserError(f'{path}: a JPEG, which does not keep class ids; expected a PNG')
     if pages != 1:
-        raise UserError(f'{path}: {pages} pages, of which one is read; expected a mask of one')
+        raise UserError(f'{path}: {pages} pages, one is read; expected a mask with one page')
     if orientation != 1:
         raise UserError(
-            f'{path}: EXIF orientation {orientation}, by which images are turned and masks are '
-            'not; expected a mask without it, turned as its image is shown'
+            f'{path}: EXIF orientation {orientation}, which turns images but not masks; '
+            'expected a mask without it, turned as its image is shown'
         )
     if not np.array_equal(ids.squeeze(), loaded.squeeze()):
         raise UserError(

@@ -62,7 +62,7 @@ def _open_lock(path: Path) -> TextIO:
         file.close()
     else:
         os.close(descriptor)
-    raise UserError(f'{path}: no lock of a training; expected no other file there')
+    raise UserError(f'{path}: not a lock file of a training; expected no other file there')
 
 
 def end_with_parent() -> None:

@@ -298,7 +298,9 @@ def test_incomplete_runs_are_named(tmp_path):
         write_report(dict(a=tmp_path), tmp_path / 'out')
     with pytest.raises(UserError, match='no run; expected at least one'):
         write_report({}, tmp_path / 'out')
-    with pytest.raises(UserError, match=r"run 'a\\n# b': more than a line; expected a name in one"):
+    with pytest.raises(
+        UserError, match=r"run 'a\\n# b': more than one line; expected a name on one line"
+    ):
         write_report({'a\n# b': tmp_path}, tmp_path / 'out')
 
 
@@ -321,7 +323,7 @@ def changed(trained, tmp_path):
 
 def test_runs_with_different_test_sets_are_refused(trained, changed, tmp_path):
     other = changed(lambda config: config.test_dataloader.dataset.update(start=7))
-    with pytest.raises(UserError, match='b: another test set than a'):
+    with pytest.raises(UserError, match='b: a different test set than a'):
         write_report(dict(a=trained / 'cct', b=other), tmp_path / 'out')
 
 

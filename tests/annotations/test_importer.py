@@ -263,7 +263,7 @@ def test_another_size_is_an_error_or_scaled(tmp_path, photos):
 @pytest.mark.parametrize(
     ('source', 'options', 'message'),
     [
-        ('coco', dict(rest=None), '--rest: missing; expected what pixels are'),
+        ('coco', dict(rest=None), '--rest: missing; expected background if every object'),
         ('coco', dict(images=None), 'none of the 2 annotated ones, such as a/1.jpg; expected --im'),
         ('gone', {}, 'no such file; expected an export'),
         ('masks', {}, r'masks: the ids have no names without classes.json; expected another --out'),

@@ -230,12 +230,12 @@ class TestAllLabels:
     def test_all_void(self, tree):
         self._write(tree, [255], [255], [255])
         assert _error(tree) == (
-            'labeled: all 3 masks are 255 (ignored) alone; expected class ids from 0 to 2'
+            'labeled: all 3 masks hold only 255 (ignored); expected class ids from 0 to 2'
         )
 
     def test_all_void_after_the_mapping(self, tree):
         self._write(tree, [0], [0, 255], [0])
-        assert 'all 3 masks are 255' in _error(tree, reduce_zero_label=True)
+        assert 'all 3 masks hold only 255' in _error(tree, reduce_zero_label=True)
 
     def test_all_void_in_validation(self, tree):
         self._write(tree, [255], [255], [255])
@@ -244,7 +244,7 @@ class TestAllLabels:
         with pytest.raises(UserError) as caught:
             look_at_evaluation_data(dataset, 'val_dataloader.dataset')
         assert str(caught.value) == (
-            'val_dataloader.dataset: all 3 masks are ignored pixels alone; expected labelled '
+            'val_dataloader.dataset: all 3 masks hold only ignored pixels; expected labelled '
             'pixels to validate on'
         )
         self._write(tree, [255, 0])

@@ -177,7 +177,7 @@ PAIRS = dict(
         ),
         (
             {'val_evaluator': None},
-            'val_evaluator: missing; expected one, for there is a val_dataloader',
+            'val_evaluator: missing; expected one, because there is a val_dataloader',
         ),
         (
             {'optim_wrapper.optimizer': None},

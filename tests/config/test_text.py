@@ -41,5 +41,5 @@ def test_literals():
     ],
 )
 def test_anything_else_is_refused(line):
-    with pytest.raises(UserError, match=r'x.pth: its config is no list of plain settings'):
+    with pytest.raises(UserError, match=r'x.pth: its config is not a list of plain settings'):
         read_config_text(line, 'x.pth')

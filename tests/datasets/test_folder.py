@@ -79,7 +79,9 @@ def test_a_suffix_of_all_masks_is_named(root):
     for name in ('b', 'sub/c.d'):
         mask = root / 'labels' / f'{name}.png'
         mask.rename(mask.with_name(f'{mask.stem}_mask.png'))
-    with pytest.raises(UserError, match=r"b_mask\.png: a mask without .*mask_suffix='_mask\.png'$"):
+    with pytest.raises(
+        UserError, match=r"b_mask\.png: no mask has an image .*mask_suffix='_mask\.png'$"
+    ):
         _files(_build(root, subset='labeled'))
 
 
@@ -128,7 +130,7 @@ def test_mask_without_image_is_named(root, monkeypatch):
     (root / 'photos' / 'b.PNG').unlink()
     assert len(_build(root, subset='labeled')) == 1
     assert messages == [
-        f'{root}/labels/b.png: a mask without image in {root}/photos (1 such in all); left out'
+        f'{root}/labels/b.png: a mask without an image in {root}/photos (1 in all); left out'
     ]
 
 

@@ -66,14 +66,14 @@ def test_a_mask_of_another_size_is_named(root):
 
 def test_a_mask_without_image_is_named(root):
     (root / 'images' / 'a.png').unlink()
-    with pytest.raises(UserError, match=r'a\.png: a mask without image in .*\(1 such in all\)'):
+    with pytest.raises(UserError, match=r'a\.png: a mask without an image in .*\(1 in all\)'):
         summarize_folder(root, 3)
 
 
 def test_masks_with_a_suffix(root):
     for name in ('a', 'more/b'):
         (root / 'masks' / f'{name}.png').rename(root / 'masks' / f'{name}_mask.png')
-    with pytest.raises(UserError, match=r'2 such in all\); expected --mask-suffix _mask\.png$'):
+    with pytest.raises(UserError, match=r'2 in all\); expected --mask-suffix _mask\.png$'):
         summarize_folder(root, 3)
     assert summarize_folder(root, 3, '_mask.png').labeled == ('a', 'more/b')
 

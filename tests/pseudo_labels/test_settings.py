@@ -31,7 +31,7 @@ def test_no_background(weak):
     ('change', 'message'),
     [
         (dict(scale=2), r'pseudo_labels: unknown scale; expected images, segmentation, and'),
-        (dict(background='sky'), r"background: 'sky' is no class .*ground, thing, other"),
+        (dict(background='sky'), r"background: 'sky' is not a class .*ground, thing, other"),
         (dict(scales=(0.0, 1.0)), r'labels\.scales=\(0\.0, 1\.0\): expected a list of positive'),
         (dict(scales=()), r'pseudo_labels\.scales=\(\): expected a list of positive numbers'),
         (dict(input_size=224), r'labels\.input_size=224: expected width and height, or None'),
@@ -60,7 +60,7 @@ def test_a_wrong_value_is_named(weak, change, message):
 def test_a_class_that_the_segmentation_does_not_have(weak):
     config = weak.load()
     config.pseudo_labels.images.metainfo = ConfigDict(classes=('thing', 'sky'))
-    with pytest.raises(UserError, match=r"images: 'sky' is no class of pseudo_labels\.segm"):
+    with pytest.raises(UserError, match=r"images: 'sky' is not a class of pseudo_labels\.segm"):
         read_settings(config)
 
 

@@ -227,7 +227,10 @@ class TestImageLabels:
         ('args', 'message'),
         [
             (['--dataset', 'NoDataset'], r'--dataset NoDataset: no data set of MMSeg with class'),
-            (['--classes', 'a', '--background', 'b'], r'--background b: no class; expected one of'),
+            (
+                ['--classes', 'a', '--background', 'b'],
+                r'--background b: not a class; expected one of',
+            ),
             (['--classes', 'a', 'a', 'b'], "--classes=('a', 'a', 'b'): expected every name once"),
             (
                 ['--classes', 'a', 'b', '--background', 'b', 'a'],

@@ -166,9 +166,9 @@ def test_a_domain_of_a_model_without_domains_is_an_error(trained, tmp_path):
         ("sets = val_dataloader['dataset']['domains']; sets['third'] = sets['first']",
          r'^val_dataloader.dataset.domains.third: no such domain in the model; expected .* second'),
         ("val_dataloader['batch_size'] = 2",
-         '^val_dataloader.batch_size=2: expected 1, for a batch must not mix domains$'),
+         '^val_dataloader.batch_size=2: expected 1, as a batch must not mix domains$'),
         ("test_dataloader = dict(val_dataloader, batch_size=2)",
-         '^test_dataloader.batch_size=2: expected 1, for a batch must not mix domains$'),
+         '^test_dataloader.batch_size=2: expected 1, as a batch must not mix domains$'),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_named_before_training(joint, change, match):

@@ -100,7 +100,7 @@ def test_publishing_does_not_run_the_config(line, inputs, capfd):
     torch.save(inputs.content, 'x.pth')
     assert inputs.tool('publish_model', 'x.pth', 'y.pth') == 2
     assert not (inputs.folder / 'ran').exists()
-    assert 'x.pth: its config is no list of plain settings' in capfd.readouterr().err
+    assert 'x.pth: its config is not a list of plain settings' in capfd.readouterr().err
     assert inputs.tool('publish_model', 'x.pth', 'y.pth', '--config', 'tiny.py') == 0
     assert not (inputs.folder / 'ran').exists()
 

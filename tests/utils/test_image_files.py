@@ -145,7 +145,7 @@ class TestReadMask:
     def test_several_pages(self, tmp_path):
         page = Image.new('L', (8, 8), 1)
         page.save(tmp_path / 'a.tif', save_all=True, append_images=[page])
-        with pytest.raises(UserError, match=r'a\.tif: 2 pages, .*; expected a mask of one'):
+        with pytest.raises(UserError, match=r'a\.tif: 2 pages, .*; expected a mask with one page'):
             read_mask(tmp_path / 'a.tif')
 
     def test_an_orientation_of_its_own(self, tmp_path):

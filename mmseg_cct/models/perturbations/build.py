@@ -46,7 +46,7 @@ def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
         if 'loss' in name:
             raise UserError(
                 f'model.auxiliary_head.perturbations.{name}: a name with "loss" in it; expected '
-                'another, for mmengine adds every logged value of such a name to the loss'
+                'another name: mmengine adds every logged value named so to the loss'
             )
         kind = config.get('type') if isinstance(config, dict) else None
         if kind is None:  # perhaps a misspelt name, merged as a new entry

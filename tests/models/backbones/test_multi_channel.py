@@ -73,5 +73,5 @@ def test_weights_load_into_a_copy_before_it_is_initialised(pretrained):
 
 
 def test_a_backbone_of_other_channels_is_named():
-    with pytest.raises(UserError, match=r"^model.backbone.backbone.type='ResNet': begins with no"):
+    with pytest.raises(UserError, match=r"^model.backbone.backbone.type='ResNet': does not begin"):
         MultiChannelBackbone(5, dict(BODY, in_channels=4))

@@ -282,7 +282,7 @@ def test_an_unknown_setting_of_a_domain_is_an_error():
     domains = dict(first=dict(num_classes=3))
     with pytest.raises(
         UserError,
-        match=r'model.domains.first.num_classes: no setting of a domain; '
+        match=r'model.domains.first.num_classes: not a setting of a domain; '
         r'expected data_preprocessor, decode_head',
     ):
         make_model(domains=domains)
