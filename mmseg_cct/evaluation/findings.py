@@ -1,4 +1,4 @@
-"""Finds what the mean IoU of a training hides: classes at 0, a curve that still rises.
+"""Finds what the mean IoU of a training hides: classes at 0, a curve that rises on or fell.
 
 The training's log and the report use the same sentences.
 """
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 # With fewer validation images than this, mIoU depends on single ones.
 FEW_IMAGES = 20
 _RISE = 1.0  # points of mIoU in the last third that call for a longer training
+_FALL = 3.0  # points of mIoU below the best validation; single ones differ by up to two
 _CURVE = 3  # validations that make a curve
 _NAMED = 8  # classes that a line names
 _PREFIX = 'IoU.'
@@ -39,6 +40,17 @@ def late_rise(miou: Sequence[float]) -> float | None:
     return rise if rise >= _RISE else None
 
 
+def fall(miou: Sequence[float]) -> float | None:
+    """Returns by how many points mIoU ended below the best of a training's validations.
+
+    `None` if it ended less than three points below or there are fewer than three validations.
+    """
+    if len(miou) < _CURVE:
+        return None
+    points = max(miou) - miou[-1]
+    return points if points >= _FALL else None
+
+
 def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
     """Puts into words what the end of a training shows, one line for each finding.
 
@@ -59,6 +71,13 @@ def findings(curve: Sequence[float], iou: Mapping[str, float]) -> Iterator[str]:
         yield (
             f'mIoU rose by {rise:.1f} points in the last third of the training; a longer one may '
             'give more (train_cfg.max_iters)'
+        )
+    if points := fall(curve):
+        best = max(curve)
+        yield (
+            f'mIoU ended {points:.1f} points below its best ({best:.1f}, validation '
+            f'{curve.index(best) + 1} of {len(curve)}); a shorter training may give more '
+            '(train_cfg.max_iters), or --method cct-strong if pseudo labels train the main decoder'
         )
 
 

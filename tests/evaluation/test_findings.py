@@ -3,6 +3,7 @@ import pytest
 from mmseg_cct.evaluation.findings import (
     class_iou,
     detection_scores,
+    fall,
     findings,
     foreground_of,
     late_rise,
@@ -34,7 +35,29 @@ def test_classes_at_zero_are_named_and_counted():
 )
 def test_a_curve_that_still_rises(curve, rise):
     assert late_rise(curve) == rise
-    assert len(list(findings(curve, {'a': 1.0}))) == (rise is not None)
+    said = [line for line in findings(curve, {'a': 1.0}) if 'rose' in line]
+    assert len(said) == (rise is not None)
+
+
+@pytest.mark.parametrize(
+    ('curve', 'points'),
+    [
+        ([10.0, 20.0, 17.0], 3.0),
+        ([10, 20, 17.1], None),
+        ([20, 10, 20], None),
+        ([20, 10], None),
+        ([10, 55.7, 49.5], 6.2),
+    ],
+)
+def test_a_curve_that_fell(curve, points):
+    assert fall(curve) == (points and pytest.approx(points))
+    lines = [line for line in findings(curve, {'a': 1.0}) if 'below its best' in line]
+    assert len(lines) == (points is not None)
+    if points:
+        expected = (
+            f'mIoU ended {points:.1f} points below its best ({curve[1]:.1f}, validation 2 of 3)'
+        )
+        assert lines[0].startswith(expected)
 
 
 def test_a_small_validation_set_and_one_that_is_the_test_set_are_told():

@@ -25,7 +25,7 @@ class FindingsHook(Hook):
     """Logs model and method, the expected time, and findings that a mean IoU hides.
 
     At the start: whether the validation images are few or the test set, and whether the machine is
-    busy. At the end: which classes are at IoU 0, and whether mIoU still rises.
+    busy. At the end: which classes are at IoU 0, and whether mIoU still rises or has fallen.
     `tools/train.py` adds it.
 
     Args:
