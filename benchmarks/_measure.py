@@ -1,19 +1,20 @@
-"""The harness of all benchmarks: command line, quiet cores, time by turns, memory, tables.
+"""The harness of all benchmarks: command line, quiet cores, timing, memory, tables.
 
-Time: steps take turns, so that a disturbance meets all of them. On a GPU CUDA events around the
-step, on a CPU the wall clock. The process's CPU time (all threads) is taken beside it: where other
-jobs run it is the steadier of the two, most of all with one thread (several spin while they wait
-for each other). Ratios are those of each turn: their median and, in brackets, their quartiles.
+Time: the steps take turns, so that a disturbance affects all of them. A step is timed by CUDA
+events on a GPU and by the wall clock on a CPU. The process's CPU time (all threads) is measured as
+well: if other jobs run, it is the steadier of the two, especially with one thread (several threads
+spin while they wait for each other). Ratios are taken within each turn; tables give their median
+and, in brackets, their quartiles.
 
-Quiet: a core is busy as long as it is not idle, by /proc/stat. Whatever this process did not use of
-the cores that it may use (`taskset`), others did, or the host of a virtual machine. If they leave
-fewer cores than there are threads, a benchmark refuses to begin and takes a turn again. Where the
-system does not tell, every machine counts as quiet.
+Quiet: by /proc/stat, a core is busy whenever it is not idle. Any busy time on the cores that this
+process may use (`taskset`) which is not its own belongs to other processes or to the host of a
+virtual machine. If these leave fewer cores than there are threads, a benchmark refuses to start and
+repeats a turn. On a system without these figures, every machine counts as quiet.
 
-Peak memory of a step: what it needs on top of what lives when it begins (inputs and parameters).
-On a GPU the allocator's own count. On a CPU the process's resident pages: freed heap is handed back
-first (`malloc_trim`), the kernel's high-water mark is reset (5 into /proc/self/clear_refs) and read
-after the step (VmHWM). What a compiler took while it compiled is then not counted.
+Peak memory of a step: what it needs on top of what exists when it begins (inputs and parameters).
+On a GPU it is the allocator's own count. On a CPU it is counted in resident pages: freed heap is
+returned first (`malloc_trim`), the kernel's high-water mark is reset (5 into /proc/self/clear_refs)
+and read after the step (VmHWM). So what a compiler used while it compiled is not counted.
 """
 
 import argparse
@@ -45,7 +46,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 MIB = 2**20
 MIN_TURNS = 3
 
-# Seconds of others that make no difference: the system's own in each second, and a clock tick.
+# Tolerated seconds of others: those of the system itself in each second, and a clock tick.
 TOLERANCE = 0.15
 TICK = 0.02
 ADVICE = 'expected a quiet machine, fewer --threads, or --allow-busy, which marks the figures'
@@ -60,7 +61,7 @@ def benchmark_parser(
     devices: bool = False,
     json_file: bool = True,
 ) -> argparse.ArgumentParser:
-    """Makes a parser with the options that benchmarks share, as far as this one has them.
+    """Makes a parser with the options that benchmarks share.
 
     Args:
         doc: Docstring of the benchmark.
@@ -78,7 +79,7 @@ def benchmark_parser(
         parser.add_argument(
             '--dtype',
             choices=['float32', 'tf32', 'bfloat16'],
-            help='bfloat16: mixed precision; tf32: on a GPU',
+            help='bfloat16: mixed precision; tf32: only on a GPU',
         )
     if threads:
         parser.add_argument('--threads', type=int, default=threads)
@@ -89,7 +90,7 @@ def benchmark_parser(
     parser.add_argument(
         '--allow-busy',
         action='store_true',
-        help='measure beside other processes too, and mark each figure with ~',
+        help='measure even if other processes run, and mark each figure with ~',
     )
     return parser
 
@@ -104,10 +105,10 @@ def prepare(options: argparse.Namespace) -> None:
 
 
 def begin(options: argparse.Namespace) -> dict[str, Any]:
-    """Prepares the process, looks whether the machine is quiet, and prints what it is.
+    """Prepares the process, checks that the machine is quiet, and describes it.
 
     Returns:
-        The results so far: the machine.
+        The results so far: the machine, dtype and device.
     """
     prepare(options)
     require_quiet(options.threads, options.allow_busy)
@@ -117,7 +118,7 @@ def begin(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def save(options: argparse.Namespace, results: dict[str, Any]) -> None:
-    """Writes the figures where `--json` says."""
+    """Writes the figures to the file that `--json` names."""
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1), encoding='utf-8')
 
@@ -130,7 +131,7 @@ def autocast(options: argparse.Namespace) -> AbstractContextManager:
 
 
 def machine(device: str) -> dict[str, str]:
-    """What the figures were measured on, by name."""
+    """Describes what the figures were measured on."""
     cpu = platform.processor() or platform.machine()
     info = Path('/proc/cpuinfo')
     if info.exists():
@@ -151,7 +152,7 @@ def machine(device: str) -> dict[str, str]:
 
 # ---------------------------------------------------------------------------------- quiet cores
 class Reading(NamedTuple):
-    """Clocks at one moment, in seconds: the wall, all cores' busy time (or None), our CPU time."""
+    """Clocks at one moment, in seconds: wall, busy time of the cores (or None), our CPU time."""
 
     wall: float
     busy: float | None
@@ -163,7 +164,7 @@ class Watch:
 
     Args:
         threads: Threads that this process measures with.
-        allow_busy: Whether figures taken beside other processes are printed, marked.
+        allow_busy: Whether to print figures taken beside other processes, with a mark.
     """
 
     def __init__(self, threads: int, allow_busy: bool) -> None:
@@ -177,7 +178,7 @@ class Watch:
         return Reading(time.perf_counter(), _busy_seconds(self.cores), time.process_time())
 
     def others(self, since: Reading) -> float | None:
-        """Mean number of cores that others kept busy; None where the system does not tell."""
+        """Mean number of cores that others kept busy; None if the system does not tell."""
         now = self.read()
         if now.busy is None or since.busy is None:
             return None
@@ -185,7 +186,7 @@ class Watch:
         return max(spent, 0.0) / max(now.wall - since.wall, 1e-9)
 
     def disturbed(self, since: Reading) -> bool:
-        """Whether others took what the threads of this process need."""
+        """Whether others used cores that the threads of this process need."""
         others = self.others(since)
         wall = time.perf_counter() - since.wall
         room = max(len(self.cores) - self.threads, 0)
@@ -206,15 +207,15 @@ def watch() -> Watch:
 
 
 def require_quiet(threads: int, allow_busy: bool, seconds: float = 1.0) -> None:
-    """Looks at the cores while idle, and refuses to go on if others leave too few.
+    """Watches the cores while idle, and refuses to go on if others leave too few.
 
     Args:
         threads: Threads that this process measures with.
-        allow_busy: Whether to go on all the same, with every figure marked.
-        seconds: How long to look.
+        allow_busy: Whether to go on anyway, with every figure marked.
+        seconds: How long to watch.
 
     Raises:
-        SystemExit: The cores are too few or busy.
+        SystemExit: There are too few cores, or they are busy.
     """
     global _watch
     _watch = Watch(threads, allow_busy)
@@ -245,12 +246,12 @@ def _busy_seconds(cores: frozenset[int]) -> float | None:
     for line in lines:
         name, *values = line.split()
         if name[3:].isdigit() and int(name[3:]) in cores:
-            # user nice system idle iowait irq softirq steal; guests count as users already
+            # user nice system idle iowait irq softirq steal; guests are counted in user already
             ticks += sum(map(int, values[:3])) + sum(map(int, values[5:8]))
     return ticks / os.sysconf('SC_CLK_TCK')
 
 
-# What the figures of this process are taken under; `require_quiet` sets it.
+# The watch of this process; `require_quiet` sets it.
 _watch = Watch(threads=1, allow_busy=True)
 
 
@@ -264,7 +265,7 @@ def say_table(heading: str, rows: Sequence[Sequence[Cell]], align: str | None = 
     """Prints a table.
 
     Args:
-        heading: Its title.
+        heading: Title of the table.
         rows: Cells, each with the title of its column.
         align: As in `markdown_table`.
     """
@@ -300,8 +301,8 @@ def quartiles(above: Times, below: Times, key: str = 'times') -> tuple[float, fl
     """Ratios of two steps that took turns, turn by turn.
 
     Args:
-        above: The one step, from `alternate`.
-        below: The other, of the same call.
+        above: One step, from `alternate`.
+        below: The other step, from the same call.
         key: 'times' or 'cpu_times'.
 
     Returns:
@@ -312,7 +313,7 @@ def quartiles(above: Times, below: Times, key: str = 'times') -> tuple[float, fl
 
 
 def paired_ratio(above: Times, below: Times, key: str = 'times') -> str:
-    """Formats what `quartiles` gives as '1.23× (1.20–1.27)', with ~ before it if noisy."""
+    """Formats the result of `quartiles` as '1.23× (1.20–1.27)', with ~ before it if noisy."""
     if above is below:
         return '1×'
     first, median, third = quartiles(above, below, key)
@@ -320,7 +321,7 @@ def paired_ratio(above: Times, below: Times, key: str = 'times') -> str:
 
 
 def time_cells(title: str, times: Times, base: Times, over: str) -> list[Cell]:
-    """Cells that tables of steps share: median, range, and both ratios to another step."""
+    """Makes the cells shared by tables of steps: median, range, and both ratios to another step."""
     return [
         (title, seconds(times['median'])),
         ('range', f'{seconds(times["min"])}–{seconds(times["max"])}'),
@@ -356,14 +357,14 @@ def alternate(
     warm_up: int = 1,
     limit: float = 120.0,
 ) -> dict[str, Times]:
-    """Times steps by turns.
+    """Times steps that take turns.
 
     Args:
-        steps: By name.
-        repeats: Times that each is measured.
+        steps: Steps by name.
+        repeats: How often each is measured.
         device: 'cpu' or 'cuda'.
         warm_up: Runs after the first one that are not counted.
-        limit: Seconds after which no further turn begins, once there are three.
+        limit: Seconds after which no further turn begins, once there have been three.
 
     Returns:
         For each step, in seconds: `times` and `cpu_times` of each turn, `median`, `min` and `max`
@@ -422,10 +423,10 @@ def _first_call(step: Step, device: str) -> float:
 
 # ---------------------------------------------------------------------------------- memory
 def step_peak(step: Step, device: str) -> float | None:
-    """Peak memory of a warm step on top of what lives when it begins.
+    """Peak memory of a warm step on top of what exists when it begins.
 
     Returns:
-        Bytes; None where the system does not tell.
+        Bytes; None if the system does not tell.
     """
     gc.collect()
     if device == 'cuda':
@@ -448,7 +449,7 @@ def step_peak(step: Step, device: str) -> float | None:
 def process_peak() -> int:
     """Peak resident memory of this process since it began, in bytes."""
     try:
-        return resident('VmHWM')  # ru_maxrss of a child begins at its parent's
+        return resident('VmHWM')  # a child's ru_maxrss starts at its parent's
     except OSError:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if platform.system() == 'Darwin' else peak * 1024
@@ -490,14 +491,14 @@ def matmul_rate(batch: int, rows: int, inner: int, columns: int, device: str, dt
 
 
 def copy_bandwidth(device: str, size: int = 256 * MIB) -> float:
-    """Bytes per second of a copy of so many bytes; those read and those written both count."""
+    """Bytes per second of a copy of `size` bytes; both those read and those written count."""
     source = torch.ones(size // 4, device=device)
     target = torch.empty_like(source)
     return 2 * size / _typical(lambda: target.copy_(source), device)
 
 
 def exponential_rate(device: str, size: int = MIB) -> float:
-    """Values per second of exp on so many bytes, which fit the cache."""
+    """Values per second of exp on `size` bytes, which fit into the cache."""
     values = torch.randn(size // 4, device=device)
     out = torch.empty_like(values)
     return values.numel() / _typical(lambda: torch.exp(values, out=out), device)

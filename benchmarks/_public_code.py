@@ -1,8 +1,8 @@
 """The authors' public code, from the user's own clone (github.com/yassouali/CCT, commit 65d4e5b).
 
-It does not import as it is: `utils/losses.py` mixes tabs and spaces, and its packages pull in what
-training needs (tensorboard, the network) but decoders, losses and model do not. So its modules are
-loaded one by one, and what is mended is mended in memory. No file of the clone is changed.
+It cannot be imported as it is: `utils/losses.py` mixes tabs and spaces, and its packages import
+what training needs (tensorboard, the network) but decoders, losses and model do not. So its modules
+are loaded one by one and patched in memory. No file of the clone is changed.
 """
 
 import importlib
@@ -31,7 +31,7 @@ class PublicCode:
     def auxiliary_decoders(
         self, counts: dict[str, int], channels: int, num_classes: int, stride: int
     ) -> nn.ModuleList:
-        """Builds decoders in the setting of the clone's own config.
+        """Builds decoders with the settings of the clone's own config.
 
         Args:
             counts: Number of decoders by perturbation.
@@ -58,7 +58,7 @@ class PublicCode:
         )
 
     def consistency(self, predictions: list[Tensor], targets: Tensor) -> Tensor:
-        """L_u as its training loop forms it, of K × `(N, C, H, W)` logits and of probabilities."""
+        """L_u as its training loop computes it from K × `(N, C, H, W)` logits and probabilities."""
         loss = self.losses.softmax_mse_loss
         return sum(loss(inputs=p, targets=targets) for p in predictions) / len(predictions)
 
@@ -78,7 +78,7 @@ def load_public_code(directory: str) -> PublicCode:
             'github.com/yassouali/CCT'
         )
     packages = {name: _bare_package(name, root / name) for name in ('utils', 'base', 'models')}
-    # only names out of it are imported by the modules measured, none is called
+    # the measured modules import names from it, but call none of them
     helpers = ModuleType('utils.helpers')
     helpers.initialize_weights = helpers.set_trainable = None  # type: ignore[attr-defined]
     sys.modules['utils.helpers'] = helpers
@@ -90,7 +90,7 @@ def load_public_code(directory: str) -> PublicCode:
 
 
 def _bare_package(name: str, folder: Path) -> ModuleType:
-    """A package whose modules can be imported, without running its `__init__.py`."""
+    """Registers a package whose modules can be imported without running its `__init__.py`."""
     package = ModuleType(name)
     package.__path__ = [str(folder)]
     sys.modules[name] = package

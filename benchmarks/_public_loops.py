@@ -2,7 +2,7 @@
 
 A public loop keeps its data set, augmentation, losses, decoders, schedule and evaluation. It gets
 the network of the setting (backbone, neck, main decoder), its crop, batch, optimizer and rates, and
-what it needs to run on a CPU with today's libraries. All that is mended is mended in memory.
+what it needs to run on a CPU with today's libraries. All patches are made in memory.
 """
 
 import json
@@ -38,18 +38,18 @@ from mmseg_cct.config.load import load_config
 Arguments = ParamSpec('Arguments')
 Result = TypeVar('Result')
 
-# The old text and the new one, by file of the clone. CCT: github.com/yassouali/CCT, 65d4e5b.
+# Old text and new text, by file of the clone. CCT: github.com/yassouali/CCT, 65d4e5b.
 CCT_MENDS: dict[str, dict[str, str]] = {
     'utils/losses.py': {'\t': ' ' * 8},  # mixed with spaces
     'dataloaders/voc.py': {'self.num_classes = 21': 'self.num_classes = {num_classes}'},
     'models/model.py': {'num_out_ch = 2048': 'num_out_ch = 4 * {channels}'},
-    # the backbone's rate; frozen weights are in no group
+    # the backbone's rate; frozen weights are in no parameter group
     'base/base_trainer.py': {
         "['lr'] / 10": "['lr'] * {backbone}",
         'opt_params ==': 'opt_params <=',
     },
 }
-# UniMatch: github.com/LiheYoung/UniMatch, 0324f3d. SyncBatchNorm and device ids want a GPU.
+# UniMatch: github.com/LiheYoung/UniMatch, 0324f3d. SyncBatchNorm and device ids need a GPU.
 _UNIMATCH_LOOP = {
     'import SGD': 'import AdamW as SGD',
     'momentum=0.9, weight_decay=1e-4': 'weight_decay={weight_decay}',
@@ -62,7 +62,7 @@ UNIMATCH_MENDS = {'unimatch.py': _UNIMATCH_LOOP, 'supervised.py': _UNIMATCH_LOOP
 
 
 class Notes:
-    """Writes down the CPU time of each step and validation of this process.
+    """Records the CPU time of each step and validation of this process.
 
     Args:
         file: JSON file, written after each validation and at the end.
@@ -85,7 +85,7 @@ class Notes:
     def validation(
         self, validate: Callable[Arguments, Result], miou: Callable[[Result], float]
     ) -> Callable[Arguments, Result]:
-        """Wraps a loop's validation; `miou` reads percent out of what it returns."""
+        """Wraps a loop's validation; `miou` reads the mIoU in % from its result."""
 
         def noted(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
             begin = time.process_time()
@@ -166,7 +166,7 @@ def train_cct(options: Namespace, notes: Notes, method: str) -> None:
         def forward(self, z: Tensor) -> Tensor:
             return F.interpolate(self.head((z,)), scale_factor=self.upscale, mode='bilinear')
 
-    _stand_in('utils.htmlwriter', HTML=MagicMock())  # its report wants the package `dominate`
+    _stand_in('utils.htmlwriter', HTML=MagicMock())  # its report needs the package `dominate`
     _stand_in('models.encoder', Encoder=Encoder)
     import_module('models.model').MainDecoder = MainDecoder
     trainer = import_module('trainer').Trainer
@@ -180,7 +180,7 @@ def train_cct(options: Namespace, notes: Notes, method: str) -> None:
     settings |= dict(
         n_gpu=0,
         n_labeled_examples=len(_names(config, options, 'labeled')),
-        ramp_up=1 / epochs,  # the first epoch, where its own 0.1 would be none
+        ramp_up=1 / epochs,  # the first epoch; its own 0.1 would round to none
         optimizer=dict(
             type=optimizer.type, args=dict(lr=rates['head.'], weight_decay=optimizer.weight_decay)
         ),
@@ -226,7 +226,7 @@ def train_unimatch(options: Namespace, notes: Notes, method: str) -> None:
     _run_on_cpu()
 
     class Network(nn.Module):
-        """Its interface around our network; half of z's channels are dropped for `need_fp`."""
+        """UniMatch's interface to our network; `need_fp` drops half of z's channels."""
 
         def __init__(self, _: dict) -> None:
             super().__init__()
@@ -277,7 +277,7 @@ def train_unimatch(options: Namespace, notes: Notes, method: str) -> None:
 
 
 def _allow_rectangles(transform: ModuleType, height: int, width: int) -> None:
-    """Its crops and CutMix boxes are square; here they have the setting's height and width."""
+    """Gives the square crops and CutMix boxes of UniMatch the setting's height and width."""
     square = transform.obtain_cutmix_box
 
     def crop(image: Any, mask: Any, _: int, ignore_value: int = 255) -> tuple[Any, Any]:
@@ -300,7 +300,7 @@ def _allow_rectangles(transform: ModuleType, height: int, width: int) -> None:
 
 # ---------------------------------------------------------------------------------- setting
 def _network(options: Namespace) -> tuple[Config, Any]:
-    """The setting, and its supervised network as a training of ours begins with it."""
+    """The setting, and its supervised network as our training starts with it."""
     config = load_config(
         options.config,
         {'method': 'supervised', 'model.backbone.init_cfg.checkpoint': options.weights},
@@ -329,7 +329,7 @@ def _rates(config: Config) -> dict[str, float]:
 
 
 def _names(config: Config, options: Namespace, subset: str) -> list[str]:
-    """Image names of a list of the setting, or of val."""
+    """Reads the image names of a list of the setting, or of val."""
     if subset == 'val':
         return sorted(path.stem for path in Path(options.data, 'images/val').iterdir())
     data = config.train_dataloader.dataset
@@ -340,14 +340,14 @@ def _names(config: Config, options: Namespace, subset: str) -> list[str]:
 def _lists(
     config: Config, options: Namespace, *, repeat: bool, prefix: str = ''
 ) -> dict[str, list[str]]:
-    """Lines 'image mask' of the three lists.
+    """Returns the lines 'image mask' of the three lists.
 
     Args:
         config: The setting.
         options: The command line.
-        repeat: Whether the labelled list is repeated to the length of the unlabelled one, for a
-            supervised epoch that is no shorter.
-        prefix: Before each path.
+        repeat: Whether the labelled list is repeated to the length of the unlabelled one, so that a
+            supervised epoch is no shorter.
+        prefix: Text before each path.
     """
     names = {subset: _names(config, options, subset) for subset in ('labeled', 'unlabeled', 'val')}
     if repeat:
@@ -377,7 +377,7 @@ def _epochs(config: Config, options: Namespace) -> int:
 
 # ---------------------------------------------------------------------------------- mends
 def _mend(clone: str, mends: dict[str, dict[str, str]], values: dict[str, Any]) -> None:
-    """Lets modules be imported from a clone, with some of their text replaced."""
+    """Makes the modules of a clone importable, with some of their text replaced."""
     root = Path(clone)
 
     class Mended(SourceFileLoader):
@@ -401,7 +401,7 @@ def _mend(clone: str, mends: dict[str, dict[str, str]], values: dict[str, Any]) 
 
 
 def _stand_in(name: str, **attributes: Any) -> None:
-    """A module of a clone of which only some names are needed."""
+    """Replaces a module of a clone of which only some names are needed."""
     module = ModuleType(name)
     vars(module).update(attributes)
     sys.modules[name] = module

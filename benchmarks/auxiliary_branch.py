@@ -2,19 +2,19 @@
 """Time and peak memory of the auxiliary branch: the decoder bank against plain decoders.
 
 A step is what a training step does in the auxiliary branch: perturb z, decode with all K decoders,
-L_u, and backward to the decoders' parameters and to z. Compared are
+compute L_u, and go backward to the decoders' parameters and to z. Compared are
   bank                PerturbedDecoderBank by default: on a CPU its native kernel
   bank torch.compile  the same with compile=True
   bank eager          the same with compile=False
   plain               plain.py: one decoder after the other, every prediction alive until backward
   public              the authors' public code, from your own clone (--reference DIR)
-in one process, by turns: medians, and ratios of each turn with their quartiles. The first call,
-which compiles, is reported apart.
+in one process, taking turns. Tables give medians, and the ratios within a turn with their
+quartiles. The first call, which compiles, is reported separately.
 
-Peak memory, on a CPU: a process of its own, its peak RSS minus that of an idle process which only
-built the same inputs. What the compiler leaves in the bank's process is thus counted, against the
-bank. In the tables by perturbation and width, in the column "a step" and on a GPU: the peak during
-one warm step on top of inputs and parameters, see `_measure.step_peak`.
+Peak memory on a CPU is the peak RSS of a separate process minus that of an idle process that only
+built the same inputs. So what the compiler leaves in the bank's process counts against the bank. In
+the tables by perturbation and width, in the column "a step" and on a GPU, it is the peak during one
+warm step on top of inputs and parameters, see `_measure.step_peak`.
 
 Examples:
     python benchmarks/auxiliary_branch.py
@@ -68,7 +68,7 @@ from torch import Tensor, nn
 
 from mmseg_cct.models import PerturbedDecoderBank
 
-ROUNDING = {'float32': 1e-4, 'tf32': 1e-2, 'bfloat16': 1e-2}  # of a loss
+ROUNDING = {'float32': 1e-4, 'tf32': 1e-2, 'bfloat16': 1e-2}  # relative
 SETTING = Config.fromfile(PROJECT / 'configs/_base_/models/cct.py').model.auxiliary_head
 Figures = dict[str, Any]
 
@@ -85,7 +85,7 @@ class Case:
         classes: C.
         stride: s.
         decoders: Number of decoders by perturbation.
-        position_fraction: Share of the feature positions that the losses look at.
+        position_fraction: Share of the feature positions that the losses use.
         hidden: B, the hidden width of the decoders; None for C.
     """
 
@@ -123,7 +123,7 @@ def paper_mix(num_decoders: int) -> tuple[tuple[str, int], ...]:
 
 
 class Branch:
-    """The auxiliary branch at one size, with each implementation, on the same inputs.
+    """The auxiliary branch at one size, the same inputs for each implementation.
 
     The main prediction is smooth with a few objects on a background of class 0, so that masks and
     cut-outs have something to do.
@@ -175,7 +175,7 @@ class Branch:
             self.case.channels,
             self.case.classes,
             perturbations,
-            # for any number of classes the loss that the others compute
+            # the loss that the others compute, for any number of classes
             dict(SETTING.loss_consistency, reference_classes=None),
             stride=self.case.stride,
             channels=self.case.hidden,
@@ -220,7 +220,7 @@ _public_code = cache(load_public_code)
 
 
 def implementations(options: argparse.Namespace) -> list[str]:
-    """What is compared: names for `Branch.make`, the bank first."""
+    """Lists what is compared: names for `Branch.make`, the bank first."""
     return ['bank', 'plain'] + ['public'] * bool(options.reference)
 
 
@@ -299,20 +299,20 @@ def main_table(options: argparse.Namespace) -> Figures:
 
 
 def _loss_of_draws(step: Step) -> float:
-    """The loss of the draws of one seed, which all banks share."""
+    """The loss under one seed, whose draws all banks share."""
     torch.manual_seed(0)
     return float(step())  # type: ignore[arg-type]
 
 
 def require_equal_losses(losses: dict[str, float], dtype: str) -> None:
-    """Refuses to compare the times of banks that do not compute the same.
+    """Refuses to compare the times of banks that do not compute the same loss.
 
     Args:
         losses: By implementation, on the same draws.
-        dtype: What `--dtype` says.
+        dtype: Value of `--dtype`.
 
     Raises:
-        SystemExit: If a bank's loss is not the uncompiled one's but for rounding.
+        SystemExit: A bank's loss differs from the uncompiled one's by more than rounding.
     """
     eager = losses.get('bank eager')
     for name, loss in losses.items():
@@ -326,8 +326,8 @@ def require_equal_losses(losses: dict[str, float], dtype: str) -> None:
 
 
 def process_memory(name: str, case: Case) -> int:
-    """Peak RSS, in bytes, of a process that takes a few steps, over that of an idle one."""
-    # an idle process has the inputs alone, which are the same for any decoders
+    """Peak RSS, in bytes, of a process that takes a few steps, above that of an idle one."""
+    # an idle process has only the inputs, which are the same for any decoders
     inputs = replace(case, decoders=(), position_fraction=1.0, hidden=None)
     return max(_child_peak(name, case) - _child_peak('idle', inputs), 0)
 
@@ -342,7 +342,7 @@ def _child_peak(name: str, case: Case) -> int:
 
 
 def child(name: str, case: Case, options: argparse.Namespace) -> None:
-    """The other end of `process_memory`: prints the peak."""
+    """The child process of `process_memory`: prints its peak."""
     prepare(options)
     branch = Branch(case, options)
     if name != 'idle':
@@ -353,12 +353,12 @@ def child(name: str, case: Case, options: argparse.Namespace) -> None:
 
 
 def perturbations_table(options: argparse.Namespace) -> Figures:
-    """Compares one decoder each, at the sizes of the paper's overhead table.
+    """Compares one decoder of each kind, at the sizes of the paper's overhead table.
 
-    The paper's "input size" is that of z, of one image: 512×96×96 are 19 MB, and 768×768 logits of
-    21 classes are 50 MB, held twice at the last level (convolution and shuffle); with the level
-    before that makes 130 MB of the 139 it reports for the main decoder. An image of 96×96 would
-    have a z of 12×12, and 2 MB in all.
+    The paper's "input size" is that of z for one image: 512×96×96 values are 19 MB, and 768×768
+    logits of 21 classes are 50 MB, held twice at the last level (convolution and shuffle). With the
+    level before, this makes 130 MB of the 139 MB that it reports for the main decoder. An image of
+    96×96 would have a z of 12×12 and need 2 MB in all.
     """
     figures: Figures = {}
     rows = []
@@ -451,7 +451,7 @@ def _bank_series(
     options: argparse.Namespace,
     own_process: bool = True,
 ) -> Figures:
-    """Measures cases by turns within each series; ratios are to its first one."""
+    """Measures the cases of each series, which take turns; ratios are to the first case."""
     figures: Figures = {}
     rows = []
     own_process &= options.device == 'cpu'
@@ -498,7 +498,7 @@ def work(case: Case) -> dict[str, float]:
     z, target = case.channels * positions, c * s**2 * positions
     parameters = k * (case.channels * c + s.bit_length() * 4 * c * c)
     return {
-        'projections': 3.0 * k * projection,  # forward, with respect to z, to the weights
+        'projections': 3.0 * k * projection,  # forward, and backward to z and to the weights
         'sub-pixel convolutions': 3.0 * k * chain,
         # clean projection; forward, its tangent, and back to the features
         'VAT': adversarial * (projection + 3.0 * chain),
@@ -510,7 +510,7 @@ def work(case: Case) -> dict[str, float]:
 def onednn_rate(size: int) -> float:
     """FLOP per second of a float32 product by oneDNN; 0 where PyTorch lacks the operator.
 
-    On other processors than Intel's it outruns MKL. The operator is an internal one.
+    On processors other than Intel's it is faster than MKL. The operator is internal to PyTorch.
     """
     if not hasattr(torch.ops.mkldnn, '_linear_pointwise'):
         return 0.0
@@ -524,7 +524,7 @@ def floor_table(options: argparse.Namespace, bank: dict[str, Any] | None) -> Fig
 
     Args:
         options: The command line.
-        bank: Figures of the bank, of `main_table` of the same run, if there are any.
+        bank: Figures of the bank from `main_table` of the same run, if any.
     """
     case, device = main_case(options), options.device
     k, c = case.num_decoders, case.classes

@@ -2,9 +2,9 @@
 """Images a second of one loader worker, by pipeline, and where its time goes.
 
 A worker's work on a draw is measured in this process, on one thread: reading a pair from the page
-cache, both pipelines as the config has them, seeds, checks and collation. The pictures are drawn
-here, of the size and file format of the data set, unless --images names a folder of real ones.
-The last columns tell what --rate images a second take.
+cache, both pipelines of the config, seeds, checks and collation. The images are drawn here, with
+the size and file format of the data set, unless --images names a folder of real ones. The last
+column gives the workers that --rate images a second need.
 
 Examples:
     python benchmarks/data_loading.py
@@ -37,9 +37,9 @@ class Source(NamedTuple):
 
     Attributes:
         config: A setting.
-        size: Height and width of the files, in pixels; None where nothing is read.
-        suffix: Of the files.
-        method: A method on the setting.
+        size: Height and width of the files, in pixels; None if no files are read.
+        suffix: Suffix of the files.
+        method: Method to train the setting with.
     """
 
     config: str
@@ -63,12 +63,12 @@ PICTURES = 8
 
 
 def picture(height: int, width: int, seed: int) -> np.ndarray:
-    """Draws shapes over a smooth ground with fine texture: about as hard to code as a photograph.
+    """Draws shapes on a smooth ground with fine texture, about as hard to encode as a photograph.
 
     Args:
-        height: In pixels.
-        width: In pixels.
-        seed: Of the drawing.
+        height: Height in pixels.
+        width: Width in pixels.
+        seed: Seed of the drawing.
 
     Returns:
         `(height, width, 3)` uint8.
@@ -88,7 +88,7 @@ def picture(height: int, width: int, seed: int) -> np.ndarray:
 
 
 def draw_images(folder: Path, source: Source) -> list[Path]:
-    """Writes pictures of the size and format of a data set."""
+    """Writes pictures with the size and format of a data set."""
     assert source.size is not None
     folder.mkdir()
     quality = [cv2.IMWRITE_JPEG_QUALITY, 92] if source.suffix == '.jpg' else []
@@ -99,7 +99,7 @@ def draw_images(folder: Path, source: Source) -> list[Path]:
 
 
 def draw_masks(folder: Path, images: list[Path], num_classes: int) -> None:
-    """Writes a mask of the size of each image, with class ids from 0 on."""
+    """Writes a mask in the size of each image, with class ids counted from 0."""
     folder.mkdir()
     for index, file in enumerate(images):
         height, width = cv2.imread(str(file)).shape[:2]
@@ -109,11 +109,11 @@ def draw_masks(folder: Path, images: list[Path], num_classes: int) -> None:
 
 
 def build_dataset(name: str, folder: Path, images: str | None) -> Any:
-    """Builds the training set of a config on other files.
+    """Builds the training set of a config with other files.
 
     Args:
-        name: Of `SOURCES`.
-        folder: Where drawn files go.
+        name: Key of `SOURCES`.
+        folder: Folder for drawn files.
         images: A folder of real images; None draws them.
 
     Returns:
@@ -164,7 +164,7 @@ class Timed:
 
     Args:
         transform: The transform.
-        spent: Seconds by name of the transform, added to.
+        spent: Seconds by name of the transform, which this one adds to.
     """
 
     def __init__(self, transform: Callable, spent: Counter[str]) -> None:
@@ -179,16 +179,16 @@ class Timed:
 
 
 def measure(dataset: Any, batch_size: int, repeats: int) -> dict[str, Any]:
-    """Times batches.
+    """Times the loading of batches.
 
     Args:
         dataset: A `SemiSegDataset`.
         batch_size: Pairs in a batch.
-        repeats: Batches that are timed.
+        repeats: Number of batches to time.
 
     Returns:
-        `pair`, the median CPU seconds of a pair; `image` of one of its two images, `quartiles` of
-        that; `spent`, seconds of a pair by transform, with `rest` for all else.
+        `pair`, the median CPU seconds per pair; `image`, those of one of its two images, and their
+        `quartiles`; `spent`, seconds per pair by transform, with `rest` for everything else.
     """
     spent: Counter[str] = Counter()
     for branch in (dataset.labeled, dataset.unlabeled):
@@ -227,14 +227,14 @@ def parse_args() -> argparse.Namespace:
     parser = benchmark_parser(__doc__, repeats=9)
     parser.add_argument('--pipelines', nargs='+', choices=SOURCES, default=list(SOURCES))
     parser.add_argument(
-        '--images', nargs='+', default=[], metavar='PIPELINE=DIR', help='real images'
+        '--images', nargs='+', default=[], metavar='PIPELINE=DIR', help='folder of real images'
     )
-    parser.add_argument('--batch-size', type=int, default=8, metavar='N', help='pairs')
+    parser.add_argument('--batch-size', type=int, default=8, metavar='N', help='pairs per batch')
     parser.add_argument(
         '--rate',
         type=float,
         default=480,
-        help='images a second that are needed (default: 480, of 8 GPUs with 20 images a step at '
+        help='images a second that are needed (default: 480, for 8 GPUs with 20 images a step at '
         'three steps a second)',
     )
     options = parser.parse_args()

@@ -1,12 +1,12 @@
 """Measures the start-up time and memory of a long list of unlabelled images.
 
-Each measurement runs in a forked process, so that it sees its own memory only:
+Each measurement runs in a forked process, so that it sees only its own memory:
 
 - `list`: a `SemiSegDataset` with N unlabelled names and the checks off; there are no images.
 - `check`: the same with the checks on and M files, links to real images. The checks read the header
   of every unlabelled image, the second time from the page cache.
 
-The list is built, then drawn from once, which permutes the whole set. Columns: wall and CPU seconds
+The set is built, then drawn from once, which permutes all of it. Columns: wall and CPU seconds
 (all threads), MiB of the serialised list, and MiB of the process above its start.
 
 Example:
@@ -88,7 +88,7 @@ def main() -> None:
     parser = benchmark_parser(__doc__)
     parser.add_argument('--names', type=int, default=1_000_000, help='N, names without files')
     parser.add_argument('--files', type=int, default=2000, help='M, files that the checks open')
-    parser.add_argument('--images', metavar='DIR', help='real images; without them no check')
+    parser.add_argument('--images', metavar='DIR', help='real images; needed for `check`')
     options = parser.parse_args()
     results = begin(options)
     MMLogger.get_current_instance().setLevel('ERROR')

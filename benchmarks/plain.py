@@ -1,7 +1,7 @@
 """The auxiliary branch written plainly: one decoder after the other, every prediction in full.
 
-The reference that the decoder bank is compared with: in results by the tests, in speed by the
-benchmarks. Each perturbation is its equation, without a thought for cost.
+The tests compare the decoder bank's results with it, the benchmarks its speed. Each perturbation
+follows its equation, regardless of cost.
 """
 
 import cv2
@@ -127,7 +127,7 @@ def vat(z, seg_logits, context_ids, decoder, setting):
 
 
 def adversarial_noise(z, decoder, noise, setting):
-    """The finite difference at ξ: exact only as far as the type resolves z + ξ·noise."""
+    """The finite difference at ξ, only as exact as the type resolves z + ξ·noise."""
     z = z.detach()
     norm = lambda r: r.flatten(1).norm(dim=1).view(-1, 1, 1, 1)  # noqa: E731
     with torch.enable_grad():

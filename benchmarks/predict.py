@@ -1,9 +1,9 @@
 #!/usr/bin/env python
-"""Images a second of tools/predict.py and tools/test.py, and of MMSegmentation's own, by turns.
+"""Images a second of tools/predict.py and tools/test.py, and of MMSegmentation's own.
 
 MMSegInferencer and `predict` segment the same images with one model and write a mask and an overlay
-of each. With `--test` MMSegmentation's hooks and metric also evaluate the first images of the
-config's test set, beside those of `test`. Loading the model is not counted.
+of each. With `--test`, MMSegmentation's hooks and metric and those of `test` also evaluate the
+first images of the config's test set. Both take turns. Loading the model is not counted.
 
 Examples:
     python benchmarks/predict.py CONFIG CHECKPOINT photos --images 40
@@ -38,7 +38,7 @@ MMSEG = dict(
 
 
 def measure(options: Namespace, folder: Path) -> dict:
-    """Times both on the images of a folder; each turn writes into a new one."""
+    """Times both on the images of a folder; each turn writes into a new folder."""
     images = sorted(str(path.resolve()) for path in folder.iterdir())
     load_model = prediction.load_model
     config = prediction.load_config(options.config, {})
@@ -56,7 +56,7 @@ def measure(options: Namespace, folder: Path) -> dict:
         with tempfile.TemporaryDirectory() as out, contextlib.redirect_stdout(io.StringIO()):
             inferencer(images, out_dir=out, return_datasamples=False)
 
-    prediction.load_model = lambda *_: model  # it is not counted
+    prediction.load_model = lambda *_: model  # loading is not counted
     try:
         return alternate(
             {'predict': ours, 'MMSegInferencer': theirs}, options.repeats, options.device
@@ -89,7 +89,7 @@ def measure_tests(options: Namespace, folder: Path) -> dict:
 
 
 def say_times(title: str, images: int, times: dict) -> None:
-    """Prints a row for each; the ratios are over the first."""
+    """Prints a row for each; ratios are to the first."""
     base = next(iter(times.values()))
     rows = [
         [
@@ -103,12 +103,12 @@ def say_times(title: str, images: int, times: dict) -> None:
 
 
 def main() -> None:
-    """Prints a row for each."""
+    """Measures, prints the tables, writes the figures."""
     parser = benchmark_parser(__doc__, repeats=5, threads=1, devices=True)
     parser.add_argument('config')
     parser.add_argument('checkpoint')
-    parser.add_argument('folder', help='of images')
-    parser.add_argument('--images', type=int, default=40, help='how many of them (default: 40)')
+    parser.add_argument('folder', help='folder of images')
+    parser.add_argument('--images', type=int, default=40, help='number of images (default: 40)')
     parser.add_argument(
         '--test', action='store_true', help="also test on the first images of the config's test set"
     )

@@ -1,9 +1,9 @@
 #!/usr/bin/env python
-"""Times the making of pseudo labels: the CRF on one core, and everything with 1, 2, ... workers.
+"""Times how pseudo labels are made: the CRF on one core, and everything with 1, 2, ... workers.
 
-Without a GPU every worker computes maps and CRF of its images. A rate is that of the middle half of
-the images, when all workers are up and none has run out of work. Run it on a quiet machine with
-OMP_NUM_THREADS=1.
+Without a GPU, every worker computes maps and CRF of its images. A rate is that of the middle half
+of the images, when all workers are running and none has run out of work. Run it on a quiet machine
+with OMP_NUM_THREADS=1.
 
 Example:
     OMP_NUM_THREADS=1 python benchmarks/pseudo_labels.py configs/weak/cam_mbv2_camvid.py CHECKPOINT

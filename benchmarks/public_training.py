@@ -1,16 +1,16 @@
 #!/usr/bin/env python
-"""Whole trainings of this project and of public code, by turns on one machine.
+"""Whole trainings of this project and of public code, taking turns on one machine.
 
 Each run is a process with one thread and no loader processes. One runs at a time, for some seconds,
 while the others are stopped. Times are CPU time. A run that has figures in OUT is not repeated.
 
 CCT is a clone of github.com/yassouali/CCT (65d4e5b), UniMatch one of github.com/LiheYoung/UniMatch
-(0324f3d). No file of a clone is changed; `_public_loops.py` says what is mended in memory.
+(0324f3d). No file of a clone is changed; `_public_loops.py` lists what is patched in memory.
 
 Examples:
     python benchmarks/public_training.py OUT --data data/idd_lite --weights mobilenet_v2.pth \\
         --cct ../CCT --unimatch ../UniMatch
-    python benchmarks/public_training.py OUT ... --stop 60    # speed and memory alone
+    python benchmarks/public_training.py OUT ... --stop 60    # only speed and memory
 """
 
 import argparse
@@ -57,10 +57,10 @@ FIGURES, PARTIAL = 'figures.json', 'partial.json'
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
     parser = benchmark_parser(__doc__)
-    parser.add_argument('out', type=_absolute, help='where the runs write')
+    parser.add_argument('out', type=_absolute, help='folder that the runs write to')
     parser.add_argument('--data', type=_absolute, required=True, help='folder of IDD Lite')
     parser.add_argument(
-        '--weights', type=_absolute, required=True, help="of the setting's backbone"
+        '--weights', type=_absolute, required=True, help="file of the backbone's weights"
     )
     parser.add_argument('--cct', type=_absolute, metavar='DIR', help='clone of CCT')
     parser.add_argument('--unimatch', type=_absolute, metavar='DIR', help='clone of UniMatch')
@@ -72,11 +72,11 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--repeat-labels',
         action='store_true',
-        help="repeat CCT's labelled list to an epoch, which else replays its first pass",
+        help="repeat CCT's labelled list to fill an epoch; otherwise CCT replays its first pass",
     )
     parser.add_argument('--stop', type=int, metavar='N', help='end each run after N iterations')
     parser.add_argument('--seed', type=int, default=0)
-    parser.add_argument('--turn', type=float, default=20.0, metavar='S', help='seconds of a turn')
+    parser.add_argument('--turn', type=float, default=20.0, metavar='S', help='seconds per turn')
     parser.add_argument('--child', choices=RUNS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     for clone in ('cct', 'unimatch'):
@@ -94,7 +94,7 @@ def by_turns(runs: list[str], options: argparse.Namespace) -> None:
     """Runs each training in its folder, some seconds at a time, until all have ended.
 
     Raises:
-        SystemExit: One failed.
+        SystemExit: A training failed.
     """
     running: dict[str, subprocess.Popen] = {}
     try:
@@ -130,10 +130,10 @@ def by_turns(runs: list[str], options: argparse.Namespace) -> None:
 
 
 def summarise(figures: dict[str, Any]) -> dict[str, Any]:
-    """A run's CPU time for a step (mean and quartiles over blocks), and its validations."""
+    """Returns a run's CPU time per step (mean, quartiles over blocks) and its validations."""
     spent = np.diff(figures['steps'])
     for validation in figures['validations']:
-        if validation['step'] <= len(spent):  # the step after it begins with it
+        if validation['step'] <= len(spent):  # the time of the next step includes it
             spent[validation['step'] - 1] -= validation['end'] - validation['begin']
     blocks = [block.mean() for block in np.split(spent, range(BLOCK, len(spent), BLOCK))]
     validating = [found['end'] - found['begin'] for found in figures['validations']]
@@ -149,7 +149,7 @@ def summarise(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def reaches(run: dict[str, Any], miou: float) -> tuple[int, float] | None:
-    """Steps and CPU time until the first validation with so many mIoU; None if there is none."""
+    """Steps and CPU time until the first validation that reaches `miou`; None if none does."""
     for found in run['validations']:
         if found['miou'] >= miou:
             return found['step'], found['end']
@@ -157,7 +157,7 @@ def reaches(run: dict[str, Any], miou: float) -> tuple[int, float] | None:
 
 
 def print_tables(results: dict[str, dict[str, Any]]) -> None:
-    """Prints speed and memory and, of runs that validated, the accuracy."""
+    """Prints speed and memory and, for runs that validated, the accuracy."""
     base = results.get('supervised')
     say_table(
         'Speed and memory, CPU time',
@@ -194,7 +194,7 @@ def print_tables(results: dict[str, dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Trains by turns, or is one of the trainings, and prints the tables."""
+    """Runs the trainings and prints the tables; a child process runs one of them."""
     options = parse_args()
     if options.child:
         folder = Path(options.out, options.child)

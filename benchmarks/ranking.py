@@ -27,7 +27,7 @@ DRAWS = 10000
 def evaluate(
     config_file: str, checkpoint: str, device: str | None, measure: str
 ) -> tuple[dict, np.ndarray]:
-    """Scores of the images, by perturbation and in all, and their true errors in [0, 1]."""
+    """Scores of the images, by perturbation and overall, and their true errors in [0, 1]."""
     config = load_config(config_file, {})
     init_default_scope(config.get('default_scope', 'mmseg'))
     dataset = DATASETS.build(config.test_dataloader.dataset)
@@ -53,13 +53,13 @@ def evaluate(
 
 
 def main() -> None:
-    """Prints a row for each score: the error of the images it puts first."""
+    """Prints a row for each score: the error of the images that it ranks first."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('config')
-    parser.add_argument('checkpoint', help='with its auxiliary decoders')
-    parser.add_argument('--share', type=float, default=0.1, help='of the images (default: 0.1)')
+    parser.add_argument('checkpoint', help='checkpoint with auxiliary decoders')
+    parser.add_argument('--share', type=float, default=0.1, help='share of images (default: 0.1)')
     parser.add_argument('--measure', choices=['labels', 'distance'], default='labels')
     parser.add_argument('--device')
     args = parser.parse_args()

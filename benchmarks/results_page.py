@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Writes the tables of docs/results.md and docs/cct_plus.md from the runs in docs/results.csv.
 
-A table stands between `<!-- table KIND ... -->` and `<!-- end -->`. Every gain is one of pairs of
-runs with the same seed; a verdict is by Student's t, corrected by Holm over the rows of its table.
+A table stands between `<!-- table KIND ... -->` and `<!-- end -->`. Gains are of pairs of runs with
+the same seed. Verdicts are by Student's t, corrected by Holm over the rows of the table.
 
 Examples:
     python benchmarks/results_page.py
@@ -56,7 +56,7 @@ NAMES = {
     'input-vat': 'VAT on the images',
     'supervised-strong-views': 'supervised, strong views',
 }
-RENAMED = {'ema-target': 'cct'}  # the settings have a teacher
+RENAMED = {'ema-target': 'cct'}  # the settings already have a teacher
 DATA = {
     'idd_lite': 'IDD Lite, val',
     'idd_lite_r50': 'IDD Lite, val, ResNet-50',
@@ -74,7 +74,7 @@ COMPARISONS = (
 
 
 class Measured(NamedTuple):
-    """A run: mIoU in %, after so many iterations; `iou_by_class` is `name=IoU` joined by `;`."""
+    """A run: mIoU in % after `iterations`; `iou_by_class` is `name=IoU` joined by `;`."""
 
     data_set: str
     split: str
@@ -92,7 +92,7 @@ Runs = Sequence[Measured]
 
 
 class Validated(NamedTuple):
-    """mIoU in % at an iteration of a run that has `length` of them."""
+    """mIoU in % at an iteration of a run with `length` iterations."""
 
     data_set: str
     labels: int
@@ -147,7 +147,7 @@ def gains_of(runs: Runs, method: str, reference: str) -> dict[tuple[int, int], f
 def balanced(gains: Mapping[tuple[int, int], float]) -> tuple[list[int], list[int]]:
     """Finds the complete grid of numbers of labels and seeds with the most seeds, then labels.
 
-    Only so does a seed's mean gain not depend on which numbers of labels it was trained with.
+    Otherwise a seed's mean gain would depend on which numbers of labels it was trained with.
     """
     numbers = sorted({labels for labels, _ in gains})
     by_number = {n: {seed for labels, seed in gains if labels == n} for n in numbers}
@@ -364,11 +364,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--add', type=Path, metavar='STUDY', help='folder of a study to keep first')
-    parser.add_argument('--data-set', choices=list(DATA), help='what its runs were tested on')
-    parser.add_argument('--split', default='val', help='which images (default: val)')
+    parser.add_argument('--add', type=Path, metavar='STUDY', help='folder of a study to add first')
+    parser.add_argument('--data-set', choices=list(DATA), help='data set of its runs')
+    parser.add_argument('--split', default='val', help='split of that (default: val)')
     parser.add_argument(
-        '--curves', action='store_true', help='keep all validations of its runs, finished or not'
+        '--curves', action='store_true', help='add all validations of its runs too, finished or not'
     )
     parser.add_argument('--measured', default=str(datetime.date.today()), metavar='DATE')
     args = parser.parse_args()

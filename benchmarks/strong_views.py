@@ -1,9 +1,9 @@
 """Measures the CPU time of a strong view in one worker, by the library that makes it.
 
-`StrongViews` (mmcv and OpenCV) beside the same operations with the same probabilities and ranges
-from torchvision, on tensors and on PIL images, and from kornia; libraries that are not installed
-are left out. CPU time, which other jobs disturb least, medians of readings by turns. Every reading
-makes the same number of views, under the same seed of torch.
+Compares `StrongViews` (mmcv and OpenCV) with the same operations, probabilities and ranges from
+torchvision, on tensors and on PIL images, and from kornia. Libraries that are not installed are
+left out. They take turns; times are medians of the CPU time, which other jobs disturb least.
+Every reading makes the same number of views, under the same seed of torch.
 
 Example:
     python benchmarks/strong_views.py
@@ -28,7 +28,7 @@ SIGMA = (0.1, 2.0)
 
 
 def candidates(image: np.ndarray) -> dict[str, Callable[[], Tensor]]:
-    """Ways to a strong view of an image `(H, W, 3)` uint8, each from and to a packed tensor."""
+    """Ways to make a strong view of an image `(H, W, 3)` uint8, from and to a packed tensor."""
     packed = torch.from_numpy(image.transpose(2, 0, 1).copy())
     ours = StrongViews()
 
@@ -68,7 +68,7 @@ def candidates(image: np.ndarray) -> dict[str, Callable[[], Tensor]]:
 
 
 def many(view: Callable[[], Tensor], count: int) -> Callable[[], None]:
-    """Makes so many views under one seed."""
+    """Makes a step of `count` views under one seed."""
 
     def make_all() -> None:
         with seeded_random_state(0):
@@ -79,10 +79,10 @@ def many(view: Callable[[], Tensor], count: int) -> Callable[[], None]:
 
 
 def main() -> None:
-    """Prints a table of CPU milliseconds a view."""
+    """Prints a table of CPU milliseconds per view."""
     parser = benchmark_parser(__doc__, repeats=5)
     parser.add_argument('--sizes', nargs='+', default=['320x320', '512x1024'], metavar='HxW')
-    parser.add_argument('--views', type=int, default=100, help='views of a reading')
+    parser.add_argument('--views', type=int, default=100, help='views per reading')
     options = parser.parse_args()
     results = begin(options)
     cv2.setNumThreads(1)

@@ -1,20 +1,21 @@
 #!/usr/bin/env python
 """Time and peak memory of a whole CCT training step against a supervised-only step.
 
-Both steps see the same images: CCT takes N labelled and N unlabelled ones, the supervised step all
-2N as labelled; the step named baseline is that of a training's baseline, the N labelled ones alone.
-A step is `model.train_step`: normalisation, forward, backward and the optimizer's step of the
-config, and its teacher's if it has one, in one process, by turns, medians. The network has random
-weights; no data is read.
-With --method the methods of configs/methods make their steps on the same network and images, in
-the same turns: their strong views are as many images more, a teacher predicts and is averaged.
-With --variants both steps are also taken with settings that change no result but in rounding:
+Both steps see the same images: CCT takes N labelled and N unlabelled ones, the supervised step
+takes all 2N as labelled. The step named baseline is that of a training's baseline: it takes only
+the N labelled ones.
+A step is `model.train_step`: normalisation, forward, backward, the optimizer's step of the config,
+and the teacher's if it has one. Steps take turns in one process; times are medians. The network has
+random weights; no data is read.
+With --method, methods of configs/methods take their steps on the same network and images, in the
+same turns. Each strong view adds as many images; a teacher predicts and is averaged.
+With --variants, both steps are also taken with settings that change results only by rounding:
 `merged` (parameter groups with equal options are one), `fused` and `foreach` (options of the
 optimizer), `channels_last`, `compiled_encoder` (torch.compile) and `bfloat16` (autocast, as --amp),
-several with +.
-On a GPU the table also counts kernels, copies, and how often the host waits for the device.
-With --reference DIR the authors' public model (your own clone) makes the same two steps in the same
-turns.
+several joined by +.
+On a GPU, the table also counts kernels, copies, and how often the host waits for the device.
+With --reference DIR, the authors' public model (your own clone) takes the same two steps in the
+same turns.
 
 Examples:
     python benchmarks/train_step.py
@@ -78,7 +79,7 @@ def labels(options: argparse.Namespace, num_classes: int) -> Tensor:
 
 
 def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
-    """The plugin's steps: CCT, supervised, of the baseline, of methods and variants."""
+    """The plugin's steps: CCT, supervised, baseline, methods and variants."""
     config, supervised = _config(options), _config(options, 'supervised')
     images = list(torch.randint(0, 256, (2 * options.images, 3, *options.size), dtype=torch.uint8))
     samples = []
@@ -118,7 +119,7 @@ def plugin_steps(options: argparse.Namespace) -> dict[str, Step]:
 
 
 def _config(options: argparse.Namespace, method: str | None = None) -> Config:
-    """The config of a method, for random weights and images without class names."""
+    """Loads the config of a method, for random weights and images without class names."""
     config = load_config(options.config, dict(method=method) if method else {})
     model = config.model
     model.backbone.pop('init_cfg', None)
@@ -142,9 +143,9 @@ def _plugin_step(
 
     Args:
         config: The config.
-        batch: As a data loader gives it.
+        batch: Batch as a data loader gives it.
         options: The command line.
-        settings: Of `VARIANTS`.
+        settings: Names of `VARIANTS`.
     """
     torch.manual_seed(0)
     model = MODELS.build(copy.deepcopy(config.model)).to(options.device).train()
@@ -165,7 +166,7 @@ def _plugin_step(
         if model.with_neck:
             model.neck.compile()
     logger = MMLogger.get_current_instance()
-    logger.setLevel('WARNING')  # else three lines per parameter, where learning rates differ
+    logger.setLevel('WARNING')  # else three lines per parameter, if learning rates differ
     optim_wrapper = build_optim_wrapper(model, optim_cfg)
     logger.setLevel('INFO')
     hooks = config.get('default_hooks', {}).values()
@@ -195,7 +196,7 @@ def count_waits(step: Step) -> int:
 
 
 def public_steps(options: argparse.Namespace) -> dict[str, Step]:
-    """The public code's two steps, in the setting of its own config."""
+    """The public code's two steps, with the settings of its own config."""
     public = load_public_code(options.reference)
     setting = Path(options.reference, 'configs/config.json').read_text(encoding='utf-8')
     conf = json.loads(setting)['model']
@@ -229,7 +230,7 @@ def public_steps(options: argparse.Namespace) -> dict[str, Step]:
                 loss, _, _ = model(**batches[name], curr_iter=0, epoch=1)
             loss.backward()
             optimizer.step()
-            optimizer.zero_grad()  # at the end, as mmengine does: gradients count in both memories
+            optimizer.zero_grad()  # at the end, as in mmengine: gradients count in both memories
 
         return step
 
@@ -252,21 +253,21 @@ def parse_args() -> argparse.Namespace:
         type=_variant,
         default=[],
         metavar='NAME[+NAME...]',
-        help=f'settings to measure too: {", ".join(VARIANTS)}, and several of them with +',
+        help=f'settings to measure as well: {", ".join(VARIANTS)}, or several joined by +',
     )
     parser.add_argument(
         '--method',
         nargs='+',
         default=[],
         choices=method_names(),
-        help='methods to measure too',
+        help='methods to measure as well',
     )
     parser.add_argument(
         '--labeled-per-unlabeled',
         type=int,
         default=1,
         metavar='K',
-        help='measure the methods with that many labelled images for an unlabelled one too',
+        help='also measure the methods with K labelled images per unlabelled one',
     )
     return parser.parse_args()
 

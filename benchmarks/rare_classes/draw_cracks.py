@@ -1,8 +1,8 @@
 #!/usr/bin/env python
 """Draws walls with thin cracks as a folder that tools/new_config.py takes.
 
-About 0.9 % of the pixels are crack, a quarter of the images have none. Joints, stains and pale
-scratches look alike. docs/rare_classes.md has the study.
+About 0.9 % of the pixels are crack; a quarter of the images have none. Joints, stains and pale
+scratches look similar. docs/rare_classes.md has the study.
 
 Example:
     python benchmarks/rare_classes/draw_cracks.py data/cracks
@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 
 SIZE = 96  # pixels
-FINE = 4  # parts of a pixel in which cracks are drawn
+FINE = 4  # subpixels per pixel side, in which cracks are drawn
 LABELED, UNLABELED, VALIDATION = 20, 100, 60  # images
 
 
@@ -82,7 +82,7 @@ def _draw_walk(
 
 
 def _noise(rng: np.random.Generator, cells: int) -> np.ndarray:
-    """A coarse random grid, enlarged: about in [-1, 1]."""
+    """Enlarges a coarse random grid; its values are about in [-1, 1]."""
     coarse = rng.uniform(-1, 1, (cells, cells)).astype(np.float32)
     return cv2.resize(coarse, (SIZE, SIZE), interpolation=cv2.INTER_CUBIC)
 

@@ -1,5 +1,5 @@
 # The multi-label classifier whose class activation maps become pseudo labels: mmpretrain's own
-# parts around the segmentor's backbone, so that its weights can go on into CCT. A config adds the
+# parts around the segmentor's backbone, so that CCT can start from its weights. A config adds the
 # backbone, the number of classes, the data and the length of the training.
 default_scope = 'mmpretrain'
 custom_imports = dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False)

@@ -24,7 +24,7 @@ default_hooks = dict(
     sampler_seed=dict(type='DistSamplerSeedHook'),
     # faster depthwise convolutions on a CPU; untried on a GPU, where it stays off
     memory_format=dict(type='ChannelsLastHook', enabled=None),
-    # validation and test in half of the time on a CPU
+    # halves the time of validation and test on a CPU
     fuse_conv_bn=dict(type='FuseConvBNHook', enabled=None),
     visualization=dict(type='SegVisualizationHook'),
 )

@@ -1,4 +1,4 @@
-# VOC with the model of small machines.
+# VOC with the model for small machines.
 _base_ = [
     '../_base_/models/cct_mbv2-jpu.py',
     '../_base_/datasets/voc.py',

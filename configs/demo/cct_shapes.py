@@ -26,7 +26,7 @@ model = dict(
     decode_head=decoder,
     auxiliary_head=dict(
         **decoder,
-        # one decoder of each kind but I-VAT, which costs as much as all others here
+        # one decoder of each kind except I-VAT, which costs as much as all others here
         perturbations=dict(
             vat=dict(num_decoders=0),
             dropout=dict(num_decoders=1),
@@ -45,8 +45,8 @@ train_cfg = dict(max_iters=1400, val_interval=350)
 optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='AdamW', lr=1e-2, weight_decay=1e-4))
 param_scheduler = dict(type='PolyLR', power=0.9, eta_min=0.0, begin=0, by_epoch=False)
 default_hooks = dict(
-    # the targets in eval mode, by the student of the step before: else it confirms its own mistakes
-    # (docs/when_cct_gains.md)
+    # targets in eval mode, from the student of the step before; otherwise it would confirm its own
+    # mistakes (docs/when_cct_gains.md)
     teacher=dict(type='TeacherHook', decay=1e-6),
     logger=dict(interval=50),
     checkpoint=dict(interval=1400, save_best=None),

@@ -1,5 +1,5 @@
 # CCT+: the main decoder also learns from a strong view with CutMix, by the squared error to an EMA
-# teacher; CCT's auxiliary decoders see the weak view. The view is calm: no other hues, no grey.
+# teacher; CCT's auxiliary decoders see the weak view. The view is calm: no change of hue, no grey.
 model = dict(
     type='CCTPlusSegmentor',
     loss_strong=dict(type='ConfidentMSE', loss_weight=1.0),

@@ -1,4 +1,4 @@
-# FixMatch: hard pseudo labels of the weak view, of confidence 0.95, on one strong view with CutMix.
+# FixMatch: hard pseudo labels of the weak view at confidence 0.95, on one strong view with CutMix.
 model = dict(
     type='CCTPlusSegmentor',
     auxiliary_head=None,

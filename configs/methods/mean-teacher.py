@@ -1,4 +1,4 @@
-# Mean Teacher: the images' predictions follow those of an EMA teacher, which is what is evaluated.
+# Mean Teacher: the images' predictions follow those of an EMA teacher, which is evaluated.
 # Weight and ramp are CCT's.
 model = dict(
     type='MeanTeacherSegmentor',

@@ -1,5 +1,5 @@
-# The student of tools/self_train.py, which sets the masks of its teacher: the labelled images, and
-# calm strong views of the others with those masks.
+# The student of tools/self_train.py, which sets the teacher's masks. It learns from the labelled
+# images, and from calm strong views of the others with those masks.
 _base_ = './cct-plus.py'
 model = dict(
     _delete_=True,

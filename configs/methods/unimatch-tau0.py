@@ -1,3 +1,3 @@
-# UniMatch as on street scenes (its Cityscapes): every pixel teaches.
+# UniMatch as its authors run it on Cityscapes: every pixel teaches.
 _base_ = './unimatch.py'
 model = dict(loss_strong=dict(threshold=0.0))

@@ -20,7 +20,7 @@ train_dataloader = dict(
 val_dataloader = dict(num_workers=2)
 test_dataloader = dict(num_workers=2)
 train_cfg = dict(max_iters=2400, val_interval=600)  # 1200 of each domain
-find_unused_parameters = True  # of the domains that wait for their turn
+find_unused_parameters = True  # a step uses the decoders of one domain
 default_hooks = dict(
     checkpoint=dict(save_best='mIoU_avg'),
     ramp_up=dict(attribute='domains.*.auxiliary_head.loss_consistency.loss_weight'),

@@ -1,9 +1,9 @@
-# The network of the authors' public code, for checkpoints of its own that
-# tools/convert_checkpoint.py has converted, and the settings of its perturbations.
+# The network of the authors' public code and the settings of its perturbations, for its checkpoints
+# that tools/convert_checkpoint.py has converted.
 _base_ = '../cct/cct_r50_voc_1464.py'
 model = dict(
     # a stem of 64, 64 and 128 channels, MMSeg's has 32, 32 and 64; no weights in the model zoo fit,
-    # so a training starts from a converted checkpoint (load_from) or from nothing
+    # so a training starts from a converted checkpoint (load_from) or random weights
     backbone=dict(stem_channels=128, init_cfg=None),
     # a ReLU also after the last sub-pixel convolution, and random kernels to start from
     decode_head=dict(final_activation=True, kernel_init='kaiming'),

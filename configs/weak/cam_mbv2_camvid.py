@@ -88,7 +88,7 @@ pseudo_labels = dict(
         ann_file='work_dirs/weak_labels/50_unlabeled.json',
         data_prefix='data/camvid/images/train',
     ),
-    # names and colours of the label ids; its masks are read for the report alone
+    # names and colours of the label ids; its masks are read only for the report
     segmentation=dict(
         type='CamVidDataset',
         data_root='data/camvid',

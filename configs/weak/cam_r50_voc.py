@@ -74,7 +74,7 @@ default_hooks = dict(checkpoint=dict(interval=2 * epoch))
 pseudo_labels = dict(
     # the images to label, and the classes in each
     images=dict(**voc, image_set_path=f'{split_dir}/1464_unlabeled.txt'),
-    # names and colours of the label ids; its masks, where there are any, are read for the report
+    # names and colours of the label ids; its masks, if any, are read for the report
     segmentation=dict(
         type='PascalVOCDataset',
         ann_file=f'{split_dir}/1464_unlabeled.txt',

@@ -1,6 +1,6 @@
 # CCT on CamVid with pseudo labels for its 317 unlabelled images. The commands for them are in
 # docs/weak_labels.md, "CamVid with 50 masks, image-level labels". The encoder starts from the
-# classifier: another checkpoint is model.backbone.init_cfg.checkpoint.
+# classifier; set another checkpoint in model.backbone.init_cfg.checkpoint.
 _base_ = '../cct/cct_mbv2_camvid_50.py'
 
 image_dir = 'data/camvid/images/train'

@@ -1,5 +1,5 @@
 # CCT on VOC with pseudo labels for its 9118 unlabelled images, the paper's best result. The encoder
-# starts from the classifier: another checkpoint is model.backbone.init_cfg.checkpoint.
+# starts from the classifier; set another checkpoint in model.backbone.init_cfg.checkpoint.
 _base_ = '../cct/cct_r50_voc_1464.py'
 
 image_dir = f'{_base_.voc_root}/JPEGImages'

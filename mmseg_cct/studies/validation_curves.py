@@ -11,7 +11,7 @@ from mmseg_cct.visualization.figures import LINE_STYLES, legend_below
 
 from .study import Result, label_order
 
-# (iteration, mIoU in %) of each validation, for each seed, by method and labelled set.
+# By method and labelled set: for each seed the (iteration, mIoU in %) of its validations.
 Curves = dict[tuple[str, str], list[list[tuple[int, float]]]]
 
 
@@ -27,16 +27,16 @@ def read_validations(out: Path, results: Sequence[Result]) -> Curves:
 
 
 def plot_validations(curves: Curves, titles: dict[str, str]) -> Figure:
-    """Plots runs as thin lines and their means over seeds as thick ones, a panel per labelled set.
+    """Plots runs as thin lines, means over seeds as thick ones; one panel per labelled set.
 
-    The legend has the methods in the order of `titles`.
+    The legend lists the methods in the order of `titles`.
     """
     panels = sorted({labels for _, labels in curves}, key=label_order)
     figure = Figure(figsize=(3.2 * len(panels) + 1.2, 3.4), layout='constrained')
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False, sharey=True)[0], panels):
         for index, (method, title) in enumerate(titles.items()):
             seeds = curves.get((method, panel), [])
-            style = LINE_STYLES[index // 10 % len(LINE_STYLES)]  # there are ten colours
+            style = LINE_STYLES[index // 10 % len(LINE_STYLES)]  # a new style every ten colours
             look = dict(color=f'C{index}', linestyle=style)
             for validations in seeds if len(seeds) > 1 else []:
                 axes.plot(*zip(*validations), **look, alpha=0.35, linewidth=0.8)

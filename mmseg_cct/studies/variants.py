@@ -1,6 +1,6 @@
-"""Overlays that make the paper's grid: a single perturbation, and all of them with K decoders.
+"""Overlays for the paper's grid: a single perturbation, and all of them, with K decoders each.
 
-Other variants are the methods in `configs/methods`.
+All other variants are methods in `configs/methods`.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from mmengine.config import Config
 from mmseg_cct.config.compose import fill_perturbations, find_bank, read_method
 from mmseg_cct.errors import UserError
 
-# Merged over a setting, as a method is.
+# Merged into a setting, as a method is.
 Overlay = Mapping[str, Any]
 
 

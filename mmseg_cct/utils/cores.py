@@ -39,7 +39,7 @@ def _own_cores() -> int:
 
 
 def _quota() -> float:
-    """The cores that a container may use, its time per period, by version 2 or 1 of cgroups."""
+    """The cores of a container's quota: its CPU time per period, by cgroup 2 or 1."""
     try:
         if (file := _CGROUP / 'cpu.max').is_file():
             quota, period = file.read_text().split()

@@ -19,7 +19,7 @@ from .files import write_atomic
 from .image_format import UnsuitableImage, image_format, require_plain
 from .text import one_line
 
-# The formats that Pillow may open, whatever a file's name: for PostScript it starts Ghostscript.
+# What Pillow may open, whatever a file is named: by default it runs Ghostscript on PostScript.
 _FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'JPEG2000', 'PNG', 'PPM', 'TIFF', 'WEBP')
 ORIENTATION = 0x0112  # the EXIF tag
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')

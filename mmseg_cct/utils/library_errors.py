@@ -44,7 +44,7 @@ def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterato
 
 
 def original_error(error: BaseException) -> BaseException:
-    """Returns the error as it was before mmengine added the hook to its message."""
+    """Undoes mmengine's rewording, which adds the hook to the message of a TypeError."""
     inner = error.__context__
     if inner is not None and type(inner) is type(error) and str(error).startswith(str(inner)):
         return inner

@@ -8,7 +8,7 @@ _RULES = {'l': '---', 'r': '---:'}
 def markdown_table(
     header: Sequence[str], rows: Sequence[Sequence[str]] = (), align: str | None = None
 ) -> str:
-    """Writes a Markdown table, without a line break at its end.
+    """Formats a Markdown table, without a line break at the end.
 
     `align` holds `l` or `r` for each column; by default only the first is left-aligned.
     """

@@ -45,7 +45,7 @@ _SYNONYMS = dict(
 def distinct_colours(count: int, taken: Sequence[Colour] = ()) -> list[Colour]:
     """Returns RGB colours in [0, 255], each the farthest in CIELAB from all before it.
 
-    A larger count, at most 729, keeps the first colours. All are far from those `taken`.
+    A larger count, at most 1000, keeps the first colours. All are far from those `taken`.
     """
     return list(_farthest_first(count, tuple(taken)))
 
@@ -53,7 +53,7 @@ def distinct_colours(count: int, taken: Sequence[Colour] = ()) -> list[Colour]:
 def class_colours(
     classes: Sequence[str], chosen: Mapping[str, Colour | None] | None = None
 ) -> list[Colour]:
-    """Gives each class the colour chosen for it, that of Cityscapes, or one not used so far."""
+    """Gives each class the colour chosen for it, that of Cityscapes, or one that no other has."""
     known, own = _known_colours(), dict[str, Colour]()
     for name in classes:
         colour = (chosen or {}).get(name) or known.get(_plain(name))

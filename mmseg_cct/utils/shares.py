@@ -78,7 +78,7 @@ class _Bar(tqdm):
     """A bar that says how much an interrupted run has done."""
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        counts = not self.disable  # closing disables every bar
+        counts = not self.disable  # read first: closing disables the bar
         super().__exit__(kind, error, traceback)
         if kind is KeyboardInterrupt and counts:
             raise Interrupted(

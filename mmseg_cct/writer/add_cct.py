@@ -1,4 +1,4 @@
-"""Writes a setting on a config of MMSegmentation."""
+"""Writes a setting of CCT on top of a config of MMSegmentation."""
 
 import os
 import warnings
@@ -25,10 +25,10 @@ from .next_commands import next_commands
 from .setting_text import Code, assignment, write_setting
 from .unlabeled_pipeline import pipeline_without_masks
 
-# What BranchPreprocessor does all of.
+# BranchPreprocessor does everything that these do.
 _PREPROCESSORS = (None, 'SegDataPreProcessor', 'mmseg.SegDataPreProcessor', 'BranchPreprocessor')
 
-# CCT's ramp of λ_u, and an EMA teacher for its targets: its own would mislead the student.
+# CCT's ramp of λ_u, and an EMA teacher for its targets: the student's own would mislead it.
 _HOOKS = dict(
     ramp_up=dict(
         type='RampUpHook',
@@ -42,7 +42,7 @@ _HOOKS = dict(
 
 
 class AddedCCT(NamedTuple):
-    """A written setting, what was chosen for it and the commands that come next, a line each."""
+    """A written setting, the choices made for it and the commands to run next, one per line."""
 
     file: Path
     choices: tuple[str, ...]
@@ -59,15 +59,15 @@ def add_cct(
     method: str = 'cct-strong',
     force: bool = False,
 ) -> AddedCCT:
-    """Writes a setting of CCT on a config, whose data, schedule and evaluation stay.
+    """Writes a setting of CCT on a config and keeps its data, schedule and evaluation.
 
     Args:
         config: A config of MMSegmentation, as a path or by its name.
         unlabeled: Folder of the unlabelled images.
         out: File to write.
         in_index: Stage of the backbone to take as z; by default z is what the main head has fused
-            or, where that is coarser than stride 16, the deepest stage that is not.
-        context: Classes that are no objects; by default `background`, if there is such a class.
+            or, if that is coarser than stride 16, the deepest stage that is not.
+        context: Classes that are not objects; by default `background`, if there is such a class.
         method: Name of the method that the setting trains by default.
         force: Whether to overwrite the file.
 
@@ -75,8 +75,8 @@ def add_cct(
         What was written and chosen.
 
     Raises:
-        UserError: There is no such config, its model or data are none that CCT can train on, a
-            name or the folder does not fit, or the file is there.
+        UserError: There is no such config, CCT cannot train on its model or data, a name or the
+            folder does not fit, or the file exists.
     """
     target = Path(out)
     if target.suffix != '.py':
@@ -99,7 +99,7 @@ def add_cct(
         if name not in classes:
             raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
     with DefaultScope.overwrite_default_scope('mmseg'), warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # what MMSeg says of losses that nothing computes here
+        warnings.simplefilter('ignore')  # MMSeg warns of losses, which nothing computes here
         dry_run = try_model(settings.model)
         pipeline, mixing = pipeline_without_masks(settings.train_dataloader.dataset, image)
     _name_crop_size(pipeline, settings.get('crop_size'))
@@ -160,14 +160,14 @@ def _model(base: Mapping[str, Any], bank: dict[str, Any]) -> dict[str, Any]:
     if own:
         several = '*' if isinstance(own, (list, tuple)) else ''
         heads = [Code(f'{several}_base_.model.auxiliary_head'), bank]
-    elif 'auxiliary_head' in base:  # mmengine merges no dict with None or an empty list
+    elif 'auxiliary_head' in base:  # mmengine does not merge a dict with None or an empty list
         heads = dict(_delete_=True, **bank)
     preprocessor = dict(type='BranchPreprocessor')
     return dict(type='CCTSegmentor', data_preprocessor=preprocessor, auxiliary_head=heads)
 
 
 def _name_crop_size(pipeline: Sequence[Any], crop_size: Any) -> None:
-    """Names the config's own variable, so that its labelled and unlabelled crops stay the same."""
+    """Refers to the config's own variable, so that labelled and unlabelled crops stay the same."""
     for step in pipeline:
         if crop_size is not None and isinstance(step, dict) and step.get('crop_size') == crop_size:
             step['crop_size'] = Code('_base_.crop_size')
@@ -192,7 +192,7 @@ def _training_data(
 
 
 def _find(name: str, target: Path) -> tuple[Path, str]:
-    """The config's path, and how a config in another folder names it."""
+    """Finds the config's path, and the name by which a config in `target`'s folder can use it."""
     if Path(name).is_file():
         folder = target.resolve().parent
         return Path(name), Path(os.path.relpath(Path(name).resolve(), folder)).as_posix()
@@ -210,7 +210,7 @@ def _find(name: str, target: Path) -> tuple[Path, str]:
 
 
 def _require_a_head_of_pixels(path: Path) -> None:
-    """Refuses heads that classify masks, before the packages that these need are imported."""
+    """Rejects heads that classify masks, before the packages that they need are imported."""
     model = read_config(path, import_custom_modules=False).get('model') or {}
     head = model.get('decode_head')
     name = head.get('type') if isinstance(head, Mapping) else None
@@ -265,7 +265,7 @@ def _classes(config: Config) -> tuple[str, ...]:
 
 
 def _rules_of_heads(config: Config) -> dict[str, Any]:
-    """The optimizer's rules for auxiliary heads of MMSegmentation, by what names these in CCT."""
+    """The optimizer's rules for MMSegmentation's auxiliary heads, by their names in CCT."""
     heads = config.model.get('auxiliary_head')
     own = 'supervised_heads' if isinstance(heads, Sequence) else 'supervised_heads.0'
     rules = (config.optim_wrapper.get('paramwise_cfg') or {}).get('custom_keys') or {}

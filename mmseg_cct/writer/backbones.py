@@ -1,16 +1,16 @@
-"""Backbones, and models on one, for the setting of a folder."""
+"""Backbones, and models built on one, for the setting of a folder."""
 
 from typing import NamedTuple
 
 
 class Backbone(NamedTuple):
-    """An encoder, or a model on one.
+    """An encoder, or a model built on one.
 
     Attributes:
         title: What it is.
         model: Its file in `configs/_base_/models`.
         stride: Output stride of z.
-        schedule: How it is fine-tuned, a file in `configs/_base_/schedules`.
+        schedule: Schedule of its fine-tuning, a file in `configs/_base_/schedules`.
         halves_crops: Whether training crops are half as wide and high as the images, so that a step
             takes a quarter of the time: for machines without a GPU.
     """

@@ -14,13 +14,14 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line
 
 _SIDES = (128, 512)  # pixels of the image: some models need a larger one
-_COARSEST = 16  # stride of a stage that is offered as z
+_COARSEST = 16  # the coarsest stride of a stage that is offered as z
 
 
 class Z(NamedTuple):
-    """Features with D `channels` that the auxiliary decoders can take, named `place` in the bank.
+    """Features with D `channels` that the auxiliary decoders can take.
 
-    A position of theirs covers `stride` pixels; `title` says what they are.
+    `place` is the bank's argument that names them. A position covers `stride` pixels, and `title`
+    describes the features.
     """
 
     place: dict[str, Any]
@@ -30,10 +31,10 @@ class Z(NamedTuple):
 
 
 class DryRun(NamedTuple):
-    """What a model gives for a small image.
+    """Outputs of a model for a small image.
 
     `stages` are the outputs of the neck, or of the backbone if there is none. `fused` is what the
-    main head classifies, if it says so.
+    main head classifies, if it has a `conv_seg`.
     """
 
     stages: tuple[Z, ...]
@@ -44,12 +45,12 @@ class DryRun(NamedTuple):
 def try_model(model: Mapping[str, Any]) -> DryRun:
     """Runs a model of MMSegmentation on a small image, without its weights.
 
-    A model that does not run, gives no map of logits, or has other features in training is a
+    A model that does not run, returns no map of logits, or has other features in training is a
     `UserError`.
     """
     settings: Any = copy.deepcopy(model)
     forget_initial_weights(settings)
-    own = settings.backbone.get('img_size')  # of transformers that take no other
+    own = settings.backbone.get('img_size')  # of transformers that accept no other
     own = own[0] if isinstance(own, (list, tuple)) else own
     sides = dict.fromkeys([_SIDES[0], *([own] if own else []), *_SIDES[1:]])
     refusals: list[Exception] = []
@@ -58,7 +59,7 @@ def try_model(model: Mapping[str, Any]) -> DryRun:
             return _try_on(settings, side)
         except UserError:
             raise
-        except Exception as error:  # whatever a model raises that this image does not suit
+        except Exception as error:  # a model may raise anything on an image of the wrong size
             refusals.append(error)
     images = ' or '.join(f'{side}×{side}' for side in sides)
     raise UserError(
@@ -106,7 +107,7 @@ def _try_on(settings: Mapping[str, Any], side: int) -> DryRun:
 
 
 def _shapes(features: Any) -> Any:
-    """Shapes of features without the batch's, nested as the features are."""
+    """Shapes of features without the batch dimension, nested like the features."""
     if isinstance(features, Tensor):
         return features.shape[1:]
     return [_shapes(each) for each in features]
@@ -130,7 +131,7 @@ def offered_stages(dry_run: DryRun) -> list[tuple[int, Z]]:
 def choose_z(dry_run: DryRun, in_index: int | None) -> Z:
     """Chooses the features that the auxiliary decoders take: stage `in_index`, if given.
 
-    By default they are what the main head has fused or, where that is coarser than stride 16, the
+    By default they are what the main head has fused or, if that is coarser than stride 16, the
     deepest stage that is not. A stage that does not exist, or whose stride is not a power of two,
     is a `UserError`.
     """
@@ -145,7 +146,7 @@ def choose_z(dry_run: DryRun, in_index: int | None) -> Z:
         return dry_run.stages[in_index]
     offered = [stage for _, stage in offered_stages(dry_run)]
     if dry_run.fused is not None and dry_run.fused.stride:
-        # coarse features come last: a position would stand for 1024 pixels
+        # coarse fused features are the last choice: a position would stand for 1024 pixels
         offered.insert(len(offered) if dry_run.fused.stride <= _COARSEST else 0, dry_run.fused)
     if not offered:
         raise UserError(

@@ -1,4 +1,4 @@
-"""The classes of a data folder: given, or of the table beside its masks."""
+"""The classes of a data folder: given, or from the table beside its masks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +12,9 @@ from mmseg_cct.errors import Problem, UserError
 
 
 def classes_of_folder(data: str, given: Sequence[str] | None) -> tuple[str, ...]:
-    """Finds the class names of a folder in the order of their ids; those given must be the same.
+    """Finds the class names of a folder in the order of their ids; given ones must be the same.
 
-    A folder that is an export of a labelling tool still is a `UserError` with the command that
+    A folder that is still an export of a labelling tool is a `UserError` with the command that
     imports it.
     """
     if Path(data).is_dir() and not Path(data, 'masks').is_dir():

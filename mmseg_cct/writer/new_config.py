@@ -31,20 +31,20 @@ from .next_commands import next_commands
 from .rounds import file_of_round, report_of_rounds
 from .setting_text import assignment, write_setting
 
-# Every n-th labelled image validates where there is no folder for it.
+# Hold out every n-th labelled image for validation if there is no folder for that.
 HOLD_OUT = 5
-_LONGEST_SIDE = 512  # pixels, where no size is chosen
-_SHORTEST_CROP = 96  # pixels, where no crop is chosen
-# A class of fewer labelled pixels is rare: cross-entropy alone may never find it.
+_LONGEST_SIDE = 512  # pixels, if no size is chosen
+_SHORTEST_CROP = 96  # pixels, if no crop is chosen
+# A class with a smaller share of the labelled pixels is rare: cross-entropy may never find it.
 RARE_SHARE = 0.02
 
 
 class NewConfig(NamedTuple):
     """A written setting of a folder.
 
-    `held_out` names the labelled images that validate where no folder does, and `lists` holds their
-    list, if it was written. `rare` are the classes that the Lovász loss is written for. `warnings`
-    are worth a second look, and `commands` come next, a line each.
+    `held_out` names the labelled images to validate on if there is no folder for that, and `lists`
+    holds their list, if it was written. `rare` are the classes for which the Lovász loss is added.
+    `warnings` are worth a second look, and `commands` are to run next, one per line.
     """
 
     summary: FolderSummary
@@ -80,21 +80,21 @@ def new_config(
 
     Args:
         data: The folder, with `images`, `masks` and perhaps `val`. Without `val`, every fifth
-            labelled image validates, by a list that is written beside the setting.
+            labelled image is held out for validation, in a list beside the setting.
         out: Folder for the setting.
         classes: Class names in the order of their ids; by default those of `classes.json`.
-        context: Those that are not objects; by default the background of `classes.json`.
+        context: Classes that are not objects; by default the background of `classes.json`.
         backbone: A key of `BACKBONES`.
         method: Name of the method that the setting trains by default.
-        size: Width and height that images are resized into, for training times 0.5 to 2; by default
-            their own, with a longest side of 512 at most.
+        size: Width and height that images are resized into, scaled by 0.5 to 2 in training; by
+            default their own, with a longest side of 512 at most.
         crop: Width and height of the training crops; by default `size`, for MobileNetV2 half of it.
         iters: Iterations of the training.
         batch_size: Pairs of a labelled and an unlabelled image.
         mask_suffix: End of a mask's name.
-        channels: Channels of the images to load, from 0; by default all but one of opacity.
-        bits: Bits that the values of the images have, where the file has more; by default as many
-            as the values need.
+        channels: Channels of the images to load, counted from 0; by default all except opacity.
+        bits: Bits of the images' values, if the files store them in more; by default as many as the
+            values need.
         weights: File of the backbone's weights; by default those of the model zoo.
         from_scratch: Whether to start from random weights.
         force: Whether to overwrite files.
@@ -103,7 +103,7 @@ def new_config(
         What was written.
 
     Raises:
-        UserError: The folder, a name, the size or the weights do not fit, or a file is there.
+        UserError: The folder, a name, the size or the weights do not fit, or a file exists.
     """
     classes = classes_of_folder(data, classes)
     if context is None:
@@ -191,7 +191,7 @@ def _data_lines(
 ) -> tuple[str, ...]:
     suffix = {} if mask_suffix == '.png' else dict(mask_suffix=mask_suffix)
     rest, held = {}, {}
-    if val_list:  # masks that come in later are trained on, too
+    if val_list:  # masks that are added later are trained on, too
         rest, held = dict(exclude=str(val_list)), dict(ann_file=str(val_list))
 
     def folder(root: Path) -> dict[str, str]:
@@ -211,13 +211,13 @@ def _data_lines(
 
 
 def rare_classes(summary: FolderSummary, classes: Sequence[str]) -> list[str]:
-    """The classes that masks show, with a share of the labelled pixels below `RARE_SHARE`."""
+    """The classes in the masks whose share of the labelled pixels is below `RARE_SHARE`."""
     total = int(summary.pixels.sum())
     return [name for name, n in zip(classes, summary.pixels) if 0 < n < RARE_SHARE * total]
 
 
 def _image_lines(values: ImageValues | None) -> tuple[str, ...]:
-    """The loader of the images, if MMSegmentation's will not do."""
+    """The loader of the images, if MMSegmentation's does not suit them."""
     if values is None:
         return ()
     return (
@@ -229,7 +229,7 @@ def _image_lines(values: ImageValues | None) -> tuple[str, ...]:
 def _model_lines(
     start: Mapping[str, Any], values: ImageValues | None, rare: Sequence[str]
 ) -> tuple[str, ...]:
-    """Changes of the model: the images' mean, where it starts from, and the loss if any is rare."""
+    """Changes of the model: the images' mean, its initial weights, a loss for rare classes."""
     comment: tuple[str, ...] = ()
     model = dict(start)
     if values is not None:
@@ -248,7 +248,7 @@ def _model_lines(
 
 
 def plain_name(data: str) -> str:
-    """Names a folder's setting: its own name, with a dash for what a shell or Python would read."""
+    """Names a folder's setting: the folder's, with dashes for spaces and special characters."""
     return re.sub(r'[^\w.-]+', '-', Path(data).resolve().name)
 
 
@@ -266,9 +266,9 @@ def _default_crop(size: tuple[int, int], backbone: Backbone) -> tuple[int, int]:
 
 
 def _held_out(labeled: Sequence[str], val_list: Path, force: bool) -> list[str]:
-    """Names the labelled images to validate on: those of the rounds before, so that they compare.
+    """Names the labelled images to validate on: those of earlier rounds, for comparable results.
 
-    In the first round every fifth is held out.
+    The first round holds out every fifth.
     """
     if len(labeled) < 2:
         raise UserError(
@@ -287,7 +287,7 @@ def _held_out(labeled: Sequence[str], val_list: Path, force: bool) -> list[str]:
 
 
 def _leaks(data: Path, summary: FolderSummary, names: Sequence[str]) -> Iterator[str]:
-    """Says which images are trained and validated on: copies, where a part is held out."""
+    """Warns of images that are both trained and validated on; a held-out part may have copies."""
     images = find_images(data / 'images')
     if summary.validation:
         held = find_images(data / 'val' / 'images')
@@ -300,7 +300,7 @@ def _leaks(data: Path, summary: FolderSummary, names: Sequence[str]) -> Iterator
 
 
 def _start(backbone: Backbone, weights: str | None, from_scratch: bool) -> dict[str, Any]:
-    """Variables that say where the backbone's weights come from, if not from the model zoo."""
+    """Variables that set where the backbone's weights come from, if not from the model zoo."""
     if not from_scratch and weights is None:
         return {}
     base = CONFIGS / '_base_/models' / f'{backbone.model}.py'

@@ -1,4 +1,4 @@
-"""What to type after a setting is written."""
+"""The commands to run after a setting is written."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from mmseg_cct.config.shipped import command_line
 
 
 def next_commands(file: Path, method: str) -> tuple[str, ...]:
-    """Commands that train a setting's method and its baseline and compare them, a line each."""
+    """Commands that train a setting's method and its baseline and compare them, one per line."""
     trainings = [command_line('train', file)]
     runs = [f'{method}=work_dirs/{file.stem}']
     if method != 'supervised':

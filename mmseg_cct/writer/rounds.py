@@ -1,4 +1,4 @@
-"""Rounds of labelling: settings of one folder, each after more masks came in."""
+"""Rounds of labelling: settings of one folder, each written after more masks were added."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from mmseg_cct.utils.rounds import next_round
 
 
 def file_of_round(file: Path, title: str) -> Path:
-    """Names the file of a setting: `NAME.py`, where it is there already `NAME-round2.py`.
+    """Names the file of a setting: `NAME.py`, or `NAME-round2.py` if that exists, and so on.
 
-    The title, the setting's first line, counts its images: the same counts as in the latest setting
-    are a `UserError`.
+    The title, the setting's first line, gives the numbers of images. The same title as in the
+    latest setting is a `UserError`.
     """
     latest, following = None, file
     while following.exists():

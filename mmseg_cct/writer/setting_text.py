@@ -1,4 +1,4 @@
-"""Writes values as configs do, and checks the text of a setting before it becomes a file."""
+"""Writes values as configs do, and checks a setting's text before it becomes a file."""
 
 import re
 import tempfile
@@ -21,7 +21,7 @@ class Code(str):
 
 
 def assignment(name: str, value: Any) -> str:
-    """Writes `name = value`, on one line if it fits, else one item a line.
+    """Writes `name = value` on one line if it fits, else one item per line.
 
     The value consists of dicts, lists and tuples of literals and `Code`.
     """
@@ -53,10 +53,10 @@ def _parts(value: Any) -> tuple[str, list[tuple[str, Any]], str]:
 
 
 def write_setting(file: Path, text: str) -> None:
-    """Writes a setting to `file`, from which relative bases start, if one can train on it.
+    """Writes a setting to `file`, if it can be trained; its bases may be relative to the file.
 
-    A text that does not load or in which mmengine would replace a name, or a part that does not
-    fit, is a `UserError`.
+    A text that does not load, in which mmengine would replace a name, or whose parts do not fit is
+    a `UserError`.
     """
     if replaced := re.search(r'\{\{.*', text):
         raise UserError(f'{replaced[0]}: mmengine would replace it; expected names without {{{{')

@@ -1,4 +1,4 @@
-"""Makes the pipeline of unlabelled images from that of the labelled ones."""
+"""Derives the pipeline of unlabelled images from that of the labelled ones."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,14 +20,14 @@ def pipeline_without_masks(dataset: Any, image: str) -> tuple[list[Any], list[st
     """
     labeled = _labeled_pipeline(dataset)
     pipeline = _without_masks(labeled, marks=False)
-    _try_pipeline(pipeline, image)  # with marks it would run where a mask is needed, too
+    _try_pipeline(pipeline, image)  # with marks, it would also run if a transform needs a mask
     if any(TRANSFORMS.get(each['type']) is PackSegInputs for each in labeled):
         pipeline = _without_masks(labeled, marks=True)
     return pipeline, [each['type'] for each in labeled if _mixes(each)]
 
 
 def _labeled_pipeline(dataset: Any) -> list[Any]:
-    """Transforms of the first set, then those of the wrappers around it."""
+    """Transforms of the first set, followed by those of the wrappers around it."""
     if isinstance(dataset, Sequence):
         return _labeled_pipeline(dataset[0])
     inner = dataset.get('dataset') or dataset.get('datasets')
@@ -35,12 +35,12 @@ def _labeled_pipeline(dataset: Any) -> list[Any]:
 
 
 def _mixes(transform: Mapping[str, Any]) -> bool:
-    """Whether it takes further images of the labelled set."""
+    """Whether it mixes in further images of the labelled set."""
     return hasattr(TRANSFORMS.get(transform['type']), 'get_indices')
 
 
 def _without_masks(labeled: Sequence[Any], marks: bool) -> list[Any]:
-    """The transforms that need no masks; marks of the filled pixels take the place of the mask."""
+    """The transforms that need no masks; with `marks`, marks of valid pixels replace the mask."""
     kept: list[Any] = []
     for transform in labeled:
         if not isinstance(transform, Mapping):  # one of the lists of RandomChoice
@@ -68,7 +68,7 @@ def _try_pipeline(pipeline: Sequence[Mapping[str, Any]], image: str) -> None:
     key = 'train_dataloader.dataset.pipeline'
     try:
         result = Compose([TRANSFORMS.build(dict(transform)) for transform in pipeline])(sample)
-    except Exception as error:  # whatever a transform raises that finds no mask
+    except Exception as error:  # a transform may raise anything if it finds no mask
         raise UserError(
             f'{key}: does not run on {image} without a mask ({error_line(error, 160)}); expected '
             'transforms that need none'

@@ -1,6 +1,6 @@
 # CamVid, 11 classes, trained on crops of 360×480 of images scaled by 0.5 to 2, tested on whole
 # images at their own 360×480; validated on `val`, tested on `test`. Its lists of labelled and
-# unlabelled training images lie beside this file.
+# unlabelled training images are in `_base_/splits`.
 import os.path as osp
 
 _base_ = './crops.py'
@@ -11,7 +11,7 @@ image_size, crop_size = (480, 360), (360, 480)
 
 test_pipeline = [
     dict(type='LoadImageFromFile'),
-    dict(type='Resize', keep_ratio=False),  # images of another size
+    dict(type='Resize', keep_ratio=False),  # for images of another size
     dict(type='LoadAnnotations'),  # after the resize: compared at the mask's own size
     dict(type='PackSegInputs'),
 ]

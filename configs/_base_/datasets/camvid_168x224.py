@@ -1,5 +1,5 @@
 # CamVid at about half its size, trained on crops of 168×224 of images scaled by 0.5 to 2; four
-# labelled and four unlabelled images a step: for two CPU cores.
+# labelled and four unlabelled images per step: for two CPU cores.
 _base_ = './camvid.py'
 image_size, crop_size = (224, 168), (168, 224)
 tta_pipeline = [

@@ -1,5 +1,5 @@
 # CamVid at half its size, for many runs on a CPU: trained on crops of 120×160 of images scaled by
-# 0.7 to 2, tested on whole images. Eight labelled and eight unlabelled images a step.
+# 0.7 to 2, tested on whole images. Eight labelled and eight unlabelled images per step.
 _base_ = './camvid.py'
 image_size, crop_size = (240, 180), (120, 160)
 random_resize = dict(type='RandomResize', ratio_range=(0.7, 2.0), keep_ratio=True)

@@ -1,5 +1,5 @@
 # CamVid and IDD Lite, trained on small crops: for a CPU.
-# (import_module, because mmengine takes `import mmengine` for its lazy-import style)
+# (import_module, because mmengine would take `import mmengine` for a lazy-import config)
 from importlib import import_module
 
 _base_ = './multi_domain.py'
@@ -9,7 +9,7 @@ __domains = dict(
     camvid=__load('{{ fileDirname }}/../domains/camvid_180x240.py'),
     idd=__load('{{ fileDirname }}/../domains/idd_lite.py'),
 )
-# for the config on top of this one: each domain's part of the model
+# each domain's part of the model, for the config on top of this one
 domain_models = {name: domain.model for name, domain in __domains.items()}
 
 train_dataloader = dict(dataset=dict(domains={n: d.train for n, d in __domains.items()}))

@@ -1,5 +1,5 @@
-# Cityscapes and SUN RGB-D: no common class.
-# (import_module, because mmengine takes `import mmengine` for its lazy-import style)
+# Cityscapes and SUN RGB-D: no class in common.
+# (import_module, because mmengine would take `import mmengine` for a lazy-import config)
 from importlib import import_module
 
 _base_ = './multi_domain.py'
@@ -9,7 +9,7 @@ __domains = dict(
     cityscapes=__load('{{ fileDirname }}/../domains/cityscapes.py'),
     sun=__load('{{ fileDirname }}/../domains/sun_rgbd.py'),
 )
-# for the config on top of this one: each domain's part of the model
+# each domain's part of the model, for the config on top of this one
 domain_models = {name: domain.model for name, domain in __domains.items()}
 
 train_dataloader = dict(dataset=dict(domains={n: d.train for n, d in __domains.items()}))

@@ -4,7 +4,7 @@ train_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadAnnotations'),
     dict(type='RandomResize', ratio_range=(0.5, 2.0), keep_ratio=True),
-    # of ten draws the first in which no class fills more than three quarters
+    # the first of ten draws in which no class fills more than three quarters
     dict(type='RandomCrop', cat_max_ratio=0.75),
     dict(type='RandomFlip', prob=0.5),
     dict(type='PackSegInputs'),

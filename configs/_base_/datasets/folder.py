@@ -1,6 +1,6 @@
 # Your own images: data/mine/images, and masks of some of them in data/mine/masks (one channel of
 # class ids, 255 = ignore); images and masks to validate on in data/mine/val. Scaled, cropped and
-# flipped as VOC is. A config names the `classes` at its top level.
+# flipped like VOC. A config names the `classes` at its top level.
 _base_ = './crops.py'
 mine = 'data/mine'
 image_size, crop_size = (400, 400), (320, 320)

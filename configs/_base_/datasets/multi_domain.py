@@ -1,5 +1,5 @@
 # Loaders and metrics for several domains. A config adds `domains` to each of the three sets.
-batch_size = 4  # of one branch; the batches of all domains are of this size
+batch_size = 4  # of one branch; the batches of all domains have this size
 
 train_dataloader = dict(
     batch_size=batch_size,

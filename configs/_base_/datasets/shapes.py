@@ -14,7 +14,7 @@ flip = dict(type='RandomFlip', prob=0.5)
 train_pipeline = [
     dict(type='DrawShapesScene'),
     random_resize,
-    # of ten draws the first in which no class fills more than three quarters
+    # the first of ten draws in which no class fills more than three quarters
     dict(crop, cat_max_ratio=0.75),
     flip,
     dict(type='PackSegInputs'),
@@ -30,7 +30,7 @@ test_pipeline = [dict(type='DrawShapesScene'), dict(type='PackSegInputs')]
 
 train_dataloader = dict(
     batch_size=8,
-    # every process draws and keeps its own scenes: more of them would draw more, not faster
+    # every process draws and keeps its own scenes: more processes would draw more, not faster
     num_workers=0,
     sampler=dict(type='PairSampler', shuffle=True),
     dataset=dict(

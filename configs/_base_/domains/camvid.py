@@ -1,5 +1,5 @@
 # CamVid as one of several domains, at its own 360×480 without augmentation. Its lists
-# lie beside this folder. Names that begin with `__` stay in this file.
+# are in `_base_/splits`. Names that begin with `__` stay in this file.
 import os.path as osp
 
 __height, __width = 360, 480

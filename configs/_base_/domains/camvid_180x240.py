@@ -1,6 +1,6 @@
 # CamVid at half its size, trained on crops of 120×160, as one of several domains: for a CPU.
 # Names that begin with `__` stay in this file.
-# (import_module, because mmengine takes `import mmengine` for its lazy-import style)
+# (import_module, because mmengine would take `import mmengine` for a lazy-import config)
 from importlib import import_module
 
 __data = import_module('mmengine').Config.fromfile(

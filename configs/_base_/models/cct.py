@@ -8,7 +8,7 @@ model = dict(
         mean=[123.675, 116.28, 103.53],
         std=[58.395, 57.12, 57.375],
         bgr_to_rgb=True,
-        # crops of smaller images are padded right and below: mean colour, ignored labels
+        # crops of smaller images are padded right and below with mean colour and ignored labels
         pad_val=0,
         seg_pad_val=255,
         # whole images of any size; the padding is cut off the prediction again

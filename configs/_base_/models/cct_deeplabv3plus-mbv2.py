@@ -1,6 +1,6 @@
 # For machines without a GPU: MMSeg's DeepLabV3+ on MobileNetV2 as it was pretrained, without
-# dilation. z is what the main head has fused: 128 channels at stride 4. A third of the paper's
-# auxiliary decoders, of 32 channels: with few classes, C channels are a bottleneck.
+# dilation. z is what the main head has fused: 128 channels at stride 4. It has a third of
+# the paper's auxiliary decoders, with 32 channels: with few classes, C channels are a bottleneck.
 model = dict(
     type='CCTSegmentor',
     data_preprocessor=dict(

@@ -1,7 +1,7 @@
-# MMSeg's DeepLabV3+ on ResNet-50, its FCN auxiliary head kept, in the setting of cct.py. z is what
+# MMSeg's DeepLabV3+ on ResNet-50 with its FCN auxiliary head, in the setting of cct.py. z is what
 # the main head has fused, at stride 4.
 _base_ = 'mmseg::_base_/models/deeplabv3plus_r50-d8.py'
-bn = dict(type='BN', requires_grad=True)  # training on several GPUs makes SyncBN of it
+bn = dict(type='BN', requires_grad=True)  # training on several GPUs converts it to SyncBN
 model = dict(
     type='CCTSegmentor',
     pretrained=None,

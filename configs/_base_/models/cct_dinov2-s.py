@@ -1,7 +1,7 @@
 # DINOv2's ViT-S/14 with DINO's linear head on its layers 3, 6, 9 and 12, at stride 16: the image is
-# resized by 14/16, the weights stay. timm fetches them when the model is built; from a file:
+# resized by 14/16, the weights stay. timm fetches them when the model is built. To load a file:
 #   --cfg-options model.backbone.pretrained_cfg_overlay.file=FILE
-# Training the head alone: --cfg-options model.backbone.frozen=True
+# To train only the head: --cfg-options model.backbone.frozen=True
 model = dict(
     type='CCTSegmentor',
     data_preprocessor=dict(
@@ -28,7 +28,7 @@ model = dict(
         in_channels=512,
         channels=512,
         in_index=-1,
-        num_convs=0,  # a 1×1 convolution alone
+        num_convs=0,  # only a 1×1 convolution
         concat_input=False,
         dropout_ratio=0.0,
         num_classes=None,

@@ -6,7 +6,7 @@ model = dict(
         widen_factor=1.0,
         strides=(1, 2, 2, 1, 1, 1, 1),
         dilations=(1, 1, 1, 2, 2, 4, 4),
-        # MMSeg's MobileNetV2 gives a bare tensor for a single index
+        # MMSeg's MobileNetV2 returns a bare tensor for a single index
         out_indices=(4, 6),
         norm_cfg=dict(type='BN', requires_grad=True),
         init_cfg=dict(type='Pretrained', checkpoint='mmcls://mobilenet_v2'),

@@ -15,8 +15,8 @@ model = dict(
         init_cfg=dict(type='Pretrained', checkpoint='open-mmlab://resnet50_v1c'),
     ),
     neck=dict(type='PSPNeck', in_channels=2048, channels=512),
-    # the paper names no start; this one was better in all that was measured (docs/results.md), and
-    # configs/public keeps the authors' code's
+    # the paper names no initial kernels; these were better in all that was measured
+    # (docs/results.md), and configs/public keeps those of the authors' code
     decode_head=dict(kernel_init='identity'),
     auxiliary_head=dict(kernel_init='identity'),
 )

@@ -1,7 +1,7 @@
 # Any timm network with feature maps; here RegNetY-3.2GF, dilated by timm to output stride 8. timm
-# fetches the weights itself when the model is built. From a file on this machine:
+# fetches the weights itself when the model is built. To load a file:
 #   --cfg-options model.backbone.pretrained_cfg_overlay.file=FILE
-# None at all, as for a checkpoint trained here: --cfg-options model.backbone.pretrained=False
+# To load none, as for a checkpoint trained here: --cfg-options model.backbone.pretrained=False
 _base_ = './cct.py'
 model = dict(
     backbone=dict(

@@ -1,7 +1,7 @@
-# MMSeg's UPerNet on Swin-T, its FCN auxiliary head kept, in the setting of cct.py. z is what the
+# MMSeg's UPerNet on Swin-T with its FCN auxiliary head, in the setting of cct.py. z is what the
 # main head has fused, at stride 4.
 _base_ = 'mmseg::_base_/models/upernet_swin.py'
-bn = dict(type='BN', requires_grad=True)  # training on several GPUs makes SyncBN of it
+bn = dict(type='BN', requires_grad=True)  # training on several GPUs converts it to SyncBN
 model = dict(
     type='CCTSegmentor',
     data_preprocessor=dict(type='BranchPreprocessor', test_cfg=dict(size_divisor=32)),

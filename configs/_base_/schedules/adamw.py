@@ -1,5 +1,5 @@
 # The usual fine-tuning of transformers and ConvNeXt: no weight decay on norms and position
-# embeddings, ten times the backbone's rate for all after it, and a linear decay.
+# embeddings, ten times the backbone's rate for the rest, and a linear decay.
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='AdamW', lr=6e-5, betas=(0.9, 0.999), weight_decay=0.01),

@@ -1,4 +1,4 @@
-# UniMatch V2's fine-tuning of DINOv2: 5e-6 for the transformer, forty times that for all after it.
+# UniMatch V2's fine-tuning of DINOv2: 5e-6 for the transformer, forty times that for the rest.
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='AdamW', lr=5e-6, betas=(0.9, 0.999), weight_decay=0.01),

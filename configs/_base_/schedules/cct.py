@@ -1,4 +1,4 @@
-# The loops, and the hooks of CCT by name: a config or a method changes one, or removes it by None.
+# The loops, and the hooks of CCT by name: a config or a method changes or removes (None) one.
 # A config adds the length: `epochs`, or `max_iters` and `val_interval` of `train_cfg`.
 _base_ = '../default_runtime.py'
 train_cfg = dict(type='IterBasedTrainLoop')

@@ -1,5 +1,5 @@
 # Runs of minutes on one CPU core, with few labels: a high rate, an EMA teacher, and the first
-# stages of a MobileNetV2 as ImageNet left them.
+# stages of a MobileNetV2 frozen as pretrained.
 _base_ = ['./cct_teacher.py', './adamw.py']
 train_cfg = dict(max_iters=1200, val_interval=300)
 # 3e-3, for the backbone 1.2e-3

@@ -1,6 +1,6 @@
 # Like cct.py, for the auxiliary decoders of every domain.
 _base_ = ['./cct.py']
-# the decoders of the domains that wait for their turn are unused
+# a step uses the decoders of one domain
 find_unused_parameters = True
 default_hooks = dict(
     checkpoint=dict(save_best='mIoU_avg'),
