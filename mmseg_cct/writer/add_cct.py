@@ -82,7 +82,7 @@ def add_cct(
     if target.suffix != '.py':
         raise UserError(f'--out {out}: expected the name of a config, such as {target.stem}.py')
     if target.exists() and not force:
-        raise UserError(f'{out}: is there already; expected another --out, or --force')
+        raise UserError(f'{out}: exists; expected another --out, or --force')
     found = find_images(unlabeled)
     image = str(next(iter(found.values())))
     path, base = _find(config, target)

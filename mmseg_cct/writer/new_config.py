@@ -115,8 +115,8 @@ def new_config(
     summary = summarize_folder(data, len(classes), mask_suffix, channels, bits)
     if method != 'supervised' and not summary.unlabeled:
         raise UserError(
-            f'{data}/images: every image has a mask; expected images without, too, or --method '
-            'supervised, or lists that leave masks out, of tools/make_splits.py'
+            f'{data}/images: every image has a mask; expected some without one, or --method '
+            'supervised, or lists from tools/make_splits.py that leave masks out'
         )
     if size is None:
         size = _default_size(summary.size, chosen.stride)

@@ -19,7 +19,7 @@ def file_of_round(file: Path, title: str) -> Path:
         latest, following = following, next_round(following)
     if latest and read_utf8(latest, 'a setting').split('\n')[0] == title:
         raise UserError(
-            f'{latest}: is there already, for as many masks; expected new ones, another --out, or '
+            f'{latest}: exists for this number of masks; expected more masks, another --out, or '
             '--force'
         )
     return following

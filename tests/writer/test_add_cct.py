@@ -337,7 +337,7 @@ def test_mistakes_are_one_line(write, own, images, tmp_path):
     with pytest.raises(UserError, match='is the config itself'):
         add_cct(str(own), str(images), str(own), force=True)
     write(str(own))
-    assert 'is there already; expected another --out, or --force' in refused(write, str(own))
+    assert 'exists; expected another --out, or --force' in refused(write, str(own))
     write(str(own), force=True)
 
 

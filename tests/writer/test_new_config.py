@@ -202,7 +202,7 @@ def test_masks_that_came_in_make_the_next_round(data, has_val):
         labeled = DATASETS.build({**dataset, 'pipeline': []})
         names = [Path(labeled.get_data_info(i)['img_path']).stem for i in range(len(labeled))]
         assert names == [str(index) for index in range(0 if has_val else 1, 6)]
-    with pytest.raises(UserError, match=r'mine-round2\.py: is there already, for as many masks'):
+    with pytest.raises(UserError, match=r'mine-round2\.py: exists for this number of masks'):
         write(data)
 
 
@@ -271,7 +271,7 @@ def test_weights_of_timm_are_tried_before_a_config_is_written(data, tmp_path):
 
 def test_what_is_there_is_not_overwritten(data):
     path = write(data).file
-    with pytest.raises(UserError, match=f'{path}: is there already, for as many masks; exp'):
+    with pytest.raises(UserError, match=f'{path}: exists for this number of masks; exp'):
         write(data)
     write(data, force=True)
 

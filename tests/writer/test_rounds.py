@@ -31,7 +31,7 @@ def test_a_setting_of_more_masks_is_the_next_round(tmp_path):
     for number, path in enumerate(expected):
         assert file_of_round(first, f'# {number} masks') == path
         path.write_text(f'# {number} masks\nmethod = "cct"\n')
-        with pytest.raises(UserError, match=f'{path}: is there already, for as many masks; expec'):
+        with pytest.raises(UserError, match=f'{path}: exists for this number of masks; expec'):
             file_of_round(first, f'# {number} masks')
     assert report_of_rounds(first, first) == ()
     (command,) = report_of_rounds(first, expected[1])
