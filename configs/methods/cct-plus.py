@@ -1,5 +1,6 @@
 # CCT+: the main decoder also learns from a strong view with CutMix, by the squared error to an EMA
 # teacher; CCT's auxiliary decoders see the weak view. The view is calm: no change of hue, no grey.
+# Long trainings can drift (docs/cct_plus.md): cct-strong does not.
 model = dict(
     type='CCTPlusSegmentor',
     loss_strong=dict(type='ConfidentMSE', loss_weight=1.0),
