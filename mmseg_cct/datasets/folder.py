@@ -159,7 +159,7 @@ class FolderDataset(BaseSegDataset):
         strays = sorted(set(masks) - set(images))
         if len(strays) == len(masks) and (end := suffix_of_masks(masks, images)):
             raise UserError(
-                f'{masks[strays[0]]}: no mask has an image in {self.data_prefix["img_path"]}; '
+                f'{root}: no mask has an image in {self.data_prefix["img_path"]}; '
                 f'expected FolderDataset.mask_suffix={end + self.seg_map_suffix!r}'
             )
         if strays:

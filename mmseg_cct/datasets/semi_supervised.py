@@ -60,7 +60,8 @@ class SemiSegDataset(Dataset):
 
     Raises:
         UserError: If a set cannot be built or is empty, the labelled set has no class names, the
-            unlabelled set's pipeline needs masks, or a file is bad.
+            unlabelled set's pipeline needs masks, a file is bad, or a set is built already that
+            `num_labeled` or `strong_views` would change.
     """
 
     def __init__(
@@ -80,10 +81,12 @@ class SemiSegDataset(Dataset):
                     f'num_labeled={num_labeled}: no split_dir; expected the folder of '
                     f'{num_labeled}_labeled.txt and {num_labeled}_unlabeled.txt'
                 )
+            _require_configs('num_labeled', labeled=labeled, unlabeled=unlabeled)
             lists = dict(split_dir=split_dir, num_labeled=num_labeled)
             labeled = branch_settings(dict(labeled=labeled, **lists), 'labeled')
             unlabeled = branch_settings(dict(unlabeled=unlabeled, **lists), 'unlabeled')
         if strong_views is not None and unlabeled is not None:
+            _require_configs('strong_views', unlabeled=unlabeled)
             unlabeled = {**unlabeled, 'pipeline': [*unlabeled.get('pipeline', ()), strong_views]}
         self.partners = partners
         self.labeled_per_unlabeled = labeled_per_unlabeled
@@ -214,6 +217,15 @@ def branch_settings(dataset: Mapping[str, Any], branch: str) -> Any:
     if settings is None or number is None:
         return settings
     return {**settings, 'ann_file': os.path.join(dataset['split_dir'], f'{number}_{branch}.txt')}
+
+
+def _require_configs(setting: str, **datasets: Any) -> None:
+    for branch, dataset in datasets.items():
+        if isinstance(dataset, Dataset):
+            raise UserError(
+                f'{branch}: a {type(dataset).__name__} that is built already; expected its config, '
+                f'which {setting} changes'
+            )
 
 
 def _build(config: dict | BaseDataset, branch: str) -> Any:

@@ -80,7 +80,7 @@ def test_a_suffix_of_all_masks_is_named(root):
         mask = root / 'labels' / f'{name}.png'
         mask.rename(mask.with_name(f'{mask.stem}_mask.png'))
     with pytest.raises(
-        UserError, match=r"b_mask\.png: no mask has an image .*mask_suffix='_mask\.png'$"
+        UserError, match=r"labels: no mask has an image .*mask_suffix='_mask\.png'$"
     ):
         _files(_build(root, subset='labeled'))
 
