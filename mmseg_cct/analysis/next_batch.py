@@ -26,6 +26,7 @@ from mmseg_cct.annotations.export import export_masks
 from mmseg_cct.apis.inference import image_reader, model_origin
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.farthest_first import farthest_first
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb, write_png
 from mmseg_cct.utils.image_record import record_origin
@@ -35,7 +36,6 @@ from mmseg_cct.visualization.label_maps import full_palette
 
 from .batch_image import BatchImage
 from .contact_sheet import contact_sheet
-from .farthest_first import farthest_first
 from .fingerprints import find_twins, fingerprint
 from .listed_images import (
     Listed,

@@ -12,6 +12,7 @@ from mmseg.utils import get_classes, get_palette
 from mmseg.utils.class_names import dataset_aliases
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.farthest_first import farthest_first
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.text import error_line
 
@@ -47,7 +48,7 @@ def distinct_colours(count: int, taken: Sequence[Colour] = ()) -> list[Colour]:
 
     A larger count, at most 1000, keeps the first colours. All are far from those `taken`.
     """
-    return list(_farthest_first(count, tuple(taken)))
+    return list(_distinct(count, tuple(taken)))
 
 
 def class_colours(
@@ -119,18 +120,12 @@ def _colour(value: Any, place: str) -> Colour:
 
 
 @cache
-def _farthest_first(count: int, taken: tuple[Colour, ...]) -> tuple[Colour, ...]:
+def _distinct(count: int, taken: tuple[Colour, ...]) -> tuple[Colour, ...]:
+    if not taken and count:
+        return _FIRST, *_distinct(count - 1, (_FIRST,))
     rgb = np.stack(np.meshgrid(_LEVELS, _LEVELS, _LEVELS, indexing='ij'), -1).reshape(-1, 3)
-    given = np.array(taken or [_FIRST])
-    lab = _lab(np.concatenate([given, rgb]))
-    chosen, distance = list(range(len(given))), np.full(len(lab), np.inf, np.float32)
-    for index in chosen:
-        distance = np.minimum(distance, np.linalg.norm(lab - lab[index], axis=1))
-    while len(chosen) < len(taken) + count:
-        chosen.append(int(distance.argmax()))
-        distance = np.minimum(distance, np.linalg.norm(lab - lab[chosen[-1]], axis=1))
-    colours = np.concatenate([given, rgb])[chosen[len(taken) : len(taken) + count]]
-    return tuple(map(tuple, colours.tolist()))
+    given = _lab(np.array(taken)) if taken else None
+    return tuple(map(tuple, rgb[farthest_first(_lab(rgb), count, given)].tolist()))
 
 
 def _lab(rgb: np.ndarray) -> np.ndarray:
