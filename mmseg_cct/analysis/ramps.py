@@ -10,6 +10,7 @@ from mmengine.registry import HOOKS, MODELS, PARAM_SCHEDULERS, init_default_scop
 
 from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.checks.stages import check_components
+from mmseg_cct.config.derive import schedulers
 from mmseg_cct.engine.hooks import RampUpHook
 from mmseg_cct.errors import UserError
 
@@ -106,14 +107,12 @@ def _learning_rates(config: Config, max_iters: int) -> list[Curve]:
         momentum=0.9,
     )
 
-    schedulers = config.get('param_scheduler') or []
-    schedulers = schedulers if isinstance(schedulers, list) else [schedulers]
     built = [
         PARAM_SCHEDULERS.build(
             {**settings, 'end': settings.get('end', max_iters)},
             default_args=dict(optimizer=optimizer),
         )
-        for settings in schedulers
+        for settings in schedulers(config)
         # A scheduler by epochs does nothing in a training by iterations.
         if not settings.get('by_epoch', True)
     ]

@@ -138,9 +138,6 @@ class _FirstBatch(Hook):
     def before_run(self, runner: Runner) -> None:
         self.failure = 'fails at its first batch'
 
-    def before_test(self, runner: Runner) -> None:
-        self.failure = 'fails at its first batch'
-
     def after_train_iter(self, *_: Any, **__: Any) -> None:
         self.passed = True
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from mmengine.registry import DATA_SAMPLERS, HOOKS, MODELS, DefaultScope
 
+from mmseg_cct.config.derive import schedulers
 from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.errors import Problem, raise_problems
 from mmseg_cct.utils.text import is_unicode
@@ -205,8 +206,7 @@ def _epoch_problems(config: Any) -> Iterator[Problem]:
             )
         return
     counts = 'True, and train_cfg counts iterations, so'
-    schedulers = config.get('param_scheduler') or []
-    for index, part in enumerate(schedulers if isinstance(schedulers, list) else [schedulers]):
+    for index, part in enumerate(schedulers(config)):
         if part.get('by_epoch', True):
             key = f'param_scheduler.{index}.by_epoch'
             yield Problem(key, f'{counts} it would never step', 'by_epoch=False')
