@@ -45,6 +45,14 @@ def draw(shape: Shape, size: tuple[int, int]) -> tuple[np.ndarray, tuple[int, in
     return inside, (x, y)
 
 
+def draw_whole(shape: Shape, size: tuple[int, int]) -> np.ndarray:
+    """Draws a shape on the whole image: `(H, W)` bool."""
+    region, (left, top) = draw(shape, size)
+    whole = np.zeros(size[::-1], bool)
+    whole[top : top + region.shape[0], left : left + region.shape[1]] = region
+    return whole
+
+
 def scaled(shape: Shape, size: tuple[int, int] | None, new: tuple[int, int]) -> Shape:
     """Scales a shape from one image size to another, or from [0, 1] if there is no first size."""
     factors = np.divide(new, size or (1, 1))
@@ -52,9 +60,7 @@ def scaled(shape: Shape, size: tuple[int, int] | None, new: tuple[int, int]) -> 
         return replace(shape, polygons=[ring * factors for ring in shape.polygons])
     if size is None or size[0] * size[1] > MAX_PIXELS:
         raise UserError(Problem('size of a mask', f'{size}', f'at most {MAX_PIXELS} pixels'))
-    region, (left, top) = draw(shape, size)
-    whole = np.zeros(size[::-1], np.uint8)
-    whole[top : top + region.shape[0], left : left + region.shape[1]] = region
+    whole = draw_whole(shape, size).view(np.uint8)
     resized = cv2.resize(whole, new, interpolation=cv2.INTER_NEAREST_EXACT)
     return replace(shape, mask=resized.astype(bool), offset=(0, 0))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..contours import TracedImage
-from ..rasterize import draw
+from ..rasterize import draw, draw_whole
 from ..shapes import Colour, Shape
 from .own_files import OwnFiles
 from .runs import runs_of_mask
@@ -58,8 +58,7 @@ def _region(shape: Shape, size: tuple[int, int]) -> dict[str, Any]:
         segmentation = [ring.reshape(-1).tolist()]
     else:
         height, width = inside.shape
-        whole = np.zeros(size[::-1], bool)
-        whole[top : top + height, left : left + width] = inside
-        segmentation = dict(size=list(whole.shape), counts=runs_of_mask(whole, 'F'))
+        runs = runs_of_mask(draw_whole(shape, size), 'F')
+        segmentation = dict(size=list(size[::-1]), counts=runs)
     area = int(inside.sum())
     return dict(segmentation=segmentation, area=area, bbox=[left, top, width, height])

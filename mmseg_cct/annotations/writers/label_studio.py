@@ -10,9 +10,8 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-import numpy as np
-
 from ..contours import TracedImage
+from ..rasterize import draw_whole
 from ..shapes import Colour, Shape
 from .own_files import OwnFiles
 from .runs import brush_of_mask
@@ -64,10 +63,7 @@ def _region(number: int, shape: Shape, size: tuple[int, int]) -> dict[str, Any]:
         value = dict(points=percent.tolist(), closed=True)
     else:
         kind = 'brush'
-        (left, top), (high, wide) = shape.offset, shape.mask.shape
-        whole = np.zeros((height, width), bool)
-        whole[top : top + high, left : left + wide] = shape.mask
-        value = dict(format='rle', rle=brush_of_mask(whole))
+        value = dict(format='rle', rle=brush_of_mask(draw_whole(shape, size)))
     return dict(
         id=f'r{number}',
         type=f'{kind}labels',
