@@ -56,10 +56,8 @@ def check_mask(
         UserError: If the mask's size differs from its image's, or an id is neither a class nor
             ignored.
     """
-    if size is not None and ids.shape != size[::-1]:
-        found = f'{ids.shape[1]}×{ids.shape[0]} pixels'
-        expected = f'{size[0]}×{size[1]}, the size of its image {image}'
-        raise UserError(Problem(str(mask), found, expected))
+    if size is not None:
+        check_size(mask, ids, image, size)
     label_of = label_of_each_id(ids, label_map, reduce_zero_label)
     unknown = [
         str(raw)
@@ -77,6 +75,14 @@ def check_mask(
             )
         )
     return label_of
+
+
+def check_size(mask: object, ids: np.ndarray, image: object, size: tuple[int, int]) -> None:
+    """Checks that a mask has its image's size; arguments are as in `check_mask`."""
+    if ids.shape != size[::-1]:
+        found = f'{ids.shape[1]}×{ids.shape[0]} pixels'
+        expected = f'{size[0]}×{size[1]}, the size of its image {image}'
+        raise UserError(Problem(str(mask), found, expected))
 
 
 def label_of_each_id(

@@ -10,6 +10,7 @@ from PIL import Image
 from tqdm import tqdm
 
 from mmseg_cct.checks.images import image_size
+from mmseg_cct.checks.masks import check_size
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_mask, write_png
 from mmseg_cct.utils.image_lists import resolve_list
@@ -108,12 +109,7 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
 
 def _convert(path: Path, image_path: Path) -> np.ndarray:
     ids = read_mask(path)
-    width, height = image_size(str(image_path), None, decode=False)
-    if ids.shape != (height, width):
-        raise UserError(
-            f'{path}: {ids.shape[1]}×{ids.shape[0]} pixels; expected {width}×{height}, the size of '
-            f'its image {image_path}'
-        )
+    check_size(path, ids, image_path, image_size(str(image_path), None, decode=False))
     try:
         return to_13_classes(ids)
     except UserError as error:
