@@ -19,7 +19,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import read_image, read_mask
 from mmseg_cct.utils.markdown import markdown_table
-from mmseg_cct.visualization.figures import legend_below, png_bytes
+from mmseg_cct.visualization.figures import legend_below, picture_grid, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend
 
 from .settings import PseudoLabelSettings, WeakImage
@@ -234,17 +234,7 @@ def plot_pictures(
     if not any(picture is not None for picture in rows['truth']):
         del rows['truth']
 
-    width = 2.0
-    height = width * pixels.shape[0] / pixels.shape[1]
-    figure = Figure(figsize=(width * len(images) + 0.3, height * len(rows)), layout='constrained')
-    grid = figure.subplots(len(rows), len(images), squeeze=False)
-    for line, (name, pictures) in zip(grid, rows.items()):
-        line[0].set_ylabel(name, fontsize=9)
-        for axes, picture in zip(line, pictures):
-            axes.set_xticks([])
-            axes.set_yticks([])
-            if picture is not None:
-                axes.imshow(picture, interpolation='nearest')
+    figure = picture_grid(rows, pixels.shape[0] / pixels.shape[1])
     legend_below(figure, class_legend(settings.classes, settings.palette, ignored=True))
     return figure
 

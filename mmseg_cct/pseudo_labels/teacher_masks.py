@@ -38,7 +38,7 @@ from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb, read_mask, write_png
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
-from mmseg_cct.visualization.figures import legend_below, png_bytes
+from mmseg_cct.visualization.figures import legend_below, picture_grid, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend, full_palette, paint
 
 from .teachers import Teachers
@@ -292,19 +292,11 @@ def _write_report(
 
 def _plot(unlabeled: Unlabeled, out: str, names: Sequence[str], teachers: Teachers) -> Figure:
     """Plots images, predictions and masks, one image per column; unsure pixels are white."""
-    width, meta = 2.0, teachers.dataset_meta
-    columns = []
-    for name in names:
-        image = as_rgb(teachers.load(unlabeled.paths[name]))
-        masks = (read_mask(_file(out, folder, name)) for folder in (PREDICTIONS, LABELS))
-        columns.append([image, *(paint(mask, meta['palette']) for mask in masks)])
-    height = width * max(column[0].shape[0] / column[0].shape[1] for column in columns)
-    figure = Figure(figsize=(width * len(names) + 0.3, 3 * height), layout='constrained')
-    grid = figure.subplots(3, len(names), squeeze=False)
-    for row, title in enumerate(('image', 'prediction', 'teaches')):
-        grid[row][0].set_ylabel(title, fontsize=9)
-        for axes, column in zip(grid[row], columns):
-            axes.set(xticks=[], yticks=[])
-            axes.imshow(column[row], interpolation='nearest')
+    meta = teachers.dataset_meta
+    rows = dict(image=[as_rgb(teachers.load(unlabeled.paths[name])) for name in names])
+    for title, folder in dict(prediction=PREDICTIONS, teaches=LABELS).items():
+        masks = (read_mask(_file(out, folder, name)) for name in names)
+        rows[title] = [paint(mask, meta['palette']) for mask in masks]
+    figure = picture_grid(rows, max(image.shape[0] / image.shape[1] for image in rows['image']))
     legend_below(figure, class_legend(meta['classes'], meta['palette']))
     return figure

@@ -2,10 +2,11 @@
 
 import io
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
@@ -39,6 +40,24 @@ def literal_text(figure: Figure) -> Iterator[None]:
         text.set_text(text.get_text().encode(errors='backslashreplace').decode())
     with rc_context({'text.parse_math': False}):  # for tick labels, which are made when drawn
         yield
+
+
+def picture_grid(rows: Mapping[str, Sequence[np.ndarray | None]], aspect: float) -> Figure:
+    """Plots pictures in rows, each with its name at the left; None leaves a place empty.
+
+    `aspect` is the height of a picture over its width.
+    """
+    columns, width = len(next(iter(rows.values()))), 2.0
+    size = width * columns + 0.3, width * aspect * len(rows)
+    figure = Figure(figsize=size, layout='constrained')
+    grid = figure.subplots(len(rows), columns, squeeze=False)
+    for line, (name, pictures) in zip(grid, rows.items()):
+        line[0].set_ylabel(name, fontsize=9)
+        for axes, picture in zip(line, pictures):
+            axes.set(xticks=[], yticks=[])
+            if picture is not None:
+                axes.imshow(picture, interpolation='nearest')
+    return figure
 
 
 def legend_below(figure: Figure, handles: Sequence[Artist]) -> None:
