@@ -1,8 +1,5 @@
 import ast
 import re
-import runpy
-import subprocess
-import sys
 
 import mmengine.hub
 import pytest
@@ -57,24 +54,3 @@ def test_every_tool_is_a_command(project_root):
 def test_examples_of_the_help_keep_their_lines(script):
     doc = ast.get_docstring(ast.parse(script.read_text()))
     assert not re.search(r'\S {5,}\S', doc), f'{script}: a line that ends with one backslash'
-
-
-@pytest.mark.slow
-def test_the_command_line(project_root, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv('PYTHONPATH', str(project_root))
-    listed = subprocess.run(
-        [sys.executable, '-m', 'mmseg_cct'], cwd=tmp_path, text=True, capture_output=True
-    )
-    assert listed.returncode == 0 and listed.stderr == ''
-    assert all(f'\n{name} ' in listed.stdout for name in commands())
-    for arguments, code, said in (
-        (('trian',), 2, 'error: trian: no such command; did you mean train or self-train?\n'),
-        (('train', '--help'), 0, 'usage: train.py'),
-        (('test', 'none', 'x.pth'), 2, 'no such config file'),
-    ):
-        monkeypatch.setattr(sys, 'argv', ['mmseg_cct', *arguments])
-        with pytest.raises(SystemExit) as end:
-            runpy.run_module('mmseg_cct', run_name='__main__')
-        assert (end.value.code or 0) == code
-        out, err = capsys.readouterr()
-        assert said in out + err

@@ -152,12 +152,6 @@ def test_tools_that_take_one_data_set_say_so(joint, tmp_path, capsys, tool, take
     assert not (tmp_path / 'out').exists()
 
 
-def test_a_domain_of_a_model_without_domains_is_an_error(trained, tmp_path):
-    arguments = (str(trained.config), str(trained.checkpoint), str(trained.images))
-    with pytest.raises(UserError, match=r'--domain first: .*tiny.py has no domains'):
-        predict_images(*arguments, str(tmp_path / 'out'), domain='first')
-
-
 @pytest.mark.parametrize(
     ('change', 'match'),
     [

@@ -201,15 +201,6 @@ def test_a_checkpoint_of_other_classes_is_refused(trained, photos, tmp_path):
         predict(trained, photos, tmp_path / 'out', options=options)
 
 
-def test_a_file_that_is_no_checkpoint_is_refused(trained, photos, tmp_path):
-    (tmp_path / 'bad.pth').write_bytes(b'not a checkpoint')
-    with pytest.raises(UserError, match=r'bad.pth: cannot be read') as error:
-        predict_images(
-            str(trained.config), str(tmp_path / 'bad.pth'), str(photos), str(tmp_path / 'out')
-        )
-    assert '\n' not in str(error.value)
-
-
 def test_auxiliary_decoders_may_be_missing(trained, photos, tmp_path):
     config = tmp_path / 'with_aux.py'
     config.write_text(
@@ -219,21 +210,6 @@ def test_auxiliary_decoders_may_be_missing(trained, photos, tmp_path):
     out = tmp_path / 'out'
     summary = predict_images(str(config), str(trained.checkpoint), str(photos), str(out))
     assert summary.written == 4
-
-
-@pytest.mark.parametrize(
-    ('images', 'out', 'match'),
-    [
-        ('nowhere', 'out', r'nowhere: no such folder'),
-        ('empty', 'out', r'empty: no image in this folder'),
-        ('photos', 'photos', r'--out: .* lies in the folder .*photos, which is read'),
-    ],
-)
-def test_mistakes_are_named(trained, photos, tmp_path, monkeypatch, images, out, match):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / 'empty').mkdir()
-    with pytest.raises(UserError, match=match):
-        predict(trained, images, out)
 
 
 def test_more_classes_than_a_palette_holds_are_refused(trained, photos, tmp_path):
@@ -257,10 +233,6 @@ def test_the_command_line(trained, photos, tmp_path, capsys):
         trained.run('predict', *arguments, '--opacity', '1.5')
     assert stop.value.code == 2
     assert 'expected a number in [0, 1]' in capsys.readouterr().err
-    with pytest.raises(SystemExit) as stop:
-        trained.run('predict', 'none.py', *arguments[1:])
-    assert stop.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1] == 'error: none.py: no such config file'
 
 
 def test_masks_become_annotations_for_a_tool_and_edited_ones_stay(

@@ -58,12 +58,8 @@ def test_mistakes_are_one_line_and_write_nothing(demo, tmp_path, project_root, c
     assert 'error: no method; expected --grid, --methods or both\n' in capsys.readouterr().err
     assert demo('learning_curve', '--method', 'supervised') == 2
     assert 'error: method supervised: is the baseline itself' in capsys.readouterr().err
-    assert demo('learning_curve', '-n', '13') == 2
-    assert 'error: -n 13: expected numbers from 1 to 12' in capsys.readouterr().err
     assert demo('ablation', '--methods', 'kl', str(project_root / 'configs/methods/kl.py')) == 2
     assert 'kl.py: one name; expected files of other names' in capsys.readouterr().err
-    assert demo('ablation', '--methods', 'cct', '--lists', 'lists') == 2
-    assert 'error: --lists lists: without -n; expected the' in capsys.readouterr().err
     assert demo('ablation', '--collect') == 2
     assert capsys.readouterr().err == 'error: out: no such folder; expected that of a study\n'
     assert not list(tmp_path.iterdir())

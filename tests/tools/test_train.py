@@ -89,13 +89,6 @@ def test_amp_wrapper_is_chosen_by_device(tiny, monkeypatch, device, expected):
     assert ('loss_scale' in wrapper) == (device == 'cuda')
 
 
-def test_amp_refuses_a_wrapper_of_another_kind(tiny):
-    with pytest.raises(UserError, match=r'--amp: optim_wrapper.type is ApexOptimWrapper'):
-        prepare_training(
-            str(tiny.config), amp=True, options={'optim_wrapper.type': 'ApexOptimWrapper'}
-        )
-
-
 def test_distributed_on_the_cpu_drops_sync_bn_and_device_ids(tiny):
     config = load_config(str(tiny.config), {})
     norms = [dict(type='SyncBN', requires_grad=True), dict(type='GN', num_groups=4)]

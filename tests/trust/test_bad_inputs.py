@@ -206,13 +206,6 @@ SETTINGS = {
     ),
 }
 COMMAND_LINES = {
-    'predict: no such GPU': (
-        lambda i: i.run(
-            'predict', 'tiny.py', i.trained.checkpoint, 'data/images', '--out', 'o',
-            '--device', 'cuda:77',
-        ),
-        r'--device cuda:77: there are',
-    ),
     'work dir whose name is no text': (
         lambda i: i.run('train', 'tiny.py', '--work-dir', os.fsdecode(b'w\xe9')),
         r"--work-dir 'w\\udce9': expected a name in UTF-8",

@@ -101,14 +101,6 @@ def test_predictions_of_other_settings_are_not_mixed(change, inputs, capfd):
     assert 'expected the same, or another folder' in capfd.readouterr().err
 
 
-def test_a_torn_record_is_one_line(inputs, capfd):
-    predict = 'predict', 'tiny.py', 'x.pth', 'data/val_images', '--out', 'out'
-    assert inputs.tool(*predict) == 0
-    (inputs.folder / 'out/prediction.json').write_text('{"config"')
-    assert inputs.tool(*predict) == 2
-    assert 'prediction.json: damaged; expected' in capfd.readouterr().err
-
-
 def test_corrected_image_labels_make_new_pseudo_labels(cct, capfd):
     pytest.importorskip('mmpretrain', reason='the classifier is made of its parts (extra `weak`)')
     weak = tiny_weak.make_weak(cct.folder / 'weak')

@@ -10,7 +10,6 @@ import zipfile
 import pytest
 import tiny
 import torch
-from mmengine.fileio import get_file_backend
 from mmengine.runner import ValLoop
 from mmseg.evaluation import IoUMetric
 from ranks import without_cuda
@@ -149,22 +148,6 @@ class TestFindResumable:
         moved = tmp_path_factory.mktemp('moved') / 'work'
         work_dir.rename(moved)
         assert find_resumable(str(moved)) == str(moved / 'iter_10.pth')
-
-
-def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
-    backend = get_file_backend(backend_args=dict(backend='atomic_local'))
-    path = tmp_path / 'new' / 'iter_2.pth'
-    backend.put(b'whole', str(path))
-    assert path.read_bytes() == b'whole'
-    assert list(path.parent.iterdir()) == [path]
-
-    def kill(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, 'fsync', kill)
-    with pytest.raises(KeyboardInterrupt):
-        backend.put(b'half', str(path))
-    assert path.read_bytes() == b'whole'
 
 
 def test_the_old_checkpoint_goes_only_after_the_new_one_is_there(cct, monkeypatch):

@@ -43,6 +43,13 @@ def test_another_origin_is_refused(tmp_path, now, message):
         record_origin(record, now, 'labels')
 
 
+def test_a_torn_record_is_refused(tmp_path):
+    record = tmp_path / 'record.json'
+    record.write_text('{"checkpoint"')
+    with pytest.raises(UserError, match=r'record\.json: damaged; expected the settings of an'):
+        record_origin(record, dict(checkpoint='a.pth'), 'labels')
+
+
 def test_outputs_of_changed_inputs_go(tmp_path):
     (tmp_path / 'labels' / 'more').mkdir(parents=True)
     names = ('a', 'b', 'more/c', 'd')
