@@ -3,20 +3,13 @@
 import numpy as np
 import pytest
 
-from mmseg_cct.annotations.rasterize import draw, rasterize, scaled
+from mmseg_cct.annotations.rasterize import draw, draw_whole, rasterize, scaled
 from mmseg_cct.annotations.shapes import Shape
 from mmseg_cct.errors import UserError
 
 
 def square(left, top, side):
     return np.add([[0.0, 0], [side, 0], [side, side], [0, side]], [left, top])
-
-
-def in_image(shape, size):
-    region, (left, top) = draw(shape, size)
-    mask = np.zeros(size[::-1], bool)
-    mask[top : top + region.shape[0], left : left + region.shape[1]] = region
-    return mask
 
 
 def naive(rings, size):
@@ -37,18 +30,18 @@ def test_polygons_are_filled_by_the_even_odd_rule(seed):
     rings = [rng.uniform(-5, 20, (rng.integers(3, 8), 2)) for _ in range(rng.integers(1, 4))]
     if seed % 2:  # through centres and along edges of pixels
         rings = [np.round(ring * 2) / 2 for ring in rings]
-    assert np.array_equal(in_image(Shape('x', rings), size), naive(rings, size))
+    assert np.array_equal(draw_whole(Shape('x', rings), size), naive(rings, size))
 
 
 def test_regions_side_by_side_share_no_pixel_and_leave_none():
     parts = [Shape('x', [square(x, y, 2.5)]) for x in (0, 2.5, 5) for y in (0, 2.5, 5)]
-    assert (sum(in_image(part, (8, 8)).astype(int) for part in parts)[:7, :7] == 1).all()
+    assert (sum(draw_whole(part, (8, 8)).astype(int) for part in parts)[:7, :7] == 1).all()
 
 
 def test_a_mask_beyond_the_image_is_cut():
     mask = np.ones((4, 4), bool)
     for offset, pixels in (((-2, -3), 2), ((7, 6), 2), ((9, 0), 0), ((-4, 0), 0)):
-        assert in_image(Shape('x', mask=mask, offset=offset), (8, 8)).sum() == pixels
+        assert draw_whole(Shape('x', mask=mask, offset=offset), (8, 8)).sum() == pixels
 
 
 def test_higher_ones_cover_and_else_small_ones():
@@ -66,8 +59,8 @@ def test_higher_ones_cover_and_else_small_ones():
 def test_shapes_are_scaled():
     ring, mask = square(0.25, 0.25, 0.5), np.ones((2, 2), bool)
     assert np.array_equal(
-        in_image(scaled(Shape('x', [ring]), None, (8, 8)), (8, 8)),
-        in_image(scaled(Shape('x', mask=mask, offset=(1, 1)), (4, 4), (8, 8)), (8, 8)),
+        draw_whole(scaled(Shape('x', [ring]), None, (8, 8)), (8, 8)),
+        draw_whole(scaled(Shape('x', mask=mask, offset=(1, 1)), (4, 4), (8, 8)), (8, 8)),
     )
     with pytest.raises(UserError, match='size of a mask'):
         scaled(Shape('x', mask=mask), (10**9, 10**9), (8, 8))

@@ -64,40 +64,25 @@ def accept(file):
 
 
 @pytest.mark.parametrize('form', sorted(FILES))
-def test_in_and_out_are_inverse(form, masks, tmp_path):
+@pytest.mark.parametrize('rest', ['background', 'ignore'])
+def test_in_and_out_are_inverse(form, rest, masks, tmp_path):
+    """Where the rest is ignored, the background is drawn and the right side left out."""
     out, data = tmp_path / 'out', tmp_path / 'data'
-    assert not export_masks(form, out, masks, CLASSES, tmp_path / 'photos', tolerance=0, min_area=0)
+    exact = dict(tolerance=0, min_area=0, background=rest == 'ignore')
+    if rest == 'ignore':
+        for path in masks.values():
+            mask = np.array(Image.open(path))
+            mask[:, 20:] = 255
+            Image.fromarray(mask).save(path)
+    assert not export_masks(form, out, masks, CLASSES, tmp_path / 'photos', **exact)
     if form == 'label-studio':
         accept(out / FILES[form])
-    done = import_masks(out / FILES[form], data, images=tmp_path / 'photos', rest='background')
+    done = import_masks(out / FILES[form], data, images=tmp_path / 'photos', rest=rest)
     assert not done.failed and not done.missing
-    ids = {name: index for index, name in enumerate(CLASSES)}
-    order = np.array([ids[name] for name in done.table.colours])
-    for name, path in masks.items():
-        found = np.asarray(Image.open((data / 'masks' / name).with_suffix('.png')))
-        assert np.array_equal(order[found], np.asarray(Image.open(path))), name
-
-
-@pytest.mark.parametrize('form', sorted(FILES))
-def test_a_drawn_background_comes_back_where_the_rest_is_ignored(form, masks, tmp_path):
-    out, data = tmp_path / 'out', tmp_path / 'data'
-    windows = {}
-    for name, path in masks.items():
-        mask = np.array(Image.open(path))
-        mask[:, 20:] = 255
-        windows[name] = tmp_path / 'windows' / path.relative_to(tmp_path / 'true')
-        windows[name].parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(mask).save(windows[name])
-    exact = dict(tolerance=0, min_area=0, background=True)
-    assert not export_masks(form, out, windows, CLASSES, tmp_path / 'photos', **exact)
-    if form == 'label-studio':
-        accept(out / FILES[form])
-    done = import_masks(out / FILES[form], data, images=tmp_path / 'photos', rest='ignore')
-    assert not done.failed
     ids = {name: index for index, name in enumerate(CLASSES)}
     order = np.full(256, 255)
     order[: len(done.table.colours)] = [ids[name] for name in done.table.colours]
-    for name, path in windows.items():
+    for name, path in masks.items():
         found = np.asarray(Image.open((data / 'masks' / name).with_suffix('.png')))
         assert np.array_equal(order[found], np.asarray(Image.open(path))), name
 
