@@ -1,11 +1,10 @@
-import importlib.util
 import re
-import sys
 
 import numpy as np
 import pytest
 from mmseg.registry import DATASETS
 from PIL import Image
+from world import run_tool
 
 from mmseg_cct.datasets.sun_rgbd import CLASSES, FROM_37, SUNRGBDDataset, to_13_classes
 from mmseg_cct.errors import UserError
@@ -51,20 +50,12 @@ def sun(tmp_path):
     return tmp_path
 
 
-def convert(sun, project_root, *args):
-    path = project_root / 'tools' / 'convert_sun_rgbd.py'
-    spec = importlib.util.spec_from_file_location('convert_sun_rgbd', path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    argv, sys.argv = sys.argv, ['convert_sun_rgbd.py', str(sun / 'labels'), str(sun / 'sun'), *args]
-    try:
-        module.main()
-    finally:
-        sys.argv = argv
+def convert(sun):
+    run_tool('convert_sun_rgbd', sun / 'labels', sun / 'sun')
 
 
-def test_the_tool_writes_what_the_data_set_reads(sun, project_root, capsys):
-    convert(sun, project_root)
+def test_the_tool_writes_what_the_data_set_reads(sun, capsys):
+    convert(sun)
     assert '5 masks written' in capsys.readouterr().out
     dataset = DATASETS.build(dict(
         type='SUNRGBDDataset', data_root=str(sun / 'sun'),
@@ -78,14 +69,14 @@ def test_the_tool_writes_what_the_data_set_reads(sun, project_root, capsys):
         assert np.array_equal(mask, to_13_classes(ids))
 
 
-def test_masks_of_other_content_are_kept(sun, project_root, capsys):
-    convert(sun, project_root)
-    convert(sun, project_root)  # the same again
+def test_masks_of_other_content_are_kept(sun, capsys):
+    convert(sun)
+    convert(sun)  # the same again
     mask = sun / 'sun/masks/train/img-000002.png'
     Image.new('L', (30, 24), 3).save(mask)
     before = mask.read_bytes()
     with pytest.raises(SystemExit):
-        convert(sun, project_root)
+        convert(sun)
     assert re.search(
         r'error: .*train/img-000002\.png: is there and differs from .*labels/img-000004\.png',
         capsys.readouterr().err,
@@ -98,8 +89,8 @@ def test_classes_and_palette_belong_together():
     assert len(meta['classes']) == len({tuple(colour) for colour in meta['palette']}) == 13
 
 
-def test_a_list_names_the_images(sun, project_root):
-    convert(sun, project_root)
+def test_a_list_names_the_images(sun):
+    convert(sun)
     (sun / 'list.txt').write_text('img-000002\n')
     dataset = SUNRGBDDataset(
         ann_file=str(sun / 'list.txt'), data_root=str(sun / 'sun'),
@@ -118,10 +109,10 @@ def test_a_list_names_the_images(sun, project_root):
          r'img-000001.png: label ids from 99 to 99; expected 0'),
     ],
 )  # fmt: skip
-def test_a_file_that_does_not_fit_is_one_line(sun, project_root, capsys, spoil, match):
+def test_a_file_that_does_not_fit_is_one_line(sun, capsys, spoil, match):
     spoil(sun)
     with pytest.raises(SystemExit) as stop:
-        convert(sun, project_root)
+        convert(sun)
     assert stop.value.code == 2
     (line,) = [each for each in capsys.readouterr().err.splitlines() if each.startswith('error:')]
     assert re.search(match, line)

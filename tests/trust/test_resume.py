@@ -303,6 +303,14 @@ def test_a_checkpoint_of_another_model_is_refused(cct, trained):
 class TestNewSettings:
     """Options that change between a checkpoint and its resume take effect."""
 
+    @pytest.fixture
+    def lines(self, monkeypatch):
+        lines = []
+        monkeypatch.setattr(
+            'mmseg_cct.engine.hooks.resume_hook.print_log', lambda line, **_: lines.append(line)
+        )
+        return lines
+
     def resumed(self, cct, trained, name='work', **options):
         cct.train(name, resume=str(trained.folder / 'work/iter_4.pth'), options=options)
         return cct.load(cct.folder / name / 'iter_6.pth')
@@ -342,29 +350,17 @@ class TestNewSettings:
         assert logged[5][0]['lr'] == pytest.approx(0.05 * (1 - 4 / 5) ** 2)
         assert content['param_schedulers'][0]['power'] == 2.0
 
-    def test_the_log_names_what_differs(self, cct, trained, monkeypatch):
-        lines = []
-        monkeypatch.setattr(
-            'mmseg_cct.engine.hooks.resume_hook.print_log', lambda line, **_: lines.append(line)
-        )
+    def test_the_log_names_what_differs(self, cct, trained, lines):
         self.resumed(cct, trained, **{'optim_wrapper.optimizer.momentum': 0.5})
         (line,) = [line for line in lines if 'differs from the checkpoint' in line]
         assert ': optim_wrapper.optimizer.momentum 0.9 -> 0.5, test_dataloader.dataset.data' in line
 
-    def test_nothing_differs_without_a_change(self, cct, trained, monkeypatch):
-        lines = []
-        monkeypatch.setattr(
-            'mmseg_cct.engine.hooks.resume_hook.print_log', lambda line, **_: lines.append(line)
-        )
+    def test_nothing_differs_without_a_change(self, cct, lines):
         cct.train(options={'train_cfg.max_iters': 6})
         cct.train(resume=str(cct.folder / 'work/iter_4.pth'))
         assert not [line for line in lines if 'differs' in line or 'follow' in line]
 
-    def test_without_seeds_of_iterations_a_warning(self, cct, trained, monkeypatch):
-        lines = []
-        monkeypatch.setattr(
-            'mmseg_cct.engine.hooks.resume_hook.print_log', lambda line, **_: lines.append(line)
-        )
+    def test_without_seeds_of_iterations_a_warning(self, cct, trained, lines):
         cct.config.custom_hooks.pop(0)
         cct.write()
         self.resumed(cct, trained)
