@@ -54,14 +54,14 @@ def upsampled(features: Tensor, size: tuple[int, int], channels: int = 32) -> It
         yield F.interpolate(part[None].float(), size, mode='bilinear', align_corners=False)[0]
 
 
-def class_regions(labels: Tensor, width: int = 5, ignore_index: int = 255) -> tuple[Tensor, Tensor]:
+def class_regions(labels: Tensor, width: int = 5) -> tuple[Tensor, Tensor]:
     """Masks of class boundaries and of the inside of classes, each `(H, W)` bool.
 
     A location is on a boundary if the window of ±`width` pixels around it has two classes, and
-    inside if it has one class and no ignored pixel. So an ignored contour between two objects, as
-    PASCAL VOC draws it, is a boundary; near other ignored pixels a location is neither.
+    inside if it has one class and no ignored pixel (255). So an ignored contour between two
+    objects, as PASCAL VOC draws it, is a boundary; near other ignored pixels a location is neither.
     """
-    ignored = labels == ignore_index
+    ignored = labels == 255
     ids = labels.double()
     infinity = torch.full_like(ids, torch.inf)
     largest = _window_maximum(torch.where(ignored, -infinity, ids), width)

@@ -55,5 +55,5 @@ def _draw_windows(axis: Axes, image: BatchImage) -> None:
         )
 
 
-def _tail(name: str, length: int = 30) -> str:
-    return name if len(name) <= length else f'…{name[-length + 1 :]}'
+def _tail(name: str) -> str:
+    return name if len(name) <= 30 else f'…{name[-29:]}'

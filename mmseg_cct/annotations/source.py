@@ -120,6 +120,10 @@ class Source:
         """Lists the files whose names have one of these ends, in any case."""
         return [name for name in self.names if name.lower().endswith(ends)]
 
+    def named(self, file: str) -> str:
+        """Returns the first file with this name in any folder; empty if there is none."""
+        return next((name for name in self.names if name.split('/')[-1] == file), '')
+
     @cached_property
     def sample(self) -> dict[str, Any]:
         """The content of some JSON files by name; damaged ones are left out."""

@@ -138,9 +138,9 @@ def _rgb(hue: float, saturation: float, value: float) -> np.ndarray:
     return cv2.cvtColor(hsv, cv2.COLOR_HSV2RGB)[0, 0]
 
 
-def _polygon(corners: int, radius: float | Sequence[float] = 1.0, turn: float = 0.0) -> np.ndarray:
+def _polygon(corners: int, radius: float | Sequence[float] = 1.0) -> np.ndarray:
     """Returns the corners of a polygon around the origin; several radii repeat around it."""
-    angle = 2.0 * np.pi * np.arange(corners) / corners + turn
+    angle = 2.0 * np.pi * np.arange(corners) / corners
     radii = np.resize(radius, corners)
     return np.stack([radii * np.cos(angle), radii * np.sin(angle)], axis=1)
 

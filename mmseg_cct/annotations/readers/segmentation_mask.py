@@ -20,20 +20,16 @@ _VOID = (224, 224, 192)  # the colour of VOC's ignored pixels
 
 def is_mine(source: Source) -> bool:
     """Whether there are class masks and a table of their colours."""
-    return bool(_table(source) and _masks(source))
+    return bool(source.named(_TABLE) and _masks(source))
 
 
 def read(source: Source) -> Annotations:
     """Reads the masks; background counts as not drawn, because the tool writes both the same."""
-    name = _table(source)
+    name = source.named(_TABLE)
     with reading(source.place(name), TITLE):
         colours = _colours(source.text(name))
     classes = {label: colour for label, colour in colours.items() if not is_background(label)}
     return Annotations(classes, _images(source, colours))
-
-
-def _table(source: Source) -> str:
-    return next((name for name in source.ending(_TABLE) if name.split('/')[-1] == _TABLE), '')
 
 
 def _masks(source: Source) -> list[str]:

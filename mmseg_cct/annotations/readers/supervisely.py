@@ -22,20 +22,16 @@ _PACKED = 2**26  # bytes of a PNG; a real one has thousands
 
 def is_mine(source: Source) -> bool:
     """Whether there are a `meta.json` and a JSON with objects and a size."""
-    return bool(_meta(source)) and any(map(_is_annotation, source.sample.values()))
+    return bool(source.named(_META)) and any(map(_is_annotation, source.sample.values()))
 
 
 def read(source: Source) -> Annotations:
     """Reads all JSON files below `ann`; later objects lie on top."""
-    name = _meta(source)
+    name = source.named(_META)
     with reading(source.place(name), TITLE):
         listed = source.json(name)['classes']
         classes = {str(each['title']): colour(each.get('color')) for each in listed}
     return Annotations(classes, _images(source))
-
-
-def _meta(source: Source) -> str:
-    return next((name for name in source.ending(_META) if name.split('/')[-1] == _META), '')
 
 
 def _is_annotation(content: Any) -> bool:
