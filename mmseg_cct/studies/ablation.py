@@ -58,7 +58,7 @@ def write_ablation(out: Path) -> Path:
     titles = {method: title_of(method) for method in methods if _compared(method)}
     figures = {
         'perturbations.png': plot_perturbations(results) if _groups(results) else None,
-        'comparison.png': plot_comparison(results) if results else None,
+        'comparison.png': plot_comparison(results) if titles else None,
         'curves.png': plot_validations(curves, titles) if curves else None,
     }
     for name, figure in figures.items():
@@ -106,8 +106,12 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
                 axes.axhspan(low, high, color='0.3', alpha=0.15)
         _finish(axes, list(map(group_title, groups)))
         axes.set_title(f'{labels} labelled images' if labels.isdigit() else '', fontsize=9)
+    # not every panel has a baseline
+    entries = [zip(*axes.get_legend_handles_labels()) for axes in figure.axes]
+    legend = {label: handle for panel in entries for handle, label in panel}
     figure.legend(
-        *axes.get_legend_handles_labels(),
+        legend.values(),
+        legend.keys(),
         loc='outside lower center',
         ncols=len(ks) + 1,
         fontsize=8,
@@ -155,6 +159,7 @@ def _bars(
 
 def _finish(axes: Axes, titles: Sequence[str]) -> None:
     axes.set_xticks(range(len(titles)), titles, fontsize=8, rotation=20, ha='right')
+    axes.set_xlim(-0.6, len(titles) - 0.4)  # the same in all panels, with or without a bar
     axes.set_ylabel('mIoU, %')
     axes.tick_params(axis='y', labelsize=8)
     # Methods differ by a few points, so the axis starts a little below the lowest value.

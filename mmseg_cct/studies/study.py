@@ -185,11 +185,10 @@ def write_csv(results: Sequence[Result], file: Path) -> None:
 def results_table(results: Sequence[Result], methods: Sequence[str]) -> str:
     """Formats mean ± standard deviation over seeds, a row per method and a column per set.
 
-    A cell with fewer seeds than the fullest one says how many. Methods without a result are left
-    out.
+    A cell with fewer seeds than the study says how many. Methods without a result are left out.
     """
     columns = sorted({result.labels for result in results}, key=label_order)
-    most = max((len(select(results, m, c)) for m in methods for c in columns), default=0)
+    most = len({result.seed for result in results})
     titles = [f'n={column}' if column.isdigit() else 'mIoU' for column in columns]
     rows = []
     for method in methods:

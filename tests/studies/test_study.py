@@ -209,6 +209,13 @@ def test_the_table_of_made_up_folders(out):
         '| full_k2 | 41.0 ± 1.4 (2 seeds) |  |',
         '| kl |  | 50.0 (1 seed) |',
     ]
+    # as many seeds in each cell, but not the same ones
+    seeds = dict(a=(0, 1), b=(1, 2))
+    results = [Result(name, '20', seed, 40.0) for name in seeds for seed in seeds[name]]
+    assert results_table(results, ['a', 'b']).splitlines()[2:] == [
+        '| a | 40.0 ± 0.0 (2 seeds) |',
+        '| b | 40.0 ± 0.0 (2 seeds) |',
+    ]
 
 
 def test_the_csv_reads_back(out, tmp_path):
@@ -253,6 +260,10 @@ def test_the_bars_by_perturbation_and_k(out):
         '20 labelled images',
         '100 labelled images',
     ]
+    # nor has the last panel a baseline or a full CCT
+    (legend,) = first.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ['baseline', 'K=2', 'K=10']
+    assert first.get_xlim() == second.get_xlim()
 
 
 def test_ones_own_perturbation_goes_by_its_name_before_full(tmp_path, put_result):
@@ -316,6 +327,11 @@ def test_tables_are_never_half_written(tmp_path, put_result, monkeypatch, write,
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path)
     assert [path.read_bytes() for path in tables] == before
+
+
+def test_single_perturbations_alone_give_no_comparison(tmp_path, put_result):
+    put_result(tmp_path, 'dropout_k2', 20, 0, 40.0)
+    assert 'comparison' not in write_ablation(tmp_path).read_text()
 
 
 def test_an_empty_study_is_written_too(tmp_path):
