@@ -41,10 +41,11 @@ def plot_validations(curves: Curves, titles: dict[str, str]) -> Figure:
             for validations in seeds if len(seeds) > 1 else []:
                 axes.plot(*zip(*validations), **look, alpha=0.35, linewidth=0.8)
             # the mean covers the iterations at which all seeds validated
-            shared = [values for values in zip(*seeds) if len({step for step, _ in values}) == 1]
+            runs = list(map(dict, seeds))
+            shared = sorted(set.intersection(*map(set, runs))) if runs else []
             axes.plot(
-                [values[0][0] for values in shared],
-                [mean(miou for _, miou in values) for values in shared],
+                shared,
+                [mean(run[step] for run in runs) for step in shared],
                 **look,
                 marker='.',
                 label=title,

@@ -49,6 +49,13 @@ def test_the_mean_is_over_what_all_seeds_have(out):
     assert len(many.lines) == 2 + 2  # two means, and each seed of the one with two
 
 
+def test_a_validation_that_one_seed_lacks_leaves_the_others():
+    curves = {('cct', '20'): [[(10, 1.0), (20, 2.0), (30, 3.0)], [(20, 4.0), (30, 6.0)]]}
+    (axes,) = plot_validations(curves, dict(cct='c')).axes
+    (mean,) = (line.get_xydata().tolist() for line in axes.lines if line.get_label() == 'c')
+    assert mean == [[20, 3.0], [30, 4.5]]
+
+
 def test_every_method_has_a_look_and_its_name_in_the_legend():
     titles = {method: f'a method, {method}' for method in METHODS}
     figure = plot_validations({(method, '5'): [[(1, 2.0)]] for method in METHODS}, titles)
