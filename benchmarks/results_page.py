@@ -22,6 +22,8 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple, TypeVar, get_type_hints
 
+from mmengine.config import Config
+
 from mmseg_cct.analysis.runs import read_scalars
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import read_config
@@ -292,9 +294,6 @@ def add_study(runs: Runs, study: Path, data_set: str, split: str, date: str) -> 
     for result in collect(study):
         folder = study / result.method / result.labels / f'seed{result.seed}'
         config = read_config(folder / 'config.py')
-        labels = result.labels
-        if not labels.isdecimal():
-            labels = str(config.train_dataloader.dataset.num_labeled)
         by_class = ';'.join(
             f'{key.removeprefix("IoU.")}={value:.1f}'
             for key, value in (read_metrics(folder) or {}).items()
@@ -305,8 +304,8 @@ def add_study(runs: Runs, study: Path, data_set: str, split: str, date: str) -> 
             raise UserError(f'{folder}: method {method}; expected one of {", ".join(NAMES)}')
         length = config.train_cfg.max_iters
         run = Measured(
-            data_set, split, int(labels), length, method, result.seed, round(result.miou, 1),
-            by_class, date,
+            data_set, split, _number_of(result.labels, config), length, method, result.seed,
+            round(result.miou, 1), by_class, date,
         )  # fmt: skip
         found[run[:6]] = run
     names = list(NAMES)
@@ -321,13 +320,19 @@ def add_curves(curves: Sequence[Validated], study: Path, data_set: str) -> list[
     found = {run[:6]: run for run in curves}
     for file in study.glob('*/*/seed*/config.py'):
         method, labels, seed = file.parent.parts[-3:]
-        length = read_config(file).train_cfg.max_iters
-        run = data_set, int(labels), length, RENAMED.get(method, method), int(seed[4:])
+        config = read_config(file)
+        number, length = _number_of(labels, config), config.train_cfg.max_iters
+        run = data_set, number, length, RENAMED.get(method, method), int(seed[4:])
         for values in read_scalars(file.parent / 'train'):
             if 'mIoU' in values:
                 step = Validated(*run, values['step'], round(values['mIoU'], 1))
                 found[step[:6]] = step
     return sorted(found.values())
+
+
+def _number_of(labels: str, config: Config) -> int:
+    """Returns the number of labelled images of a run; a study without numbers has the config's."""
+    return int(labels if labels.isdecimal() else config.train_dataloader.dataset.num_labeled)
 
 
 def csv_text(fields: Sequence[str], rows: Sequence[tuple]) -> str:
