@@ -31,6 +31,16 @@ def test_python_blocks_are_python(pages):
         compile(code, path.name, 'exec')
 
 
+def test_no_quote_is_wrapped_into_its_lines(pages):
+    wrapped = [
+        (path.name, line)
+        for path, text in pages.items()
+        for line in BLOCK.sub('', text).splitlines()
+        if re.search(r'\S > (?:>|[-*] )', line)
+    ]
+    assert not wrapped
+
+
 def test_scripts_and_configs_that_are_named_exist(pages, project_root):
     made = {title for text in pages.values() for _, title, _ in BLOCK.findall(text)}
     named = {

@@ -1,9 +1,12 @@
 """The tables of the pages are what the kept runs give."""
 
 import importlib.util
+from statistics import mean
 
 import pytest
 from mmengine.config import Config
+
+from mmseg_cct.studies.learning_curve import equivalent_labels
 
 
 @pytest.fixture(scope='module')
@@ -28,6 +31,26 @@ def test_the_pages_are_what_the_script_writes(page):
         text = (page.DOCS / name).read_text(encoding='utf-8')
         assert page.TABLE.search(text)
         assert page.write_tables(text, runs) == text, f'{name}: run benchmarks/results_page.py'
+
+
+def test_the_table_of_the_readme_and_the_labels_that_a_gain_is_worth(page, project_root):
+    runs = page.main_runs(page.read_runs(), 'idd_lite')
+
+    def miou(method, labels):
+        return mean(run.miou for run in runs if (run.method, run.labels) == (method, labels))
+
+    table = [
+        f'| {n} | {miou("supervised", n):.1f} | {miou("cct", n):.1f} | '
+        f'**{miou("cct-strong", n):.1f}** | {miou("cct-strong", n) - miou("supervised", n):+.1f} |'
+        for n in (5, 20, 50, 100)
+    ]
+    assert '\n'.join(table) in (project_root / 'README.md').read_text(encoding='utf-8')
+    numbers = [5, 10, 20, 50, 100]
+    curve = [miou('supervised', n) for n in numbers]
+    worth = [equivalent_labels(numbers, curve, miou('cct-strong', n)) for n in numbers[:-1]]
+    said = 'equals supervised training with {:.0f}, {:.0f}, {:.0f} and {:.0f}: 1.5 to 2.1 times'
+    text = ' '.join((page.DOCS / 'results.md').read_text(encoding='utf-8').split())
+    assert said.format(*worth) in text
 
 
 def test_a_grid_has_the_same_labels_for_each_seed(page):
@@ -70,6 +93,13 @@ def test_validations_are_paired_by_seed_and_iteration(page, tmp_path):
         '| `cct-strong`, seed 7 | 40.0 | 43.0 |  |',
         '| gain | **+0.0** | **+2.0** |  |',
     ]
+    # a study without numbers of labels has the config's
+    (tmp_path / 'supervised' / '20').rename(tmp_path / 'supervised' / 'config')
+    settings = dict(
+        train_cfg=dict(max_iters=300), train_dataloader=dict(dataset=dict(num_labeled=20))
+    )
+    Config(settings).dump(tmp_path / 'supervised' / 'config' / 'seed7' / 'config.py')
+    assert page.add_curves([], tmp_path, 'idd_lite') == curves
     # of several methods the seeds that all have
     curves += [curve._replace(method='unimatch', miou=42.5) for curve in curves[:1]]
     curves += [curve._replace(seed=8) for curve in curves[:2]]
