@@ -25,6 +25,7 @@ import torch
 from mmengine.dist import barrier, get_rank
 from mmengine.fileio import get_file_backend
 from mmengine.logging import HistoryBuffer
+from mmengine.optim.scheduler.param_scheduler import OneCycleParamScheduler
 from mmengine.runner import checkpoint as mmengine_checkpoint
 from mmengine.runner.checkpoint import (
     CheckpointLoader,
@@ -190,9 +191,10 @@ def _load(file: Any, map_location: Any) -> Any:
         return torch.load(file, map_location, weights_only=True)
 
 
-def _method_of_log(owner: Any, name: str) -> Any:
-    # `HistoryBuffer` saves its methods, which pickle writes as getattr(HistoryBuffer, 'mean')
-    if owner is not HistoryBuffer or name not in ('min', 'max', 'current', 'mean'):
+def _saved_method(owner: Any, name: str) -> Any:
+    # pickle writes the methods in the state of these types as getattr(HistoryBuffer, 'mean')
+    methods = next((names for kind, names in _SAVED_METHODS.items() if kind is owner), ())
+    if name not in methods:
         raise UnpicklingError('Unsupported global: GLOBAL builtins.getattr')
     return getattr(owner, name)
 
@@ -208,12 +210,16 @@ _make_array: Any = np.zeros(0).__reduce__()[0]
 _DTYPES = {
     type(np.dtype(code)) for code in np.typecodes['AllInteger'] + np.typecodes['Float'] + '?'
 }
+_SAVED_METHODS: Mapping[type, tuple[str, ...]] = {
+    HistoryBuffer: ('min', 'max', 'current', 'mean'),
+    OneCycleParamScheduler: ('_annealing_cos', '_annealing_linear'),
+}
 _ALLOWED: Mapping[str, Any] = {
-    **{f'{kind.__module__}.{kind.__qualname__}': kind for kind in (*_DTYPES, HistoryBuffer)},
+    **{f'{kind.__module__}.{kind.__qualname__}': kind for kind in (*_DTYPES, *_SAVED_METHODS)},
     'numpy.dtype': np.dtype,
     'numpy.ndarray': np.ndarray,
     'builtins.slice': slice,
-    'builtins.getattr': _method_of_log,
+    'builtins.getattr': _saved_method,
     # numpy 1 and 2 name their modules differently, and each reads the other's files
     **{
         f'{core}.multiarray.{name}': function

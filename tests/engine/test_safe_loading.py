@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 from mmengine.logging import HistoryBuffer
+from mmengine.optim.scheduler import OneCycleLR
+from mmengine.optim.scheduler.param_scheduler import OneCycleParamScheduler
 from mmengine.runner import load_checkpoint
 from mmengine.runner.checkpoint import CheckpointLoader
 from torch import nn
@@ -64,6 +66,15 @@ def test_what_a_training_saves_loads(save):
     assert loaded['meta'] == good()['meta']
 
 
+@pytest.mark.parametrize('kind', ['cos', 'linear'])
+def test_a_one_cycle_schedule_loads(save, kind):
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.1)
+    schedule = OneCycleLR(optimizer, eta_max=1.0, total_steps=4, anneal_strategy=kind)
+    state = schedule.state_dict()
+    assert callable(state['anneal_func'])  # a function, which is not data
+    assert load_data(save(dict(param_schedulers=[state])), 'x.pth')['param_schedulers'] == [state]
+
+
 @pytest.mark.parametrize(
     'payload',
     [
@@ -72,10 +83,11 @@ def test_what_a_training_saves_loads(save):
         Reduced(getattr, dict, 'get'),
         Reduced(getattr, HistoryBuffer, '__init__'),
         Reduced(getattr, HistoryBuffer, '__dict__'),
+        Reduced(getattr, OneCycleParamScheduler, '__init__'),
         Reduced(np.float64(0).__reduce__()[0], np.dtype('O'), 1),
         nn.Linear(1, 1),
     ],
-    ids=['system', 'eval', 'getattr', 'method', 'namespace', 'object', 'module'],
+    ids=['system', 'eval', 'getattr', 'method', 'namespace', 'schedule', 'object', 'module'],
 )
 def test_more_than_data_is_refused(save, payload):
     with pytest.raises(UserError, match=r'x.pth: refused: it names .*may run code; expected'):
