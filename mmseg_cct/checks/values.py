@@ -177,20 +177,32 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
 
 
 def _hook_problems(config: Any) -> Iterator[Problem]:
-    """Checks that no two hooks do the same, because only the last would count."""
-    there: dict[Any, str] = {}
+    """Checks that no two hooks do the same, and that ramps of loss weights have no negative end."""
+    there: dict[str, str] = {}
     hooks = (part for part in find_components(config) if part.registry is HOOKS)
     for key, settings, _ in hooks:
-        kind, attribute = settings.get('type'), settings.get('attribute')
-        if kind not in ('TeacherHook', 'RampUpHook'):
+        for role in _roles(settings):
+            if (first := there.setdefault(role, key)) != key:
+                yield Problem(key, f'a second {role} after {first}', 'one')
+        if not str(settings.get('attribute')).endswith('loss_weight'):
             continue
-        if (first := there.setdefault((kind, attribute), key)) != key:
-            same = f'{kind} of {attribute}' if attribute else kind
-            yield Problem(key, f'a second {same} after {first}', 'one')
         for name in ('start', 'end'):
             value = settings.get(name)
-            if str(attribute).endswith('loss_weight') and finite.allows(value) and value < 0:
+            if finite.allows(value) and value < 0:
                 yield Problem(f'{key}.{name}={value}', '', 'a loss weight from 0')
+
+
+def _roles(hook: Any) -> Iterator[str]:
+    """Yields what only one hook can do; of two, at best the last would count."""
+    kind = hook.get('type')
+    if kind == 'RampUpHook':
+        yield f'RampUpHook of {hook.get("attribute")}'
+    if kind == 'TeacherHook':
+        yield 'TeacherHook'
+    # Each exchanges its weights with the network's before a validation and again after it. Two in
+    # the same order both times leave the network with weights of the other's.
+    if kind == 'EMAHook' or (kind == 'TeacherHook' and hook.get('evaluate') == 'teacher'):
+        yield 'hook that validates averaged weights'
 
 
 def _epoch_problems(config: Any) -> Iterator[Problem]:

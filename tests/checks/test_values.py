@@ -146,6 +146,7 @@ def test_class_weights_are_those_of_the_nearest_head():
 
 
 _TEACHER = dict(type='TeacherHook')
+_EMA = dict(type='EMAHook')
 _RAMP = dict(type='RampUpHook', attribute='x.loss_weight')
 PAIRS = dict(
     default_scope='mmseg',
@@ -222,6 +223,15 @@ PAIRS = dict(
             'custom_hooks.1: a second RampUpHook of x.loss_weight after custom_hooks.0; expected',
         ),
         ({'custom_hooks': [_RAMP, dict(_RAMP, attribute='y')]}, None),
+        (
+            {'custom_hooks': [_EMA, _EMA]},
+            'custom_hooks.1: a second hook that validates averaged weights after custom_hooks.0; ',
+        ),
+        (
+            {'default_hooks.teacher': dict(_TEACHER, evaluate='teacher'), 'custom_hooks': [_EMA]},
+            'custom_hooks.0: a second hook that validates averaged weights after default_hooks.t',
+        ),
+        ({'default_hooks.teacher': _TEACHER, 'custom_hooks': [_EMA]}, None),
         (
             {'custom_hooks': [dict(_RAMP, end=-5)]},
             'custom_hooks.0.end=-5: expected a loss weight from 0',
