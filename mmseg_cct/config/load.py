@@ -88,18 +88,36 @@ def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
         require_effect(config, file, key)
         if key not in DERIVED and at(config, key, _ABSENT) is _ABSENT:
             for outer, value in settings_of(config):
-                is_inside = key.startswith(f'{outer}.')
-                if is_inside and not hasattr(value, 'keys') and type(value) is not list:
+                if not key.startswith(f'{outer}.') or hasattr(value, 'keys'):
+                    continue
+                if type(value) is not list:
                     raise UserError(
                         f'--cfg-options {key}: does not fit {file}, where {outer} is {value!r}; '
                         f'expected a dict, which a file can give: {outer} = dict(...)'
                     )
-            message = f'--cfg-options {key}: a new key, the config has none of this name'
-            print_log(message, logger='current', level=logging.WARNING)
+                _require_index(key, outer, value, file)
+            if not key.endswith('._delete_'):  # mmengine's word for replacing a dict
+                message = f'--cfg-options {key}: a new key, the config has none of this name'
+                print_log(message, logger='current', level=logging.WARNING)
     try:
         config.merge_from_dict(options)
     except Exception as error:
         raise UserError(f'--cfg-options: does not fit {file}: {one_line(error)}') from error
+
+
+def _require_index(key: str, outer: str, parts: list[Any], file: str) -> None:
+    """Checks that a key goes on from a list with the number of one of its parts."""
+    number = key.removeprefix(f'{outer}.').split('.')[0]
+    if number.isdecimal() and int(number) < len(parts):
+        return
+    named = [
+        f'{outer}.{index} ({part["type"]})' if at(part, 'type') else f'{outer}.{index}'
+        for index, part in enumerate(parts)
+    ]
+    raise UserError(
+        f'--cfg-options {key}: does not fit {file}, where {outer} is a list of {len(parts)}; '
+        f'expected {" or ".join(named) or "an edit of the file"}'
+    )
 
 
 def read_config(config_file: str | Path, import_custom_modules: bool = True) -> Config:

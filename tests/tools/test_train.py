@@ -146,6 +146,12 @@ def test_a_warm_up_keeps_its_end(tiny):
     assert [scheduler.end for scheduler in schedulers] == [1, 9, 2]
 
 
+def test_a_replaced_dict_is_no_new_key(tiny, messages):
+    options = {'optim_wrapper.optimizer._delete_': True, 'optim_wrapper.optimizer.type': 'Adam'}
+    assert load_config(str(tiny.config), options).optim_wrapper.optimizer == dict(type='Adam')
+    assert messages == []
+
+
 def test_a_new_key_is_named(tiny, messages):
     load_config(
         str(tiny.config),
@@ -181,8 +187,10 @@ def test_a_config_that_does_not_load_is_one_line(tmp_path, text, match):
 
 
 def test_an_option_that_does_not_fit_is_one_line(tiny):
-    with pytest.raises(UserError, match=r'^--cfg-options: does not fit .*tiny.py: .*Index 9'):
-        load_config(str(tiny.config), {'param_scheduler.9.power': 3})
+    expected = r'where param_scheduler is a list of 1; expected param_scheduler\.0 \(PolyLR\)$'
+    for part in ('9', 'power'):
+        with pytest.raises(UserError, match=rf'^--cfg-options param_scheduler\.{part}.*{expected}'):
+            load_config(str(tiny.config), {f'param_scheduler.{part}.power': 3})
     tiny.config.write_text(tiny.config.read_text() + "model['backbone']['init_cfg'] = None\n")
     expected = r'^--cfg-options \S+: .* where model\.backbone\.init_cfg is None; expected a dict'
     with pytest.raises(UserError, match=expected):
