@@ -130,7 +130,11 @@ def _earlier_settings(checkpoint: dict[str, Any], name: str) -> dict[str, Any]:
         config = saved_config(checkpoint, name)
     except UserError:  # only the log of the differences needs them
         return {}
-    return config.to_dict() if config else {}
+    if not config:
+        return {}
+    # a seed that mmengine drew is in no config; this run has taken it over
+    drawn = {'randomness': {'seed': checkpoint['meta'].get('seed')}}
+    return {**drawn, **config.to_dict()}
 
 
 def _log_differences(earlier: dict[str, Any], now: dict[str, Any]) -> None:
