@@ -5,6 +5,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from mmseg_cct.errors import Problem, raise_problems
+from mmseg_cct.utils.text import one_line
 
 from .walk import settings_of
 
@@ -38,7 +39,7 @@ def _problems(config: Any) -> Iterator[Problem]:
                 for pattern in patterns
             )
             if is_one and value is not None and not _is_of_kind(value, kind):
-                yield Problem(f'{key}={value!r}', '', f'a {kind}, or None')
+                yield Problem(f'{key}={one_line(repr(value), 80)}', '', f'a {kind}, or None')
 
 
 def _is_of_kind(value: Any, kind: str) -> bool:

@@ -43,6 +43,7 @@ def test_an_object_from_python_may_stand_for_its_config():
     [
         (dict(model='x'), "model='x': expected a dict, or None"),
         (dict(train_cfg=[3]), r'train_cfg=\[3\]: expected a dict, or None'),
+        (dict(train_cfg=['x' * 99]), r"train_cfg=\['x{78} \.\.\.: expected a dict, or None"),
         (dict(test_dataloader=True), 'test_dataloader=True: expected a dict'),
         (dict(val_dataloader=dict(dataset=[{}])), r'val_dataloader\.dataset=\[\{\}\]: expected a'),
         (dict(param_scheduler=[{}, 0]), r'param_scheduler=\[\{\}, 0\]: expected a dict or list of'),
