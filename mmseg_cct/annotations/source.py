@@ -140,11 +140,19 @@ class Source:
         return []
 
     def images(self) -> dict[str, str]:
-        """Finds the images of the export: files by name without suffix."""
-        found = {}
+        """Finds the images of the export: files by name without suffix.
+
+        Two images that differ only in their extension are a `UserError`.
+        """
+        found: dict[str, str] = {}
         for name in self.ending(*IMAGE_SUFFIXES):
-            if not set(_NO_IMAGES) & set(name.split('/')[:-1]):
-                found[posixpath.splitext(name)[0]] = name
+            if set(_NO_IMAGES) & set(name.split('/')[:-1]):
+                continue
+            other = found.setdefault(posixpath.splitext(name)[0], name)
+            if other != name:
+                problem = f'differs from {posixpath.basename(other)} in its extension only'
+                expected = 'one image for each name, or --images'
+                raise UserError(Problem(self.place(name), problem, expected))
         return found
 
     def beside(self, name: str, file: str) -> str:

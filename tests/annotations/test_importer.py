@@ -190,6 +190,16 @@ def test_images_beside_their_annotations_are_found(tmp_path, photos, export, ima
         import_masks(folder, folder / 'out', rest='background')
 
 
+def test_images_of_one_name_in_an_export_are_an_error(tmp_path, photos):
+    folder = tmp_path / 'x'
+    labelme(folder / '1.json')
+    for end in ('jpg', 'png'):
+        save(folder / f'1.{end}', (photos / 'a/1.jpg').read_bytes())
+    expected = r'x/1\.png: differs from 1\.jpg in its extension only; expected one image for each'
+    with pytest.raises(UserError, match=expected):
+        import_masks(folder, tmp_path / 'out', rest='background')
+
+
 def test_an_export_may_become_the_data_folder_itself(tmp_path, photos):
     labelme(tmp_path / '1.json', imagePath='images/a/1.jpg')
     photos.rename(tmp_path / 'images')
