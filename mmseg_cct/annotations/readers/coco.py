@@ -82,6 +82,9 @@ def _image(
                 left_out.append('box')
             elif isinstance(segmentation, dict):
                 height, width = segmentation['size']
+                if (width, height) != size:
+                    expected = f'{size[0]}×{size[1]}, the size of the image'
+                    raise UserError(Problem('RLE', f'of {width}×{height} pixels', expected))
                 counts = segmentation['counts']
                 if isinstance(counts, str):
                     counts = coco_counts(counts)

@@ -248,8 +248,12 @@ HUGE = 10**9
         (lambda p: of_coco(p / 'x.json', [[1, 2, 3]]), r'annotation 5: damaged \(ValueError'),
         (lambda p: of_coco(p / 'x.json', ['car']), r'annotation 5: damaged \(ValueError'),
         (
-            lambda p: of_coco(p / 'x.json', dict(size=[HUGE, HUGE], counts=[HUGE])),
-            'size: 1000000000×1000000000; expected pixels',
+            lambda p: of_coco(p / 'x.json', dict(size=[5, 6], counts=[20, 10])),
+            r'annotation 5: RLE: of 6×5 pixels; expected 12×10, the size of the image',
+        ),
+        (
+            lambda p: of_coco(p / 'x.json', dict(size=[10, 12], counts=[HUGE])),
+            'RLE: 1000000000 pixels; expected 12×10',
         ),
         (
             lambda p: of_coco(p / 'x.json', categories=[dict(id=2, name='car')]),
