@@ -114,7 +114,9 @@ def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bo
 
 def _binary(picture: Image.Image, name: str) -> list[Shape]:
     """Returns the class where the picture is not 0 or, in a JPEG with its blurred edges, bright."""
-    pixels = np.asarray(picture.convert('RGB') if picture.mode == 'P' else picture)
+    if picture.mode == 'P':
+        picture = picture.convert('RGBA' if 'transparency' in picture.info else 'RGB')
+    pixels = np.asarray(picture)
     if pixels.ndim == 3:
         has_alpha = pixels.shape[2] in (2, 4)
         values, alpha = pixels[..., : pixels.shape[2] - has_alpha], pixels[..., -1]

@@ -79,6 +79,15 @@ def test_masks_of_one_class_have_it_where_they_are_not_0(tmp_path, photos, array
     assert list(read_table(out).ids) == ['background', 'car']
 
 
+def test_a_palette_of_one_class_has_it_where_it_is_opaque(tmp_path, photos):
+    image, out = Image.fromarray(CAR), tmp_path / 'out'
+    image.putpalette([255, 255, 255, 0, 0, 0])  # black on transparent white
+    (tmp_path / 'masks/a').mkdir(parents=True)
+    image.save(tmp_path / 'masks/a/1.png', transparency=0)
+    import_masks(tmp_path / 'masks', out, images=photos, binary='car', rest='background')
+    assert np.array_equal(read_mask(out / 'masks/a/1.png'), CAR)
+
+
 def test_a_black_mask_says_that_nothing_is_there(tmp_path, photos):
     out = tmp_path / 'out'
     import_masks(masks_of(tmp_path, CAR * 0), out, images=photos, binary='car', rest='background')
