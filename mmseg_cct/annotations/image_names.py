@@ -1,52 +1,70 @@
 """Finds the image that an annotation tool's name stands for."""
 
 import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.image_lists import image_stem
 
-# Label Studio adds this prefix to the name of an upload.
+# Label Studio adds this prefix to the name of an upload, and Django cleans the rest.
 _UPLOAD = re.compile(r'^[0-9a-f]{8}-')
+_Names = Mapping[str, list[tuple[list[str], str]]]  # parts of the path and name, by the last part
 
 
 class ImageNames:
     """Images by name (path without extension); a tool's path may have more or fewer folders."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._by_end = defaultdict(list)
+        self._by_end, self._by_upload = defaultdict(list), defaultdict(list)
         for name in names:
-            parts = name.split('/')
-            self._by_end[parts[-1]].append(parts)
+            *folders, end = _composed(name).split('/')
+            self._by_end[end].append(([*folders, end], name))
+            cleaned = _cleaned(end)
+            self._by_upload[cleaned].append(([*folders, cleaned], name))
 
     def find(self, name: str) -> str | None:
         """Finds the image by a tool's name for it, or None.
 
         One path must be the end of the other: `a/1.jpg` is not `b/1.jpg`. Among several matches the
-        one with the most folders in common counts; a tie is a `UserError`.
+        one with the most folders in common counts; a tie is a `UserError`. An upload may have lost
+        its folders.
         """
-        path = image_stem(name.replace('\\', '/'))  # as Windows writes it
+        path = _composed(image_stem(name.replace('\\', '/')))  # as Windows writes it
         parts = [part for part in path.split('/') if part not in ('', '.')]
         if not parts:
             return None
-        return self._find(parts) or self._find([*parts[:-1], _UPLOAD.sub('', parts[-1])])
+        if (found := _find(parts, self._by_end)) or not _UPLOAD.match(parts[-1]):
+            return found
+        *folders, end = parts
+        end = _cleaned(_UPLOAD.sub('', end))
+        return _find([*folders, end], self._by_upload) or _find([end], self._by_upload)
 
-    def _find(self, parts: list[str]) -> str | None:
-        found: list[list[str]] = []
-        for own in self._by_end.get(parts[-1], ()):
-            common = min(len(own), len(parts))
-            if own[-common:] == parts[-common:]:
-                found.append(own)
-        if not found:
-            return None
-        most = max(min(len(own), len(parts)) for own in found)
-        best = [own for own in found if min(len(own), len(parts)) == most]
-        if parts in best:
-            best = [parts]
-        if len(best) > 1:
-            first, second = ('/'.join(own) for own in best[:2])
-            raise UserError(
-                Problem('/'.join(parts), f'stands for {first} and {second}', 'the folder, too')
-            )
-        return '/'.join(best[0])
+
+def _find(parts: list[str], names: _Names) -> str | None:
+    found: list[tuple[list[str], str]] = []
+    for own, name in names.get(parts[-1], ()):
+        common = min(len(own), len(parts))
+        if own[-common:] == parts[-common:]:
+            found.append((own, name))
+    if not found:
+        return None
+    most = max(min(len(own), len(parts)) for own, _ in found)
+    best = [(own, name) for own, name in found if min(len(own), len(parts)) == most]
+    best = [(own, name) for own, name in best if own == parts] or best
+    if len(best) > 1:
+        (_, first), (_, second), *_ = best
+        problem = f'stands for {first} and {second}'
+        raise UserError(Problem('/'.join(parts), problem, 'the folder, too'))
+    return best[0][1]
+
+
+def _composed(name: str) -> str:
+    """Writes accents as tools do; macOS may store `ä` as `a` and its dots."""
+    return unicodedata.normalize('NFC', name)
+
+
+def _cleaned(end: str) -> str:
+    """Changes a name without its extension as Django's `get_valid_filename` does."""
+    return re.sub(r'[^-\w.]', '', end.replace(' ', '_'))

@@ -1,0 +1,33 @@
+"""The image that a tool's name stands for."""
+
+import unicodedata
+
+import pytest
+
+from mmseg_cct.annotations.image_names import ImageNames
+from mmseg_cct.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ('image', 'name'),
+    [
+        ('a/1', 'data/upload/7/1a2b3c4d-1.jpg'),
+        ('a/My photo (1)', 'data/upload/7/1a2b3c4d-My_photo_1.jpg'),
+        ('1a2b3c4d-My photo', '1a2b3c4d-My photo.jpg'),
+        (unicodedata.normalize('NFD', 'Größe/ä 1'), unicodedata.normalize('NFC', 'Größe/ä 1.jpg')),
+        (unicodedata.normalize('NFC', 'ä'), unicodedata.normalize('NFD', 'ä.jpg')),
+    ],
+)
+def test_a_name_that_a_tool_changed_is_found(image, name):
+    assert ImageNames([image, 'b/2']).find(name) == image
+
+
+def test_only_an_upload_may_lack_its_folder_and_special_characters():
+    names = ImageNames(['a/1', 'My photo'])
+    assert names.find('upload/1.jpg') is None
+    assert names.find('My_photo.jpg') is None
+
+
+def test_an_upload_of_either_of_two_images_is_an_error():
+    with pytest.raises(UserError, match='stands for a/My photo and b/My_photo; expected the fol'):
+        ImageNames(['a/My photo', 'b/My_photo']).find('upload/1/1a2b3c4d-My_photo.jpg')
