@@ -275,11 +275,17 @@ class TestBestCheckpoint:
             assert self.best(cct, f'work{index}') == ['best_mIoU_iter_6.pth']
 
 
-def test_a_seed_that_mmengine_drew_is_kept(cct, monkeypatch):
+@pytest.fixture
+def lines(monkeypatch):
+    """What a resume logs."""
     lines = []
     monkeypatch.setattr(
         'mmseg_cct.engine.hooks.resume_hook.print_log', lambda line, **_: lines.append(line)
     )
+    return lines
+
+
+def test_a_seed_that_mmengine_drew_is_kept(cct, lines):
     cct.config.pop('randomness')
     cct.write()
     cct.train('whole')
@@ -307,14 +313,6 @@ def test_a_checkpoint_of_another_model_is_refused(cct, trained):
 
 class TestNewSettings:
     """Options that change between a checkpoint and its resume take effect."""
-
-    @pytest.fixture
-    def lines(self, monkeypatch):
-        lines = []
-        monkeypatch.setattr(
-            'mmseg_cct.engine.hooks.resume_hook.print_log', lambda line, **_: lines.append(line)
-        )
-        return lines
 
     def resumed(self, cct, trained, name='work', **options):
         cct.train(name, resume=str(trained.folder / 'work/iter_4.pth'), options=options)
