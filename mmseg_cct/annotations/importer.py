@@ -89,7 +89,7 @@ class Imported:
             lines.append(f'ignored as marked (iscrowd, __ignore__, void): {self.ignored} regions')
         if self.left_out:
             kinds = ', '.join(f'{number} {kind}' for kind, number in self.left_out.most_common())
-            lines.append(f'warning: left out, because they are no regions: {kinds}')
+            lines.append(f'warning: left out, because they are no annotated regions: {kinds}')
         return '\n'.join(lines)
 
     def require_complete(self, overwrite: bool) -> None:
@@ -203,6 +203,9 @@ def import_masks(
         end = suffix_of_masks([image_stem(name) for name in done.missing], pool.names)
         expected = f'--mask-suffix {end}.png' if masks_alone and end else '--images with them'
         done.failed.insert(0, str(Problem(pool.origin, found, expected)))
+    elif done.bare:
+        problem = Problem(str(export.path), 'no image is annotated', 'a region on one at least')
+        done.failed.append(str(problem))
     return done
 
 

@@ -7,15 +7,15 @@ from statistics import mean, stdev
 from scipy.stats import t as student
 
 LEVEL = 0.05
+# Figures are kept to a tenth, so equal gains of two pairs do not show that they never vary.
+ROUNDING = 0.1 / math.sqrt(6)  # standard deviation of the difference of two rounded figures
 
 
 def p_value(gains: Sequence[float]) -> float:
     """Two-sided p of a mean gain of 0 by Student's t; 1 for a single gain, which shows nothing."""
     if len(gains) < 2:
         return 1.0
-    error = stdev(gains) / math.sqrt(len(gains))
-    if error == 0:
-        return 0.0 if mean(gains) else 1.0
+    error = max(stdev(gains), ROUNDING) / math.sqrt(len(gains))
     return float(2 * student.sf(abs(mean(gains)) / error, len(gains) - 1))
 
 

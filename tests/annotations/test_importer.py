@@ -106,12 +106,15 @@ def test_what_is_no_region_is_counted(tmp_path, photos):
         )
         assert done.left_out == kinds
     assert done.bare == 2
-    assert 'no regions: 2 other annotation' in done.describe()
+    assert 'no annotated regions: 2 other annotation' in done.describe()
 
 
 def test_what_is_listed_without_a_shape_may_be_background(tmp_path, photos):
     file, out = labelme(tmp_path / '1.json', imagePath='a/1.jpg', shapes=[]), tmp_path / 'out'
-    assert import_masks(file, out, images=photos, rest='background').bare == 1
+    done = import_masks(file, out, images=photos, rest='background')
+    assert done.bare == 1
+    with pytest.raises(UserError, match=r'1.json: no image is annotated'):
+        done.require_complete(overwrite=False)
     import_masks(file, out, images=photos, rest='background', empty=True)
     assert not ids(out, 'a/1').any()
     point = dict(label='car', shape_type='point', points=[[1, 2]])

@@ -43,7 +43,8 @@ def _is_tasks(content: Any) -> bool:
     if not isinstance(content, list) or not content or not isinstance(content[0], dict):
         return False
     first = content[0]
-    return ('data' in first and 'annotations' in first) or 'annotation_id' in first
+    whole = 'data' in first and first.keys() & {'annotations', 'predictions'}
+    return bool(whole) or 'annotation_id' in first
 
 
 def _latest(tasks: list[Any]) -> list[Any]:
@@ -84,23 +85,25 @@ def _image(task: dict) -> AnnotatedImage:
     if len(sizes) > 1:
         raise UserError(Problem('original_width, original_height', f'{sizes}', 'one size'))
     size = sizes.pop() if sizes else None
-    name, is_done = _name(task.get('data', task)), 'annotations' not in task or bool(_done(task))
+    name, is_done = _name(task.get('data', task)), 'data' not in task or bool(_done(task))
     return AnnotatedImage(name, size, shapes, is_done=is_done, left_out=left_out)
 
 
 def _regions(task: dict) -> tuple[list[dict], list[str]]:
     """Finds the regions of the annotation that counts, and lists the other annotations."""
-    if 'annotations' not in task:  # JSON-MIN: a list of each tag beside the data
+    if 'data' not in task:  # JSON-MIN: a list of each tag beside the data
         lists = (value for value in task.values() if isinstance(value, list))
         return [each for value in lists for each in value if isinstance(each, dict)], []
     done = _done(task)
+    if not done:
+        return [], ['prediction'] * len(task.get('predictions', ()))
     others = sum(bool(each['result']) for each in done[:-1])
-    return (list(done[-1]['result']) if done else []), ['other annotation'] * others
+    return list(done[-1]['result']), ['other annotation'] * others
 
 
 def _done(task: dict) -> list[dict]:
-    """Sorts the annotations that nobody cancelled; the last one counts."""
-    done = [each for each in task['annotations'] if not each.get('was_cancelled')]
+    """Sorts the annotations that nobody cancelled; the last one counts. Predictions never do."""
+    done = [each for each in task.get('annotations', ()) if not each.get('was_cancelled')]
     done.sort(key=lambda each: (bool(each.get('ground_truth')), str(each.get('updated_at'))))
     return done
 

@@ -25,7 +25,8 @@ def read(source: Source) -> Annotations:
     with reading(source.place(name), TITLE):
         text = source.text(name)
         if name.endswith('.txt'):
-            names = dict(enumerate(filter(None, map(str.strip, text.splitlines()))))
+            lines = enumerate(map(str.strip, text.splitlines()))
+            names = {index: name for index, name in lines if name}
         else:
             listed = yaml.safe_load(text)['names']
             names = listed if isinstance(listed, dict) else dict(enumerate(listed))

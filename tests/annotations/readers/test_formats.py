@@ -184,6 +184,16 @@ def test_a_label_of_label_studio_may_stand_in_a_result_of_its_own(tmp_path):
     assert 'task 7: result[0]: labels car, bus: expected one of them' in problem
 
 
+def test_predictions_of_label_studio_are_no_annotations(tmp_path):
+    prediction = dict(result=[dict(value=dict(points=[[0, 0]], polygonlabels=['car']))])
+    tasks = [dict(data=dict(image='1.jpg'), predictions=[prediction])]
+    write(tmp_path / 'x.json', tasks)
+    source = Source(tmp_path)
+    assert label_studio.is_mine(source)
+    (image,) = label_studio.read(source).images
+    assert (image.shapes, image.is_done, image.left_out) == ([], False, ['prediction'])
+
+
 def test_yolo_names_its_classes_in_a_list_or_a_file(tmp_path):
     save(tmp_path / 'data.yaml', b'names: [car, bus]\n')
     save(tmp_path / 'train/labels/1.txt', b'1 0 0 0.5 0 0.5 1 0 1\n\n')
@@ -198,6 +208,9 @@ def test_yolo_names_its_classes_in_a_list_or_a_file(tmp_path):
     save(tmp_path / 'train/labels/2.txt', b'2 0 0 0.5 0 0.5 1 0 1\n')
     _, problem = yolo.read(Source(tmp_path)).images
     assert '2.txt: line 1: class 2: expected one of 0, 1' in str(problem)
+    save(tmp_path / 'classes.txt', b'car\n\nbus\n')  # the line's number is the id
+    *_, image = yolo.read(Source(tmp_path)).images
+    assert image.shapes[0].label == 'bus'
 
 
 def test_holes_of_supervisely_keep_their_rim(tmp_path):
