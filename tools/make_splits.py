@@ -89,7 +89,7 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
 def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     """Draws or reads the splits, by their number of labelled images."""
     from mmseg_cct.checks.masks import require_one_suffix
-    from mmseg_cct.datasets.splits import draw_split, draw_split_among
+    from mmseg_cct.datasets.splits import draw_split
     from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
     from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
     from mmseg_cct.utils.image_files import find_images, find_masks, suffix_of_masks
@@ -131,10 +131,7 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
         end = suffix_of_masks(masks, names)
         expected = f'--mask-suffix {end}{mask_suffix}' if end else f'NAME{mask_suffix}'
         raise UserError(f'{args.masks}: no mask of {args.images}; expected {expected}')
-    return {
-        number: draw_split_among(candidates, names, number, args.seed)
-        for number in args.num_labeled
-    }
+    return {number: draw_split(candidates, number, args.seed, names) for number in args.num_labeled}
 
 
 def write_splits(

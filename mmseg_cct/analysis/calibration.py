@@ -26,6 +26,7 @@ from mmseg_cct.evaluation.sureness import (
     levels_of,
     precision_table,
 )
+from mmseg_cct.models.segmentors.requirements import require_one_output_per_class
 from mmseg_cct.utils.files import claim_output_folder, write_text
 from mmseg_cct.visualization.calibration import RECORD, write_calibration_files
 
@@ -81,6 +82,7 @@ def write_calibration(
     raise_problems(order_problems(dataset.metainfo, meta.get('dataset_meta'), 'the checkpoint'))
     model = load_model(config, checkpoint, device, content=content)
     raise_problems(output_problems(model, dataset.metainfo, key))
+    require_one_output_per_class(model.decode_head)
     if count_decoders(model):
         require_auxiliary_decoders(model, content, checkpoint)
     claim_output_folder(out, RECORD, data_folders(config))

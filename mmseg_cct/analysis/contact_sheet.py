@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from mmseg_cct.visualization.figures import legend_below, png_bytes
+from mmseg_cct.visualization.figures import outer_legend, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend, paint
 
 from .batch_image import BatchImage, highest_disagreement
@@ -44,7 +44,7 @@ def contact_sheet(
     figure.colorbar(
         shown, ax=axes, location='top', aspect=60, shrink=0.6, pad=0.05 / len(batch), label=label
     )
-    legend_below(figure, class_legend(classes, palette))
+    outer_legend(figure, class_legend(classes, palette))
     return png_bytes(figure)
 
 

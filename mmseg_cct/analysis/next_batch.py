@@ -28,10 +28,9 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.farthest_first import farthest_first
 from mmseg_cct.utils.files import write_atomic, write_text
-from mmseg_cct.utils.image_files import as_rgb, write_png
+from mmseg_cct.utils.image_files import as_rgb, explain_unreadable, write_png
 from mmseg_cct.utils.image_record import record_origin
 from mmseg_cct.utils.shares import on_first_process
-from mmseg_cct.utils.text import one_line
 from mmseg_cct.visualization.label_maps import full_palette
 
 from .batch_image import BatchImage
@@ -251,7 +250,7 @@ def _fingerprints(images: Listed, pipeline: Compose) -> tuple[dict[str, str], li
         try:
             prints[name] = fingerprint(to_rgb(pipeline(info)))
         except Exception as error:  # decoders raise nearly anything on a corrupt file
-            failed.append(f'{name}: unreadable image ({one_line(error)})')
+            failed.append(explain_unreadable(name, 'image', error))
     return prints, failed
 
 

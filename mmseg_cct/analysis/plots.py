@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
+from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.text import signed
-from mmseg_cct.visualization.figures import legend_above, legend_below
+from mmseg_cct.visualization.figures import outer_legend
 from mmseg_cct.visualization.label_maps import class_legend, paint
 
-from .runs import IGNORED, Picture, Run
+from .runs import Picture, Run
 
 _PICTURE_AREA = 7.0  # square inches
 _TITLE_CHARACTER = 0.1  # inches
@@ -57,7 +58,7 @@ def plot_curves(runs: Sequence[Run], columns: int = 4, measure: str = 'mIoU') ->
         if not title.startswith(measure):  # it moves within a few points
             axes.set_ylim(bottom=0)
         axes.spines[['top', 'right']].set_visible(False)
-    legend_below(figure, _run_legend([run.name for run in runs]))
+    outer_legend(figure, _run_legend([run.name for run in runs]))
     return figure
 
 
@@ -127,7 +128,7 @@ def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Fig
             label += textwrap.wrap(f'{title}: {", ".join(listed)}', 85)
     axes.set_xlabel('\n'.join(label), fontsize=9)
     figure.set_figheight(figure.get_figheight() + 0.16 * (len(label) - 1))
-    legend_above(figure, _run_legend(list(iou)))
+    outer_legend(figure, _run_legend(list(iou)), 'outside upper center')
     return figure
 
 
@@ -166,8 +167,8 @@ def plot_grid(
     figure.set_figheight(figure.get_figheight() + 0.2 * (max(map(len, lines)) - 1))
     for axes, title in zip(figure.axes, lines):
         axes.set_title('\n'.join(title), fontsize=12)
-    ignored = any((row[0].truth == IGNORED).any() for row in rows)
-    legend_below(figure, class_legend(classes, palette, ignored))
+    ignored = any((row[0].truth == IGNORE_INDEX).any() for row in rows)
+    outer_legend(figure, class_legend(classes, palette, ignored))
     return figure
 
 

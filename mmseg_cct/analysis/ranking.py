@@ -28,13 +28,12 @@ from mmseg_cct.checks.images import check_image, loader_in
 from mmseg_cct.checks.weights import weights
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation.disagreement import auxiliary_disagreement, batch_of_one
+from mmseg_cct.evaluation.disagreement import at_input_size, auxiliary_disagreement, batch_of_one
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.files import write_atomic
-from mmseg_cct.utils.image_files import as_rgb
+from mmseg_cct.utils.image_files import as_rgb, explain_unreadable
 from mmseg_cct.utils.image_record import file_stamp
 from mmseg_cct.utils.shares import gather, own_share, progress_bar
-from mmseg_cct.utils.text import one_line
 
 from .fingerprints import fingerprint
 
@@ -122,8 +121,7 @@ def rank_images(
                 with next(guards):
                     raise
             except Exception as error:  # decoders raise nearly anything on a corrupt file
-                reason = one_line(str(error).removeprefix(f'{name}: '))
-                failed.append(f'{name}: unreadable image ({reason})')
+                failed.append(explain_unreadable(name, 'image', error))
             else:
                 with next(guards):
                     predicted = disagreement(model, data, seed, measure)
@@ -199,7 +197,7 @@ def disagreement(
     # The preprocessor pads right and below.
     return Prediction(
         maps[:, 0, :height, :width].cpu(),
-        seg_logits[0].max(0).indices[:height, :width].cpu(),
+        at_input_size(model, seg_logits, batch)[0].argmax(0)[:height, :width].cpu(),
         mean / mean.norm().clamp_min(1e-12),
     )
 

@@ -1,7 +1,6 @@
 """Finished trainings: their config, checkpoint and log, and their predictions on the test set."""
 
 import json
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.device import get_device
-from mmengine.logging import print_log
 from mmengine.runner import Runner
 from mmengine.utils import import_modules_from_strings
 from mmseg.evaluation import IoUMetric
@@ -30,9 +28,9 @@ from mmseg_cct.engine.fused_model import fused_test_step
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.image_files import as_rgb
+from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import error_line
-
-IGNORED = 255
 
 
 @dataclass(frozen=True)
@@ -182,11 +180,7 @@ def _logged_values(file: Path) -> Iterator[dict]:
                     raise ValueError(f'{key} is {value!r}')
         except (ValueError, RecursionError) as error:
             if number == len(lines):  # no line end after it
-                print_log(
-                    f'{file}, line {number}: cut off in the middle; left out',
-                    logger='current',
-                    level=logging.WARNING,
-                )
+                warn(f'{file}, line {number}: cut off in the middle; left out')
                 return
             raise UserError(
                 f'{file}, line {number}: {error_line(error, 120)}; expected a JSON object of '
@@ -209,7 +203,7 @@ def evaluate(run: Run) -> Evaluation:
                 )
             predicted = sample.pred_sem_seg.data.squeeze(0).cpu()
             truth = sample.gt_sem_seg.data.squeeze(0).cpu()
-            areas.append(IoUMetric.intersect_and_union(predicted, truth, num_classes, IGNORED))
+            areas.append(IoUMetric.intersect_and_union(predicted, truth, num_classes, IGNORE_INDEX))
     intersection, union, found, in_truth = (torch.stack(parts) for parts in zip(*areas))
     if not in_truth.any():
         raise UserError(

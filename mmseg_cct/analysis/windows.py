@@ -6,7 +6,7 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from mmseg_cct.evaluation.calibration import IGNORED
+from mmseg_cct.utils.labels import IGNORE_INDEX
 
 
 class Window(NamedTuple):
@@ -42,7 +42,7 @@ def highest_windows(values: np.ndarray, number: int, side: int) -> list[Window]:
 
 def keep_windows(labels: np.ndarray, windows: Iterable[Window]) -> np.ndarray:
     """Ignores all class ids `(H, W)` outside the windows."""
-    kept = np.full_like(labels, IGNORED)
+    kept = np.full_like(labels, IGNORE_INDEX)
     for left, top, width, height in windows:
         part = np.s_[top : top + height, left : left + width]
         kept[part] = labels[part]

@@ -11,6 +11,7 @@ from PIL import Image
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.image_files import find_masks, read_mask, suffix_of_masks, write_png
 from mmseg_cct.utils.image_lists import image_stem
+from mmseg_cct.utils.labels import IGNORE_INDEX
 
 from .class_table import (
     BACKGROUND,
@@ -25,7 +26,7 @@ from .class_table import (
 from .image_names import ImageNames
 from .image_pool import ImagePool
 from .pictures import size_of, turned
-from .rasterize import IGNORED, rasterize, scaled
+from .rasterize import rasterize, scaled
 from .readers import colour_masks, require_reader
 from .shapes import AnnotatedImage, Annotations, Colour
 from .source import Source, reading
@@ -105,7 +106,7 @@ class Imported:
         moved = self.confusion.copy()
         np.fill_diagonal(moved, 0)
         old, new = np.unravel_index(moved.argmax(), moved.shape)
-        names = dict(enumerate(self.table.colours)) | {IGNORED: 'ignored'}
+        names = dict(enumerate(self.table.colours)) | {IGNORE_INDEX: 'ignored'}
         share = moved.sum() / max(self.pixels, 1)
         return (
             f'{share:.1%} of pixels, most: {names.get(int(old), old)} → {names.get(int(new), new)}'
@@ -241,7 +242,7 @@ def _draw(
             if background is None or not is_background(shape.label):
                 raise UserError(Problem(f'class {shape.label!r}', '', f'one of {", ".join(ids)}'))
             ids[shape.label] = ids[background]
-    undrawn = ids[background] if rest == BACKGROUND and background else IGNORED
+    undrawn = ids[background] if rest == BACKGROUND and background else IGNORE_INDEX
     stored, orientation = size_of(image)
     shown = stored[::-1] if orientation > 4 else stored
     size = annotated.size
@@ -266,7 +267,7 @@ def _write(path: Path, mask: np.ndarray, done: Imported, overwrite: bool) -> Non
             return
         done.changed += 1
         if earlier.shape == mask.shape:
-            pairs = np.minimum(earlier, IGNORED).astype(np.int64) * 256 + mask
+            pairs = np.minimum(earlier, IGNORE_INDEX).astype(np.int64) * 256 + mask
             done.confusion += np.bincount(pairs.reshape(-1), minlength=256**2).reshape(256, 256)
         if not overwrite:
             return

@@ -11,10 +11,10 @@ import cv2
 import numpy as np
 
 from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.utils.labels import IGNORE_INDEX
 
 from .shapes import MAX_PIXELS, Shape
 
-IGNORED = 255
 _CROSSINGS = 2**22  # of columns by an outline, at most; real ones have thousands
 
 
@@ -30,7 +30,7 @@ def rasterize(
     mask = np.full((height, width), rest, np.uint8)
     for shape in sorted(shapes, key=lambda shape: (shape.z or 0, -_area(shape))):
         region, (left, top) = draw(shape, size)
-        label = IGNORED if shape.label is None else ids[shape.label]
+        label = IGNORE_INDEX if shape.label is None else ids[shape.label]
         mask[top : top + region.shape[0], left : left + region.shape[1]][region] = label
     return mask
 

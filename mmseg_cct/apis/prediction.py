@@ -13,7 +13,6 @@ from PIL import Image
 
 from mmseg_cct.annotations.class_table import TABLE, ClassTable, read_table, write_table
 from mmseg_cct.annotations.export import export_masks
-from mmseg_cct.checks.data import warn
 from mmseg_cct.config.domains import require_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
@@ -22,6 +21,7 @@ from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.ahead import ahead
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, as_rgb, find_files, find_images, write_png
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
+from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.palette import chosen_colours
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 from mmseg_cct.visualization.label_maps import legend_picture

@@ -4,17 +4,13 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
-import torch
 from mmengine.registry import DefaultScope
 
 from mmseg_cct.checks.weights import require_fitting_weights, require_weights_of_timm
 from mmseg_cct.config.walk import settings_of
-from mmseg_cct.engine.safe_loading import address_of, cached_file
+from mmseg_cct.engine.safe_loading import address_of, download
 from mmseg_cct.errors import Problem, UserError, raise_problems
-
-CONNECT_TIMEOUT = 20  # seconds; torch's own download waits for ever
 
 
 def fetch_pretrained_weights(model: dict[str, Any]) -> None:
@@ -30,9 +26,12 @@ def fetch_pretrained_weights(model: dict[str, Any]) -> None:
         for key, checkpoint, url in named
         if url is None and '://' not in checkpoint and not Path(checkpoint).expanduser().is_file()
     )
+    # One download per machine; the other processes wait for it where mmengine loads the file.
+    if os.environ.get('LOCAL_RANK', '0') != '0':
+        return
     for key, checkpoint, url in named:
         if url is not None:
-            _fetch(url, checkpoint, key)
+            download(url, f'{key}: {checkpoint}', f', or set {key}=FILE')
 
 
 def check_pretrained_weights(model: Mapping[str, Any], scope: str | None = 'mmseg') -> None:
@@ -74,19 +73,3 @@ def _named_checkpoints(config: Any) -> Iterator[tuple[str, str]]:
         # The older spelling, which MMSeg's segmentors and backbones still accept.
         if isinstance(part.get('pretrained'), str):
             yield f'{key}.pretrained', part['pretrained']
-
-
-def _fetch(url: str, checkpoint: str, key: str) -> None:
-    target = cached_file(url)
-    # One download per machine; the other processes wait for it where mmengine loads the file.
-    if target.exists() or os.environ.get('LOCAL_RANK', '0') != '0':
-        return
-    try:
-        urlopen(url, timeout=CONNECT_TIMEOUT).close()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        torch.hub.download_url_to_file(url, str(target))
-    except OSError as error:
-        raise UserError(
-            f'{key}: {checkpoint} could not be downloaded ({error}); fetch {url} elsewhere and put '
-            f'it at {target}, or set {key}=FILE'
-        ) from error

@@ -1,12 +1,10 @@
 """Prepares and runs a test."""
 
-import logging
 import os
 from collections.abc import Sequence
 from typing import Any
 
 from mmengine.config import Config
-from mmengine.logging import print_log
 
 from mmseg_cct.checks.stages import check_config
 from mmseg_cct.config.load import add_hook, default_work_dir, load_config
@@ -15,6 +13,7 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import read_checkpoint, warn_of_other_preprocessing
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import claim_output_folder, require_outside
+from mmseg_cct.utils.log import warn
 
 from .device import fit_to_device, fit_workers
 from .runner import require_files_kept, run, unlink_config
@@ -161,11 +160,9 @@ def follow_test_size(tta: Sequence[Any], test: Sequence[Any]) -> list[Any]:
         return [*tta[:index], resize, *tta[index:]]
     sizes = [_longest_side(step) for step in (*before, *resizes)]
     if max(sizes, default=0) > 2 * _longest_side(resize) > 0:
-        print_log(
+        warn(
             f'tta_pipeline: resizes to a longest side of up to {max(sizes)} pixels; the test to '
-            f'{_longest_side(resize)}, and so did the training: expected scales of that size',
-            logger='current',
-            level=logging.WARNING,
+            f'{_longest_side(resize)}, and so did the training: expected scales of that size'
         )
     return list(tta)
 

@@ -1,6 +1,5 @@
 """Prepares and runs a training."""
 
-import logging
 import os
 import sys
 from contextlib import nullcontext
@@ -8,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
-from mmengine.logging import print_log
 
 from mmseg_cct.checks.stages import check_training
 from mmseg_cct.config.load import add_hook, chosen_method, default_work_dir, load_config
@@ -24,6 +22,7 @@ from mmseg_cct.engine.checkpoints import (
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
+from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.processes import end_with_parent, locked_folder
 from mmseg_cct.utils.rounds import LABELS, next_round
 from mmseg_cct.utils.text import is_unicode
@@ -138,11 +137,7 @@ def _resume(config: Config, resume: str) -> None:
     if resume == 'auto':
         checkpoint = find_resumable(config.work_dir, _template(config))
     if checkpoint is None:
-        print_log(
-            f'--resume: no whole checkpoint in {config.work_dir}, training starts at iteration 0',
-            logger='current',
-            level=logging.WARNING,
-        )
+        warn(f'--resume: no whole checkpoint in {config.work_dir}, training starts at iteration 0')
         return
     content = read_checkpoint(checkpoint, training=True)
     require_training_state(content, checkpoint)

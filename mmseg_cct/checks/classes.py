@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.utils.log import warn
 
-from .data import leaf_datasets, warn
+from .data import leaf_datasets
 
 Meta = Mapping[str, Any]
 
@@ -37,8 +39,8 @@ def bank_problems(model: Any, meta: Meta) -> Iterator[UserError]:
                 yield UserError(str(error).replace('model.', f'model{place}.', 1))
 
 
-def head_ignore_problems(model: Any, dataset: Any, key: str) -> Iterator[Problem]:
-    """Checks that main decoders ignore the label that the masks mark as ignored, and no class.
+def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
+    """Checks that main decoders ignore 255 and no class.
 
     Logs a warning if they learn a class from the padding.
     """
@@ -46,9 +48,8 @@ def head_ignore_problems(model: Any, dataset: Any, key: str) -> Iterator[Problem
         place = _place(name)
         owner = model if name is None else model.domains[name]
         labeled = getattr(part, 'labeled', None)
-        own_key = f'{key}{place}' if labeled is None else f'{key}{place}.labeled'
         head = getattr(owner, 'decode_head', None)
-        yield from ignore_problems(labeled or part, own_key, head, f'model{place}.decode_head')
+        yield from ignore_problems(labeled or part, head, f'model{place}.decode_head')
         preprocessor = getattr(model, 'data_preprocessor', None)
         if name is not None:
             preprocessor = getattr(preprocessor, 'domains', {name: None})[name]
@@ -82,20 +83,19 @@ def mapping_problems(trained: Any, other: Any, key: str) -> Iterator[Problem]:
             yield Problem(f'{key}.reduce_zero_label={found}', '', wanted)
 
 
-def ignore_problems(dataset: Any, key: str, part: Any, place: str) -> Iterator[Problem]:
-    """Checks that a head or a metric ignores the label that the masks of a set mark as ignored.
+def ignore_problems(dataset: Any, part: Any, place: str) -> Iterator[Problem]:
+    """Checks that a head or a metric ignores 255, the label of ignored pixels in every set.
 
-    MMSeg's default 255 fits any head or metric, because the masks may have no such label.
+    A metric may ignore a class instead.
     """
-    domains = getattr(dataset, 'domains', {})
-    for name, own in domains.items():
-        yield from ignore_problems(own, f'{key}.domains.{name}', part, place)
+    sets = getattr(dataset, 'domains', {None: dataset}).values()
+    leaves = [leaf for part in sets for leaf in leaf_datasets(part)]
+    metas = [getattr(leaf, 'metainfo', None) or {} for leaf in leaves]
+    num_classes = max(len(meta.get('classes') or ()) for meta in metas)
     ignored = getattr(part, 'ignore_index', None)
-    for leaf in () if domains else leaf_datasets(dataset):
-        label = getattr(leaf, 'ignore_index', 255)
-        if ignored is not None and label not in (255, ignored):
-            expected = f'{label}, {key}.ignore_index, or its pixels count'
-            yield Problem(f'{place}.ignore_index={ignored}', '', expected)
+    if ignored not in (None, IGNORE_INDEX) and not 0 <= ignored < num_classes:
+        expected = f'{IGNORE_INDEX}; another label in masks is FolderDataset.ignore_index'
+        yield Problem(f'{place}.ignore_index={ignored}', '', expected)
 
 
 def order_problems(meta: Meta | None, other: Meta | None, name: str) -> Iterator[Problem]:

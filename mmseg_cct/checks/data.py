@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -12,11 +11,12 @@ from typing import Any
 
 from mmcv.transforms import LoadImageFromFile
 from mmengine import fileio
-from mmengine.logging import print_log
 
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, read_mask
 from mmseg_cct.utils.image_lists import read_list
+from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.shares import on_first_process
 
 from .images import image_size, is_turned
@@ -78,9 +78,8 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
             raise_problems(_problems_of_files(check, leaf, found))
     except UserError as error:
         raise UserError(error.within(key)) from None
-    ignored = {getattr(leaf, 'ignore_index', 255) for leaf in leaf_datasets(dataset)}
     # a test set whose predictions are submitted elsewhere may have void masks
-    if found and key.startswith('val') and frozenset().union(*found) <= ignored:
+    if found and key.startswith('val') and frozenset().union(*found) <= {IGNORE_INDEX}:
         void = f'all {found.total()} masks hold only ignored pixels'
         raise UserError(Problem(key, void, 'labelled pixels to validate on'))
     _warn_of_turned(turned, key)
@@ -235,8 +234,7 @@ def _problems_of_files(
 def _judge(found: Counter[frozenset[int]], dataset: Any) -> None:
     leaf = leaf_datasets(dataset)[0]
     mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
-    ignored = getattr(leaf, 'ignore_index', 255)
-    for line in judge_labels(found, leaf.metainfo['classes'], 'labeled', ignored, bool(mapped)):
+    for line in judge_labels(found, leaf.metainfo['classes'], 'labeled', bool(mapped)):
         warn(line)
 
 
@@ -271,7 +269,6 @@ def check_mask_of(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) 
         len(dataset.metainfo['classes']),
         image=info['img_path'],
         size=size,
-        ignored=getattr(dataset, 'ignore_index', 255),
         label_map=info.get('label_map'),
         reduce_zero_label=info.get('reduce_zero_label', False),
     )
@@ -300,11 +297,6 @@ def _warn_of_turned(turned: list[str], key: str) -> None:
             f'tell whether their masks are; the first is {min(turned)}; expected masks of the '
             'turned images'
         )
-
-
-def warn(message: str) -> None:
-    """Logs a warning."""
-    print_log(message, logger='current', level=logging.WARNING)
 
 
 def _transforms(dataset: Any) -> Iterator[Any]:

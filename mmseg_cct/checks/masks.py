@@ -7,6 +7,7 @@ import numpy as np
 
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files
+from mmseg_cct.utils.labels import IGNORE_INDEX
 
 
 def require_one_suffix(
@@ -33,7 +34,6 @@ def check_mask(
     *,
     image: object = None,
     size: tuple[int, int] | None = None,
-    ignored: int = 255,
     label_map: Mapping[int, int] | None = None,
     reduce_zero_label: bool = False,
 ) -> dict[int, int]:
@@ -45,7 +45,6 @@ def check_mask(
         num_classes: Number of classes C.
         image: Its image.
         size: Width and height of the image; `None` if unknown.
-        ignored: Label of ignored pixels.
         label_map: Class id by id in the file; ids that are not in it stay as they are.
         reduce_zero_label: Whether 0 is ignored and all other ids move down by 1.
 
@@ -62,7 +61,7 @@ def check_mask(
     unknown = [
         str(raw)
         for raw, label in label_of.items()
-        if not (0 <= label < num_classes or label == ignored)
+        if not (0 <= label < num_classes or label == IGNORE_INDEX)
     ]
     if unknown:
         more = ' and more' if len(unknown) > 5 else ''
@@ -71,7 +70,7 @@ def check_mask(
             Problem(
                 str(mask),
                 f'label id {", ".join(unknown[:5])}{more} outside the classes',
-                f'0 to {num_classes - 1}, or {ignored} where ignored{mapped}',
+                f'0 to {num_classes - 1}, or {IGNORE_INDEX} where ignored{mapped}',
             )
         )
     return label_of
@@ -106,7 +105,6 @@ def judge_labels(
     found: Mapping[frozenset[int], int],
     classes: Sequence[str],
     name: str,
-    ignored: int = 255,
     is_mapped: bool = False,
 ) -> list[str]:
     """Judges a labelled set as a whole by the labels of its masks; returns one-line warnings.
@@ -118,14 +116,14 @@ def judge_labels(
     total, warnings = sum(found.values()), []
     if not total:
         return []
-    void = sum(number for labels, number in found.items() if labels <= {ignored})
+    void = sum(number for labels, number in found.items() if labels <= {IGNORE_INDEX})
     if void == total:
         raise UserError(
-            f'{name}: all {total} masks hold only {ignored} (ignored); expected class ids from 0 '
-            f'to {len(classes) - 1}'
+            f'{name}: all {total} masks hold only {IGNORE_INDEX} (ignored); expected class ids '
+            f'from 0 to {len(classes) - 1}'
         )
     there = frozenset().union(*found)
-    if len(classes) > 1 and there == {0, 255} and not is_mapped:
+    if len(classes) > 1 and there == {0, IGNORE_INDEX} and not is_mapped:
         line = f'{name}: the {total} masks hold 0 and 255 alone, and 255 is ignored, so that '
         if len(classes) == 2:
             raise UserError(
@@ -138,8 +136,8 @@ def judge_labels(
         )
     if void:
         warnings.append(
-            f'{name}: {void} of {total} masks are {ignored} (ignored) alone; expected a labelled '
-            'pixel in each'
+            f'{name}: {void} of {total} masks are {IGNORE_INDEX} (ignored) alone; expected a '
+            'labelled pixel in each'
         )
     absent = [str(name) for index, name in enumerate(classes) if index not in there]
     if absent:

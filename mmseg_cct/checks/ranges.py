@@ -89,7 +89,20 @@ def number(minimum: float = -math.inf, maximum: float = math.inf, expected: str 
     return Range(allows, expected or f'a finite number from {minimum}')
 
 
+def pair(limit: Range) -> Range:
+    """Two values of a range, the lower first."""
+
+    def allows(value: Any) -> bool:
+        is_pair = isinstance(value, (list, tuple)) and len(value) == 2
+        return is_pair and all(map(limit.allows, value)) and value[0] <= value[1]
+
+    return Range(allows, f'two values in order, each {limit.expected}')
+
+
 finite = number(expected='a finite number')
 in_unit = number(0, 1, 'a number in [0, 1]')
+positive = Range(lambda v: finite.allows(v) and v > 0, 'a positive number')
 positive_unit = Range(lambda v: in_unit.allows(v) and v > 0, 'a number in (0, 1]')
+unit_below_one = Range(lambda v: in_unit.allows(v) and v < 1, 'a number in [0, 1)')
+open_unit = Range(lambda v: in_unit.allows(v) and 0 < v < 1, 'a number in (0, 1)')
 text = Range(lambda v: isinstance(v, str), 'a text')

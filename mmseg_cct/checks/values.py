@@ -9,15 +9,25 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
-from mmengine.registry import DATA_SAMPLERS, HOOKS, MODELS, DefaultScope
+from mmengine.registry import DATA_SAMPLERS, HOOKS, MODELS
 
 from mmseg_cct.config.derive import schedulers
 from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.errors import Problem, raise_problems
 from mmseg_cct.utils.text import is_unicode
 
-from .components import class_of, find_components
-from .ranges import Range, at_least, finite, in_unit, number, optional, ranges_of
+from .components import Component, class_of, find_components
+from .ranges import (
+    Range,
+    at_least,
+    finite,
+    in_unit,
+    number,
+    open_unit,
+    optional,
+    positive,
+    ranges_of,
+)
 
 
 def _pair(expected: str) -> Range:
@@ -39,7 +49,6 @@ def _are_names(value: Any) -> bool:
 
 
 _INTERVAL = _or(-1, at_least(1), 'a whole number from 1, or -1 for never')
-_POSITIVE = Range(lambda v: finite.allows(v) and v > 0, 'a positive number')
 _SEED = Range(lambda v: at_least(0).allows(v) and v < 2**32, 'a whole number from 0 to 2³² - 1')
 # By pattern of the dotted key; the first match counts, and `*` stands for anything.
 RULES = {
@@ -69,16 +78,14 @@ RULES = {
     '*_dataloader.dataset*.classes': optional(Range(_are_names, 'the class names')),
     'pseudo_labels.input_size': _pair('width and height'),
     'pseudo_labels.scales': Range(
-        lambda v: isinstance(v, (list, tuple)) and bool(v) and all(map(_POSITIVE.allows, v)),
+        lambda v: isinstance(v, (list, tuple)) and bool(v) and all(map(positive.allows, v)),
         'a list of positive numbers',
     ),
     'pseudo_labels.thresholds.*': in_unit,
     'pseudo_labels.crf.*_s*': number(0.01),  # pydensecrf crashes on widths much smaller
     'pseudo_labels.crf.*_compat': number(0),
     'pseudo_labels.crf.iterations': at_least(1),
-    'pseudo_labels.crf.gt_prob': Range(
-        lambda v: _POSITIVE.allows(v) and v < 1, 'a number between 0 and 1, and neither'
-    ),
+    'pseudo_labels.crf.gt_prob': open_unit,
     'log_level': Range(lambda v: isinstance(v, (str, int)), 'a name such as INFO'),
     'log_processor.window_size': _or('global', at_least(1), "a whole number from 1, or 'global'"),
 }
@@ -161,7 +168,7 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
             f'at most {batch_size}, or a larger train_dataloader.batch_size',
         )
     model = config['model']
-    kind = _find(MODELS, model.get('type'), config)
+    kind = class_of(Component('model', model, MODELS))
     if getattr(getattr(kind, 'loss', None), '__module__', '').startswith('mmseg.'):
         yield Problem(
             f'model.type={model.get("type")!r}',
@@ -208,12 +215,13 @@ def _roles(hook: Any) -> Iterator[str]:
 def _epoch_problems(config: Any) -> Iterator[Problem]:
     loop = config['train_cfg']
     if loop.get('type') == 'EpochBasedTrainLoop' or loop.get('by_epoch', False):
-        sampler = at(config, 'train_dataloader.sampler.type')
-        bases = getattr(_find(DATA_SAMPLERS, sampler, config), '__mro__', ())
+        key = 'train_dataloader.sampler'
+        sampler = Component(key, at(config, key), DATA_SAMPLERS)
+        bases = getattr(class_of(sampler), '__mro__', ())
         if {'EndlessSampler', 'InfiniteSampler'} & {kind.__name__ for kind in bases}:
             yield Problem(
                 'train_cfg',
-                f'counts epochs, and train_dataloader.sampler {sampler} has no end',
+                f'counts epochs, and {key} {sampler.settings["type"]} has no end',
                 'type="IterBasedTrainLoop" with max_iters',
             )
         return
@@ -226,11 +234,3 @@ def _epoch_problems(config: Any) -> Iterator[Problem]:
     if hook.get('by_epoch', True) and hook.get('interval', -1) != -1:
         key = 'default_hooks.checkpoint.by_epoch'
         yield Problem(key, f'{counts} nothing would be saved', 'by_epoch=False')
-
-
-def _find(registry: Any, kind: Any, config: Any) -> Any:
-    if not isinstance(kind, str):
-        return kind
-    scope = DefaultScope.overwrite_default_scope(config.get('default_scope'))
-    with scope, registry.switch_scope_and_registry(None) as scoped:
-        return scoped.get(kind)

@@ -1,14 +1,13 @@
 """Loads configs and applies overrides."""
 
-import logging
 import os
 from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
-from mmengine.logging import print_log
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import error_line, one_line
 
 from .class_names import apply_class_names
@@ -97,8 +96,7 @@ def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
                     )
                 _require_index(key, outer, value, file)
             if not key.endswith('._delete_'):  # mmengine's word for replacing a dict
-                message = f'--cfg-options {key}: a new key, the config has none of this name'
-                print_log(message, logger='current', level=logging.WARNING)
+                warn(f'--cfg-options {key}: a new key, the config has none of this name')
     try:
         config.merge_from_dict(options)
     except Exception as error:

@@ -1,19 +1,20 @@
 """Data set of a folder of images and a folder of masks."""
 
-import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mmengine.logging import print_log
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
 from mmseg_cct.checks.masks import require_one_suffix
+from mmseg_cct.config.class_names import check_names
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images, find_masks, suffix_of_masks
 from mmseg_cct.utils.image_lists import find_listed, read_list, resolve_list
+from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.palette import class_colours
 
 SUBSETS = ('labeled', 'unlabeled', 'all')
@@ -43,12 +44,13 @@ class FolderDataset(BaseSegDataset):
             road, sky or person, have its colours, and the others are easy to tell apart.
         data_root: Folder that the three paths are relative to.
         mask_suffix: End of a mask's name; case is ignored.
+        ignore_index: Label of ignored pixels in the masks, which are loaded as 255.
         **kwargs: Further arguments of `BaseSegDataset`.
 
     Raises:
         UserError: If a folder or the list is missing or empty, the class names are missing or
-            repeated, no image belongs to the subset, an image on the list is missing, or all masks
-            have another suffix.
+            repeated, a class is ignored, no image belongs to the subset, an image on the list is
+            missing, or all masks have another suffix.
     """
 
     def __init__(
@@ -62,23 +64,28 @@ class FolderDataset(BaseSegDataset):
         palette: Sequence[Sequence[int]] | None = None,
         data_root: str | None = None,
         mask_suffix: str = '.png',
+        ignore_index: int = IGNORE_INDEX,
         **kwargs: Any,
     ) -> None:
         if subset not in SUBSETS:
             raise UserError(
                 f"FolderDataset.subset: '{subset}'; expected one of {', '.join(SUBSETS)}"
             )
-        if subset != 'unlabeled' and not classes:
-            raise UserError(
-                'FolderDataset.classes: empty; expected the class names in the order of their ids'
-            )
-        if len(set(classes)) != len(classes):
-            raise UserError(f'FolderDataset.classes: {tuple(classes)}; expected every name once')
+        if classes or subset != 'unlabeled':
+            check_names(classes, 'FolderDataset.classes')
         if palette is not None and len(palette) != len(classes):
             raise UserError(
                 f'FolderDataset.palette: {len(palette)} colours; expected {len(classes)}, one for '
                 'each class'
             )
+        # MMSeg reduces labels before it maps them.
+        ignored = ignore_index - kwargs.get('reduce_zero_label', False)
+        if 0 <= ignored < len(classes):
+            raise UserError(
+                f'FolderDataset.ignore_index={ignore_index}: class {classes[ignored]} would never '
+                'be learned; expected a label that no class has'
+            )
+        self.ignored_labels = None if ignore_index == IGNORE_INDEX else {ignored: IGNORE_INDEX}
         self.subset = subset
         self.exclude = os.path.join(data_root or '', resolve_list(exclude)) if exclude else ''
         prefix = dict(img_path=image_dir)
@@ -120,7 +127,7 @@ class FolderDataset(BaseSegDataset):
         for name in names:
             info = dict(
                 img_path=images[name],
-                label_map=self.label_map,
+                label_map=self.ignored_labels,
                 reduce_zero_label=self.reduce_zero_label,
                 seg_fields=[],
             )
@@ -163,11 +170,9 @@ class FolderDataset(BaseSegDataset):
                 f'expected FolderDataset.mask_suffix={end + self.seg_map_suffix!r}'
             )
         if strays:
-            print_log(
+            warn(
                 f'{masks[strays[0]]}: a mask without an image in {self.data_prefix["img_path"]} '
-                f'({len(strays)} in all); left out',
-                logger='current',
-                level=logging.WARNING,
+                f'({len(strays)} in all); left out'
             )
         return masks
 

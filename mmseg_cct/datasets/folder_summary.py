@@ -3,20 +3,21 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from mmseg.registry import TRANSFORMS
 
 from mmseg_cct.checks.images import image_size
 from mmseg_cct.checks.masks import check_mask, require_one_suffix
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images, find_masks, read_mask, suffix_of_masks
+from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.markdown import markdown_table
 
 from .image_values import ImageValues, measure_images
 from .transforms import LoadChannels
 
-IGNORED = 255
 _SIZES = 200  # number of images whose sizes and values are read, at most
 
 
@@ -66,7 +67,7 @@ def summarize_folder(
     paths = list(found.values())
     sample = paths[:: -(-len(paths) // _SIZES)]
     values = measure_images(sample, channels, bits)
-    loader = None if values is None else LoadChannels(**_arguments(values))
+    loader = None if values is None else TRANSFORMS.build(values.loader)
     counts, shown, labels = _count_classes(found, labeled, num_classes, loader)
     validation: dict[str, Path] = {}
     if Path(data, 'val').is_dir():
@@ -119,10 +120,6 @@ def describe_folder(
     )
 
 
-def _arguments(values: ImageValues) -> dict[str, Any]:
-    return {name: value for name, value in values.loader.items() if name != 'type'}
-
-
 def _masks_by_name(
     found: dict[str, Path], images: Path, masks: Path, suffix: str
 ) -> dict[str, Path]:
@@ -161,7 +158,7 @@ def _count_classes(
         check_mask(path, ids, num_classes, image=image, size=size)
         present, pixels = np.unique(ids.astype(np.int64), return_counts=True)
         labels[frozenset(present.tolist())] += 1
-        present[present == IGNORED] = num_classes
+        present[present == IGNORE_INDEX] = num_classes
         np.add.at(counts, present, pixels)
         shown[present[present < num_classes]] += 1
     return counts, shown, labels

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.ranges import at_least, ranges
 
 
 @DATASETS.register_module()
@@ -24,9 +24,6 @@ class ShapesDataset(BaseSegDataset):
         indices: Which scenes to take: the first n, or those listed; `None` takes all.
         test_mode: Whether the set serves evaluation.
         lazy_init: Whether to list the scenes only on first use.
-
-    Raises:
-        UserError: If there is no scene, or scenes are too small to show shapes.
     """
 
     METAINFO = dict(
@@ -37,6 +34,7 @@ class ShapesDataset(BaseSegDataset):
         ],
     )  # fmt: skip
 
+    @ranges(start=at_least(0), count=at_least(1), seed=at_least(0), size=at_least(32))
     def __init__(
         self,
         start: int,
@@ -48,12 +46,6 @@ class ShapesDataset(BaseSegDataset):
         test_mode: bool = False,
         lazy_init: bool = False,
     ) -> None:
-        if start < 0 or seed < 0:
-            raise UserError(f'ShapesDataset: start={start}, seed={seed}; expected 0 or more')
-        if count < 1:
-            raise UserError(f'ShapesDataset: count={count}; expected at least one scene')
-        if size < 32:
-            raise UserError(f'ShapesDataset: size={size}; expected 32 pixels or more')
         self.start, self.count, self.seed, self.size = start, count, seed, size
         super().__init__(
             pipeline=list(pipeline), indices=indices, test_mode=test_mode, lazy_init=lazy_init

@@ -14,6 +14,7 @@ from mmseg_cct.checks.masks import check_size
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_mask, write_png
 from mmseg_cct.utils.image_lists import resolve_list
+from mmseg_cct.utils.labels import IGNORE_INDEX
 
 CLASSES = (
     'Bed', 'Books', 'Ceiling', 'Chair', 'Floor', 'Furniture', 'Objects', 'Picture', 'Sofa', 'Table',
@@ -34,8 +35,6 @@ FROM_37 = {
     'night stand': 'Furniture', 'toilet': 'Objects', 'sink': 'Objects', 'lamp': 'Objects',
     'bathtub': 'Objects', 'bag': 'Objects',
 }  # fmt: skip
-
-IGNORED = 255
 
 
 @DATASETS.register_module()
@@ -66,7 +65,7 @@ def to_13_classes(ids: np.ndarray) -> np.ndarray:
 
     An id outside [0, 37] is a `UserError`.
     """
-    table = np.array([IGNORED, *(CLASSES.index(name) for name in FROM_37.values())], np.uint8)
+    table = np.array([IGNORE_INDEX, *(CLASSES.index(name) for name in FROM_37.values())], np.uint8)
     if ids.size and (ids.min() < 0 or ids.max() >= len(table)):
         raise UserError(
             f'label ids from {ids.min()} to {ids.max()}; expected 0 (void) to {len(table) - 1}'

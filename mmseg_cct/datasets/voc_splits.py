@@ -9,7 +9,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_lists import read_list
 
-from .splits import Split, draw_split_among
+from .splits import Split, draw_split
 
 
 def draw_voc_split(
@@ -25,7 +25,7 @@ def draw_voc_split(
             f'number of labelled images: {num_labeled}; expected at most {len(train)}, the '
             'original train list of VOC: the masks of the other trainaug images are not its own'
         )
-    return draw_split_among(train, list(dict.fromkeys([*train, *trainaug])), num_labeled, seed)
+    return draw_split(train, num_labeled, seed, list(dict.fromkeys([*train, *trainaug])))
 
 
 def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:

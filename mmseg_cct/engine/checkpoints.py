@@ -1,7 +1,6 @@
 """Atomic, recoverable, validated checkpoints."""
 
 import io
-import logging
 import os
 import re
 import zipfile
@@ -12,17 +11,16 @@ from typing import Any
 import torch
 from mmengine.config import Config
 from mmengine.fileio import LocalBackend, register_backend
-from mmengine.logging import print_log
 from mmengine.runner.checkpoint import CheckpointLoader
 
 from mmseg_cct.checks.content import require_known_types
-from mmseg_cct.checks.data import warn
 from mmseg_cct.checks.foreign_config import require_names_without_code
 from mmseg_cct.checks.weights import require_finite_weights, weights
 from mmseg_cct.config.text import read_config_text
 from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.log import warn
 
 from .safe_loading import find_damage
 
@@ -133,11 +131,7 @@ def find_resumable(work_dir: str, template: str | None = None) -> str | None:
         damage = _damage(checkpoint)
         if damage is None:
             return checkpoint
-        print_log(
-            f'{checkpoint}: {damage}; trying the checkpoint before it',
-            logger='current',
-            level=logging.WARNING,
-        )
+        warn(f'{checkpoint}: {damage}; trying the checkpoint before it')
     return None
 
 

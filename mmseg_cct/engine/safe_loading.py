@@ -19,6 +19,7 @@ from pickle import UnpicklingError
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlparse
+from urllib.request import urlopen
 
 import numpy as np
 import torch
@@ -40,6 +41,7 @@ from mmseg_cct.checks.content import require_plain_tensors
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line, one_line
 
+CONNECT_TIMEOUT = 20  # seconds; torch's own download waits for ever
 _ZOOS = {
     'torchvision': get_torchvision_models,
     'modelzoo': get_torchvision_models,
@@ -154,6 +156,22 @@ def cached_file(url: str) -> Path:
     return Path(torch.hub.get_dir()) / 'checkpoints' / Path(urlparse(url).path).name
 
 
+def download(url: str, place: str, otherwise: str = '') -> None:
+    """Downloads a file into torch's cache, if it is missing; a failure is an error of `place`."""
+    target = cached_file(url)
+    if target.exists():
+        return
+    try:
+        urlopen(url, timeout=CONNECT_TIMEOUT).close()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        torch.hub.download_url_to_file(url, str(target))
+    except OSError as error:
+        raise UserError(
+            f'{place}: could not be downloaded ({one_line(error)}); fetch {url} elsewhere and put '
+            f'it at {target}{otherwise}'
+        ) from error
+
+
 def _from_file(filename: str, map_location: Any = None) -> Any:
     return load_data(os.path.expanduser(filename), filename, map_location)
 
@@ -162,18 +180,10 @@ def _from_address(filename: str, map_location: Any = None) -> Any:
     """Loads a file from torch's cache; rank 0 downloads it if it is missing."""
     url = address_of(filename)
     assert url is not None  # holds for the schemes that this loader is registered for
-    cached = cached_file(url)
-    if get_rank() == 0 and not cached.exists():
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            torch.hub.download_url_to_file(url, str(cached))
-        except OSError as error:
-            raise UserError(
-                f'{url}: could not be downloaded ({one_line(error)}); expected an address '
-                f'that answers, or the file at {cached}'
-            ) from error
+    if get_rank() == 0:
+        download(url, filename)
     barrier()
-    content = load_data(cached, filename, map_location)
+    content = load_data(cached_file(url), filename, map_location)
     # Older classifiers keep their backbone's weights under a prefix.
     strip = mmengine_checkpoint._process_mmcls_checkpoint
     return strip(content) if filename.startswith('mmcls://') else content

@@ -10,34 +10,29 @@ from collections.abc import Callable
 Schedule = Callable[[float, float], float]
 
 
-def _phase(t: float, length: float) -> float:
-    """Share of the ramp that has passed, in [0, 1]; a ramp of length 0 is over at once."""
+def linear(t: float, length: float) -> float:
+    """t/T, the share of the ramp that has passed; a ramp of length 0 is over at once."""
     return 1.0 if length <= 0 else min(max(t / length, 0.0), 1.0)
 
 
 def gaussian(t: float, length: float) -> float:
     """exp(-5 (1 - t/T)²), the curve of Temporal Ensembling."""
-    return math.exp(-5 * (1 - _phase(t, length)) ** 2)
+    return math.exp(-5 * (1 - linear(t, length)) ** 2)
 
 
 def exp(t: float, length: float) -> float:
     """exp(5 (t/T - 1)), the paper's curve for ω_u and ω_w."""
-    return math.exp(5 * (_phase(t, length) - 1))
-
-
-def linear(t: float, length: float) -> float:
-    """t/T."""
-    return _phase(t, length)
+    return math.exp(5 * (linear(t, length) - 1))
 
 
 def cosine(t: float, length: float) -> float:
     """½ (1 - cos πt/T)."""
-    return 0.5 * (1 - math.cos(math.pi * _phase(t, length)))
+    return 0.5 * (1 - math.cos(math.pi * linear(t, length)))
 
 
 def log(t: float, length: float) -> float:
     """1 - exp(-5 t/T), the paper's curve for η."""
-    return 1 - math.exp(-5 * _phase(t, length))
+    return 1 - math.exp(-5 * linear(t, length))
 
 
 SCHEDULES: dict[str, Schedule] = dict(

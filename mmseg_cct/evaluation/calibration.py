@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mmseg_cct.utils.labels import IGNORE_INDEX
+
 # Fine enough to keep the order of confidences, most of which are close to 1.
 _CONFIDENCE_BINS = 10_000
 _SHOWN_BINS = 10
-IGNORED = 255
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class CalibrationCounts:
 
     def add(self, scores: Mapping[str, Tensor], labels: Tensor, truth: Tensor) -> None:
         """Counts an image: score maps `(H, W)` in [0, 1], class ids `(H, W)`, 255 ignored."""
-        counted = truth != IGNORED
+        counted = truth != IGNORE_INDEX
         right = (labels == truth)[counted]
         for name, counts in self.pixels_and_right.items():
             size = counts.shape[1]

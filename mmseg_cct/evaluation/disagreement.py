@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from mmengine.dataset import pseudo_collate
 from torch import Tensor
+from torch.nn import functional as F
 
 
 def batch_of_one(model: Any, item: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
@@ -18,6 +19,16 @@ def batch_of_one(model: Any, item: dict[str, Any], classes: Sequence[str]) -> di
     for sample in batch['data_samples']:
         sample.set_metainfo(dict(classes=tuple(classes)))
     return batch
+
+
+def at_input_size(model: Any, seg_logits: Tensor, batch: dict[str, Any]) -> Tensor:
+    """Resizes logits to the size of the inputs, as a test does: `(1, C, H, W)` in float32."""
+    return F.interpolate(
+        seg_logits.float(),
+        batch['inputs'].shape[-2:],
+        mode='bilinear',
+        align_corners=model.align_corners,
+    )
 
 
 class Disagreement(NamedTuple):

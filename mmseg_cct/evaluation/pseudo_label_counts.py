@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .calibration import IGNORED
+from mmseg_cct.utils.labels import IGNORE_INDEX
 
 
 class PseudoLabelCounts:
@@ -29,7 +29,7 @@ class PseudoLabelCounts:
 
     def add(self, confidence: Tensor, labels: Tensor, truth: Tensor) -> None:
         """Counts an image: confidence in [0, 1] and class ids, `(H, W)` each, 255 ignored."""
-        counted = truth != IGNORED
+        counted = truth != IGNORE_INDEX
         used = counted & (confidence >= self.threshold)
         size = len(self.pixels)
         self.pixels += torch.bincount(truth[counted].long(), minlength=size)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .disagreement import auxiliary_disagreement, batch_of_one
+from .disagreement import at_input_size, auxiliary_disagreement, batch_of_one
 
 
 def count_decoders(model: Any) -> int:
@@ -30,21 +30,17 @@ def score_maps(
     height, width = item['inputs'].shape[-2:]
     batch = batch_of_one(model, item, classes)
     maps = {}
-    if not count_decoders(model):
-        seg_logits = model._forward(batch['inputs'])
-    else:
+    if count_decoders(model):
         seg_logits, _, flips, _ = auxiliary_disagreement(model, batch, seed)
-        maps['agreement'] = 1 - flips[:, 0].mean(0)
-        if seg_logits.shape[-2:] != flips.shape[-2:]:  # a main decoder with a stride of its own
-            seg_logits = F.interpolate(seg_logits, flips.shape[-2:], mode='bilinear')
-    maps['confidence'], maps['labels'] = seg_logits[0].float().softmax(0).max(0)
-    padded = batch['inputs'].shape[-2:]  # at the right and the bottom
-    maps = {
-        name: resize_nearest(values[None], padded)[:height, :width].cpu()
-        for name, values in maps.items()
-    }
-    labels = maps.pop('labels')
-    return maps, labels
+        agreement = 1 - flips[:, 0].mean(0, keepdim=True)
+        maps['agreement'] = resize_nearest(agreement, batch['inputs'].shape[-2:])
+    else:
+        seg_logits = model._forward(batch['inputs'])
+    probabilities = at_input_size(model, seg_logits, batch)[0].softmax(0)
+    maps['confidence'], maps['labels'] = probabilities.max(0)
+    # The preprocessor pads right and below.
+    maps = {name: values[:height, :width].cpu() for name, values in maps.items()}
+    return maps, maps.pop('labels')
 
 
 def resize_nearest(values: Tensor, size: Sequence[int]) -> Tensor:

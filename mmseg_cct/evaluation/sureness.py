@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.markdown import markdown_table
-
-from .calibration import IGNORED
 
 LEVELS = 256
 _PER_BIT = 16
@@ -41,7 +40,7 @@ def count_right(
 
     All inputs are `(H, W)`; pixels whose truth is 255 do not count.
     """
-    seen = truth != IGNORED
+    seen = truth != IGNORE_INDEX
     right = seen & (labels == truth)
     return np.stack([count_levels(labels[at], levels[at], num_classes) for at in (seen, right)])
 
@@ -71,7 +70,7 @@ def cuts_by_precision(pixels: np.ndarray, right: np.ndarray, precision: float) -
 
 def masks_of(labels: np.ndarray, levels: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     """Keeps the labels `(H, W)` uint8 of sure pixels; the others are 255."""
-    return np.where(levels >= cuts[labels], labels, np.uint8(IGNORED))
+    return np.where(levels >= cuts[labels], labels, np.uint8(IGNORE_INDEX))
 
 
 def precision_table(

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.labels import IGNORE_INDEX
 
-from .thresholds import IGNORE_INDEX, Thresholds, strongest
+from .thresholds import Thresholds, strongest
 
 
 @dataclass(frozen=True)

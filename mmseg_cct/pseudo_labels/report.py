@@ -18,12 +18,13 @@ from mmseg_cct.datasets.truth import read_truth
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import read_image, read_mask
+from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.markdown import markdown_table
-from mmseg_cct.visualization.figures import legend_below, picture_grid, png_bytes
+from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend
 
 from .settings import PseudoLabelSettings, WeakImage
-from .thresholds import IGNORE_INDEX, strongest
+from .thresholds import strongest
 from .writer import BEFORE_CRF, LABELS, label_tasks
 
 
@@ -235,7 +236,7 @@ def plot_pictures(
         del rows['truth']
 
     figure = picture_grid(rows, pixels.shape[0] / pixels.shape[1])
-    legend_below(figure, class_legend(settings.classes, settings.palette, ignored=True))
+    outer_legend(figure, class_legend(settings.classes, settings.palette, ignored=True))
     return figure
 
 

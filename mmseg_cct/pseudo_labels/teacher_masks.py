@@ -37,12 +37,12 @@ from mmseg_cct.evaluation.sureness import (
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb, read_mask, write_png
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
+from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
-from mmseg_cct.visualization.figures import legend_below, picture_grid, png_bytes
+from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend, full_palette, paint
 
 from .teachers import Teachers
-from .thresholds import IGNORE_INDEX
 from .writer import LABELS
 
 RECORD, MASKS = 'teacher.json', 'masks.json'
@@ -298,5 +298,5 @@ def _plot(unlabeled: Unlabeled, out: str, names: Sequence[str], teachers: Teache
         masks = (read_mask(_file(out, folder, name)) for name in names)
         rows[title] = [paint(mask, meta['palette']) for mask in masks]
     figure = picture_grid(rows, max(image.shape[0] / image.shape[1] for image in rows['image']))
-    legend_below(figure, class_legend(meta['classes'], meta['palette']))
+    outer_legend(figure, class_legend(meta['classes'], meta['palette']))
     return figure

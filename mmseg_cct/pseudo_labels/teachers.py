@@ -78,8 +78,11 @@ class Teachers:
 
 
 def _probabilities(seg_logits: Tensor) -> Tensor:
-    """Returns probabilities `(C, H, W)`; a single logit is that of the second of two classes."""
+    """Returns probabilities `(C, H, W)`.
+
+    Of a single output MMSeg has taken the sigmoid already: it is the second of two classes.
+    """
     if len(seg_logits) > 1:
         return seg_logits.float().softmax(0)
-    second = seg_logits.float().sigmoid()
+    second = seg_logits.float()
     return torch.cat([1 - second, second])

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mmseg_cct.errors import UserError
-
-IGNORE_INDEX = 255
+from mmseg_cct.utils.labels import IGNORE_INDEX
 
 
 class Thresholds(NamedTuple):

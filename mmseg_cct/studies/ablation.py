@@ -12,7 +12,7 @@ from mmengine.config import Config
 
 from mmseg_cct.config.compose import read_method
 from mmseg_cct.utils.files import write_atomic
-from mmseg_cct.visualization.figures import png_bytes
+from mmseg_cct.visualization.figures import outer_legend, png_bytes
 
 from .study import Result, collect, gains_table, label_order, results_table, select, write_csv
 from .titles import FULL, METHODS, PERTURBATIONS, grid_place, group_title, title_of
@@ -109,14 +109,7 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
     # not every panel has a baseline
     entries = [zip(*axes.get_legend_handles_labels()) for axes in figure.axes]
     legend = {label: handle for panel in entries for handle, label in panel}
-    figure.legend(
-        legend.values(),
-        legend.keys(),
-        loc='outside lower center',
-        ncols=len(ks) + 1,
-        fontsize=8,
-        frameon=False,
-    )
+    outer_legend(figure, list(legend.values()))
     return figure
 
 

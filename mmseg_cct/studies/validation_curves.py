@@ -7,7 +7,7 @@ from statistics import mean
 from matplotlib.figure import Figure
 
 from mmseg_cct.analysis.runs import read_scalars
-from mmseg_cct.visualization.figures import LINE_STYLES, legend_below
+from mmseg_cct.visualization.figures import LINE_STYLES, outer_legend
 
 from .study import Result, label_order
 
@@ -54,5 +54,5 @@ def plot_validations(curves: Curves, titles: dict[str, str]) -> Figure:
         axes.set_xlabel('iteration', fontsize=8)
         axes.tick_params(labelsize=8)
     figure.supylabel('mIoU on the validation set, %', fontsize=8)
-    legend_below(figure, axes.get_legend_handles_labels()[0])
+    outer_legend(figure, axes.get_legend_handles_labels()[0])
     return figure

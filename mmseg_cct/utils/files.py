@@ -35,14 +35,6 @@ def write_text(file: str | Path, text: str) -> None:
     write_atomic(file, text.encode(errors='backslashreplace'))
 
 
-def write_new(file: str | Path, data: bytes, overwrite: bool = False) -> None:
-    """Writes a file like `write_atomic`; rejects one that exists with other content."""
-    path = Path(file)
-    if not (path.is_file() and path.read_bytes() == data):
-        require_new_file(path, overwrite)
-        write_atomic(path, data)
-
-
 def read_utf8(file: str | os.PathLike, expected: str) -> str:
     """Reads UTF-8, with or without a byte order mark, and keeps the line ends.
 

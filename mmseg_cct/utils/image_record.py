@@ -11,8 +11,6 @@ from mmseg_cct.errors import UserError
 
 from .files import claim_output_folder, read_json, write_atomic
 from .image_files import explain_unreadable
-from .image_format import UnsuitableImage
-from .text import one_line
 
 # Records the inputs of the files in an output folder, by name of the image.
 INPUTS = 'inputs.json'
@@ -34,10 +32,7 @@ class ImageCounts:
 
     def add_unreadable(self, path: str | Path, error: Exception) -> None:
         """Counts an image that could not be read."""
-        if isinstance(error, (UnsuitableImage, UserError)):
-            self.failed.append(explain_unreadable(path, 'image', error))
-        else:
-            self.failed.append(f'{path}: unreadable image ({one_line(error)})')
+        self.failed.append(explain_unreadable(path, 'image', error))
 
     @classmethod
     def merged(cls, parts: Sequence['ImageCounts']) -> 'ImageCounts':

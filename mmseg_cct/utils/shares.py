@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch.distributed
-from mmengine.dist import broadcast_object_list, get_rank, get_world_size
+from mmengine.dist import all_gather_object, broadcast_object_list, get_rank, get_world_size
 from tqdm import tqdm
 
 from mmseg_cct.errors import Interrupted, UserError
@@ -61,17 +61,13 @@ def gather(value: T) -> list[T]:
 
     Raises a `UserError` if one has already ended.
     """
-    if get_world_size() == 1:
-        return [value]
-    values: list[Any] = [None] * get_world_size()
     try:
-        torch.distributed.all_gather_object(values, value)
+        return all_gather_object(value)
     except RuntimeError:
         raise UserError(
             'another process ended before its share was done; run the same command again: finished '
             'images are kept'
         ) from None
-    return values
 
 
 class _Bar(tqdm):

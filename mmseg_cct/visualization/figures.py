@@ -60,20 +60,13 @@ def picture_grid(rows: Mapping[str, Sequence[np.ndarray | None]], aspect: float)
     return figure
 
 
-def legend_below(figure: Figure, handles: Sequence[Artist]) -> None:
-    """Adds a legend below the axes of a figure with constrained layout, which grows by its height.
+def outer_legend(
+    figure: Figure, handles: Sequence[Artist], place: _Place = 'outside lower center'
+) -> None:
+    """Adds a legend outside the axes of a figure, in constrained layout, which grows by its height.
 
     The legend has as many columns as fit; long labels are wrapped.
     """
-    _outer_legend(figure, handles, 'outside lower center')
-
-
-def legend_above(figure: Figure, handles: Sequence[Artist]) -> None:
-    """Adds a legend like `legend_below`, above the axes."""
-    _outer_legend(figure, handles, 'outside upper center')
-
-
-def _outer_legend(figure: Figure, handles: Sequence[Artist], place: _Place) -> None:
     width = figure.get_figwidth()
     most = int((width - _HANDLE) / _CHARACTER)
     labels = [textwrap.wrap(str(handle.get_label()), most) or [' '] for handle in handles]

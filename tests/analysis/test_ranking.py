@@ -93,7 +93,7 @@ def test_corrupt_images_are_reported(tiny_cct, model, tmp_path):
     ranking = rank_images(model, images_in(str(folder)), tmp_path / 'out')
     assert len(ranking.images) == 4
     (line,) = ranking.failed
-    assert line.startswith(f'{folder}/bad.png: unreadable image (') and '\n' not in line
+    assert line.startswith(f'{folder}/bad.png: cannot be read (') and '\n' not in line
 
 
 def test_a_published_checkpoint_cannot_rank(tiny_cct, tmp_path):

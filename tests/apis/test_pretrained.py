@@ -103,7 +103,7 @@ def test_short_names_are_resolved(cache):
                 urls.append(url)
                 raise OSError('no network')
 
-            patch.setattr('mmseg_cct.apis.pretrained.urlopen', refuse)
+            patch.setattr('mmseg_cct.engine.safe_loading.urlopen', refuse)
             with pytest.raises(UserError, match=r'no network.*fetch https://.*\.pth elsewhere'):
                 fetch_pretrained_weights(model(name))
         cached_file(urls[0]).touch()

@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from mmseg_cct.datasets import FolderDataset, PairDraw, SemiSegDataset, folder
+from mmseg_cct.datasets import FolderDataset, PairDraw, SemiSegDataset
 from mmseg_cct.errors import UserError
 
 CLASSES = ['ground', 'thing']
@@ -114,6 +114,20 @@ def test_trains_as_a_pair(root):
     assert item['data_samples']['unlabeled'].classes == ('ground', 'thing')
 
 
+@pytest.mark.parametrize(('reduced', 'expected'), [(False, [0, 1, 255]), (True, [0, 255])])
+def test_another_ignored_label_is_loaded_as_255(root, reduced, expected):
+    ids = np.tile(np.array([0, 1, 200], np.uint8), (8, 4))
+    cv2.imwrite(str(root / 'labels' / 'b.png'), ids)
+    dataset = _build(
+        root,
+        subset='labeled',
+        ignore_index=200,
+        reduce_zero_label=reduced,
+        pipeline=[dict(type='LoadAnnotations')],
+    )
+    assert np.unique(dataset[0]['gt_seg_map']).tolist() == expected
+
+
 def test_unlabeled_needs_no_classes(root):
     assert len(_build(root, subset='unlabeled', classes=())) == 1
 
@@ -126,7 +140,9 @@ def test_colours(root):
 
 def test_mask_without_image_is_named(root, monkeypatch):
     messages = []
-    monkeypatch.setattr(folder, 'print_log', lambda message, **_: messages.append(message))
+    monkeypatch.setattr(
+        'mmseg_cct.utils.log.print_log', lambda message, **_: messages.append(message)
+    )
     (root / 'photos' / 'b.PNG').unlink()
     assert len(_build(root, subset='labeled')) == 1
     assert messages == [
@@ -138,8 +154,9 @@ def test_mask_without_image_is_named(root, monkeypatch):
     ('options', 'message'),
     [
         (dict(subset='test'), r"FolderDataset\.subset: 'test'; expected one of labeled, unlabeled"),
-        (dict(classes=()), r'FolderDataset\.classes: empty; expected the class names'),
-        (dict(classes=['a', 'b', 'a']), r"classes: \('a', 'b', 'a'\); expected every name once"),
+        (dict(classes=()), r'FolderDataset\.classes=\(\): expected the class names'),
+        (dict(classes=['a', 'b', 'a']), r"classes=\('a', 'b', 'a'\): expected every name once"),
+        (dict(ignore_index=1), r'ignore_index=1: class thing would never be learned; expected'),
         (dict(palette=[[0, 0, 0]]), r'FolderDataset\.palette: 1 colours; expected 2, one for each'),
         (dict(image_dir='nowhere'), 'nowhere: no such folder; expected a folder of images'),
         (dict(mask_dir='nowhere'), r'nowhere: no such folder; expected the masks \(FolderDataset'),

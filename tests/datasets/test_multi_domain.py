@@ -140,7 +140,7 @@ def test_domains_of_a_test_set_may_differ_in_their_classes(tree):
                     pairs(), unlabeled=dict(type='ShapesDataset', start=0, count=0, pipeline=[])
                 ),
             ),
-            r'dataset.domains.b.unlabeled: ShapesDataset: count=0',
+            r'dataset.domains.b.unlabeled: ShapesDataset.count=0',
         ),
     ],
 )

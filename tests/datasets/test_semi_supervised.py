@@ -368,7 +368,7 @@ class TestErrors:
 
     def test_mistake_in_an_own_set_names_the_branch(self, tree):
         config = dict(type='FolderDataset', image_dir=str(tree.root / 'images'))
-        with pytest.raises(UserError, match=r'^unlabeled: FolderDataset\.classes: empty; expected'):
+        with pytest.raises(UserError, match=r'^unlabeled: FolderDataset\.classes=\(\): expected'):
             SemiSegDataset(tree.config('labeled'), config)
 
     def test_no_class_names(self, tree):

@@ -68,10 +68,10 @@ def test_the_demos_parts_have_no_scene_in_common(project_root):
 @pytest.mark.parametrize(
     ('wrong', 'message'),
     [
-        (dict(count=0), 'count=0; expected at least one scene'),
-        (dict(start=-1), 'start=-1, seed=0; expected 0 or more'),
-        (dict(seed=-2), 'start=0, seed=-2; expected 0 or more'),
-        (dict(size=31), 'size=31; expected 32 pixels or more'),
+        (dict(count=0), 'ShapesDataset.count=0: expected a whole number from 1'),
+        (dict(start=-1), 'start=-1: expected a whole number from 0'),
+        (dict(seed=-2), 'seed=-2: expected a whole number from 0'),
+        (dict(size=31), 'size=31: expected a whole number from 32'),
     ],
 )
 def test_wrong_arguments_are_named(wrong, message):

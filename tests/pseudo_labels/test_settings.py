@@ -44,7 +44,7 @@ def test_no_background(weak):
             r'labels\.crf\.gaussian_sxy=0: expected a finite number f',
         ),
         (dict(crf=dict(bilateral_srgb=1e-9)), r'bilateral_srgb=1e-09: expected a finite number f'),
-        (dict(crf=dict(gt_prob=1)), r'labels\.crf\.gt_prob=1: expected a number between 0 and 1'),
+        (dict(crf=dict(gt_prob=1)), r'labels\.crf\.gt_prob=1: expected a number in \(0, 1\)'),
         (dict(crf=dict(iterations=2.5)), r'labels\.crf\.iterations=2\.5: expected a whole number'),
         (dict(crf=dict(iterations=0)), r'labels\.crf\.iterations=0: expected a whole number from'),
     ],

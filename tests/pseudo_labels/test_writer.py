@@ -87,7 +87,7 @@ def test_a_corrupt_image_is_reported_and_the_rest_goes_on(weak):
     (weak.images / 'b.jpg').write_bytes((weak.images / 'b.jpg').read_bytes()[:200])
     summary = make(weak)
     assert (summary.written, len(summary.failed)) == (3, 1)
-    assert summary.failed[0].startswith(f'{weak.images}/b.jpg: unreadable image (')
+    assert summary.failed[0].startswith(f'{weak.images}/b.jpg: cannot be read (')
     assert not Path(weak.out, 'labels/b.png').exists()
 
 

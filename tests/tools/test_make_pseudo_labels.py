@@ -62,7 +62,7 @@ def test_a_corrupt_image_is_reported_and_the_exit_code_is_1(weak, capsys):
     assert label(weak, '--no-crf') == 1
     captured = capsys.readouterr()
     (line,) = [line for line in captured.err.splitlines() if line.startswith('error:')]
-    assert line.startswith(f'error: {weak.images}/b.jpg: unreadable image (')
+    assert line.startswith(f'error: {weak.images}/b.jpg: cannot be read (')
     assert '3 written' in captured.out
     assert '1 unreadable' in captured.out
     assert labels_in(f'{weak.out}/labels') == {'a.png', 'd.png', 'more/c.png'}

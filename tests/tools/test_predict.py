@@ -163,8 +163,8 @@ def test_corrupt_images_are_reported_and_the_rest_goes_on(trained, photos, tmp_p
     assert '4 written' in done.out and '2 unreadable' in done.out
     lines = [line for line in done.err.splitlines() if line.startswith('error: ')]
     assert len(lines) == 2
-    assert lines[0].startswith(f'error: {photos / "empty.png"}: unreadable image (')
-    assert lines[1].startswith(f'error: {photos / "truncated.jpg"}: unreadable image (')
+    assert lines[0].startswith(f'error: {photos / "empty.png"}: cannot be read (')
+    assert lines[1].startswith(f'error: {photos / "truncated.jpg"}: cannot be read (')
 
 
 def test_classes_and_palette_come_from_the_config_where_the_checkpoint_has_none(

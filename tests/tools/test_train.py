@@ -21,10 +21,7 @@ def _scalars(work_dir):
 def messages(monkeypatch):
     """What loading a config logs; mmengine's loggers do not reach caplog."""
     lines = []
-    for module in ('config.load', 'apis.train'):
-        monkeypatch.setattr(
-            f'mmseg_cct.{module}.print_log', lambda line, **kwargs: lines.append(line)
-        )
+    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda line, **kwargs: lines.append(line))
     return lines
 
 
@@ -73,7 +70,7 @@ def test_a_cpu_without_bfloat16_is_told_of_the_slow_step(monkeypatch, has_bfloat
     module = 'mmseg_cct.engine.optimizers.cpu_amp_optim_wrapper'
     lines = []
     monkeypatch.setattr(f'{module}._computes_bfloat16', lambda: has_bfloat16)
-    monkeypatch.setattr(f'{module}.print_log', lambda line, **kwargs: lines.append(line))
+    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda line, **kwargs: lines.append(line))
     CPUAmpOptimWrapper(torch.optim.SGD([torch.zeros(1)], lr=0.1))
     assert len(lines) == (not has_bfloat16)
     assert all('expected OptimWrapper (no --amp)' in line for line in lines)

@@ -152,16 +152,16 @@ CONFIGS = {
         r'auxiliary_head\.in_channels=7: expected 6',
     ),
     'ignored label of the head': (
-        lambda i: i.set('train_dataloader.dataset.labeled.ignore_index', 254),
-        r'decode_head\.ignore_index=255: expected 254, train_dataloader\.dataset\.labeled\.ignore',
+        lambda i: i.set('model.decode_head.ignore_index', 254),
+        r'model\.decode_head\.ignore_index=254: expected 255; another label in masks is Folder',
     ),
     'ignored label of a metric': (
-        lambda i: i.set(f'{VAL}.ignore_index', 254),
-        r'val_evaluator\.ignore_index=255: expected 254, val_dataloader\.dataset\.ignore_index',
+        lambda i: i.set('val_evaluator.ignore_index', 254),
+        r'val_evaluator\.ignore_index=254: expected 255; another label in masks is FolderDataset',
     ),
     'test: ignored label of a metric': (
-        lambda i: (i.set(f'{TEST}.ignore_index', 254), i.test()),
-        r'test_evaluator\.ignore_index=255: expected 254, test_dataloader\.dataset\.ignore_index',
+        lambda i: (i.set('test_evaluator.ignore_index', 254), i.test()),
+        r'test_evaluator\.ignore_index=254: expected 255; another label in masks is FolderDataset',
     ),
     'batch of one': (
         lambda i: i.set('train_dataloader.batch_size', 1),

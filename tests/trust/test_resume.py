@@ -30,7 +30,7 @@ LOSSES = ('loss', 'decode.loss_ce', 'aux.loss', 'aux.consistency', 'lr')
 @pytest.fixture
 def messages(monkeypatch):
     lines = []
-    monkeypatch.setattr(checkpoints, 'print_log', lambda line, **kwargs: lines.append(line))
+    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda line, **kwargs: lines.append(line))
     return lines
 
 
@@ -279,9 +279,8 @@ class TestBestCheckpoint:
 def lines(monkeypatch):
     """What a resume logs."""
     lines = []
-    monkeypatch.setattr(
-        'mmseg_cct.engine.hooks.resume_hook.print_log', lambda line, **_: lines.append(line)
-    )
+    for module in ('utils.log', 'engine.hooks.resume_hook'):
+        monkeypatch.setattr(f'mmseg_cct.{module}.print_log', lambda line, **_: lines.append(line))
     return lines
 
 

@@ -43,7 +43,7 @@ def test_two_processes_predict_what_one_does(start, tiny_cct, photos, tmp_path):
     )
     assert second[1] == ''
     lines = [line for line in (first[2] + second[2]).splitlines() if line.startswith('error: ')]
-    assert len(lines) == 1 and 'bad.png: unreadable image' in lines[0]
+    assert len(lines) == 1 and 'bad.png: cannot be read' in lines[0]
 
     predict_images(tiny_cct.config, tiny_cct.checkpoint, str(photos), str(tmp_path / 'one'))
     for path in photos.iterdir():

@@ -17,7 +17,7 @@ def test_an_unreadable_image_is_one_line():
     counts = ImageCounts(skipped=2)
     counts.add_unreadable('a.png', ValueError('cut\noff'))
     assert (counts.written, counts.skipped) == (0, 2)
-    assert counts.failed == ['a.png: unreadable image (cut off)']
+    assert counts.failed == ['a.png: cannot be read (cut off); expected a readable image']
     assert counts.describe('out') == '0 written to out, 2 there already, 1 unreadable'
 
 

@@ -6,7 +6,7 @@ import matplotlib
 import pytest
 from matplotlib.figure import Figure
 
-from mmseg_cct.visualization.figures import legend_below, png_bytes
+from mmseg_cct.visualization.figures import outer_legend, png_bytes
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_a_legend_is_within_its_figure_and_leaves_the_axes_their_size(labels, wi
     before = axes.get_window_extent().height
     for label in labels:
         axes.plot([0, 1], label=label)
-    legend_below(figure, axes.get_legend_handles_labels()[0])
+    outer_legend(figure, axes.get_legend_handles_labels()[0])
     figure.draw_without_rendering()
     (legend,) = figure.legends
     box = legend.get_window_extent()
@@ -41,7 +41,7 @@ def test_dollars_are_characters(name):
     axes.set_xticks([0, 1], [name, 'b'])
     axes.annotate(name, (0, 0))
     axes.legend()
-    legend_below(figure, axes.get_legend_handles_labels()[0])
+    outer_legend(figure, axes.get_legend_handles_labels()[0])
     assert png_bytes(figure).startswith(b'\x89PNG')
     drawn = (axes.title, axes.yaxis.label, *axes.get_xticklabels(), *axes.texts)
     assert {text.get_text() for text in drawn} == {name, 'b'}

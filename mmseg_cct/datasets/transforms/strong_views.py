@@ -10,6 +10,7 @@ from mmcv.transforms import BaseTransform
 from mmseg.registry import TRANSFORMS
 from torch import Tensor, from_numpy
 
+from mmseg_cct.checks.ranges import at_least, in_unit, number, pair, positive, ranges
 from mmseg_cct.errors import UserError
 
 
@@ -94,11 +95,19 @@ class StrongViews(BaseTransform):
         gray_prob: Probability of turning the view grey.
         blur_prob: Probability of the Gaussian blur.
         blur_sigma: Range of its standard deviation in pixels.
-
-    Raises:
-        UserError: If a value is out of its range.
     """
 
+    @ranges(
+        num_views=at_least(1),
+        jitter_prob=in_unit,
+        brightness=in_unit,
+        contrast=in_unit,
+        saturation=in_unit,
+        hue=number(0, 0.5, 'a number in [0, 0.5]'),
+        gray_prob=in_unit,
+        blur_prob=in_unit,
+        blur_sigma=pair(positive),
+    )
     def __init__(
         self,
         num_views: int = 1,
@@ -111,21 +120,11 @@ class StrongViews(BaseTransform):
         blur_prob: float = 0.5,
         blur_sigma: Sequence[float] = (0.1, 2.0),
     ) -> None:
-        probabilities = dict(jitter_prob=jitter_prob, gray_prob=gray_prob, blur_prob=blur_prob)
-        magnitudes = dict(brightness=brightness, contrast=contrast, saturation=saturation, hue=hue)
-        for name, value in (probabilities | magnitudes).items():
-            most = 0.5 if name == 'hue' else 1
-            if not 0 <= value <= most:
-                raise UserError(f'StrongViews.{name}={value}: expected 0 to {most}')
-        if num_views < 1:
-            raise UserError(f'StrongViews.num_views={num_views}: expected 1 or more')
-        if len(blur_sigma) != 2 or not 0 < blur_sigma[0] <= blur_sigma[1]:
-            raise UserError(
-                f'StrongViews.blur_sigma={blur_sigma}: expected two numbers above 0, in order'
-            )
         self.num_views = num_views
         self.jitter_prob = jitter_prob
-        self.magnitudes = magnitudes
+        self.magnitudes = dict(
+            brightness=brightness, contrast=contrast, saturation=saturation, hue=hue
+        )
         self.gray_prob = gray_prob
         self.blur_prob = blur_prob
         self.blur_sigma = tuple(blur_sigma)

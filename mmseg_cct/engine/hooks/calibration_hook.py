@@ -9,6 +9,7 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from mmseg.models import EncoderDecoder
 
+from mmseg_cct.checks.ranges import at_least, ranges
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.calibration import CalibrationCounts, calibration_record
@@ -32,16 +33,12 @@ class CalibrationHook(Hook):
     Args:
         num_images: Approximate number of images, evenly spaced over the validation set.
         seed: Seed of the perturbations, the same for every image.
-
-    Raises:
-        UserError: If `num_images` is below 1.
     """
 
     priority = 'NORMAL'  # before the logger
 
+    @ranges(num_images=at_least(1))
     def __init__(self, num_images: int = 30, seed: int = 0) -> None:
-        if num_images < 1:
-            raise UserError(f'CalibrationHook.num_images={num_images}: expected 1 or more')
         self.num_images = num_images
         self.seed = seed
         self.batches: set[int] = set()

@@ -1,6 +1,5 @@
 """Validates data, classes and checkpoint before a run."""
 
-import logging
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any
@@ -27,7 +26,6 @@ from mmseg_cct.checks.data import (
     image_paths,
     leaf_datasets,
     look_at_evaluation_data,
-    warn,
 )
 from mmseg_cct.checks.first_batch import file_name_problems, iou_metrics, metric_problems
 from mmseg_cct.checks.leaks import describe_leaks
@@ -38,6 +36,7 @@ from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.shares import on_first_process
 
 from .labeled_record import keep_labeled_images
@@ -117,7 +116,7 @@ def _model_problems(runner: Runner) -> Problems:
     model, trained, key = _model(runner), runner.train_dataloader.dataset, 'train_dataloader'
     yield from output_problems(model, _meta(trained), f'{key}.dataset')
     yield from bank_problems(model, _meta(trained))
-    yield from head_ignore_problems(model, trained, f'{key}.dataset')
+    yield from head_ignore_problems(model, trained)
     if runner.val_loop is not None:
         dataset, key = runner.val_dataloader.dataset, 'val_dataloader.dataset'
         metrics = getattr(getattr(runner.val_loop, 'evaluator', None), 'metrics', ())
@@ -144,8 +143,7 @@ def _test_problems(runner: Runner) -> Problems:
 
 def _metric_ignore_problems(metrics: Any, dataset: Any, split: str) -> Problems:
     for metric in iou_metrics(metrics):
-        key = f'{split}_dataloader.dataset'
-        yield from ignore_problems(dataset, key, metric, f'{split}_evaluator')
+        yield from ignore_problems(dataset, metric, f'{split}_evaluator')
 
 
 def _file_problems(runner: Runner) -> Problems:
@@ -230,8 +228,4 @@ def _warn_of_test_set(config: Any) -> None:
     try:
         build_evaluation_set(test, 'test_dataloader.dataset')
     except UserError as error:
-        print_log(
-            f'the training goes on, but tools/test.py will stop: {error}',
-            logger='current',
-            level=logging.WARNING,
-        )
+        warn(f'the training goes on, but tools/test.py will stop: {error}')

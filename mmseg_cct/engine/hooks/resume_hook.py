@@ -1,6 +1,5 @@
 """Restores what mmengine leaves out of a resumed training."""
 
-import logging
 import warnings
 from typing import Any
 
@@ -18,6 +17,7 @@ from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.engine.checkpoints import saved_config
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.log import warn
 
 from .durable_checkpoint_hook import keep_to_own_best
 from .iteration_seed_hook import IterationSeedHook
@@ -65,11 +65,9 @@ class ResumeHook(Hook):
         _go_back_to_a_step(runner, checkpoint, earlier)
         _follow_new_settings(runner, checkpoint)
         if not any(isinstance(hook, IterationSeedHook) for hook in runner.hooks):
-            print_log(
+            warn(
                 '--resume: custom_hooks has no IterationSeedHook, so perturbations and dropout '
-                'differ from those of the uninterrupted training',
-                logger='current',
-                level=logging.WARNING,
+                'differ from those of the uninterrupted training'
             )
 
     def before_train(self, runner: Runner) -> None:
@@ -193,11 +191,9 @@ def _follow_new_settings(runner: Runner, checkpoint: dict[str, Any]) -> None:
     if not (rates_changed or _schedules_changed(schedulers, checkpoint.get('param_schedulers'))):
         return
     if any(scheduler.by_epoch for scheduler in schedulers):
-        print_log(
+        warn(
             '--resume: learning rates and schedules go on as in the checkpoint, since they step by '
-            'epoch; the config has others',
-            logger='current',
-            level=logging.WARNING,
+            'epoch; the config has others'
         )
         return
     _run_schedules(runner, checkpoint)

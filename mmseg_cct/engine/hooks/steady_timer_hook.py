@@ -6,7 +6,7 @@ from mmengine.hooks import IterTimerHook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.ranges import at_least, ranges
 
 
 @HOOKS.register_module()
@@ -19,14 +19,10 @@ class SteadyTimerHook(IterTimerHook):
     Args:
         warm_up: Number of first iterations that the average leaves out; until then the estimate is
             based on the latest iteration only.
-
-    Raises:
-        UserError: If `warm_up` is negative.
     """
 
+    @ranges(warm_up=at_least(0))
     def __init__(self, warm_up: int = 3) -> None:
-        if warm_up < 0:
-            raise UserError(f'SteadyTimerHook.warm_up={warm_up}: expected 0 or more')
         super().__init__()
         self.warm_up = warm_up
         self.first_iter = 0

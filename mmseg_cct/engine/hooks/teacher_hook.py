@@ -1,17 +1,17 @@
 """An EMA teacher: an exponential moving average of the student."""
 
-import logging
 from typing import Any
 
 from mmengine.dist import all_reduce_params
 from mmengine.hooks import EMAHook
-from mmengine.logging import print_log
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
+from mmseg_cct.checks.ranges import one_of, open_unit, ranges
 from mmseg_cct.engine.averaged_model import MultiTensorEMA
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.teacher import use_batch_statistics
+from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import one_line
 
 
@@ -35,18 +35,12 @@ class TeacherHook(EMAHook):
         batch_statistics: Whether the teacher's BatchNorm normalises by the batch, as the student's
             does, instead of the averaged running statistics. The two then disagree even with
             equal weights, and the student learns that difference.
-
-    Raises:
-        UserError: If α is out of range or `evaluate` names no network.
     """
 
+    @ranges(decay=open_unit, evaluate=one_of(('student', 'teacher')))
     def __init__(
         self, decay: float = 0.999, evaluate: str = 'student', batch_statistics: bool = False
     ) -> None:
-        if not 0 < decay < 1:
-            raise UserError(f'TeacherHook.decay={decay}: expected a number in (0, 1)')
-        if evaluate not in ('student', 'teacher'):
-            raise UserError(f'TeacherHook.evaluate={evaluate!r}: expected student or teacher')
         # its momentum is max(1 - α, gamma / (gamma + t))
         super().__init__(
             MultiTensorEMA,
@@ -111,11 +105,9 @@ class TeacherHook(EMAHook):
         elif runner._resume and 'teacher_state_dict' in checkpoint:
             self.ema_model.load_state_dict(checkpoint['teacher_state_dict'])
         elif runner._resume:
-            print_log(
+            warn(
                 '--resume: the checkpoint has no teacher_state_dict; the teacher starts as a copy '
-                'of the student',
-                logger='current',
-                level=logging.WARNING,
+                'of the student'
             )
 
     def _swap_ema_parameters(self) -> None:

@@ -15,6 +15,7 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
+from mmseg_cct.checks.ranges import at_least, ranges
 from mmseg_cct.datasets.samplers import PairDraw
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.model_wrappers import unwrap_model
@@ -44,17 +45,12 @@ class UnlabeledVisualizationHook(Hook):
         interval: Iterations between two pictures; the last iteration is drawn too.
         num_images: Number of images, evenly spaced over the unlabelled set.
         seed: Seed of the augmentation and the perturbations.
-
-    Raises:
-        UserError: If `interval` or `num_images` is below 1.
     """
 
     priority = 'LOW'
 
+    @ranges(interval=at_least(1), num_images=at_least(1))
     def __init__(self, interval: int = 500, num_images: int = 2, seed: int = 0) -> None:
-        for name, value in dict(interval=interval, num_images=num_images).items():
-            if value < 1:
-                raise UserError(f'UnlabeledVisualizationHook.{name}={value}: expected 1 or more')
         self.interval = interval
         self.num_images = num_images
         self.seed = seed

@@ -1,15 +1,15 @@
 """Mixed precision on the CPU, which mmengine's `AmpOptimWrapper` refuses."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from mmengine.logging import print_log
 from mmengine.optim import OptimWrapper
 from mmengine.registry import OPTIM_WRAPPERS
 from torch import nn
+
+from mmseg_cct.utils.log import warn
 
 
 @OPTIM_WRAPPERS.register_module()
@@ -23,11 +23,9 @@ class CPUAmpOptimWrapper(OptimWrapper):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if not _computes_bfloat16():
-            print_log(
+            warn(
                 'optim_wrapper.type: CPUAmpOptimWrapper (--amp) on a CPU without bfloat16, where a '
-                'step takes some ten times as long; expected OptimWrapper (no --amp)',
-                logger='current',
-                level=logging.WARNING,
+                'step takes some ten times as long; expected OptimWrapper (no --amp)'
             )
 
     @contextmanager

@@ -8,7 +8,7 @@ from mmengine.model import BaseModule
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.ranges import number, ranges
 
 
 class _GradientReversal(torch.autograd.Function):
@@ -46,11 +46,9 @@ class DomainDiscriminator(BaseModule):
         negative_slope: Slope of the LeakyReLU; 0.2 as in Hung et al. (2018), whose network this is.
         in_index: Which of the neck's outputs is z.
         init_cfg: Initialisation of the weights; by default PyTorch's.
-
-    Raises:
-        UserError: If λ is negative.
     """
 
+    @ranges(scale=number(0, expected='a number from 0: the reversal layer brings the sign'))
     def __init__(
         self,
         in_channels: int,
@@ -62,11 +60,6 @@ class DomainDiscriminator(BaseModule):
         init_cfg: dict | list | None = None,
     ) -> None:
         super().__init__(init_cfg)
-        if scale < 0:
-            raise UserError(
-                f'model.discriminator.scale={scale}: expected 0 or more: the '
-                'reversal layer brings the sign'
-            )
         self.scale = scale
         self.in_index = in_index
         layers: list[nn.Module] = []

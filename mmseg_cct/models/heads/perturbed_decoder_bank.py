@@ -381,27 +381,28 @@ class PerturbedDecoderBank(BaseModule):
         """Resolves the context classes to ids by the class names."""
         ids = []
         for name in self.context_classes:
-            if not isinstance(name, str):
-                if not 0 <= name < self.num_classes:
-                    raise UserError(
-                        f'model.auxiliary_head.context_classes: {name}; expected names '
-                        f'or ids from 0 to {self.num_classes - 1}'
-                    )
-                ids.append(name)
-                continue
-            if classes is None:
+            class_id = self._id_of(name, classes) if isinstance(name, str) else name
+            if not 0 <= class_id < self.num_classes:
                 raise UserError(
-                    f'model.auxiliary_head.context_classes: {name!r} is a name, and '
-                    'the unlabelled samples carry no `classes`; expected a '
-                    'SemiSegDataset, or class ids'
+                    f'model.auxiliary_head.context_classes: {name}; expected names '
+                    f'or ids from 0 to {self.num_classes - 1}'
                 )
-            if name not in classes:
-                raise UserError(
-                    f'model.auxiliary_head.context_classes: no class {name!r}; '
-                    f'{nearest(name, classes)}'
-                )
-            ids.append(classes.index(name))
+            ids.append(class_id)
         return ids
+
+    @staticmethod
+    def _id_of(name: str, classes: Sequence[str] | None) -> int:
+        if classes is None:
+            raise UserError(
+                f'model.auxiliary_head.context_classes: {name!r} is a name, and '
+                'the unlabelled samples carry no `classes`; expected a '
+                'SemiSegDataset, or class ids'
+            )
+        if name not in classes:
+            raise UserError(
+                f'model.auxiliary_head.context_classes: no class {name!r}; {nearest(name, classes)}'
+            )
+        return classes.index(name)
 
 
 class _StackedSubPixelConv(nn.Module):

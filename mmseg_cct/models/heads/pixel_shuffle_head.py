@@ -1,11 +1,9 @@
 """Main decoder g: a 1×1 convolution and sub-pixel convolutions up to the image's resolution."""
 
-import logging
 from functools import cache
 from typing import Any
 
 import torch
-from mmengine.logging import print_log
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.models.utils import resize
 from mmseg.registry import MODELS
@@ -15,18 +13,17 @@ from torch import Tensor, nn
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.subpixel import icnr_, level_channels
 from mmseg_cct.models.losses import BootstrappedCrossEntropy
+from mmseg_cct.utils.log import warn
 
 
 @cache
 def _warn_of_resizing(predicted: tuple[int, int], expected: tuple[int, int], stride: int) -> None:
     """Warns, once per size, that predictions are resized to their inputs."""
     if predicted != expected:
-        print_log(
+        warn(
             f'model.decode_head: predictions of {predicted[0]}×{predicted[1]} are resized to their '
             f'inputs of {expected[0]}×{expected[1]}; expected inputs (data_preprocessor.size) '
-            f'whose sides are multiples of the stride, {stride}',
-            logger='current',
-            level=logging.WARNING,
+            f'whose sides are multiples of the stride, {stride}'
         )
 
 

@@ -6,7 +6,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.ranges import in_unit, ranges
 
 from .transfer import to_device
 
@@ -28,15 +28,11 @@ class ComplementaryDropout(nn.Module):
 
     Args:
         keep_ratio: Share of the pairs that keep all channels, in [0, 1].
-
-    Raises:
-        UserError: If the share is out of range.
     """
 
+    @ranges(keep_ratio=in_unit)
     def __init__(self, keep_ratio: float = 0.5) -> None:
         super().__init__()
-        if not 0 <= keep_ratio <= 1:
-            raise UserError(f'ComplementaryDropout.keep_ratio={keep_ratio}: expected 0 to 1')
         self.keep_ratio = keep_ratio
 
     def forward(

@@ -6,7 +6,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Generator, Tensor, nn
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.ranges import in_unit, pair, positive, positive_unit, ranges
 
 from .transfer import to_device
 
@@ -83,11 +83,9 @@ class CutMix(nn.Module):
         prob: Probability that an image gets a box.
         area: Range of the share of the image that the box covers, in (0, 1].
         aspect: Range of the box's height over its width.
-
-    Raises:
-        UserError: If a value is out of its range.
     """
 
+    @ranges(prob=in_unit, area=pair(positive_unit), aspect=pair(positive))
     def __init__(
         self,
         prob: float = 0.5,
@@ -95,12 +93,6 @@ class CutMix(nn.Module):
         aspect: Sequence[float] = (0.3, 3.33),
     ) -> None:
         super().__init__()
-        if not 0 <= prob <= 1:
-            raise UserError(f'CutMix.prob={prob}: expected 0 to 1')
-        if len(area) != 2 or not 0 < area[0] <= area[1] <= 1:
-            raise UserError(f'CutMix.area={area}: expected two numbers in (0, 1], in order')
-        if len(aspect) != 2 or not 0 < aspect[0] <= aspect[1]:
-            raise UserError(f'CutMix.aspect={aspect}: expected two numbers above 0, in order')
         self.prob = prob
         self.area = tuple(area)
         self.aspect = tuple(aspect)

@@ -8,7 +8,6 @@ in PyTorch.
 
 import ctypes
 import hashlib
-import logging
 import os
 import platform
 import shutil
@@ -29,6 +28,7 @@ from mmengine.logging import print_log
 from torch import Tensor
 
 from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import one_line
 
 from .chunking import Chunking
@@ -174,12 +174,9 @@ def _built(levels: int, width: int, classes: int, final_activation: bool) -> Nat
             reason = f'{" ".join(command)} failed: {first}'
         except Exception as error:  # training needs no kernel, so nothing here may end it
             reason = f'{type(error).__name__}: {error}'
-    print_log(
+    warn(
         'PerturbedDecoderBank: no native kernel for the auxiliary decoders, they run by PyTorch '
-        f'(the same result, two to four times slower): '
-        f'{one_line(reason)}',
-        logger='current',
-        level=logging.WARNING,
+        f'(the same result, two to four times slower): {one_line(reason)}'
     )
     return None
 

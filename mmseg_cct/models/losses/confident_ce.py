@@ -7,10 +7,11 @@ import torch.nn.functional as F
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
+from mmseg_cct.checks.ranges import one_of, ranges
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.cutmix import paste
 
-from .pixel_term import check_normalizer
+from .pixel_term import NORMALIZERS
 
 
 @dataclass
@@ -49,6 +50,7 @@ class ConfidentCrossEntropy(nn.Module):
             loss ramps itself up; or 'counted', the weight of the pixels that count.
     """
 
+    @ranges(normalizer=one_of(NORMALIZERS))
     def __init__(
         self,
         loss_weight: float = 1.0,
@@ -58,7 +60,6 @@ class ConfidentCrossEntropy(nn.Module):
         normalizer: str = 'valid',
     ) -> None:
         super().__init__()
-        check_normalizer(normalizer)
         if not isinstance(threshold, dict):
             threshold = dict(type='FixedThreshold', value=threshold)
         self.loss_weight = loss_weight

@@ -11,11 +11,11 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.checks.ranges import in_unit, optional, ranges
+from mmseg_cct.checks.ranges import in_unit, one_of, optional, ranges
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.softmax import softmax
 
-from .pixel_term import PixelTargets, PixelTerm, check_normalizer
+from .pixel_term import NORMALIZERS, PixelTargets, PixelTerm
 
 
 def mse_distance(seg_logits: Tensor, probabilities: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ class ConsistencyLoss(nn.Module):
             never scales, as in the paper.
     """
 
-    @ranges(confidence_threshold=optional(in_unit))
+    @ranges(confidence_threshold=optional(in_unit), normalizer=one_of(NORMALIZERS))
     def __init__(
         self,
         loss_weight: float = 30.0,
@@ -67,7 +67,6 @@ class ConsistencyLoss(nn.Module):
         reference_classes: int | None = None,
     ) -> None:
         super().__init__()
-        check_normalizer(normalizer)
         self.loss_weight = loss_weight
         self.confidence_threshold = confidence_threshold
         self.normalizer = normalizer

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mmseg_cct.errors import UserError
-
 # (seg_logits (K, C, R, Q), probabilities (C, R, Q) or labels (1, R, Q)) → one value per decoder and
 # pixel, (K, R, Q)
 Distance = Callable[[Tensor, Tensor], Tensor]
@@ -22,12 +20,6 @@ Gate = Callable[[Tensor], Tensor]
 
 # What the sum over pixels is divided by: all real pixels, or the weight of those that count.
 NORMALIZERS = ('valid', 'counted')
-
-
-def check_normalizer(normalizer: str) -> None:
-    """Rejects a normaliser that is not one of `NORMALIZERS`."""
-    if normalizer not in NORMALIZERS:
-        raise UserError(f'normalizer={normalizer!r}: expected one of {", ".join(NORMALIZERS)}')
 
 
 @dataclass

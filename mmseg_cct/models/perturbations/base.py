@@ -14,7 +14,6 @@ from mmengine.model import BaseModule
 from torch import Tensor
 
 from mmseg_cct.checks.ranges import at_least, ranges
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
 
 from .boxes import bounding_boxes
@@ -28,9 +27,6 @@ class PerturbationContext:
         seg_logits: `(N, C, H, W)` of the main decoder, detached.
         context_classes: Ids of the context classes; all others are objects.
         positions: `(S,)` indices into h·w that the losses look at; None for all.
-
-    Raises:
-        UserError: If a context class does not exist.
     """
 
     def __init__(
@@ -43,12 +39,6 @@ class PerturbationContext:
         self.features = features
         self.seg_logits = seg_logits
         self.context_classes = list(context_classes)
-        for class_id in self.context_classes:
-            if not 0 <= class_id < seg_logits.shape[1]:
-                raise UserError(
-                    f'model.auxiliary_head.context_classes: no class id {class_id}; '
-                    f'expected 0 to {seg_logits.shape[1] - 1}'
-                )
         self.positions = positions
         self._boxes: dict[float, Tensor] = {}
 

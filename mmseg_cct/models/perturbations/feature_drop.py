@@ -4,7 +4,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.ranges import in_unit, pair, ranges
 
 from .base import PerturbationContext, SpatialMask
 
@@ -19,19 +19,13 @@ class FeatureDrop(SpatialMask):
     Args:
         num_decoders: k, the number of decoders with this perturbation.
         threshold_range: Range of γ in [0, 1], drawn uniformly for each decoder and image.
-
-    Raises:
-        UserError: If `threshold_range` is not an increasing pair of shares.
     """
 
+    @ranges(threshold_range=pair(in_unit))
     def __init__(
         self, num_decoders: int = 6, threshold_range: tuple[float, float] = (0.6, 0.9)
     ) -> None:
         super().__init__(num_decoders)
-        if len(threshold_range) != 2 or not 0 <= threshold_range[0] <= threshold_range[1] <= 1:
-            raise UserError(
-                f'FeatureDrop.threshold_range={threshold_range}: expected (low, high) in [0, 1]'
-            )
         self.threshold_range = tuple(threshold_range)
 
     def mask(self, context: PerturbationContext) -> Tensor:

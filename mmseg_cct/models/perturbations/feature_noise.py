@@ -9,7 +9,7 @@ from mmseg.registry import MODELS
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.ranges import in_unit, ranges
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
 
 from .base import Perturbation, PerturbationContext
@@ -79,15 +79,11 @@ class FeatureNoise(Perturbation):
     Args:
         num_decoders: k, the number of decoders with this perturbation.
         noise_range: a in [0, 1]; above 1, z could change its sign.
-
-    Raises:
-        UserError: If `noise_range` is out of range.
     """
 
+    @ranges(noise_range=in_unit)
     def __init__(self, num_decoders: int = 6, noise_range: float = 0.3) -> None:
         super().__init__(num_decoders)
-        if not 0 <= noise_range <= 1:
-            raise UserError(f'FeatureNoise.noise_range={noise_range}: expected a value in [0, 1]')
         self.noise_range = noise_range
 
     def draw(self, features: Tensor) -> Callable[[int], Tensor]:

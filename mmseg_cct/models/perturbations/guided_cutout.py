@@ -4,7 +4,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.ranges import in_unit, number, ranges
 
 from .base import PerturbationContext, SpatialMask
 
@@ -31,19 +31,13 @@ class GuidedCutout(SpatialMask):
         side_ratio: Side of the crop over that of the box, in [0, 1].
         min_box_side: Least width and height of a box, in feature positions; smaller ones are specks
             of an uncertain prediction.
-
-    Raises:
-        UserError: If an argument is out of range.
     """
 
+    @ranges(side_ratio=in_unit, min_box_side=number(0))
     def __init__(
         self, num_decoders: int = 6, side_ratio: float = 0.4, min_box_side: float = 1.0
     ) -> None:
         super().__init__(num_decoders)
-        if not 0 <= side_ratio <= 1:
-            raise UserError(f'GuidedCutout.side_ratio={side_ratio}: expected a value in [0, 1]')
-        if min_box_side < 0:
-            raise UserError(f'GuidedCutout.min_box_side={min_box_side}: expected 0 or more')
         self.side_ratio = side_ratio
         self.min_box_side = min_box_side
 

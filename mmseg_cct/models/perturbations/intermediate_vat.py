@@ -7,7 +7,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.ranges import at_least, number, positive, ranges
 from mmseg_cct.models.layers.chunking import split_positions
 from mmseg_cct.models.layers.native_chain import native_chain
 from mmseg_cct.models.layers.softmax import softmax
@@ -67,11 +67,9 @@ class IntermediateVAT(Perturbation):
         num_iterations: Power iterations.
         norm_floor: Added to ‖g‖ in the normalisation. 0 is exact; the public code's 1e-8 makes
             r_adv much shorter than ε where g is small.
-
-    Raises:
-        UserError: If an argument is out of range.
     """
 
+    @ranges(epsilon=number(0), xi=positive, num_iterations=at_least(1), norm_floor=number(0))
     def __init__(
         self,
         num_decoders: int = 2,
@@ -81,14 +79,6 @@ class IntermediateVAT(Perturbation):
         norm_floor: float = 0.0,
     ) -> None:
         super().__init__(num_decoders)
-        for name, value, fits, expected in (
-            ('epsilon', epsilon, epsilon >= 0, '0 or more'),
-            ('xi', xi, xi > 0, 'more than 0'),
-            ('num_iterations', num_iterations, num_iterations >= 1, '1 or more'),
-            ('norm_floor', norm_floor, norm_floor >= 0, '0 or more'),
-        ):
-            if not fits:
-                raise UserError(f'IntermediateVAT.{name}={value}: expected {expected}')
         self.epsilon = epsilon
         self.xi = xi
         self.num_iterations = num_iterations

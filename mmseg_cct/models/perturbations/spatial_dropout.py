@@ -4,7 +4,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.ranges import ranges, unit_below_one
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
 
 from .base import Perturbation, PerturbationContext
@@ -17,15 +17,11 @@ class SpatialDropout(Perturbation):
     Args:
         num_decoders: k, the number of decoders with this perturbation.
         drop_ratio: p in [0, 1).
-
-    Raises:
-        UserError: If `drop_ratio` is out of range.
     """
 
+    @ranges(drop_ratio=unit_below_one)
     def __init__(self, num_decoders: int = 6, drop_ratio: float = 0.5) -> None:
         super().__init__(num_decoders)
-        if not 0 <= drop_ratio < 1:
-            raise UserError(f'SpatialDropout.drop_ratio={drop_ratio}: expected a value in [0, 1)')
         self.drop_ratio = drop_ratio
 
     def channel_factors(self, features: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor
 
+from mmseg_cct.checks.ranges import number, ranges
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.modes import frozen_running_statistics
 
@@ -32,15 +33,11 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
             independently for student and teacher. With 0, as in the paper's comparison, the two
             differ only in their weights.
         **kwargs: Arguments of `EncoderDecoder`.
-
-    Raises:
-        UserError: If `noise_std` is negative.
     """
 
+    @ranges(noise_std=number(0))
     def __init__(self, loss_consistency: dict, noise_std: float = 0.0, **kwargs: Any) -> None:
         super().__init__(loss_consistency, **kwargs)
-        if noise_std < 0:
-            raise UserError(f'model.noise_std={noise_std}: expected 0 or more')
         self.noise_std = noise_std
 
     def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:

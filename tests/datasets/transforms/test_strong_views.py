@@ -141,13 +141,13 @@ def test_filled_pixels_keep_their_colour(image):
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (dict(num_views=0), r'num_views=0: expected 1 or more'),
-        (dict(jitter_prob=1.2), r'jitter_prob=1\.2: expected 0 to 1'),
-        (dict(gray_prob=-0.1), r'gray_prob=-0\.1: expected 0 to 1'),
-        (dict(hue=0.6), r'hue=0\.6: expected 0 to 0\.5'),
-        (dict(contrast=2), r'contrast=2: expected 0 to 1'),
-        (dict(blur_sigma=(0, 1)), r'blur_sigma=\(0, 1\): expected two numbers above 0, in order'),
-        (dict(blur_sigma=(2, 1)), r'blur_sigma=\(2, 1\): expected two numbers above 0, in order'),
+        (dict(num_views=0), r'num_views=0: expected a whole number from 1'),
+        (dict(jitter_prob=1.2), r'jitter_prob=1\.2: expected a number in \[0, 1\]'),
+        (dict(gray_prob=-0.1), r'gray_prob=-0\.1: expected a number in \[0, 1\]'),
+        (dict(hue=0.6), r'hue=0\.6: expected a number in \[0, 0\.5\]'),
+        (dict(contrast=2), r'contrast=2: expected a number in \[0, 1\]'),
+        (dict(blur_sigma=(0, 1)), r'blur_sigma=\(0, 1\): expected two values in order'),
+        (dict(blur_sigma=(2, 1)), r'blur_sigma=\(2, 1\): expected two values in order'),
     ],
 )
 def test_values_out_of_range_are_named(arguments, message):

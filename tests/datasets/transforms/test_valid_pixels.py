@@ -105,7 +105,7 @@ def test_marking_without_packing(build):
 
 def test_filling_without_marking_is_told(build, caplog, monkeypatch):
     told = []
-    monkeypatch.setattr('mmseg_cct.checks.data.print_log', lambda text, **_: told.append(text))
+    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda text, **_: told.append(text))
     build(MARKED[0], PAD, dict(type='PackSegInputs'))
     assert len(told) == 1 and 'Pad fills pixels' in told[0] and 'MarkValidPixels' in told[0]
     build(*MARKED, PAD, dict(type='PackUnlabeledInputs'))

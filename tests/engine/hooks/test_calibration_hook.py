@@ -167,7 +167,9 @@ def test_the_figures_are_those_of_the_images_of_all_processes(tmp_path):
 
 
 def test_mistakes_are_named(tiny_cct, tmp_path):
-    with pytest.raises(UserError, match=r'CalibrationHook\.num_images=0: expected 1 or more'):
+    with pytest.raises(
+        UserError, match=r'CalibrationHook\.num_images=0: expected a whole number from 1'
+    ):
         CalibrationHook(num_images=0)
     runner = SimpleNamespace(model=torch.nn.Conv2d(1, 1, 1))
     with pytest.raises(UserError, match=r'model\.type=Conv2d; expected an EncoderDecoder'):

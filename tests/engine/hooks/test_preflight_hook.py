@@ -187,9 +187,7 @@ def test_classes_in_another_order(domains):
 
 def test_a_training_may_do_without_a_validation_set(tmp_path, monkeypatch):
     lines = []
-    monkeypatch.setattr(
-        'mmseg_cct.engine.hooks.preflight_hook.print_log', lambda line, **_: lines.append(line)
-    )
+    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda line, **_: lines.append(line))
     test = dict(type='FolderDataset', data_root=str(tmp_path), image_dir='none', classes=('a',))
     _warn_of_test_set(dict(val_dataloader=None, test_dataloader=dict(dataset=test)))
     (line,) = lines

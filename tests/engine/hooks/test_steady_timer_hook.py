@@ -50,5 +50,7 @@ def test_without_warm_up_it_is_mmengines(etas):
 
 
 def test_a_negative_number_is_refused():
-    with pytest.raises(UserError, match=r'SteadyTimerHook\.warm_up=-1: expected 0 or more'):
+    with pytest.raises(
+        UserError, match=r'SteadyTimerHook\.warm_up=-1: expected a whole number from 0'
+    ):
         SteadyTimerHook(-1)

@@ -109,7 +109,7 @@ def test_decay_out_of_range_is_an_error(decay):
 
 
 def test_an_unknown_network_is_an_error():
-    with pytest.raises(UserError, match="evaluate='both': expected student or teacher"):
+    with pytest.raises(UserError, match="evaluate='both': expected one of student, teacher"):
         TeacherHook(evaluate='both')
 
 

@@ -177,5 +177,5 @@ def test_a_baseline_has_nothing_to_draw(tiny_cct, tmp_path):
 
 @pytest.mark.parametrize('name', ['interval', 'num_images'])
 def test_numbers_below_one_are_errors(name):
-    with pytest.raises(UserError, match=rf'{name}=0: expected 1 or more'):
+    with pytest.raises(UserError, match=rf'{name}=0: expected a whole number from 1'):
         UnlabeledVisualizationHook(**{name: 0})

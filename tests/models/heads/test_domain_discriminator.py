@@ -74,5 +74,7 @@ def test_only_the_optimised_key_contains_loss():
 
 
 def test_a_negative_scale_is_an_error():
-    with pytest.raises(UserError, match=r'discriminator.scale=-0.02: expected 0 or more'):
+    with pytest.raises(
+        UserError, match=r'DomainDiscriminator.scale=-0.02: expected a number from 0'
+    ):
         make(scale=-2e-2)

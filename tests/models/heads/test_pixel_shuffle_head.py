@@ -172,7 +172,7 @@ def test_dropout_is_off():
 def test_a_size_that_is_no_multiple_of_the_stride_is_warned_of_once(monkeypatch):
     warnings = []
     monkeypatch.setattr(
-        'mmseg_cct.models.heads.pixel_shuffle_head.print_log',
+        'mmseg_cct.utils.log.print_log',
         lambda message, **_: warnings.append(message),
     )
     head = make_head(stride=8)

@@ -32,5 +32,5 @@ def test_it_masks_whole_channels_of_both_views(keep_ratio, kept):
 
 @pytest.mark.parametrize('keep_ratio', [-0.1, 1.1])
 def test_a_share_out_of_range_is_an_error(keep_ratio):
-    with pytest.raises(UserError, match=rf'keep_ratio={keep_ratio}: expected 0 to 1'):
+    with pytest.raises(UserError, match=rf'keep_ratio={keep_ratio}: expected a number in \[0, 1\]'):
         ComplementaryDropout(keep_ratio)

@@ -124,10 +124,19 @@ def test_everything_is_mixed_alike():
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (dict(prob=1.5), r'prob=1\.5: expected 0 to 1'),
-        (dict(area=(0, 0.4)), r'area=\(0, 0\.4\): expected two numbers in \(0, 1\]'),
-        (dict(area=(0.5, 0.4)), r'area=\(0\.5, 0\.4\): expected two numbers in \(0, 1\]'),
-        (dict(aspect=(-1, 2)), r'aspect=\(-1, 2\): expected two numbers above 0'),
+        (dict(prob=1.5), r'prob=1\.5: expected a number in \[0, 1\]'),
+        (
+            dict(area=(0, 0.4)),
+            r'area=\(0, 0\.4\): expected two values in order, each a number in \(0, 1\]',
+        ),
+        (
+            dict(area=(0.5, 0.4)),
+            r'area=\(0\.5, 0\.4\): expected two values in order, each a number in \(0, 1\]',
+        ),
+        (
+            dict(aspect=(-1, 2)),
+            r'aspect=\(-1, 2\): expected two values in order, each a positive number',
+        ),
     ],
 )
 def test_values_out_of_range_are_named(arguments, message):

@@ -15,6 +15,7 @@ from mmseg_cct.models.layers.chunking import Chunking
 from mmseg_cct.models.layers.native_chain import native_chain
 from mmseg_cct.models.layers.stacked_decoders import Chain, decode
 from mmseg_cct.models.perturbations.intermediate_vat import FisherProduct
+from mmseg_cct.utils import log
 
 K = 3
 AUTO = Chunking(compile='auto')
@@ -263,7 +264,8 @@ def fresh(tmp_path, monkeypatch):
     module._built.cache_clear()
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
     logged = []
-    monkeypatch.setattr(module, 'print_log', lambda message, **kwargs: logged.append(message))
+    for place in (module, log):
+        monkeypatch.setattr(place, 'print_log', lambda message, **kwargs: logged.append(message))
     yield logged
     module._built.cache_clear()
 

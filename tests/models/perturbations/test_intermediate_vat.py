@@ -202,12 +202,12 @@ def test_epsilon_0_is_the_identity():
 @pytest.mark.parametrize(
     ('name', 'value', 'expected'),
     [
-        ('epsilon', -1, '0 or more'),
-        ('epsilon', float('nan'), '0 or more'),
-        ('xi', 0, 'more than 0'),
-        ('xi', -1e-6, 'more than 0'),
-        ('num_iterations', 0, '1 or more'),
-        ('norm_floor', -1e-8, '0 or more'),
+        ('epsilon', -1, 'a finite number from 0'),
+        ('epsilon', float('nan'), 'a finite number from 0'),
+        ('xi', 0, 'a positive number'),
+        ('xi', -1e-6, 'a positive number'),
+        ('num_iterations', 0, 'a whole number from 1'),
+        ('norm_floor', -1e-8, 'a finite number from 0'),
     ],
 )
 def test_rejects_a_value_out_of_range(name, value, expected):

@@ -138,7 +138,7 @@ def test_a_plain_batch_is_an_error():
 
 
 def test_negative_noise_is_an_error():
-    with pytest.raises(UserError, match=r'noise_std=-0.1: expected 0 or more'):
+    with pytest.raises(UserError, match=r'noise_std=-0.1: expected a finite number from 0'):
         make_model(noise_std=-0.1)
 
 

@@ -1,0 +1,18 @@
+import tiny
+import torch
+from mmseg.registry import MODELS
+
+from mmseg_cct.pseudo_labels.teachers import _probabilities
+
+
+def test_the_sigmoid_of_a_single_output_is_taken_once():
+    """MMSeg's results hold the sigmoid of such an output, and logits of several."""
+    head = dict(type='FCNHead', in_channels=8, channels=4, num_convs=1, num_classes=2)
+    config = tiny.model_config(type='EncoderDecoder', decode_head=dict(head, out_channels=1))
+    for name in ('data_preprocessor', 'neck', 'auxiliary_head'):
+        config.pop(name)
+    seg_logits = torch.tensor([[[[-3.0, -0.2], [0.2, 3.0]]]])
+    (result,) = MODELS.build(config).postprocess_result(seg_logits)
+    probabilities = _probabilities(result.seg_logits.data)
+    torch.testing.assert_close(probabilities[1], seg_logits[0, 0].sigmoid())
+    torch.testing.assert_close(probabilities.sum(0), torch.ones(2, 2))
