@@ -1,5 +1,6 @@
 """Loads a trained model for inference."""
 
+import functools
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mmcv.transforms import LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset
 from mmengine.registry import init_default_scope
@@ -19,6 +21,7 @@ from mmseg_cct.checks.stages import check_components
 from mmseg_cct.checks.weights import require_matching_weights
 from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.config.domains import pipeline_for_tests
+from mmseg_cct.datasets import LoadChannels
 from mmseg_cct.engine.checkpoints import (
     read_checkpoint,
     warn_of_other_preprocessing,
@@ -89,17 +92,22 @@ def without_annotations(steps: Sequence[Any]) -> list[Any]:
 
 
 def image_reader(config: Config) -> Callable[[str | os.PathLike], np.ndarray]:
-    """Returns a function that reads images `(H, W, C)` for `segment` or MMSeg's `inference_model`.
+    """Returns a function that reads images as the test pipeline does, `(H, W)` or `(H, W, C)`.
 
-    If the test pipeline begins with `LoadChannels`, the function loads the channels, and the config
-    gets `LoadImageFromNDArray` as its first step: for images that are read already, MMSeg replaces
-    only the type of that step and keeps its arguments.
+    They are for `segment` or MMSeg's `inference_model`. If the pipeline begins with `LoadChannels`,
+    the config gets `LoadImageFromNDArray` as its first step: for images that are read already,
+    MMSeg replaces only the type of that step and keeps its arguments.
     """
-    first = config.test_pipeline[0]
-    if first['type'] != 'LoadChannels':
+    loader = TRANSFORMS.build(config.test_pipeline[0])
+    if isinstance(loader, LoadChannels):
+        decode = loader.decode
+        config.test_pipeline[0] = dict(type='LoadImageFromNDArray')
+    elif isinstance(loader, LoadImageFromFile):
+        decode = functools.partial(
+            image_files.decode_image, flag=loader.color_type, backend=loader.imdecode_backend
+        )
+    else:
         return image_files.read_image
-    decode = TRANSFORMS.build(first).decode
-    config.test_pipeline[0] = dict(type='LoadImageFromNDArray')
 
     def read(path: str | os.PathLike) -> np.ndarray:
         image_files.require_file(path)

@@ -1,6 +1,7 @@
 """Export of the main path to ONNX and TorchScript."""
 
 import copy
+import functools
 import importlib.util
 import io
 import json
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from mmengine.utils import digit_version
+from mmseg.models.backbones.swin import ShiftWindowMSA
 from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
@@ -49,6 +51,7 @@ class InferenceGraph(nn.Module):
         weight, bias = _normalisation(preprocessor, size, self.channels)
         self.register_buffer('weight', weight)
         self.register_buffer('bias', bias)
+        self._free_batch()
         self._fix_pooling()
         self.eval()  # the exporter restores this mode in all submodules
 
@@ -68,6 +71,12 @@ class InferenceGraph(nn.Module):
             threshold = float(torch.tensor(self.model.decode_head.threshold).logit())
             logits = torch.cat([torch.full_like(logits, threshold), logits], dim=1)
         return logits
+
+    def _free_batch(self) -> None:
+        """Replaces Swin's merging of windows, whose batch size tracing would freeze."""
+        for module in self.model.modules():
+            if isinstance(module, ShiftWindowMSA):
+                module.window_reverse = functools.partial(_merge_windows, module.window_size)
 
     @torch.no_grad()
     def _fix_pooling(self) -> None:
@@ -94,6 +103,12 @@ class InferenceGraph(nn.Module):
                 child,
                 FixedAveragePool(sizes[name], pools[name].output_size),
             )
+
+
+def _merge_windows(side: int, windows: Tensor, height: int, width: int) -> Tensor:
+    """Merges windows `(N · H/s · W/s, s, s, D)` to `(N, H, W, D)`."""
+    rows = windows.view(-1, height // side, width // side, side, side, windows.shape[-1])
+    return rows.transpose(2, 3).reshape(-1, height, width, windows.shape[-1])
 
 
 class FixedAveragePool(nn.Module):

@@ -224,10 +224,11 @@ def select_channels(
 
 
 def as_rgb(image: np.ndarray) -> np.ndarray:
-    """Converts a loaded image `(H, W, C)` in [0, 255] to `(H, W, 3)` uint8, RGB, for display.
+    """Converts a loaded image `(H, W[, C])` in [0, 255] to `(H, W, 3)` uint8, RGB, for display.
 
     Three channels are BGR; of more, the first three are shown, of fewer, only the first.
     """
+    image = np.atleast_3d(image)
     channels = image.shape[2]
     order = [2, 1, 0] if channels == 3 else [0, 1, 2] if channels > 3 else [0, 0, 0]
     pixels = image[..., order]

@@ -146,6 +146,23 @@ def test_torchscript_gives_the_same_for_any_number_of_images(model, tmp_path):
         )
 
 
+@pytest.mark.parametrize('export', [export_onnx, export_torchscript])
+def test_a_transformer_with_windows_takes_any_number_of_images(export, tmp_path):
+    """Tracing one image would freeze the batch size of MMSeg's Swin, and mix up two."""
+    if export is export_onnx:
+        pytest.importorskip('onnxruntime')
+    torch.manual_seed(0)
+    backbone = dict(type='SwinTransformer', embed_dims=8, depths=(2, 2), num_heads=(1, 2))
+    backbone.update(window_size=4, strides=(4, 2), out_indices=(0, 1), pretrain_img_size=32)
+    head = dict(type='FCNHead', in_channels=16, channels=4, num_convs=1, num_classes=3)
+    config = tiny.model_config(type='EncoderDecoder', backbone=backbone, decode_head=head)
+    for name in ('neck', 'auxiliary_head'):
+        config.pop(name)
+    config.backbone = backbone  # without the arguments of a ResNet
+    model = MODELS.build(config).eval()
+    assert export(model, SIZE, tmp_path / 'swin').difference < TOLERANCE
+
+
 def test_export_leaves_the_model_as_it_was(model, tmp_path):
     before = {name: value.clone() for name, value in model.state_dict().items()}
     kinds = [type(module) for module in model.modules()]

@@ -5,8 +5,11 @@ import os
 import numpy as np
 import pytest
 import torch
+from mmcv.transforms import LoadImageFromFile
+from mmengine.config import Config
 from PIL import Image
 
+from mmseg_cct.apis.inference import image_reader
 from mmseg_cct.apis.prediction import RECORD, predict_images
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.palette import class_colours
@@ -46,6 +49,20 @@ def test_masks_and_overlays_have_the_size_of_the_image(trained, photos, tmp_path
         assert overlay.mode == 'RGB' and overlay.width == image.width
         assert overlay.height > image.height  # the classes that it shows are below
     assert Image.open(out / 'legend.png').width == 640
+
+
+@pytest.mark.parametrize('color_type', ['grayscale', 'color_ignore_orientation'])
+def test_images_are_read_as_by_the_test_pipeline(tmp_path, color_type):
+    """By hand: MMSeg's loader, of an image that an EXIF tag turns."""
+    pixels = np.random.default_rng(0).integers(0, 255, (20, 30, 3), dtype=np.uint8)
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    Image.fromarray(pixels).save(tmp_path / 'a.png', exif=turned)
+    step = dict(type='LoadImageFromFile', color_type=color_type)
+    config = Config(dict(test_pipeline=[step, dict(type='PackSegInputs')]))
+    expected = LoadImageFromFile(color_type=color_type)(dict(img_path=str(tmp_path / 'a.png')))
+    assert np.array_equal(image_reader(config)(tmp_path / 'a.png'), expected['img'])
+    assert config.test_pipeline[0] == step  # MMSeg keeps its arguments
 
 
 def test_what_is_left_out_or_gone_or_normalised_otherwise_is_told(

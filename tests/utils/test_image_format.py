@@ -150,6 +150,7 @@ def test_any_channels_can_be_looked_at():
     }.items():
         shown = as_rgb(image[..., :channels])
         assert shown.dtype == np.uint8 and shown[0, 0].tolist() == expected
+    assert as_rgb(image[..., 0]).tolist() == [[[10] * 3]]  # MMSeg's `grayscale`
 
 
 def test_a_broken_tiff_is_explained(tmp_path):
