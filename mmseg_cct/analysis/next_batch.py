@@ -30,6 +30,8 @@ from mmseg_cct.utils.farthest_first import farthest_first
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb, explain_unreadable, write_png
 from mmseg_cct.utils.image_record import record_origin
+from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.shares import on_first_process
 from mmseg_cct.visualization.label_maps import full_palette
 
@@ -160,6 +162,12 @@ def next_batch(
             f'{images or run}: each of the {len(listed)} images is labelled, validated on or '
             'to be left out; expected others'
         )
+    if any(map(_is_moved, labeled.values())):
+        warn(
+            f'{run}: reduce_zero_label or label_map moves the ids in the masks of its labelled '
+            'set; the masks of the batch hold class ids from 0, to be moved back before they join '
+            'that set'
+        )
     model = load_training_model(config, found.checkpoint, device, found.content)
     pipeline, classes = image_pipeline(config), model.dataset_meta['classes']
     palette = model.dataset_meta['palette']
@@ -252,6 +260,13 @@ def _fingerprints(images: Listed, pipeline: Compose) -> tuple[dict[str, str], li
         except Exception as error:  # decoders raise nearly anything on a corrupt file
             failed.append(explain_unreadable(name, 'image', error))
     return prints, failed
+
+
+def _is_moved(info: Mapping[str, Any]) -> bool:
+    """Tells whether a class has another id in the mask of a labelled image."""
+    moves = (info.get('label_map') or {}).items()
+    is_moved = any(label not in (raw, IGNORE_INDEX) for raw, label in moves)
+    return is_moved or info.get('reduce_zero_label', False)
 
 
 def _put_image(info: dict[str, Any], folder: Path, link: bool, pipeline: Compose) -> Path:

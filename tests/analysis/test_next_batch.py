@@ -45,6 +45,17 @@ def batch_of(tiny_cct, photos, tmp_path):
     return write
 
 
+@pytest.mark.parametrize(
+    ('loads', 'is_told'), [({}, 0), (dict(reduce_zero_label=True), 1), (dict(ignore_index=200), 0)]
+)
+def test_a_set_that_moves_the_ids_of_its_masks_is_told(batch_of, monkeypatch, loads, is_told):
+    told = []
+    monkeypatch.setattr('mmseg_cct.analysis.next_batch.warn', told.append)
+    labeled = 'train_dataloader.dataset.labeled'
+    batch_of(options={f'{labeled}.{key}': value for key, value in loads.items()})
+    assert len(told) == is_told
+
+
 def test_a_batch_holds_images_predictions_and_pages(batch_of, photos, tmp_path, checkpoints_read):
     batch = batch_of()
     assert len(checkpoints_read) == 1

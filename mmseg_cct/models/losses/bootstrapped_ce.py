@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
+from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.transfer import to_device
 
 
@@ -90,11 +91,12 @@ class BootstrappedCrossEntropy(nn.Module):
     ) -> Tensor:
         """Computes the weighted loss; see `bootstrapped_cross_entropy`.
 
-        Raises a `ValueError` if MMSeg passes pixel weights, as its sampler picks hard pixels too.
+        Raises a `UserError` if MMSeg passes pixel weights, as its sampler picks hard pixels too.
         """
         if weight is not None:
-            raise ValueError(
-                'BootstrappedCrossEntropy picks the pixels itself: set decode_head.sampler=None'
+            raise UserError(
+                'model.decode_head.sampler: picks hard pixels, as BootstrappedCrossEntropy does; '
+                'expected None'
             )
         class_weight = None
         if self.class_weight is not None:

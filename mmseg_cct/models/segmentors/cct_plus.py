@@ -19,7 +19,7 @@ from mmseg_cct.models.layers.sample_fields import stack_field
 from mmseg_cct.models.losses import PseudoTargets
 
 from .cct import CCTSegmentor
-from .requirements import require_pairs
+from .requirements import last_stage, require_pairs
 
 
 @MODELS.register_module()
@@ -284,7 +284,8 @@ class CCTPlusSegmentor(CCTSegmentor):
         return self._loss_of(self.decode_head.forward(features), pseudo)
 
     def _loss_of(self, seg_logits: Tensor, pseudo: PseudoTargets) -> Tensor:
-        return self.loss_strong(self._resized(seg_logits, pseudo.valid.shape[-2:]), pseudo)
+        resized = self._resized(last_stage(seg_logits), pseudo.valid.shape[-2:])
+        return self.loss_strong(resized, pseudo)
 
     def _resized(self, seg_logits: Tensor, size: tuple[int, int]) -> Tensor:
         """Resizes seg_logits `(N, C, ·, ·)` to `(N, C, H, W)`."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mmseg_cct.models.layers.sample_fields import stack_field
 
-from .requirements import require_one_output_per_class, require_pairs
+from .requirements import last_stage, require_one_output_per_class, require_pairs
 
 
 class InputConsistencySegmentor(EncoderDecoder):
@@ -48,6 +48,10 @@ class InputConsistencySegmentor(EncoderDecoder):
         losses['aux.loss'] = self.loss_consistency.loss_weight * consistency
         losses['aux.consistency'] = consistency.detach()
         return losses
+
+    def _forward(self, inputs: Tensor, data_samples: Any = None) -> Tensor:
+        """Predicts logits; in training a head like that of K-Net gives those of each stage."""
+        return last_stage(super()._forward(inputs, data_samples))
 
     @abstractmethod
     def predict_pair(self, images: Tensor) -> tuple[Tensor, Tensor]:

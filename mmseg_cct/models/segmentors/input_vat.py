@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from mmseg.registry import MODELS
 from torch import Tensor
 
+from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.modes import all_but_batch_norm, eval_mode, frozen_running_statistics
 
 from .input_consistency import InputConsistencySegmentor
@@ -76,6 +77,9 @@ class InputVATSegmentor(InputConsistencySegmentor):
             rounding errors of float32.
         num_iterations: Power iterations.
         **kwargs: Arguments of `EncoderDecoder`.
+
+    Raises:
+        UserError: If the backbone computes its activations again (`with_cp`).
     """
 
     def __init__(
@@ -87,6 +91,11 @@ class InputVATSegmentor(InputConsistencySegmentor):
         **kwargs: Any,
     ) -> None:
         super().__init__(loss_consistency, **kwargs)
+        if any(getattr(module, 'with_cp', False) for module in self.backbone.modules()):
+            raise UserError(
+                'model.backbone.with_cp=True: InputVATSegmentor takes gradients with respect to '
+                'the images, which checkpointing cannot; expected False'
+            )
         self.epsilon = epsilon
         self.xi = xi
         self.num_iterations = num_iterations

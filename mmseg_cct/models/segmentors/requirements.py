@@ -1,5 +1,7 @@
 """What training on unlabelled images needs from the batch and the main decoder."""
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 
 from mmseg_cct.errors import UserError
@@ -12,6 +14,11 @@ def require_pairs(inputs: dict[str, Tensor] | Tensor, segmentor: str) -> None:
             f'train_dataloader.dataset: {segmentor} trains on pairs of a labelled and an '
             'unlabelled image; expected a SemiSegDataset with both'
         )
+
+
+def last_stage(seg_logits: Tensor | Sequence[Tensor]) -> Tensor:
+    """Returns the logits that a test predicts with, of a main decoder that returns each stage's."""
+    return seg_logits if isinstance(seg_logits, Tensor) else seg_logits[-1]
 
 
 def require_one_output_per_class(decode_head: nn.Module) -> None:

@@ -3,6 +3,7 @@ import torch
 import torch.nn.functional as F
 from mmseg.registry import MODELS
 
+from mmseg_cct.errors import UserError
 from mmseg_cct.models.losses import bootstrapped_cross_entropy
 
 N, C, H, W = 2, 4, 3, 5
@@ -109,5 +110,5 @@ def test_no_counting_pixel_gives_zero_and_no_gradient(case):
 
 def test_pixel_weights_are_an_error():
     loss = MODELS.build(dict(type='BootstrappedCrossEntropy'))
-    with pytest.raises(ValueError, match=r'decode_head\.sampler=None'):
+    with pytest.raises(UserError, match=r'decode_head\.sampler: picks .* expected None'):
         loss(*make_inputs(), weight=torch.ones(N, H, W))

@@ -1,7 +1,11 @@
+import copy
+
 import pytest
 import tiny
 import torch
+from mmengine.structures import PixelData
 from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.requirements import require_pairs
@@ -20,6 +24,68 @@ def test_images_of_one_branch_are_an_error_that_names_the_model():
         'train_dataloader.dataset: CCTSegmentor trains on pairs of a labelled and an unlabelled '
         'image; expected a SemiSegDataset with both'
     )
+
+
+def test_checkpointed_activations_are_an_error_where_images_need_a_gradient():
+    config = tiny.model_config(type='InputVATSegmentor', auxiliary_head=None)
+    config.update(loss_consistency=dict(type='KLConsistency'))
+    config.backbone.with_cp = True
+    with pytest.raises(UserError, match=r'^model\.backbone\.with_cp=True: .* expected False'):
+        MODELS.build(config)
+
+
+KNET = dict(
+    type='IterativeDecodeHead',
+    num_stages=1,
+    kernel_generate_head=dict(
+        type='FCNHead', in_channels=6, channels=8, num_convs=1, num_classes=3
+    ),
+    kernel_update_head=[
+        dict(
+            type='KernelUpdateHead',
+            num_classes=3,
+            num_heads=2,
+            feedforward_channels=8,
+            in_channels=8,
+            out_channels=8,
+            conv_kernel_size=1,
+            kernel_updator_cfg=dict(
+                type='KernelUpdator', in_channels=8, feat_channels=8, out_channels=8
+            ),
+        )
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ('kind', 'name', 'loss', 'term'),
+    [
+        (
+            'CCTPlusSegmentor',
+            'loss_strong',
+            dict(type='ConfidentCrossEntropy', threshold=0.0),
+            'strong.loss',
+        ),
+        ('InputVATSegmentor', 'loss_consistency', dict(type='KLConsistency'), 'aux.loss'),
+        ('MeanTeacherSegmentor', 'loss_consistency', dict(type='MSEConsistency'), 'aux.loss'),
+    ],
+)
+def test_a_head_of_several_stages_learns_from_unlabelled_images_by_its_last(kind, name, loss, term):
+    torch.manual_seed(0)
+    config = tiny.model_config(type=kind, auxiliary_head=None)
+    config[name] = dict(loss, loss_weight=1.0)
+    config.decode_head = copy.deepcopy(KNET)
+    model = MODELS.build(config).train()
+    if kind == 'MeanTeacherSegmentor':
+        model.set_teacher(copy.deepcopy(model).eval())
+    branches = ('labeled', 'unlabeled', 'unlabeled_strong_0')
+    inputs = {branch: torch.randn(2, 3, 32, 32) for branch in branches}
+    sample = SegDataSample(metainfo=dict(ori_shape=(32, 32), img_shape=(32, 32)))
+    sample.gt_sem_seg = PixelData(data=torch.randint(0, 3, (1, 32, 32)))
+    losses = model.loss(inputs, dict.fromkeys(branches, [sample] * 2))
+    losses[term].backward()
+    last = model.decode_head.kernel_update_head[-1]
+    assert any(p.grad is not None and p.grad.any() for p in last.parameters())
 
 
 @pytest.mark.parametrize('kind', ['CCTSegmentor', 'MeanTeacherSegmentor'])
