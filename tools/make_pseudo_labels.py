@@ -83,7 +83,9 @@ def main() -> int:
 
 
 def _workers() -> int:
-    return max(1, (os.cpu_count() or 1) // int(os.environ.get('LOCAL_WORLD_SIZE', 1)))
+    from mmseg_cct.utils.cores import usable_cores
+
+    return max(1, usable_cores() // int(os.environ.get('LOCAL_WORLD_SIZE', 1)))
 
 
 if __name__ == '__main__':

@@ -47,8 +47,8 @@ def fit_to_device(config: Config, launcher: str) -> Config:
         if logger.get('type') == 'LoggerHook':
             logger['type'] = 'MainProcessLoggerHook'
         config.setdefault('default_hooks', {})['statistics'] = dict(type='SyncStatisticsHook')
-        if _checkpoints(config.model):
-            _let_ddp_checkpoint(config)
+        if key := _checkpointing_key(config):
+            _let_ddp_checkpoint(config, f'{key}={at(config, key)}')
     if get_device() != 'cpu':
         # batches reach a GPU sooner from pinned memory
         loader = config.get('train_dataloader')
@@ -68,9 +68,10 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     return config
 
 
-def _checkpoints(model: Any) -> bool:
-    """Tells whether the backbone, or that in a `MultiChannelBackbone`, recomputes activations."""
-    return any(at(model, f'{key}.with_cp') for key in ('backbone', 'backbone.backbone'))
+def _checkpointing_key(config: Config) -> str | None:
+    """Finds what makes the backbone compute its activations again, mmengine's key or its own."""
+    own = ('model.backbone.with_cp', 'model.backbone.backbone.with_cp')  # MultiChannelBackbone
+    return next((key for key in (*own, 'activation_checkpointing') if at(config, key)), None)
 
 
 def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
@@ -119,17 +120,17 @@ def _revert_sync_bn(config: Config) -> None:
         print_log(f'{", ".join(changed)}: SyncBN needs GPUs, BN on CPUs', logger='current')
 
 
-def _let_ddp_checkpoint(config: Config) -> None:
+def _let_ddp_checkpoint(config: Config, setting: str) -> None:
     # MMSeg's checkpointed blocks run backward within backward, and the backbone runs twice a step.
     # DDP accepts that only with a static graph, as it is here, and then reduces in every step.
     if at(config, 'optim_wrapper.accumulative_counts', 1) > 1:
         raise UserError(
-            'optim_wrapper.accumulative_counts: more than 1 with model.backbone.with_cp=True; '
-            'expected only one of the two, as DDP cannot do both'
+            f'optim_wrapper.accumulative_counts: more than 1 with {setting}; expected only one of '
+            'the two, as DDP cannot do both'
         )
     if config.model.get('domains'):
         raise UserError(
-            'model.backbone.with_cp=True: with several domains on several processes; expected '
-            'False, as DDP supports it only if every step has the same graph'
+            f'{setting}: with several domains on several processes; expected it off, as DDP '
+            'supports it only if every step has the same graph'
         )
     config.model_wrapper_cfg = {'static_graph': True, **_ddp(config)}

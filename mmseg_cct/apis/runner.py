@@ -5,6 +5,7 @@ import glob
 import logging
 import os
 from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from mmseg_cct.checks.failures import config_errors_as_one_line
+from mmseg_cct.config.walk import at
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.errors import Interrupted, UserError
 
@@ -62,7 +64,9 @@ def run(config: Config, what: str) -> Any:
     # mmengine selects a CUDA device when it starts a process group; it keeps an existing one.
     own_group = config.launcher != 'none' and get_device() == 'cpu'
     if own_group:
-        torch.distributed.init_process_group('gloo')
+        seconds = at(config, 'env_cfg.dist_cfg.timeout')  # as mmengine does for its own group
+        options = {} if seconds is None else dict(timeout=timedelta(seconds=seconds))
+        torch.distributed.init_process_group('gloo', **options)
     first = _FirstBatch()
     try:
         runner = RUNNERS.build(config) if 'runner_type' in config else _Runner.from_cfg(config)

@@ -231,6 +231,8 @@ def _epoch_problems(config: Any) -> Iterator[Problem]:
             key = f'param_scheduler.{index}.by_epoch'
             yield Problem(key, f'{counts} it would never step', 'by_epoch=False')
     hook = at(config, 'default_hooks.checkpoint') or {}
-    if hook.get('by_epoch', True) and hook.get('interval', -1) != -1:
+    # mmengine's default is never; that of a DurableCheckpointHook, whenever it validates
+    interval = None if 'DurableCheckpointHook' in str(hook.get('type')) else -1
+    if hook.get('by_epoch', True) and hook.get('interval', interval) != -1:
         key = 'default_hooks.checkpoint.by_epoch'
         yield Problem(key, f'{counts} nothing would be saved', 'by_epoch=False')

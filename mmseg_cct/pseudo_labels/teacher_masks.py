@@ -176,9 +176,11 @@ def draw_masks(
     precision = _precision_on(teachers, held_out, out)
     if counts.failed:  # the student could not read them either
         return counts
-    _write_labels(unlabeled, out, selection, precision, colours)
+    record = _write_labels(unlabeled, out, selection, precision, colours)
     if get_rank() == 0:
-        _write_report(unlabeled, out, teachers, precision, num_pictures)
+        _write_report(unlabeled, out, teachers, record, precision, num_pictures)
+        # Last, because a folder that holds it is done.
+        write_atomic(Path(out, MASKS), json.dumps(record).encode() + b'\n')
     return counts
 
 
@@ -225,8 +227,8 @@ def _write_labels(
     selection: Selection,
     held_out: np.ndarray | None,
     colours: np.ndarray,
-) -> None:
-    """Finds the cut of each class over all images, and writes the masks and `masks.json`."""
+) -> dict[str, Any]:
+    """Finds the cut of each class over all images, writes the masks, and returns their record."""
     num_classes = len(unlabeled.classes)
     share = own_share(list(unlabeled.paths))
     mine = np.zeros((num_classes, LEVELS), np.int64)
@@ -245,16 +247,14 @@ def _write_labels(
         write_png(_file(out, LABELS, name), Image.fromarray(mask), colours)
         sure[name] = float((mask != IGNORE_INDEX).mean())
     merged = {name: value for part in gather(sure) for name, value in part.items()}
-    if get_rank() == 0:
-        record = dict(
-            image_dir=unlabeled.folder,
-            selection=selection._asdict(),
-            classes=list(unlabeled.classes),
-            cuts=cuts.tolist(),
-            pixels=pixels.tolist(),
-            sure={name: merged[name] for name in unlabeled.paths},
-        )
-        write_atomic(Path(out, MASKS), json.dumps(record).encode() + b'\n')
+    return dict(
+        image_dir=unlabeled.folder,
+        selection=selection._asdict(),
+        classes=list(unlabeled.classes),
+        cuts=cuts.tolist(),
+        pixels=pixels.tolist(),
+        sure={name: merged[name] for name in unlabeled.paths},
+    )
 
 
 def read_masks(out: str | Path) -> dict[str, Any]:
@@ -270,10 +270,10 @@ def _write_report(
     unlabeled: Unlabeled,
     out: str,
     teachers: Teachers,
+    record: Mapping[str, Any],
     held_out: np.ndarray | None,
     num_pictures: int,
 ) -> None:
-    record = read_masks(out)
     parts = [
         f'# Masks of {len(unlabeled.paths)} unlabelled images',
         'Of the pixels that the teacher gives to a class, the share that teaches the student, and '

@@ -8,6 +8,7 @@ from mmengine.registry import DefaultScope
 from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
 
+from mmseg_cct.checks.components import find_components
 from mmseg_cct.checks.stages import check_training
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import at
@@ -31,6 +32,10 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
         for key, expected in _EXPECTED.items()
         if at(config, key) is None
     )
+    for key, hook, _ in find_components(config):
+        if isinstance(hook, Mapping) and hook.get('type') == 'EarlyStoppingHook':
+            found = 'EarlyStoppingHook ends runs at different lengths'
+            raise UserError(Problem(f'{base}: {key}', found, 'none: a study compares equal ones'))
     check_training(config)
     _check_metrics(config, base)
     return config

@@ -96,11 +96,10 @@ def require_own_folder(folder: str | Path, record: str, option: str = '--out') -
     path = Path(folder)
     if path.exists() and not path.is_dir():
         raise UserError(f'{option}: {folder} is a file; expected a folder')
-    if any(path.glob(record)):
-        return
     found = sorted(each.name for each in path.iterdir()) if path.is_dir() else []
     foreign = [name for name in found if name not in _UNSEEN and not name.endswith('.part')]
-    if foreign:
+    # The record is looked for last: another process may have written it since.
+    if foreign and not any(path.glob(record)):
         raise UserError(
             f'{option}: {folder} holds {foreign[0]} and has no {record}, so this tool did not make '
             'it; expected a new or empty folder'

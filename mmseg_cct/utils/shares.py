@@ -37,17 +37,17 @@ def connected(launcher: str) -> Iterator[int]:
 
 
 def on_first_process(function: Callable[[], T]) -> T:
-    """Calls a function on rank 0 and returns its result, or its `UserError`, on all ranks."""
+    """Calls a function on rank 0; its result, `UserError` or `OSError` is that of all ranks."""
     outcome: list[Any] = [None, None]
     if get_rank() == 0:
         try:
             outcome[0] = function()
-        except UserError as error:
-            outcome[1] = str(error)
+        except (UserError, OSError) as error:
+            outcome[1] = error
     broadcast_object_list(outcome)
     result, mistake = outcome
     if mistake is not None:
-        raise UserError(mistake)
+        raise mistake
     return result
 
 

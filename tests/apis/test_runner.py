@@ -1,5 +1,6 @@
 import logging
 import time
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -32,6 +33,24 @@ def test_the_workers_of_a_distributed_run_end_by_themselves(tmp_path, monkeypatc
     begun = time.monotonic()
     runner_module.run(Config(dict(launcher='pytorch')), 'train')
     assert time.monotonic() - begun < 5
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason='mmengine starts the group on a GPU')
+@pytest.mark.parametrize(
+    ('settings', 'options'),
+    [({}, {}), (dict(dist_cfg=dict(timeout=7200)), dict(timeout=timedelta(hours=2)))],
+)
+def test_processes_wait_for_each_other_as_the_config_says(settings, options, monkeypatch):
+    started = []
+
+    def start(*args, **kwargs):
+        started.append((*args, kwargs))
+        raise RuntimeError('started')
+
+    monkeypatch.setattr(torch.distributed, 'init_process_group', start)
+    with pytest.raises(RuntimeError, match='started'):
+        runner_module.run(Config(dict(launcher='pytorch', env_cfg=settings)), 'train')
+    assert started == [('gloo', options)]
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,7 @@ def test_class_weights_are_those_of_the_nearest_head():
 _TEACHER = dict(type='TeacherHook')
 _EMA = dict(type='EMAHook')
 _RAMP = dict(type='RampUpHook', attribute='x.loss_weight')
+CHECKPOINT = 'default_hooks.checkpoint'
 PAIRS = dict(
     default_scope='mmseg',
     model=dict(type='CCTSegmentor', data_preprocessor=dict(type='BranchPreprocessor')),
@@ -172,6 +173,11 @@ PAIRS = dict(
     [
         ({}, None),
         ({'train_dataloader.dataset.unlabeled': None, 'model.type': 'EncoderDecoder'}, None),
+        ({CHECKPOINT: dict(_delete_=True, type='CheckpointHook', save_best='mIoU')}, None),
+        (
+            {CHECKPOINT: dict(_delete_=True, type='DurableCheckpointHook')},
+            'default_hooks.checkpoint.by_epoch: True, and train_cfg counts iterations, so nothing ',
+        ),
         ({'train_cfg.type': 'EpochBasedTrainLoop', 'train_dataloader.sampler.type': 'X'}, None),
         (
             {'train_dataloader.dataset.labeled': None},

@@ -38,6 +38,11 @@ MISTAKES = [
     (EPOCHS, {}, r'own\.py: no train_cfg\.max_iters; expected a training that counts iterations'),
     ('_base_ = {base!r}\noptim_wrapper = None', {}, r'own\.py: no optim_wrapper; expected'),
     ('_base_ = {base!r}\ntest_dataloader = None', {}, r'own\.py: no test_dataloader; expected'),
+    (
+        "_base_ = {base!r}\ncustom_hooks = [dict(type='EarlyStoppingHook', monitor='mIoU')]",
+        {},
+        r'own\.py: custom_hooks\.0: EarlyStoppingHook ends runs at different lengths; expected',
+    ),
     ('_base_ = {base!r}', {'train_cfg.max_iters': 'abc'}, r"max_iters='abc': expected a whole"),
     ('_base_ = {base!r}', {'model.backbone.typ': 'abc'}, r"unexpected keyword argument 'typ'"),
     ('_base_ = {base!r}', {'test_evaluator': None}, r'test_evaluator: missing; expected one'),

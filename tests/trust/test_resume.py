@@ -1,15 +1,20 @@
 """Kills, damaged files and moved ends: a resumed training is the one never interrupted."""
 
 import itertools
+import logging
 import multiprocessing
 import os
 import signal
 import time
 import zipfile
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tiny
 import torch
+import world
+from mmengine.logging import MessageHub
 from mmengine.runner import ValLoop
 from mmseg.evaluation import IoUMetric
 from ranks import without_cuda
@@ -20,6 +25,7 @@ from torch.optim.optimizer import (
 
 from mmseg_cct.engine import checkpoints
 from mmseg_cct.engine.checkpoints import find_resumable, newest_checkpoint, read_checkpoint
+from mmseg_cct.engine.hooks import DurableCheckpointHook
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.processes import locked_folder
 
@@ -167,6 +173,25 @@ def test_the_old_checkpoint_goes_only_after_the_new_one_is_there(cct, monkeypatc
     )
     assert present == [[], ['iter_1.pth'], ['iter_2.pth']]
     assert [p.name for p in (cct.folder / 'work').glob('iter_*.pth')] == ['iter_3.pth']
+
+
+def test_a_checkpoint_that_is_written_again_is_kept(tmp_path):
+    """After a kill between two steps of the optimizer, a training goes back and repeats some."""
+    runner = SimpleNamespace(
+        work_dir=str(tmp_path),
+        message_hub=MessageHub.get_instance(world.experiment()),
+        logger=logging.getLogger(__name__),
+        max_iters=100,
+        epoch=0,
+        save_checkpoint=lambda folder, name, *_, **__: torch.save({}, Path(folder, name)),
+    )
+    for iterations in (range(7), range(4, 7)):  # four make a step
+        hook = DurableCheckpointHook(interval=1, by_epoch=False, max_keep_ckpts=3)
+        hook.before_train(runner)
+        for runner.iter in iterations:
+            hook.after_train_iter(runner, runner.iter)
+            assert (tmp_path / f'iter_{runner.iter + 1}.pth').exists()
+    assert len(list(tmp_path.glob('iter_*.pth'))) == 3
 
 
 def test_a_schedule_with_groups_and_warm_up_follows_its_new_end(cct):
@@ -362,11 +387,12 @@ class TestNewSettings:
         cct.train(resume=str(cct.folder / 'work/iter_4.pth'))
         assert not [line for line in lines if 'differs' in line or 'follow' in line]
 
-    def test_without_seeds_of_iterations_a_warning(self, cct, trained, lines):
-        cct.config.custom_hooks.pop(0)
+    def test_what_cannot_be_resumed_is_told(self, cct, trained, lines):
+        cct.config.custom_hooks[0] = dict(type='EarlyStoppingHook', monitor='mIoU')
         cct.write()
         self.resumed(cct, trained)
-        assert [line for line in lines if 'no IterationSeedHook' in line]
+        for hook in ('no IterationSeedHook', 'EarlyStoppingHook counts its patience anew'):
+            assert [line for line in lines if hook in line]
 
 
 def test_accumulated_gradients_are_accumulated_again(cct):

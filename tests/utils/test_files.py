@@ -58,6 +58,16 @@ class TestFolders:
                 (tmp_path / name / 'result').write_text('x')
             assert (tmp_path / name / 'tool.json').is_file()
 
+    def test_another_process_may_write_the_record_meanwhile(self, tmp_path, monkeypatch):
+        list_files = Path.iterdir
+
+        def write_then_list(folder):
+            (tmp_path / 'tool.json').write_text('{}')
+            return list_files(folder)
+
+        monkeypatch.setattr(Path, 'iterdir', write_then_list)
+        require_own_folder(tmp_path, 'tool.json')
+
     def test_others_are_refused(self, tmp_path):
         (tmp_path / 'a.png').write_text('x')
         with pytest.raises(UserError, match=r'--out: .* holds a\.png and has no tool\.json'):

@@ -1,4 +1,8 @@
+import errno
+import os
+
 import pytest
+from ranks import on_two_ranks, without_cuda
 
 from mmseg_cct.errors import Interrupted, UserError
 from mmseg_cct.utils import shares
@@ -10,6 +14,10 @@ def fail():
     raise UserError('wrong')
 
 
+def fill_the_disk():
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), 'out')
+
+
 def test_a_single_process_does_everything():
     with connected('none') as rank:
         assert rank == 0
@@ -18,6 +26,19 @@ def test_a_single_process_does_everything():
         assert gather('all') == ['all']
     with pytest.raises(UserError, match='wrong'):
         on_first_process(fail)
+
+
+@without_cuda
+@pytest.mark.parametrize(('mistake', 'told'), [(fail, 'wrong'), (fill_the_disk, 'No space left')])
+def test_all_processes_tell_the_mistake_of_the_first(tmp_path, mistake, told):
+    def call(rank):
+        try:
+            on_first_process(mistake)
+        except (UserError, OSError) as error:
+            return type(error).__name__, str(error)
+
+    first, second = on_two_ranks(call, tmp_path)
+    assert first == second and told in first[1]
 
 
 @pytest.mark.parametrize('number', [1, 2, 3, 7])

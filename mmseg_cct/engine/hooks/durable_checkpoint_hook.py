@@ -70,8 +70,10 @@ class DurableCheckpointHook(CheckpointHook):
             self._remove_outdated()
 
     def _remove_outdated(self) -> None:
-        # a repeated validation may have written the best checkpoint under the same name as before
-        self.file_backend.remove_now(but=[paths[key] for paths, key in _best(self)])
+        # A repeated validation may have written the best checkpoint under the same name as before,
+        # and a resumed training that goes back to an optimizer's step, the newest.
+        kept = [self.last_ckpt, *(paths[key] for paths, key in _best(self))]
+        self.file_backend.remove_now(but=kept)
 
 
 def keep_to_own_best(hook: CheckpointHook) -> None:
@@ -108,7 +110,7 @@ class _RemovesLater:
     def rmtree(self, path: str) -> None:
         self._noted.append((self._backend.rmtree, path))
 
-    def remove_now(self, but: Collection[str]) -> None:
+    def remove_now(self, but: Collection[str | None]) -> None:
         while self._noted:
             remove, path = self._noted.pop(0)
             if path not in but:

@@ -4,7 +4,7 @@ import warnings
 from typing import Any
 
 import torch
-from mmengine.hooks import CheckpointHook, Hook
+from mmengine.hooks import CheckpointHook, EarlyStoppingHook, Hook
 from mmengine.logging import print_log
 from mmengine.optim import OptimWrapper
 from mmengine.registry import HOOKS
@@ -69,6 +69,8 @@ class ResumeHook(Hook):
                 '--resume: custom_hooks has no IterationSeedHook, so perturbations and dropout '
                 'differ from those of the uninterrupted training'
             )
+        if any(isinstance(hook, EarlyStoppingHook) for hook in runner.hooks):
+            warn('--resume: EarlyStoppingHook counts its patience anew, as no checkpoint keeps it')
 
     def before_train(self, runner: Runner) -> None:
         """Fits the optimizer's state to the weights, and runs a validation that was due."""

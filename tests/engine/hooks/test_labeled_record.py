@@ -29,6 +29,10 @@ def test_the_labelled_images_of_a_training_are_kept(tmp_path):
     with pytest.raises(UserError, match=r'--resume: 4 images are labelled, 3 were when .* another'):
         start(resume=True)
     assert start() == ['l0.png', 'l1.png', 'l2.png', 'u1.png']
+    (tmp_path / 'data').rename(tmp_path / 'moved')
+    for branch in ('labeled', 'unlabeled'):
+        settings[branch].data_root = str(tmp_path / 'moved')
+    assert start(resume=True) == ['l0.png', 'l1.png', 'l2.png', 'u1.png']
     for damaged in (
         '[]',
         '[' * 9999,
