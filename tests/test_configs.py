@@ -309,14 +309,14 @@ def test_the_other_baselines_have_a_loss_and_a_ramp_as_ccts(method, kind, weight
 
 def test_weights_are_the_papers():
     unimatch = parse('cct/cct_r50_voc_1464', 'unimatch').model
-    assert unimatch.decode_head.loss_decode.loss_weight == 1 / 2
+    assert unimatch.supervised_weight == 1 / 2
     assert unimatch.loss_strong.loss_weight / 2 == 1 / 8  # of each of the two views
     assert unimatch.feature_weight == 1 / 4
     all_pixels = parse('cct/cct_r50_voc_1464', 'unimatch-tau0').model
     assert all_pixels.pop('loss_strong') == {**unimatch.pop('loss_strong'), 'threshold': 0}
     assert all_pixels == unimatch
     v2 = parse('cct/cct_r50_voc_1464', 'unimatch-v2').model
-    assert v2.decode_head.loss_decode.loss_weight == v2.loss_strong.loss_weight == 1 / 2
+    assert v2.supervised_weight == v2.loss_strong.loss_weight == 1 / 2
     adversarial = parse(DOMAINS, 'cct-adv').model
     assert adversarial.discriminator == dict(
         type='DomainDiscriminator', in_channels=adversarial.decode_head.in_channels, scale=2e-2

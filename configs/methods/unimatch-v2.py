@@ -2,7 +2,7 @@
 # L = (L_s + ½ s₁ + ½ s₂) / 2.
 _base_ = './fixmatch.py'
 model = dict(
-    decode_head=dict(loss_decode=dict(loss_weight=0.5)),
+    supervised_weight=0.5,
     loss_strong=dict(loss_weight=0.5),  # of the mean over the two views
     channel_dropout=dict(type='ComplementaryDropout'),
 )

@@ -2,7 +2,7 @@
 # L = (L_s + ¼ s₁ + ¼ s₂ + ½ f) / 2.
 _base_ = './fixmatch.py'
 model = dict(
-    decode_head=dict(loss_decode=dict(loss_weight=0.5)),
+    supervised_weight=0.5,
     loss_strong=dict(loss_weight=0.25),  # of the mean over the two views
     feature_weight=0.25,
 )

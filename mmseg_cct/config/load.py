@@ -6,7 +6,7 @@ from typing import Any
 
 from mmengine.config import Config
 
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import error_line, one_line
 
@@ -47,6 +47,9 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     setting = find_setting(config_file)
     config = read_config(setting.file)
     check_structure(config)
+    if at(config, 'default_hooks.resume.type') == 'ResumeHook':  # dumped by a resumed training
+        del config.default_hooks['resume']
+        config.load_from, config.resume = None, False
     options = dict(options)
     method, labels = options.pop('method', setting.method), options.pop('labels', setting.labels)
     own_method = config.pop('method', None)
@@ -58,6 +61,10 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     if (name := composed_name(stem, method, labels)) != stem:
         object.__setattr__(config, '_filename', f'{name}.py')
     old_max_iters = at(config, 'train_cfg.max_iters')
+    for key, fixed in (('epochs', 'max_iters'), ('val_epochs', 'val_interval')):
+        if key in options and (value := at(config, f'train_cfg.{fixed}')) is not None:
+            found = f'{setting.file} has train_cfg.{fixed}={value}'
+            raise UserError(Problem(f'--cfg-options {key}', found, f'train_cfg.{fixed}'))
     _merge_options(config, setting.file, options)
     check_structure(config)
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):

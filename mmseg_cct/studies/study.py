@@ -8,7 +8,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -20,8 +20,9 @@ from mmseg_cct.apis.pretrained import fetch_pretrained_weights
 from mmseg_cct.config.class_names import apply_class_names
 from mmseg_cct.config.compose import find_bank, merge_overlay
 from mmseg_cct.config.derive import derive
+from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.files import require_outside, write_atomic
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.text import signed
@@ -72,7 +73,9 @@ def prepare_study(
                 run_config = copy.deepcopy(config)
                 set_labels(run_config, seed)
                 if overlay:
+                    chosen = {key: at(run_config, key) for key in options}
                     merge_overlay(run_config, overlay, method)
+                    _require_kept(run_config, chosen, method)
                     _require_decoders(run_config, overlay, method)
                     derive(run_config)
                     apply_class_names(run_config)
@@ -81,6 +84,14 @@ def prepare_study(
                 name = f'{method}, {labels_name} labels, seed {seed}'
                 planned.append((name, folder, run_config))
     return prepare_runs(planned)
+
+
+def _require_kept(config: Config, chosen: Mapping[str, Any], method: str) -> None:
+    """Rejects options that a method sets again: all its runs would have the method's value."""
+    for key, value in chosen.items():
+        if (now := at(config, key)) not in (value, None):
+            found = f'the method {method} sets {now!r}'
+            raise UserError(Problem(f'--cfg-options {key}', found, 'a method of your own with it'))
 
 
 def _require_decoders(config: Config, overlay: Overlay, method: str) -> None:

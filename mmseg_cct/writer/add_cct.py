@@ -118,6 +118,7 @@ def add_cct(
         '# Written by tools/add_cct.py, yours to change.',
         assignment('_base_', base),
         assignment('method', method),
+        *([assignment('work_dir', None)] if settings.get('work_dir') else []),  # that of the base
         assignment('custom_imports', dict(imports=_imports(settings), allow_failed_imports=False)),
         '',
         f'{assignment("context_classes", tuple(context))}  # what is not an object',

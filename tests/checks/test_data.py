@@ -321,7 +321,7 @@ class TestDistributed:
     def test_other_ranks_raise_what_rank_0_found(self, tree, monkeypatch):
         def _broadcast(outcome):
             assert outcome == [None, None]
-            outcome[1] = 'a.png: bad; expected good'
+            outcome[1] = UserError('a.png: bad; expected good')
 
         monkeypatch.setattr(shares, 'get_rank', lambda: 1)
         monkeypatch.setattr(shares, 'broadcast_object_list', _broadcast)

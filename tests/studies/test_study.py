@@ -79,6 +79,16 @@ def test_another_study_in_the_folder_is_an_error(tmp_path, base):
         )
 
 
+def test_an_option_that_a_method_sets_again_is_refused(tmp_path, base):
+    """Its runs would have the method's value, under a name that says otherwise."""
+    options = {**OPTIONS, 'default_hooks.teacher.decay': 0.5}
+    strong = {'cct-strong': read_method('cct-strong')}
+    with pytest.raises(UserError, match=r'teacher\.decay: the method cct-strong sets 0\.99; expec'):
+        prepare_study(tmp_path, base, strong, lists_of(base, options, []), [0], options)
+    supervised = {'supervised': read_method('supervised')}  # it has no teacher at all
+    assert prepare_study(tmp_path, base, supervised, lists_of(base, options, []), [0], options)
+
+
 def test_lists_without_numbers_are_refused(base):
     with pytest.raises(UserError, match='--lists mine: without -n; expected the numbers'):
         lists_of(base, OPTIONS, [], 'mine')

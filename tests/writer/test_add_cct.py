@@ -144,6 +144,7 @@ train_dataloader = dict(
 )
 train_cfg = dict(type='IterBasedTrainLoop', max_iters=2)
 optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.01))
+work_dir = './work_dirs/own'
 """
     )
     return tmp_path / 'own.py'
@@ -156,6 +157,7 @@ def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
     assert config.custom_imports.imports == ['json', 'mmseg_cct.plugin']
     assert [hook.type for hook in config.custom_hooks] == ['EMAHook']
     assert list(config.default_hooks) == ['ramp_up', 'teacher', 'iteration_seed']
+    assert config.work_dir is None  # each method has a folder of its own
     assert config.default_hooks.teacher.decay == 0.99
     assert config.train_dataloader.dataset.labeled.type == 'RepeatDataset'
     bank = config.model.auxiliary_head
@@ -177,6 +179,8 @@ def test_any_method_trains_on_it_and_keeps_the_heads_of_mmseg(write, own, method
     edit(own, 'backbone=dict(', f'auxiliary_head={AUXILIARY}, backbone=dict(')
     # mean-teacher validates averaged weights itself
     edit(own, "custom_hooks = [dict(type='EMAHook')]", 'custom_hooks = []')
+    losses = "loss_decode=[dict(type='CrossEntropyLoss'), dict(type='DiceLoss')]"
+    edit(own, 'decode_head=dict(', f'decode_head=dict({losses}, ')
     config = load_config(str(write(str(own)).file), {'method': method})
     check_training(config)
     heads, hooks = config.model.auxiliary_head, list(config.default_hooks)

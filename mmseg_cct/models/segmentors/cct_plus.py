@@ -19,6 +19,7 @@ from mmseg_cct.models.layers.sample_fields import stack_field
 from mmseg_cct.models.losses import PseudoTargets
 
 from .cct import CCTSegmentor
+from .loss_scaling import scaled
 from .requirements import last_stage, require_pairs
 
 
@@ -52,6 +53,8 @@ class CCTPlusSegmentor(CCTSegmentor):
         joint_batch: Whether labelled images and weak views form one batch in train mode, which also
             gives the target, as in UniMatch's public code; without effect if there is a teacher. By
             default they are encoded separately, and the target is predicted in eval mode.
+        supervised_weight: Weight of L_s, λ_s's counterpart: the losses of the main decoder and of
+            MMSeg's auxiliary heads on labelled images.
         **kwargs: Arguments of `CCTSegmentor`.
 
     Raises:
@@ -69,6 +72,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         feature_drop_ratio: float = 0.5,
         bank_on_strong: bool = False,
         joint_batch: bool = False,
+        supervised_weight: float = 1.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -79,6 +83,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         self.feature_dropout = nn.Dropout2d(feature_drop_ratio)
         self.bank_on_strong = bank_on_strong
         self.joint_batch = joint_batch
+        self.supervised_weight = supervised_weight
         if self.loss_strong.gate is not None and (bank_on_strong or not self.with_auxiliary_head):
             raise UserError(
                 'model.loss_strong.gate: no auxiliary decoders on the weak view; expected an '
@@ -117,6 +122,7 @@ class CCTPlusSegmentor(CCTSegmentor):
             losses = self.supervised_loss(z_labeled, data_samples['labeled'])
             z_weak = self._encode_weak(weak)
             target = self.predict_target(weak, z_weak)
+        losses = scaled(losses, self.supervised_weight)
         target = self._resized(target, size)
 
         # strong views, each mixed by its own boxes: z of all of them from one batch

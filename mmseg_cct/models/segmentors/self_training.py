@@ -14,6 +14,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.cutmix import paste
 from mmseg_cct.models.layers.sample_fields import stack_field
 
+from .loss_scaling import scaled
 from .requirements import require_pairs
 
 
@@ -69,9 +70,6 @@ class SelfTrainingSegmentor(EncoderDecoder):
             SegDataSample(metainfo=sample.metainfo, gt_sem_seg=PixelData(data=mask))
             for sample, mask in zip(data_samples['unlabeled'], masks)
         ]
-        pseudo = {
-            name: value * self.pseudo_weight if 'loss' in name else value
-            for name, value in super().loss(view, samples).items()
-        }
+        pseudo = scaled(super().loss(view, samples), self.pseudo_weight)
         losses.update(add_prefix(pseudo, 'pseudo'))
         return losses

@@ -193,6 +193,18 @@ def test_the_supervised_and_the_auxiliary_losses_are_those_of_cct():
         torch.testing.assert_close(actual[name], expected[name])
 
 
+@pytest.mark.parametrize('joint_batch', [False, True])
+def test_the_supervised_loss_is_weighted_by_itself(joint_batch):
+    whole, half = (
+        losses_of(model, prepared(model))
+        for weight in (1.0, 0.5)
+        for model in [make_model(joint_batch=joint_batch, supervised_weight=weight)]
+    )
+    for name in whole:
+        expected = whole[name] / 2 if name == 'decode.loss_ce' else whole[name]
+        assert torch.equal(half[name], expected), name
+
+
 @pytest.mark.parametrize('bank_on_strong', [False, True])
 def test_the_auxiliary_losses_never_train_the_main_decoder(bank_on_strong):
     model = make_model(bank_on_strong=bank_on_strong, cutmix=dict(type='CutMix', prob=1.0))
