@@ -17,7 +17,7 @@ try:
     from . import datasets, engine, evaluation, models, visualization
     from .config.packages import register_packages
     from .engine.safe_loading import register_safe_loaders
-    from .utils.image_files import forbid_ghostscript
+    from .utils.image_files import set_up_pillow
     from .visualization.saved_pictures import save_under_any_name
 except RuntimeError as error:
     explanation = explain_import_failure(error)
@@ -38,7 +38,7 @@ def setup() -> None:
     """
     register_safe_loaders()
     register_packages()
-    forbid_ghostscript()
+    set_up_pillow()
     save_under_any_name()
 
 

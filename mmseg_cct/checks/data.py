@@ -27,6 +27,10 @@ from .masks import check_mask, judge_labels
 _FILES_AT_ONCE = 4096
 _RESIZING = {'Resize', 'RandomResize', 'RandomChoiceResize', 'ResizeToMultiple'}
 _FILLING = {'Pad', 'RandomRotate', 'RandomRotFlip'}
+_MIXES_IDS = (
+    'RandomRotFlip mixes the ids of a mask and fills it with class 0',
+    'RandomRotate and RandomFlip',
+)
 _MOVING = {*_RESIZING, *_FILLING, 'RandomCrop', 'CenterCrop', 'RandomFlip', 'RandomAffine'}
 
 
@@ -110,6 +114,8 @@ def _mask_loading_problems(dataset: Any) -> Iterator[Problem]:
             if 'LoadAnnotations' in kinds and moving:
                 found = f'{moving} before {_name(transform)} moves the image and not its mask'
                 yield Problem('labeled.pipeline', found, f'{_name(transform)} before it')
+            if 'RandomRotFlip' in kinds:
+                yield Problem('labeled.pipeline', *_MIXES_IDS)
             if _name(transform) == 'LoadAnnotations' and len(classes) > 256:
                 found = f'{len(classes)} classes'
                 yield Problem('labeled', found, 'at most 256, which LoadAnnotations tells apart')
@@ -136,6 +142,8 @@ def _pipeline_problems(dataset: Any) -> Iterator[Problem]:
         if ratio < 1.0:
             found = f'{name}(cat_max_ratio={ratio}) looks at the mask'
             yield Problem(key, found, f'cat_max_ratio=1.0; {none}')
+    if {'LoadPseudoLabels', 'RandomRotFlip'} <= kinds:
+        yield Problem(key, *_MIXES_IDS)
     if {'LoadPseudoLabels', 'PackUnlabeledInputs'} <= kinds:
         found = 'LoadPseudoLabels with PackUnlabeledInputs'
         yield Problem(key, found, 'PackPseudoLabels at the end')

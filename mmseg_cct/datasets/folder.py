@@ -78,14 +78,16 @@ class FolderDataset(BaseSegDataset):
                 f'FolderDataset.palette: {len(palette)} colours; expected {len(classes)}, one for '
                 'each class'
             )
-        # MMSeg reduces labels before it maps them.
-        ignored = ignore_index - kwargs.get('reduce_zero_label', False)
-        if 0 <= ignored < len(classes):
+        # MMSeg cuts labels to 8 bits and reduces them before it maps them.
+        reduced = int(kwargs.get('reduce_zero_label', False))
+        loaded = ignore_index % 256 - reduced
+        if 0 <= loaded < len(classes):
             raise UserError(
-                f'FolderDataset.ignore_index={ignore_index}: class {classes[ignored]} would never '
-                'be learned; expected a label that no class has'
+                f'FolderDataset.ignore_index={ignore_index}: class {classes[loaded]} would never '
+                'be learned, as masks are loaded in 8 bits; expected a label that no class has'
             )
-        self.ignored_labels = None if ignore_index == IGNORE_INDEX else {ignored: IGNORE_INDEX}
+        both = dict.fromkeys((ignore_index - reduced, loaded), IGNORE_INDEX)
+        self.ignored_labels = None if ignore_index == IGNORE_INDEX else both
         self.subset = subset
         self.exclude = os.path.join(data_root or '', resolve_list(exclude)) if exclude else ''
         prefix = dict(img_path=image_dir)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import decode_channels, explain_unreadable
-from mmseg_cct.utils.image_format import ImageFormat, image_format
+from mmseg_cct.utils.image_format import ImageFormat, UnsuitableImage, image_format
 
 _PIXELS = 10_000  # sampled from an image, roughly
 _DEPTHS = (8, 10, 12, 14, 16, 32)  # bits that sensors have
@@ -62,7 +62,7 @@ def measure_images(
             f'--channels {",".join(map(str, chosen))}: {first} has {found.describe()}; expected '
             f'numbers from 0 to {found.channels - 1}'
         )
-    values = np.concatenate([_pixels_of(path)[:, chosen] for path in images]).astype(np.float64)
+    values = np.concatenate([_pixels_of(path, chosen) for path in images]).astype(np.float64)
     limits = None if found.bits <= 8 and bits is None else _range_of(values, bits)
     if limits is not None:
         low, high = limits
@@ -85,14 +85,17 @@ def _format_of(path: Path) -> ImageFormat:
         raise UserError(explain_unreadable(path, 'image', error)) from None
 
 
-def _pixels_of(path: Path) -> np.ndarray:
-    """Reads evenly spaced pixels, `(P, K)`."""
+def _pixels_of(path: Path, chosen: tuple[int, ...]) -> np.ndarray:
+    """Reads the chosen channels of evenly spaced pixels, `(P, C)`."""
     try:
         pixels = decode_channels(path.read_bytes())
+        if max(chosen) >= pixels.shape[2]:  # a grey JPEG among others
+            expected = f'{max(chosen) + 1} or more'
+            raise UnsuitableImage(f'channels: {pixels.shape[2]}; expected {expected}')
     except Exception as error:  # decoders raise nearly anything on a corrupt file
         raise UserError(explain_unreadable(path, 'image', error)) from None
     flat = pixels.reshape(-1, pixels.shape[2])
-    return flat[:: max(len(flat) // _PIXELS, 1)]
+    return flat[:: max(len(flat) // _PIXELS, 1), chosen]
 
 
 def _default_channels(found: ImageFormat) -> tuple[int, ...]:

@@ -17,8 +17,9 @@ from mmseg_cct.checks.data import (
     leaf_datasets,
 )
 from mmseg_cct.checks.images import explain_failed_load
+from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_lists import resolve_list
+from mmseg_cct.utils.image_lists import read_list, resolve_list
 from mmseg_cct.utils.seed import seeded_random_state
 
 from .naming_pipeline import failures_named
@@ -87,7 +88,9 @@ class SemiSegDataset(Dataset):
             unlabeled = branch_settings(dict(unlabeled=unlabeled, **lists), 'unlabeled')
         if strong_views is not None and unlabeled is not None:
             _require_configs('strong_views', unlabeled=unlabeled)
-            unlabeled = {**unlabeled, 'pipeline': [*unlabeled.get('pipeline', ()), strong_views]}
+            unlabeled = copy.deepcopy(unlabeled)
+            for _, leaf in leaf_sets(unlabeled):
+                leaf['pipeline'] = [*leaf.get('pipeline', ()), strong_views]
         self.partners = partners
         self.labeled_per_unlabeled = labeled_per_unlabeled
         self.labeled = _build(labeled, 'labeled')
@@ -228,11 +231,22 @@ def _require_configs(setting: str, **datasets: Any) -> None:
             )
 
 
+def _check_list(file: str, branch: str) -> None:
+    """Rejects a list that names an image twice, which sets of MMSeg would draw more often."""
+    try:
+        read_list(file)
+    except UserError as error:
+        raise UserError(error.within(branch)) from None
+
+
 def _build(config: dict | BaseDataset, branch: str) -> Any:
     if isinstance(config, Mapping):
         config = dict(config)
         if isinstance(config.get('ann_file'), str):
             config['ann_file'] = resolve_list(config['ann_file'])
+            file = os.path.join(config.get('data_root') or '', config['ann_file'])
+            if file.endswith('.txt') and os.path.isfile(file):
+                _check_list(file, branch)
     try:
         dataset = DATASETS.build(config) if isinstance(config, dict) else config
         dataset.full_init()

@@ -16,6 +16,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.analysis.runs import Run, find_run
 from mmseg_cct.checks.data import infos_of
+from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import newest_first
@@ -126,9 +127,10 @@ class SelfTraining:
             given = unlabeled.get('indices')  # of the images with masks, if not all have one
             places = given if isinstance(given, Sequence) else range(len(sure))
             unlabeled.indices = sorted(places[index] for index in surest)
-        unlabeled.pipeline = with_masks(
-            unlabeled.pipeline, record['image_dir'], str((masks / LABELS).resolve())
-        )
+        for _, leaf in leaf_sets(unlabeled):
+            leaf['pipeline'] = with_masks(
+                leaf.get('pipeline', ()), record['image_dir'], str((masks / LABELS).resolve())
+            )
         name = f'student {number} of {self.rounds}'
         (run,) = prepare_runs([(name, self.folder(number), config)])
         return run

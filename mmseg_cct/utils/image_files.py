@@ -296,9 +296,10 @@ def open_image(path: str | os.PathLike, backend_args: dict | None = None) -> Ima
     return _open(path if is_local else io.BytesIO(fileio.get(path, backend_args)))
 
 
-def forbid_ghostscript() -> None:
-    """Keeps Pillow from starting Ghostscript if a library opens images of any format."""
+def set_up_pillow() -> None:
+    """Keeps Pillow from starting Ghostscript, and lets it open images as large as OpenCV does."""
     EpsImagePlugin.gs_binary = False
+    Image.MAX_IMAGE_PIXELS = 2**29  # it warns from there and refuses twice that
 
 
 def _open(file: str | os.PathLike | io.BytesIO) -> Image.Image:

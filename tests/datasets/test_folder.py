@@ -114,14 +114,17 @@ def test_trains_as_a_pair(root):
     assert item['data_samples']['unlabeled'].classes == ('ground', 'thing')
 
 
-@pytest.mark.parametrize(('reduced', 'expected'), [(False, [0, 1, 255]), (True, [0, 255])])
-def test_another_ignored_label_is_loaded_as_255(root, reduced, expected):
-    ids = np.tile(np.array([0, 1, 200], np.uint8), (8, 4))
+@pytest.mark.parametrize(
+    ('label', 'reduced', 'expected'),
+    [(200, False, [0, 1, 255]), (200, True, [0, 255]), (1000, False, [0, 1, 255])],
+)
+def test_another_ignored_label_is_loaded_as_255(root, label, reduced, expected):
+    ids = np.tile(np.array([0, 1, label], np.uint16 if label > 255 else np.uint8), (8, 4))
     cv2.imwrite(str(root / 'labels' / 'b.png'), ids)
     dataset = _build(
         root,
         subset='labeled',
-        ignore_index=200,
+        ignore_index=label,
         reduce_zero_label=reduced,
         pipeline=[dict(type='LoadAnnotations')],
     )
@@ -156,7 +159,8 @@ def test_mask_without_image_is_named(root, monkeypatch):
         (dict(subset='test'), r"FolderDataset\.subset: 'test'; expected one of labeled, unlabeled"),
         (dict(classes=()), r'FolderDataset\.classes=\(\): expected the class names'),
         (dict(classes=['a', 'b', 'a']), r"classes=\('a', 'b', 'a'\): expected every name once"),
-        (dict(ignore_index=1), r'ignore_index=1: class thing would never be learned; expected'),
+        (dict(ignore_index=1), r'ignore_index=1: class thing would never be learned, as'),
+        (dict(ignore_index=-32768), r'ignore_index=-32768: class ground would never be learned'),
         (dict(palette=[[0, 0, 0]]), r'FolderDataset\.palette: 1 colours; expected 2, one for each'),
         (dict(image_dir='nowhere'), 'nowhere: no such folder; expected a folder of images'),
         (dict(mask_dir='nowhere'), r'nowhere: no such folder; expected the masks \(FolderDataset'),

@@ -203,12 +203,25 @@ class TestSet:
         other = make_tree(tmp_path / 'other', num_unlabeled=2)
         other.delete_unlabeled_masks()
         parts = [tree.config('unlabeled'), other.config('unlabeled')]
-        dataset = SemiSegDataset(tree.config('labeled'), dict(type='ConcatDataset', datasets=parts))
+        dataset = SemiSegDataset(
+            tree.config('labeled'),
+            dict(type='ConcatDataset', datasets=parts),
+            strong_views=dict(type='StrongViews', num_views=1),
+        )
         assert isinstance(dataset.unlabeled, ConcatDataset)
         assert len(dataset) == 6
-        sample = dataset[DRAW._replace(unlabeled=5)]['data_samples']['unlabeled']
+        item = dataset[DRAW._replace(unlabeled=5)]
+        assert 'unlabeled_strong_0' in item['inputs']
+        sample = item['data_samples']['unlabeled']
         assert sample.img_path == str(other.image('u1'))
         assert 'seg_map_path' not in sample.metainfo
+
+    def test_a_list_that_names_an_image_twice_is_refused(self, tree):
+        (tree.root / 'twice.txt').write_text('l1\nl2\nl1\n')
+        with pytest.raises(
+            UserError, match=r'^labeled: .*twice\.txt: l1 is listed twice; expected'
+        ):
+            SemiSegDataset(tree.config('labeled', ann_file='twice.txt'))
 
     def test_list_is_looked_for_in_the_working_directory_first(self, tree, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
@@ -365,6 +378,18 @@ class TestErrors:
         options = dict(type='CityscapesDataset', ann_file='', serialize_data=serialize_data)
         with pytest.raises(UserError, match='labeled: the set is empty; expected at least one'):
             SemiSegDataset(tree.config('labeled', metainfo=None, **options))
+
+    def test_a_rotation_that_mixes_ids_is_refused(self, tree):
+        load, annotate, *rest = tree.config('labeled')['pipeline']
+        pipeline = [load, annotate, dict(type='RandomRotFlip'), *rest]
+        with pytest.raises(
+            UserError, match=r'RandomRotFlip mixes the ids .*; expected RandomRotate'
+        ):
+            SemiSegDataset(tree.config('labeled', pipeline=pipeline))
+        masks = dict(type='LoadPseudoLabels', image_dir='a', label_dir='b')
+        pipeline = [load, masks, dict(type='RandomRotFlip'), dict(type='PackPseudoLabels')]
+        with pytest.raises(UserError, match=r'^unlabeled\.pipeline: RandomRotFlip mixes the ids'):
+            SemiSegDataset(tree.config('labeled'), tree.config('unlabeled', pipeline=pipeline))
 
     def test_mistake_in_an_own_set_names_the_branch(self, tree):
         config = dict(type='FolderDataset', image_dir=str(tree.root / 'images'))
