@@ -83,9 +83,9 @@ def main() -> int:
 
 
 def _workers() -> int:
-    from mmseg_cct.utils.cores import usable_cores
+    from mmseg_cct.utils.cores import cores_of_process
 
-    return max(1, usable_cores() // int(os.environ.get('LOCAL_WORLD_SIZE', 1)))
+    return max(1, cores_of_process())
 
 
 if __name__ == '__main__':

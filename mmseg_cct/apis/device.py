@@ -11,7 +11,7 @@ from mmengine.logging import print_log
 
 from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.cores import usable_cores
+from mmseg_cct.utils.cores import cores_of_process
 
 # Data sets whose images do not depend on the number of workers: their sampler draws all seeds.
 _SEEDED = ('SemiSegDataset', 'MultiDomainDataset')
@@ -80,7 +80,7 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
     On a CPU the network needs cores too, so only half of them load. Keys that the user has set,
     `chosen`, stay as they are; so do trainings whose images depend on the number of workers.
     """
-    cores = usable_cores() // int(os.environ.get('LOCAL_WORLD_SIZE', 1))
+    cores = cores_of_process()
     most = max(cores // 2 if get_device() == 'cpu' else cores, 1)
     for split in ('train', 'val', 'test'):
         loader: Any = config.get(f'{split}_dataloader') or {}

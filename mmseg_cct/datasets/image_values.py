@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.image_files import decode_channels, explain_unreadable
-from mmseg_cct.utils.image_format import ImageFormat, UnsuitableImage, image_format
+from mmseg_cct.utils.image_files import decode_channels, explain_unreadable, require_channels
+from mmseg_cct.utils.image_format import ImageFormat, image_format
 
 _PIXELS = 10_000  # sampled from an image, roughly
 _DEPTHS = (8, 10, 12, 14, 16, 32)  # bits that sensors have
@@ -89,9 +89,7 @@ def _pixels_of(path: Path, chosen: tuple[int, ...]) -> np.ndarray:
     """Reads the chosen channels of evenly spaced pixels, `(P, C)`."""
     try:
         pixels = decode_channels(path.read_bytes())
-        if max(chosen) >= pixels.shape[2]:  # a grey JPEG among others
-            expected = f'{max(chosen) + 1} or more'
-            raise UnsuitableImage(f'channels: {pixels.shape[2]}; expected {expected}')
+        require_channels(pixels, chosen)  # a grey JPEG among others has one
     except Exception as error:  # decoders raise nearly anything on a corrupt file
         raise UserError(explain_unreadable(path, 'image', error)) from None
     flat = pixels.reshape(-1, pixels.shape[2])

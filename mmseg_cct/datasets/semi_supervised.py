@@ -231,23 +231,16 @@ def _require_configs(setting: str, **datasets: Any) -> None:
             )
 
 
-def _check_list(file: str, branch: str) -> None:
-    """Rejects a list that names an image twice, which sets of MMSeg would draw more often."""
-    try:
-        read_list(file)
-    except UserError as error:
-        raise UserError(error.within(branch)) from None
-
-
 def _build(config: dict | BaseDataset, branch: str) -> Any:
     if isinstance(config, Mapping):
         config = dict(config)
         if isinstance(config.get('ann_file'), str):
             config['ann_file'] = resolve_list(config['ann_file'])
-            file = os.path.join(config.get('data_root') or '', config['ann_file'])
-            if file.endswith('.txt') and os.path.isfile(file):
-                _check_list(file, branch)
     try:
+        if isinstance(config, dict) and str(config.get('ann_file')).endswith('.txt'):
+            file = os.path.join(config.get('data_root') or '', config['ann_file'])
+            if os.path.isfile(file):
+                read_list(file)  # rejects an image that is named twice, which MMSeg would not
         dataset = DATASETS.build(config) if isinstance(config, dict) else config
         dataset.full_init()
         empty = len(dataset) == 0

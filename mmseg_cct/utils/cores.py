@@ -12,6 +12,11 @@ def usable_cores() -> int:
     return max(1, int(min(_own_cores(), _quota())))
 
 
+def cores_of_process() -> int:
+    """Counts the usable cores for each process of a launcher on this machine; may be 0."""
+    return usable_cores() // int(os.environ.get('LOCAL_WORLD_SIZE', 1))
+
+
 def choose_threads() -> None:
     """Chooses how threads of OpenMP wait, and how many there are; call it before torch is imported.
 

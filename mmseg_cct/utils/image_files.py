@@ -182,6 +182,15 @@ def _decode_tiff(data: bytes) -> np.ndarray:
     return np.moveaxis(pixels, axes.index('S'), -1) if 'S' in axes else np.atleast_3d(pixels)
 
 
+def require_channels(pixels: np.ndarray, channels: Sequence[int]) -> None:
+    """Raises `UnsuitableImage` if an image `(H, W, K)` lacks one of the channels."""
+    if max(channels) >= pixels.shape[2]:
+        raise UnsuitableImage(
+            f'{pixels.shape[2]} channels; expected {max(channels) + 1} or more, for '
+            f'LoadChannels.channels is {tuple(channels)}'
+        )
+
+
 def select_channels(
     pixels: np.ndarray,
     channels: Sequence[int],
@@ -202,11 +211,7 @@ def select_channels(
     Raises:
         UnsuitableImage: The image has no such channel, or values of another type.
     """
-    if max(channels) >= pixels.shape[2]:
-        raise UnsuitableImage(
-            f'{pixels.shape[2]} channels; expected {max(channels) + 1} or more, for '
-            f'LoadChannels.channels is {tuple(channels)}'
-        )
+    require_channels(pixels, channels)
     if value_range is None and pixels.dtype != np.uint8:
         raise UnsuitableImage(
             f'values of type {pixels.dtype}; expected 8 bits, or a LoadChannels.value_range'

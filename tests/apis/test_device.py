@@ -8,7 +8,7 @@ from mmseg_cct.apis.device import fit_workers
 
 
 def fitted(monkeypatch, cores, on='cpu', train='SemiSegDataset', ranks=1, chosen=()):
-    monkeypatch.setattr(device, 'usable_cores', lambda: cores)
+    monkeypatch.setattr('mmseg_cct.utils.cores.usable_cores', lambda: cores)
     monkeypatch.setattr(device, 'get_device', lambda: on)
     monkeypatch.setenv('LOCAL_WORLD_SIZE', str(ranks))
     loaders = {

@@ -57,7 +57,7 @@ def test_a_grey_jpeg_among_others_is_named(tmp_path):
     for name, mode in (('a', 'RGB'), ('b', 'L')):
         Image.new(mode, (8, 8)).save(tmp_path / f'{name}.jpg')
     files = [tmp_path / 'a.jpg', tmp_path / 'b.jpg']
-    with pytest.raises(UserError, match=r'b\.jpg: channels: 1; expected 3 or more'):
+    with pytest.raises(UserError, match=r'b\.jpg: 1 channels; expected 3 or more, for LoadCh'):
         measure_images(files, channels=(2, 1, 0))
 
 

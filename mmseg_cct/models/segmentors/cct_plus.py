@@ -53,8 +53,8 @@ class CCTPlusSegmentor(CCTSegmentor):
         joint_batch: Whether labelled images and weak views form one batch in train mode, which also
             gives the target, as in UniMatch's public code; without effect if there is a teacher. By
             default they are encoded separately, and the target is predicted in eval mode.
-        supervised_weight: Weight of L_s, λ_s's counterpart: the losses of the main decoder and of
-            MMSeg's auxiliary heads on labelled images.
+        supervised_weight: w, the weight of L_s, the losses of the main decoder and of MMSeg's
+            auxiliary heads on labelled images.
         **kwargs: Arguments of `CCTSegmentor`.
 
     Raises:
@@ -98,7 +98,7 @@ class CCTPlusSegmentor(CCTSegmentor):
     def loss(
         self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
     ) -> dict[str, Tensor]:
-        """Computes L = L_s + λ_s · mean of the strong views' losses + λ_f L_f + ω_u L_u.
+        """Computes L = w L_s + λ_s · mean of the strong views' losses + λ_f L_f + ω_u L_u.
 
         Images `(N, 3, H, W)` are under 'labeled', 'unlabeled' and 'unlabeled_strong_0', ...; those
         that CutMix pastes, if they are not from the same batch, under 'unlabeled_partner' and
