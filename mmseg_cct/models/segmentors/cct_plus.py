@@ -236,11 +236,12 @@ class CCTPlusSegmentor(CCTSegmentor):
         decoded = features
         if self.feature_weight:
             decoded, sizes = [cat([z, self.feature_dropout(z)]) for z in features], sizes * 2
-        seg_logits = self.decode_head.forward(decoded).split(sizes)
-        losses = add_prefix(self.decode_head.loss_by_feat(seg_logits[0], data_samples), 'decode')
+        labeled, weak_logits, *dropped = _split(self.decode_head.forward(decoded), sizes)
+        losses = add_prefix(self.decode_head.loss_by_feat(labeled, data_samples), 'decode')
         losses.update(self.losses_of_heads([z[: len(images)] for z in features], data_samples))
-        dropped = seg_logits[3] if self.feature_weight else None
-        return losses, [z[len(images) :] for z in features], seg_logits[1].detach(), dropped
+        weak_features = [z[len(images) :] for z in features]
+        target = last_stage(weak_logits).detach()
+        return losses, weak_features, target, dropped[-1] if dropped else None
 
     def _partners(
         self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
@@ -290,11 +291,11 @@ class CCTPlusSegmentor(CCTSegmentor):
         return self._loss_of(self.decode_head.forward(features), pseudo)
 
     def _loss_of(self, seg_logits: Tensor, pseudo: PseudoTargets) -> Tensor:
-        resized = self._resized(last_stage(seg_logits), pseudo.valid.shape[-2:])
-        return self.loss_strong(resized, pseudo)
+        return self.loss_strong(self._resized(seg_logits, pseudo.valid.shape[-2:]), pseudo)
 
-    def _resized(self, seg_logits: Tensor, size: tuple[int, int]) -> Tensor:
-        """Resizes seg_logits `(N, C, ·, ·)` to `(N, C, H, W)`."""
+    def _resized(self, seg_logits: Tensor | Sequence[Tensor], size: tuple[int, int]) -> Tensor:
+        """Resizes seg_logits `(N, C, ·, ·)`, of the last stage if there are several, to `size`."""
+        seg_logits = last_stage(seg_logits)
         if seg_logits.shape[-2:] == size:
             return seg_logits
         align_corners = self.decode_head.align_corners
@@ -314,6 +315,16 @@ def _partner_of(name: str) -> str:
 
 def _size(images: Tensor) -> str:
     return '×'.join(map(str, images.shape[-2:]))
+
+
+def _split(
+    seg_logits: Tensor | Sequence[Tensor], sizes: list[int]
+) -> Sequence[Tensor | Sequence[Tensor]]:
+    """Splits a batch of logits, or those of each stage of a head like K-Net's."""
+    if isinstance(seg_logits, Tensor):
+        return seg_logits.split(sizes)
+    parts = zip(*(stage.split(sizes) for stage in seg_logits))
+    return [type(seg_logits)(stages) for stages in parts]
 
 
 def _mix(values: Tensor, boxes: Tensor | None, partners: Tensor | None = None) -> Tensor:

@@ -128,7 +128,8 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
         name = domain_of(data_samples, self.domains)
 
         # the shared encoder, then Algorithm 1 with this domain's decoders
-        features = {branch: self.extract_feat(inputs[branch]) for branch in inputs}
+        branches = [branch for branch in ('labeled', 'unlabeled') if branch in inputs]
+        features = {branch: self.extract_feat(inputs[branch]) for branch in branches}
         with domain_named_in_errors(name):
             losses = self.domains[name].loss_by_feat(inputs, features, data_samples)
 

@@ -17,7 +17,15 @@ def require_pairs(inputs: dict[str, Tensor] | Tensor, segmentor: str) -> None:
 
 
 def last_stage(seg_logits: Tensor | Sequence[Tensor]) -> Tensor:
-    """Returns the logits that a test predicts with, of a main decoder that returns each stage's."""
+    """Returns the logits that a test predicts with, of a main decoder that returns each stage's.
+
+    Raises a `UserError` for a tuple, whose parts are of several branches, as in DAHead.
+    """
+    if isinstance(seg_logits, tuple):
+        raise UserError(
+            f'model.decode_head: returns a tuple of {len(seg_logits)} predictions; expected one '
+            'map of seg_logits, or a list of them with one for each stage'
+        )
     return seg_logits if isinstance(seg_logits, Tensor) else seg_logits[-1]
 
 

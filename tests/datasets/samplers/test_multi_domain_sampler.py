@@ -164,3 +164,8 @@ def test_another_dataset_is_refused():
         UserError, match='MultiDomainSampler draws from a MultiDomainDataset, got list'
     ):
         MultiDomainSampler([1, 2], batch_size=2)
+
+
+def test_in_order_without_shuffle():
+    taken = [draw.pair.labeled for draw in draws(9, batch_size=1, shuffle=False)]
+    assert taken == [0, 0, 0, 1, 1, 1, 2, 2, 2]

@@ -212,3 +212,22 @@ class TestBranches:
         dataset = SemiSegDataset(tree.config('labeled', pipeline=pipeline))
         with pytest.raises(UserError, match=r'labeled\.pipeline: StrongViews adds views that no'):
             dataset[DRAW._replace(unlabeled=None)]
+
+
+@pytest.mark.parametrize('shift', [-0.25, -0.1, 0.0, 0.2])
+def test_a_hue_shift_of_more_than_8_bits_is_exact(image, shift):
+    image = image.astype(np.float32)
+    expected = naive_view(image, 'hue', shift)
+    np.testing.assert_allclose(apply(image, ('hue', shift)), expected, atol=0.1)
+
+
+@pytest.mark.parametrize('factor', [0.5, 1.0, 1.5])
+def test_operations_on_five_channels(factor):
+    image = np.random.default_rng(0).uniform(0, 255, (6, 7, 5)).astype(np.float32)
+    for name, fixed in (('brightness', 0), ('contrast', image.mean())):
+        expected = (fixed + factor * (image - fixed)).clip(0, 255)
+        np.testing.assert_allclose(apply(image, (name, factor)), expected, atol=0.01)
+    for name in ('saturation', 'hue'):
+        assert np.array_equal(apply(image, (name, factor)), image)
+    expected = image.mean(2, keepdims=True).repeat(5, 2)
+    np.testing.assert_allclose(apply(image, gray=True), expected, atol=0.01)

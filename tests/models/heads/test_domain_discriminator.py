@@ -52,6 +52,8 @@ def test_the_papers_network():
     ]
     assert model(torch.randn(1, 512, 5, 7)).shape == (1, 2, 5, 7)
     assert model.scale == 2e-2
+    slopes = {m.negative_slope for m in model.modules() if isinstance(m, torch.nn.LeakyReLU)}
+    assert slopes == {0.2}
 
 
 def test_loss_and_accuracy_are_means_over_the_positions_of_all_branches():

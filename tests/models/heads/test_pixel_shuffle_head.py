@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -208,3 +210,28 @@ def test_losses_of_one_name_add_up():
     logits, label = torch.randn(1, C, 8, 8), torch.randint(C, (1, 8, 8))
     value = head.loss_by_feat(logits, samples(label))['loss_ce']
     assert value.item() == pytest.approx(1.5 * F.cross_entropy(logits, label).item())
+
+
+def test_its_sampler_weighs_pixels_and_its_ignored_label_leaves_them_out():
+    head = make_head(ignore_index=2)
+    logits, label, weight = (
+        torch.randn(N, C, 8, 8),
+        torch.randint(C, (N, 8, 8)),
+        torch.rand(N, 8, 8),
+    )
+    head.sampler = SimpleNamespace(sample=lambda *_: weight)
+    losses = head.loss_by_feat(logits, samples(label))
+    entropy = F.cross_entropy(logits, label, ignore_index=2, reduction='none')
+    torch.testing.assert_close(losses['loss_ce'], (weight * entropy).mean())
+    right = (logits.argmax(1) == label)[label != 2]
+    torch.testing.assert_close(losses['acc_seg'], 100 * right.float().mean())
+
+
+@pytest.mark.parametrize('align_corners', [False, True])
+def test_a_prediction_is_resized_to_its_labels_as_the_head_says(align_corners):
+    head = make_head(align_corners=align_corners)
+    logits, label = torch.randn(N, C, 8 * H, 8 * W), torch.randint(C, (N, 8 * H - 3, 8 * W - 1))
+    size = label.shape[1:]
+    resized = F.interpolate(logits, size, mode='bilinear', align_corners=align_corners)
+    losses = head.loss_by_feat(logits, samples(label))
+    torch.testing.assert_close(losses['loss_ce'], F.cross_entropy(resized, label))

@@ -142,3 +142,9 @@ def test_everything_is_mixed_alike():
 def test_values_out_of_range_are_named(arguments, message):
     with pytest.raises(UserError, match=rf'CutMix\.{message}'):
         CutMix(**arguments)
+
+
+def test_boxes_are_of_the_modules_own_area_and_aspect():
+    module = CutMix(1.0, area=(0.5, 0.5), aspect=(1.0, 1.0))
+    masks = module(torch.empty(9, 3, 20, 20), torch.Generator().manual_seed(0))
+    assert (masks.flatten(1).sum(1) == 14 * 14).all()

@@ -118,3 +118,13 @@ def test_runs_under_autocast(cls):
 def test_rejects_a_negative_number_of_decoders(cls):
     with pytest.raises(UserError, match=rf'{cls.__name__}.num_decoders=-1: expected a whole'):
         cls(num_decoders=-1)
+
+
+@pytest.mark.parametrize('cls', [cls for cls in PERTURBATIONS if cls is not FeatureNoise])
+def test_at_some_positions_z_changes_as_on_the_whole_map(cls):
+    positions = torch.tensor([4, 0, 17, 29])  # F-Noise draws for these alone
+    whole, part = (
+        tiny.perturb(cls(num_decoders=K), tiny.context(positions=chosen), tiny.decoders(K))
+        for chosen in (None, positions)
+    )
+    torch.testing.assert_close(part, whole[..., positions])

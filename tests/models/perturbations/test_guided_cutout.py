@@ -103,3 +103,12 @@ def test_boxes_come_from_the_prediction():
 def test_rejects_a_ratio_out_of_range(side_ratio):
     with pytest.raises(UserError, match=rf'GuidedCutout.side_ratio={side_ratio}: expected'):
         GuidedCutout(side_ratio=side_ratio)
+
+
+def test_objects_below_the_least_side_in_positions_are_not_cut():
+    seg_logits = torch.zeros(1, 2, 48, 64)
+    seg_logits[:, 1, 4:10, 8:14] = 1  # 6×6 pixels are 1.5 positions of 4×4
+    shared = PerturbationContext(torch.ones(1, 1, 12, 16), seg_logits, [0])
+    for least, found in ((1.0, True), (1.5, True), (2.0, False)):
+        drawn = tiny.perturb(GuidedCutout(1, side_ratio=1.0, min_box_side=least), shared)
+        assert (drawn == 0).any() == found

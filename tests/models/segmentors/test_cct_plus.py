@@ -462,3 +462,128 @@ def test_partners_of_a_second_batch_are_predicted_in_eval_mode(taught):
     prediction = student.decode_head.forward(student.extract_feat(view))
     expected = F.cross_entropy(prediction, labels.squeeze(1))
     torch.testing.assert_close(losses['strong.unweighted'], expected.detach())
+
+
+def test_in_a_joint_batch_each_head_gets_its_own_images():
+    """The auxiliary decoders z of the weak views, MMSeg's heads that of the labelled images."""
+    head = dict(type='FCNHead', in_channels=6, channels=4, num_convs=1, num_classes=3)
+    config = tiny.model_config(type='CCTPlusSegmentor', loss_strong=dict(STRONG), joint_batch=True)
+    config['auxiliary_head'] = [dict(head, dropout_ratio=0), config['auxiliary_head']]
+    model = MODELS.build(config)
+    data = prepared(model)
+    student = copy.deepcopy(model)
+    seen = []
+    loss = model.auxiliary_head.loss
+    model.auxiliary_head.loss = lambda z, *args: seen.append(z[-1]) or loss(z, *args)
+    losses = losses_of(model, data)
+    images = torch.cat([data['inputs']['labeled'], data['inputs']['unlabeled']])
+    labeled, weak = student.extract_feat(images)[0].split(N)
+    torch.testing.assert_close(seen, [weak])
+    samples = data['data_samples']['labeled']
+    expected = student.supervised_heads[0].loss((labeled,), samples, None)
+    torch.testing.assert_close(losses['aux_0.loss_ce'], expected['loss_ce'])
+
+
+def test_beside_a_teacher_joint_batch_changes_nothing():
+    separate, joint = (make_model(joint_batch=joint_batch) for joint_batch in (False, True))
+    for model in (separate, joint):
+        torch.manual_seed(5)
+        with_teacher(model)
+    expected, actual = (losses_of(model, prepared(model)) for model in (separate, joint))
+    assert actual.keys() == expected.keys()
+    for name in expected:
+        assert torch.equal(actual[name], expected[name]), name
+
+
+def test_the_feature_stream_drops_whole_channels():
+    z = make_model(auxiliary_head=None, feature_weight=1.0).feature_dropout(torch.ones(2, 64, 3, 3))
+    assert torch.equal(z, z[..., :1, :1].expand_as(z)) and z.unique().tolist() == [0, 2]
+
+
+def with_partners(data, num_views=1):
+    """Adds a second batch, narrower than the own one, from which CutMix pastes."""
+    for end in ('', *(f'_strong_{i}' for i in range(num_views))):
+        data['inputs'][f'unlabeled_partner{end}'] = -data['inputs'][f'unlabeled{end}']
+        samples = copy.deepcopy(data['data_samples'][f'unlabeled{end}'])
+        for sample in samples:
+            sample.valid_mask.data[..., 20:] = False
+        data['data_samples'][f'unlabeled_partner{end}'] = samples
+    return data
+
+
+def own_and_partners(data, teacher):
+    """Logits and validity of the weak views and of the partners."""
+    for name in ('unlabeled', 'unlabeled_partner'):
+        with torch.no_grad():
+            seg_logits = teacher(data['inputs'][name], mode='tensor')
+        yield seg_logits, torch.stack([s.valid_mask.data for s in data['data_samples'][name]])
+
+
+def test_partners_are_pasted_with_their_weights_and_their_validity():
+    model = make_model(auxiliary_head=None)
+    teacher = with_teacher(model)
+    model.cutmix = FixedBoxes()
+    data = with_partners(prepared(model, num_views=2), num_views=2)
+    student = copy.deepcopy(model)
+    losses = losses_of(model, data)
+
+    pairs = []
+    for seg_logits, valid in own_and_partners(data, teacher):
+        confidence, labels = seg_logits.softmax(1).max(1, keepdim=True)
+        pairs.append((labels, valid * (confidence >= 0.4).float(), valid))
+    inputs = data['inputs']
+    student.extract_feat(inputs['labeled'])
+    boxes = model.cutmix.drawn
+    views = [
+        torch.where(box, inputs[f'unlabeled_partner_strong_{i}'], inputs[f'unlabeled_strong_{i}'])
+        for i, box in enumerate(boxes)
+    ]
+    seg_logits = student.decode_head.forward(student.extract_feat(torch.cat(views)))
+    expected = 0
+    for own, box in zip(seg_logits.split(N), boxes):
+        labels, weight, valid = (torch.where(box, its, mine) for mine, its in zip(*pairs))
+        entropy = F.cross_entropy(own, labels.squeeze(1), reduction='none').unsqueeze(1)
+        expected += (entropy * weight).sum() / valid.sum() / 2
+    torch.testing.assert_close(losses['strong.unweighted'], expected.detach())
+
+
+def test_a_bank_on_the_strong_view_sees_the_partners_targets_and_validity():
+    model = make_model(bank_on_strong=True)
+    teacher = with_teacher(model)
+    model.cutmix = FixedBoxes()
+    data = with_partners(prepared(model))
+    seen = []
+    loss = model.auxiliary_head.loss
+    model.auxiliary_head.loss = lambda *args: seen.append(args) or loss(*args)
+    losses_of(model, data)
+    ((_, target, samples),) = seen
+    (box,) = model.cutmix.drawn
+    own, partners = own_and_partners(data, teacher)
+    torch.testing.assert_close(target, torch.where(box, partners[0], own[0]))
+    valid = torch.stack([sample.valid_mask.data for sample in samples])
+    assert torch.equal(valid, torch.where(box, partners[1], own[1]))
+
+
+def test_an_adaptive_threshold_learns_nothing_from_partners():
+    values = []
+    for partners in (False, True):
+        threshold = dict(type='AdaptiveThreshold', initial=0.5, momentum=0.5)
+        model = make_model(auxiliary_head=None, loss_strong=dict(STRONG, threshold=threshold))
+        model.cutmix = FixedBoxes()
+        data = prepared(model)
+        losses_of(model, with_partners(data) if partners else data)
+        values.append(model.loss_strong.threshold.value.item())
+    assert values[0] == values[1] != 0.5
+
+
+def test_each_kind_of_labelled_loss_is_weighted():
+    """Those of MMSeg's auxiliary heads too."""
+    model = make_model(auxiliary_head=None)
+    head = dict(type='FCNHead', in_channels=6, channels=4, num_convs=1, num_classes=3)
+    model.supervised_heads.append(MODELS.build(dict(head, dropout_ratio=0)))
+    data = prepared(model)
+    half = copy.deepcopy(model)
+    half.supervised_weight = 0.5
+    expected, actual = losses_of(model, data), losses_of(half, data)
+    for name in ('decode.loss_ce', 'aux_0.loss_ce'):
+        assert torch.equal(actual[name], expected[name] / 2)

@@ -8,6 +8,7 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.models import MeanTeacherSegmentor
 from mmseg_cct.models.segmentors.requirements import require_pairs
 
 IMAGES = torch.zeros(1, 3, 2, 2)
@@ -57,35 +58,45 @@ KNET = dict(
 )
 
 
-@pytest.mark.parametrize(
-    ('kind', 'name', 'loss', 'term'),
-    [
-        (
-            'CCTPlusSegmentor',
-            'loss_strong',
-            dict(type='ConfidentCrossEntropy', threshold=0.0),
-            'strong.loss',
-        ),
-        ('InputVATSegmentor', 'loss_consistency', dict(type='KLConsistency'), 'aux.loss'),
-        ('MeanTeacherSegmentor', 'loss_consistency', dict(type='MSEConsistency'), 'aux.loss'),
-    ],
-)
-def test_a_head_of_several_stages_learns_from_unlabelled_images_by_its_last(kind, name, loss, term):
-    torch.manual_seed(0)
-    config = tiny.model_config(type=kind, auxiliary_head=None)
-    config[name] = dict(loss, loss_weight=1.0)
-    config.decode_head = copy.deepcopy(KNET)
-    model = MODELS.build(config).train()
-    if kind == 'MeanTeacherSegmentor':
+def losses_of(model):
+    if isinstance(model, MeanTeacherSegmentor):
         model.set_teacher(copy.deepcopy(model).eval())
     branches = ('labeled', 'unlabeled', 'unlabeled_strong_0')
     inputs = {branch: torch.randn(2, 3, 32, 32) for branch in branches}
     sample = SegDataSample(metainfo=dict(ori_shape=(32, 32), img_shape=(32, 32)))
     sample.gt_sem_seg = PixelData(data=torch.randint(0, 3, (1, 32, 32)))
-    losses = model.loss(inputs, dict.fromkeys(branches, [sample] * 2))
-    losses[term].backward()
+    return model.loss(inputs, dict.fromkeys(branches, [sample] * 2))
+
+
+STRONG = dict(type='ConfidentCrossEntropy', threshold=0.0, loss_weight=1.0)
+JOINT = dict(joint_batch=True, feature_weight=0.5)
+UNLABELED_LOSSES = [
+    ('CCTPlusSegmentor', dict(loss_strong=STRONG), 'strong.loss'),
+    ('CCTPlusSegmentor', dict(loss_strong=STRONG, **JOINT), 'strong.loss'),
+    ('CCTPlusSegmentor', dict(loss_strong=STRONG, **JOINT), 'feature.loss'),
+    ('InputVATSegmentor', dict(loss_consistency=dict(type='KLConsistency')), 'aux.loss'),
+    ('MeanTeacherSegmentor', dict(loss_consistency=dict(type='MSEConsistency')), 'aux.loss'),
+]
+
+
+@pytest.mark.parametrize(('kind', 'options', 'term'), UNLABELED_LOSSES)
+def test_a_head_of_several_stages_learns_from_unlabelled_images_by_its_last(kind, options, term):
+    torch.manual_seed(0)
+    config = tiny.model_config(type=kind, auxiliary_head=None, **copy.deepcopy(options))
+    config.decode_head = copy.deepcopy(KNET)
+    model = MODELS.build(config).train()
+    losses_of(model)[term].backward()
     last = model.decode_head.kernel_update_head[-1]
     assert any(p.grad is not None and p.grad.any() for p in last.parameters())
+
+
+@pytest.mark.parametrize(('kind', 'options', 'term'), UNLABELED_LOSSES)
+def test_a_head_of_several_branches_is_an_error(kind, options, term):
+    config = tiny.model_config(type=kind, auxiliary_head=None, **copy.deepcopy(options))
+    head = dict(type='DAHead', in_channels=6, channels=4, pam_channels=2, num_classes=3)
+    config.decode_head = dict(head, norm_cfg=dict(type='BN'))
+    with pytest.raises(UserError, match=r'decode_head: returns a tuple of 3 predictions'):
+        losses_of(MODELS.build(config).train())
 
 
 @pytest.mark.parametrize('kind', ['CCTSegmentor', 'MeanTeacherSegmentor'])
