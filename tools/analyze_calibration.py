@@ -15,6 +15,7 @@ Examples:
 
 import argparse
 import shlex
+import sys
 from typing import Any
 
 from mmseg_cct.cli.arguments import add_cfg_options, add_device, seed, tool_parser
@@ -70,6 +71,12 @@ def main() -> None:
     if 'teaches' in found:
         print(f'\nWhat teaches at a precision of {args.precision:g}:\n{found["teaches"]}')
         print(f'train on it by --method {shlex.quote(f"{args.out}/thresholds.py")}')
+        if lost := found['teach_nothing']:
+            print(
+                f'warning: {", ".join(lost)}: no confidence is as precise, so nothing of them '
+                'teaches, and training can lose them; expected a lower --precision',
+                file=sys.stderr,
+            )
     print(f'wrote {args.out}')
 
 

@@ -127,10 +127,11 @@ def main() -> int:
     run = Path(args.run)
     work_dir = run.parent if run.is_file() else run
     training = next(work_dir.glob('*.py'), 'CONFIG')
+    images = ('--images', args.images) if args.images else ()
     rest = ('--rest', 'ignore') if args.regions else ()
     print(
         f'Look at {args.out}/review.html, correct the predictions, and go on with',
-        command_line('import_masks', 'CORRECTED', *rest, '--out', 'DATA'),
+        command_line('import_masks', 'CORRECTED', *images, *rest, '--out', 'DATA'),
         command_line('train', training, '--work-dir', next_round(work_dir)),
         sep='\n  ',
     )

@@ -108,6 +108,7 @@ def write_calibration(
     if precision is not None:
         cuts = cuts_by_precision(by_level[0], by_level[1], precision)
         extra['teaches'] = precision_table(classes, by_level[0], cuts, by_level)
+        extra['teach_nothing'] = [name for name, cut in zip(classes, cuts) if cut >= LEVELS]
         text = _THRESHOLDS.format(
             share=f'{precision:.0%}',
             split=split,

@@ -32,7 +32,8 @@ def contact_sheet(
         row[0].imshow(image.photo, extent=extent)
         row[1].imshow(paint(image.labels, palette), extent=extent)  # shrunk, so edges are smooth
         shown = row[2].imshow(image.disagreement, cmap='magma', vmin=0, vmax=highest, extent=extent)
-        row[0].set_title(f'{number}. {_tail(image.name.stem)}', fontsize=8, loc='left')
+        name = _tail(str(image.name.with_suffix('')))
+        row[0].set_title(f'{number}. {name}', fontsize=8, loc='left')
         row[1].set_title('main prediction', fontsize=8, loc='left')
         row[2].set_title(
             f'disagreement, mean {image.score:.3g}, rank {image.rank}', fontsize=8, loc='left'

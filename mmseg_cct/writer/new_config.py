@@ -22,13 +22,14 @@ from mmseg_cct.datasets.image_values import ImageValues
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_lists import read_list, require_listable, write_list
+from mmseg_cct.utils.rounds import next_round
 from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
 from .folder_classes import background_of_folder, classes_of_folder
 from .next_commands import next_commands
-from .rounds import file_of_round, report_of_rounds
+from .rounds import changes_since, latest_round, report_of_rounds, require_new_round
 from .setting_text import assignment, write_setting
 
 # Hold out every n-th labelled image for validation if there is no folder for that.
@@ -130,14 +131,18 @@ def new_config(
                 f'stride of the network, such as {width}x{height}'
             )
 
-    first = file = Path(out, f'{method}_{backbone}_{plain_name(data)}.py')
+    first = Path(out, f'{method}_{backbone}_{plain_name(data)}.py')
+    latest = latest_round(first)
+    # --force writes the latest round anew; later rounds keep the validation images of the first
+    redraw = force and latest in (None, first)
     val_list = None if summary.validation else Path(out, 'val.txt')
-    held = _held_out(summary.labeled, val_list, force) if val_list else []
+    held = _held_out(summary.labeled, val_list, redraw) if val_list else []
     title = _title(chosen, data, summary, len(held))
     start = _start(chosen, weights, from_scratch)
     rare = rare_classes(summary, classes)
-    if not force:
-        file = file_of_round(file, title)
+    if latest and not force:
+        require_new_round(latest, title)
+    file = (latest if force else next_round(latest)) if latest else first
 
     schedule = 'adamw_small' if from_scratch else chosen.schedule
     lines = [
@@ -157,12 +162,18 @@ def new_config(
         *_model_lines(start.get('model', {}), summary.values, rare),
         *(assignment(name, value) for name, value in start.items() if name != 'model'),
     ]
-    write_setting(file, ''.join(f'{line}\n' for line in lines))
+    text = ''.join(f'{line}\n' for line in lines)
+    changes = changes_since(latest, text) if file != (latest or first) else ()
+    write_setting(file, text)
     lists = []
-    if val_list and (force or not val_list.exists()):
+    if val_list and (redraw or not val_list.exists()):
         write_list(val_list, held)
         lists.append(val_list)
-    warnings = [*judge_labels(summary.labels, classes, 'masks'), *_leaks(Path(data), summary, held)]
+    warnings = [
+        *changes,
+        *judge_labels(summary.labels, classes, 'masks'),
+        *_leaks(Path(data), summary, held),
+    ]
     commands = *next_commands(file, method), *report_of_rounds(first, file)
     return NewConfig(
         summary, classes, tuple(held), file, tuple(lists), tuple(rare), tuple(warnings), commands
@@ -265,7 +276,7 @@ def _default_crop(size: tuple[int, int], backbone: Backbone) -> tuple[int, int]:
     return width, height
 
 
-def _held_out(labeled: Sequence[str], val_list: Path, force: bool) -> list[str]:
+def _held_out(labeled: Sequence[str], val_list: Path, redraw: bool) -> list[str]:
     """Names the labelled images to validate on: those of earlier rounds, for comparable results.
 
     The first round holds out every fifth.
@@ -274,7 +285,7 @@ def _held_out(labeled: Sequence[str], val_list: Path, force: bool) -> list[str]:
         raise UserError(
             'masks: one mask, and no folder val to validate on; expected two masks or more'
         )
-    if force or not val_list.exists():
+    if redraw or not val_list.exists():
         require_listable(val_list, labeled)
         return list(labeled[::HOLD_OUT])
     held = read_list(val_list)

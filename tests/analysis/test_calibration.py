@@ -155,5 +155,9 @@ def test_the_classes_that_are_precise_enough_make_a_method(tiny_cct, tmp_path):
     for value, row in zip(threshold['values'], rows, strict=True):
         assert ('| none |' in row) == (value is None)
         assert value is None or row.endswith('| 100.0% |')
+    lost = [
+        name for name, value in zip(('sky', 'road', 'car'), threshold['values']) if value is None
+    ]
+    assert shown['teach_nothing'] == lost
     with pytest.raises(UserError, match=r'--precision 1\.5: expected a share'):
         calibrate(tiny_cct, tmp_path / 'out', precision=1.5)

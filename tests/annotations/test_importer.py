@@ -279,7 +279,7 @@ def test_another_size_is_an_error_or_scaled(tmp_path, photos):
         ('coco', dict(rest=None), '--rest: missing; expected background if every object'),
         ('coco', dict(images=None), 'none of the 2 annotated ones, such as a/1.jpg; expected --im'),
         ('gone', {}, 'no such file; expected an export'),
-        ('masks', {}, r'masks: the ids have no names without classes.json; expected another --out'),
+        ('masks', {}, r'masks: the ids have no names without classes.json; expected that file'),
         ('damaged', {}, 'classes.json: damaged .*a name is there twice'),
         ('inside', dict(images='out'), '--out: .* lies in the folder'),
     ],
@@ -291,7 +291,7 @@ def test_what_does_not_fit_is_told_at_once(tmp_path, photos, source, options, me
         file = tmp_path / 'gone.json'
     elif source == 'masks':
         save(out / 'masks/1.png', png(np.zeros((2, 2), np.uint8)))
-        message = 'holds masks, whose ids have no names without classes.json; expected another'
+        message = 'holds masks, whose ids have no names without classes.json; expected that file'
     elif source == 'damaged':
         write(out / 'classes.json', dict(classes=['x', 'x']))
     elif source == 'inside':

@@ -16,7 +16,7 @@ def test_the_command_line(tiny, tiny_cct, tmp_path, capsys):
     assert '2 of 3 images' in first
     assert last.endswith(f' {run}/tiny_cct.py --work-dir {run}-round2')
     assert tiny.run('next_batch', *arguments[:-1], tmp_path / 'windows', '--regions', 2) == 0
-    assert 'CORRECTED --rest ignore --out DATA' in capsys.readouterr().out
+    assert f'CORRECTED --images {photos} --rest ignore --out DATA' in capsys.readouterr().out
     assert {path.name for path in out.iterdir()} == {
         *('images', 'masks', 'scores', 'ranking.csv', 'ranking.json'),
         *('contact_sheet.png', 'review.html', 'cvat.xml', 'annotations.jsonl'),

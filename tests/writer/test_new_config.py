@@ -204,6 +204,19 @@ def test_masks_that_came_in_make_the_next_round(data, has_val):
         assert names == [str(index) for index in range(0 if has_val else 1, 6)]
 
 
+def test_force_writes_the_latest_round_anew_and_keeps_what_is_validated_on(data):
+    (data / 'val').rename(data / 'other')
+    first = write(data)
+    before = {path: path.read_text() for path in (first.file, *first.lists)}
+    for index in (4, 5):
+        shutil.copy(data / 'masks/1.png', data / f'masks/{index}.png')
+    second = write(data, iters=800)
+    assert any(f'train_cfg: not as in {first.file}' in warning for warning in second.warnings)
+    again = write(data, force=True)
+    assert again.file == second.file and again.lists == ()
+    assert {path: path.read_text() for path in before} == before
+
+
 def test_an_image_of_the_held_out_list_that_lost_its_mask_is_named(data):
     (data / 'val').rename(data / 'other')
     write(data)
