@@ -16,10 +16,11 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.models.data_preprocessors import MultiDomainPreprocessor, domain_of
 
 from .cct import CCTSegmentor
+from .teacher import TakesTeacher
 
 
 @MODELS.register_module()
-class MultiDomainCCTSegmentor(BaseSegmentor):
+class MultiDomainCCTSegmentor(TakesTeacher, BaseSegmentor):
     """One encoder for several domains, each with its own decoders, classes and preprocessing.
 
     All images of a batch are of one domain, named in their samples; the loss trains the encoder
@@ -102,6 +103,7 @@ class MultiDomainCCTSegmentor(BaseSegmentor):
 
         The teacher is a copy of this segmentor with different weights, in eval mode.
         """
+        super().set_teacher(teacher)
         for name, domain in self.domains.items():
             domain.set_teacher(teacher.domains[name])
 

@@ -1,11 +1,14 @@
 """The memory format of the model that a run trains, and of its average."""
 
+import copy
 from types import SimpleNamespace
 
 import pytest
+import tiny
 import torch
 from mmengine.dist import all_reduce_params
 from mmengine.model import MMDistributedDataParallel
+from mmseg.registry import MODELS
 from ranks import on_two_ranks, without_cuda
 from teacher_training import train_wide as train
 from torch import nn
@@ -94,6 +97,16 @@ def test_the_teacher_follows_the_student(runs, with_hook):
     averages = dict(teacher.named_parameters())
     for name, value in runner.model.named_parameters():
         torch.testing.assert_close(averages[name], value, msg=name)
+
+
+def test_the_teacher_of_several_domains_is_in_the_layout_too():
+    model = MODELS.build(tiny.multi_domain_config())
+    teacher = copy.deepcopy(model)
+    model.set_teacher(teacher)
+    ChannelsLastHook(enabled=True).before_train(SimpleNamespace(model=model, cfg={}))
+    kernels = [weight for weight in teacher.parameters() if weight.dim() == 4]
+    assert all(kernel.is_contiguous(memory_format=torch.channels_last) for kernel in kernels)
+    assert not all(kernel.is_contiguous() for kernel in kernels)
 
 
 def test_the_teacher_is_in_the_layout_too(runs):

@@ -193,6 +193,16 @@ def test_the_adversarial_loss_sees_the_domain_and_both_branches():
         )
 
 
+def test_only_the_two_branches_are_encoded():
+    model = make_model(discriminator=DISCRIMINATOR)
+    data = model.data_preprocessor(make_batch('first'), training=True)
+    data['inputs']['unlabeled_strong_0'] = data['inputs']['unlabeled']
+    seen = []
+    model.backbone.register_forward_pre_hook(lambda *call: seen.append(call))
+    model.loss(**data)
+    assert len(seen) == 2
+
+
 def test_the_adversarial_gradient_reaches_the_encoder_reversed():
     gradients = {}
     for scale in (0.0, 1.0, 2.0):
