@@ -243,7 +243,7 @@ def test_a_bank_on_the_strong_view_sees_mixed_images_targets_and_validity(monkey
 
 def test_the_gate_weighs_by_the_agreement_of_the_decoders():
     model = make_model(loss_strong=dict(STRONG, threshold=0, gate=GATE))
-    teacher = with_teacher(model)
+    with_teacher(model)
     data = prepared(model)
     seen = []
     targets = model.loss_strong.targets
@@ -253,7 +253,7 @@ def test_the_gate_weighs_by_the_agreement_of_the_decoders():
     assert agreement.shape == (N, 1, *SIZE)
     torch.testing.assert_close(losses['strong.pixels'], agreement.mean())
     torch.testing.assert_close(losses['aux.agreement'], agreement.mean())
-    assert 0 < agreement.mean() < 1 and teacher is not None
+    assert 0 < agreement.mean() < 1
 
 
 def test_channel_dropout_takes_each_channel_from_one_view(monkeypatch):
