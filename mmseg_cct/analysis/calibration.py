@@ -104,7 +104,7 @@ def write_calibration(
     if not counts.pixels_and_right['confidence'].sum():
         raise UserError(f'{config_file}: {key}: no pixel with a class; expected labelled images')
 
-    extra = {}
+    extra: dict[str, Any] = {}
     if precision is not None:
         cuts = cuts_by_precision(by_level[0], by_level[1], precision)
         extra['teaches'] = precision_table(classes, by_level[0], cuts, by_level)

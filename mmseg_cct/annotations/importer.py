@@ -161,8 +161,8 @@ def import_masks(
     table = read_table(home)
     if table is None and (out / 'masks').is_dir() and find_masks(out / 'masks'):
         found = f'holds masks, whose ids have no names without {TABLE}'
-        names = 'that file with {"classes": ["background", …]} by id, or another --out'
-        raise UserError(Problem(str(out), found, names))
+        expected = 'that file with {"classes": ["background", …]} by id, or another --out'
+        raise UserError(Problem(str(out), found, expected))
     rest = rest or (table.rest if table else None)
     annotations = _read(export, colours, binary, mask_suffix, is_strict=rest is None)
     _require_rest(rest, is_needed=colours is None, empty=empty)

@@ -163,7 +163,7 @@ def new_config(
         *(assignment(name, value) for name, value in start.items() if name != 'model'),
     ]
     text = ''.join(f'{line}\n' for line in lines)
-    changes = changes_since(latest, text) if file != (latest or first) else ()
+    changes = changes_since(latest, text) if latest and file != latest else ()
     write_setting(file, text)
     lists = []
     if val_list and (redraw or not val_list.exists()):

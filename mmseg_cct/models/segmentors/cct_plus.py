@@ -318,7 +318,7 @@ def _size(images: Tensor) -> str:
 
 
 def _split(
-    seg_logits: Tensor | Sequence[Tensor], sizes: list[int]
+    seg_logits: Tensor | list[Tensor] | tuple[Tensor, ...], sizes: list[int]
 ) -> Sequence[Tensor | Sequence[Tensor]]:
     """Splits a batch of logits, or those of each stage of a head like K-Net's."""
     if isinstance(seg_logits, Tensor):
