@@ -113,7 +113,7 @@ def write_calibration(
             share=f'{precision:.0%}',
             split=split,
             values=', '.join(
-                'None' if cut >= LEVELS else f'{confidence_of(int(cut)):.5f}' for cut in cuts
+                'None' if cut >= LEVELS else f'{confidence_of(int(cut)):.7f}' for cut in cuts
             ),
         )
         write_text(Path(out, 'thresholds.py'), text)

@@ -24,7 +24,7 @@ def find_twins(images: Mapping[str, str], others: Mapping[str, str]) -> dict[str
 
     Both arguments are fingerprints by name. Returns the name of the nearest one, by image name.
     """
-    if not others:
+    if not images or not others:
         return {}
     names, bits = list(others), _bits(others)
     twins = {}

@@ -16,6 +16,7 @@ from mmseg_cct.analysis.calibration import write_calibration
 from mmseg_cct.analysis.ranking import disagreement, load_training_model
 from mmseg_cct.config.compose import read_method
 from mmseg_cct.errors import UserError
+from mmseg_cct.evaluation.sureness import confidence_of
 
 
 def calibrate(tiny_cct, out, **kwargs):
@@ -161,3 +162,12 @@ def test_the_classes_that_are_precise_enough_make_a_method(tiny_cct, tmp_path):
     assert shown['teach_nothing'] == lost
     with pytest.raises(UserError, match=r'--precision 1\.5: expected a share'):
         calibrate(tiny_cct, tmp_path / 'out', precision=1.5)
+
+
+def test_thresholds_are_as_fine_as_the_levels(tiny_cct, tmp_path, monkeypatch):
+    cuts = np.array([16, 251, 252])
+    monkeypatch.setattr('mmseg_cct.analysis.calibration.cuts_by_precision', lambda *_: cuts)
+    calibrate(tiny_cct, tmp_path / 'out', precision=0.9)
+    overlay = read_method(str(tmp_path / 'out' / 'thresholds.py'))
+    values = overlay['model']['loss_strong']['threshold']['values']
+    np.testing.assert_allclose(values, [confidence_of(cut) for cut in cuts], rtol=0, atol=1e-7)

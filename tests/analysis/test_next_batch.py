@@ -195,3 +195,16 @@ def test_the_first_of_the_ranking_far_from_the_labelled_are_chosen():
 def test_mistakes_are_named(batch_of, photos, options, images, match):
     with pytest.raises(UserError, match=match):
         batch_of(options=options, images=str(photos) if images else None)
+
+
+def test_the_page_shows_the_disagreement_that_ranks(batch_of):
+    for image in batch_of(regions=1, seed=3, measure='distance').images:
+        assert image.disagreement.mean() == pytest.approx(image.score, rel=1e-4)
+        assert [window[2:] for window in image.windows] == [(10, 10)]  # a quarter of 40 pixels
+
+
+def test_images_none_of_which_can_be_read_are_told(batch_of, photos):
+    for path in photos.rglob('*.png'):
+        path.write_bytes(b'no image')
+    batch = batch_of()
+    assert (batch.images, len(batch.failed)) == ([], 11)

@@ -5,6 +5,7 @@ import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tiny
@@ -17,6 +18,7 @@ from mmseg_cct.analysis.listed_images import images_in
 from mmseg_cct.analysis.ranking import (
     SCORES,
     ScoredImage,
+    _by_perturbation,
     _read_scores,
     disagreement,
     load_training_model,
@@ -136,3 +138,11 @@ def test_disagreement_is_the_loss_of_the_bank():
     assert torch.equal(flips, (q.argmax(1) != seg_logits[0].argmax(0)).float())
     smaller = dict(inputs=image[:, :27, :35], data_samples=sample)
     assert disagreement(model, smaller).maps.shape == (7, 27, 35)
+
+
+def test_a_perturbation_has_the_mean_of_its_own_decoders():
+    numbers = dict(a=2, off=0, b=1)
+    parts = {name: SimpleNamespace(num_decoders=number) for name, number in numbers.items()}
+    model = SimpleNamespace(auxiliary_head=SimpleNamespace(perturbations=parts))
+    maps = torch.tensor([1.0, 3.0, 5.0])[:, None, None].expand(3, 4, 6)
+    assert _by_perturbation(model, maps) == dict(a=2, b=5)

@@ -1,5 +1,6 @@
 """The report on finished runs, from hand-made logs and from two tiny trainings."""
 
+import base64
 import itertools
 import json
 import shutil
@@ -14,6 +15,9 @@ from mmengine.runner import Runner
 
 from mmseg_cct.analysis.plots import plot_class_iou, plot_curves, plot_grid
 from mmseg_cct.analysis.report import (
+    _seconds_per_iteration,
+    _shown,
+    _validation_notes,
     foreground_verdict,
     hardest,
     iou_rows,
@@ -418,3 +422,20 @@ def test_a_test_set_without_masks_is_named(trained):
     run.config.test_dataloader.dataset.pipeline[0].with_seg_map = False
     with pytest.raises(UserError, match=r'CCT: test_dataloader\.dataset: has no masks'):
         evaluate(run)
+
+
+def test_the_time_of_an_iteration_is_the_median_of_those_that_train():
+    logs = [dict(step=step, lr=1, time=time) for step, time in enumerate((9.0, 0.2, 0.3, 0.1), 1)]
+    logs.append(dict(step=4, mIoU=5.0, time=50.0))  # of a validation
+    assert _seconds_per_iteration(Run('a', Config(), '', logs)) == '0.25'
+
+
+def test_a_validation_set_of_its_own_is_no_test_set(trained):
+    (line,) = _validation_notes(find_run('CCT', trained / 'cct'))
+    assert line.startswith('2 validation images')
+
+
+def test_pictures_of_the_page_keep_their_colours():
+    url = _shown(np.full((2, 3, 3), (200, 100, 50), np.uint8))
+    png = np.frombuffer(base64.b64decode(url.partition(',')[2]), np.uint8)
+    assert cv2.imdecode(png, cv2.IMREAD_COLOR)[0, 0].tolist() == [50, 100, 200]  # BGR

@@ -324,3 +324,11 @@ def test_a_class_that_the_table_lacks_is_an_error(tmp_path, photos):
     assert (ids(tmp_path / 'out', 'b/1') == 255).sum() == 64
     table = json.loads((tmp_path / 'out/classes.json').read_text())
     assert [each['name'] for each in table['classes']] == ['_background_', 'road']
+
+
+def test_masks_are_painted_in_the_colours_of_the_table(tmp_path, photos):
+    out = tmp_path / 'out'
+    import_masks(exports.cvat(tmp_path), out, images=photos, rest='background')
+    palette = Image.open(out / 'masks/a/1.png').getpalette()
+    assert palette[:9] == np.ravel(list(read_table(out).colours.values())).tolist()
+    assert palette[-3:] == [255, 255, 255]  # ignored

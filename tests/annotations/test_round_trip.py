@@ -1,6 +1,7 @@
 """What predict writes for a tool, import reads: pixel by pixel without simplification."""
 
 import json
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -102,3 +103,35 @@ def test_files_name_images_that_are_there(masks, tmp_path):
         assert (file.parent / json.loads(file.read_text('utf-8'))['imagePath']).is_file()
         assert (out / 'yolo/images' / name).is_file()
         assert (out / 'yolo/labels' / name).with_suffix('.txt').is_file()
+
+
+def test_coco_has_the_box_and_the_area_of_each_region(tmp_path):
+    mask = np.zeros((20, 30), np.uint8)
+    mask[3:10, 5:25], mask[12:19, 2:12] = 1, 2
+    mask[14:16, 4:6] = 0  # a hole
+    Image.fromarray(mask).save(tmp_path / 'a.png')
+    export_masks(
+        'coco', tmp_path, {'a.png': tmp_path / 'a.png'}, CLASSES, tmp_path, tolerance=0, min_area=0
+    )
+    regions = json.loads((tmp_path / 'coco.json').read_text('utf-8'))['annotations']
+    keys = 'category_id', 'bbox', 'area', 'iscrowd'
+    assert [[region[key] for key in keys] for region in regions] == [
+        [2, [5, 3, 20, 7], 140, 0],
+        [3, [2, 12, 10, 7], 66, 0],
+    ]
+
+
+def test_tools_get_the_colours_and_the_controls_that_regions_name(masks, tmp_path):
+    for form in ('cvat', 'label-studio'):
+        export_masks(form, tmp_path, masks, CLASSES, tmp_path / 'photos')
+    colours = {name: f'#{bytes(colour).hex()}' for name, colour in CLASSES.items()}
+    labels = ElementTree.parse(tmp_path / 'cvat.xml').findall('meta//label')
+    assert {label.findtext('name'): label.findtext('color') for label in labels} == colours
+    controls = {}
+    for each in ElementTree.parse(tmp_path / 'label_studio.xml').getroot():
+        if each.tag.endswith('Labels'):
+            controls[each.get('name')] = each.tag.lower()
+            assert {label.get('value'): label.get('background') for label in each} == colours
+    tasks = json.loads((tmp_path / 'label_studio.json').read_text('utf-8'))
+    regions = [region for task in tasks for region in task['predictions'][0]['result']]
+    assert {region['from_name']: region['type'] for region in regions} == controls

@@ -87,3 +87,13 @@ def test_without_a_pixel_of_a_class_both_figures_are_none():
     assert calibration_record(counts.reliability())['confidence'] == dict(
         separation=None, calibration_error=None, scores=[], pixels=[], right=[]
     )
+
+
+def test_a_confidence_of_one_counts_and_the_separation_is_finer_than_the_ten_bins():
+    counts = CalibrationCounts(0)
+    confidence = torch.tensor([[1.0, 0.999, 0.998, 0.5]])  # a softmax in float32 often gives 1
+    truth = torch.zeros(1, 4, dtype=torch.long)
+    counts.add(dict(confidence=confidence), torch.tensor([[0, 0, 1, 0]]), truth)
+    record = calibration_record(counts.reliability())['confidence']
+    assert (record['pixels'], record['right']) == ([1, 3], [1, 2])
+    assert record['separation'] == pytest.approx(2 / 3)  # of three right ones two are surer

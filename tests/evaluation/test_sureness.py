@@ -10,6 +10,7 @@ from mmseg_cct.evaluation.sureness import (
     kept_share,
     levels_of,
     masks_of,
+    precision_table,
 )
 
 
@@ -55,3 +56,14 @@ def test_a_class_teaches_from_the_confidence_at_which_it_is_precise():
     levels = np.array([[10, 20, 255, 255]], np.uint8)
     cuts = cuts_by_precision(pixels, right, 0.8)
     assert masks_of(labels, levels, cuts).tolist() == [[255, 0, 255, 255]]
+
+
+def test_the_table_of_what_teaches_by_hand():
+    pixels, held_out = np.zeros((2, LEVELS), int), np.zeros((2, 2, LEVELS), int)
+    pixels[0, [0, 32]] = 10, 30
+    held_out[:, 0, [0, 32]] = [[4, 4], [1, 3]]  # pixels, and right ones
+    table = precision_table(('a', 'b'), pixels, np.array([16, LEVELS]), held_out)
+    assert table.splitlines()[2:] == [
+        '| a | 100.0% | 75.0% | 0.5 | 50.0% | 75.0% |',
+        '| b | 0.0% | – | none | – | – |',
+    ]

@@ -181,3 +181,17 @@ def test_a_file_that_computes_something_else_is_noticed(model, tmp_path, monkeyp
 def test_sizes_that_do_not_fit_are_refused(model, size):
     with pytest.raises(UserError, match=r'--size .*: expected multiples of 8'):
         InferenceGraph(model, size)
+
+
+def test_a_size_that_a_test_would_pad_is_refused():
+    config = tiny.model_config()
+    config.data_preprocessor.test_cfg.size_divisor = 32
+    with pytest.raises(UserError, match=r'--size 40 64: expected multiples of 32'):
+        InferenceGraph(MODELS.build(config).eval(), SIZE)
+
+
+def test_the_normalisation_is_noted_in_the_order_of_the_input():
+    config = tiny.model_config()
+    config.data_preprocessor.update(mean=[1.0, 50.0, 200.0])
+    notes = metadata(MODELS.build(config), SIZE)
+    assert (notes['mean'], notes['std']) == ([1, 50, 200], [60, 60, 60])

@@ -37,3 +37,8 @@ def test_strongest_map():
 def test_thresholds_in_the_wrong_order_are_refused(values):
     with pytest.raises(UserError, match=r'expected 0 <= background <= foreground <= 1'):
         Thresholds(*values).check()
+
+
+def test_a_score_at_a_threshold_is_between_the_two():
+    maps = np.array([[[0.05, 0.30]]], np.float32)
+    assert labels_from_maps(maps, (7,), 0, DEFAULT).tolist() == [[255, 255]]

@@ -124,3 +124,28 @@ def test_batches_are_of_one_size_and_bounded(weak, monkeypatch):
     assert names(2) == [['0', '1'], ['2', '4'], ['3'], ['5']]
     monkeypatch.setattr(writer, 'WAITING_IMAGES', 3)
     assert names(4) == [['0', '1'], ['2', '4'], ['3'], ['5']]
+
+
+@pytest.mark.parametrize(
+    ('key', 'value'),
+    [('thresholds', dict(foreground=0.5)), ('background', None), ('input_size', (32, 24))],
+)
+def test_labels_of_other_settings_never_share_a_folder(weak, key, value):
+    make(weak)
+    config = weak.load()
+    config.pseudo_labels[key] = value
+    with pytest.raises(UserError, match=f'holds labels made with {key}='):
+        make_pseudo_labels(config, weak.checkpoint, weak.out, with_crf=False)
+
+
+def test_images_of_all_sizes_go_into_the_classifier_at_its_width_and_height(weak):
+    config, sizes = weak.load(), []
+    config.pseudo_labels.input_size = (40, 16)
+    settings, model = read_settings(config), load_classifier(config, weak.checkpoint, 'cpu')
+    model.data_preprocessor.register_forward_pre_hook(
+        lambda _, args: sizes.append(tuple(args[0]['inputs'].shape))
+    )
+    (batch,) = writer.batches(settings.images, settings, 8, ImageCounts())
+    tasks = [*writer.label_tasks(model, settings, batch, weak.out, False)]
+    assert sizes == [(4, 3, 16, 40)]
+    assert [task.maps.shape[1:] for task in tasks] == [(24, 32), (24, 32), (24, 32), (20, 26)]

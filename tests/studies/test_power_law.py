@@ -5,6 +5,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from scipy.optimize import curve_fit
 
 from mmseg_cct.studies.power_law import fit_power_law
 
@@ -44,3 +45,16 @@ def test_the_interval_holds_what_was_held_out(project_root, method, largest, hel
     before, after = by_labels[largest], by_labels[held_out]
     truth = np.mean([after[seed] - before[seed] for seed in before.keys() & after.keys()])
     assert abs(gain - truth) < min(off, half)
+
+
+def test_the_interval_is_that_of_least_squares():
+    """Pairs of equal and opposite errors leave the law as it is."""
+    n, truth = np.repeat([5.0, 10, 20, 40], 2), np.array([60, 40, 0.5])
+    miou = 60 - 40 * n**-0.5 + np.tile([1.5, -1.5], 4)
+    _, covariance = curve_fit(lambda x, a, b, c: a - b * x**-c, n, miou, truth)
+    gradient = [0, 40**-0.5 - 80**-0.5, 40 * (np.log(80) * 80**-0.5 - np.log(40) * 40**-0.5)]
+    deviation = np.sqrt(gradient @ covariance @ gradient)
+    law = fit_power_law(n.tolist(), miou.tolist())
+    assert law[:3] == pytest.approx(truth)
+    # Student's t of five degrees of freedom
+    assert law.gain(40, 80)[1] == pytest.approx(2.571 * deviation, rel=1e-3)

@@ -193,3 +193,39 @@ def test_masks_come_right_after_the_image():
     assert kinds[-1] == 'PackPseudoLabels' and 'MarkValidPixels' not in kinds
     with pytest.raises(UserError, match='expected to begin with the loading of the image'):
         with_masks(world.AUGMENT, 'images', 'masks')
+
+
+def test_a_round_is_drawn_by_the_last_checkpoints_and_its_settings(trained, tmp_path, monkeypatch):
+    given = {}
+    monkeypatch.setattr(
+        'mmseg_cct.studies.self_training.draw_masks',
+        lambda config, checkpoints, *_, **options: given.update(options, files=checkpoints),
+    )
+    SelfTraining(
+        str(trained / 'teacher'), str(trained / 'setting.py'), {}, tmp_path / 'out',
+        Selection(0.4), checkpoints=2, tta=False, held_out=2,
+    ).draw(1)  # fmt: skip
+    assert [os.path.basename(file) for file in given['files']] == ['iter_3.pth', 'iter_6.pth']
+    assert (given['selection'], given['tta']) == (Selection(0.4), False)
+    # two of three, evenly spaced
+    assert [os.path.basename(info['img_path']) for info in given['held_out']] == [
+        'v0.png',
+        'v2.png',
+    ]
+
+
+def test_masks_of_a_replaced_image_or_another_teacher_are_never_kept(trained, tmp_path):
+    config, image = Config.fromfile(trained / 'setting.py'), tmp_path / 'images/a.png'
+    image.parent.mkdir()
+    shutil.copy(next((trained / 'val_images').iterdir()), image)
+    unlabeled = Unlabeled(str(image.parent), dict(a=str(image)), world.CLASSES)
+
+    def draw(*names):
+        files = [str(trained / 'teacher' / name) for name in names]
+        return draw_masks(config, files, unlabeled, str(tmp_path / 'out'), tta=False)
+
+    assert [draw('iter_6.pth').written for _ in range(2)] == [1, 0]
+    os.utime(image, ns=(1, 2))
+    assert draw('iter_6.pth').written == 1
+    with pytest.raises(UserError, match='holds masks made with earlier='):
+        draw('iter_3.pth', 'iter_6.pth')

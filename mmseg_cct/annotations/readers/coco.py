@@ -41,7 +41,9 @@ def _names(content: dict) -> dict[int, str]:
     return {
         each['id']: str(each['name'])
         for each in sorted(content['categories'], key=lambda each: each['id'])
-        if each['id'] in used or each['name'] not in groups or each['name'] == each['supercategory']
+        if each['id'] in used
+        or each['name'] not in groups
+        or each['name'] == each.get('supercategory')
     }
 
 

@@ -43,7 +43,11 @@ def _table(source: Source) -> str:
 
 def _labels(source: Source) -> list[str]:
     found = source.ending('.txt')
-    return [name for name in found if 'labels' in name.split('/')[:-1]]
+    return [
+        name
+        for name in found
+        if 'labels' in name.split('/')[:-1] and posixpath.basename(name) != 'classes.txt'
+    ]
 
 
 def _images(source: Source, names: dict[int, str]) -> Iterator[AnnotatedImage | UserError]:

@@ -379,3 +379,29 @@ def test_addresses_of_label_studio_are_decoded_once(tmp_path, address, name):
     write(tmp_path / 'x.json', [dict(id=7, data=dict(image=address), annotations=[])])
     (image,) = label_studio.read(Source(tmp_path / 'x.json')).images
     assert image.name == name
+
+
+def test_the_ground_truth_of_label_studio_counts_before_later_annotations(tmp_path):
+    size = dict(original_width=SIZE[0], original_height=SIZE[1])
+
+    def annotation(label, **more):
+        points = [[0, 0], [50, 0], [50, 50]]
+        return dict(result=[dict(size, value=dict(points=points, polygonlabels=[label]))], **more)
+
+    truth = annotation('car', updated_at='2026-01-01', ground_truth=True)
+    later = annotation('bus', updated_at='2026-01-02', ground_truth=False)
+    write(tmp_path / 'x.json', [dict(data=dict(image='1.jpg'), annotations=[truth, later])])
+    (image,) = label_studio.read(Source(tmp_path / 'x.json')).images
+    assert [shape.label for shape in image.shapes] == ['car']
+
+
+def test_coco_categories_need_no_supercategory(tmp_path):
+    categories = [dict(id=2, name='vehicle'), dict(id=1, name='car', supercategory='vehicle')]
+    assert list(coco.read(of_coco(tmp_path / 'x.json', categories=categories)).classes) == ['car']
+
+
+def test_yolo_classes_may_lie_beside_the_labels(tmp_path):
+    save(tmp_path / 'labels/classes.txt', b'car\nbus\n')
+    save(tmp_path / 'labels/1.txt', b'1 0 0 0.5 0 0.5 1 0 1\n')
+    (image,) = yolo.read(Source(tmp_path)).images
+    assert image.shapes[0].label == 'bus'
