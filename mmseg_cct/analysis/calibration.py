@@ -108,13 +108,10 @@ def write_calibration(
     if precision is not None:
         cuts = cuts_by_precision(by_level[0], by_level[1], precision)
         extra['teaches'] = precision_table(classes, by_level[0], cuts, by_level)
-        extra['teach_nothing'] = [name for name, cut in zip(classes, cuts) if cut >= LEVELS]
+        values = [None if cut >= LEVELS else round(confidence_of(int(cut)), 7) for cut in cuts]
+        extra['teach_nothing'] = [name for name, value in zip(classes, values) if value is None]
         text = _THRESHOLDS.format(
-            share=f'{precision:.0%}',
-            split=split,
-            values=', '.join(
-                'None' if cut >= LEVELS else f'{confidence_of(int(cut)):.7f}' for cut in cuts
-            ),
+            share=f'{precision:.0%}', split=split, values=', '.join(map(str, values))
         )
         write_text(Path(out, 'thresholds.py'), text)
     return write_calibration_files(

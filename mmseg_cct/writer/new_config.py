@@ -292,7 +292,7 @@ def _held_out(labeled: Sequence[str], val_list: Path, redraw: bool) -> list[str]
     if missing := [name for name in held if name not in labeled]:
         raise UserError(
             f'{val_list}: {missing[0]} has no mask; expected a list of labelled images, another '
-            '--out, or --force'
+            '--out, or no such file, so that a new list is drawn'
         )
     return held
 

@@ -217,6 +217,14 @@ def test_force_writes_the_latest_round_anew_and_keeps_what_is_validated_on(data)
     assert {path: path.read_text() for path in before} == before
 
 
+def test_another_folder_of_the_same_name_is_no_round(data, tmp_path):
+    path = write(data).file
+    other = shutil.copytree(data, tmp_path / 'other' / data.name)
+    shutil.copy(other / 'masks/1.png', other / 'masks/5.png')
+    with pytest.raises(UserError, match=f'{path}: is a setting of {data}; expected another --out'):
+        new_config(str(other), str(path.parent), CLASSES)
+
+
 def test_an_image_of_the_held_out_list_that_lost_its_mask_is_named(data):
     (data / 'val').rename(data / 'other')
     write(data)

@@ -324,6 +324,7 @@ def _split(
     if isinstance(seg_logits, Tensor):
         return seg_logits.split(sizes)
     parts = zip(*(stage.split(sizes) for stage in seg_logits))
+    # a tuple, of a head of several branches, stays one: `last_stage` refuses it
     return [type(seg_logits)(stages) for stages in parts]
 
 
