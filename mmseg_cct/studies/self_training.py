@@ -75,6 +75,12 @@ class SelfTraining:
         config = self.student_config()
         taught_by = self.teacher_of(1).checkpoint
         require_outside(self.out, data_folders(config), '--out')
+        sets = leaf_sets(config.train_dataloader.dataset.get('unlabeled'))
+        if self.begins_with_surest(1) and any(key for key, _ in sets):
+            raise UserError(
+                f'{self.student}: train_dataloader.dataset.unlabeled wraps other sets, and images '
+                'are chosen from one; expected one set, or --first-share 1'
+            )
         settings = {**vars(self), 'selection': self.selection._asdict(), 'out': None}
         settings['checkpoint'] = [taught_by, *(file_stamp(taught_by) or ())]
         settings['options'] = {key: str(value) for key, value in self.options.items()}
@@ -92,6 +98,10 @@ class SelfTraining:
     def student_config(self) -> Config:
         """The student's config, without masks."""
         return study_config(self.student, {**self.options, 'method': METHOD})
+
+    def begins_with_surest(self, number: int) -> bool:
+        """Whether the student of a round learns from the most reliable images only."""
+        return number == 1 and number < self.rounds and self.first_share < 1
 
     def draw(self, number: int, device: str | None = None, pictures: int = 6) -> ImageCounts:
         """Draws the masks of a round; several processes may share the work."""
@@ -121,7 +131,7 @@ class SelfTraining:
         keep_last_checkpoint(config)
         record = read_masks(masks)
         sure, unlabeled = list(record['sure'].values()), config.train_dataloader.dataset.unlabeled
-        if number < self.rounds and number == 1 and self.first_share < 1:
+        if self.begins_with_surest(number):
             order = sorted(range(len(sure)), key=lambda index: -sure[index])
             surest = order[: max(round(self.first_share * len(sure)), 1)]
             given = unlabeled.get('indices')  # of the images with masks, if not all have one

@@ -153,6 +153,24 @@ def test_the_surest_half_is_that_of_the_chosen_images(trained, tmp_path):
     assert dataset.unlabeled.indices == [2, 4]
 
 
+@pytest.mark.parametrize('share', [0.5, 1])
+def test_images_are_chosen_from_one_set_only(trained, tmp_path, share):
+    config = Config.fromfile(trained / 'setting.py')
+    dataset = config.train_dataloader.dataset
+    dataset.unlabeled = dict(type='ConcatDataset', datasets=[dataset.unlabeled] * 2)
+    config.dump(tmp_path / 'two.py')
+    training = SelfTraining(
+        str(trained / 'teacher'), str(tmp_path / 'two.py'), {}, tmp_path / 'out', Selection(),
+        rounds=2, first_share=share,
+    )  # fmt: skip
+    if share == 1:
+        training.record()
+        return
+    with pytest.raises(UserError, match=r'unlabeled wraps other sets.*--first-share 1'):
+        training.record()
+    assert not (tmp_path / 'out').exists()
+
+
 def test_images_are_read_as_the_teacher_reads_them(trained, tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / 'deep.png'
