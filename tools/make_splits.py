@@ -52,7 +52,7 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
     source.add_argument(
         '--from-unimatch',
         metavar='DIR',
-        help="the field's splits from UniMatch's lists (its folder splits/pascal or "
+        help="the standard splits from UniMatch's lists (its folder splits/pascal or "
         'splits/cityscapes, or one partition of them)',
     )
     parser.add_argument('--out', metavar='DIR', required=True, help='folder for the lists')

@@ -87,7 +87,7 @@ def _ramps(config: Config, max_iters: int) -> list[Curve]:
 
 
 def _learning_rates(config: Config, max_iters: int) -> list[Curve]:
-    """Steps the config's schedulers on an optimiser with one parameter for each rate."""
+    """Steps the config's schedulers on an optimizer with one parameter for each rate."""
     wrapper = config.get('optim_wrapper') or {}
     rate = (wrapper.get('optimizer') or {}).get('lr')
     if rate is None:

@@ -1,4 +1,4 @@
-"""The field's splits of PASCAL VOC and Cityscapes, read from UniMatch's lists."""
+"""The standard splits of PASCAL VOC and Cityscapes, read from UniMatch's lists."""
 
 import os
 import re

@@ -162,7 +162,7 @@ class _SharedEncoder(nn.Module):
     """Encoder of all domains, used as the backbone of one domain.
 
     It does not register the encoder's modules, so each weight has one name in a checkpoint and the
-    optimiser sees it once.
+    optimizer sees it once.
     """
 
     def __init__(self, stages: tuple[nn.Module, ...]) -> None:
