@@ -100,11 +100,12 @@ def test_two_rounds_of_masks_and_students(trained, executed, capsys):
 
 def test_masks_are_wrong_only_as_often_as_asked(trained, tmp_path, capsys):
     common = ('--student', trained / 'setting.py', '--out', tmp_path, '--masks-of', '1')
-    arguments = (trained / 'teacher', *common, '--precision', '1', '--no-tta')
+    arguments = (trained / 'teacher', *common, '--precision', '0.4', '--no-tta')
     assert world.run_tool('self_train', *arguments) == 0
     rows = [row.split('|') for row in capsys.readouterr().out.splitlines()]
     right = {row[1].strip(): row[-2].strip() for row in rows if len(row) > 3}
-    assert {right[name] for name in world.CLASSES} <= {'100.0%', '–'}
+    teaching = [float(right[name][:-1]) for name in world.CLASSES if right[name] != '–']
+    assert teaching and min(teaching) >= 40
 
 
 def test_a_mask_that_is_corrected_is_counted_anew(trained, tmp_path):
