@@ -268,7 +268,7 @@ def test_no_traceback_no_lost_input_no_foreign_code(cct, trained, request, capfd
     keep(cct, trained)
     original = cct.config.to_dict()
     start, number, failures = time.monotonic(), 0, []
-    while time.monotonic() - start < seconds:
+    while number < 5 or time.monotonic() - start < seconds:  # five on a slow machine, too
         arguments, what = damage(random.Random(f'{seed} {number}'), cct, original, trained)
         before = contents(cct.folder)
         what = f'--fuzz-seed {seed}, number {number}: {arguments} {what}'
@@ -286,5 +286,4 @@ def test_no_traceback_no_lost_input_no_foreign_code(cct, trained, request, capfd
         after = contents(cct.folder)
         if {path: after.get(path) for path in before} != before:
             failures.append(f'{what}: exit {code}, and an input changed')
-    assert number >= min(5, seconds)
     assert not failures, f'{len(failures)} of {number}:\n' + '\n'.join(failures)
