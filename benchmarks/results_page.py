@@ -22,6 +22,7 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple, TypeVar, get_type_hints
 
+from matplotlib.figure import Figure
 from mmengine.config import Config
 
 from mmseg_cct.analysis.runs import read_scalars
@@ -31,8 +32,10 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.studies.holm import holm, p_value, verdict
 from mmseg_cct.studies.runs import read_metrics
 from mmseg_cct.studies.study import collect, interval
-from mmseg_cct.utils.files import write_text
+from mmseg_cct.studies.validation_curves import Curves, plot_validations
+from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.visualization.figures import png_bytes
 
 DOCS = Path(__file__).resolve().parents[1] / 'docs'
 PAGES = ('results.md', 'cct_plus.md')
@@ -231,27 +234,20 @@ def gains_overview(runs: Runs) -> str:
     return markdown_table(['gain over supervised', *titles], rows)
 
 
-def curve_table(curves: Sequence[Validated], methods: Sequence[str], title: str) -> str:
-    """For each seed that all methods have: the baseline, and each method with its gain."""
+def curve_table(curves: Sequence[Validated], method: str, title: str) -> str:
+    """For each seed of a method: the baseline, the method and its gain; then the mean gain."""
     miou = {(run.method, run.seed, run.iteration): run.miou for run in curves}
     steps = sorted({run.iteration for run in curves})
-    seeds = set.intersection(*({run.seed for run in curves if run.method == m} for m in methods))
-    rows = []
-    gains: dict[str, list[list[float | None]]] = {name: [] for name in methods}
-    for seed in sorted(seeds):
-        baseline = [miou.get((BASELINE, seed, step)) for step in steps]
+    rows, gains = [], []
+    for seed in sorted({run.seed for run in curves if run.method == method}):
+        baseline, own = ([miou.get((m, seed, step)) for step in steps] for m in (BASELINE, method))
+        gains.append([None if None in pair else pair[0] - pair[1] for pair in zip(own, baseline)])
         rows.append([f'{NAMES[BASELINE]}, seed {seed}', *map(_one_digit, baseline)])
-        for name in methods:
-            own = [miou.get((name, seed, step)) for step in steps]
-            rows.append([f'{NAMES[name]}, seed {seed}', *map(_one_digit, own)])
-            gains[name].append(
-                [None if a is None or b is None else a - b for a, b in zip(own, baseline)]
-            )
-            rows.append(['gain', *map(_bold, gains[name][-1])])
-    if len(seeds) > 1:
-        for name in methods:
-            means = [None if None in step else mean(step) for step in zip(*gains[name])]
-            rows.append([f'mean gain, {NAMES[name]}', *map(_bold, means)])
+        rows.append([f'{NAMES[method]}, seed {seed}', *map(_one_digit, own)])
+        rows.append(['gain', *map(_bold, gains[-1])])
+    if len(gains) > 1:
+        means = [None if None in step else mean(step) for step in zip(*gains)]
+        rows.append(['mean gain', *map(_bold, means)])
     return markdown_table([title, *map(str, steps)], rows)
 
 
@@ -259,10 +255,10 @@ def table_of(words: Sequence[str], runs: Runs) -> str:
     """Makes the table that a marker asks for."""
     kind, *rest = words
     if kind == 'curve':
-        data_set, labels, length, *methods = rest
+        data_set, labels, length, method = rest
         wanted = data_set, int(labels), int(length)
         curves = [run for run in read_curves() if run[:3] == wanted]
-        return curve_table(curves, methods, f'n = {labels}, iteration')
+        return curve_table(curves, method, f'n = {labels}, iteration')
     if kind == 'head-to-head':
         return head_to_head(runs, rest[0])
     if kind == 'gains':
@@ -330,6 +326,23 @@ def add_curves(curves: Sequence[Validated], study: Path, data_set: str) -> list[
     return sorted(found.values())
 
 
+def plot_long(curves: Sequence[Validated]) -> Figure:
+    """Plots the long runs on IDD Lite, a panel for each number of labels with several methods."""
+    seeds: dict[tuple[str, str, int], list[tuple[int, float]]] = {}
+    for run in curves:
+        if (run.data_set, run.length) == ('idd_lite', 12000):
+            key = run.method, str(run.labels), run.seed
+            seeds.setdefault(key, []).append((run.iteration, run.miou))
+    compared = {labels for method, labels, _ in seeds if method != BASELINE}
+    runs: Curves = {}
+    for (method, labels, _), miou in seeds.items():
+        if labels in compared:
+            runs.setdefault((method, labels), []).append(miou)
+    found = {method for method, _ in runs}
+    titles = {method: NAMES[method].replace('`', '') for method in NAMES if method in found}
+    return plot_validations(runs, titles)
+
+
 def _number_of(labels: str, config: Config) -> int:
     """Returns the number of labelled images of a run; a study without numbers has the config's."""
     return int(labels if labels.isdecimal() else config.train_dataloader.dataset.num_labeled)
@@ -387,6 +400,7 @@ def main() -> None:
             if args.curves:
                 curves = add_curves(read_curves(), args.add, args.data_set)
                 write_text(DOCS / 'curves.csv', csv_text(Validated._fields, curves))
+                write_atomic(DOCS / 'images/idd_lite_long.png', png_bytes(plot_long(curves)))
         for name in PAGES:
             page = DOCS / name
             write_text(page, write_tables(page.read_text(encoding='utf-8'), runs))
