@@ -38,7 +38,7 @@ def parse_args() -> argparse.Namespace:
         '--context',
         nargs='+',
         metavar='NAME',
-        help='the classes that are not objects (default: background, if there is one)',
+        help='the classes that are not objects (default: the background, if there is one)',
     )
     parser.add_argument(
         '--method',

@@ -5,8 +5,8 @@ It counts and checks what is in DATA/images, DATA/masks (masks of some of the im
 names: one channel of class ids, 255 = ignore) and DATA/val (the same, for validation).
 
 Examples:
-    python tools/new_config.py data/mine --classes background crack rust --context background
-    python tools/new_config.py data/mine --classes background crack rust --context background \\
+    python tools/new_config.py data/mine --classes background crack rust
+    python tools/new_config.py data/mine --classes background crack rust \\
         --backbone mbv2 --size 320x160 --iters 4000 --out configs/mine
 """
 
@@ -53,7 +53,7 @@ def parse_args() -> argparse.Namespace:
         '--context',
         nargs='+',
         metavar='NAME',
-        help='the classes that are not objects (default: the background of DATA/classes.json)',
+        help='the classes that are not objects (default: the background, if there is one)',
     )
     parser.add_argument(
         '--backbone',

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.files import read_utf8, write_atomic
+from mmseg_cct.utils.labels import BACKGROUND, is_background
 from mmseg_cct.utils.palette import class_colours
 
 from .shapes import Colour
 
 TABLE = 'classes.json'
-BACKGROUND = 'background'
 _MOST = 255  # classes in 8 bits, of which id 255 is ignored
 _EXPECTED = 'the classes, as tools/import_masks.py writes them'
 
@@ -41,11 +41,6 @@ class ClassTable(NamedTuple):
     def background(self) -> str | None:
         """Name of the background class, if there is one."""
         return next(filter(is_background, self.colours), None)
-
-
-def is_background(name: str) -> bool:
-    """Whether a class is the background, such as `background` or labelme's `_background_`."""
-    return name.strip('_ ').lower() == BACKGROUND
 
 
 def data_folder(out: Path) -> Path:

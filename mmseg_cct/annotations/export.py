@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from mmseg_cct.utils.image_files import read_mask
+from mmseg_cct.utils.labels import is_background
 
-from .class_table import is_background
 from .contours import TracedImage, trace_shapes
 from .shapes import Colour
 from .writers import writer_of

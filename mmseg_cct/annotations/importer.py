@@ -11,15 +11,13 @@ from PIL import Image
 from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.image_files import find_masks, read_mask, suffix_of_masks, write_png
 from mmseg_cct.utils.image_lists import image_stem
-from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.utils.labels import BACKGROUND, IGNORE_INDEX, is_background
 
 from .class_table import (
-    BACKGROUND,
     TABLE,
     ClassTable,
     data_folder,
     extended,
-    is_background,
     read_table,
     write_table,
 )

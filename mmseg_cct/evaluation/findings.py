@@ -5,6 +5,8 @@ The training's log and the report use the same sentences.
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from mmseg_cct.utils.labels import is_background
+
 # With fewer validation images than this, mIoU depends on single ones.
 FEW_IMAGES = 20
 _RISE = 1.0  # points of mIoU in the last third that call for a longer training
@@ -96,13 +98,13 @@ def validation_findings(num_images: int, is_test_set: bool) -> Iterator[str]:
 
 
 def foreground_of(classes: Sequence[str]) -> int | None:
-    """Returns the id of the class that a two-class task looks for: 1, or 0 if 1 is `background`.
+    """Returns the id of the class that a two-class task looks for: 1, or 0 if 1 is the background.
 
     `None` for another number of classes.
     """
     if len(classes) != 2:
         return None
-    return int(str(classes[1]).lower() != 'background')
+    return int(not is_background(str(classes[1])))
 
 
 def detection_scores(found: float, predicted: float, truth: float) -> dict[str, float]:

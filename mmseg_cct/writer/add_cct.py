@@ -18,9 +18,10 @@ from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.walk import settings_of
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images
-from mmseg_cct.utils.suggest import close_names, nearest
+from mmseg_cct.utils.suggest import close_names
 
 from .dry_run import choose_z, offered_stages, try_model
+from .folder_classes import context_of_classes
 from .next_commands import next_commands
 from .setting_text import Code, assignment, write_setting
 from .unlabeled_pipeline import pipeline_without_masks
@@ -67,7 +68,7 @@ def add_cct(
         out: File to write.
         in_index: Stage of the backbone to take as z; by default z is what the main head has fused
             or, if that is coarser than stride 16, the deepest stage that is not.
-        context: Classes that are not objects; by default `background`, if there is such a class.
+        context: Classes that are not objects; by default the background, if there is one.
         method: Name of the method that the setting trains by default.
         force: Whether to overwrite the file.
 
@@ -93,11 +94,7 @@ def add_cct(
     _require_plain(settings, config)
     check_config(settings)
     classes = _classes(settings)
-    if context is None:
-        context = [name for name in classes if name == 'background']
-    for name in context:
-        if name not in classes:
-            raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
+    context = context_of_classes(classes, context)
     with DefaultScope.overwrite_default_scope('mmseg'), warnings.catch_warnings():
         warnings.simplefilter('ignore')  # MMSeg warns of losses, which nothing computes here
         dry_run = try_model(settings.model)
@@ -121,7 +118,7 @@ def add_cct(
         *([assignment('work_dir', None)] if settings.get('work_dir') else []),  # that of the base
         assignment('custom_imports', dict(imports=_imports(settings), allow_failed_imports=False)),
         '',
-        f'{assignment("context_classes", tuple(context))}  # what is not an object',
+        f'{assignment("context_classes", context)}  # what is not an object',
         '# λ_u = 30 is for 21 classes and more; with fewer it is scaled in proportion',
         assignment('model', _model(settings.model, bank)),
         assignment('train_dataloader', _training_data(settings, unlabeled, pipeline)),

@@ -1,4 +1,4 @@
-"""The classes of a data folder: given, or from the table beside its masks."""
+"""Classes of a setting: given, or from the table beside the masks; and which are no objects."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +9,8 @@ from mmseg_cct.annotations.source import Source
 from mmseg_cct.config.class_names import check_classes
 from mmseg_cct.config.shipped import command_line
 from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.utils.labels import is_background
+from mmseg_cct.utils.suggest import nearest
 
 
 def classes_of_folder(data: str, given: Sequence[str] | None) -> tuple[str, ...]:
@@ -38,10 +40,14 @@ def classes_of_folder(data: str, given: Sequence[str] | None) -> tuple[str, ...]
     return classes
 
 
-def background_of_folder(data: str) -> tuple[str, ...]:
-    """The class of the background, if the table beside the masks has one."""
-    table = read_table(data)
-    return (table.background,) if table and table.background else ()
+def context_of_classes(classes: Sequence[str], given: Sequence[str] | None) -> tuple[str, ...]:
+    """Finds the classes that are not objects: the given ones, or else the background."""
+    if given is None:
+        return tuple(filter(is_background, classes))
+    for name in given:
+        if name not in classes:
+            raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
+    return tuple(given)
 
 
 def _require_masks(data: str) -> None:

@@ -23,11 +23,10 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_lists import read_list, require_listable, write_list
 from mmseg_cct.utils.rounds import next_round
-from mmseg_cct.utils.suggest import nearest
 from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
-from .folder_classes import background_of_folder, classes_of_folder
+from .folder_classes import classes_of_folder, context_of_classes
 from .next_commands import next_commands
 from .rounds import changes_since, latest_round, report_of_rounds, require_new_round
 from .setting_text import assignment, write_setting
@@ -84,7 +83,7 @@ def new_config(
             labelled image is held out for validation, in a list beside the setting.
         out: Folder for the setting.
         classes: Class names in the order of their ids; by default those of `classes.json`.
-        context: Classes that are not objects; by default the background of `classes.json`.
+        context: Classes that are not objects; by default the background, if there is one.
         backbone: A key of `BACKBONES`.
         method: Name of the method that the setting trains by default.
         size: Width and height that images are resized into, scaled by 0.5 to 2 in training; by
@@ -107,11 +106,7 @@ def new_config(
         UserError: The folder, a name, the size or the weights do not fit, or a file exists.
     """
     classes = classes_of_folder(data, classes)
-    if context is None:
-        context = background_of_folder(data)
-    for name in context:
-        if name not in classes:
-            raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
+    context = context_of_classes(classes, context)
     chosen = BACKBONES[backbone]
     summary = summarize_folder(data, len(classes), mask_suffix, channels, bits)
     if method != 'supervised' and not summary.unlabeled:
@@ -152,7 +147,7 @@ def new_config(
         assignment('method', method),
         '',
         assignment('classes', classes),
-        f'{assignment("context_classes", tuple(context))}  # what is not an object',
+        f'{assignment("context_classes", context)}  # what is not an object',
         f'{assignment("image_size", size)}  # width, height; training scales it by 0.5 to 2',
         f'{assignment("crop_size", crop[::-1])}  # height, width',
         '',

@@ -71,6 +71,7 @@ def test_a_small_validation_set_and_one_that_is_the_test_set_are_told():
     [
         (('background', 'crack'), 1),
         (('crack', 'background'), 0),
+        (('crack', '_Background_'), 0),
         (('road', 'other'), 1),
         (('a',), None),
         (('a', 'b', 'c'), None),

@@ -47,8 +47,8 @@ def save(path, pixels):
     Image.fromarray(pixels).save(path)
 
 
-def write(data, **options):
-    return new_config(str(data), str(data.parents[1] / 'configs'), CLASSES, **options)
+def write(data, classes=CLASSES, **options):
+    return new_config(str(data), str(data.parents[1] / 'configs'), classes, **options)
 
 
 def load(data, **options):
@@ -63,6 +63,16 @@ def test_a_name_keeps_what_a_shell_and_python_leave_alone(name, plain):
     assert plain_name(f'data/{name}') == plain
 
 
+def test_the_background_is_no_object_unless_told(data):
+    def context(classes, **options):
+        config = load(data, classes=classes, force=True, **options)
+        return config.model.auxiliary_head.context_classes
+
+    assert context(('_background_', 'crack', 'rust')) == ('_background_',)
+    assert context(('road', 'crack', 'rust')) == ()
+    assert context(CLASSES, context=('crack', 'rust')) == ('crack', 'rust')
+
+
 def test_any_name_of_a_folder_will_do(data):
     renamed = data.rename(data.with_name("it's"))
     out = data.parents[1] / "own's configs"
@@ -73,7 +83,7 @@ def test_any_name_of_a_folder_will_do(data):
 
 
 def test_the_setting_is_that_of_the_folder(data):
-    written = write(data, context=('background',), size=(64, 32), iters=40, batch_size=2)
+    written = write(data, size=(64, 32), iters=40, batch_size=2)
     config = load_config(str(written.file), {})
     labeled, unlabeled = (config.train_dataloader.dataset[x] for x in ('labeled', 'unlabeled'))
     assert labeled.classes == config.test_dataloader.dataset.classes == CLASSES

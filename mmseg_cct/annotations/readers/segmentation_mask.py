@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.utils.labels import is_background
 
-from ..class_table import is_background
 from ..pictures import decode
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
 from ..source import Source, attempt, reading
