@@ -10,7 +10,7 @@ from mmengine.registry import HOOKS, MODELS, PARAM_SCHEDULERS, init_default_scop
 
 from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.checks.stages import check_components
-from mmseg_cct.config.derive import schedulers
+from mmseg_cct.config.schedulers import schedulers
 from mmseg_cct.engine.hooks import RampUpHook
 from mmseg_cct.errors import UserError
 
