@@ -408,7 +408,7 @@ def test_the_logged_agreement_is_the_share_of_equal_classes(memory_budget, chann
 
 
 def test_the_logged_agreement_is_that_of_the_chosen_positions(monkeypatch):
-    bank, batch = make_bank(position_fraction=0.5), make_batch()
+    bank, batch = make_bank(OBJECT_MASKING, position_fraction=0.5), make_batch()
     chosen = torch.arange(0, H * W, 2)
     monkeypatch.setattr(torch, 'randperm', lambda n, **_: chosen.new_tensor([*chosen, *chosen + 1]))
     losses = run_loss(bank, batch)
