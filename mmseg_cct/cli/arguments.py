@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mmseg_cct.config.shipped import method_names
+from mmseg_cct.config.shipped import METHODS_HELP, method_names
 from mmseg_cct.utils.suggest import nearest
 
 from .errors import end_quietly
@@ -36,8 +36,7 @@ def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) 
             '--method',
             type=method,
             metavar='NAME',
-            help=f'what trains: {", ".join(method_names())}, or a file of your own (default: the '
-            "config's)",
+            help=f"what trains: {METHODS_HELP}, or a file of your own (default: the config's)",
         )
         parser.add_argument(
             '--labels',
