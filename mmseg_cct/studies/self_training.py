@@ -19,11 +19,9 @@ from mmseg_cct.checks.data import infos_of
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
-from mmseg_cct.engine.checkpoints import newest_first
 from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels.teacher_masks import (
     MASKS,
-    Selection,
     Unlabeled,
     draw_masks,
     find_unlabeled,
@@ -50,11 +48,10 @@ class SelfTraining:
         student: Setting of the students.
         options: Settings of the student's config to override.
         out: Folder of all rounds.
-        selection: Which pixels teach.
+        dropped: Share of the pixels of each class, the least sure, that do not teach.
         rounds: Number of students, each of which teaches the next.
         first_share: Share of the images, the most reliable ones, that the first of several students
             learns from.
-        checkpoints: Number of the teacher's last checkpoints that label together.
         tta: Whether the teacher averages over views.
         held_out: Maximum number of validation images to measure the masks' precision on.
     """
@@ -63,10 +60,9 @@ class SelfTraining:
     student: str
     options: Mapping[str, Any]
     out: Path
-    selection: Selection
+    dropped: float = 0.2
     rounds: int = 1
     first_share: float = 0.5
-    checkpoints: int = 1
     tta: bool = True
     held_out: int = 200
 
@@ -81,7 +77,7 @@ class SelfTraining:
                 f'{self.student}: train_dataloader.dataset.unlabeled wraps other sets, and images '
                 'are chosen from one; expected one set, or --first-share 1'
             )
-        settings = {**vars(self), 'selection': self.selection._asdict(), 'out': None}
+        settings = {**vars(self), 'out': None}
         settings['checkpoint'] = [taught_by, *(file_stamp(taught_by) or ())]
         settings['options'] = {key: str(value) for key, value in self.options.items()}
         record_origin(self.out / RECORD, settings, 'a self-training')
@@ -111,11 +107,11 @@ class SelfTraining:
         on_first_process(self.record)
         return draw_masks(
             run.config,
-            last_checkpoints(run.checkpoint, self.checkpoints),
+            run.checkpoint,
             unlabeled,
             str(self.folder(number) / 'masks'),
             held_out=held_out,
-            selection=self.selection,
+            dropped=self.dropped,
             tta=self.tta,
             num_pictures=pictures,
             device=device,
@@ -165,15 +161,6 @@ class SelfTraining:
         file = self.out / 'self_training.md'
         write_text(file, '\n\n'.join(parts) + '\n')
         return file
-
-
-def last_checkpoints(checkpoint: str, most: int) -> list[str]:
-    """Lists a checkpoint and up to `most` - 1 earlier ones of its training, oldest first."""
-    newest = [*newest_first(str(Path(checkpoint).parent))]
-    places = [index for index, file in enumerate(newest) if Path(file) == Path(checkpoint)]
-    if not places:  # not in the series, such as the best one
-        return [checkpoint]
-    return newest[places[0] : places[0] + most][::-1]
 
 
 def unlabeled_images(config: Config, place: str) -> Unlabeled:

@@ -15,6 +15,15 @@ def test_a_tool_replaces_the_hook_of_the_run_that_dumped_the_config():
     )
 
 
+def test_the_config_of_an_old_run_loads_without_the_hook_that_is_gone(tmp_path):
+    file = tmp_path / 'dumped.py'
+    file.write_text(
+        "_base_ = 'mmseg_cct::demo/cct_shapes.py'\n"
+        "default_hooks = dict(calibration=dict(type='CalibrationHook'))\n"
+    )
+    assert 'calibration' not in load_config(str(file), {}).default_hooks
+
+
 def test_a_runs_text_is_written_without_yapf(tmp_path, monkeypatch):
     file = tmp_path / 'own.py'
     file.write_text('model = dict(type="CCTSegmentor", classes=[1, 2])\n')
