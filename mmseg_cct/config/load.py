@@ -50,7 +50,7 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     if at(config, 'default_hooks.resume.type') == 'ResumeHook':  # dumped by a resumed training
         del config.default_hooks['resume']
         config.load_from, config.resume = None, False
-    if at(config, 'default_hooks.calibration.type') == 'CalibrationHook':  # of runs until 2026-11-25
+    if at(config, 'default_hooks.calibration.type') == 'CalibrationHook':  # of old runs
         del config.default_hooks['calibration']  # it logged, and changed nothing
     options = dict(options)
     method, labels = options.pop('method', setting.method), options.pop('labels', setting.labels)
