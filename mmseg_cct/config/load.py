@@ -38,11 +38,9 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
             `labels` is the number of labelled images.
 
     Returns:
-        The config. Its `filename` is the composed name if a method or labels were given.
-
-    Raises:
-        UserError: The file is missing or does not run, the method does not fit it, or an option
-            does not fit it or would do nothing.
+        The config. Its `filename` is the composed name if a method or labels were given. A file
+        that is missing or does not run, a method that does not fit it, and an option that does not
+        fit it or would do nothing are a `UserError`.
     """
     setting = find_setting(config_file)
     config = read_config(setting.file)
