@@ -14,7 +14,7 @@ STACK = runpy.run_path(str(ROOT / 'mmseg_cct' / 'stack.py'))['MAINTAINED']
 # mmpretrain imports torchvision and does not declare it.
 MMPRETRAIN = ['onedl-mmpretrain>=1.3.6,<1.4', 'torchvision']
 # mkdocs 2 has no plugins, which mkdocstrings is.
-DOCS = ['mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]>=1,<2']
+DOCS = ['latex2mathml', 'mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]>=1,<2']
 # TIFFs of other channels than OpenCV reads; the second decompresses them
 TIFF = ['tifffile', 'imagecodecs']
 # to write ONNX files, and to run them once
