@@ -38,7 +38,7 @@ from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.visualization.figures import png_bytes
 
 DOCS = Path(__file__).resolve().parents[1] / 'docs'
-PAGES = (DOCS.parent / 'README.md', DOCS / 'results.md', DOCS / 'when_cct_gains.md')
+PAGES = (DOCS.parent / 'README.md', DOCS / 'results.md')
 TABLE = re.compile(r'<!-- table (.*?) -->\n.*?<!-- end -->', re.DOTALL)
 NAMES = {
     'supervised': 'supervised',
@@ -266,7 +266,7 @@ def curve_table(curves: Sequence[Validated], method: str, title: str) -> str:
     seeds = sorted({run.seed for run in curves if run.method == method})
     gains = []
     for seed in seeds:
-        pairs = [(miou.get((m, seed, step)) for m in (method, BASELINE)) for step in steps]
+        pairs = [[miou.get((m, seed, step)) for m in (method, BASELINE)] for step in steps]
         gains.append([None if None in (own, base) else own - base for own, base in pairs])
     rows = [[f'seed {seed}', *map(_signed, own)] for seed, own in zip(seeds, gains)]
     if len(gains) > 1:

@@ -51,7 +51,9 @@ LINK = re.compile(r'\]\((?!https?:|#)([^)]+)\)')
 DISPLAYED = re.compile(r'^\$\$\n(.*?)\n\$\$$', re.MULTILINE | re.DOTALL)
 # A symbol of the paper, in text and between the tags of HTML.
 SYMBOL = re.compile(r'(?<![\w.])([Lλωθ])_(u|s|w|pw|f|adv|fg|bg)\b')
-VERBATIM = re.compile(r'(<(pre|code|svg|script|math)\b.*?</\2>|<[^>]*>)', re.DOTALL)
+VERBATIM = re.compile(r'(<(title|pre|code|svg|script|math)\b.*?</\2>|<[^>]*>)', re.DOTALL)
+CELL = re.compile(r'<td.*?</td>', re.DOTALL)
+CODE = re.compile(r'<code>([^<]*[ -][^<]*)</code>')
 NAME = re.compile(r'(<(pre|a|h\d)\b.*?</\2>)|<code>([A-Za-z_]\w+)</code>', re.DOTALL)
 
 
@@ -118,7 +120,7 @@ def on_files(files: Any, config: Any) -> None:
     pages = {'index.md': home(config.repo_url), 'api/index.md': overview()}
     for member in members().values():
         pages[f'api/{member.name}.md'] = (
-            f'---\nsearch:\n  boost: 0.1\n---\n\n# {member.name}\n\n::: {member.path}\n'
+            f'---\ntitle: {member.name}\nsearch:\n  exclude: true\n---\n\n::: {member.path}\n'
         )
     for uri, text in pages.items():
         files.append(File.generated(config, uri, content=text))
@@ -161,8 +163,14 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return DISPLAYED.sub(lambda found: convert(found[1], display='block'), markdown)
 
 
+def whole_words(code: re.Match) -> str:
+    """Lets the code in a narrow cell of a table break at its spaces alone."""
+    words = ' '.join(f'<span>{word}</span>' for word in code[1].split(' '))
+    return f'<code>{words}</code>'
+
+
 def on_page_content(html: str, page: Page, **_: Any) -> str:
-    """Links names of the API, and typesets the symbols of the paper, as in L with an index u."""
+    """Links names of the API, and lets code in tables break at spaces."""
 
     def link(found: re.Match) -> str:
         name = found[3]
@@ -172,7 +180,12 @@ def on_page_content(html: str, page: Page, **_: Any) -> str:
         return f'<a href="{url}">{found[0]}</a>'
 
     html = NAME.sub(link, html.replace('::</p>', ':</p>'))
-    pieces = VERBATIM.split(html)  # text, verbatim or tag, name of the tag, text, ...
+    return CELL.sub(lambda cell: CODE.sub(whole_words, cell[0]), html)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Typesets the symbols of the paper, as in L with an index u; the search keeps them as L_u."""
+    pieces = VERBATIM.split(output)  # text, verbatim or tag, name of the tag, text, ...
     for index in range(0, len(pieces), 3):
         pieces[index] = SYMBOL.sub(r'<i>\1</i><sub>\2</sub>', pieces[index])
     return ''.join(piece for index, piece in enumerate(pieces) if index % 3 != 2)
