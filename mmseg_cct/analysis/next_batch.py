@@ -38,6 +38,7 @@ from mmseg_cct.visualization.label_maps import full_palette
 from .batch_image import BatchImage
 from .contact_sheet import contact_sheet
 from .fingerprints import find_twins, fingerprint
+from .finished_runs import find_run
 from .listed_images import (
     Listed,
     evaluated_images,
@@ -55,7 +56,6 @@ from .ranking import (
     to_rgb,
 )
 from .review import review_page, shrink
-from .runs import find_run
 from .windows import Window, highest_windows, keep_windows
 
 # The record of how the scores in a folder were made, and the page, which is written last.

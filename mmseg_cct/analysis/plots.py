@@ -16,7 +16,7 @@ from mmseg_cct.utils.text import signed
 from mmseg_cct.visualization.figures import outer_legend
 from mmseg_cct.visualization.label_maps import class_legend, paint
 
-from .runs import Picture, Run
+from .finished_runs import Picture, Run
 
 _PICTURE_AREA = 7.0  # square inches
 _TITLE_CHARACTER = 0.1  # inches

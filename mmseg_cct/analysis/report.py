@@ -27,9 +27,9 @@ from mmseg_cct.utils.text import signed
 from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import paint
 
+from .finished_runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
 from .plots import plot_class_iou, plot_curves, plot_grid
-from .rounds import labels_of, round_tables
-from .runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
+from .round_tables import labels_of, round_tables
 
 _TEMPLATE = Path(__file__).with_name('report.html.jinja')
 _WIDEST = 640  # pixels of a picture in the HTML page

@@ -13,7 +13,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_own_folder
 
 if TYPE_CHECKING:
-    from .runs import StudyRun
+    from .execution import StudyRun
 
 
 def add_study_arguments(parser: argparse.ArgumentParser, takes_method: bool) -> None:
@@ -65,7 +65,7 @@ def run_study(
     `tools` is the folder of `train.py` and `test.py`. The exit code is 0, 1 if a run failed, or 130
     after Ctrl-C. A folder that holds no study is a `UserError`.
     """
-    from .runs import execute
+    from .execution import execute
 
     out, code = Path(args.out), 0
     require_own_folder(out, '*/*/seed*/config*.py')  # config.tmp.py if the first is unfinished

@@ -14,7 +14,7 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.analysis.runs import Run, find_run
+from mmseg_cct.analysis.finished_runs import Run, find_run
 from mmseg_cct.checks.data import infos_of
 from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.datasets.data_folders import data_folders
@@ -35,7 +35,7 @@ from mmseg_cct.utils.image_record import ImageCounts, file_stamp, record_origin
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.shares import on_first_process
 
-from .runs import StudyRun, prepare_runs, read_metrics
+from .execution import StudyRun, prepare_runs, read_metrics
 from .study_config import keep_last_checkpoint, study_config
 
 METHOD, RECORD = 'self-train', 'self_train.json'

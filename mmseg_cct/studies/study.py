@@ -27,8 +27,8 @@ from mmseg_cct.utils.files import require_outside, write_atomic
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.text import signed
 
+from .execution import StudyRun, prepare_runs, read_metrics
 from .holm import verdicts
-from .runs import StudyRun, prepare_runs, read_metrics
 from .study_config import keep_last_checkpoint, study_config
 from .variants import Overlay
 

@@ -6,7 +6,7 @@ from statistics import mean
 
 from matplotlib.figure import Figure
 
-from mmseg_cct.analysis.runs import read_scalars
+from mmseg_cct.analysis.finished_runs import read_scalars
 from mmseg_cct.visualization.figures import LINE_STYLES, outer_legend
 
 from .study import Result, label_order

@@ -13,6 +13,15 @@ import world
 from mmengine.config import Config
 from mmengine.runner import Runner
 
+from mmseg_cct.analysis.finished_runs import (
+    Evaluation,
+    Picture,
+    Run,
+    evaluate,
+    find_run,
+    predict_images,
+    read_scalars,
+)
 from mmseg_cct.analysis.plots import plot_class_iou, plot_curves, plot_grid
 from mmseg_cct.analysis.report import (
     _seconds_per_iteration,
@@ -23,15 +32,6 @@ from mmseg_cct.analysis.report import (
     iou_rows,
     mean_verdict,
     write_report,
-)
-from mmseg_cct.analysis.runs import (
-    Evaluation,
-    Picture,
-    Run,
-    evaluate,
-    find_run,
-    predict_images,
-    read_scalars,
 )
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.text import read_config_text

@@ -42,7 +42,7 @@ def test_stopped(study, make_run, capsys, monkeypatch):
     def stop(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr('mmseg_cct.studies.runs.execute', stop)
+    monkeypatch.setattr('mmseg_cct.studies.execution.execute', stop)
     assert study(lambda: [make_run('a')]) == 128 + signal.SIGINT
     assert 'the same command goes on from here' in capsys.readouterr().err
     assert (study.out / 'ablation.md').is_file()

@@ -16,7 +16,7 @@ from mmseg_cct.datasets.truth import read_truth
 from mmseg_cct.utils.rounds import Labels, read_labels
 from mmseg_cct.utils.text import signed
 
-from .runs import Run
+from .finished_runs import Run
 
 
 class Table(NamedTuple):
