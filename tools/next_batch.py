@@ -18,6 +18,7 @@ Examples:
 
 import argparse
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 from mmseg_cct.annotations.writers import FORMATS
@@ -100,25 +101,12 @@ def main() -> int:
     """Writes a batch; returns 1 if an image could not be read."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.analysis.next_batch import next_batch
+        from mmseg_cct.analysis.next_batch import BatchRequest, next_batch
         from mmseg_cct.utils.shares import connected
 
+        asked = {each.name: getattr(args, each.name) for each in fields(BatchRequest)}
         with connected(args.launcher) as rank:
-            batch = next_batch(
-                args.run,
-                args.out,
-                images=args.images,
-                without=args.without,
-                number=args.number,
-                form=args.format,
-                regions=args.regions,
-                window=args.window,
-                link=args.link,
-                options=args.cfg_options,
-                device=args.device,
-                seed=args.seed,
-                measure=args.measure,
-            )
+            batch = next_batch(BatchRequest(**asked))
     if rank:  # the first process speaks for all
         return 0
     for line in batch.failed:
