@@ -32,7 +32,8 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.score_maps import resize_nearest
 from mmseg_cct.utils.files import claim_output_folder, write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb, find_images
-from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.templates import render
 from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import full_palette
 
@@ -133,7 +134,7 @@ def write_cluster_report(
         contrasts.append((ALL, total))
         files += [folder / 'clusters.csv', folder / 'clusters.md']
         _write_csv(files[1], contrasts)
-        write_text(files[2], ratio_table(contrasts))
+        write_text(files[2], render('analysis/clusters.md.jinja', ratios=ratio_table(contrasts)))
     return files
 
 
@@ -182,12 +183,11 @@ def analyze(
     )
 
 
-def ratio_table(contrasts: Sequence[tuple[str, Mapping[str, BoundaryContrast]]]) -> str:
-    """Formats the ratios of boundary to inside in Markdown, one row per image."""
+def ratio_table(contrasts: Sequence[tuple[str, Mapping[str, BoundaryContrast]]]) -> Table:
+    """Lists the ratios of boundary to inside, one row per image."""
     names = list(contrasts[0][1])
     rows = [[image, *(f'{row[name].ratio:.2f}' for name in names)] for image, row in contrasts]
-    heading = 'Mean distance to the 8 neighbours on class boundaries over that inside classes:'
-    return f'{heading}\n\n{markdown_table(["image", *names], rows)}\n'
+    return Table(['image', *names], rows)
 
 
 def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:

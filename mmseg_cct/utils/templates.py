@@ -1,5 +1,6 @@
 """Pages from jinja templates, in which a value is text: no name in it becomes markup."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ from .markdown import Markdown, Table, escaped, markdown_table
 def render(template: str, **values: Any) -> str:
     """Fills in a template, `NAME.md.jinja` or `NAME.html.jinja` by its path in the package.
 
-    In Markdown, `table` formats a `Table`, and `code` keeps a line as it is, for code blocks.
+    In Markdown, `table` formats a `Table`, `code` keeps a line as it is, for code blocks, and
+    empty lines that blocks leave behind become one.
     """
     pages = _HTML if template.endswith('.html.jinja') else _MARKDOWN
-    return pages.get_template(template).render(values)
+    return re.sub(r'\n{3,}', '\n\n', pages.get_template(template).render(values).rstrip()) + '\n'
 
 
 def _environment(**settings: Any) -> Environment:
