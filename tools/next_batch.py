@@ -18,11 +18,10 @@ Examples:
 
 import argparse
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 from mmseg_cct.annotations.writers import FORMATS
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, seed, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, chosen, seed, tool_parser
 from mmseg_cct.cli.ranks import add_launcher
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import command_line
@@ -104,9 +103,8 @@ def main() -> int:
         from mmseg_cct.analysis.next_batch import BatchRequest, next_batch
         from mmseg_cct.utils.shares import connected
 
-        asked = {each.name: getattr(args, each.name) for each in fields(BatchRequest)}
         with connected(args.launcher) as rank:
-            batch = next_batch(BatchRequest(**asked))
+            batch = next_batch(chosen(args, BatchRequest))
     if rank:  # the first process speaks for all
         return 0
     for line in batch.failed:
