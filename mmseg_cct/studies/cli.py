@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mmseg_cct.cli.arguments import add_cfg_options, at_least, seed
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_own_folder
+from mmseg_cct.utils.text import counted
 
 if TYPE_CHECKING:
     from .execution import StudyRun
@@ -83,6 +84,7 @@ def run_study(
                 return code
         if failures:
             code = 1
-            print(f'{len(failures)} runs are not finished:', *failures, sep='\n', file=sys.stderr)
+            unfinished = counted(len(failures), 'unfinished run')
+            print(f'{unfinished}:', *failures, sep='\n', file=sys.stderr)
     print(f'wrote {write(out)}')
     return code

@@ -30,6 +30,7 @@ from mmseg_cct.utils.text import counted, signed
 from .execution import StudyRun, prepare_runs, read_metrics
 from .holm import verdicts
 from .study_config import keep_last_checkpoint, study_config
+from .titles import title_of_labels
 from .variants import Overlay
 
 # Sets the labelled images of a config for a seed, in place.
@@ -81,7 +82,8 @@ def prepare_study(
                     apply_class_names(run_config)
                 run_config.randomness = dict(run_config.get('randomness') or {}, seed=seed)
                 folder = out / method / labels_name / f'seed{seed}'
-                name = f'{method}, {labels_name} labels, seed {seed}'
+                number = title_of_labels(labels_name) or "the config's labels"
+                name = f'{method}, {number}, seed {seed}'
                 planned.append((name, folder, run_config))
     return prepare_runs(planned)
 

@@ -34,7 +34,7 @@ def test_finished(study, make_run, capsys):
 def test_failed(study, make_run, capsys):
     assert study(lambda: [make_run('a'), make_run('b', fail_before=1)], '--jobs', '2') == 1
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == '1 runs are not finished:'
+    assert lines[0] == '1 unfinished run:'
     assert lines[1].startswith('b: train FAILED (exit code 1), see ')
 
 

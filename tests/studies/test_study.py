@@ -44,10 +44,10 @@ def prepare(out, base, numbers, seeds=(0, 1), methods=('supervised', 'kl')):
 def test_a_study_has_a_run_of_each_combination(tmp_path, base):
     runs = prepare(tmp_path, base, [20, 100])
     assert [run.name for run in runs[:4]] == [
-        'supervised, 20 labels, seed 0',
-        'kl, 20 labels, seed 0',
-        'supervised, 100 labels, seed 0',
-        'kl, 100 labels, seed 0',
+        'supervised, 20 labelled images, seed 0',
+        'kl, 20 labelled images, seed 0',
+        'supervised, 100 labelled images, seed 0',
+        'kl, 100 labelled images, seed 0',
     ]
     assert len(runs) == 8
     config = Config.fromfile(tmp_path / 'kl' / '100' / 'seed1' / 'config.py')
