@@ -93,7 +93,7 @@ def write_report(
     init_default_scope(runs[0].config.get('default_scope') or 'mmseg')
     out = Path(out)
     claim_output_folder(
-        out, 'report.json', {folder for run in runs for folder in data_folders(run.config)}
+        out, 'record.json', {folder for run in runs for folder in data_folders(run.config)}
     )
     meta = runs[0].test_loader.dataset.metainfo
     classes, colours = meta['classes'], meta['palette']
