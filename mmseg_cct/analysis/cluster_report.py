@@ -29,7 +29,6 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation.score_maps import resize_nearest
 from mmseg_cct.utils.files import claim_output_folder, write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb, find_images
 from mmseg_cct.utils.markdown import Table
@@ -42,6 +41,7 @@ from .cluster_assumption import (
     BoundaryContrast,
     class_regions,
     mean_neighbour_distance,
+    resize_nearest,
     upsampled,
 )
 

@@ -16,14 +16,12 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.analysis.finished_runs import Run, find_run
 from mmseg_cct.checks.data import infos_of
-from mmseg_cct.config.class_names import leaf_sets
+from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
-from mmseg_cct.engine.checkpoints import newest_first
 from mmseg_cct.errors import UserError
 from mmseg_cct.pseudo_labels.teacher_masks import (
     MASKS,
-    Selection,
     Unlabeled,
     draw_masks,
     find_unlabeled,
@@ -51,11 +49,10 @@ class SelfTraining:
         student: Setting of the students.
         options: Settings of the student's config to override.
         out: Folder of all rounds.
-        selection: Which pixels teach.
+        dropped: Share of the pixels of each class, the least sure, that do not teach.
         rounds: Number of students, each of which teaches the next.
         first_share: Share of the images, the most reliable ones, that the first of several students
             learns from.
-        checkpoints: Number of the teacher's last checkpoints that label together.
         tta: Whether the teacher averages over views.
         held_out: Maximum number of validation images to measure the masks' precision on.
     """
@@ -64,10 +61,9 @@ class SelfTraining:
     student: str
     options: Mapping[str, Any]
     out: Path
-    selection: Selection
+    dropped: float = 0.2
     rounds: int = 1
     first_share: float = 0.5
-    checkpoints: int = 1
     tta: bool = True
     held_out: int = 200
 
@@ -82,7 +78,7 @@ class SelfTraining:
                 f'{self.student}: train_dataloader.dataset.unlabeled wraps other sets, and images '
                 'are chosen from one; expected one set, or --first-share 1'
             )
-        settings = {**vars(self), 'selection': self.selection._asdict(), 'out': None}
+        settings = {**vars(self), 'out': None}
         settings['checkpoint'] = [taught_by, *(file_stamp(taught_by) or ())]
         settings['options'] = {key: str(value) for key, value in self.options.items()}
         record_origin(self.out / RECORD, settings, 'a self-training')
@@ -112,11 +108,11 @@ class SelfTraining:
         on_first_process(self.record)
         return draw_masks(
             run.config,
-            last_checkpoints(run.checkpoint, self.checkpoints),
+            run.checkpoint,
             unlabeled,
             str(self.folder(number) / 'masks'),
             held_out=held_out,
-            selection=self.selection,
+            dropped=self.dropped,
             tta=self.tta,
             num_pictures=pictures,
             device=device,
@@ -166,15 +162,6 @@ class SelfTraining:
         )
         write_text(self.out / 'self_training.md', page)
         return self.out / 'self_training.md'
-
-
-def last_checkpoints(checkpoint: str, most: int) -> list[str]:
-    """Lists a checkpoint and up to `most` - 1 earlier ones of its training, oldest first."""
-    newest = [*newest_first(str(Path(checkpoint).parent))]
-    places = [index for index, file in enumerate(newest) if Path(file) == Path(checkpoint)]
-    if not places:  # not in the series, such as the best one
-        return [checkpoint]
-    return newest[places[0] : places[0] + most][::-1]
 
 
 def unlabeled_images(config: Config, place: str) -> Unlabeled:

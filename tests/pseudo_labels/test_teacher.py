@@ -6,7 +6,7 @@ from mmengine.structures import PixelData
 from mmseg.registry import MODELS
 
 from mmseg_cct.evaluation.sureness import levels_of
-from mmseg_cct.pseudo_labels.teachers import Teachers, _probabilities
+from mmseg_cct.pseudo_labels.teacher import Teacher, _probabilities
 
 
 def test_the_sigmoid_of_a_single_output_is_taken_once():
@@ -22,20 +22,17 @@ def test_the_sigmoid_of_a_single_output_is_taken_once():
     torch.testing.assert_close(probabilities.sum(0), torch.ones(2, 2))
 
 
-def test_the_prediction_is_the_mean_over_networks_and_views():
+def test_the_prediction_is_the_mean_over_the_views():
     torch.manual_seed(0)
-    seg_logits = torch.randn(2, 2, 3, 4, 5)  # of two networks and two views
+    seg_logits = torch.randn(2, 3, 4, 5)  # of two views
 
-    def network(own):
-        def test_step(batch):
-            return [SimpleNamespace(seg_logits=PixelData(data=own[batch['inputs'][0]]))]
+    def test_step(batch):
+        return [SimpleNamespace(seg_logits=PixelData(data=seg_logits[batch['inputs'][0]]))]
 
-        return test_step
-
-    teachers = Teachers.__new__(Teachers)
-    teachers.pipeline = lambda info: dict(inputs=[0, 1], data_samples=[None, None])
-    teachers._test_steps = [network(own) for own in seg_logits]
-    labels, levels = teachers('a.png')
-    confidence, expected = seg_logits.softmax(2).mean((0, 1)).max(0)
+    teacher = Teacher.__new__(Teacher)
+    teacher.pipeline = lambda info: dict(inputs=[0, 1], data_samples=[None, None])
+    teacher._test_step = test_step
+    labels, levels = teacher('a.png')
+    confidence, expected = seg_logits.softmax(1).mean(0).max(0)
     assert (labels == expected.numpy()).all()
     assert (levels == levels_of(confidence.numpy())).all()

@@ -1,6 +1,5 @@
-"""Trained networks that label images together."""
+"""A trained network that labels images."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,32 +19,27 @@ from mmseg_cct.evaluation.sureness import levels_of
 from mmseg_cct.utils.image_files import read_image
 
 
-class Teachers:
-    """The mean prediction of a training's checkpoints over views of an image.
+class Teacher:
+    """The mean prediction of a trained network over views of an image.
 
-    Where checkpoints or views disagree, the mean is unsure (PrevMatch,
-    https://arxiv.org/abs/2405.20610, uses earlier checkpoints as further teachers).
+    Where the views disagree, the mean is unsure.
 
     Args:
         config: Config of the training.
-        checkpoints: Its checkpoints.
+        checkpoint: Its checkpoint.
         device: Where to compute; by default the GPU of this process, if any.
         tta: Whether to average over the views of the config's `tta_pipeline`.
 
     Raises:
-        UserError: A checkpoint does not fit the config, or there is no `tta_pipeline`.
+        UserError: The checkpoint does not fit the config, or there is no `tta_pipeline`.
     """
 
     def __init__(
-        self,
-        config: Config,
-        checkpoints: Sequence[str],
-        device: str | None = None,
-        tta: bool = True,
+        self, config: Config, checkpoint: str, device: str | None = None, tta: bool = True
     ) -> None:
-        models = [load_model(config, checkpoint, device) for checkpoint in checkpoints]
-        self.dataset_meta: dict[str, Any] = models[0].dataset_meta  # classes and palette
-        self._test_steps = [fused_test_step(model) for model in models]
+        model = load_model(config, checkpoint, device)
+        self.dataset_meta: dict[str, Any] = model.dataset_meta  # classes and palette
+        self._test_step = fused_test_step(model)
         test = pipeline_for_tests(config)
         if tta and config.get('tta_pipeline') is None:
             raise UserError(f'{config.filename}: no tta_pipeline; expected one, or --no-tta')
@@ -55,7 +49,7 @@ class Teachers:
         self.loader = loader_in(self.pipeline)
 
     def load(self, path: str) -> np.ndarray:
-        """Loads an image file `(H, W, C)` as the networks see it before any other transform."""
+        """Loads an image file `(H, W, C)` as the network sees it before any other transform."""
         return read_image(path) if self.loader is None else self.loader(dict(img_path=path))['img']
 
     @torch.no_grad()
@@ -64,16 +58,11 @@ class Teachers:
         views = self.pipeline(dict(img_path=path))
         if not isinstance(views['inputs'], list):
             views = {key: [value] for key, value in views.items()}
-        batches = [
-            dict(inputs=[image], data_samples=[sample])
-            for image, sample in zip(views['inputs'], views['data_samples'])
-        ]
         total: Any = 0
-        for test_step in self._test_steps:
-            for batch in batches:
-                (result,) = test_step(batch)
-                total = total + _probabilities(result.seg_logits.data)
-        confidence, labels = (total / len(self._test_steps) / len(batches)).max(0)
+        for image, sample in zip(views['inputs'], views['data_samples']):
+            (result,) = self._test_step(dict(inputs=[image], data_samples=[sample]))
+            total = total + _probabilities(result.seg_logits.data)
+        confidence, labels = (total / len(views['inputs'])).max(0)
         return labels.cpu().numpy().astype(np.uint8), levels_of(confidence.cpu().numpy())
 
 
