@@ -271,7 +271,9 @@ def curve_table(curves: Sequence[Validated], method: str, title: str) -> str:
     rows = [[f'seed {seed}', *map(_signed, own)] for seed, own in zip(seeds, gains)]
     if len(gains) > 1:
         means = [None if None in step else mean(step) for step in zip(*gains)]
-        rows.append(['mean', *(f'**{_signed(gain)}**' if gain is not None else '' for gain in means)])
+        rows.append(
+            ['mean', *(f'**{_signed(gain)}**' if gain is not None else '' for gain in means)]
+        )
     return markdown_table([title, *map(str, steps)], rows)
 
 

@@ -97,8 +97,10 @@ def _is_public(cls: Any) -> bool:
     return bool(named) and (_is_registered(cls) or cls.name in BASES)
 
 
+# What a part of one's own derives from or is given; no config names them.
 BASES = {
-    'ConsistencyLoss', 'Perturbation', 'PerturbationContext', 'PixelTargets', 'PixelTerm', 'SpatialMask',
+    'ConsistencyLoss', 'Perturbation', 'PerturbationContext', 'PixelTargets', 'PixelTerm',
+    'SpatialMask',
 }  # fmt: skip
 
 

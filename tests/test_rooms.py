@@ -1,7 +1,6 @@
 """The floor plan: which package may import which; tests mirror the tree."""
 
 import ast
-import re
 
 import pytest
 
