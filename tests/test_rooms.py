@@ -29,7 +29,7 @@ ROOMS = {
         *('stack', 'utils', 'config', 'datasets', 'engine', 'evaluation', 'models'),
         'visualization',
     },
-    'cli': {'errors', 'utils', 'config', 'plugin'},
+    'cli': {'errors', 'version', 'utils', 'config', 'plugin'},
     'interop': {'errors', 'utils', 'config', 'checks', 'engine'},
     'writer': {'errors', 'utils', 'annotations', 'config', 'checks', 'datasets'},
     'apis': {
@@ -51,7 +51,7 @@ ROOMS = {
         *('pseudo_labels', 'analysis', 'cli'),
     },
     # The command line runs the tools as scripts.
-    '__main__': {'errors', 'utils', 'config', 'cli'},
+    '__main__': {'errors', 'version', 'utils', 'config', 'cli'},
 }
 # Folders of tests that belong to none of the rooms.
 OTHER_TESTS = {'benchmarks', 'docs', 'shared', 'tools', 'trust'}
