@@ -151,7 +151,6 @@ def build_dataset(name: str, folder: Path, images: str | None) -> Any:
     return DATASETS.build(
         dict(
             type='SemiSegDataset',
-            check=False,
             labeled=labeled,
             unlabeled=unlabeled,
             strong_views=dataset.get('strong_views'),

@@ -19,12 +19,12 @@ from mmseg.registry import DATASETS, HOOKS, MODELS
 from mmseg.structures import SegDataSample
 from PIL import Image
 
-from mmseg_cct.checks.stages import check_config
 from mmseg_cct.config.compose import find_bank, merged, training_sets
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import PLAIN, method_names
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.auxiliary_heads import listed
+from mmseg_cct.preflight.stages import check_config
 
 CONFIGS = Path(__file__).parents[1] / 'configs'
 # classifiers: pseudo_labels/test_weak_configs.py

@@ -8,11 +8,9 @@ from mmengine.registry import init_default_scope
 from tqdm import tqdm
 
 from mmseg_cct.apis.inference import load_model
-from mmseg_cct.checks.classes import order_problems, output_problems
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import read_checkpoint, require_checkpoint
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.evaluation.calibration import CalibrationCounts
@@ -27,6 +25,8 @@ from mmseg_cct.evaluation.sureness import (
     precision_table,
 )
 from mmseg_cct.models.segmentors.requirements import require_one_output_per_class
+from mmseg_cct.preflight.classes import order_problems, output_problems
+from mmseg_cct.preflight.evaluation_set import build_evaluation_set
 from mmseg_cct.utils.files import claim_output_folder, write_text
 from mmseg_cct.visualization.calibration import RECORD, write_calibration_files
 

@@ -8,11 +8,11 @@ from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.registry import HOOKS, MODELS, PARAM_SCHEDULERS, init_default_scope
 
-from mmseg_cct.checks.failures import config_errors_as_one_line
-from mmseg_cct.checks.stages import check_components
 from mmseg_cct.config.derive import schedulers
 from mmseg_cct.engine.hooks import RampUpHook
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.failures import config_errors_as_one_line
+from mmseg_cct.preflight.stages import check_components
 
 
 @dataclass(frozen=True)

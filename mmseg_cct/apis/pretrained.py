@@ -7,9 +7,9 @@ from typing import Any
 
 from mmengine.registry import DefaultScope
 
-from mmseg_cct.checks.weights import require_fitting_weights, require_weights_of_timm
 from mmseg_cct.config.walk import settings_of
 from mmseg_cct.engine.safe_loading import address_of, download
+from mmseg_cct.engine.weights import require_fitting_weights, require_weights_of_timm
 from mmseg_cct.errors import Problem, UserError, raise_problems
 
 

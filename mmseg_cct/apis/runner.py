@@ -17,10 +17,10 @@ from mmengine.logging import MMLogger
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
-from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.config.walk import at
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.errors import Interrupted, UserError
+from mmseg_cct.preflight.failures import config_errors_as_one_line
 
 # Beginnings of mmengine's lines that go to the log file only: the environment, the dumped config,
 # the table of hooks, and hints about what users cannot change.

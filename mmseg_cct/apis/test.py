@@ -6,12 +6,12 @@ from typing import Any
 
 from mmengine.config import Config
 
-from mmseg_cct.checks.stages import check_config
 from mmseg_cct.config.load import add_hook, default_work_dir, load_config
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import read_checkpoint, warn_of_other_preprocessing
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.stages import check_config
 from mmseg_cct.utils.files import claim_output_folder, require_outside
 from mmseg_cct.utils.log import warn
 

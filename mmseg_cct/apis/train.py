@@ -8,7 +8,6 @@ from typing import Any
 
 from mmengine.config import Config
 
-from mmseg_cct.checks.stages import check_training
 from mmseg_cct.config.load import add_hook, chosen_method, default_work_dir, load_config
 from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.config.walk import at
@@ -21,6 +20,7 @@ from mmseg_cct.engine.checkpoints import (
     warn_of_other_preprocessing,
 )
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.stages import check_training
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.processes import end_with_parent, locked_folder

@@ -9,19 +9,14 @@ from mmengine.dataset import BaseDataset
 from mmseg.registry import DATASETS
 from torch.utils.data import Dataset
 
-from mmseg_cct.checks.data import (
-    check_datasets,
-    check_unlabeled_pipeline,
-    explain_failed_build,
-    image_loader,
-    leaf_datasets,
-)
-from mmseg_cct.checks.images import explain_failed_load
 from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_lists import read_list, resolve_list
+from mmseg_cct.utils.images import explain_failed_load
 from mmseg_cct.utils.seed import seeded_random_state
 
+from .failed_build import explain_failed_build
+from .leaves import image_loader, leaf_datasets
 from .naming_pipeline import failures_named
 from .samplers import PairDraw
 
@@ -57,12 +52,10 @@ class SemiSegDataset(Dataset):
             own under `unlabeled_partner`, `unlabeled_partner_strong_0`, ...
         labeled_per_unlabeled: Number of labelled images per unlabelled image in a batch; the other
             draws have no unlabelled image. More than 1 makes a step cheaper.
-        check: Whether to validate all files before training (see `check_datasets`).
 
     Raises:
-        UserError: If a set cannot be built or is empty, the labelled set has no class names, the
-            unlabelled set's pipeline needs masks, a file is bad, or a set is built already that
-            `num_labeled` or `strong_views` would change.
+        UserError: If a set cannot be built or is empty, the labelled set has no class names,
+            or a set is built already that `num_labeled` or `strong_views` would change.
     """
 
     def __init__(
@@ -74,7 +67,6 @@ class SemiSegDataset(Dataset):
         strong_views: dict | None = None,
         partners: bool = False,
         labeled_per_unlabeled: int = 1,
-        check: bool = True,
     ) -> None:
         if num_labeled is not None:
             if split_dir is None:
@@ -104,9 +96,6 @@ class SemiSegDataset(Dataset):
         if unlabeled is not None:
             self.unlabeled = _build(copy.deepcopy(unlabeled), 'unlabeled')
             _forget_masks(self.unlabeled)
-            check_unlabeled_pipeline(self.unlabeled)
-        if check:
-            check_datasets(self.labeled, self.unlabeled)
 
     @property
     def metainfo(self) -> dict:

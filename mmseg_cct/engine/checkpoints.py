@@ -13,11 +13,11 @@ from mmengine.config import Config
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.runner.checkpoint import CheckpointLoader
 
-from mmseg_cct.checks.content import require_known_types
-from mmseg_cct.checks.foreign_config import require_names_without_code
-from mmseg_cct.checks.weights import require_finite_weights, weights
 from mmseg_cct.config.text import read_config_text
 from mmseg_cct.config.walk import at, settings_of
+from mmseg_cct.engine.checkpoint_content import require_known_types
+from mmseg_cct.engine.foreign_config import require_names_without_code
+from mmseg_cct.engine.weights import require_finite_weights, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.log import warn

@@ -5,9 +5,9 @@ from pathlib import Path
 from mmengine.config import Config
 from mmengine.dist import get_rank
 
-from mmseg_cct.checks.classes import order_problems, output_problems
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import raise_problems
+from mmseg_cct.preflight.classes import order_problems, output_problems
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.shares import gather, on_first_process, own_share
 

@@ -13,8 +13,8 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.checks.annotations import annotation_problems
 from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.preflight.image_labels import annotation_problems
 from mmseg_cct.utils.palette import class_colours
 from mmseg_cct.visualization.label_maps import full_palette
 

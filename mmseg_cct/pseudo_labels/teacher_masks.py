@@ -18,11 +18,8 @@ from mmengine.dist import get_rank
 from PIL import Image
 
 from mmseg_cct.apis.inference import model_origin
-from mmseg_cct.checks.classes import order_problems
-from mmseg_cct.checks.data import infos_of
-from mmseg_cct.checks.failures import first_image_guards
-from mmseg_cct.checks.images import check_image
 from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.leaves import infos_of
 from mmseg_cct.datasets.truth import read_truth
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.evaluation.sureness import (
@@ -34,9 +31,12 @@ from mmseg_cct.evaluation.sureness import (
     masks_of,
     precision_table,
 )
+from mmseg_cct.preflight.classes import order_problems
+from mmseg_cct.preflight.failures import first_image_guards
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb, read_mask, write_png
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
+from mmseg_cct.utils.images import check_image
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
 from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes

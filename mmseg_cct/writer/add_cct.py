@@ -12,11 +12,11 @@ from mmengine.registry import DefaultScope
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import DATASETS, MODELS
 
-from mmseg_cct.checks.stages import check_config
 from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.walk import settings_of
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.stages import check_config
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.suggest import close_names
 

@@ -317,29 +317,6 @@ class TestUnlabeledMasks:
             assert 'seg_map_path' not in dataset.unlabeled.get_data_info(index)
         assert 'seg_map_path' in dataset.labeled.get_data_info(0)
 
-    def test_load_annotations_is_refused(self, tree):
-        labeled = tree.config('labeled')
-        with pytest.raises(UserError, match=r'unlabeled\.pipeline: LoadAnnotations reads masks'):
-            SemiSegDataset(labeled, tree.config('unlabeled', pipeline=labeled['pipeline']))
-
-    def test_nested_load_annotations_is_refused(self, tree):
-        nested = dict(type='RandomApply', transforms=[dict(type='LoadAnnotations')])
-        steps = tree.config('unlabeled')['pipeline']
-        with pytest.raises(UserError, match='LoadAnnotations reads masks'):
-            SemiSegDataset(
-                tree.config('labeled'),
-                tree.config('unlabeled', pipeline=[steps[0], nested, *steps[1:]]),
-            )
-
-    def test_crop_by_mask_is_refused(self, tree):
-        steps = tree.config('unlabeled')['pipeline']
-        crop = dict(type='RandomCrop', crop_size=(12, 12), cat_max_ratio=0.75)
-        with pytest.raises(UserError, match=r'RandomCrop\(cat_max_ratio=0.75\) looks at the mask'):
-            SemiSegDataset(
-                tree.config('labeled'),
-                tree.config('unlabeled', pipeline=[steps[0], crop, steps[-1]]),
-            )
-
 
 class TestErrors:
     @pytest.mark.parametrize('branch', ['labeled', 'unlabeled'])
@@ -379,18 +356,6 @@ class TestErrors:
         with pytest.raises(UserError, match='labeled: the set is empty; expected at least one'):
             SemiSegDataset(tree.config('labeled', metainfo=None, **options))
 
-    def test_a_rotation_that_mixes_ids_is_refused(self, tree):
-        load, annotate, *rest = tree.config('labeled')['pipeline']
-        pipeline = [load, annotate, dict(type='RandomRotFlip'), *rest]
-        with pytest.raises(
-            UserError, match=r'RandomRotFlip mixes the ids .*; expected RandomRotate'
-        ):
-            SemiSegDataset(tree.config('labeled', pipeline=pipeline))
-        masks = dict(type='LoadPseudoLabels', image_dir='a', label_dir='b')
-        pipeline = [load, masks, dict(type='RandomRotFlip'), dict(type='PackPseudoLabels')]
-        with pytest.raises(UserError, match=r'^unlabeled\.pipeline: RandomRotFlip mixes the ids'):
-            SemiSegDataset(tree.config('labeled'), tree.config('unlabeled', pipeline=pipeline))
-
     def test_mistake_in_an_own_set_names_the_branch(self, tree):
         config = dict(type='FolderDataset', image_dir=str(tree.root / 'images'))
         with pytest.raises(UserError, match=r'^unlabeled: FolderDataset\.classes=\(\): expected'):
@@ -422,7 +387,7 @@ class TestErrors:
         for path in tree.root.glob('masks/l*.png'):
             cv2.imwrite(str(path), np.zeros((16, 24, 3), np.uint8))
         with pytest.raises(UserError, match=r'gives a mask of \(12, 12, 3\) for an image of'):
-            SemiSegDataset(tree.config('labeled'), check=False)[DRAW]
+            SemiSegDataset(tree.config('labeled'))[DRAW]
 
     def test_unlabeled_pipeline_that_makes_masks(self, tree):
         class _Inventor:

@@ -94,6 +94,6 @@ def test_a_list_without_masks_is_made_once(served, monkeypatch):
     SemiSegDataset(half(folder, folder, True), half(folder, folder, False))
     assert len(calls) == 2  # each half once
     with_masks = dict(half(folder, folder, False), data_prefix=dict(img_path='', seg_map_path=''))
-    dataset = SemiSegDataset(half(folder, folder, True), with_masks, check=False)
+    dataset = SemiSegDataset(half(folder, folder, True), with_masks)
     assert len(calls) == 5  # again without the paths
     assert 'seg_map_path' not in dataset.unlabeled.get_data_info(0)

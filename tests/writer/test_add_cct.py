@@ -14,10 +14,10 @@ from mmseg.structures import SegDataSample
 from PIL import Image
 from world import run_tool
 
-from mmseg_cct.checks.stages import check_training
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.stages import check_training
 from mmseg_cct.writer.add_cct import _find, add_cct
 from mmseg_cct.writer.dry_run import choose_z, try_model
 

@@ -9,12 +9,12 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from mmseg.models import EncoderDecoder
 
-from mmseg_cct.checks.ranges import at_least, ranges
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.calibration import CalibrationCounts, calibration_record
 from mmseg_cct.evaluation.score_maps import count_decoders, resize_nearest, score_maps
 from mmseg_cct.models.segmentors.requirements import require_one_output_per_class
+from mmseg_cct.utils.ranges import at_least, ranges
 from mmseg_cct.visualization.calibration import write_calibration_files
 
 

@@ -12,10 +12,10 @@ from mmengine.runner import IterBasedTrainLoop, Runner
 from torch import Tensor
 from torch.optim import Optimizer
 
-from mmseg_cct.checks.weights import require_matching_weights
 from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.engine.checkpoints import saved_config
 from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
 

@@ -7,8 +7,8 @@ from mmengine.dist import all_reduce
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.checks.ranges import in_unit, ranges
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.ranges import in_unit, ranges
 
 
 @MODELS.register_module()

@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.checks.ranges import one_of, ranges
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.cutmix import paste
+from mmseg_cct.utils.ranges import one_of, ranges
 
 from .pixel_term import NORMALIZERS
 

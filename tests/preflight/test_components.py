@@ -4,9 +4,9 @@ import pytest
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
-from mmseg_cct.checks.components import find_components
-from mmseg_cct.checks.stages import check_components, check_config
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.components import find_components
+from mmseg_cct.preflight.stages import check_components, check_config
 
 CONFIG = Config(
     dict(

@@ -9,9 +9,8 @@ from mmengine.hooks import CheckpointHook
 from mmseg.evaluation import IoUMetric
 from torch import Tensor
 
+from mmseg_cct.datasets.leaves import infos_of, leaf_datasets
 from mmseg_cct.errors import Problem
-
-from .data import infos_of, leaf_datasets
 
 _IOU_METRICS = ('mIoU', 'mDice', 'mFscore')
 

@@ -20,12 +20,12 @@ from mmengine.registry import (
     build_scheduler_from_cfg,
 )
 
+from mmseg_cct.datasets.failed_build import explain_failed_build
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.library_errors import library_errors_as_one_line, original_error
 from mmseg_cct.utils.text import one_line
 
 from .components import Component, class_of, find_components, takes
-from .data import explain_failed_build
 
 _BUILDERS = {build_from_cfg.__code__, build_scheduler_from_cfg.__code__}
 

@@ -5,12 +5,13 @@ from typing import Any
 
 from mmseg.registry import DATASETS
 
-from mmseg_cct.checks.data import explain_failed_build, look_at_evaluation_data
+from mmseg_cct.datasets.failed_build import explain_failed_build
+from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.library_errors import library_place
 from mmseg_cct.utils.text import one_line
 
-from .naming_pipeline import name_images_in_errors
+from .files import look_at_evaluation_data
 
 
 def build_evaluation_set(settings: Any, key: str) -> Any:

@@ -14,7 +14,17 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from mmseg.datasets import BaseSegDataset
 from mmseg.models import SegTTAModel
 
-from mmseg_cct.checks.classes import (
+from mmseg_cct.datasets.leaves import image_paths, leaf_datasets
+from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
+from mmseg_cct.datasets.semi_supervised import SemiSegDataset
+from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.engine.weights import require_initial_weights, require_matching_weights
+from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.utils.leaks import describe_leaks
+from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.shares import on_first_process
+
+from .classes import (
     bank_problems,
     head_ignore_problems,
     ignore_problems,
@@ -22,25 +32,12 @@ from mmseg_cct.checks.classes import (
     order_problems,
     output_problems,
 )
-from mmseg_cct.checks.data import (
-    image_paths,
-    leaf_datasets,
-    look_at_evaluation_data,
-)
-from mmseg_cct.checks.first_batch import file_name_problems, iou_metrics, metric_problems
-from mmseg_cct.checks.leaks import describe_leaks
-from mmseg_cct.checks.stages import run_stages
-from mmseg_cct.checks.weights import require_initial_weights, require_matching_weights
-from mmseg_cct.datasets.evaluation_set import build_evaluation_set
-from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
-from mmseg_cct.datasets.semi_supervised import SemiSegDataset
-from mmseg_cct.engine.model_wrappers import unwrap_model
-from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.shares import on_first_process
-
+from .evaluation_set import build_evaluation_set
+from .files import check_pairs, look_at_evaluation_data
+from .first_batch import file_name_problems, iou_metrics, metric_problems
 from .labeled_record import keep_labeled_images
 from .rehearsal import rehearse_validation
+from .stages import run_stages
 
 Problems = Iterator[Problem | UserError]
 
@@ -147,8 +144,11 @@ def _metric_ignore_problems(metrics: Any, dataset: Any, split: str) -> Problems:
 
 
 def _file_problems(runner: Runner) -> Problems:
-    """Checks the images of a training; a `SemiSegDataset` has checked its own."""
+    """Checks the pipelines, images and masks of a training."""
     trained = runner.train_dataloader.dataset
+    for name, part in getattr(trained, 'domains', {None: trained}).items():
+        if isinstance(part, SemiSegDataset):
+            yield from _pairs_problems(part, name)
     # decoding the masks of a large segmentation set would take minutes
     if all(map(_has_images_alone, leaf_datasets(trained))):
         yield from _images_problems(trained, 'train_dataloader.dataset')
@@ -166,6 +166,14 @@ def _warn_of_leaks(trained: Any, validated: Any) -> None:
     paths = {name: chain.from_iterable(map(image_paths, sets[name])) for name in sets}
     for line in describe_leaks(paths, image_paths(validated), 'validated on'):
         warn(line)
+
+
+def _pairs_problems(pairs: SemiSegDataset, domain: str | None) -> Problems:
+    try:
+        check_pairs(pairs)
+    except UserError as error:
+        place = f'train_dataloader.dataset.domains.{domain}'
+        yield error if domain is None else UserError(error.within(place))
 
 
 def _images_problems(dataset: Any, key: str) -> Problems:

@@ -4,8 +4,8 @@ import pytest
 import world
 
 from mmseg_cct.datasets import SemiSegDataset
-from mmseg_cct.engine.hooks.labeled_record import keep_labeled_images
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.labeled_record import keep_labeled_images
 from mmseg_cct.utils.rounds import LABELS, read_labels
 
 
@@ -14,7 +14,7 @@ def test_the_labelled_images_of_a_training_are_kept(tmp_path):
     settings = world.cct_config(tmp_path / 'data').train_dataloader.dataset
 
     def start(resume=False):
-        dataset = SemiSegDataset(**{k: v for k, v in settings.items() if k != 'type'}, check=False)
+        dataset = SemiSegDataset(**{k: v for k, v in settings.items() if k != 'type'})
         keep_labeled_images(
             SimpleNamespace(
                 train_dataloader=SimpleNamespace(dataset=dataset), work_dir=tmp_path, _resume=resume

@@ -8,8 +8,8 @@ from mmengine.registry import DefaultScope
 from mmseg_cct.config.walk import at
 from mmseg_cct.errors import Problem, UserError, raise_problems
 
-from .annotations import annotation_problems
 from .components import component_problems
+from .image_labels import annotation_problems
 from .values import training_problems, value_problems
 
 Problems = Iterable[Problem | UserError]

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mmseg_cct.checks.classes import (
+from mmseg_cct.preflight.classes import (
     head_ignore_problems,
     ignore_problems,
     mapping_problems,

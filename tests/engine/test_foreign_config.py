@@ -1,8 +1,8 @@
 import pytest
 from mmengine.config import Config
 
-from mmseg_cct.checks.foreign_config import require_names_without_code
 from mmseg_cct.config.load import load_config
+from mmseg_cct.engine.foreign_config import require_names_without_code
 from mmseg_cct.errors import UserError
 
 

@@ -16,9 +16,9 @@ from mmseg.evaluation import IoUMetric
 from mmseg.structures import SegDataSample
 from torch import nn
 
-from mmseg_cct.engine.hooks.rehearsal import rehearse_validation
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
+from mmseg_cct.preflight.rehearsal import rehearse_validation
 
 CLASSES = ('road', 'car')
 

@@ -9,18 +9,22 @@ from mmseg.registry import DATASETS
 from PIL import Image
 from trees import LABELED_PIPELINE
 
-from mmseg_cct.checks import data, images
-from mmseg_cct.checks.data import look_at_evaluation_data
-from mmseg_cct.checks.masks import check_mask
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils import shares
+from mmseg_cct.preflight import files
+from mmseg_cct.preflight.files import check_pairs, look_at_evaluation_data
+from mmseg_cct.utils import images, shares
 from mmseg_cct.utils.image_files import ORIENTATION
+from mmseg_cct.utils.masks import check_mask
+
+
+def _check(labeled, unlabeled=None):
+    check_pairs(SemiSegDataset(labeled, unlabeled))
 
 
 def _error(tree, **kwargs):
     with pytest.raises(UserError) as caught:
-        SemiSegDataset(tree.config('labeled', **kwargs), tree.config('unlabeled'))
+        _check(tree.config('labeled', **kwargs), tree.config('unlabeled'))
     return str(caught.value)
 
 
@@ -64,24 +68,24 @@ class TestLabeledImages:
         assert [line.split(':')[0] for line in lines] == [str(file) for file in files]
 
     def test_few_files_wait_at_a_time(self, tree, monkeypatch):
-        monkeypatch.setattr(data, '_FILES_AT_ONCE', 1)
+        monkeypatch.setattr(files, '_FILES_AT_ONCE', 1)
         _write_mask(tree, np.full((16, 24), 7, np.uint8), 'l2')  # in the second lot
         assert _error(tree).startswith(str(tree.mask('l2')))
         seen = []
-        monkeypatch.setattr(data, 'read_mask', lambda file, *_: seen.append(file))
+        monkeypatch.setattr(files, 'read_mask', lambda file, *_: seen.append(file))
         with pytest.raises(AttributeError):  # of the first file, before the second one is read
-            SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+            _check(tree.config('labeled'), tree.config('unlabeled'))
         assert seen == [str(tree.mask('l0'))]
 
     def test_ignored_and_palette_masks_pass(self, tree):
         mask = Image.fromarray(np.array([[0, 1, 2, 255]] * 16, np.uint8).repeat(6, 1), mode='P')
         mask.putpalette([7] * 768)
         mask.save(tree.mask('l1'))
-        SemiSegDataset(tree.config('labeled'))
+        _check(tree.config('labeled'))
 
     def test_ids_are_mapped_first(self, tree):
         _write_mask(tree, np.full((16, 24), 3, np.uint8))
-        SemiSegDataset(tree.config('labeled', reduce_zero_label=True))
+        _check(tree.config('labeled', reduce_zero_label=True))
         _write_mask(tree, np.full((16, 24), 4, np.uint8))
         assert _error(tree, reduce_zero_label=True).endswith(
             'label id 4 outside the classes; expected 0 to 2, or 255 where ignored, after '
@@ -115,12 +119,12 @@ class TestLabeledImages:
         assert cv2.imread(str(tree.image('l1'))).shape == (24, 16, 3)
         assert 'pixels; expected 16×24, the size of its image' in _error(tree)
         _write_mask(tree, np.zeros((24, 16), np.uint8))
-        SemiSegDataset(tree.config('labeled'))
+        _check(tree.config('labeled'))
 
     def test_a_mask_is_read_as_the_pipeline_reads_it(self, tree):
         _write_mask(tree, np.zeros((16, 24), bool))
         _write_mask(tree, np.ones((16, 24), bool), 'l2')
-        SemiSegDataset(tree.config('labeled'))
+        _check(tree.config('labeled'))
         load = [
             dict(type='LoadImageFromFile'),
             dict(type='LoadAnnotations', imdecode_backend='cv2'),
@@ -141,7 +145,7 @@ class TestLabeledImages:
             f'2 images are turned by their EXIF tags, and their sizes do not tell whether their '
             f'masks are; the first is {tree.image("l1")}; expected masks of the turned images'
         )
-        SemiSegDataset(tree.config('labeled'))
+        _check(tree.config('labeled'))
         assert warnings_logged == ([] if tag == 1 else [f'labeled: {line}'])
         as_it_is = dict(type='LoadImageFromFile', color_type='color_ignore_orientation')
         for load in (dict(type='LoadImageFromFile'), as_it_is):
@@ -154,9 +158,9 @@ class TestLabeledImages:
     @pytest.mark.parametrize('moving', LABELED_PIPELINE[2:5], ids=lambda step: step['type'])
     def test_a_mask_that_is_loaded_after_its_image_moved(self, tree, moving):
         load, load_mask, *_ = LABELED_PIPELINE
-        SemiSegDataset(tree.config('labeled', pipeline=[load, load_mask, moving]))
+        _check(tree.config('labeled', pipeline=[load, load_mask, moving]))
         colours = dict(type='PhotoMetricDistortion')
-        SemiSegDataset(tree.config('labeled', pipeline=[load, colours, load_mask, moving]))
+        _check(tree.config('labeled', pipeline=[load, colours, load_mask, moving]))
         assert _error(tree, pipeline=[load, moving, load_mask]) == (
             f'labeled.pipeline: {moving["type"]} before LoadAnnotations moves the image and not '
             'its mask; expected LoadAnnotations before it'
@@ -164,7 +168,7 @@ class TestLabeledImages:
 
     def test_more_classes_than_a_mask_can_name(self, tree):
         names = tuple(map(str, range(257)))
-        SemiSegDataset(tree.config('labeled', metainfo=dict(classes=names[1:])))
+        _check(tree.config('labeled', metainfo=dict(classes=names[1:])))
         assert _error(tree, metainfo=dict(classes=names)) == (
             'labeled: 257 classes; expected at most 256, which LoadAnnotations tells apart'
         )
@@ -212,7 +216,7 @@ class TestUnlabeledImages:
         # some cameras append a film
         with tree.image('u3').open('ab') as file:
             file.write(bytes(10_000))
-        SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+        _check(tree.config('labeled'), tree.config('unlabeled'))
 
 
 class TestAllLabels:
@@ -255,21 +259,21 @@ class TestAllLabels:
 
     def test_some_void(self, tree, warnings_logged):
         self._write(tree, [255], [0, 1, 2], [255])
-        SemiSegDataset(tree.config('labeled'))
+        _check(tree.config('labeled'))
         assert warnings_logged == [
             'labeled: 2 of 3 masks are 255 (ignored) alone; expected a labelled pixel in each'
         ]
 
     def test_class_that_never_occurs(self, tree, warnings_logged):
         self._write(tree, [0, 2, 255], [2], [0])
-        SemiSegDataset(tree.config('labeled'))
+        _check(tree.config('labeled'))
         assert warnings_logged == [
             'labeled: thing (1 of 3 classes) in none of the 3 masks; expected each class in one'
         ]
 
     def test_every_class_in_some_mask(self, tree, warnings_logged):
         self._write(tree, [0], [1], [2])
-        SemiSegDataset(tree.config('labeled'))
+        _check(tree.config('labeled'))
         assert warnings_logged == []
 
     def test_black_and_white_masks(self, tree):
@@ -281,7 +285,7 @@ class TestAllLabels:
 
     def test_black_and_white_masks_of_three_classes(self, tree, warnings_logged):
         self._write(tree, [0, 255], [0], [255])
-        SemiSegDataset(tree.config('labeled', metainfo=dict(classes=('ground', 'thing', 'other'))))
+        _check(tree.config('labeled', metainfo=dict(classes=('ground', 'thing', 'other'))))
         assert warnings_logged[0] == (
             'labeled: the 3 masks hold 0 and 255 alone, and 255 is ignored, so that ground alone '
             'occurs; expected ids from 0 to 2 (replace 255 by the id of its class, if it is one)'
@@ -292,7 +296,7 @@ class TestAllLabels:
         config = tree.config(
             'labeled', metainfo=dict(classes=('ground', 'thing')), reduce_zero_label=True
         )
-        SemiSegDataset(config)
+        _check(config)
         assert len(warnings_logged) == 1
         assert 'thing (1 of 2 classes) in none' in warnings_logged[0]
 
@@ -300,20 +304,20 @@ class TestAllLabels:
 class TestCommonImages:
     def test_are_warned_of_once(self, tree, warnings_logged):
         (tree.root / 'unlabeled.txt').write_text('u0\nl2\nl0\n')
-        SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+        _check(tree.config('labeled'), tree.config('unlabeled'))
         assert warnings_logged == [
             f'2 images are both labelled and unlabelled, the first is {tree.image("l2")}; expected '
             'two sets without a common image'
         ]
 
     def test_none_no_warning(self, tree, warnings_logged):
-        SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'))
+        _check(tree.config('labeled'), tree.config('unlabeled'))
         assert warnings_logged == []
 
     def test_warning_reaches_the_log(self, tree, caplog):
         logger = MMLogger.get_instance('common_images')
         logger.addHandler(caplog.handler)
-        SemiSegDataset(tree.config('labeled'), tree.config('labeled', pipeline=[]))
+        _check(tree.config('labeled'), tree.config('labeled', pipeline=[]))
         assert '3 images are both labelled and unlabelled' in caplog.text
 
 
@@ -327,12 +331,6 @@ class TestDistributed:
         monkeypatch.setattr(shares, 'broadcast_object_list', _broadcast)
         tree.image('l1').unlink()
         assert _error(tree) == 'a.png: bad; expected good'
-
-
-def test_no_check_on_request(tree):
-    tree.image('l1').unlink()
-    tree.mask('l2').unlink()
-    SemiSegDataset(tree.config('labeled'), tree.config('unlabeled'), check=False)
 
 
 @pytest.mark.parametrize('dtype', [np.uint8, np.uint16, np.int32])

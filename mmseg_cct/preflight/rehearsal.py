@@ -14,18 +14,19 @@ from mmengine.runner.amp import autocast
 from mmseg.engine.hooks import SegVisualizationHook
 from mmseg.evaluation import IoUMetric
 
-from mmseg_cct.checks.first_batch import (
+from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.engine.undisturbed import undisturbed
+from mmseg_cct.errors import raise_problems
+from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
+from mmseg_cct.utils.library_errors import library_errors_as_one_line as _explained
+
+from .first_batch import (
     best_problems,
     channel_problems,
     metric_problems,
     palette_problems,
     truth_problems,
 )
-from mmseg_cct.engine.model_wrappers import unwrap_model
-from mmseg_cct.engine.undisturbed import undisturbed
-from mmseg_cct.errors import raise_problems
-from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
-from mmseg_cct.utils.library_errors import library_errors_as_one_line as _explained
 
 
 def rehearse_validation(runner: Runner) -> None:

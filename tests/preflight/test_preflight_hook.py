@@ -12,15 +12,15 @@ from mmseg.registry import MODELS
 from torch.nn import Module
 
 from mmseg_cct.datasets import SemiSegDataset
-from mmseg_cct.engine.hooks import preflight_hook
-from mmseg_cct.engine.hooks.preflight_hook import (
+from mmseg_cct.errors import UserError
+from mmseg_cct.preflight import preflight_hook
+from mmseg_cct.preflight.preflight_hook import (
     PreflightHook,
     TestPreflightHook,
     _warn_of_leaks,
     _warn_of_test_set,
     describe_training,
 )
-from mmseg_cct.errors import UserError
 
 
 class Set(list):

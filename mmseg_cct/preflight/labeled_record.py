@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mmengine.dist import is_main_process
 from mmengine.runner import Runner
 
-from mmseg_cct.checks.data import image_paths
+from mmseg_cct.datasets.leaves import image_paths
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.rounds import LABELS, Labels, read_labels, record_labels

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 from mmseg.evaluation import IoUMetric
 
-from mmseg_cct.checks.first_batch import file_name_problems
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.evaluation import MultiDomainIoUMetric
+from mmseg_cct.preflight.first_batch import file_name_problems
 
 
 def require_own_files(metrics, dataset):

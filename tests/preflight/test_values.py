@@ -8,9 +8,9 @@ from mmengine.config import Config
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import MODELS
 
-from mmseg_cct.checks.values import check_values, training_problems, value_problems
 from mmseg_cct.config.structure import check_structure
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.values import check_values, training_problems, value_problems
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from mmengine.registry import (
     DefaultScope,
 )
 
-from mmseg_cct.checks.components import Component
-from mmseg_cct.checks.failures import config_errors_as_one_line, refusal
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.components import Component
+from mmseg_cct.preflight.failures import config_errors_as_one_line, refusal
 
 CONFIG = Config(
     dict(

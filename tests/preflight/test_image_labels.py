@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mmseg_cct.checks.annotations import annotation_problems
 from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.preflight.image_labels import annotation_problems
 
 
 def check_file(folder):

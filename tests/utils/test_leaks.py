@@ -3,8 +3,8 @@ import shutil
 
 import pytest
 
-from mmseg_cct.checks import leaks
-from mmseg_cct.checks.leaks import common_images, describe_leaks
+from mmseg_cct.utils import leaks
+from mmseg_cct.utils.leaks import common_images, describe_leaks
 
 
 @pytest.fixture

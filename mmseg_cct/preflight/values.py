@@ -14,10 +14,7 @@ from mmengine.registry import DATA_SAMPLERS, HOOKS, MODELS
 from mmseg_cct.config.derive import schedulers
 from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.errors import Problem, raise_problems
-from mmseg_cct.utils.text import is_unicode
-
-from .components import Component, class_of, find_components
-from .ranges import (
+from mmseg_cct.utils.ranges import (
     Range,
     at_least,
     finite,
@@ -28,6 +25,9 @@ from .ranges import (
     positive,
     ranges_of,
 )
+from mmseg_cct.utils.text import is_unicode
+
+from .components import Component, class_of, find_components
 
 
 def _pair(expected: str) -> Range:
