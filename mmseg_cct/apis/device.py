@@ -42,13 +42,8 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     wrapper = config.get('optim_wrapper') or {}
     if 'optimizer' in wrapper:  # not with several optimizers
         wrapper.setdefault('constructor', 'MergedOptimWrapperConstructor')
-    if launcher != 'none':
-        logger = at(config, 'default_hooks.logger') or {}
-        if logger.get('type') == 'LoggerHook':
-            logger['type'] = 'MainProcessLoggerHook'
-        config.setdefault('default_hooks', {})['statistics'] = dict(type='SyncStatisticsHook')
-        if key := _checkpointing_key(config):
-            _let_ddp_checkpoint(config, f'{key}={at(config, key)}')
+    if launcher != 'none' and (key := _checkpointing_key(config)):
+        _let_ddp_checkpoint(config, f'{key}={at(config, key)}')
     if get_device() != 'cpu':
         # batches reach a GPU sooner from pinned memory
         loader = config.get('train_dataloader')

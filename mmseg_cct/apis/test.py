@@ -6,10 +6,10 @@ from typing import Any
 
 from mmengine.config import Config
 
-from mmseg_cct.config.load import add_hook, default_work_dir, load_config
+from mmseg_cct.config.load import default_work_dir, load_config
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.engine.checkpoints import read_checkpoint, warn_of_other_preprocessing
+from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.stages import check_config
 from mmseg_cct.utils.files import claim_output_folder, require_outside
@@ -56,9 +56,8 @@ def prepare_test(
     """
     config = load_config(config_file, options or {})
     _require_keys(config, config_file, tta=tta, drawn=show or show_dir is not None)
-    warn_of_other_preprocessing(config, read_checkpoint(checkpoint), checkpoint)
+    require_checkpoint(checkpoint)
     config.load_from, config.resume = checkpoint, False
-    add_hook(config, 'preflight', type='TestPreflightHook', checkpoint=checkpoint)
     config.work_dir = _work_dir(config, config_file, work_dir)
     require_outside(config.work_dir, data_folders(config), '--work-dir')
     require_files_kept(config)

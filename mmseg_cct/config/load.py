@@ -47,9 +47,6 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     setting = find_setting(config_file)
     config = read_config(setting.file)
     check_structure(config)
-    if at(config, 'default_hooks.resume.type') == 'ResumeHook':  # dumped by a resumed training
-        del config.default_hooks['resume']
-        config.load_from, config.resume = None, False
     options = dict(options)
     method, labels = options.pop('method', setting.method), options.pop('labels', setting.labels)
     own_method = config.pop('method', None)

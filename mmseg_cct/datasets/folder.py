@@ -103,6 +103,7 @@ class FolderDataset(BaseSegDataset):
             data_prefix=prefix,
             **kwargs,
         )
+        self.METAINFO = self.metainfo  # MMSeg's tools look for the classes there
 
     def load_data_list(self) -> list[dict]:
         """Lists the images of the subset, with ``seg_map_path`` for those that have a mask."""

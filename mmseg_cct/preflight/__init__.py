@@ -14,6 +14,6 @@ the ones before it:
 names `PreflightHook`, so the checks hold under every launcher.
 """
 
-from .preflight_hook import PreflightHook, TestPreflightHook
+from .preflight_hook import PreflightHook
 
-__all__ = ['PreflightHook', 'TestPreflightHook']
+__all__ = ['PreflightHook']

@@ -9,14 +9,19 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.model import BaseTTAModel
-from mmengine.registry import HOOKS
-from mmengine.runner import EpochBasedTrainLoop, Runner
+from mmengine.registry import HOOKS, DefaultScope
+from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
 from mmseg.datasets import BaseSegDataset
 from mmseg.models import SegTTAModel
 
 from mmseg_cct.datasets.leaves import image_paths, leaf_datasets
 from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
+from mmseg_cct.engine.checkpoints import (
+    check_checkpoint,
+    require_training_state,
+    warn_of_other_preprocessing,
+)
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.weights import require_initial_weights, require_matching_weights
 from mmseg_cct.errors import Problem, UserError, raise_problems
@@ -36,76 +41,88 @@ from .evaluation_set import build_evaluation_set
 from .files import check_pairs, look_at_evaluation_data
 from .first_batch import file_name_problems, iou_metrics, metric_problems
 from .labeled_record import keep_labeled_images
+from .pretrained import check_pretrained_weights
 from .rehearsal import rehearse_validation
 from .stages import run_stages
+from .values import training_problems, value_problems
 
 Problems = Iterator[Problem | UserError]
 
 
 @HOOKS.register_module()
 class PreflightHook(Hook):
-    """Checks the data and the classes of a training, and the weights that it starts from.
+    """Checks the data and the classes of a training or a test, and the weights that it starts from.
 
-    Without it, a missing validation mask would end the run only at the first validation, and a
-    missing image of a classifier's training set only when it is drawn. Before the training, the
-    first validation batch goes through pipeline, model and metrics. `tools/train.py` adds it.
+    Without it, a missing validation mask would end a training only at the first validation, and
+    mmengine would test a checkpoint of another number of classes with random weights. Before a
+    training, the first validation batch goes through pipeline, model and metrics.
 
     Args:
-        load_from: The checkpoint whose weights the training starts from.
+        files: Whether to read every image and mask.
     """
 
     # After mmengine's own hooks have filled in what the run knows.
     priority = 'HIGH'
 
-    def __init__(self, load_from: str | None = None) -> None:
-        self.load_from = load_from
+    def __init__(self, files: bool = True) -> None:
+        self.files = files
 
     def before_train(self, runner: Runner) -> None:
         """Checks model, data and first batch; problems of the test set are only warned of."""
-        run_stages(lambda: _model_problems(runner), lambda: _file_problems(runner))
+        run_stages(
+            lambda: _setting_problems(runner),
+            lambda: _model_problems(runner),
+            lambda: _file_problems(runner) if self.files else (),
+        )
         keep_labeled_images(runner)
         if runner.val_loop is not None:
             name_images_in_errors(runner.val_dataloader.dataset, 'val_dataloader.dataset')
             rehearse_validation(runner)
         if is_main_process():
-            _warn_of_test_set(runner.cfg)
+            if self.files:
+                _warn_of_test_set(runner.cfg)
             print_log(describe_training(runner), logger='current')
-
-    def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Checks the checkpoint that the training starts or resumes from."""
-        raise_problems(_checkpoint_problems(runner.train_dataloader.dataset, checkpoint))
-        if self.load_from is not None:
-            require_initial_weights(_model(runner), checkpoint, self.load_from)
-
-
-@HOOKS.register_module()
-class TestPreflightHook(Hook):
-    """Checks the test set, its metrics and the checkpoint that is tested.
-
-    If the checkpoint has another number of classes, mmengine would test random weights.
-    `tools/test.py` adds it.
-
-    Args:
-        checkpoint: The checkpoint.
-    """
-
-    __test__ = False  # by its name, pytest would collect it
-    priority = 'HIGH'
-
-    def __init__(self, checkpoint: str) -> None:
-        self.checkpoint = checkpoint
 
     def before_test(self, runner: Runner) -> None:
         """Checks model, metrics and images."""
         dataset, key = runner.test_dataloader.dataset, 'test_dataloader.dataset'
-        run_stages(lambda: _test_problems(runner), lambda: _images_problems(dataset, key))
+        run_stages(
+            lambda: _test_problems(runner),
+            lambda: _images_problems(dataset, key) if self.files else (),
+        )
         name_images_in_errors(dataset, key)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Checks that the checkpoint fits this model and these classes."""
-        raise_problems(_checkpoint_problems(runner.test_dataloader.dataset, checkpoint))
-        # Published checkpoints lack the auxiliary decoders, which testing never runs.
-        require_matching_weights(_model(runner), checkpoint, self.checkpoint, training=False)
+        """Checks the checkpoint that the run starts from, resumes or tests."""
+        name, resumed = runner._load_from or 'the checkpoint', runner._resume
+        check_checkpoint(checkpoint, name, training=resumed)
+        if resumed:
+            require_training_state(checkpoint, name)
+        else:
+            warn_of_other_preprocessing(runner.cfg, checkpoint, name)
+        if isinstance(runner._train_loop, BaseLoop):
+            raise_problems(_checkpoint_problems(runner.train_dataloader.dataset, checkpoint))
+            if not resumed:
+                require_initial_weights(_model(runner), checkpoint, name)
+        elif isinstance(runner._test_loop, BaseLoop):
+            raise_problems(_checkpoint_problems(runner.test_dataloader.dataset, checkpoint))
+            # Published checkpoints lack the auxiliary decoders, which testing never runs.
+            require_matching_weights(_model(runner), checkpoint, name, training=False)
+
+
+def _setting_problems(runner: Runner) -> Problems:
+    """Checks settings that fail late or not at all, and the weights that `init_cfg` names."""
+    config = runner.cfg
+    if config.get('model') is None:  # a runner that is built from objects
+        return
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        yield from value_problems(config)
+        yield from training_problems(config)
+    model, scope = config.model, config.get('default_scope')
+    try:
+        on_first_process(lambda: check_pretrained_weights(model, scope))
+    except UserError as error:
+        yield error
 
 
 def _model_problems(runner: Runner) -> Problems:

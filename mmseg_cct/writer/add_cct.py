@@ -29,8 +29,13 @@ from .unlabeled_pipeline import pipeline_without_masks
 # BranchPreprocessor does everything that these do.
 _PREPROCESSORS = (None, 'SegDataPreProcessor', 'mmseg.SegDataPreProcessor', 'BranchPreprocessor')
 
-# CCT's ramp of λ_u, and an EMA teacher for its targets: the student's own would mislead it.
+# What protects a run; CCT's ramp of λ_u; an EMA teacher for its targets, which the student's own
+# would mislead.
 _HOOKS = dict(
+    preflight=dict(type='PreflightHook'),
+    findings=dict(type='FindingsHook'),
+    resume=dict(type='ResumeHook'),
+    nonfinite_loss=dict(type='NonFiniteLossHook'),
     ramp_up=dict(
         type='RampUpHook',
         attribute='auxiliary_head.loss_consistency.loss_weight',

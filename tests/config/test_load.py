@@ -32,15 +32,3 @@ def test_a_runs_text_is_written_without_yapf(tmp_path, monkeypatch):
 def test_epochs_for_a_config_of_iterations_are_refused(key, fixed):
     with pytest.raises(UserError, match=rf'{key}: .*{fixed}=\d+; expected train_cfg\.{fixed}$'):
         load_config('cct/cct_mbv2-jpu_idd-lite_20', {key: 3})
-
-
-def test_the_config_that_a_resumed_training_dumped_resumes_nothing_by_itself(tmp_path):
-    file = tmp_path / 'dumped.py'
-    file.write_text(
-        "model = dict(type='EncoderDecoder')\n"
-        "load_from, resume = 'iter_2.pth', True\n"
-        "default_hooks = dict(resume=dict(type='ResumeHook', checkpoint='x'), timer=None)\n"
-    )
-    config = load_config(str(file), {})
-    assert (config.load_from, config.resume) == (None, False)
-    assert list(config.default_hooks) == ['timer']

@@ -170,18 +170,26 @@ class TestItem:
         assert torch.equal(plain['inputs'], pair['inputs']['labeled'])
         assert _equal(plain['data_samples'], pair['data_samples']['labeled'])
 
-    def test_index_must_be_a_draw(self, dataset):
+    def test_a_loader_must_draw_pairs(self, dataset):
         with pytest.raises(UserError, match=r"gave 3 as index; expected .*type='PairSampler'"):
-            dataset[3]
+            dataset.__getitems__([DRAW, 3])
+
+    def test_by_index_come_all_images_as_they_are_trained_on(self, dataset):
+        items = list(dataset)
+        assert len(items) == len(dataset) == 7
+        for index, item in enumerate(items):
+            branch, place = ('labeled', index) if index < 3 else ('unlabeled', index - 3)
+            seeds = {f'{branch}_seed': index, branch: place}
+            pair = dataset[DRAW._replace(**seeds)]
+            assert torch.equal(item['inputs'], pair['inputs'][branch])
+            assert _equal(item['data_samples'], pair['data_samples'][branch])
+        assert torch.equal(dataset[-1]['inputs'], items[-1]['inputs'])
+        assert len(list(SemiSegDataset(dataset.labeled))) == 3
 
 
 class TestSet:
-    def test_length_is_one_pass_over_the_unlabeled_images(self, dataset, tree):
-        assert len(dataset) == 4
-        assert len(SemiSegDataset(tree.config('labeled'))) == 3
-
     def test_metainfo_is_that_of_the_labeled_set(self, dataset):
-        assert dataset.metainfo == dataset.labeled.metainfo
+        assert dataset.metainfo == dataset.METAINFO == dataset.labeled.metainfo
 
     def test_takes_built_sets_and_leaves_them_alone(self, tree, dataset):
         both = DATASETS.build(tree.config('labeled'))
@@ -209,7 +217,7 @@ class TestSet:
             strong_views=dict(type='StrongViews', num_views=1),
         )
         assert isinstance(dataset.unlabeled, ConcatDataset)
-        assert len(dataset) == 6
+        assert len(dataset.unlabeled) == 6
         item = dataset[DRAW._replace(unlabeled=5)]
         assert 'unlabeled_strong_0' in item['inputs']
         sample = item['data_samples']['unlabeled']

@@ -7,16 +7,16 @@ import pytest
 import tiny
 from mmengine.config import Config
 from mmengine.dataset import BaseDataset, RepeatDataset
+from mmengine.runner import IterBasedTrainLoop
 from mmseg.models import SegTTAModel
 from mmseg.registry import MODELS
-from torch.nn import Module
+from torch.nn import Linear, Module
 
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight import preflight_hook
 from mmseg_cct.preflight.preflight_hook import (
     PreflightHook,
-    TestPreflightHook,
     _warn_of_leaks,
     _warn_of_test_set,
     describe_training,
@@ -76,8 +76,9 @@ def test_a_missing_image_of_a_classifier_is_found_before_its_training(tmp_path):
     dataset = BaseDataset(str(tmp_path / 'labels.json'), data_prefix=dict(img_path='none'))
     loader = SimpleNamespace(dataset=RepeatDataset(dataset, 2))
     with pytest.raises(UserError, match=r'^train_dataloader\.dataset: none/x\.png: no such file'):
-        runner = SimpleNamespace(model=Module(), train_dataloader=loader, val_loop=None)
-        PreflightHook().before_train(runner)
+        PreflightHook().before_train(
+            SimpleNamespace(model=Module(), train_dataloader=loader, val_loop=None, cfg=Config())
+        )
 
 
 class Images(list):
@@ -161,7 +162,7 @@ def test_tta_of_one_output_is_refused():
     with pytest.raises(
         UserError, match=r'^tta_model: model\.decode_head\.out_channels=1, of which'
     ):
-        TestPreflightHook('x.pth').before_test(runner)
+        PreflightHook().before_test(runner)
 
 
 def load_checkpoint(trained_on, data, domains=False):
@@ -169,10 +170,17 @@ def load_checkpoint(trained_on, data, domains=False):
     metas = [dict(classes=classes) for classes in (trained_on, data)]
     if domains:
         metas = [dict(domains=dict(a=meta)) for meta in metas]
+    model = Linear(1, 1)
     runner = SimpleNamespace(
-        train_dataloader=SimpleNamespace(dataset=SimpleNamespace(metainfo=metas[1]))
+        model=model,
+        train_dataloader=SimpleNamespace(dataset=SimpleNamespace(metainfo=metas[1])),
+        cfg=Config(dict(model={})),
+        _train_loop=IterBasedTrainLoop.__new__(IterBasedTrainLoop),
+        _load_from=None,
+        _resume=False,
     )
-    PreflightHook().after_load_checkpoint(runner, dict(meta=dict(dataset_meta=metas[0])))
+    checkpoint = dict(meta=dict(dataset_meta=metas[0]), state_dict=model.state_dict())
+    PreflightHook().after_load_checkpoint(runner, checkpoint)
 
 
 @pytest.mark.parametrize('domains', [False, True])
