@@ -34,8 +34,8 @@ ROOMS = {
     'interop': {'errors', 'utils', 'config', 'engine'},
     'writer': {'errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'},
     'apis': {
-        *('errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'),
-        'visualization',
+        *('errors', 'utils', 'annotations', 'config', 'datasets', 'evaluation', 'engine'),
+        *('preflight', 'visualization'),
     },
     # A trained network labels images, as `predict` does: by `apis` and its config.
     'pseudo_labels': {

@@ -8,13 +8,16 @@ import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.logging import print_log
+from mmengine.registry import DATASETS, DefaultScope
 
 from mmseg_cct.config.walk import at, settings_of
+from mmseg_cct.datasets import MultiDomainDataset, SemiSegDataset
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.components import is_a
 from mmseg_cct.utils.cores import cores_of_process
 
 # Data sets whose images do not depend on the number of workers: their sampler draws all seeds.
-_SEEDED = ('SemiSegDataset', 'MultiDomainDataset')
+_SEEDED = (SemiSegDataset, MultiDomainDataset)
 
 
 def default_device() -> str:
@@ -80,8 +83,7 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
     for split in ('train', 'val', 'test'):
         loader: Any = config.get(f'{split}_dataloader') or {}
         key = f'{split}_dataloader.num_workers'
-        kind = (loader.get('dataset') or {}).get('type')
-        if key in chosen or (split == 'train' and kind not in _SEEDED):
+        if key in chosen or (split == 'train' and not _is_seeded(config)):
             continue
         if loader.get('num_workers', 0) > most:
             if split == 'train':
@@ -91,6 +93,11 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
                     logger='current',
                 )
             loader.num_workers = most
+
+
+def _is_seeded(config: Config) -> bool:
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        return is_a(at(config, 'train_dataloader.dataset'), DATASETS, *_SEEDED)
 
 
 def _ddp(config: Config) -> dict[str, Any]:

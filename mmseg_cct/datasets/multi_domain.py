@@ -83,16 +83,28 @@ class MultiDomainConcatDataset(ConcatDataset):
 
     Args:
         domains: Data set of each domain, or its config, by the domain's name.
+        pipeline: Pipelines by domain that replace those of the sets, which are configs then: where
+            MMSeg's `test.py --tta` puts the `tta_pipeline`.
 
     Raises:
-        UserError: If there is no domain.
+        UserError: If there is no domain, or a domain has no pipeline.
     """
 
-    def __init__(self, domains: Mapping[str, dict | BaseDataset]) -> None:
+    def __init__(
+        self,
+        domains: Mapping[str, dict | BaseDataset],
+        pipeline: Mapping[str, list] | None = None,
+    ) -> None:
         if not domains:
             raise UserError(
                 'MultiDomainConcatDataset.domains: empty; expected a set for each domain'
             )
+        if pipeline is not None:
+            if missing := domains.keys() - pipeline.keys():
+                raise UserError(
+                    f'tta_pipeline: none for the domain {min(missing)}; expected one by its name'
+                )
+            domains = {name: {**part, 'pipeline': pipeline[name]} for name, part in domains.items()}
         sets = [DATASETS.build(c) if isinstance(c, dict) else c for c in domains.values()]
         # Domains differ in their classes and palettes, so no key has to be equal.
         super().__init__(sets, ignore_keys=[key for part in sets for key in part.metainfo])

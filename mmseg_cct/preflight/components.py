@@ -195,6 +195,12 @@ def class_of(component: Component) -> Any:
             return None
 
 
+def is_a(settings: Any, registry: Registry, *kinds: type) -> bool:
+    """Whether the settings of a component name one of some classes, or a subclass."""
+    built = class_of(Component('', settings, registry))
+    return inspect.isclass(built) and issubclass(built, kinds)
+
+
 def _unknown_type(component: Component) -> Problem:
     key, settings, registry = component
     kind = settings['type']

@@ -9,10 +9,17 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
-from mmengine.registry import DATA_SAMPLERS, HOOKS, MODELS
+from mmengine.dataset import InfiniteSampler
+from mmengine.hooks import EMAHook
+from mmengine.registry import DATA_SAMPLERS, DATASETS, HOOKS, LOOPS, MODELS
+from mmengine.runner import EpochBasedTrainLoop
+from mmseg.models import SegDataPreProcessor
 
 from mmseg_cct.config.derive import schedulers
 from mmseg_cct.config.walk import at, settings_of
+from mmseg_cct.datasets import SemiSegDataset
+from mmseg_cct.datasets.samplers import EndlessSampler
+from mmseg_cct.engine.hooks import DurableCheckpointHook, RampUpHook, TeacherHook
 from mmseg_cct.errors import Problem, raise_problems
 from mmseg_cct.utils.ranges import (
     Range,
@@ -27,7 +34,7 @@ from mmseg_cct.utils.ranges import (
 )
 from mmseg_cct.utils.text import is_unicode
 
-from .components import Component, class_of, find_components
+from .components import Component, class_of, find_components, is_a
 
 
 def _pair(expected: str) -> Range:
@@ -153,7 +160,7 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
     """Checks that pairs have a labelled set, and a model and a preprocessor that take them."""
     key = 'train_dataloader.dataset'
     dataset = at(config, key) or {}
-    if dataset.get('type') != 'SemiSegDataset':
+    if not is_a(dataset, DATASETS, SemiSegDataset):
         return
     if dataset.get('labeled') is None:
         yield Problem(f'{key}.labeled', 'missing', 'a labelled set')
@@ -175,10 +182,12 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
             'takes no pairs',
             f'a model that does, such as CCTSegmentor, or {key}.unlabeled=None',
         )
-    elif at(model, 'data_preprocessor.type') == 'SegDataPreProcessor':
+        return
+    kind = class_of(Component('', at(model, 'data_preprocessor'), MODELS))
+    if getattr(kind, 'forward', None) is SegDataPreProcessor.forward:
         yield Problem(
             f'{key}.unlabeled',
-            'model.data_preprocessor.type is SegDataPreProcessor, which takes no pairs',
+            f'model.data_preprocessor.type is {kind.__name__}, which takes no pairs',
             'BranchPreprocessor, or no unlabelled set',
         )
 
@@ -201,27 +210,27 @@ def _hook_problems(config: Any) -> Iterator[Problem]:
 
 def _roles(hook: Any) -> Iterator[str]:
     """Yields what only one hook can do; of two, at best the last would count."""
-    kind = hook.get('type')
-    if kind == 'RampUpHook':
+    is_teacher = is_a(hook, HOOKS, TeacherHook)
+    if is_a(hook, HOOKS, RampUpHook):
         yield f'RampUpHook of {hook.get("attribute")}'
-    if kind == 'TeacherHook':
+    if is_teacher:
         yield 'TeacherHook'
     # Each exchanges its weights with the network's before a validation and again after it. Two in
     # the same order both times leave the network with weights of the other's.
-    if kind == 'EMAHook' or (kind == 'TeacherHook' and hook.get('evaluate') == 'teacher'):
+    averages = is_a(hook, HOOKS, EMAHook)
+    if averages and (not is_teacher or hook.get('evaluate') == 'teacher'):
         yield 'hook that validates averaged weights'
 
 
 def _epoch_problems(config: Any) -> Iterator[Problem]:
     loop = config['train_cfg']
-    if loop.get('type') == 'EpochBasedTrainLoop' or loop.get('by_epoch', False):
+    if is_a(loop, LOOPS, EpochBasedTrainLoop) or loop.get('by_epoch', False):
         key = 'train_dataloader.sampler'
-        sampler = Component(key, at(config, key), DATA_SAMPLERS)
-        bases = getattr(class_of(sampler), '__mro__', ())
-        if {'EndlessSampler', 'InfiniteSampler'} & {kind.__name__ for kind in bases}:
+        sampler = at(config, key)
+        if is_a(sampler, DATA_SAMPLERS, EndlessSampler, InfiniteSampler):
             yield Problem(
                 'train_cfg',
-                f'counts epochs, and {key} {sampler.settings["type"]} has no end',
+                f'counts epochs, and {key} {sampler["type"]} has no end',
                 'type="IterBasedTrainLoop" with max_iters',
             )
         return
@@ -232,7 +241,7 @@ def _epoch_problems(config: Any) -> Iterator[Problem]:
             yield Problem(key, f'{counts} it would never step', 'by_epoch=False')
     hook = at(config, 'default_hooks.checkpoint') or {}
     # mmengine's default is never; that of a DurableCheckpointHook, whenever it validates
-    interval = None if 'DurableCheckpointHook' in str(hook.get('type')) else -1
+    interval = None if is_a(hook, HOOKS, DurableCheckpointHook) else -1
     if hook.get('by_epoch', True) and hook.get('interval', interval) != -1:
         key = 'default_hooks.checkpoint.by_epoch'
         yield Problem(key, f'{counts} nothing would be saved', 'by_epoch=False')

@@ -136,9 +136,9 @@ def read_settings(config: Config) -> PseudoLabelSettings:
 
 def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage, ...], list[str]]:
     registry = mmpretrain_registry()
-    raise_problems(annotation_problems(dataset_config))
     scope = config.get('default_scope') or 'mmpretrain'
     with DefaultScope.overwrite_default_scope(scope):
+        raise_problems(annotation_problems(dataset_config))
         dataset = registry.DATASETS.build(copy.deepcopy(dataset_config))
     folder, images = os.path.abspath(dataset.img_prefix), []
     for index in range(len(dataset)):

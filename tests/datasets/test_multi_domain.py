@@ -173,3 +173,13 @@ def test_built_sets_are_taken_as_they_are(dataset):
     part = dataset.domains['b']
     assert isinstance(part, SemiSegDataset)
     assert MultiDomainDataset(dict(a=part)).domains['a'] is part
+
+
+def test_a_test_set_may_take_its_pipelines_from_elsewhere():
+    parts = {name: pairs()['labeled'] for name in 'ab'}
+    steps = [dict(type='DrawShapesScene'), dict(type='PackSegInputs')]
+    settings = dict(type='MultiDomainConcatDataset', domains=parts)
+    both = DATASETS.build(dict(settings, pipeline=dict(a=steps, b=steps)))
+    assert both[0]['data_samples'].domain == 'a' and both[3]['inputs'].shape == (3, 64, 64)
+    with pytest.raises(UserError, match=r'^tta_pipeline: none for the domain b; expected one by'):
+        DATASETS.build(dict(settings, pipeline=dict(a=steps)))

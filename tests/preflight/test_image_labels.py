@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from mmengine.registry import DefaultScope
 
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.preflight.image_labels import annotation_problems
@@ -10,7 +11,8 @@ from mmseg_cct.preflight.image_labels import annotation_problems
 
 def check_file(folder):
     dataset = dict(type='MultiLabelDataset', data_root=str(folder), ann_file='labels.json')
-    raise_problems(annotation_problems(dataset))
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        raise_problems(annotation_problems(dataset))
 
 
 def check(tmp_path, **changes):
