@@ -24,6 +24,7 @@ from _measure import MIB, begin, benchmark_parser, process_peak, resident, save,
 from mmengine.logging import MMLogger
 
 from mmseg_cct.datasets import PairSampler, SemiSegDataset
+from mmseg_cct.preflight.files import check_pairs
 
 
 def make_dataset(root: Path, count: int, check: bool) -> SemiSegDataset:
@@ -44,11 +45,13 @@ def make_dataset(root: Path, count: int, check: bool) -> SemiSegDataset:
         metainfo=dict(classes=('background', 'object')),
     )
     labeled, unlabeled = dict(img_path='images', seg_map_path='masks'), dict(img_path='images')
-    return SemiSegDataset(
+    pairs = SemiSegDataset(
         dict(ann_file='labeled.txt', data_prefix=labeled, **common),
         dict(ann_file='unlabeled.txt', data_prefix=unlabeled, **common),
-        check=check,
     )
+    if check:
+        check_pairs(pairs)
+    return pairs
 
 
 def measure(root: Path, count: int, check: bool) -> dict[str, float]:
