@@ -9,13 +9,13 @@ import mmseg
 import numpy as np
 import pytest
 import world
+from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmengine.visualization import Visualizer
 from mmseg.apis import MMSegInferencer, inference_model, init_model
 from mmseg.visualization import SegLocalVisualizer
 from PIL import Image
 
-from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -40,10 +40,13 @@ SETTINGS = {
 
 
 @pytest.fixture(scope='module')
-def folder(tmp_path_factory):
-    """The demo, tiny, as a whole config: what MMSegmentation's own `Config.fromfile` reads."""
+def folder(tmp_path_factory, project_root):
+    """The demo as `Config.fromfile` reads the shipped file, and tiny."""
     folder = tmp_path_factory.mktemp('mmseg_tools')
-    load_config('demo/cct_shapes', SETTINGS).dump(folder / 'demo.py')
+    config = Config.fromfile(project_root / 'configs' / 'demo' / 'cct_shapes.py')
+    config.merge_from_dict(SETTINGS)
+    config.param_scheduler.end = config.train_cfg.max_iters
+    config.dump(folder / 'demo.py')
     return folder
 
 
@@ -77,6 +80,17 @@ def trained(folder, mmseg_tool):
     if not (folder / 'work').exists():
         mmseg_tool('train', 'demo.py', '--work-dir', 'work')
     return folder / 'work' / 'iter_4.pth'
+
+
+def test_a_shipped_config_is_whole(folder, project_root, mmseg_tool):
+    mmseg_tool(
+        'train',
+        project_root / 'configs' / 'demo' / 'cct_shapes.py',
+        '--work-dir',
+        'whole',
+        options=[f'{key}={value}' for key, value in SETTINGS.items()],
+    )
+    assert (folder / 'whole' / 'iter_4.pth').is_file()
 
 
 def test_train_is_protected_and_tells_what_it_found(trained, folder):

@@ -6,8 +6,8 @@ import re
 import pytest
 
 # What each may import, besides itself; above it stands all that it may use. The modules at the root
-# (errors, stack, version) are for everybody or, `stack` and `version`, for the root alone. The
-# package itself imports its version and nothing else, so that `--help` is answered at once.
+# (errors, stack, version) are for everybody or, `stack`, for the root alone. The package itself
+# imports its version and nothing else, so that `--help` is answered at once.
 ROOMS = {
     'errors': set(),
     'stack': set(),
@@ -19,7 +19,7 @@ ROOMS = {
     'models': {'errors', 'utils', 'config'},
     'datasets': {'errors', 'utils', 'config'},
     'evaluation': {'errors', 'utils'},
-    'visualization': {'utils', 'evaluation'},
+    'visualization': {'utils'},
     'engine': {
         *('errors', 'utils', 'config', 'models', 'datasets', 'evaluation', 'visualization'),
     },
@@ -43,11 +43,11 @@ ROOMS = {
         *('visualization', 'apis'),
     },
     'analysis': {
-        *('errors', 'utils', 'config', 'models', 'datasets', 'engine', 'evaluation'),
+        *('errors', 'version', 'utils', 'config', 'models', 'datasets', 'engine', 'evaluation'),
         *('preflight', 'visualization', 'apis', 'annotations'),
     },
     'studies': {
-        *('errors', 'utils', 'config', 'datasets', 'engine', 'preflight', 'visualization'),
+        *('errors', 'utils', 'config', 'datasets', 'preflight', 'visualization'),
         # Self-training is a study: masks, then a student that learns from them.
         *('apis', 'pseudo_labels', 'analysis', 'cli'),
     },

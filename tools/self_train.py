@@ -45,24 +45,14 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument(
         '--rounds', type=at_least(1), default=1, metavar='N', help='number of students (default: 1)'
     )
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument(
+    parser.add_argument(
         '--drop', type=float, default=0.2, metavar='SHARE',
         help='share of the pixels of each class, the least sure, that do not teach (default: 0.2)',
-    )  # fmt: skip
-    which.add_argument(
-        '--precision', type=float, metavar='SHARE',
-        help='instead, the pixels of each class teach that are sure enough to be right this often '
-        'on the validation images; a class that never is does not teach, and can be lost',
     )  # fmt: skip
     parser.add_argument(
         '--first-share', type=float, default=0.5, metavar='SHARE',
         help='with several rounds, the first learns from this share of the images, the most '
         'reliable (default: 0.5)',
-    )  # fmt: skip
-    parser.add_argument(
-        '--checkpoints', type=at_least(1), default=1, metavar='N',
-        help="the teacher's last N checkpoints label together (default: 1)",
     )  # fmt: skip
     parser.add_argument(
         '--no-tta',
@@ -97,17 +87,17 @@ def main() -> int:
     """Runs all rounds; returns 1 if one fails and 130 after Ctrl-C."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.pseudo_labels.teacher_masks import Selection
         from mmseg_cct.studies.self_training import SelfTraining
 
+        if not 0 <= args.drop < 1:
+            raise UserError(f'--drop {args.drop}: expected a share in [0, 1)')
         if not 0 < args.first_share <= 1:
             raise UserError(f'--first-share {args.first_share}: expected a share in (0, 1]')
         if args.launcher != 'none' and args.masks_of is None:
             raise UserError('--launcher: for --masks-of ROUND alone; expected --processes')
         training = SelfTraining(
-            args.teacher, args.student, args.cfg_options, Path(args.out),
-            Selection(args.drop, args.precision).check(), args.rounds, args.first_share,
-            args.checkpoints, not args.no_tta, args.held_out,
+            args.teacher, args.student, args.cfg_options, Path(args.out), args.drop, args.rounds,
+            args.first_share, not args.no_tta, args.held_out,
         )  # fmt: skip
         if args.masks_of is not None:
             return draw(args, training, args.masks_of)
@@ -142,7 +132,7 @@ def draw(args: argparse.Namespace, training: SelfTraining, number: int) -> int:
 
 def finish(args: argparse.Namespace, training: SelfTraining, number: int) -> int:
     """Draws what is left of a round's masks, trains and tests its student."""
-    from mmseg_cct.studies.runs import execute, launched
+    from mmseg_cct.studies.execution import execute, launched
 
     if training.is_drawn(number):
         training.record()

@@ -19,6 +19,7 @@ model = dict(
 # the linear layer is new: ten times the backbone's rate
 optim_wrapper = dict(
     type='OptimWrapper',
+    constructor='MergedOptimWrapperConstructor',
     optimizer=dict(type='SGD', lr=1e-2, momentum=0.9, weight_decay=1e-4),
     paramwise_cfg=dict(custom_keys={'head.': dict(lr_mult=10.0)}),
 )

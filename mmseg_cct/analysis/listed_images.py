@@ -9,7 +9,7 @@ from typing import Any
 from mmengine.config import Config
 from mmseg.registry import DATASETS
 
-from mmseg_cct.config.class_names import leaf_sets
+from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.leaves import leaf_datasets
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError

@@ -16,8 +16,8 @@ from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import init_model
 from mmseg.registry import DATASETS, TRANSFORMS
 
-from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.config.domains import pipeline_for_tests
+from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets import LoadChannels
 from mmseg_cct.engine.checkpoints import (
     read_checkpoint,

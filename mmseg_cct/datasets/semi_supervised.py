@@ -9,7 +9,7 @@ from mmengine.dataset import BaseDataset
 from mmseg.registry import DATASETS
 from torch.utils.data import Dataset
 
-from mmseg_cct.config.class_names import leaf_sets
+from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_lists import read_list, resolve_list
 from mmseg_cct.utils.images import explain_failed_load

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from mmseg_cct.utils.labels import IGNORE_INDEX
-from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.markdown import Table
 
 LEVELS = 256
 _PER_BIT = 16
-_LEAST_SHARE = 0.01
 
 
 def levels_of(confidence: np.ndarray) -> np.ndarray:
@@ -23,8 +22,8 @@ def levels_of(confidence: np.ndarray) -> np.ndarray:
 
 
 def confidence_of(level: int) -> float:
-    """Returns the least confidence of a level, in [0, 1]; 1 for level 256, above all others."""
-    return 1.0 - 2.0 ** (-level / _PER_BIT) if level < LEVELS else 1.0
+    """Returns the least confidence of a level, in [0, 1)."""
+    return 1.0 - 2.0 ** (-level / _PER_BIT)
 
 
 def count_levels(labels: np.ndarray, levels: np.ndarray, num_classes: int) -> np.ndarray:
@@ -54,20 +53,6 @@ def cuts_by_share(pixels: np.ndarray, dropped: float) -> np.ndarray:
     return np.where(pixels.any(1), below.sum(1), 0)
 
 
-def cuts_by_precision(pixels: np.ndarray, right: np.ndarray, precision: float) -> np.ndarray:
-    """Finds the least level `(C,)` from which on a class is precise on images with a truth.
-
-    `pixels` and `right` are `(C, 256)` by predicted class. From this level on, the share of right
-    pixels is at least `precision`, in [0, 1]. If no level is precise, the result is 256, above all
-    levels. Levels that less than a hundredth of the class reaches are ignored.
-    """
-    from_here = pixels[:, ::-1].cumsum(1)[:, ::-1]
-    hits = right[:, ::-1].cumsum(1)[:, ::-1]
-    enough = from_here >= np.maximum(_LEAST_SHARE * from_here[:, :1], 1)
-    precise = enough & (hits >= precision * from_here)
-    return np.where(precise.any(1), precise.argmax(1), LEVELS)
-
-
 def masks_of(labels: np.ndarray, levels: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     """Keeps the labels `(H, W)` uint8 of sure pixels; the others are 255."""
     return np.where(levels >= cuts[labels], labels, np.uint8(IGNORE_INDEX))
@@ -75,8 +60,8 @@ def masks_of(labels: np.ndarray, levels: np.ndarray, cuts: np.ndarray) -> np.nda
 
 def precision_table(
     classes: Sequence[str], pixels: np.ndarray, cuts: np.ndarray, held_out: np.ndarray | None
-) -> str:
-    """Formats in Markdown how much of each predicted class teaches, and how much of that is right.
+) -> Table:
+    """Lists how much of each predicted class teaches, and how much of that is right.
 
     `pixels` are the counts `(C, 256)` of the images to label; `held_out` are those of pixels and of
     right pixels, `(2, C, 256)`, of images with a truth, or None.
@@ -89,10 +74,9 @@ def precision_table(
     rows = []
     for index, name in enumerate(classes):
         cells = ['–' if np.isnan(column[index]) else f'{column[index]:.1%}' for column in columns]
-        sure = confidence_of(int(cuts[index]))
-        cells.insert(2, 'none' if cuts[index] >= LEVELS else f'{sure:.4g}')
+        cells.insert(2, f'{confidence_of(int(cuts[index])):.4g}')
         rows.append([name, *cells])
-    return markdown_table(header, rows)
+    return Table(header, rows)
 
 
 def kept_share(counts: np.ndarray, cuts: np.ndarray) -> np.ndarray:

@@ -26,7 +26,6 @@ from mmseg_cct.evaluation.sureness import (
     LEVELS,
     count_levels,
     count_right,
-    cuts_by_precision,
     cuts_by_share,
     masks_of,
     precision_table,
@@ -39,38 +38,16 @@ from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed
 from mmseg_cct.utils.images import check_image
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
+from mmseg_cct.utils.templates import render
+from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend, full_palette, paint
 
-from .teachers import Teachers
+from .teacher import Teacher
 from .writer import LABELS
 
 RECORD, MASKS = 'teacher.json', 'masks.json'
 PREDICTIONS, SURENESS, HELD_OUT = 'predictions', 'sureness', 'held_out.json'
-
-
-class Selection(NamedTuple):
-    """Which pixels teach.
-
-    Attributes:
-        dropped: Share of the pixels of each class that do not teach, the least sure ones.
-        precision: Share of right pixels, on held-out images, that the pixels of a class must reach
-            instead; a class that never does teaches nothing.
-    """
-
-    dropped: float = 0.2
-    precision: float | None = None
-
-    def check(self) -> 'Selection':
-        """Returns the selection; a share out of range is a `UserError`."""
-        if not 0 <= self.dropped < 1:
-            raise UserError(f'--drop {self.dropped}: expected a share in [0, 1)')
-        if self.precision is not None and not 0 < self.precision <= 1:
-            raise UserError(f'--precision {self.precision}: expected a share in (0, 1]')
-        return self
-
-
-BY_SHARE = Selection()
 
 
 class Unlabeled(NamedTuple):
@@ -100,12 +77,12 @@ def find_unlabeled(dataset: Any, classes: Sequence[str], place: str) -> Unlabele
 
 def draw_masks(
     config: Config,
-    checkpoints: Sequence[str],
+    checkpoint: str,
     unlabeled: Unlabeled,
     out: str,
     *,
     held_out: Sequence[Mapping[str, Any]] = (),
-    selection: Selection = BY_SHARE,
+    dropped: float = 0.2,
     tta: bool = True,
     num_pictures: int = 6,
     device: str | None = None,
@@ -117,11 +94,11 @@ def draw_masks(
 
     Args:
         config: Config of the teacher.
-        checkpoints: Its checkpoints, whose predictions are averaged.
+        checkpoint: Its checkpoint.
         unlabeled: The images.
         out: Output folder.
         held_out: Data infos of labelled images that nothing was trained on.
-        selection: Which pixels teach.
+        dropped: Share in [0, 1) of the pixels of each class, the least sure, that do not teach.
         tta: Whether to average over the config's `tta_pipeline`.
         num_pictures: Number of images in the report's grid.
         device: Where to compute; by default the GPU of this process, if any.
@@ -130,26 +107,21 @@ def draw_masks(
         Counts of written, skipped and failed images.
 
     Raises:
-        UserError: The selection needs held-out images, the teacher has other classes, or the folder
-            holds masks of another teacher.
+        UserError: The teacher has other classes, or the folder holds masks of another teacher.
     """
-    selection.check()
-    if selection.precision is not None and not held_out:
-        raise UserError(f'--precision {selection.precision}: no held-out images; expected some')
-    teachers = Teachers(config, checkpoints, device, tta)
+    teacher = Teacher(config, checkpoint, device, tta)
     meta = dict(classes=tuple(unlabeled.classes))
-    known = teachers.dataset_meta['classes']
+    known = teacher.dataset_meta['classes']
     if len(known) != len(unlabeled.classes):
         raise UserError(
-            f'{checkpoints[-1]}: labels {len(known)} classes ({", ".join(known[:4])}, ...); '
+            f'{checkpoint}: labels {len(known)} classes ({", ".join(known[:4])}, ...); '
             f'expected the {len(unlabeled.classes)} of the student ({", ".join(unlabeled.classes)})'
         )
-    raise_problems(order_problems(meta, teachers.dataset_meta, checkpoints[-1]))
-    colours = np.array(full_palette(teachers.dataset_meta['palette']))
+    raise_problems(order_problems(meta, teacher.dataset_meta, checkpoint))
+    colours = np.array(full_palette(teacher.dataset_meta['palette']))
 
     def list_images() -> list[str]:
-        others = [[path, file_stamp(path)] for path in checkpoints[:-1]]
-        origin = model_origin(config, checkpoints[-1], earlier=others, tta=tta)
+        origin = model_origin(config, checkpoint, tta=tta)
         record_origin(Path(out, RECORD), origin, 'masks', data_folders(config))
         stamps = {name: file_stamp(path) for name, path in unlabeled.paths.items()}
         forget_changed(out, stamps, SURENESS)
@@ -162,23 +134,23 @@ def draw_masks(
     with progress_bar(len(share), counts.skipped) as bar:
         for name in share:
             try:
-                check_image(dict(img_path=unlabeled.paths[name]), teachers.loader)
+                check_image(dict(img_path=unlabeled.paths[name]), teacher.loader)
             except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
                 counts.add_unreadable(unlabeled.paths[name], error)
             else:
                 with next(guards):
-                    labels, levels = teachers(unlabeled.paths[name])
+                    labels, levels = teacher(unlabeled.paths[name])
                 write_png(_file(out, PREDICTIONS, name), Image.fromarray(labels), colours)
                 write_png(_file(out, SURENESS, name), Image.fromarray(levels))  # marks it as done
                 counts.written += 1
             bar.update()
     counts = ImageCounts.merged(gather(counts))
-    precision = _precision_on(teachers, held_out, out)
+    precision = _precision_on(teacher, held_out, out)
     if counts.failed:  # the student could not read them either
         return counts
-    record = _write_labels(unlabeled, out, selection, precision, colours)
+    record = _write_labels(unlabeled, out, dropped, colours)
     if get_rank() == 0:
-        _write_report(unlabeled, out, teachers, record, precision, num_pictures)
+        _write_report(unlabeled, out, teacher, record, precision, num_pictures)
         # Last, because a folder that holds it is done.
         write_atomic(Path(out, MASKS), json.dumps(record).encode() + b'\n')
     return counts
@@ -193,7 +165,7 @@ def _read(out: str, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _precision_on(
-    teachers: Teachers, held_out: Sequence[Mapping[str, Any]], out: str
+    teacher: Teacher, held_out: Sequence[Mapping[str, Any]], out: str
 ) -> np.ndarray | None:
     """Counts pixels, and right ones, of held-out images by predicted class and level.
 
@@ -209,10 +181,10 @@ def _precision_on(
     ]
     if file.is_file() and (kept := json.loads(file.read_text()))['made_of'] == made_of:
         return np.array(kept['counts'])
-    num_classes = len(teachers.dataset_meta['classes'])
+    num_classes = len(teacher.dataset_meta['classes'])
     total = np.zeros((2, num_classes, LEVELS), np.int64)
     for info in own_share(held_out):
-        labels, levels = teachers(info['img_path'])
+        labels, levels = teacher(info['img_path'])
         total += count_right(labels, levels, read_truth(dict(info)), num_classes)
     total = np.sum(gather(total), axis=0)
     if get_rank() == 0:
@@ -224,8 +196,7 @@ def _precision_on(
 def _write_labels(
     unlabeled: Unlabeled,
     out: str,
-    selection: Selection,
-    held_out: np.ndarray | None,
+    dropped: float,
     colours: np.ndarray,
 ) -> dict[str, Any]:
     """Finds the cut of each class over all images, writes the masks, and returns their record."""
@@ -235,11 +206,7 @@ def _write_labels(
     for name in share:
         mine += count_levels(*_read(out, name), num_classes)
     pixels = np.sum(gather(mine), axis=0)
-    if selection.precision is None:
-        cuts = cuts_by_share(pixels, selection.dropped)
-    else:
-        assert held_out is not None  # `draw_masks` has checked it
-        cuts = cuts_by_precision(held_out[0], held_out[1], selection.precision)
+    cuts = cuts_by_share(pixels, dropped)
     sure: dict[str, float] = {}
     for name in share:
         labels, levels = _read(out, name)
@@ -249,7 +216,7 @@ def _write_labels(
     merged = {name: value for part in gather(sure) for name, value in part.items()}
     return dict(
         image_dir=unlabeled.folder,
-        selection=selection._asdict(),
+        dropped=dropped,
         classes=list(unlabeled.classes),
         cuts=cuts.tolist(),
         pixels=pixels.tolist(),
@@ -269,31 +236,29 @@ def read_masks(out: str | Path) -> dict[str, Any]:
 def _write_report(
     unlabeled: Unlabeled,
     out: str,
-    teachers: Teachers,
+    teacher: Teacher,
     record: Mapping[str, Any],
     held_out: np.ndarray | None,
     num_pictures: int,
 ) -> None:
-    parts = [
-        f'# Masks of {len(unlabeled.paths)} unlabelled images',
-        'Of the pixels that the teacher gives to a class, the share that teaches the student, and '
-        'from which confidence on. On held-out images with a mask: the share that is right.',
-        precision_table(
-            record['classes'], np.array(record['pixels']), np.array(record['cuts']), held_out
-        ),
-    ]
     names = list(unlabeled.paths)[:: max(len(unlabeled.paths) // max(num_pictures, 1), 1)]
     if shown := names[:num_pictures]:
-        figure = _plot(unlabeled, out, shown, teachers)
+        figure = _plot(unlabeled, out, shown, teacher)
         write_atomic(Path(out, 'pictures.png'), png_bytes(figure))
-        parts.append('![image, prediction, and what of it teaches](pictures.png)')
-    write_text(Path(out, 'report.md'), '\n\n'.join(parts) + '\n')
+    pixels, cuts = np.array(record['pixels']), np.array(record['cuts'])
+    page = render(
+        'pseudo_labels/masks.md.jinja',
+        num_images=counted(len(unlabeled.paths), 'unlabelled image'),
+        precision=precision_table(record['classes'], pixels, cuts, held_out),
+        pictures=bool(shown),
+    )
+    write_text(Path(out, 'report.md'), page)
 
 
-def _plot(unlabeled: Unlabeled, out: str, names: Sequence[str], teachers: Teachers) -> Figure:
+def _plot(unlabeled: Unlabeled, out: str, names: Sequence[str], teacher: Teacher) -> Figure:
     """Plots images, predictions and masks, one image per column; unsure pixels are white."""
-    meta = teachers.dataset_meta
-    rows = dict(image=[as_rgb(teachers.load(unlabeled.paths[name])) for name in names])
+    meta = teacher.dataset_meta
+    rows = dict(image=[as_rgb(teacher.load(unlabeled.paths[name])) for name in names])
     for title, folder in dict(prediction=PREDICTIONS, teaches=LABELS).items():
         masks = (read_mask(_file(out, folder, name)) for name in names)
         rows[title] = [paint(mask, meta['palette']) for mask in masks]

@@ -14,16 +14,14 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.analysis.runs import Run, find_run
-from mmseg_cct.config.class_names import leaf_sets
+from mmseg_cct.analysis.finished_runs import Run, find_run
+from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.leaves import infos_of
-from mmseg_cct.engine.checkpoints import newest_first
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.evaluation_set import build_evaluation_set
 from mmseg_cct.pseudo_labels.teacher_masks import (
     MASKS,
-    Selection,
     Unlabeled,
     draw_masks,
     find_unlabeled,
@@ -32,10 +30,11 @@ from mmseg_cct.pseudo_labels.teacher_masks import (
 from mmseg_cct.pseudo_labels.writer import LABELS
 from mmseg_cct.utils.files import require_outside, write_text
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, record_origin
-from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.shares import on_first_process
+from mmseg_cct.utils.templates import render
 
-from .runs import StudyRun, prepare_runs, read_metrics
+from .execution import StudyRun, prepare_runs, read_metrics
 from .study_config import keep_last_checkpoint, study_config
 
 METHOD, RECORD = 'self-train', 'self_train.json'
@@ -50,11 +49,10 @@ class SelfTraining:
         student: Setting of the students.
         options: Settings of the student's config to override.
         out: Folder of all rounds.
-        selection: Which pixels teach.
+        dropped: Share of the pixels of each class, the least sure, that do not teach.
         rounds: Number of students, each of which teaches the next.
         first_share: Share of the images, the most reliable ones, that the first of several students
             learns from.
-        checkpoints: Number of the teacher's last checkpoints that label together.
         tta: Whether the teacher averages over views.
         held_out: Maximum number of validation images to measure the masks' precision on.
     """
@@ -63,10 +61,9 @@ class SelfTraining:
     student: str
     options: Mapping[str, Any]
     out: Path
-    selection: Selection
+    dropped: float = 0.2
     rounds: int = 1
     first_share: float = 0.5
-    checkpoints: int = 1
     tta: bool = True
     held_out: int = 200
 
@@ -81,7 +78,7 @@ class SelfTraining:
                 f'{self.student}: train_dataloader.dataset.unlabeled wraps other sets, and images '
                 'are chosen from one; expected one set, or --first-share 1'
             )
-        settings = {**vars(self), 'selection': self.selection._asdict(), 'out': None}
+        settings = {**vars(self), 'out': None}
         settings['checkpoint'] = [taught_by, *(file_stamp(taught_by) or ())]
         settings['options'] = {key: str(value) for key, value in self.options.items()}
         record_origin(self.out / RECORD, settings, 'a self-training')
@@ -111,11 +108,11 @@ class SelfTraining:
         on_first_process(self.record)
         return draw_masks(
             run.config,
-            last_checkpoints(run.checkpoint, self.checkpoints),
+            run.checkpoint,
             unlabeled,
             str(self.folder(number) / 'masks'),
             held_out=held_out,
-            selection=self.selection,
+            dropped=self.dropped,
             tta=self.tta,
             num_pictures=pictures,
             device=device,
@@ -156,24 +153,15 @@ class SelfTraining:
             miou = f'{metrics["mIoU"]:.1f}' if 'mIoU' in metrics else ''
             rows.append([str(number), str(len(sure)), f'{sum(sure) / len(sure):.0%}', miou])
         header = ['round', 'images labelled', 'pixels that teach', 'mIoU of the student, %']
-        parts = ['# Self-training', f'Teacher: {self.teacher}. Student: {self.student}.']
-        parts.append(markdown_table(header, rows))
-        for index, *_ in rows:
-            report = self.folder(int(index)) / 'masks' / 'report.md'
-            place = report.relative_to(self.out).as_posix()
-            parts.append(f'[What teaches in round {index}]({place})')
-        file = self.out / 'self_training.md'
-        write_text(file, '\n\n'.join(parts) + '\n')
-        return file
-
-
-def last_checkpoints(checkpoint: str, most: int) -> list[str]:
-    """Lists a checkpoint and up to `most` - 1 earlier ones of its training, oldest first."""
-    newest = [*newest_first(str(Path(checkpoint).parent))]
-    places = [index for index, file in enumerate(newest) if Path(file) == Path(checkpoint)]
-    if not places:  # not in the series, such as the best one
-        return [checkpoint]
-    return newest[places[0] : places[0] + most][::-1]
+        page = render(
+            'studies/self_training.md.jinja',
+            teacher=self.teacher,
+            student=self.student,
+            results=Table(header, rows),
+            masks={number: f'{self.folder(int(number)).name}/masks' for number, *_ in rows},
+        )
+        write_text(self.out / 'self_training.md', page)
+        return self.out / 'self_training.md'
 
 
 def unlabeled_images(config: Config, place: str) -> Unlabeled:

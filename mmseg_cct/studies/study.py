@@ -17,19 +17,19 @@ from mmengine.config import Config
 from scipy.stats import t as student
 
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
-from mmseg_cct.config.class_names import apply_class_names
-from mmseg_cct.config.compose import find_bank, merge_overlay
-from mmseg_cct.config.derive import derive
-from mmseg_cct.config.walk import at
+from mmseg_cct.config.compose import find_bank, read_method
+from mmseg_cct.config.shipped import PLAIN
+from mmseg_cct.config.walk import leaves
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside, write_atomic
-from mmseg_cct.utils.markdown import markdown_table
-from mmseg_cct.utils.text import signed
+from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.text import counted, signed
 
+from .execution import StudyRun, prepare_runs, read_metrics
 from .holm import verdicts
-from .runs import StudyRun, prepare_runs, read_metrics
 from .study_config import keep_last_checkpoint, study_config
+from .titles import title_of_labels
 from .variants import Overlay
 
 # Sets the labelled images of a config for a seed, in place.
@@ -51,47 +51,44 @@ class Result(NamedTuple):
 def prepare_study(
     out: Path,
     base: str,
-    methods: dict[str, Overlay],
-    labels: dict[str, Labels],
+    methods: Mapping[str, str | Overlay | None],
+    labels: Mapping[str, Labels],
     seeds: Sequence[int],
-    options: dict[str, Any],
+    options: Mapping[str, Any],
 ) -> list[StudyRun]:
     """Writes the configs of all runs, seed by seed, so that a stopped study has complete seeds.
 
-    `methods` are the overlays by name, and `labels` the setters of the labelled images by set. A
-    `UserError` says that a study cannot train the config, a method does not fit it, or a folder
-    holds a run of another config.
+    `methods` are names or overlays by the names of the runs, or None for what the config trains by
+    itself; `labels` are the setters of the labelled images by set. A `UserError` says that a study
+    cannot train the config, a method does not fit it, or a folder holds a run of another config.
     """
-    config = study_config(base, options)
+    config = study_config(base, {**options, 'method': PLAIN})
     require_outside(out, data_folders(config), '--out')
-    keep_last_checkpoint(config)  # only this one is tested
     fetch_pretrained_weights(config.model)  # once, before many processes need them
-    planned = []  # complete before the first is written: a method may reject the config
+    configs = {}  # complete before the first is written: a method may reject the config
+    for name, method in methods.items():
+        overlay = read_method(method) if isinstance(method, str) else method or {}
+        _require_decoders(config, overlay, name)
+        kept = {key: value for key, value in options.items() if not _is_removed(key, overlay)}
+        configs[name] = study_config(base, kept if method is None else {**kept, 'method': method})
+        keep_last_checkpoint(configs[name])  # only this one is tested
+    planned = []
     for seed in dict.fromkeys(seeds):
         for labels_name, set_labels in labels.items():
-            for method, overlay in methods.items():
+            for method, config in configs.items():
                 run_config = copy.deepcopy(config)
                 set_labels(run_config, seed)
-                if overlay:
-                    chosen = {key: at(run_config, key) for key in options}
-                    merge_overlay(run_config, overlay, method)
-                    _require_kept(run_config, chosen, method)
-                    _require_decoders(run_config, overlay, method)
-                    derive(run_config)
-                    apply_class_names(run_config)
                 run_config.randomness = dict(run_config.get('randomness') or {}, seed=seed)
                 folder = out / method / labels_name / f'seed{seed}'
-                name = f'{method}, {labels_name} labels, seed {seed}'
+                number = title_of_labels(labels_name) or "the config's labels"
+                name = f'{method}, {number}, seed {seed}'
                 planned.append((name, folder, run_config))
     return prepare_runs(planned)
 
 
-def _require_kept(config: Config, chosen: Mapping[str, Any], method: str) -> None:
-    """Rejects options that a method sets again: all its runs would have the method's value."""
-    for key, value in chosen.items():
-        if (now := at(config, key)) not in (value, None):
-            found = f'the method {method} sets {now!r}'
-            raise UserError(Problem(f'--cfg-options {key}', found, 'a method of your own with it'))
+def _is_removed(key: str, overlay: Overlay) -> bool:
+    """Whether an option changes a part that a method removes, as the baseline the decoders."""
+    return any(value is None and key.startswith(f'{part}.') for part, value in leaves(overlay))
 
 
 def _require_decoders(config: Config, overlay: Overlay, method: str) -> None:
@@ -193,8 +190,8 @@ def write_csv(results: Sequence[Result], file: Path) -> None:
     write_atomic(file, stream.getvalue().encode())
 
 
-def results_table(results: Sequence[Result], methods: Sequence[str]) -> str:
-    """Formats mean ± standard deviation over seeds, a row per method and a column per set.
+def results_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
+    """Lists mean ± standard deviation over seeds, a row per method and a column per set.
 
     A cell with fewer seeds than the study says how many. Methods without a result are left out.
     """
@@ -206,15 +203,15 @@ def results_table(results: Sequence[Result], methods: Sequence[str]) -> str:
         cells = [_cell(select(results, method, column), most) for column in columns]
         if any(cells):
             rows.append([method, *cells])
-    return markdown_table(['method', *titles], rows)
+    return Table(['method', *titles], rows)
 
 
-def gains_table(results: Sequence[Result], methods: Sequence[str], reference: str) -> str:
-    """Formats what methods gain over a reference, from the pairs of runs with the same seed.
+def gains_table(results: Sequence[Result], methods: Sequence[str], reference: str) -> Table | None:
+    """Lists what methods gain over a reference, from the pairs of runs with the same seed.
 
     A row has the labelled set, the mean gain in mIoU, half the width of its 95 % interval by
     Student's t, the gains by seed, and a verdict in words, corrected for the number of rows.
-    Returns an empty string if there are no pairs.
+    Returns None if there are no pairs.
     """
     miou = {result[:3]: result.miou for result in results}
     columns = sorted({result.labels for result in results}, key=label_order)
@@ -233,7 +230,6 @@ def gains_table(results: Sequence[Result], methods: Sequence[str], reference: st
     for (method, labels), verdict in zip(pairs, verdicts(list(pairs.values()))):
         gains = pairs[method, labels]
         half = interval(gains)
-        number = f', {len(gains)} pairs' if len(gains) > 1 else ''
         rows.append(
             [
                 method,
@@ -241,11 +237,11 @@ def gains_table(results: Sequence[Result], methods: Sequence[str], reference: st
                 signed(mean(gains)),
                 '' if half == math.inf else f'±{half:.1f}',
                 ' '.join(map(signed, gains)),
-                f'{verdict}{number}',
+                verdict,
             ]
         )
     header = ['method', 'labels', 'mean gain', '95 %', 'by seed', 'verdict by Holm']
-    return markdown_table(header, rows, 'lrrrll') if rows else ''
+    return Table(header, rows, 'lrrrll') if rows else None
 
 
 def interval(values: Sequence[float]) -> float:
@@ -262,5 +258,5 @@ def _cell(values: Sequence[float], most: int) -> str:
     if len(values) > 1:
         text += f' ± {stdev(values):.1f}'
     if len(values) < most:
-        text += f' ({len(values)} seed{"s" if len(values) > 1 else ""})'
+        text += f' ({counted(len(values), "seed")})'
     return text

@@ -13,8 +13,8 @@ from mmengine.config import Config
 from PIL import Image
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.pseudo_labels.teacher_masks import Selection, Unlabeled, draw_masks
-from mmseg_cct.studies.self_training import SelfTraining, last_checkpoints, with_masks
+from mmseg_cct.pseudo_labels.teacher_masks import Unlabeled, draw_masks
+from mmseg_cct.studies.self_training import SelfTraining, with_masks
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ def executed(monkeypatch):
                 )
         return []
 
-    monkeypatch.setattr('mmseg_cct.studies.runs.execute', execute)
+    monkeypatch.setattr('mmseg_cct.studies.execution.execute', execute)
     return trainings
 
 
@@ -60,7 +60,7 @@ def self_train(root, *args):
 
 
 def test_two_rounds_of_masks_and_students(trained, executed, capsys):
-    arguments = ('--rounds', '2', '--checkpoints', '2', '--drop', '0.4')
+    arguments = ('--rounds', '2', '--drop', '0.4')
     assert self_train(trained, *arguments) == 0
     said = capsys.readouterr().out
     assert '| predicted class | pixels | of these teach | surer than | right |' in said
@@ -98,16 +98,6 @@ def test_two_rounds_of_masks_and_students(trained, executed, capsys):
     assert 'made with checkpoint=' in capsys.readouterr().err
 
 
-def test_masks_are_wrong_only_as_often_as_asked(trained, tmp_path, capsys):
-    common = ('--student', trained / 'setting.py', '--out', tmp_path, '--masks-of', '1')
-    arguments = (trained / 'teacher', *common, '--precision', '0.4', '--no-tta')
-    assert world.run_tool('self_train', *arguments) == 0
-    rows = [row.split('|') for row in capsys.readouterr().out.splitlines()]
-    right = {row[1].strip(): row[-2].strip() for row in rows if len(row) > 3}
-    teaching = [float(right[name][:-1]) for name in world.CLASSES if right[name] != '–']
-    assert teaching and min(teaching) >= 40
-
-
 def test_a_mask_that_is_corrected_is_counted_anew(trained, tmp_path):
     config = Config.fromfile(trained / 'setting.py')
     image = str(next((trained / 'val_images').iterdir()))
@@ -118,7 +108,7 @@ def test_a_mask_that_is_corrected_is_counted_anew(trained, tmp_path):
         Image.fromarray(truth).save(mask)
         held_out = [dict(img_path=image, seg_map_path=str(mask), reduce_zero_label=False)]
         teacher, out = str(trained / 'teacher/iter_6.pth'), str(tmp_path / 'out')
-        draw_masks(config, [teacher], unlabeled, out, held_out=held_out, tta=False)
+        draw_masks(config, teacher, unlabeled, out, held_out=held_out, tta=False)
         pixels, right = np.array(json.loads((tmp_path / 'out/held_out.json').read_text())['counts'])
         return pixels.sum(), right.sum()
 
@@ -129,26 +119,13 @@ def test_a_mask_that_is_corrected_is_counted_anew(trained, tmp_path):
     assert pixels == right == size[0] * size[1]
 
 
-def test_the_named_checkpoint_teaches_with_those_before_it(tmp_path):
-    for name in ('iter_3.pth', 'iter_6.pth', 'iter_9.pth', 'best_mIoU_iter_6.pth'):
-        (tmp_path / name).touch()
-
-    def names(checkpoint, most):
-        return [os.path.basename(file) for file in last_checkpoints(checkpoint, most)]
-
-    assert names(f'{tmp_path}/./iter_9.pth', 2) == ['iter_6.pth', 'iter_9.pth']
-    assert names(f'{tmp_path}/iter_6.pth', 1) == ['iter_6.pth']
-    assert names(f'{tmp_path}/iter_6.pth', 5) == ['iter_3.pth', 'iter_6.pth']
-    assert names(f'{tmp_path}/best_mIoU_iter_6.pth', 2) == ['best_mIoU_iter_6.pth']
-
-
 def test_the_surest_half_is_that_of_the_chosen_images(trained, tmp_path):
     config = Config.fromfile(trained / 'setting.py')
     config.train_dataloader.dataset.unlabeled.indices = [0, 2, 4]
     config.dump(tmp_path / 'part.py')
     out = tmp_path / 'out'
-    selection, teacher = Selection(), str(trained / 'teacher')
-    training = SelfTraining(teacher, str(tmp_path / 'part.py'), {}, out, selection, rounds=2)
+    teacher = str(trained / 'teacher')
+    training = SelfTraining(teacher, str(tmp_path / 'part.py'), {}, out, rounds=2)
     write(out / 'round1/masks/masks.json', dict(image_dir='x', sure=dict(a=0.1, b=0.9, c=0.8)))
     dataset = Config.fromfile(training.prepare(1).config).train_dataloader.dataset
     assert dataset.unlabeled.indices == [2, 4]
@@ -161,7 +138,7 @@ def test_images_are_chosen_from_one_set_only(trained, tmp_path, share):
     dataset.unlabeled = dict(type='ConcatDataset', datasets=[dataset.unlabeled] * 2)
     config.dump(tmp_path / 'two.py')
     training = SelfTraining(
-        str(trained / 'teacher'), str(tmp_path / 'two.py'), {}, tmp_path / 'out', Selection(),
+        str(trained / 'teacher'), str(tmp_path / 'two.py'), {}, tmp_path / 'out',
         rounds=2, first_share=share,
     )  # fmt: skip
     if share == 1:
@@ -178,7 +155,7 @@ def test_images_are_read_as_the_teacher_reads_them(trained, tmp_path):
     cv2.imwrite(str(path), rng.integers(0, 4096, (24, 32, 3), np.uint16))
     config = Config.fromfile(trained / 'setting.py')
     unlabeled = Unlabeled(str(tmp_path), dict(deep=str(path)), world.CLASSES)
-    drawn = [str(trained / 'teacher/iter_6.pth')]
+    drawn = str(trained / 'teacher/iter_6.pth')
 
     def draw():
         return draw_masks(config, drawn, unlabeled, str(tmp_path / 'out'), tta=False)
@@ -214,18 +191,18 @@ def test_masks_come_right_after_the_image():
         with_masks(world.AUGMENT, 'images', 'masks')
 
 
-def test_a_round_is_drawn_by_the_last_checkpoints_and_its_settings(trained, tmp_path, monkeypatch):
+def test_a_round_is_drawn_by_the_last_checkpoint_and_its_settings(trained, tmp_path, monkeypatch):
     given = {}
     monkeypatch.setattr(
         'mmseg_cct.studies.self_training.draw_masks',
-        lambda config, checkpoints, *_, **options: given.update(options, files=checkpoints),
+        lambda config, checkpoint, *_, **options: given.update(options, file=checkpoint),
     )
     SelfTraining(
         str(trained / 'teacher'), str(trained / 'setting.py'), {}, tmp_path / 'out',
-        Selection(0.4), checkpoints=2, tta=False, held_out=2,
+        0.4, tta=False, held_out=2,
     ).draw(1)  # fmt: skip
-    assert [os.path.basename(file) for file in given['files']] == ['iter_3.pth', 'iter_6.pth']
-    assert (given['selection'], given['tta']) == (Selection(0.4), False)
+    assert os.path.basename(given['file']) == 'iter_6.pth'
+    assert (given['dropped'], given['tta']) == (0.4, False)
     # two of three, evenly spaced
     assert [os.path.basename(info['img_path']) for info in given['held_out']] == [
         'v0.png',
@@ -239,12 +216,12 @@ def test_masks_of_a_replaced_image_or_another_teacher_are_never_kept(trained, tm
     shutil.copy(next((trained / 'val_images').iterdir()), image)
     unlabeled = Unlabeled(str(image.parent), dict(a=str(image)), world.CLASSES)
 
-    def draw(*names):
-        files = [str(trained / 'teacher' / name) for name in names]
-        return draw_masks(config, files, unlabeled, str(tmp_path / 'out'), tta=False)
+    def draw(name):
+        file = str(trained / 'teacher' / name)
+        return draw_masks(config, file, unlabeled, str(tmp_path / 'out'), tta=False)
 
     assert [draw('iter_6.pth').written for _ in range(2)] == [1, 0]
     os.utime(image, ns=(1, 2))
     assert draw('iter_6.pth').written == 1
-    with pytest.raises(UserError, match='holds masks made with earlier='):
-        draw('iter_3.pth', 'iter_6.pth')
+    with pytest.raises(UserError, match='holds masks made with checkpoint='):
+        draw('iter_3.pth')

@@ -156,7 +156,8 @@ def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
     assert "_base_ = 'own.py'" in added.file.read_text()
     assert config.custom_imports.imports == ['json', 'mmseg_cct.plugin']
     assert [hook.type for hook in config.custom_hooks] == ['EMAHook']
-    assert list(config.default_hooks)[-3:] == ['ramp_up', 'teacher', 'iteration_seed']
+    protections = ['preflight', 'findings', 'resume', 'nonfinite_loss', 'statistics']
+    assert list(config.default_hooks) == ['ramp_up', 'teacher', *protections, 'iteration_seed']
     assert config.work_dir is None  # each method has a folder of its own
     assert config.default_hooks.teacher.decay == 0.99
     assert config.train_dataloader.dataset.labeled.type == 'RepeatDataset'

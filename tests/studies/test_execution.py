@@ -1,0 +1,187 @@
+"""Order, resume, failure and interruption of runs, with fake trainings."""
+
+import fcntl
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+from mmengine.config import Config
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.studies.execution import execute, launched, prepare_runs, read_metrics
+
+
+def iterations(run):
+    return (run.folder / 'train' / 'iterations').read_text().split()
+
+
+def test_a_run_is_trained_and_tested(fake_tools, make_run, capsys):
+    run = make_run('a', miou=12.5)
+    assert run.next_step() == 'train'
+    assert execute([run], fake_tools, [{}]) == []
+    assert run.next_step() is None
+    assert iterations(run) == ['1', '2', '3']
+    assert read_metrics(run.folder) == dict(aAcc=80.0, mIoU=12.5)
+    assert capsys.readouterr().out.splitlines() == [
+        f'a: train, log in {run.log}',
+        f'a: test, log in {run.log}',
+        '[1/1] a: mIoU 12.50',
+    ]
+
+
+@pytest.fixture
+def interruptible():
+    """A shell's background jobs ignore Ctrl-C; this test does not, wherever it runs."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize('sent', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures('interruptible')
+def test_a_stopped_study_goes_on_where_it_was(fake_tools, make_run, monkeypatch, sent):
+    finished, stopped, later = make_run('a'), make_run('b', stall_before=3), make_run('c')
+    monkeypatch.setenv('STALL', '1')
+
+    def stop():
+        latest = stopped.folder / 'train' / 'last_checkpoint'
+        while not (latest.is_file() and latest.read_text().endswith('iter_2.pth')):
+            time.sleep(0.02)
+        os.kill(os.getpid(), sent)
+
+    killer = threading.Thread(target=stop)
+    killer.start()
+    with pytest.raises(KeyboardInterrupt):
+        execute([finished, stopped, later], fake_tools, [{}])
+    killer.join()
+    with pytest.raises(ProcessLookupError):  # it is gone, and not left to itself
+        os.kill(int((stopped.folder / 'train' / 'pid').read_text()), 0)
+    assert [run.next_step() for run in (finished, stopped, later)] == [None, 'train', 'train']
+    assert iterations(stopped) == ['1', '2']
+
+    monkeypatch.delenv('STALL')
+    assert execute([finished, stopped, later], fake_tools, [{}]) == []
+    for run in (finished, stopped, later):
+        assert iterations(run) == ['1', '2', '3']
+        assert len(list(run.folder.glob('test/*'))) == 1
+
+
+@pytest.mark.usefixtures('interruptible')
+def test_a_process_that_does_not_end_is_killed(fake_tools, make_run, monkeypatch):
+    monkeypatch.setattr('mmseg_cct.studies.execution._GRACE', 0.1)
+    (fake_tools / 'train.py').write_text(
+        'import os, signal, sys, time\n'
+        'signal.signal(signal.SIGTERM, signal.SIG_IGN)\n'
+        'os.mkdir(sys.argv[3])\n'
+        'open(sys.argv[3] + "/pid", "w").write(str(os.getpid()))\n'
+        'os.kill(os.getppid(), signal.SIGINT)\n'
+        'time.sleep(60)\n'
+    )
+    run = make_run('a')
+    with pytest.raises(KeyboardInterrupt):
+        execute([run], fake_tools, [{}])
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((run.folder / 'train' / 'pid').read_text()), 0)
+
+
+def test_a_run_that_another_study_has_finished_meanwhile_is_left_alone(fake_tools, make_run):
+    first, second = make_run('a'), make_run('b')
+    metrics = second.folder / 'test' / '1' / '1.json'
+    (fake_tools / 'train.py').write_text(
+        f'from pathlib import Path\nfile = Path({str(metrics)!r})\n'
+        'file.parent.mkdir(parents=True)\nfile.write_text(\'{"mIoU": 1}\')\nraise SystemExit(3)\n'
+    )
+    (failure,) = execute([first, second], fake_tools, [{}])
+    assert failure.startswith('a: train FAILED (exit code 3)')
+    assert len(list(second.folder.glob('test/*'))) == 1
+
+
+def test_after_the_training_only_the_test_is_left(fake_tools, make_run):
+    run = make_run('a')
+    (run.folder / 'train').mkdir()
+    run.checkpoint.touch()
+    assert run.next_step() == 'train'  # a checkpoint that may be cut short
+    (run.folder / 'train' / 'last_checkpoint').write_text(f'/moved/since/{run.checkpoint.name}')
+    assert run.next_step() == 'test'
+    assert execute([run], fake_tools, [{}]) == []
+    assert not (run.folder / 'train' / 'iterations').exists()
+
+
+def test_a_failed_run_is_named_and_the_others_go_on(fake_tools, make_run, capsys):
+    bad, good = make_run('bad', fail_before=2), make_run('good')
+    (failure,) = execute([bad, good], fake_tools, [{}])
+    assert failure == (
+        f'bad: train FAILED (exit code 1), see {bad.log}: ValueError: the data is bad'
+    )
+    assert failure in capsys.readouterr().out
+    assert good.next_step() is None
+    assert 'Traceback' in bad.log.read_text()
+
+
+def test_a_training_that_ends_early_is_no_success(fake_tools, make_run):
+    (fake_tools / 'train.py').write_text('print("bye")')
+    (failure,) = execute([make_run('a')], fake_tools, [{}])
+    assert 'a: train FAILED (ended without its result)' in failure
+    assert failure.endswith(': bye')
+
+
+def test_runs_share_the_slots_one_at_a_time(fake_tools, make_run):
+    four = [make_run(name, seconds=0.3) for name in 'abcd']
+    slots = [dict(CUDA_VISIBLE_DEVICES='0'), dict(CUDA_VISIBLE_DEVICES='3')]
+    assert execute(four, fake_tools, slots) == []
+    spans = {'0': [], '3': []}
+    for run in four:
+        gpu, start, end = (run.folder / 'train' / 'where').read_text().split()
+        spans[gpu].append((float(start), float(end)))
+    for times in spans.values():
+        (_, first_end), (second_start, _) = sorted(times)
+        assert first_end < second_start
+    assert spans['0'][0][0] < spans['3'][0][1] and spans['3'][0][0] < spans['0'][0][1]
+
+
+def test_a_run_that_another_process_works_on_is_left_alone(fake_tools, make_run):
+    taken, free = make_run('taken'), make_run('free')
+    with taken.log.open('a') as log:
+        fcntl.flock(log, fcntl.LOCK_EX)
+        (failure,) = execute([taken, free], fake_tools, [{}])
+    assert failure == f'taken: left alone, another process is at work in {taken.folder}'
+    assert not (taken.folder / 'train').exists()
+    assert free.next_step() is None
+
+
+def test_a_folder_belongs_to_one_config(make_run, tmp_path):
+    run = make_run('a', miou=1.0)
+    assert make_run('a', miou=1.0) == run
+    differs = r'a/config.py: differs from the config of this study, '
+    with pytest.raises(
+        UserError, match=differs + r'miou is 1\.0 there and 2\.0 here; expected the'
+    ):
+        make_run('a', miou=2.0)
+    with pytest.raises(UserError, match=differs + r"hooks\.0\.end is 'none' there and 3 here"):
+        make_run('a', miou=1.0, hooks=[dict(end=3)])
+    assert Config.fromfile(run.config).miou == 1.0
+
+
+def test_the_iterations_come_from_the_config(tmp_path):
+    config = Config(dict(train_cfg=dict(max_iters=40)))
+    (run,) = prepare_runs([('a', tmp_path / 'a', config)])
+    assert run.checkpoint == tmp_path / 'a' / 'train' / 'iter_40.pth'
+
+
+def test_the_latest_whole_metrics_count(tmp_path):
+    damaged = '{"mIoU": 3', '[1]', '{"mIoU": "x"}', '{"mIoU": null}', '[' * 9999
+    for time_, text in enumerate(('{"mIoU": 10}', '{"mIoU": 20}', *damaged), 1):
+        (tmp_path / 'test' / str(time_)).mkdir(parents=True)
+        (tmp_path / 'test' / str(time_) / f'{time_}.json').write_text(text)
+    assert read_metrics(tmp_path) == dict(mIoU=20.0)
+    assert read_metrics(tmp_path / 'nothing') is None
+
+
+def test_a_run_of_several_processes_is_torchruns():
+    assert launched(['a.py', 'b'], 1) == [sys.executable, 'a.py', 'b']
+    several = launched(['a.py', 'b'], 3)
+    assert several[1:3] == ['-m', 'torch.distributed.run'] and '--nproc-per-node=3' in several
+    assert several[-4:] == ['a.py', 'b', '--launcher', 'pytorch']
