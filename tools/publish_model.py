@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from mmseg_cct.cli.arguments import add_overwrite, at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import require_new_file
+from mmseg_cct.utils.files import ZIP, output_file
 
 if TYPE_CHECKING:
     from mmseg_cct.interop.export import Export

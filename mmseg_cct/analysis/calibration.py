@@ -27,7 +27,8 @@ from mmseg_cct.evaluation.sureness import (
     precision_table,
 )
 from mmseg_cct.models.segmentors.requirements import require_one_output_per_class
-from mmseg_cct.utils.files import claim_output_folder, write_text
+from mmseg_cct.utils.files import write_text
+from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.visualization.calibration import RECORD, write_calibration_files
 
 from .ranking import require_auxiliary_decoders
@@ -85,7 +86,7 @@ def write_calibration(
     require_one_output_per_class(model.decode_head)
     if count_decoders(model):
         require_auxiliary_decoders(model, content, checkpoint)
-    claim_output_folder(out, RECORD, data_folders(config))
+    OutputFolder(out, 'calibration_of.json', data_folders(config)).claim()
     classes = model.dataset_meta['classes']
     counts = CalibrationCounts(count_decoders(model))
     pseudo_labels = PseudoLabelCounts(len(classes), threshold)

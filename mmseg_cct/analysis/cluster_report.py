@@ -30,9 +30,10 @@ from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.score_maps import resize_nearest
-from mmseg_cct.utils.files import claim_output_folder, write_atomic, write_text
+from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb, find_images
 from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import full_palette
 
@@ -106,8 +107,8 @@ def write_cluster_report(
     init_default_scope(config.get('default_scope') or 'mmseg')
     items, palette = _find_items(config, config_file, images, split, num_images)
     model = _build_model(config, checkpoint, device)
-    read = {Path(images)} if images is not None and os.path.isdir(images) else set()
-    claim_output_folder(out, 'clusters.json', read | data_folders(config))
+    inputs = {*data_folders(config), *([images] if images is not None else ())}
+    OutputFolder(out, 'clusters.json', inputs).claim()
     if not layers:  # without a checkpoint the neck is random
         with_neck = checkpoint is not None and getattr(model, 'with_neck', False)
         layers = ['neck', 'backbone'] if with_neck else ['backbone']

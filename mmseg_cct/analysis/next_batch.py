@@ -29,10 +29,9 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.farthest_first import farthest_first
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb, explain_unreadable, write_png
-from mmseg_cct.utils.image_record import record_origin
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.shares import on_first_process
+from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.visualization.label_maps import full_palette
 
 from .batch_image import BatchImage
@@ -173,61 +172,68 @@ def next_batch(
     palette = model.dataset_meta['palette']
     origin = model_origin(config, found.checkpoint, measure=measure, seed=seed)
 
-    def claim() -> None:
-        read = {Path(images)} if images is not None else set()
+    inputs = {*data_folders(config), *([images] if images is not None else ())}
+    with OutputFolder(out, RECORD, inputs, origin):
         if Path(out, REVIEW).exists():
             raise UserError(f'--out: {out} holds a batch already; expected another folder')
-        record_origin(Path(out, RECORD), origin, 'scores', read | data_folders(config))
+        ranking = rank_images(model, {**labeled, **candidates}, out, seed=seed, measure=measure)
+        if get_rank() != 0:
+            return Batch([], 0, {}, {}, [])
 
-    on_first_process(claim)
-    ranking = rank_images(model, {**labeled, **candidates}, out, seed=seed, measure=measure)
-    if get_rank() != 0:
-        return Batch([], 0, {}, {}, [])
-
-    ranked = [image for image in ranking.images if image.name in candidates]
-    prints, unreadable = _fingerprints(evaluated, pipeline)
-    twins = find_twins({image.name: image.fingerprint for image in ranked}, prints)
-    chosen = choose(
-        [image for image in ranked if image.name not in twins],
-        [image for image in ranking.images if image.name in labeled],
-        number,
-    )
-    ranks = {image.name: rank for rank, image in enumerate(ranked, 1)}
-    read = image_reader(config)  # it changes the config's pipeline, which is built by now
-    batch = []
-    for image in tqdm(chosen, desc='batch', unit='image'):
-        info = candidates[image.name]
-        picture = read(_put_image(info, Path(out, 'images'), link, pipeline))
-        values = disagreement(model, pipeline(info), seed, measure).maps.mean(0).numpy()
-        windows = _windows(values, picture.shape, regions, window)
-        labels = _predict(model, picture, windows)
-        mask = Path(out, 'masks', info['name'].with_suffix('.png'))
-        write_png(mask, Image.fromarray(labels), full_palette(palette))
-        batch.append(
-            BatchImage(
-                name=info['name'],
-                rank=ranks[image.name],
-                score=image.score,
-                photo=shrink(as_rgb(picture), LARGEST),
-                labels=shrink(labels, LARGEST, cv2.INTER_NEAREST),
-                disagreement=values,
-                size=(picture.shape[1], picture.shape[0]),
-                windows=windows,
+        ranked = [image for image in ranking.images if image.name in candidates]
+        prints, unreadable = _fingerprints(evaluated, pipeline)
+        twins = find_twins({image.name: image.fingerprint for image in ranked}, prints)
+        chosen = choose(
+            [image for image in ranked if image.name not in twins],
+            [image for image in ranking.images if image.name in labeled],
+            number,
+        )
+        ranks = {image.name: rank for rank, image in enumerate(ranked, 1)}
+        read = image_reader(config)  # it changes the config's pipeline, which is built by now
+        batch = []
+        for info in candidates.values():  # a run that was stopped may have chosen others
+            _image(info, out).unlink(missing_ok=True)
+            _mask(info, out).unlink(missing_ok=True)
+        for image in tqdm(chosen, desc='batch', unit='image'):
+            info = candidates[image.name]
+            picture = read(_put_image(info, _image(info, out), link, pipeline))
+            values = disagreement(model, pipeline(info), seed, measure).maps.mean(0).numpy()
+            windows = _windows(values, picture.shape, regions, window)
+            labels = _predict(model, picture, windows)
+            write_png(_mask(info, out), Image.fromarray(labels), full_palette(palette))
+            batch.append(
+                BatchImage(
+                    name=info['name'],
+                    rank=ranks[image.name],
+                    score=image.score,
+                    photo=shrink(as_rgb(picture), LARGEST),
+                    labels=shrink(labels, LARGEST, cv2.INTER_NEAREST),
+                    disagreement=values,
+                    size=(picture.shape[1], picture.shape[0]),
+                    windows=windows,
+                )
             )
-        )
-    places = {image.name: number for number, image in enumerate(chosen, 1)}
-    write_text(Path(out, 'ranking.csv'), _csv(ranked, places, twins))
-    counts = {reason: len(names) for reason, names in left_out.items()}
-    result = Batch(batch, len(ranked), counts, twins, ranking.failed + unreadable)
-    if form != 'masks':
-        _write_annotations(form, Path(out), batch, dict(zip(classes, palette)))
-    if batch:
-        write_atomic(Path(out, 'contact_sheet.png'), contact_sheet(batch, classes, palette))
-        page = review_page(
-            batch, f'Label next: {len(batch)} images', result.notes(), classes, palette
-        )
-        write_text(Path(out, REVIEW), page)
-    return result
+        places = {image.name: number for number, image in enumerate(chosen, 1)}
+        write_text(Path(out, 'ranking.csv'), _csv(ranked, places, twins))
+        counts = {reason: len(names) for reason, names in left_out.items()}
+        result = Batch(batch, len(ranked), counts, twins, ranking.failed + unreadable)
+        if form != 'masks':
+            _write_annotations(form, Path(out), batch, dict(zip(classes, palette)))
+        if batch:
+            write_atomic(Path(out, 'contact_sheet.png'), contact_sheet(batch, classes, palette))
+            page = review_page(
+                batch, f'Label next: {len(batch)} images', result.notes(), classes, palette
+            )
+            write_text(Path(out, REVIEW), page)
+        return result
+
+
+def _image(info: Mapping[str, Any], out: str) -> Path:
+    return Path(out, 'images', info['name'])
+
+
+def _mask(info: Mapping[str, Any], out: str) -> Path:
+    return Path(out, 'masks', info['name'].with_suffix('.png'))
 
 
 def _write_annotations(
@@ -269,14 +275,13 @@ def _is_moved(info: Mapping[str, Any]) -> bool:
     return is_moved or info.get('reduce_zero_label', False)
 
 
-def _put_image(info: dict[str, Any], folder: Path, link: bool, pipeline: Compose) -> Path:
+def _put_image(info: dict[str, Any], target: Path, link: bool, pipeline: Compose) -> Path:
     """Copies or links an image into the batch, and returns its path there."""
-    source, target = info.get('img_path'), folder / info['name']
+    source = info.get('img_path')
     if source is None:  # a set that draws its images
         write_png(target, Image.fromarray(to_rgb(pipeline(info))))
     elif link and os.path.isfile(source):
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)  # left by a run that was stopped
         target.symlink_to(os.path.abspath(source))
     else:
         write_atomic(target, fileio.get(source))

@@ -20,8 +20,9 @@ from mmseg_cct.evaluation.findings import (
     foreground_of,
     validation_findings,
 )
-from mmseg_cct.utils.files import claim_output_folder, write_atomic, write_text
+from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.palette import chosen_colours
 from mmseg_cct.utils.text import signed
 from mmseg_cct.visualization.figures import png_bytes
@@ -55,9 +56,8 @@ def write_report(
     _check_same_test_set(runs)
     init_default_scope(runs[0].config.get('default_scope') or 'mmseg')
     out = Path(out)
-    claim_output_folder(
-        out, 'report.json', {folder for run in runs for folder in data_folders(run.config)}
-    )
+    read = {folder for run in runs for folder in data_folders(run.config)}
+    OutputFolder(out, 'report.json', read).claim()
     meta = runs[0].test_loader.dataset.metainfo
     classes, colours = meta['classes'], meta['palette']
     if palette is not None:
