@@ -243,7 +243,7 @@ def test_what_is_no_reproduction_has_a_teacher_and_its_weight_for_its_classes(na
 def without_unlabeled(config):
     """What a run is without its method: of model and hooks what no method changes."""
     config = config.to_dict()
-    for name in ('ramp_up', 'weak_ramp_up', 'teacher', 'bootstrap', 'calibration'):
+    for name in ('ramp_up', 'weak_ramp_up', 'teacher', 'bootstrap'):
         config['default_hooks'].pop(name, None)
     wrapper = config['optim_wrapper']
     wrapper.pop('constructor', None)  # auxiliary-lr has its own for the auxiliary decoders' rate
@@ -321,16 +321,6 @@ def test_weights_are_the_papers():
     assert adversarial.discriminator == dict(
         type='DomainDiscriminator', in_channels=adversarial.decode_head.in_channels, scale=2e-2
     )
-
-
-def test_fixmatch_with_a_teacher_has_fixmatchs_loss_and_the_teacher_and_view_of_cct_plus():
-    config = parse('cct/cct_r50_voc_1464', 'fixmatch-teacher')
-    fixmatch = parse('cct/cct_r50_voc_1464', 'fixmatch')
-    plus = parse('cct/cct_r50_voc_1464', 'cct-plus')
-    assert config.model == fixmatch.model
-    assert config.default_hooks.teacher == plus.default_hooks.teacher
-    assert 'ramp_up' not in config.default_hooks  # of auxiliary decoders, which it has not
-    assert config.train_dataloader == plus.train_dataloader
 
 
 # They take their drop-path rates out of a tensor.

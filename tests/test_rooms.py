@@ -20,7 +20,7 @@ ROOMS = {
     'models': {'errors', 'utils', 'config', 'checks'},
     'datasets': {'errors', 'utils', 'config', 'checks'},
     'evaluation': {'errors', 'utils'},
-    'visualization': {'utils', 'evaluation'},
+    'visualization': {'utils'},
     'engine': {
         *('errors', 'utils', 'config', 'checks', 'models', 'datasets', 'evaluation'),
         'visualization',
@@ -47,7 +47,7 @@ ROOMS = {
         *('visualization', 'apis', 'annotations'),
     },
     'studies': {
-        *('errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'visualization', 'apis'),
+        *('errors', 'utils', 'config', 'datasets', 'checks', 'visualization', 'apis'),
         # Self-training is a study: masks, then a student that learns from them.
         *('pseudo_labels', 'analysis', 'cli'),
     },

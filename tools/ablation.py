@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from mmseg_cct.cli.arguments import at_least, method, tool_parser
 from mmseg_cct.cli.start import running
-from mmseg_cct.config.shipped import PLAIN, method_names
+from mmseg_cct.config.shipped import METHODS_HELP, PLAIN
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.cli import add_study_arguments, run_study
 
@@ -48,7 +48,7 @@ def parse_args() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         '--methods', nargs='+', type=method, default=[], metavar='NAME',
-        help=f'methods, with or without the grid: {" ".join(method_names())}, or files of your own',
+        help=f'methods, with or without the grid: {METHODS_HELP}, or files of your own',
     )  # fmt: skip
     parser.add_argument(
         '-n', nargs='+', type=at_least(1), default=[], metavar='N',

@@ -16,7 +16,7 @@ import argparse
 
 from mmseg_cct.cli.arguments import at_least, method, tool_parser
 from mmseg_cct.cli.start import running
-from mmseg_cct.config.shipped import method_names
+from mmseg_cct.config.shipped import METHODS_HELP
 
 
 def parse_args() -> argparse.Namespace:
@@ -46,7 +46,7 @@ def parse_args() -> argparse.Namespace:
         default='cct-strong',
         metavar='NAME',
         help='what the config trains unless tools/train.py names another (default: cct-strong, CCT '
-        f'whose auxiliary decoders see a strong view); any of {", ".join(method_names())}',
+        f'whose auxiliary decoders see a strong view); any of {METHODS_HELP}',
     )
     parser.add_argument('--force', action='store_true', help='overwrite an existing config')
     return parser.parse_args()

@@ -56,9 +56,7 @@ def main() -> int:
     with running(args):
         from mmseg_cct.interop.convert import convert_file
 
-        output_file(
-            args.target, [args.source], begins=ZIP, overwrite=args.overwrite, option='OUT'
-        )
+        output_file(args.target, [args.source], begins=ZIP, overwrite=args.overwrite, option='OUT')
         done = convert_file(args.source, args.target, partial=args.partial)
     for kind, names in (('missing', done.missing), ('unexpected', done.unexpected)):
         for name in names:

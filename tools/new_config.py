@@ -14,7 +14,7 @@ import argparse
 
 from mmseg_cct.cli.arguments import at_least, tool_parser
 from mmseg_cct.cli.start import running
-from mmseg_cct.config.shipped import method_names
+from mmseg_cct.config.shipped import METHODS_HELP, method_names
 from mmseg_cct.writer.backbones import BACKBONES
 
 # aligns several domains, and a folder is one
@@ -71,7 +71,7 @@ def parse_args() -> argparse.Namespace:
         metavar='NAME',
         help='what the setting trains unless tools/train.py names another (default: cct-strong, '
         'CCT whose auxiliary decoders see a strong view; cct: the same view as the main decoder, '
-        f'in about the same time per step); any of {", ".join(_METHODS)}',
+        f'in about the same time per step); any of {METHODS_HELP}',
     )
     parser.add_argument(
         '--size',

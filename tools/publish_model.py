@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Publishes a checkpoint for inference, and exports it to ONNX and TorchScript on demand.
+"""Publishes a checkpoint for inference, and exports it to ONNX on demand.
 
 Writes OUT-XXXXXXXX.pth, with a hash in its name, without auxiliary decoders, optimizer and
 schedulers. The file carries a config for inference, MMSegmentation's EncoderDecoder:
@@ -10,7 +10,7 @@ An exported graph maps decoded float32 images (N, 3, H, W), RGB in [0, 255], to 
 
 Example:
     python tools/publish_model.py work_dirs/cct_r50_voc_1464/iter_45550.pth cct_r50_voc_1464.pth \\
-        --onnx --torchscript --size 320 320
+        --onnx --size 320 320
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from mmseg_cct.cli.arguments import add_overwrite, at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import ZIP, output_file
+from mmseg_cct.utils.files import ONNX, output_file
 
 if TYPE_CHECKING:
     from mmseg_cct.interop.export import Export
@@ -36,7 +36,6 @@ def parse_args() -> argparse.Namespace:
         'target', metavar='OUT', help='path of the published file, without the hash'
     )
     parser.add_argument('--onnx', action='store_true', help='write OUT-XXXXXXXX.onnx too')
-    parser.add_argument('--torchscript', action='store_true', help='write OUT-XXXXXXXX.pt too')
     parser.add_argument(
         '--size',
         nargs=2,
@@ -59,31 +58,21 @@ def main() -> None:
     args = parse_args()
     with running(args):
         from mmseg_cct.config.load import load_config
-        from mmseg_cct.interop.export import export_onnx, export_torchscript
+        from mmseg_cct.interop.export import export_onnx
         from mmseg_cct.interop.publish import publish_checkpoint
 
         config = None if args.config is None else load_config(args.config, {})
         file = publish_checkpoint(args.source, args.target, config, args.domain, args.overwrite)
         print(f'{file}: {file.stat().st_size / 2**20:.1f} MiB')
-        if not (args.onnx or args.torchscript):
+        if not args.onnx:
             return
         model = _load(file, imported=config is not None)
         size = tuple(args.size or model.data_preprocessor.size or ())
         if len(size) != 2:
             raise UserError('--size: expected the height and width of the images')
-        # First what needs no other package.
-        exports = [
-            (export, file.with_suffix(suffix))
-            for wanted, export, suffix in (
-                (args.torchscript, export_torchscript, '.pt'),
-                (args.onnx, export_onnx, '.onnx'),
-            )
-            if wanted
-        ]
-        for _, target in exports:
-            require_new_file(target, args.overwrite, [args.source])
-        for export, target in exports:
-            _report(export(model, size, target), size)
+        target = file.with_suffix('.onnx')
+        output_file(target, [args.source], begins=ONNX, overwrite=args.overwrite, option='OUT')
+        _report(export_onnx(model, size, target), size)
 
 
 def _load(file: Path, imported: bool) -> Any:

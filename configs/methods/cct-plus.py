@@ -18,8 +18,4 @@ train_dataloader = dict(
         )
     )
 )
-default_hooks = dict(
-    teacher=dict(type='TeacherHook', decay=0.99),
-    # logs on val whether confidence and agreement tell right pixels from wrong ones
-    calibration=dict(type='CalibrationHook'),
-)
+default_hooks = dict(teacher=dict(type='TeacherHook', decay=0.99))

@@ -6,8 +6,4 @@ model = dict(
     cutmix=dict(type='CutMix'),
 )
 train_dataloader = dict(dataset=dict(strong_views=dict(type='StrongViews', num_views=1)))
-default_hooks = dict(
-    teacher=None,
-    # logs on val whether the confidence tells right pixels from wrong ones
-    calibration=dict(type='CalibrationHook'),
-)
+default_hooks = dict(teacher=None)

@@ -7,4 +7,4 @@ model = dict(
     auxiliary_head=None,
     cutmix=dict(type='CutMix'),
 )
-default_hooks = dict(teacher=None, calibration=None)
+default_hooks = dict(teacher=None)

@@ -54,6 +54,12 @@ def upsampled(features: Tensor, size: tuple[int, int], channels: int = 32) -> It
         yield F.interpolate(part[None].float(), size, mode='bilinear', align_corners=False)[0]
 
 
+def resize_nearest(labels: Tensor, size: tuple[int, int]) -> Tensor:
+    """Resizes labels `(1, ·, ·)` by nearest neighbour to `(H, W)` of the same type."""
+    resized = F.interpolate(labels[None].float(), size, mode='nearest-exact')
+    return resized[0, 0].to(labels.dtype)
+
+
 def class_regions(labels: Tensor, width: int = 5) -> tuple[Tensor, Tensor]:
     """Masks of class boundaries and of the inside of classes, each `(H, W)` bool.
 

@@ -1,7 +1,6 @@
 """Report on the cluster assumption: smoothness maps, and ratios of boundary to inside."""
 
 import csv
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation.score_maps import resize_nearest
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb, find_images
 from mmseg_cct.utils.markdown import markdown_table
@@ -42,6 +40,7 @@ from .cluster_assumption import (
     BoundaryContrast,
     class_regions,
     mean_neighbour_distance,
+    resize_nearest,
     upsampled,
 )
 

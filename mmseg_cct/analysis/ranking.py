@@ -193,11 +193,11 @@ def load_training_model(
     """
     content = read_checkpoint(checkpoint) if content is None else content
     model = load_model(config, checkpoint, device, content=content)
-    require_auxiliary_decoders(model, content, checkpoint)
+    _require_auxiliary_decoders(model, content, checkpoint)
     return model
 
 
-def require_auxiliary_decoders(model: Any, content: Mapping[str, Any], checkpoint: str) -> None:
+def _require_auxiliary_decoders(model: Any, content: Mapping[str, Any], checkpoint: str) -> None:
     """Checks that a model has auxiliary decoders, and that the checkpoint has weights that fit.
 
     `load_model` is lenient about them.

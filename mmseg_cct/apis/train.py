@@ -32,7 +32,7 @@ from .pretrained import check_pretrained_weights, fetch_pretrained_weights
 from .runner import require_files_kept, run, unlink_config
 
 # What hooks write into the work directory besides checkpoints.
-_WRITTEN = ('calibration.*', 'nonfinite_iter_*', LABELS)
+_WRITTEN = ('nonfinite_iter_*', LABELS)
 
 
 def prepare_training(

@@ -6,20 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mmseg_cct.config.shipped import method_names
+from mmseg_cct.config.shipped import METHODS_HELP, method_names
 from mmseg_cct.utils.suggest import nearest
 
 from .errors import end_quietly
-from .process import restart_in_utf8
 from .ranks import add_launcher
 
 
 def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentParser:
     """Makes a parser whose help keeps the line breaks of a tool's docstring.
 
-    Every tool calls it first, so it also prepares the process: names in UTF-8, a quiet end.
+    Every tool calls it first, so it also prepares a quiet end of the process.
     """
-    restart_in_utf8()
     end_quietly()
     keeps = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(description=description, formatter_class=keeps, **options)
@@ -38,8 +36,7 @@ def add_cfg_options(parser: argparse.ArgumentParser, takes_method: bool = True) 
             '--method',
             type=method,
             metavar='NAME',
-            help=f'what trains: {", ".join(method_names())}, or a file of your own (default: the '
-            "config's)",
+            help=f"what trains: {METHODS_HELP}, or a file of your own (default: the config's)",
         )
         parser.add_argument(
             '--labels',

@@ -11,7 +11,6 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.cores import choose_threads
 
 from .errors import user_errors_as_one_line
-from .process import report_log_errors_once
 from .ranks import set_ranks
 
 
@@ -22,7 +21,6 @@ def running(args: argparse.Namespace) -> Iterator[None]:
     The body imports what it needs. `args.cfg_options` is parsed in place and gets `method` and
     `labels`. A wrong launcher or device is an error, too.
     """
-    report_log_errors_once()
     with user_errors_as_one_line():
         if hasattr(args, 'launcher'):
             set_ranks(args)

@@ -14,6 +14,11 @@ METHODS = CONFIGS / 'methods'
 SCOPE = 'mmseg_cct'
 # The method that leaves a setting as it is.
 PLAIN = 'cct'
+# What `--help` says of methods: those that one trains; the others compare single changes.
+METHODS_HELP = (
+    'cct, cct-strong, cct-plus, supervised, fixmatch, unimatch, unimatch-v2, mean-teacher, another '
+    'one of docs/how_a_run_is_put_together.md#method'
+)
 
 
 def method_names() -> list[str]:

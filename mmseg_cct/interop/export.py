@@ -1,4 +1,4 @@
-"""Export of the main path to ONNX and TorchScript."""
+"""Export of the main path to ONNX."""
 
 import copy
 import functools
@@ -193,19 +193,6 @@ def metadata(model: nn.Module, size: tuple[int, int]) -> dict[str, Any]:
     return notes
 
 
-def export_torchscript(model: nn.Module, size: tuple[int, int], file: str | Path) -> Export:
-    """Exports to TorchScript, with a dynamic batch size; compared as in `export_onnx`."""
-    graph = InferenceGraph(model, size)
-    with _quiet(), torch.no_grad():
-        traced = torch.jit.trace(graph, _random_images(1, size, graph.channels), check_trace=False)
-        data = io.BytesIO()  # on a full disk torch would abort the process
-        torch.jit.save(traced, data)
-        write_atomic(file, data.getvalue())
-        loaded = torch.jit.load(str(file))
-        images = _random_images(2, size, graph.channels)
-        return Export(Path(file), _difference(graph, images, loaded(images)))
-
-
 def input_channels(model: nn.Module) -> int:
     """Returns the number of channels of a segmentor's images, those of its first convolution."""
     modules = model.backbone.modules()
@@ -265,7 +252,7 @@ def _random_images(count: int, size: tuple[int, int], channels: int) -> Tensor:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silences the tracers, which warn that sizes become constants: they are meant to."""
+    """Silences the tracer, which warns that sizes become constants: they are meant to."""
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         yield

@@ -4,13 +4,10 @@ from .heads import DomainDiscriminator, PerturbedDecoderBank, PixelShuffleHead
 from .layers.channel_dropout import ComplementaryDropout
 from .layers.cutmix import CutMix
 from .losses import (
-    AdaptiveThreshold,
-    AgreementGate,
     BatchLovasz,
     BootstrappedCrossEntropy,
     ConfidentCrossEntropy,
     ConfidentMSE,
-    FixedThreshold,
     JSConsistency,
     KLConsistency,
     MeanCrossEntropy,
@@ -39,8 +36,6 @@ from .segmentors import (
 )
 
 __all__ = [
-    'AdaptiveThreshold',
-    'AgreementGate',
     'BatchLovasz',
     'BootstrappedCrossEntropy',
     'BranchPreprocessor',
@@ -55,7 +50,6 @@ __all__ = [
     'DomainDiscriminator',
     'FeatureDrop',
     'FeatureNoise',
-    'FixedThreshold',
     'GuidedCutout',
     'InputVATSegmentor',
     'IntermediateVAT',

@@ -278,9 +278,7 @@ def _write_report(
         f'# Masks of {len(unlabeled.paths)} unlabelled images',
         'Of the pixels that the teacher gives to a class, the share that teaches the student, and '
         'from which confidence on. On held-out images with a mask: the share that is right.',
-        precision_table(
-            record.classes, np.array(record.pixels), np.array(record.cuts), held_out
-        ),
+        precision_table(record.classes, np.array(record.pixels), np.array(record.cuts), held_out),
     ]
     names = list(unlabeled.paths)[:: max(len(unlabeled.paths) // max(num_pictures, 1), 1)]
     if shown := names[:num_pictures]:

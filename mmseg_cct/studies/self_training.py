@@ -132,8 +132,8 @@ class SelfTraining:
         if not (self.folder(number) / 'train').is_dir():
             return False
         warn(
-            f'{folder}: images have changed since their masks were drawn, and the student has begun '
-            'to learn from these masks; expected another --out for the images of now'
+            f'{folder}: images have changed since their masks were drawn, and the student has '
+            'begun to learn from these masks; expected another --out for the images of now'
         )
         return True
 

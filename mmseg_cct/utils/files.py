@@ -13,8 +13,8 @@ from mmseg_cct.errors import Problem, UserError
 
 T = TypeVar('T')
 
-# The first bytes of a checkpoint.
-ZIP = b'PK\x03\x04'
+# The first bytes of checkpoints and of ONNX files.
+ZIP, ONNX = b'PK\x03\x04', b'\x08'
 # The pattern of files that are being written.
 PART = '.*-*.part*'
 

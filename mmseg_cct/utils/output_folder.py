@@ -109,10 +109,11 @@ class OutputFolder:
         for path in self.path.iterdir() if self.path.is_dir() else ():
             if path.is_symlink():
                 raise UserError(f'{path}: is a link; expected none in a folder that is written')
-        if not self._file.exists():
+        there = self._read().made_with if self._file.exists() else None
+        here = self._made_with
+        if there is None or here is None:
             return
-        there, here = self._read().made_with, self._made_with
-        for key in {**(here or {}), **there} if here is not None else ():
+        for key in {**here, **there}:
             if here.get(key) != there.get(key):
                 raise UserError(
                     f'{self._option}: {self.path} was made with {key}={there.get(key)}, now it is '

@@ -1,4 +1,4 @@
-"""Colours of classes: well-known ones as in Cityscapes, the rest easily told apart."""
+"""Colours of classes: as in Cityscapes if it has the class, else easily told apart."""
 
 import json
 import re
@@ -21,26 +21,11 @@ Colour = tuple[int, int, int]
 # Neither near black, which marks padding, nor near white, which marks ignored pixels.
 _LEVELS = np.arange(32, 240, 23)
 _FIRST = (70, 90, 120)
-# In addition to Cityscapes's 19 classes.
-_KNOWN = dict(background=(0, 0, 0), water=(40, 110, 220))
-# Other names of known classes, letters only and in the singular.
-_SYNONYMS = dict(
-    road=('street', 'lane', 'drivable', 'asphalt'),
-    sidewalk=('pavement', 'footpath', 'nondrivable'),
-    building=('house',),
-    pole=('columnpole',),
-    traffic_light=('light',),
-    traffic_sign=('sign', 'signsymbol'),
-    vegetation=('tree', 'forest', 'plant', 'bush'),
-    terrain=('grass', 'ground', 'field', 'lowvegetation'),
-    person=('pedestrian', 'people', 'human', 'livingthing'),
-    rider=('bicyclist', 'cyclist'),
-    car=('vehicle',),
-    motorcycle=('motorbike',),
-    bicycle=('bike',),
-    background=('bg', 'clutter', 'other'),
-    water=('river', 'lake', 'sea'),
-)
+# What CamVid and VOC call classes of Cityscapes; letters only and in the singular.
+_OTHER_NAMES = dict(
+    pavement='sidewalk', columnpole='pole', signsymbol='trafficsign', tree='vegetation',
+    pedestrian='person', bicyclist='rider', motorbike='motorcycle',
+)  # fmt: skip
 
 
 def distinct_colours(count: int, taken: Sequence[Colour] = ()) -> list[Colour]:
@@ -97,10 +82,8 @@ def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
 @cache
 def _known_colours() -> dict[str, Colour]:
     cityscapes = zip(get_classes('cityscapes'), map(tuple, get_palette('cityscapes')))
-    known = {_plain(name): colour for name, colour in [*cityscapes, *_KNOWN.items()]}
-    for name, others in _SYNONYMS.items():
-        known |= dict.fromkeys(others, known[_plain(name)])
-    return known
+    known = {_plain(name): colour for name, colour in cityscapes} | dict(background=(0, 0, 0))
+    return known | {other: known[name] for other, name in _OTHER_NAMES.items()}
 
 
 def _plain(name: str) -> str:

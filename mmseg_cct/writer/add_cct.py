@@ -17,6 +17,7 @@ from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.walk import settings_of
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import output_file
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.suggest import close_names
 
@@ -30,6 +31,7 @@ from .unlabeled_pipeline import pipeline_without_masks
 _PREPROCESSORS = (None, 'SegDataPreProcessor', 'mmseg.SegDataPreProcessor', 'BranchPreprocessor')
 
 # CCT's ramp of λ_u, and an EMA teacher for its targets: the student's own would mislead it.
+_HEAD = '# CCT on '
 _HOOKS = dict(
     ramp_up=dict(
         type='RampUpHook',
@@ -84,6 +86,7 @@ def add_cct(
         raise UserError(f'--out {out}: expected the name of a config, such as {target.stem}.py')
     if target.exists() and not force:
         raise UserError(f'{out}: exists; expected another --out, or --force')
+    output_file(target, [unlabeled], begins=_HEAD.encode(), overwrite=force)
     found = find_images(unlabeled)
     image = str(next(iter(found.values())))
     path, base = _find(config, target)
@@ -111,7 +114,7 @@ def add_cct(
     )
     rules = _rules_of_heads(settings)
     lines = [
-        f'# CCT on {path.name}, whose data, schedule and evaluation stay.',
+        f'{_HEAD}{path.name}, whose data, schedule and evaluation stay.',
         '# Written by tools/add_cct.py, yours to change.',
         assignment('_base_', base),
         assignment('method', method),

@@ -20,6 +20,7 @@ from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
 from mmseg_cct.datasets.image_values import ImageValues
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_lists import read_list, require_listable, write_list
 from mmseg_cct.utils.rounds import next_round
@@ -105,6 +106,7 @@ def new_config(
     Raises:
         UserError: The folder, a name, the size or the weights do not fit, or a file exists.
     """
+    require_outside(out, [Path(data, kind) for kind in ('images', 'masks')], '--out')
     classes = classes_of_folder(data, classes)
     context = context_of_classes(classes, context)
     chosen = BACKBONES[backbone]

@@ -10,6 +10,7 @@ from mmseg_cct.analysis.cluster_assumption import (
     BoundaryContrast,
     class_regions,
     mean_neighbour_distance,
+    resize_nearest,
     upsampled,
 )
 
@@ -104,3 +105,13 @@ def test_ratios_of_empty_regions():
     assert math.isnan(BoundaryContrast(0.0, 0, 3.0, 3).ratio)
     assert math.isnan(BoundaryContrast(3.0, 3, 0.0, 0).ratio)
     assert BoundaryContrast(3.0, 3, 0.0, 3).ratio == math.inf
+
+
+def test_labels_keep_their_type_and_no_new_ones_arise():
+    labels = torch.tensor([[[0, 255], [3, 7]]])
+    assert resize_nearest(labels, (4, 2)).tolist() == [[0, 255], [0, 255], [3, 7], [3, 7]]
+    assert resize_nearest(labels, (2, 2)).dtype == labels.dtype
+
+
+def test_a_pixel_takes_the_label_at_its_centre():
+    assert resize_nearest(torch.arange(6)[None, None], (1, 2)).tolist() == [[1, 4]]

@@ -4,7 +4,7 @@ import shlex
 import subprocess
 import sys
 
-from mmseg_cct.config.shipped import commands
+from mmseg_cct.config.shipped import METHODS_HELP, commands, method_names
 
 # Runs the command lines of stdin in one process and prints what each says.
 RUN_ALL = """
@@ -49,6 +49,8 @@ def test_help_imports_nothing_heavy():
     for code, said in listed:
         assert code in (0, None) and all(f'\n{name} ' in said for name in commands())
     assert train_code == 0 and 'usage: train.py' in train
+    named = METHODS_HELP.split(', ')[:-1]
+    assert set(named) < set(method_names()) and all(f'{name},' in train for name in named)
 
 
 def test_a_wrong_argument_is_reported_before_anything_heavy():

@@ -135,7 +135,6 @@ def test_predict_on_the_command_line(joint, tmp_path, capsys):
     [
         ('next_batch', 'WORK_DIR'),
         ('analyze_clusters', 'CONFIG'),
-        ('analyze_calibration', 'CONFIG'),
         ('report', 'a=WORK_DIR'),
     ],
 )

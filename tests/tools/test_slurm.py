@@ -1,6 +1,7 @@
-"""The scripts for Slurm, where one answers: tools/local_slurm.sh starts one on this machine."""
+"""The scripts for Slurm: on the one at hand, or on one that tests/shared/local_slurm.sh starts."""
 
 import json
+import os
 import shutil
 import subprocess
 
@@ -9,15 +10,30 @@ import pytest
 SINFO = ['sinfo', '--noheader', '--format=%R']
 
 
-@pytest.fixture(scope='module')
-def partition():
-    """The first partition of the Slurm at hand."""
-    if shutil.which('sinfo') is None:
-        pytest.skip('no Slurm here (tools/local_slurm.sh starts one)')
+def partitions():
     found = subprocess.run(SINFO, text=True, capture_output=True, timeout=60)
-    if found.returncode or not found.stdout.split():
-        pytest.skip('no Slurm answers sinfo (tools/local_slurm.sh starts one)')
-    return found.stdout.split()[0]
+    return [] if found.returncode else found.stdout.split()
+
+
+@pytest.fixture(scope='module')
+def partition(project_root, tmp_path_factory):
+    """The first partition of the Slurm at hand, or of one on this machine while the tests run."""
+    if shutil.which('sinfo') is None:
+        pytest.skip('no Slurm here (apt install slurm-wlm munge)')
+    if found := partitions():
+        yield found[0]
+        return
+    if shutil.which('munged') is None or os.geteuid():
+        pytest.skip('no Slurm answers sinfo, and only root can start one')
+    folder = tmp_path_factory.mktemp('slurm')
+    command = ['bash', project_root / 'tests/shared/local_slurm.sh']
+    try:
+        subprocess.run([*command, 'start', folder], check=True, timeout=120)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv('SLURM_CONF', str(folder / 'slurm.conf'))
+            yield partitions()[0]
+    finally:
+        subprocess.run([*command, 'stop', folder], check=True, timeout=60)
 
 
 def on_cpus(run, script, partition, *arguments):

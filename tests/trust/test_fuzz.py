@@ -31,12 +31,9 @@ COMMANDS = (
     ('predict', 'tiny.py', 'x.pth', 'data/val_images', '--out', 'o', '--device', 'cpu'),
     ('convert_checkpoint', 'x.pth', 'y.pth'),
     ('publish_model', 'x.pth', 'y.pth'),
-    ('publish_model', 'x.pth', 'y.pth', '--torchscript', '--size', '32', '32'),
     ('make_splits', '--images', 'data/images', '-n', '2', '--out', 's'),
     ('next_batch', 'x.pth', '--images', 'data/images', '-n', '1', '--out', 'r'),
     ('new_config', 'data', '--classes', 'a', 'b', 'c', '--from-scratch', '--out', 's'),
-    ('plot_ramps', 'tiny.py', '--out', 'p.png'),
-    ('analyze_calibration', 'tiny.py', 'x.pth', '--out', 'o', '--device', 'cpu'),
     ('analyze_clusters', 'tiny.py', 'x.pth', '--out', 'o', '--num-images', '1'),
 )
 # These go on from what an earlier run has left.

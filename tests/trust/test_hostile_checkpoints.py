@@ -43,7 +43,6 @@ DOORS = {
     'publish': lambda i: i.tool('publish_model', 'x.pth', 'y.pth'),
     'next batch': lambda i: i.tool('next_batch', 'x.pth', *OUT),
     'clusters': lambda i: i.tool('analyze_clusters', 'tiny.py', 'x.pth', *OUT),
-    'calibration': lambda i: i.tool('analyze_calibration', 'tiny.py', 'x.pth', *OUT),
     'report': lambda i: i.tool('report', 'run=trained', *OUT),
 }  # fmt: skip
 
@@ -116,7 +115,6 @@ NAMES = {
 }
 READERS = {
     **{f'publish {kind}': ('publish_model', 'x.pth', 'y.pth', *kind) for kind in ((), ('--onnx',))},
-    'publish --torchscript': ('publish_model', 'x.pth', 'y.pth', '--torchscript'),
     'report': ('report', 'run=trained', *OUT),
 }
 

@@ -32,40 +32,35 @@ NAMED = (
     'train tiny.py --work-dir data/images',
     'next_batch x.pth --out data/images',
     'analyze_clusters tiny.py x.pth --out data/val_images',
-    'analyze_calibration tiny.py x.pth --out data/val_images',
     'report run=run --out data/images',
     'report run=run run=run --out new',
     'convert_checkpoint x.pth x.pth --overwrite',
     'convert_checkpoint x.pth data',
-    'plot_ramps tiny.py --out there.png',
     'make_image_labels --masks data/masks --images data/val_images --classes ground thing other '
     '--out tiny.py',
     'make_splits --images data/images -n 2 --out there',
     'learning_curve tiny.py --out data/images',
     'ablation tiny.py --out data/images/new',
-    'plot_ramps tiny.py --out data/images/new.png',
     'make_splits --list there/2_labeled.txt -n 2 --out there --force',
     'train tiny.py --work-dir best',
     'train tiny.py --work-dir notes',
     'train tiny.py --work-dir notes --resume x.pth',
     'train tiny.py --work-dir links',
-    'train tiny.py --work-dir calibrated',
     'train tiny.py --work-dir stopped',
     'test tiny.py x.pth --work-dir notes',
-    'analyze_calibration tiny.py x.pth --out run',
 )
 
 
 @pytest.mark.parametrize('command', NAMED)
 def test_refused_in_one_line(command, inputs, capfd):
-    (inputs.folder / 'there.png').write_text('mine')
     for name in (
-        'there/2_labeled.txt', 'best/best_mIoU_iter_1.pth', 'notes/tiny.py', 'run/calibration.json',
-        'calibrated/calibration.json', 'stopped/nonfinite_iter_0.pth',
+        'there/2_labeled.txt', 'best/best_mIoU_iter_1.pth', 'notes/tiny.py',
+        'stopped/nonfinite_iter_0.pth',
     ):  # fmt: skip
         (inputs.folder / name).parent.mkdir(exist_ok=True)
         (inputs.folder / name).write_text('mine')
     (inputs.folder / 'links').mkdir()
+    (inputs.folder / 'run').mkdir()
     (inputs.folder / 'links/tiny.py').symlink_to(inputs.folder / 'notes/tiny.py')
     shutil.copy(inputs.file, inputs.folder / 'run')
     (inputs.folder / 'run/last_checkpoint').write_text(str(inputs.folder / 'x.pth'))

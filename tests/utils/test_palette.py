@@ -43,12 +43,12 @@ def test_colours_are_far_from_those_taken():
     assert smallest_distance(taken + distinct_colours(8, taken)) > 35
 
 
-def test_the_classes_of_cityscapes_have_its_colours_by_any_common_name():
+def test_the_classes_of_cityscapes_have_its_colours_by_the_names_of_camvid_and_voc_too():
     names = get_classes('cityscapes')
     assert [list(colour) for colour in class_colours(names)] == get_palette('cityscapes')
-    common = ['Road', 'traffic_signs', 'Trees', 'Pedestrian', 'bus']
+    common = ['Road', 'SignSymbol', 'Trees', 'Pedestrian', 'motorbike', 'bus']
     known = dict(zip(names, get_palette('cityscapes')))
-    same = ['road', 'traffic sign', 'vegetation', 'person', 'bus']
+    same = ['road', 'traffic sign', 'vegetation', 'person', 'motorcycle', 'bus']
     assert [list(colour) for colour in class_colours(common)] == [known[name] for name in same]
 
 

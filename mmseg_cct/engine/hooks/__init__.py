@@ -1,4 +1,3 @@
-from .calibration_hook import CalibrationHook
 from .channels_last_hook import ChannelsLastHook
 from .compile_hook import CompileHook
 from .durable_checkpoint_hook import DurableCheckpointHook
@@ -18,7 +17,6 @@ from .teacher_hook import TeacherHook
 from .unlabeled_visualization_hook import UnlabeledVisualizationHook
 
 __all__ = [
-    'CalibrationHook',
     'ChannelsLastHook',
     'CompileHook',
     'DurableCheckpointHook',

@@ -70,7 +70,7 @@ class RampUpHook(Hook):
     def find(self, model: nn.Module) -> list[tuple[Any, str, float]]:
         """Finds every object that has the attribute, with the attribute's name and value.
 
-        Raises `UserError` if the attribute is missing, is not a number or cannot be set.
+        Raises `UserError` if the attribute is missing or is not a number.
         """
         owners: list[Any] = [model]
         *path, name = self.attribute.split('.')
@@ -92,20 +92,13 @@ class RampUpHook(Hook):
         runner.message_hub.update_scalar(f'train/{self.attribute}', values[0])
 
     def _number(self, owner: Any, name: str) -> float:
-        """Returns the value of an attribute, which must be a number that can be set."""
+        """Returns the value of an attribute, which must be a number."""
         value = getattr(owner, self._existing(owner, name))
         if not _is_number(value):
             raise UserError(
                 f'RampUpHook.attribute={self.attribute!r}: expected a number, the '
                 f'model has {type(value).__name__} there'
             )
-        try:
-            setattr(owner, name, value)
-        except AttributeError:
-            raise UserError(
-                f'RampUpHook.attribute={self.attribute!r}: {type(owner).__name__}.{name} is '
-                'fixed once the model is built; expected a number that may change'
-            ) from None
         return value
 
     def _children(self, owner: Any, part: str) -> list[Any]:

@@ -176,28 +176,6 @@ class PerturbedDecoderBank(BaseModule):
             `loss` = ω_u L_u + ω_w L_w + λ_pw L_pw; for the log each term unweighted and the figures
             of `log_terms`.
         """
-        return self._loss(features, seg_logits, data_samples, self.log_terms)[0]
-
-    def loss_and_agreement(
-        self, features: Sequence[Tensor], seg_logits: Tensor, data_samples: Sequence[SegDataSample]
-    ) -> tuple[dict[str, Tensor], Tensor]:
-        """Computes the losses and, from the same predictions, a map of the agreement.
-
-        Arguments and losses are those of `loss`. The agreement is the share of the K decoders that
-        choose the class of `seg_logits`, `(N, 1, s·h, s·w)` in [0, 1], NaN at positions that
-        `position_fraction` left out.
-        """
-        losses, agreement = self._loss(features, seg_logits, data_samples, map_agreement=True)
-        assert agreement is not None
-        return losses, agreement
-
-    def _loss(
-        self,
-        features: Sequence[Tensor],
-        seg_logits: Tensor,
-        data_samples: Sequence[SegDataSample],
-        map_agreement: bool,
-    ) -> tuple[dict[str, Tensor], Tensor | None]:
         context = self._context(features, seg_logits, data_samples, self.position_fraction)
         z, seg_logits, positions = context.features, context.seg_logits, context.positions
         projected = self._project_all(context)
@@ -216,15 +194,14 @@ class PerturbedDecoderBank(BaseModule):
         )
         terms = {name: loss.term(targets) for name, loss in losses.items() if loss is not None}
         total, values, agreement = chunked_loss(
-            projected, self.chain, list(terms.values()), targets, self.chunking, map_agreement
+            projected, self.chain, list(terms.values()), targets, self.chunking, self.log_terms
         )
         logged = {name: value.sum() for name, value in zip(terms, values)}
         if agreement is not None:
-            agreement = self._in_image_layout(agreement, z, positions)
-        if self.log_terms:
             logged.update(self._details(terms, values[0], targets.valid_pixels.sum()))
+            agreement = self._in_image_layout(agreement, z, positions)
             logged['agreement'] = _mean_where_known(agreement, targets.valid_pixels)
-        return dict(loss=total, **logged), agreement
+        return dict(loss=total, **logged)
 
     def forward(
         self,

@@ -302,19 +302,19 @@ static void parallel(int64_t threads, int64_t size, Work work) {
 extern "C" const int native_tile = T;
 
 // Gradients take the place of the features (K, B, p), p a multiple of T, and are added to `grads`,
-// the losses to `values` (2, K). Parameters and their gradients: L weights, then L biases. Without
-// `grads`, and in a tile where all weights are 0, only the agreement is counted, unless a value is
-// not finite: 0 times NaN is NaN, which the loss must show.
+// the losses to `values` (2, K). Parameters and their gradients: L weights, then L biases. In a tile
+// where all weights are 0 only the agreement is counted, unless a value is not finite: 0 times NaN is
+// NaN, which the loss must show.
 extern "C" void native_losses(int64_t threads, int64_t decoders, int64_t size, float *features,
                               const float *const *parameters, float *const *grads,
                               const Targets *targets, double *values) {
-  std::vector<Gradients> gradients(grads ? threads * decoders : 0);
+  std::vector<Gradients> gradients(threads * decoders);
   std::vector<double> sums(threads * 2 * decoders);
   std::vector<Tile> tiles(threads);
   std::vector<Blocks> blocks(threads);
   const auto broken = [](float value) { return !std::isfinite(value); };
   bool broken_parameters = false;
-  for (int i = 0; grads && i < 2 * L; ++i)
+  for (int i = 0; i < 2 * L; ++i)
     broken_parameters |= std::any_of(
         parameters[i], parameters[i] + decoders * outputs(i % L) * (i < L ? B : 1), broken);
   parallel(threads, size, [&](int64_t thread, int64_t first) {
@@ -329,18 +329,18 @@ extern "C" void native_losses(int64_t threads, int64_t decoders, int64_t size, f
       copy(at, size, own.x);
       own.sums[SQUARED] = own.sums[ENTROPY] = Vec{};
       std::memset(own.dx, 0, sizeof own.dx);
-      const bool counts = grads && (all_count || poison(own.x, B * T));
+      const bool counts = all_count || poison(own.x, B * T);
       Gradients *const of = counts ? &gradients[thread * decoders + k] : nullptr;
       const auto run = counts ? descend<0, LEARN> : descend<0, VOTE>;
       run(parameters, k, own.x, own.dx, own, tile, 0, *targets, of);
-      if (grads) copy(at, size, own.dx, true);
+      copy(at, size, own.dx, true);
       for (int i = 0; i < 2 * LANES; ++i)
         sums[(thread * 2 + i % 2) * decoders + k] += own.sums[i % 2][i / 2];
     }
     for (int pixel = 0; pixel < SUBPIXELS; ++pixel)
       std::memcpy(targets->agreeing + pixel * size + first, tile.agreeing[pixel], 4 * T);
   });
-  for (std::size_t i = 0; grads && i < sums.size(); ++i) values[i % (2 * decoders)] += sums[i];
+  for (std::size_t i = 0; i < sums.size(); ++i) values[i % (2 * decoders)] += sums[i];
   for (std::size_t i = 0; i < gradients.size(); ++i)
     for (int l = 0; l < L; ++l)
       for (int o = 0; o < outputs(l); ++o) {

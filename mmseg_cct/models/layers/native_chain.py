@@ -106,19 +106,6 @@ class NativeChain:
         levels = len(chain.weights)
         return (grad, grads[:levels], grads[levels:]), values, agreeing
 
-    def agreeing(self, features: Tensor, chain: Chain, seg_logits: Tensor) -> Tensor:
-        """Counts the decoders that choose the main decoder's class; as in `losses`."""
-        agreeing = torch.empty_like(seg_logits[0])
-        self._library.native_losses(
-            *self._sizes(features),
-            _pointer(features),
-            _pointers([*chain.weights, *chain.biases]),
-            None,
-            ctypes.byref(_Targets(_pointer(seg_logits), agreeing=_pointer(agreeing))),
-            None,
-        )
-        return agreeing
-
     def fisher_product(self, features: Tensor, tangent: Tensor, chain: Chain) -> Tensor:
         """Hessian of KL(decode(x) ‖ decode(x + r)) at r = 0, times a tangent; all `(K, B, P)`."""
         num_positions = features.shape[-1]

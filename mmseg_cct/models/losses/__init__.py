@@ -1,8 +1,6 @@
 from .agreement import agreement
-from .agreement_gate import AgreementGate
 from .batch_lovasz import BatchLovasz
 from .bootstrapped_ce import BootstrappedCrossEntropy, bootstrapped_cross_entropy
-from .confidence_threshold import AdaptiveThreshold, ClassThreshold, FixedThreshold
 from .confident_ce import ConfidentCrossEntropy, PseudoTargets
 from .confident_mse import ConfidentMSE
 from .consistency import (
@@ -20,15 +18,11 @@ from .pixel_term import PixelTargets, PixelTerm
 from .weak_ce import WeakCrossEntropy, label_cross_entropy
 
 __all__ = [
-    'AdaptiveThreshold',
-    'AgreementGate',
     'BatchLovasz',
     'BootstrappedCrossEntropy',
-    'ClassThreshold',
     'ConfidentCrossEntropy',
     'ConfidentMSE',
     'ConsistencyLoss',
-    'FixedThreshold',
     'JSConsistency',
     'KLConsistency',
     'MSEConsistency',

@@ -1,4 +1,4 @@
-"""Agreement of auxiliary and main predictions: a figure for the log and a weight of pixels."""
+"""Agreement of auxiliary and main predictions, a figure for the log."""
 
 from torch import Tensor
 

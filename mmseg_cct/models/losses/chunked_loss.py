@@ -32,7 +32,7 @@ from mmseg_cct.models.layers.subpixel import subpixel_chunks
 
 from .agreement import agreement
 from .consistency import mse_distance
-from .pixel_term import Distance, Gate, PixelTargets, PixelTerm
+from .pixel_term import Distance, PixelTargets, PixelTerm
 from .weak_ce import label_cross_entropy
 
 # Distances of the native kernel, in its order.
@@ -59,17 +59,15 @@ class TermTensors(NamedTuple):
 class ChunkStep:
     """Gradients and values of all terms at one chunk of positions.
 
-    Hashable by value, so that it is compiled once per combination of distances and gates.
+    Hashable by value, so that it is compiled once per combination of distances.
 
     Attributes:
         distances: One per term.
-        gates: One per term; None where its pixels do not depend on the agreement.
         final_activation: Whether the decoders end in a ReLU.
         count_agreement: Whether to count the decoders that agree with the target.
     """
 
     distances: tuple[Distance, ...]
-    gates: tuple[Gate | None, ...]
     final_activation: bool
     count_agreement: bool
 
@@ -100,26 +98,22 @@ class ChunkStep:
         outputs = decode_levels(projected, chain)
         predicted = _at_least_float32(as_seg_logits(outputs[-1], chain))
 
-        agreeing: Any = None
-        if self.count_agreement or any(self.gates):
+        agreeing = None
+        if self.count_agreement:
             agreeing = agreement(predicted, probabilities).sum(0)
-        pixel_weights = [
-            term.pixel_weight * gate(agreeing / len(predicted)) if gate else term.pixel_weight
-            for gate, term in zip(self.gates, terms)
-        ]
 
         def total(seg_logits: Tensor) -> tuple[Any, tuple[Tensor, ...]]:
             values = []
-            for distance, pixel_weight, term in zip(self.distances, pixel_weights, terms):
+            for distance, term in zip(self.distances, terms):
                 chosen = seg_logits if term.decoders is None else seg_logits[term.decoders]
                 target = probabilities if term.labels is None else term.labels
-                values.append((distance(chosen, target) * pixel_weight).sum((1, 2)))
+                values.append((distance(chosen, target) * term.pixel_weight).sum((1, 2)))
             weighted = [term.factor * value.sum() for value, term in zip(values, terms)]
             return sum(weighted), tuple(values)
 
         grad, values = torch.func.grad(total, has_aux=True)(predicted)
         gradients = decode_backward(outputs, chain, grad.to(projected.dtype))
-        return gradients, values, agreeing if self.count_agreement else None
+        return gradients, values, agreeing
 
 
 @dataclass(frozen=True)
@@ -151,17 +145,12 @@ class NativeStep:
             [b.float().contiguous() for b in biases],
             self.step.final_activation,
         )
-        share: Any = None
-        if any(self.step.gates):  # the weights of all decoders depend on the votes of all
-            share = self.kernel.agreeing(projected, chain, seg_logits) / len(projected)
         maps: list[Tensor | None] = [None, None, None]
         factors = [0.0, 0.0]
-        for distance, gate, term in zip(self.step.distances, self.step.gates, terms):
-            weight = term.pixel_weight.float()
-            if gate:
-                weight = weight * gate(share.view_as(weight))
+        for distance, term in zip(self.step.distances, terms):
             index = NATIVE_DISTANCES.index(distance)
-            maps[index], factors[index] = weight.contiguous(), float(term.factor)
+            maps[index] = term.pixel_weight.float().contiguous()
+            factors[index] = float(term.factor)
             if term.labels is not None:
                 maps[2] = term.labels.float().contiguous()
         gradients, values, agreeing = self.kernel.losses(
@@ -295,7 +284,6 @@ def chunked_loss(
     scale = _common_scale(terms)
     step = ChunkStep(
         tuple(term.distance for term in terms),
-        tuple(term.gate for term in terms),
         chain.final_activation,
         count_agreement,
     )
@@ -307,7 +295,7 @@ def chunked_loss(
         size = chunking.native_size(projected, values_per_position, kernel.tile)
         run = NativeStep(step, kernel)
     else:
-        divisible = all(term.decoders is None and term.gate is None for term in terms)
+        divisible = all(term.decoders is None for term in terms)
         together, size = chunking.shape(projected, chain.values_per_position, divisible)
         # forward, backward to the features and to the weights
         run = chunking.prepare(step, projected.device, 3 * chain.flops(projected.shape[-1]))

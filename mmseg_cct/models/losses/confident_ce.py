@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.checks.ranges import one_of, ranges
-from mmseg_cct.errors import UserError
+from mmseg_cct.checks.ranges import in_unit, one_of, ranges
 from mmseg_cct.models.layers.cutmix import paste
 
 from .pixel_term import NORMALIZERS
@@ -41,62 +40,41 @@ class ConfidentCrossEntropy(nn.Module):
 
     Args:
         loss_weight: λ, the weight of the loss in the total.
-        threshold: τ in [0, 1], or the config of a module such as `AdaptiveThreshold`; pixels with
-            max_c p ≥ τ count.
-        gate: Config of an `AgreementGate`, which weighs the pixels by the agreement of the
-            auxiliary decoders; None leaves it out.
+        threshold: τ in [0, 1]; pixels with max_c p ≥ τ count.
         soft: Whether the target is the distribution p instead of its most probable class.
         normalizer: What the sum is divided by: 'valid', all real pixels, confident or not, so the
             loss ramps itself up; or 'counted', the weight of the pixels that count.
     """
 
-    @ranges(normalizer=one_of(NORMALIZERS))
+    @ranges(threshold=in_unit, normalizer=one_of(NORMALIZERS))
     def __init__(
         self,
         loss_weight: float = 1.0,
-        threshold: float | dict = 0.95,
-        gate: dict | None = None,
+        threshold: float = 0.95,
         soft: bool = False,
         normalizer: str = 'valid',
     ) -> None:
         super().__init__()
-        if not isinstance(threshold, dict):
-            threshold = dict(type='FixedThreshold', value=threshold)
         self.loss_weight = loss_weight
-        self.threshold = MODELS.build(threshold)
-        self.gate = MODELS.build(gate) if gate else None
+        self.threshold = threshold
         self.soft = soft
         self.normalizer = normalizer
 
     @torch.no_grad()
-    def targets(
-        self, seg_logits: Tensor, valid: Tensor | None = None, agreement: Tensor | None = None
-    ) -> PseudoTargets:
-        """Makes targets from a prediction on the weak views; once per iteration in train mode.
+    def targets(self, seg_logits: Tensor, valid: Tensor | None = None) -> PseudoTargets:
+        """Makes targets from a prediction on the weak views.
 
         Args:
             seg_logits: `(N, C, H, W)`.
             valid: `(N, 1, H, W)` bool, False at padding; None without padding.
-            agreement: Share of the auxiliary decoders that predict the same class, `(N, 1, H, W)`
-                in [0, 1]; needed with a gate.
 
         Returns:
             The targets.
-
-        Raises:
-            UserError: If there is a gate and no agreement for it.
         """
         probabilities = seg_logits.float().softmax(1)
         confidence, labels = probabilities.max(1, keepdim=True)
         valid = torch.ones_like(confidence) if valid is None else valid.to(confidence)
-        weight = valid * (confidence >= self.threshold(confidence, labels, valid))
-        if self.gate is not None:
-            if agreement is None:
-                raise UserError(
-                    'model.loss_strong.gate: no auxiliary decoders whose agreement it could see; '
-                    'expected an auxiliary_head, or gate=None'
-                )
-            weight = weight * self.gate(agreement)
+        weight = valid * (confidence >= self.threshold)
         return PseudoTargets(probabilities if self.soft else labels, weight, valid)
 
     def forward(self, seg_logits: Tensor, targets: PseudoTargets) -> Tensor:

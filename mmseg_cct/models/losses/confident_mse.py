@@ -17,18 +17,13 @@ class ConfidentMSE(ConfidentCrossEntropy):
     Args:
         loss_weight: λ, the weight of the loss in the total.
         threshold: As in `ConfidentCrossEntropy`; by default every pixel counts.
-        gate: As in `ConfidentCrossEntropy`.
         normalizer: As in `ConfidentCrossEntropy`.
     """
 
     def __init__(
-        self,
-        loss_weight: float = 1.0,
-        threshold: float | dict = 0.0,
-        gate: dict | None = None,
-        normalizer: str = 'valid',
+        self, loss_weight: float = 1.0, threshold: float = 0.0, normalizer: str = 'valid'
     ) -> None:
-        super().__init__(loss_weight, threshold, gate, soft=True, normalizer=normalizer)
+        super().__init__(loss_weight, threshold, soft=True, normalizer=normalizer)
 
     def pixel_loss(self, seg_logits: Tensor, target: Tensor) -> Tensor:
         """Σ_c (softmax(ŷ)_c - p_c)² of every pixel; shapes as in `ConfidentCrossEntropy`."""

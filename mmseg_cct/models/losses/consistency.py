@@ -12,7 +12,6 @@ from mmseg.registry import MODELS
 from torch import Tensor, nn
 
 from mmseg_cct.checks.ranges import in_unit, one_of, optional, ranges
-from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.softmax import softmax
 
 from .pixel_term import NORMALIZERS, PixelTargets, PixelTerm
@@ -49,9 +48,6 @@ class ConsistencyLoss(nn.Module):
             that are not padding.
         normalizer: What the sum over pixels is divided by: 'counted', the pixels that are confident
             enough, or 'valid', all that are not padding, so L_u grows with the confident share.
-        gate: Config of an `AgreementGate`, which weighs the pixels by the share of the auxiliary
-            decoders that choose the target's class; the divisor does not change. None leaves it
-            out.
         reference_classes: Number of classes that `loss_weight` was chosen for. An error weighs more
             in a mean over fewer classes, so L_u is scaled by C / reference_classes, at most 1. None
             never scales, as in the paper.
@@ -63,14 +59,12 @@ class ConsistencyLoss(nn.Module):
         loss_weight: float = 30.0,
         confidence_threshold: float | None = None,
         normalizer: str = 'counted',
-        gate: dict | None = None,
         reference_classes: int | None = None,
     ) -> None:
         super().__init__()
         self.loss_weight = loss_weight
         self.confidence_threshold = confidence_threshold
         self.normalizer = normalizer
-        self.gate = MODELS.build(gate) if gate else None
         self.reference_classes = reference_classes
 
     @staticmethod
@@ -84,13 +78,8 @@ class ConsistencyLoss(nn.Module):
         """Computes L_u of a single prediction, 0-dimensional, without ω_u.
 
         Logits and probabilities, the latter without gradient, are `(N, C, H, W)`; `valid` is
-        `(N, 1, H, W)` bool, False at padding. Raises a `UserError` if there is a gate, as
-        it needs the auxiliary decoders.
+        `(N, 1, H, W)` bool, False at padding.
         """
-        if self.gate is not None:
-            raise UserError(
-                'model.loss_consistency.gate: a single prediction has no agreement; expected None'
-            )
         # log-probabilities are logits
         targets = PixelTargets(
             probabilities.log(), labels=None, num_decoders=1, stride=1, valid=valid
@@ -118,7 +107,6 @@ class ConsistencyLoss(nn.Module):
             pixel_weight,
             targets.num_decoders * max((self.reference_classes or 0) / num_classes, 1),
             self.loss_weight,
-            gate=self.gate,
             counted=targets.valid_pixels if self.normalizer == 'valid' else None,
         )
 

@@ -14,9 +14,6 @@ from torch import Tensor
 # (seg_logits (K, C, R, Q), probabilities (C, R, Q) or labels (1, R, Q)) → one value per decoder and
 # pixel, (K, R, Q)
 Distance = Callable[[Tensor, Tensor], Tensor]
-# share of the K decoders that agree with the target → weight, of the same shape
-Gate = Callable[[Tensor], Tensor]
-
 
 # What the sum over pixels is divided by: all real pixels, or the weight of those that count.
 NORMALIZERS = ('valid', 'counted')
@@ -58,7 +55,6 @@ class PixelTargets:
         loss_weight: float,
         labels: Tensor | None = None,
         decoders: Tensor | None = None,
-        gate: Gate | None = None,
         counted: Tensor | None = None,
     ) -> 'PixelTerm':
         """States a mean over the pixels that count, estimated at the chosen positions.
@@ -68,8 +64,7 @@ class PixelTargets:
 
         Arguments are the attributes of `PixelTerm` and two for the divisor: `values_per_pixel` is
         K, or 1 if the distance reduces the decoders; `counted` `(N, 1, H, W)` are the pixels to
-        count, by default those of `pixel_weight`. A gate does not change the count, as the
-        agreement is not known before the decoders run.
+        count, by default those of `pixel_weight`.
         """
         counted = pixel_weight if counted is None else counted
         count = counted.sum(dtype=torch.float64).clamp(min=1)
@@ -77,7 +72,7 @@ class PixelTargets:
             num_positions = pixel_weight[0].numel() // self.stride**2
             count = count * (len(self.positions) / num_positions)
         scale = 1 / (count * values_per_pixel)
-        return PixelTerm(distance, labels, pixel_weight, scale, loss_weight, decoders, gate)
+        return PixelTerm(distance, labels, pixel_weight, scale, loss_weight, decoders)
 
 
 @dataclass
@@ -91,7 +86,6 @@ class PixelTerm:
         scale: 0-dimensional factor that makes the sum a mean.
         loss_weight: ω, the factor of the term in the total loss.
         decoders: `(k,)` indices of the decoders the term looks at; None for all.
-        gate: Factor of the weight by the agreement of all K decoders; None for 1.
     """
 
     distance: Distance
@@ -100,4 +94,3 @@ class PixelTerm:
     scale: Tensor
     loss_weight: float
     decoders: Tensor | None
-    gate: Gate | None = None

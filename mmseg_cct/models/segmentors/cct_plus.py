@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from mmengine.structures import PixelData
 from mmseg.models.utils import resize
 from mmseg.registry import MODELS
@@ -30,8 +29,7 @@ class CCTPlusSegmentor(CCTSegmentor):
     Its parts combine to known methods: without `auxiliary_head` and with one view it is FixMatch
     (https://arxiv.org/abs/2001.07685), with two views and `feature_weight` UniMatch
     (https://arxiv.org/abs/2208.09910), with a `TeacherHook` and `channel_dropout` UniMatch V2
-    (https://arxiv.org/abs/2410.10777). The auxiliary decoders never train the main one, but their
-    agreement can gate its pseudo labels::
+    (https://arxiv.org/abs/2410.10777). The auxiliary decoders never train the main one::
 
         model = dict(
             type='CCTPlusSegmentor',
@@ -56,9 +54,6 @@ class CCTPlusSegmentor(CCTSegmentor):
         supervised_weight: w, the weight of L_s, the losses of the main decoder and of MMSeg's
             auxiliary heads on labelled images.
         **kwargs: Arguments of `CCTSegmentor`.
-
-    Raises:
-        UserError: If `loss_strong` has a gate and the agreement is not known at every pixel.
     """
 
     bank_is_optional = True
@@ -84,16 +79,6 @@ class CCTPlusSegmentor(CCTSegmentor):
         self.bank_on_strong = bank_on_strong
         self.joint_batch = joint_batch
         self.supervised_weight = supervised_weight
-        if self.loss_strong.gate is not None and (bank_on_strong or not self.with_auxiliary_head):
-            raise UserError(
-                'model.loss_strong.gate: no auxiliary decoders on the weak view; expected an '
-                'auxiliary_head and bank_on_strong=False, or gate=None'
-            )
-        if self.loss_strong.gate is not None and self.auxiliary_head.position_fraction < 1:
-            raise UserError(
-                f'model.auxiliary_head.position_fraction={self.auxiliary_head.position_fraction}: '
-                'expected 1, as loss_strong.gate needs the agreement at every position'
-            )
 
     def loss(
         self, inputs: dict[str, Tensor], data_samples: dict[str, list[SegDataSample]]
@@ -134,16 +119,14 @@ class CCTPlusSegmentor(CCTSegmentor):
         ]
         z_strong = self._encode_together(mixed, len(names))
 
-        # auxiliary decoders on one of the views: L_u, and their agreement with ŷ
-        auxiliary, agreement = self.bank_loss(
-            z_weak, z_strong[0], boxes[0], target, samples, partners
-        )
+        # auxiliary decoders on one of the views: L_u
+        auxiliary = self.bank_loss(z_weak, z_strong[0], boxes[0], target, samples, partners)
         losses.update(add_prefix(auxiliary, 'aux'))
 
         # the main decoder on the strong views and, as in UniMatch, on the weak z: L_f
         if self.loss_strong.loss_weight or self.feature_weight:
             valid = stack_field(samples, 'valid_mask', size)
-            pseudo = self.loss_strong.targets(target, valid, agreement)
+            pseudo = self.loss_strong.targets(target, valid)
             strong = self.strong_loss(z_strong, boxes, pseudo, self._targets_of(partners, size))
             losses.update(add_prefix(strong, 'strong'))
             losses.update(add_prefix(self.feature_loss(z_weak, pseudo, dropped), 'feature'))
@@ -157,25 +140,21 @@ class CCTPlusSegmentor(CCTSegmentor):
         target: Tensor,
         samples: Sequence[SegDataSample],
         partners: '_Partners | None' = None,
-    ) -> tuple[dict[str, Tensor], Tensor | None]:
-        """Computes the losses of the auxiliary decoders, if there are any, and their agreement.
+    ) -> dict[str, Tensor]:
+        """Computes the losses of the auxiliary decoders, if there are any.
 
         `weak` and `strong` are the neck's outputs for the weak and the first strong views, `boxes`
         `(N, 1, H, W)` where that view is mixed, and `target` ŷ of the weak views, logits
-        `(N, C, H, W)`. The agreement with ŷ, `(N, 1, H, W)`, is None if there is no gate.
+        `(N, C, H, W)`.
         """
         if not self.with_auxiliary_head:
-            return {}, None
+            return {}
         features = weak
         if self.bank_on_strong:
             others, its_samples = partners or (None, None)
             features, target = strong, _mix(target, boxes, others)
             samples = _mix_samples(samples, boxes, target.shape[-2:], its_samples)
-        z = self.features_of_bank(features)
-        if self.loss_strong.gate is None:
-            return self.auxiliary_head.loss(z, target, samples), None
-        losses, agreement = self.auxiliary_head.loss_and_agreement(z, target, samples)
-        return losses, F.interpolate(agreement, target.shape[-2:])
+        return self.auxiliary_head.loss(self.features_of_bank(features), target, samples)
 
     def strong_loss(
         self,
@@ -260,8 +239,7 @@ class CCTPlusSegmentor(CCTSegmentor):
         if partners is None:
             return None
         valid = stack_field(partners.samples, 'valid_mask', size)
-        with eval_mode(self.loss_strong.modules()):  # no adaptive threshold learns from partners
-            return self.loss_strong.targets(partners.target, valid)
+        return self.loss_strong.targets(partners.target, valid)
 
     def _encode_weak(self, images: Tensor) -> Sequence[Tensor]:
         """Computes the neck's outputs for the weak views; empty if the student needs none."""

@@ -7,7 +7,6 @@ from mmengine.registry import HOOKS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import MSEConsistency
-from mmseg_cct.models.losses.agreement_gate import AgreementGate
 
 WEIGHT = 'auxiliary_head.loss_consistency.loss_weight'
 
@@ -179,14 +178,6 @@ def test_what_no_ramp_can_take_is_not_offered():
 def test_an_attribute_that_is_no_number_is_an_error(name, kind):
     with pytest.raises(UserError, match=rf'{name}.: expected a number, the model has {kind}'):
         make_hook(f'auxiliary_head.{name}').before_train(make_runner())
-
-
-def test_an_attribute_that_is_fixed_is_an_error():
-    """The threshold of a gate is a part of what is compiled."""
-    model = Model()
-    model.gate = AgreementGate(threshold=0.5)
-    with pytest.raises(UserError, match=r"'gate.threshold': AgreementGate.threshold is fixed"):
-        make_hook('gate.threshold').before_train(make_runner(model))
 
 
 def test_unknown_schedule_lists_the_schedules():

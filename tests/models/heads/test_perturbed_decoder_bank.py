@@ -391,73 +391,31 @@ def test_each_perturbation_logs_the_loss_of_its_plain_decoders(kind, plain):
 
 @each_width
 @pytest.mark.parametrize('memory_budget', [30_000, 2_000_000])
-@pytest.mark.parametrize('log_terms', [True, False])
-def test_the_map_of_the_agreement_is_the_share_of_equal_classes(memory_budget, channels, log_terms):
-    # of all pixels, also of those that a masked loss leaves out
+def test_the_logged_agreement_is_the_share_of_equal_classes(memory_budget, channels):
+    # of all real pixels, also of those that a masked loss leaves out
     masked = dict(type='MSEConsistency', confidence_threshold=0.9)
-    bank = make_bank(
-        loss_consistency=masked,
-        memory_budget=memory_budget,
-        channels=channels,
-        log_terms=log_terms,
-    )
+    bank = make_bank(loss_consistency=masked, memory_budget=memory_budget, channels=channels)
     batch = make_batch()
-    z, seg_logits, samples = batch
-    torch.manual_seed(2)
-    losses, agreement = bank.loss_and_agreement((z,), seg_logits, samples)
-    predicted = torch.stack([q.argmax(1) for q in plain_predictions(bank, batch)])
-    expected = (predicted == seg_logits.argmax(1)).float().mean(0)
-    torch.testing.assert_close(agreement, expected.unsqueeze(1), check_dtype=False)
-    assert agreement.unique().numel() > 5 and not agreement.requires_grad
-    torch.testing.assert_close(losses['loss'], run_loss(bank, batch)['loss'])
-
-
-def test_the_map_of_the_agreement_is_nan_where_no_decoder_ran():
-    bank = make_bank(position_fraction=0.5, log_terms=True)
-    z, seg_logits, samples = make_batch()
-    torch.manual_seed(2)
-    losses, agreement = bank.loss_and_agreement((z,), seg_logits, samples)
-    known = ~agreement.isnan()
-    by_position = known.unflatten(2, (H, 8)).unflatten(4, (W, 8)).float().mean((3, 5))
-    assert by_position.unique().tolist() == [0, 1]
-    assert by_position.sum() == N * H * W / 2
-    torch.testing.assert_close(losses['agreement'], agreement[known].mean())
-
-
-@pytest.mark.parametrize('memory_budget', [30_000, 2_000_000])
-@pytest.mark.parametrize('threshold', [None, 0.25])
-@pytest.mark.parametrize('normalizer', ['valid', 'counted'])
-def test_a_gate_weighs_pixels_by_the_agreement(memory_budget, threshold, normalizer):
-    bank = make_bank(
-        memory_budget=memory_budget,
-        loss_consistency=dict(
-            type='MSEConsistency',
-            loss_weight=3.0,
-            confidence_threshold=0.5,
-            normalizer=normalizer,
-            gate=dict(type='AgreementGate', threshold=threshold),
-        ),
-    )
-
-    def expected(predictions, p, _):
-        share = (torch.stack(predictions).argmax(2) == p.argmax(1)).float().mean(0)
-        gate = share if threshold is None else (share >= threshold).float()
-        confident = (p.amax(1) > 0.5).float()
-        count = confident.numel() if normalizer == 'valid' else confident.sum()
-        weight = (gate * confident / count).unsqueeze(1)
-        each = [(weight * (q.softmax(1) - p) ** 2).sum() / C for q in predictions]
-        return 3.0 * torch.stack(each).mean()
-
-    compare_with_plain(bank, expected)
-
-
-def test_the_logged_agreement_is_that_of_the_valid_pixels():
-    bank, (z, seg_logits, samples) = make_bank(), make_batch()
+    _, seg_logits, samples = batch
     for sample in samples:
         sample.valid_mask = PixelData(data=torch.rand(1, *seg_logits.shape[-2:]) < 0.3)
-    losses, agreement = bank.loss_and_agreement((z,), seg_logits, samples)
     valid = torch.stack([sample.valid_mask.data for sample in samples])
-    torch.testing.assert_close(losses['agreement'], agreement[valid].mean())
+    predicted = torch.stack([q.argmax(1) for q in plain_predictions(bank, batch)])
+    expected = (predicted == seg_logits.argmax(1)).float().mean(0)[valid.squeeze(1)].mean()
+    losses = run_loss(bank, batch)
+    assert losses['agreement'].item() == pytest.approx(expected.item())
+    assert not losses['agreement'].requires_grad
+
+
+def test_the_logged_agreement_is_that_of_the_chosen_positions(monkeypatch):
+    bank, batch = make_bank(OBJECT_MASKING, position_fraction=0.5), make_batch()
+    chosen = torch.arange(0, H * W, 2)
+    monkeypatch.setattr(torch, 'randperm', lambda n, **_: chosen.new_tensor([*chosen, *chosen + 1]))
+    losses = run_loss(bank, batch)
+    predicted = torch.stack([q.argmax(1) for q in plain_predictions(bank, batch)])
+    agreement = (predicted == batch[1].argmax(1)).float().mean(0)
+    by_position = agreement.unflatten(1, (H, 8)).unflatten(3, (W, 8)).mean((2, 4)).flatten(1)
+    assert losses['agreement'].item() == pytest.approx(by_position[:, chosen].mean().item())
 
 
 def test_agreement_of_a_bank_with_itself_is_1():
@@ -930,11 +888,7 @@ def test_compiled_results_are_the_eager_ones(project_root, device):
     assert done.stdout.split()[-2:] == ['graphs', '2'], done.stdout
 
 
-GATED = dict(
-    type='MSEConsistency',
-    confidence_threshold=0.4,
-    gate=dict(type='AgreementGate', threshold=0.25),
-)
+MASKED = dict(type='MSEConsistency', confidence_threshold=0.4)
 
 
 @pytest.mark.skipif(not (shutil.which('g++') or shutil.which('clang++')), reason='no C++ compiler')
@@ -945,7 +899,7 @@ GATED = dict(
         dict(channels=7, stride=4),
         dict(position_fraction=0.4),
         dict(memory_budget=2_000_000, final_activation=True),
-        dict(loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4), loss_consistency=GATED),
+        dict(loss_weak=dict(type='WeakCrossEntropy', loss_weight=0.4), loss_consistency=MASKED),
     ],
 )
 def test_native_results_are_the_eager_ones(kwargs):
@@ -954,24 +908,21 @@ def test_native_results_are_the_eager_ones(kwargs):
         bank = make_bank(compile=compile, log_terms=True, **kwargs)
         z, seg_logits, samples = make_batch(stride=bank.stride)
         torch.manual_seed(3)
-        losses, agreement = bank.loss_and_agreement((z,), seg_logits, samples)
-        results.append((losses, agreement, gradients(losses['loss'], z, [bank])))
-    (losses, agreement, grads), (native, native_agreement, native_grads) = results
+        losses = bank.loss((z,), seg_logits, samples)
+        results.append((losses, gradients(losses['loss'], z, [bank])))
+    (losses, grads), (native, native_grads) = results
     assert losses.keys() == native.keys()
     for name, value in losses.items():
         torch.testing.assert_close(native[name], value, rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(native_agreement, agreement, equal_nan=True)
     assert_same_results((native['loss'], native_grads), (losses['loss'], grads))
 
 
 @pytest.mark.parametrize('compile', [False, 'auto'])
 def test_a_target_without_a_number_gives_no_loss_of_zero(compile):
     """No pixel of it is confident, so all weigh 0."""
-    bank = make_bank(
-        compile=compile, loss_consistency=dict(type='MSEConsistency', confidence_threshold=0.4)
-    )
+    bank = make_bank(compile=compile, loss_consistency=MASKED)
     z, seg_logits, samples = make_batch(stride=bank.stride)
-    losses, _ = bank.loss_and_agreement((z,), seg_logits * torch.nan, samples)
+    losses = bank.loss((z,), seg_logits * torch.nan, samples)
     assert losses['loss'].isnan()
 
 
@@ -1037,7 +988,7 @@ def test_the_share_of_counting_pixels_is_one_of_the_valid_ones():
 
 
 def test_a_batch_of_nothing_but_padding_gives_finite_figures():
-    bank = make_bank(loss_consistency=GATED, loss_weak=ALL_TERMS['loss_weak'])
+    bank = make_bank(loss_consistency=MASKED, loss_weak=ALL_TERMS['loss_weak'])
     z, seg_logits, samples = make_batch()
     samples = with_masks(samples, torch.zeros(N, 1, 8 * H, 8 * W, dtype=torch.bool))
     losses = bank.loss((z,), seg_logits, samples)

@@ -96,7 +96,6 @@ def test_losses_and_gradients_are_those_of_autograd(
     votes = (predicted.argmax(1) == seg_logits.argmax(0)).float().sum(0)
     if not final_activation:  # whose zeros are ties
         assert torch.equal(agreeing, votes)
-        assert torch.equal(kernel.agreeing(features, chain, seg_logits), votes)
 
 
 @needs_compiler
@@ -230,8 +229,6 @@ def test_every_tensor_that_it_would_misread_is_an_error(change):
         lambda: losses(features, broken, seg_logits, weight),
         lambda: losses(features, chain, change(seg_logits), weight),
         lambda: losses(features, chain, seg_logits, change(weight)),
-        lambda: kernel.agreeing(change(features), chain, seg_logits),
-        lambda: kernel.agreeing(features, chain, change(seg_logits)),
         lambda: kernel.fisher_product(features, features, broken),
     ):
         with pytest.raises(ValueError, match='NativeChain: '):

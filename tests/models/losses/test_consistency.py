@@ -161,12 +161,6 @@ def test_an_unknown_normaliser_is_an_error():
         MODELS.build(dict(type='MSEConsistency', normalizer='all'))
 
 
-def test_a_gate_without_auxiliary_decoders_is_an_error():
-    loss = MODELS.build(dict(type='MSEConsistency', gate=dict(type='AgreementGate')))
-    with pytest.raises(UserError, match='a single prediction has no agreement; expected None'):
-        loss(torch.zeros(1, 2, 3, 3), torch.full((1, 2, 3, 3), 0.5))
-
-
 @pytest.mark.parametrize('num_classes, scale', [(2, 2 / 21), (7, 1 / 3), (21, 1), (150, 1)])
 def test_few_classes_count_in_proportion(num_classes, scale):
     seg_logits = torch.randn(2, num_classes, 4, 5)

@@ -17,7 +17,6 @@ from mmseg_cct.models.layers.cutmix import paste
 
 N, SIZE = 2, (32, 32)
 STRONG = dict(type='ConfidentCrossEntropy', loss_weight=2.0, threshold=0.4)
-GATE = dict(type='AgreementGate')
 
 
 def make_model(**kwargs):
@@ -241,21 +240,6 @@ def test_a_bank_on_the_strong_view_sees_mixed_images_targets_and_validity(monkey
     assert torch.equal(actual, expected)
 
 
-def test_the_gate_weighs_by_the_agreement_of_the_decoders():
-    model = make_model(loss_strong=dict(STRONG, threshold=0, gate=GATE))
-    with_teacher(model)
-    data = prepared(model)
-    seen = []
-    targets = model.loss_strong.targets
-    model.loss_strong.targets = lambda *args: seen.append(args[2]) or targets(*args)
-    losses = losses_of(model, data)
-    (agreement,) = seen
-    assert agreement.shape == (N, 1, *SIZE)
-    torch.testing.assert_close(losses['strong.pixels'], agreement.mean())
-    torch.testing.assert_close(losses['aux.agreement'], agreement.mean())
-    assert 0 < agreement.mean() < 1
-
-
 def test_channel_dropout_takes_each_channel_from_one_view(monkeypatch):
     model = make_model(auxiliary_head=None, channel_dropout=dict(type='ComplementaryDropout'))
     model.channel_dropout.keep_ratio = 0.0
@@ -278,7 +262,7 @@ RECIPES = {
         2,
         True,
     ),
-    'cct-plus': (dict(loss_strong=dict(STRONG, gate=GATE), cutmix=CUTMIX), 1, True),
+    'cct-plus': (dict(cutmix=CUTMIX), 1, True),
     'cct-strong': (dict(bank_on_strong=True, loss_strong=dict(STRONG, loss_weight=0.0)), 1, True),
 }
 
@@ -338,21 +322,6 @@ def test_missing_views_are_an_error(settings, num_views, expected):
     model = make_model(**settings)
     with pytest.raises(UserError, match=expected):
         losses_of(model, prepared(model, num_views))
-
-
-@pytest.mark.parametrize('settings', [dict(auxiliary_head=None), dict(bank_on_strong=True)])
-def test_a_gate_without_decoders_on_the_weak_view_is_an_error(settings):
-    with pytest.raises(UserError, match=r'gate: no auxiliary decoders on the weak view'):
-        make_model(loss_strong=dict(STRONG, gate=GATE), **settings)
-
-
-def test_a_gate_with_a_part_of_the_positions_is_an_error():
-    config = tiny.model_config()['auxiliary_head']
-    with pytest.raises(UserError, match=r'position_fraction=0.5: expected 1'):
-        make_model(
-            loss_strong=dict(STRONG, gate=GATE),
-            auxiliary_head=dict(config, position_fraction=0.5),
-        )
 
 
 def test_mixed_images_keep_their_pseudo_labels():
@@ -562,18 +531,6 @@ def test_a_bank_on_the_strong_view_sees_the_partners_targets_and_validity():
     torch.testing.assert_close(target, torch.where(box, partners[0], own[0]))
     valid = torch.stack([sample.valid_mask.data for sample in samples])
     assert torch.equal(valid, torch.where(box, partners[1], own[1]))
-
-
-def test_an_adaptive_threshold_learns_nothing_from_partners():
-    values = []
-    for partners in (False, True):
-        threshold = dict(type='AdaptiveThreshold', initial=0.5, momentum=0.5)
-        model = make_model(auxiliary_head=None, loss_strong=dict(STRONG, threshold=threshold))
-        model.cutmix = FixedBoxes()
-        data = prepared(model)
-        losses_of(model, with_partners(data) if partners else data)
-        values.append(model.loss_strong.threshold.value.item())
-    assert values[0] == values[1] != 0.5
 
 
 def test_each_kind_of_labelled_loss_is_weighted():

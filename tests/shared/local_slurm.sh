@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A Slurm of one node on the loopback, to try the Slurm scripts without a cluster. Debian, Ubuntu: apt install slurm-wlm munge; as root.
+# A Slurm of one node on the loopback, for tests/tools/test_slurm.py. Debian, Ubuntu: apt install slurm-wlm munge; as root.
 #
-# Usage: eval "$(bash tools/local_slurm.sh start DIR)"     starts it; logs are in DIR; sets SLURM_CONF for sinfo, srun, sbatch
-#        bash tools/local_slurm.sh stop DIR
+# Usage: eval "$(bash tests/shared/local_slurm.sh start DIR)"     starts it; logs are in DIR; sets SLURM_CONF for sinfo, srun, sbatch
+#        bash tests/shared/local_slurm.sh stop DIR
 set -euo pipefail
 usage='usage: local_slurm.sh start|stop DIR'
 action=${1:?$usage}
