@@ -23,6 +23,7 @@ from mmseg_cct.pseudo_labels.cam import load_classifier
 from mmseg_cct.pseudo_labels.crf import refined_labels
 from mmseg_cct.pseudo_labels.settings import read_settings
 from mmseg_cct.pseudo_labels.writer import LABELS, label_tasks, write_pseudo_labels
+from mmseg_cct.utils.image_counts import SharedImages
 from mmseg_cct.utils.image_files import read_image
 
 
@@ -60,7 +61,9 @@ def main() -> None:
 
     for workers in args.workers:
         with tempfile.TemporaryDirectory() as out:
-            write_pseudo_labels(model, settings, images, out, workers=workers, batch_size=2)
+            write_pseudo_labels(
+                model, settings, SharedImages(images), out, workers=workers, batch_size=2
+            )
             times = sorted(path.stat().st_mtime for path in Path(out, LABELS).rglob('*.png'))
         first, last = len(times) // 4, 3 * len(times) // 4
         rate = (last - first) / (times[last] - times[first])

@@ -176,7 +176,7 @@ def main(argv: list[str] | None = None) -> None:
     """Runs the tool."""
     args = parse_args(argv)
     with running(args):
-        read = args.list, args.images, args.masks, args.from_public, args.from_unimatch
+        read = args.list, args.images, args.masks
         if args.voc_root:
             read += tuple(os.path.join(args.voc_root, name) for name in _VOC_IMAGES)
         write_splits(make_splits(args), Path(args.out), args.force, [*filter(None, read)])

@@ -76,12 +76,13 @@ def main() -> int:
     try:
         session = onnxruntime.InferenceSession(str(args.model), providers=['CPUExecutionProvider'])
         notes = session.get_modelmeta().custom_metadata_map
-        classes, palette, size = (json.loads(notes[key]) for key in ('classes', 'palette', 'size'))
+        size, channels = json.loads(notes['size']), session.get_inputs()[0].shape[1]
+        palette, classes = (json.loads(notes.get(key, '[]')) for key in ('palette', 'classes'))
     except Exception as error:  # onnxruntime has no class of its own for a damaged file
         why = f'{type(error).__name__}: {error}'.splitlines()[0]
         print(f'{args.model}: {why}; expected a file of publish_model.py', file=sys.stderr)
         return 2
-    if (channels := session.get_inputs()[0].shape[1]) != 3:
+    if channels != 3:
         expected = 'expected 3: segment images of other channels with tools/predict.py'
         print(f'{args.model}: takes {channels} channels; {expected}', file=sys.stderr)
         return 2

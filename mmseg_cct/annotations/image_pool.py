@@ -33,6 +33,8 @@ class ImagePool:
             self._files |= find_images(self.folder)
             self._is_new = False
         elif export and (found := export.images()):
+            if export.file(''):
+                require_outside(out, [export.path], '--out')
             self.origin = str(export.path)
             self._files |= {name: export.file(file) or file for name, file in found.items()}
         if self._is_new:

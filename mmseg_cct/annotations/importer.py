@@ -1,7 +1,8 @@
 """Makes masks of class ids from an export of a labelling tool."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.utils.files import remove_parts, require_outside
+from mmseg_cct.utils.files import remove_parts
 from mmseg_cct.utils.image_files import find_masks, read_mask, suffix_of_masks, write_png
 from mmseg_cct.utils.image_lists import image_stem
 from mmseg_cct.utils.labels import BACKGROUND, IGNORE_INDEX, is_background
@@ -157,7 +158,6 @@ def import_masks(
         UserError: If the export, a name or the output folder does not fit.
     """
     out, export = Path(out), Source(source)
-    require_outside(out, [export.path], '--out')
     home = data_folder(out)
     table = read_table(home)
     if table is None and (out / 'masks').is_dir() and find_masks(out / 'masks'):
@@ -172,12 +172,8 @@ def import_masks(
     done = Imported(extended(table, annotations.classes, rest, renamed))
     masks_alone = colours is not None or binary is not None
     pool = ImagePool(out, images, None if masks_alone else export)
-    names, seen = ImageNames(pool.names), set()
-    with locked_folder(home, 'another import'):
-        if read_table(home) != table:
-            found = 'another import changed it meanwhile'
-            raise UserError(Problem(str(home / TABLE), found, 'the same command again'))
-        remove_parts(out, '**/')
+    names, seen, is_claimed = ImageNames(pool.names), set(), False
+    with ExitStack() as held:
         for annotated in progress(annotations.images):
             if not isinstance(annotated, AnnotatedImage):
                 done.failed.append(str(annotated))
@@ -199,8 +195,14 @@ def import_masks(
                     if name in seen:
                         raise UserError(Problem(name, 'annotated twice', 'each image once'))
                     seen.add(name)
-                if not done.masks:  # only once there is a mask to write
-                    write_table(home, done.table)
+            except UserError as error:
+                done.failed.append(str(error))
+                continue
+            if not is_claimed:  # only once there is a mask to write
+                held.enter_context(_claimed(home, table))
+                write_table(home, done.table)
+                is_claimed = True
+            try:
                 _write(out / 'masks' / f'{name}.png', mask, done, overwrite)
             except UserError as error:
                 done.failed.append(str(error))
@@ -215,6 +217,17 @@ def import_masks(
         problem = Problem(str(export.path), 'no image is annotated', 'a region on one at least')
         done.failed.append(str(problem))
     return done
+
+
+@contextmanager
+def _claimed(home: Path, table: ClassTable | None) -> Iterator[None]:
+    """Locks a data folder, whose table is still the one that the import began with."""
+    with locked_folder(home, 'another import'):
+        if read_table(home) != table:
+            found = 'another import changed it meanwhile'
+            raise UserError(Problem(str(home / TABLE), found, 'the same command again'))
+        remove_parts(home, '**/')
+        yield
 
 
 def _all_renamed(

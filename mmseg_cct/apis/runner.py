@@ -21,7 +21,7 @@ from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.config.walk import at
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.errors import Interrupted, UserError
-from mmseg_cct.utils.output_folder import require_own_folder
+from mmseg_cct.utils.files import require_own_folder
 
 # Beginnings of mmengine's lines that go to the log file only: the environment, the dumped config,
 # the table of hooks, and hints about what users cannot change.

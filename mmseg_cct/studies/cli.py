@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mmseg_cct.cli.arguments import add_cfg_options, at_least, seed
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.output_folder import require_own_folder
+from mmseg_cct.utils.files import require_own_folder
 
 if TYPE_CHECKING:
     from .runs import StudyRun

@@ -6,6 +6,7 @@ import secrets
 import typing
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,9 @@ T = TypeVar('T')
 
 # The first bytes of checkpoints and of ONNX files.
 ZIP, ONNX = b'PK\x03\x04', b'\x08'
+LOCK = '.lock'
+# File managers leave these behind; a folder with nothing else counts as empty.
+_UNSEEN = ('.DS_Store', 'Thumbs.db', 'desktop.ini', LOCK)
 # The pattern of files that are being written.
 PART = '.*-*.part*'
 
@@ -163,6 +167,26 @@ def require_outside(place: str | Path, inputs: Iterable[str | Path], option: str
                 f'{option}: {place} lies in the folder {source}, which is read; expected another '
                 'place'
             )
+
+
+def require_own_folder(
+    folder: str | Path, record: str, option: str = '--out', written: Iterable[str] = ('*',)
+) -> None:
+    """Rejects a folder that holds files but none that matches the pattern `record`.
+
+    `written` are patterns of the files that the tool might replace; others are left alone.
+    """
+    path = Path(folder)
+    if path.exists() and not path.is_dir():
+        raise UserError(f'{option}: {folder} is a file; expected a folder')
+    found = sorted(each.name for pattern in written for each in path.glob(pattern))
+    foreign = [name for name in found if name not in _UNSEEN and not fnmatch(name, PART)]
+    # The record is looked for last: another process may have written it since.
+    if foreign and not any(path.glob(record)):
+        raise UserError(
+            f'{option}: {folder} holds {foreign[0]}, which this tool did not write: there is no '
+            f'{record}; expected a new or empty folder'
+        )
 
 
 def _real(path: str | Path) -> Path:

@@ -4,18 +4,20 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmseg_cct.errors import UserError
 
-from .files import PART, read_record, remove_parts, require_outside, write_record
-from .processes import LOCK, locked_folder
+from .files import (
+    read_record,
+    remove_parts,
+    require_outside,
+    require_own_folder,
+    write_record,
+)
+from .processes import locked_folder
 from .shares import on_first_process
-
-# File managers leave these behind; a folder with nothing else counts as empty.
-_UNSEEN = ('.DS_Store', 'Thumbs.db', 'desktop.ini', LOCK)
 
 
 class _Record(NamedTuple):
@@ -119,26 +121,6 @@ class OutputFolder:
                     f'{self._option}: {self.path} was made with {key}={there.get(key)}, now it is '
                     f'{here.get(key)}; expected the same, or another folder'
                 )
-
-
-def require_own_folder(
-    folder: str | Path, record: str, option: str = '--out', written: Iterable[str] = ('*',)
-) -> None:
-    """Rejects a folder that holds files but none that matches the pattern `record`.
-
-    `written` are patterns of the files that the tool might replace; others are left alone.
-    """
-    path = Path(folder)
-    if path.exists() and not path.is_dir():
-        raise UserError(f'{option}: {folder} is a file; expected a folder')
-    found = sorted(each.name for pattern in written for each in path.glob(pattern))
-    foreign = [name for name in found if name not in _UNSEEN and not fnmatch(name, PART)]
-    # The record is looked for last: another process may have written it since.
-    if foreign and not any(path.glob(record)):
-        raise UserError(
-            f'{option}: {folder} holds {foreign[0]}, which this tool did not write: there is no '
-            f'{record}; expected a new or empty folder'
-        )
 
 
 def file_stamp(path: str | os.PathLike) -> list[int] | None:

@@ -15,7 +15,8 @@ from filelock import FileLock, Timeout
 
 from mmseg_cct.errors import UserError
 
-LOCK = '.lock'
+from .files import LOCK
+
 _CONTENT = 'process '
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 

@@ -86,12 +86,12 @@ def add_cct(
         raise UserError(f'--out {out}: expected the name of a config, such as {target.stem}.py')
     if target.exists() and not force:
         raise UserError(f'{out}: exists; expected another --out, or --force')
-    output_file(target, [unlabeled], begins=_HEAD.encode(), overwrite=force)
     found = find_images(unlabeled)
     image = str(next(iter(found.values())))
     path, base = _find(config, target)
     if path.resolve() == target.resolve():
         raise UserError(f'--out {out}: is the config itself; expected another name')
+    output_file(target, [unlabeled], begins=_HEAD.encode(), overwrite=force)
     _require_a_head_of_pixels(path)
     settings = load_config(str(path), {})
     _require_plain(settings, config)
