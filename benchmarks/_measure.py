@@ -53,40 +53,28 @@ ADVICE = 'expected a quiet machine, fewer --threads, or --allow-busy, which mark
 
 
 # ---------------------------------------------------------------------------------- command line
-def benchmark_parser(
-    doc: str | None,
-    *,
-    repeats: int | None = None,
-    threads: int | None = None,
-    devices: bool = False,
-    json_file: bool = True,
-) -> argparse.ArgumentParser:
+def benchmark_parser(doc: str | None, steps: bool = True) -> argparse.ArgumentParser:
     """Makes a parser with the options that benchmarks share.
 
     Args:
         doc: Docstring of the benchmark.
-        repeats: Default of `--repeats`; None leaves the option out.
-        threads: Default of `--threads`; None leaves the option out, and one thread is used.
-        devices: Whether it has `--device` and `--dtype`.
-        json_file: Whether it has `--json`.
+        steps: Whether it times steps, so it has `--device`, `--dtype`, `--threads`, `--repeats`;
+            else it uses one thread of a CPU.
     """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.set_defaults(threads=1, device='cpu', dtype='float32', json=None)
-    if devices:
+    if steps:
         parser.add_argument('--device', choices=['cpu', 'cuda'])
         parser.add_argument(
             '--dtype',
             choices=['float32', 'tf32', 'bfloat16'],
             help='bfloat16: mixed precision; tf32: only on a GPU',
         )
-    if threads:
-        parser.add_argument('--threads', type=int, default=threads)
-    if repeats:
-        parser.add_argument('--repeats', type=int, default=repeats, help='readings per median')
-    if json_file:
-        parser.add_argument('--json', metavar='FILE', help='where to write all figures')
+        parser.add_argument('--threads', type=int, default=2)
+        parser.add_argument('--repeats', type=int, default=7, help='readings per median')
+    parser.add_argument('--json', metavar='FILE', help='where to write all figures')
     parser.add_argument(
         '--allow-busy',
         action='store_true',
@@ -144,7 +132,6 @@ def machine(device: str) -> dict[str, str]:
         torch=torch.__version__,
         python=platform.python_version(),
     )
-    found['cores of this process'] = str(len(watch().cores))
     if device == 'cuda':
         found['gpu'] = torch.cuda.get_device_name()
     return found
@@ -286,15 +273,9 @@ def mebibytes(value: float | None) -> str:
     return '–' if value is None else f'{value / MIB:.0f} MiB'
 
 
-def quotient(numerator: float | None, denominator: float | None) -> float | None:
-    """Divides; None if either is missing."""
-    return None if numerator is None or not denominator else numerator / denominator
-
-
 def ratio(numerator: float | None, denominator: float | None) -> str:
     """Formats a ratio as '1.23×'; – if either is missing."""
-    value = quotient(numerator, denominator)
-    return '–' if value is None else f'{value:.3g}×'
+    return '–' if numerator is None or not denominator else f'{numerator / denominator:.3g}×'
 
 
 def quartiles(above: Times, below: Times, key: str = 'times') -> tuple[float, float, float]:
@@ -463,7 +444,7 @@ def resident(key: str = 'VmRSS') -> int:
     raise OSError(f'/proc/self/status has no {key}')
 
 
-# ---------------------------------------------------------------------------------- GPU, ceilings
+# ---------------------------------------------------------------------------------- GPU
 def count_kernels(step: Step) -> dict[str, int]:
     """Counts the kernels, and the copies and fills, that a warm step launches on a GPU."""
     activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
@@ -479,38 +460,3 @@ def count_kernels(step: Step) -> dict[str, int]:
     ]
     copies = sum(name.startswith(('Memcpy', 'Memset')) for name in names)
     return dict(kernels=len(names) - copies, copies=copies)
-
-
-def matmul_rate(batch: int, rows: int, inner: int, columns: int, device: str, dtype: str) -> float:
-    """FLOP per second of a product `(batch, rows, inner) @ (batch, inner, columns)`."""
-    kind = torch.bfloat16 if dtype == 'bfloat16' else torch.float32
-    a = torch.randn(batch, rows, inner, device=device, dtype=kind)
-    b = torch.randn(batch, inner, columns, device=device, dtype=kind)
-    out = torch.empty(batch, rows, columns, device=device, dtype=kind)
-    return 2 * batch * rows * inner * columns / _typical(lambda: torch.bmm(a, b, out=out), device)
-
-
-def copy_bandwidth(device: str, size: int = 256 * MIB) -> float:
-    """Bytes per second of a copy of `size` bytes; both those read and those written count."""
-    source = torch.ones(size // 4, device=device)
-    target = torch.empty_like(source)
-    return 2 * size / _typical(lambda: target.copy_(source), device)
-
-
-def exponential_rate(device: str, size: int = MIB) -> float:
-    """Values per second of exp on `size` bytes, which fit into the cache."""
-    values = torch.randn(size // 4, device=device)
-    out = torch.empty_like(values)
-    return values.numel() / _typical(lambda: torch.exp(values, out=out), device)
-
-
-def _typical(step: Step, device: str) -> float:
-    """Median time of a short step, in seconds; each reading lasts at least a few milliseconds."""
-    step()
-    inner = max(int(5e-3 / max(once(step, device), 1e-6)), 1)
-
-    def several():
-        for _ in range(inner):
-            step()
-
-    return statistics.median(once(several, device) / inner for _ in range(9))

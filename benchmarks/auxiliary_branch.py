@@ -11,10 +11,7 @@ compute L_u, and go backward to the decoders' parameters and to z. Compared are
 in one process, taking turns. Tables give medians, and the ratios within a turn with their
 quartiles. The first call, which compiles, is reported separately.
 
-Peak memory on a CPU is the peak RSS of a separate process minus that of an idle process that only
-built the same inputs. So what the compiler leaves in the bank's process counts against the bank. In
-the tables by perturbation and width, in the column "a step" and on a GPU, it is the peak during one
-warm step on top of inputs and parameters, see `_measure.step_peak`.
+Peak memory is that of one warm step on top of inputs and parameters, see `_measure.step_peak`.
 
 Examples:
     python benchmarks/auxiliary_branch.py
@@ -24,13 +21,8 @@ Examples:
 
 import argparse
 import copy
-import json
-import math
-import statistics
-import subprocess
-import sys
-from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -42,17 +34,9 @@ from _measure import (
     autocast,
     begin,
     benchmark_parser,
-    copy_bandwidth,
     count_kernels,
-    exponential_rate,
-    matmul_rate,
     mebibytes,
-    once,
     paired_ratio,
-    prepare,
-    process_peak,
-    quartiles,
-    quotient,
     ratio,
     save,
     say,
@@ -68,7 +52,6 @@ from torch import Tensor, nn
 
 from mmseg_cct.models import PerturbedDecoderBank
 
-ROUNDING = {'float32': 1e-4, 'tf32': 1e-2, 'bfloat16': 1e-2}  # relative
 SETTING = Config.fromfile(PROJECT / 'configs/_base_/models/cct.py').model.auxiliary_head
 Figures = dict[str, Any]
 
@@ -86,7 +69,6 @@ class Case:
         stride: s.
         decoders: Number of decoders by perturbation.
         position_fraction: Share of the feature positions that the losses use.
-        hidden: B, the hidden width of the decoders; None for C.
     """
 
     images: int
@@ -97,7 +79,6 @@ class Case:
     stride: int
     decoders: tuple[tuple[str, int], ...]
     position_fraction: float = 1.0
-    hidden: int | None = None
 
     @property
     def num_decoders(self) -> int:
@@ -178,7 +159,6 @@ class Branch:
             # the loss that the others compute, for any number of classes
             dict(SETTING.loss_consistency, reference_classes=None),
             stride=self.case.stride,
-            channels=self.case.hidden,
             context_classes=(0,),
             position_fraction=self.case.position_fraction,
             compile=compile,
@@ -237,7 +217,6 @@ def main_case(options: argparse.Namespace) -> Case:
     )
 
 
-# ---------------------------------------------------------------------------------- one size
 def main_table(options: argparse.Namespace) -> Figures:
     """Compares all implementations at one size."""
     case = main_case(options)
@@ -247,20 +226,11 @@ def main_table(options: argparse.Namespace) -> Figures:
         names[1:1] = ['bank torch.compile', 'bank eager']
     steps = {name: branch.make(name) for name in names}
     times = alternate(steps, options.repeats, options.device)
-    losses = {name: _loss_of_draws(step) for name, step in steps.items()}
-    require_equal_losses(losses, options.dtype)
-
     figures: Figures = {}
     for name, step in steps.items():
-        peak = step_peak(step, options.device)
-        figures[name] = dict(time=times[name], loss=losses[name], step_memory=peak, memory=peak)
+        figures[name] = dict(time=times[name], memory=step_peak(step, options.device))
         if options.device == 'cuda':
             figures[name] |= count_kernels(step)
-    if options.device == 'cpu':
-        del steps, branch
-        for name in names:
-            say(f'  memory of {name} in its own process')
-            figures[name]['memory'] = process_memory(name, case)
 
     bank, plain = figures['bank'], figures['plain']
     say_table(
@@ -269,11 +239,9 @@ def main_table(options: argparse.Namespace) -> Figures:
             [
                 ('', name),
                 *time_cells('forward + backward', row['time'], bank['time'], 'over bank'),
-                ('peak memory', mebibytes(row['memory'])),
+                ('memory of a step', mebibytes(row['memory'])),
                 ('over bank', ratio(row['memory'], bank['memory'])),
-                ('a step', mebibytes(row['step_memory'])),
                 ('first call', seconds(row['time']['first'])),
-                ('loss', f'{row["loss"]:.4f}'),
                 *((key, str(row[key])) for key in ('kernels', 'copies') if key in row),
             ]
             for name, row in figures.items()
@@ -283,83 +251,11 @@ def main_table(options: argparse.Namespace) -> Figures:
         f'\nPlain over bank: {paired_ratio(plain["time"], bank["time"])}; memory plain over bank '
         f'{ratio(plain["memory"], bank["memory"])}.'
     )
-    summary = dict(
-        case=str(case),
-        cpu_time_ratio=quartiles(plain['time'], bank['time'], 'cpu_times')[1],
-        step_memory_ratio=quotient(bank['step_memory'], plain['step_memory']),
-        definitions='time_ratio: plain over bank, by turns; memory_ratio: bank over plain',
-        implementations=figures,
-    )
-    for prefix, row in (('', plain), ('public_', figures.get('public'))):
-        if row:
-            summary[f'{prefix}time_ratio_quartiles'] = quartiles(row['time'], bank['time'])
-            summary[f'{prefix}time_ratio'] = summary[f'{prefix}time_ratio_quartiles'][1]
-            summary[f'{prefix}memory_ratio'] = quotient(bank['memory'], row['memory'])
-    return summary
-
-
-def _loss_of_draws(step: Step) -> float:
-    """The loss under one seed, whose draws all banks share."""
-    torch.manual_seed(0)
-    return float(step())  # type: ignore[arg-type]
-
-
-def require_equal_losses(losses: dict[str, float], dtype: str) -> None:
-    """Refuses to compare the times of banks that do not compute the same loss.
-
-    Args:
-        losses: By implementation, on the same draws.
-        dtype: Value of `--dtype`.
-
-    Raises:
-        SystemExit: A bank's loss differs from the uncompiled one's by more than rounding.
-    """
-    eager = losses.get('bank eager')
-    for name, loss in losses.items():
-        if eager is None or not name.startswith('bank'):
-            continue
-        if not math.isclose(loss, eager, rel_tol=ROUNDING[dtype]):
-            raise SystemExit(
-                f'error: {name}: a loss of {loss:.6g}, but {eager:.6g} uncompiled; expected the '
-                f'same within {ROUNDING[dtype]:.0e}'
-            )
-
-
-def process_memory(name: str, case: Case) -> int:
-    """Peak RSS, in bytes, of a process that takes a few steps, above that of an idle one."""
-    # an idle process has only the inputs, which are the same for any decoders
-    inputs = replace(case, decoders=(), position_fraction=1.0, hidden=None)
-    return max(_child_peak(name, case) - _child_peak('idle', inputs), 0)
-
-
-@cache
-def _child_peak(name: str, case: Case) -> int:
-    command = [sys.executable, __file__, *sys.argv[1:], '--child', name, json.dumps(asdict(case))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f'the process that measures the memory of {name} failed:\n{done.stderr}')
-    return int(done.stdout.splitlines()[-1])
-
-
-def child(name: str, case: Case, options: argparse.Namespace) -> None:
-    """The child process of `process_memory`: prints its peak."""
-    prepare(options)
-    branch = Branch(case, options)
-    if name != 'idle':
-        step = branch.make(name)
-        for _ in range(2):
-            step()
-    print(process_peak())
+    return figures
 
 
 def perturbations_table(options: argparse.Namespace) -> Figures:
-    """Compares one decoder of each kind, at the sizes of the paper's overhead table.
-
-    The paper's "input size" is that of z for one image: 512×96×96 values are 19 MB, and 768×768
-    logits of 21 classes are 50 MB, held twice at the last level (convolution and shuffle). With the
-    level before, this makes 130 MB of the 139 MB that it reports for the main decoder. An image of
-    96×96 would have a z of 12×12 and need 2 MB in all.
-    """
+    """Compares one decoder of each kind, at the sizes of z of the paper's overhead table."""
     figures: Figures = {}
     rows = []
     for height, width in options.map_sizes:
@@ -399,62 +295,18 @@ def perturbations_table(options: argparse.Namespace) -> Figures:
     return figures
 
 
-# ---------------------------------------------------------------------------------- series
 def scaling_table(options: argparse.Namespace) -> Figures:
-    """Measures the bank as K, C, N and the stride grow, one at a time."""
+    """Measures the bank as K, C, N, the stride or the share of positions change, one at a time."""
     base = main_case(options)
     series = [
         {f'K={k}': replace(base, decoders=paper_mix(k)) for k in options.scale_decoders},
         {f'C={c}': replace(base, classes=c) for c in options.scale_classes},
         {f'N={n}': replace(base, images=n) for n in options.scale_images},
         {f'stride {s}': replace(base, stride=s) for s in options.scale_strides},
+        {f'position_fraction {f}': replace(base, position_fraction=f) for f in (1.0, 0.5, 0.25)},
     ]
-    return _bank_series('How the bank grows', series, options)
-
-
-def fraction_table(options: argparse.Namespace) -> Figures:
-    """Measures the bank on a share of the feature positions."""
-    base = main_case(options)
-    cases = {f'position_fraction {f}': replace(base, position_fraction=f) for f in (1.0, 0.5, 0.25)}
-    return _bank_series('A share of the feature positions', [cases], options)
-
-
-def places_table(options: argparse.Namespace) -> Figures:
-    """Measures the bank on other features of the same images: other channels, another stride."""
-    base = main_case(options)
-    height, width = (side * base.stride for side in (base.height, base.width))
-    cases = {
-        f'D={channels}, stride {stride}': replace(
-            base, channels=channels, stride=stride, height=height // stride, width=width // stride
-        )
-        for channels, stride in options.places
-    }
-    return _bank_series('Other features of the same images', [cases], options)
-
-
-def widths_table(options: argparse.Namespace) -> Figures:
-    """Measures the bank with a hidden width, for several numbers of classes."""
-    base = main_case(options)
-    series = [
-        {
-            f'C={classes}, channels {hidden or "C"}': replace(base, classes=classes, hidden=hidden)
-            for hidden in (None, *options.widths)
-        }
-        for classes in options.width_classes
-    ]
-    return _bank_series('The width of the decoders', series, options, own_process=False)
-
-
-def _bank_series(
-    heading: str,
-    series: list[dict[str, Case]],
-    options: argparse.Namespace,
-    own_process: bool = True,
-) -> Figures:
-    """Measures the cases of each series, which take turns; ratios are to the first case."""
     figures: Figures = {}
     rows = []
-    own_process &= options.device == 'cpu'
     for cases in series:
         if len(cases) < 2:  # nothing to compare
             continue
@@ -463,132 +315,27 @@ def _bank_series(
         times = alternate(steps, options.repeats, options.device)
         first = next(iter(cases))
         for label, step in steps.items():
-            memory = (
-                process_memory('bank', cases[label])
-                if own_process
-                else step_peak(step, options.device)
-            )
+            memory = step_peak(step, options.device)
             figures[label] = dict(time=times[label], memory=memory)
             rows.append(
                 [
                     ('bank', label),
                     *time_cells('forward + backward', times[label], times[first], 'over the first'),
-                    ('peak memory' if own_process else 'memory of a step', mebibytes(memory)),
+                    ('memory of a step', mebibytes(memory)),
                     ('over the first', ratio(memory, figures[first]['memory'])),
                     ('first call', seconds(times[label]['first'])),
                 ]
             )
-    say_table(f'{heading}: else {main_case(options)}, {options.dtype}', rows)
+    say_table(f'How the bank grows: else {base}, {options.dtype}', rows)
     return figures
 
 
-# ---------------------------------------------------------------------------------- the floor
-def work(case: Case) -> dict[str, float]:
-    """The least work of a step of the bank, counted by hand.
-
-    Returns:
-        FLOPs of the matrix products by stage, `exponentials`, and `bytes`: each input read once,
-        each result written once.
-    """
-    k, c, s = case.num_decoders, case.classes, case.stride
-    positions = case.images * case.height * case.width
-    projection = 2 * case.channels * c * positions
-    chain = 8 * c**2 * positions * (s**2 - 1) / 3  # of a decoder, forward: Σ_l 4^l · 2 · 4C · C · P
-    adversarial = dict(case.decoders).get('vat', 0)
-    z, target = case.channels * positions, c * s**2 * positions
-    parameters = k * (case.channels * c + s.bit_length() * 4 * c * c)
-    return {
-        'projections': 3.0 * k * projection,  # forward, and backward to z and to the weights
-        'sub-pixel convolutions': 3.0 * k * chain,
-        # clean projection; forward, its tangent, and back to the features
-        'VAT': adversarial * (projection + 3.0 * chain),
-        'exponentials': float((k + adversarial) * target + target),
-        'bytes': 4.0 * (2 * z + target + 3 * parameters),
-    }
-
-
-def onednn_rate(size: int) -> float:
-    """FLOP per second of a float32 product by oneDNN; 0 where PyTorch lacks the operator.
-
-    On processors other than Intel's it is faster than MKL. The operator is internal to PyTorch.
-    """
-    if not hasattr(torch.ops.mkldnn, '_linear_pointwise'):
-        return 0.0
-    a, b = torch.randn(2, size, size)
-    product = partial(torch.ops.mkldnn._linear_pointwise, a, b, None, 'none', [], '')
-    return 2 * size**3 / statistics.median(once(product, 'cpu') for _ in range(9))
-
-
-def floor_table(options: argparse.Namespace, bank: dict[str, Any] | None) -> Figures:
-    """Divides the hand-counted work by the machine's measured rates.
-
-    Args:
-        options: The command line.
-        bank: Figures of the bank from `main_table` of the same run, if any.
-    """
-    case, device = main_case(options), options.device
-    k, c = case.num_decoders, case.classes
-    positions = case.height * case.width
-    large = 2048 if device == 'cpu' else 8192
-    rate = partial(matmul_rate, device=device, dtype=options.dtype)
-    rates = {
-        'GEMM, large': rate(1, large, large, large),
-        'GEMM, large, by oneDNN': onednn_rate(large) if device == 'cpu' else 0.0,
-        'GEMM, projections': rate(case.images, k * c, case.channels, positions),
-        'GEMM, sub-pixel convolutions': rate(k, 4 * c, c, min(case.images * positions, 2**14)),
-    }
-    exponential, bandwidth = exponential_rate(device), copy_bandwidth(device)
-    count = work(case)
-    stages = ('projections', 'sub-pixel convolutions', 'VAT')
-    flops = sum(count[key] for key in stages)
-    floors = {
-        'matrix products, at the rate of a large GEMM': (
-            flops / max(rates['GEMM, large'], rates['GEMM, large, by oneDNN'])
-        ),
-        "matrix products, at these shapes' rates": (
-            count['projections'] / rates['GEMM, projections']
-            + (flops - count['projections']) / rates['GEMM, sub-pixel convolutions']
-        ),
-        'exponentials': count['exponentials'] / exponential,
-        'bytes, each once': count['bytes'] / bandwidth,
-    }
-    lines = [(f'{key} (FLOP)', f'{count[key] / 1e9:.2f} G', '', '') for key in stages]
-    lines += [(key, '', f'{rate / 1e9:.0f} GFLOP/s', '') for key, rate in rates.items() if rate]
-    amounts = [flops, flops, count['exponentials'], count['bytes']]
-    measured = ['', '', f'{exponential / 1e9:.2f} G/s', f'{bandwidth / 1e9:.1f} GB/s']
-    lines += [
-        (key, f'{amount / 1e9:.2f} G', rate, seconds(value))
-        for (key, value), amount, rate in zip(floors.items(), amounts, measured)
-    ]
-    if bank:
-        lines.append(('the bank, measured', '', '', seconds(bank['time']['median'])))
-    titles = ('', 'amount', 'measured rate', 'time')
-    say_table(
-        f'Where the floor is: {case}, {options.dtype}', [list(zip(titles, line)) for line in lines]
-    )
-    return dict(
-        work=count,
-        rates=rates,
-        exponentials_per_s=exponential,
-        bytes_per_s=bandwidth,
-        floors=floors,
-    )
-
-
-TABLES = dict(
-    main=main_table,
-    perturbations=perturbations_table,
-    scaling=scaling_table,
-    fraction=fraction_table,
-    widths=widths_table,
-    places=places_table,
-    floor=floor_table,
-)
+TABLES = dict(main=main_table, perturbations=perturbations_table, scaling=scaling_table)
 
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = benchmark_parser(__doc__, repeats=7, threads=2, devices=True)
+    parser = benchmark_parser(__doc__)
     parser.add_argument('--tables', nargs='+', choices=TABLES, default=list(TABLES))
     parser.add_argument('--decoders', type=int, default=30, metavar='K')
     parser.add_argument('--classes', type=int, default=21, metavar='C')
@@ -597,33 +344,18 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--size', type=int, nargs=2, default=[40, 40], metavar=('h', 'w'))
     parser.add_argument('--stride', type=int, default=8)
     parser.add_argument('--position-fraction', type=float, default=1.0, metavar='F')
-    for name, metavar, kind, default, about in (
-        ('--map-sizes', 'hxw', _pair, ['96x96', '256x128'], 'sizes of z, table by perturbation'),
-        ('--scale-decoders', 'K', int, [30, 60, 120], None),
-        ('--scale-classes', 'C', int, [21, 60, 150], None),
-        ('--scale-images', 'N', int, [1, 2, 4], None),
-        ('--scale-strides', 's', int, [4, 8, 16], None),
-        ('--width-classes', 'C', int, [2, 7, 11, 21], None),
-        ('--widths', 'B', int, [32, 64], None),
-        (
-            '--places',
-            'Dxs',
-            _pair,
-            ['512x8', '2048x8', '512x4', '256x4', '512x16'],
-            'channels and stride of z, such as 2048x8',
-        ),
+    for name, metavar, kind, default in (
+        ('--map-sizes', 'hxw', _pair, ['96x96', '256x128']),  # of z, table by perturbation
+        ('--scale-decoders', 'K', int, [30, 60, 120]),
+        ('--scale-classes', 'C', int, [21, 60, 150]),
+        ('--scale-images', 'N', int, [1, 2, 4]),
+        ('--scale-strides', 's', int, [4, 8, 16]),
     ):
         parser.add_argument(
-            name,
-            type=kind,
-            nargs='+',
-            default=list(map(kind, default)),
-            metavar=metavar,
-            help=about,
+            name, type=kind, nargs='+', default=list(map(kind, default)), metavar=metavar
         )
     parser.add_argument('--no-compile', action='store_true', help='run the bank uncompiled')
     parser.add_argument('--reference', metavar='DIR', help="your clone of the authors' public code")
-    parser.add_argument('--child', nargs=2, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -635,23 +367,12 @@ def _pair(text: str) -> tuple[int, int]:
 def main() -> None:
     """Measures, prints the tables, writes the figures."""
     options = parse_args()
-    if options.child:
-        name, values = options.child[0], json.loads(options.child[1])
-        values['decoders'] = tuple(map(tuple, values['decoders']))
-        child(name, Case(**values), options)
-        return
     results = begin(options)
     for name, measure in TABLES.items():
         if name not in options.tables:
             continue
         say(f'\nmeasuring: {name}')
-        if name == 'floor':
-            bank = results['main']['implementations']['bank'] if 'main' in results else None
-            results[name] = floor_table(options, bank)
-        else:
-            results[name] = measure(options)
-        if name == 'main':
-            results |= {key: results[name][key] for key in ('time_ratio', 'memory_ratio')}
+        results[name] = measure(options)
         save(options, results)
 
 

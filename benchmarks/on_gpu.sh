@@ -107,7 +107,6 @@ if [ "${SIZE:-}" = tiny ]; then
     config=configs/cct/cct_mbv2-jpu_camvid-180x240_20.py
     tests=(tests/engine/test_schedules.py)
     gpu_tests=(tests/models/layers/test_transfer.py)
-    loading=(--pipelines camvid --repeats 1 --batch-size 2)
     options=(model.backbone.init_cfg=None train_cfg.max_iters=2 train_cfg.val_interval=2
         train_dataloader.batch_size=2 val_dataloader.dataset.indices=2
         test_dataloader.dataset.indices=2)
@@ -117,7 +116,6 @@ else
     config=configs/cct/cct_r50_camvid_50.py
     tests=(tests -n 4 --dist worksteal)
     gpu_tests=(tests -m gpu)
-    loading=()
     options=()
 fi
 for part in train_dataloader.dataset.labeled train_dataloader.dataset.unlabeled \
@@ -141,12 +139,12 @@ step tests-gpu env OMP_NUM_THREADS=1 MMSEG_CCT_TEST_GPU=1 \
     python -m pytest -q -p no:cacheprovider "${gpu_tests[@]}"
 
 for dtype in "${dtypes[@]}"; do
-    step "branch-$dtype" "${branch[@]}" --dtype "$dtype" --tables main floor \
+    step "branch-$dtype" "${branch[@]}" --dtype "$dtype" --tables main \
         --json "$out/tables/branch-$dtype.json"
 done
 step branch-perturbations "${branch[@]}" --dtype "${dtypes[1]}" --tables perturbations \
     --json "$out/tables/branch-perturbations.json"
-step branch-growth "${branch[@]}" --dtype "${dtypes[1]}" --tables scaling fraction \
+step branch-growth "${branch[@]}" --dtype "${dtypes[1]}" --tables scaling \
     --json "$out/tables/branch-growth.json"
 
 variants=(merged channels_last merged+channels_last)
@@ -159,8 +157,6 @@ step step-mbv2 "${whole[@]}" --config configs/cct/cct_mbv2_camvid_50.py --dtype 
     --variants "${variants[@]}" --json "$out/tables/step-mbv2.json"
 step step-methods "${whole[@]}" --dtype "${dtypes[1]}" --method cct-plus unimatch fixmatch \
     --json "$out/tables/step-methods.json"
-step loading python benchmarks/data_loading.py --allow-busy "${loading[@]}" \
-    --json "$out/tables/loading.json"
 
 # ----------------------------------------------------------------------------------------- runs
 [ "$device" = cpu ] || gpus=(--gpus "${CUDA_VISIBLE_DEVICES:-0}")
@@ -201,7 +197,7 @@ fi
 # -------------------------------------------------------------------------------------- summary
 {
     echo "# On a GPU: $(date '+%Y-%m-%d'), $device${SIZE:+, SIZE=$SIZE: these figures mean nothing}"
-    for log in "$out"/logs/{branch,step,loading}*.log; do
+    for log in "$out"/logs/{branch,step}*.log; do
         [ -e "$log" ] || continue
         printf '\n## %s\n\n' "$(basename "$log" .log)"
         printf '    %s\n\n' "$(head -n 1 "$log" | cut -c 3-)"

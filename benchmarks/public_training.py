@@ -56,7 +56,7 @@ FIGURES, PARTIAL = 'figures.json', 'partial.json'
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = benchmark_parser(__doc__)
+    parser = benchmark_parser(__doc__, steps=False)
     parser.add_argument('out', type=_absolute, help='folder that the runs write to')
     parser.add_argument('--data', type=_absolute, required=True, help='folder of IDD Lite')
     parser.add_argument(

@@ -45,7 +45,6 @@ from _measure import (
     count_kernels,
     mebibytes,
     paired_ratio,
-    quartiles,
     ratio,
     save,
     say,
@@ -239,7 +238,7 @@ def public_steps(options: argparse.Namespace) -> dict[str, Step]:
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
-    parser = benchmark_parser(__doc__, repeats=7, threads=2, devices=True)
+    parser = benchmark_parser(__doc__)
     parser.add_argument('--config', default=str(CONFIG), help='a CCT config (default: %(default)s)')
     parser.add_argument(
         '--images', type=int, default=2, metavar='N', help='labelled images, and as many unlabelled'
@@ -324,18 +323,9 @@ def main() -> None:
     )
 
     results['steps'] = figures
-    for prefix in ('', 'public ') if options.reference else ('',):
-        cct, supervised = (times[prefix + kind] for kind in ('CCT', 'supervised'))
-        key = prefix.replace(' ', '_') + 'step_ratio'
-        results[f'{key}_quartiles'] = quartiles(cct, supervised)
-        results[key] = results[f'{key}_quartiles'][1]
-        results[f'{key}_cpu_time'] = quartiles(cct, supervised, 'cpu_times')[1]
-    results['step_over_baseline'] = quartiles(times['CCT'], times['baseline'])[1]
     if 'unimatch' in options.method:
         for name in sorted(set(options.method) - {'unimatch'}):
             pair = times[name], times['unimatch']
-            results[f'{name}_over_unimatch'] = quartiles(*pair)[1]
-            results[f'{name}_over_unimatch_cpu_time'] = quartiles(*pair, 'cpu_times')[1]
             say(
                 f'\n{name} over unimatch: {paired_ratio(*pair)}, CPU time '
                 f'{paired_ratio(*pair, "cpu_times")}'

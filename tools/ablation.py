@@ -67,23 +67,23 @@ def parse_args() -> argparse.Namespace:
 
 def prepare(args: argparse.Namespace) -> list[StudyRun]:
     """Writes the configs of all runs."""
-    from mmseg_cct.config.compose import read_method
     from mmseg_cct.studies.ablation import grid_methods
     from mmseg_cct.studies.study import lists_of, prepare_study
     from mmseg_cct.studies.study_config import study_config
+    from mmseg_cct.studies.variants import Overlay
 
-    options = {**args.cfg_options, 'method': PLAIN}
-    methods = {}
+    options = args.cfg_options
+    methods: dict[str, str | Overlay | None] = {}
     if args.grid:
-        config = study_config(args.config, options)
-        methods = grid_methods(config, args.num_decoders, args.perturbations)
+        config = study_config(args.config, {**options, 'method': PLAIN})
+        methods |= grid_methods(config, args.num_decoders, args.perturbations)
     for name in args.methods:
         others = [other for other in args.methods if Path(other).stem == Path(name).stem]
         if len({*others}) > 1:
             raise UserError(
                 f'--methods {" ".join(others)}: one name; expected files of other names'
             )
-        methods[Path(name).stem] = read_method(name)
+        methods[Path(name).stem] = name
     labels = lists_of(args.config, options, args.n, args.lists, args.seeds)
     return prepare_study(Path(args.out), args.config, methods, labels, args.seeds, options)
 

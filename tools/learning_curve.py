@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from mmseg_cct.cli.arguments import at_least, tool_parser
 from mmseg_cct.cli.start import running
-from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.cli import add_study_arguments, run_study
 
@@ -44,20 +43,17 @@ def parse_args() -> argparse.Namespace:
 
 def prepare(args: argparse.Namespace) -> list[StudyRun]:
     """Writes the configs of all runs."""
-    from mmseg_cct.config.compose import read_method
     from mmseg_cct.config.load import chosen_method
     from mmseg_cct.studies.learning_curve import BASELINE, nested_subsets
     from mmseg_cct.studies.study import prepare_study
-    from mmseg_cct.studies.variants import Overlay
 
     chosen = chosen_method(args.config, args.cfg_options)
     if chosen == BASELINE:
         raise UserError(f'method {chosen}: is the baseline itself; expected another --method')
-    options = {**args.cfg_options, 'method': PLAIN}
+    options = dict(args.cfg_options)
+    # without --method the config trains as it is
+    methods = {BASELINE: BASELINE, Path(chosen).stem: options.pop('method', None)}
     labels = nested_subsets(args.config, options, args.n)
-    methods: dict[str, Overlay] = {
-        Path(name).stem: read_method(name) for name in (BASELINE, chosen)
-    }
     return prepare_study(Path(args.out), args.config, methods, labels, args.seeds, options)
 
 

@@ -11,6 +11,7 @@ Examples:
 """
 
 import argparse
+from dataclasses import fields
 
 from mmseg_cct.cli.arguments import at_least, tool_parser
 from mmseg_cct.cli.start import running
@@ -133,25 +134,12 @@ def main() -> None:
     args = parse_args()
     with running(args):
         from mmseg_cct.datasets.folder_summary import describe_folder
-        from mmseg_cct.writer.new_config import new_config, plain_name
+        from mmseg_cct.writer.new_config import Choices, new_config, plain_name
 
         written = new_config(
             args.data,
             args.out or f'configs/{plain_name(args.data)}',
-            args.classes,
-            context=args.context,
-            backbone=args.backbone,
-            method=args.method,
-            size=args.size,
-            crop=args.crop,
-            iters=args.iters,
-            batch_size=args.batch_size,
-            mask_suffix=args.mask_suffix,
-            channels=args.channels,
-            bits=args.bits,
-            weights=args.weights,
-            from_scratch=args.from_scratch,
-            force=args.force,
+            Choices(**{field.name: getattr(args, field.name) for field in fields(Choices)}),
         )
         described = describe_folder(written.summary, written.classes, written.held_out)
     print(f'{args.data}: {described}\n')

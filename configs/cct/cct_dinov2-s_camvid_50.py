@@ -4,6 +4,12 @@ _base_ = [
     '../_base_/schedules/cct_teacher.py',
     '../_base_/schedules/adamw_vit.py',
 ]
+model = dict(
+    data_preprocessor=dict(size=(368, 480)),  # 360, padded to a multiple of 16
+    decode_head=dict(num_classes=11),
+    auxiliary_head=dict(num_classes=11, context_classes=_base_.context_classes),
+)
 train_dataloader = dict(dataset=dict(num_labeled=50))
-epochs, val_epochs = 50, 5  # passes over the unlabelled images
-model = dict(data_preprocessor=dict(size=(368, 480)))  # 360, padded to a multiple of 16
+# 50 passes over the 317 unlabelled images, 31 iterations each
+train_cfg = dict(max_iters=1550, val_interval=155)
+param_scheduler = dict(end=1550)

@@ -6,5 +6,16 @@ _base_ = [
     '../_base_/schedules/adamw_small.py',
 ]
 classes = ('background', 'crack', 'rust')
-context_classes = ('background',)  # what is not an object
+model = dict(
+    data_preprocessor=dict(size=_base_.crop_size),
+    decode_head=dict(num_classes=len(classes)),
+    # context: what is not an object
+    auxiliary_head=dict(num_classes=len(classes), context_classes=('background',)),
+)
+train_dataloader = dict(
+    dataset=dict(labeled=dict(classes=classes), unlabeled=dict(classes=classes))
+)
+val_dataloader = dict(dataset=dict(classes=classes))
+test_dataloader = val_dataloader
 train_cfg = dict(max_iters=4000, val_interval=500)
+param_scheduler = dict(end=4000)

@@ -7,7 +7,12 @@ _base_ = [
 ]
 train_dataloader = dict(dataset=dict(num_labeled=20))
 model = dict(
-    decode_head=dict(norm_cfg=None),
-    # half of the positions give the same gradient on average, at three quarters of the time
-    auxiliary_head=dict(position_fraction=0.5),
+    data_preprocessor=dict(size=_base_.crop_size),
+    decode_head=dict(num_classes=7, norm_cfg=None),
+    auxiliary_head=dict(
+        num_classes=7,
+        context_classes=_base_.context_classes,
+        # half of the positions give the same gradient on average, at three quarters of the time
+        position_fraction=0.5,
+    ),
 )

@@ -4,7 +4,13 @@ _base_ = [
     '../_base_/schedules/cct_teacher.py',
     '../_base_/schedules/adamw_warm_up.py',
 ]
+model = dict(
+    data_preprocessor=dict(size=_base_.crop_size),
+    decode_head=dict(num_classes=11),
+    auxiliary_head=dict(num_classes=11, context_classes=_base_.context_classes),
+)
 train_dataloader = dict(dataset=dict(num_labeled=50))
-epochs, val_epochs = 50, 5  # passes over the unlabelled images
+# 50 passes over the 317 unlabelled images, 31 iterations each
+train_cfg = dict(max_iters=1550, val_interval=155)
 warm_up, decay = _base_.param_scheduler
-param_scheduler = [dict(warm_up, end=31), dict(decay, begin=31)]  # one pass
+param_scheduler = [dict(warm_up, end=31), dict(decay, begin=31, end=1550)]  # warm-up: one pass

@@ -7,9 +7,9 @@ _base_ = [
 
 channels, stride = 32, 4
 # the decoders' hidden width: seven channels would be a bottleneck
-decoder = dict(in_channels=channels, stride=stride, channels=16)
+decoder = dict(in_channels=channels, stride=stride, num_classes=7, channels=16)
 model = dict(
-    data_preprocessor=dict(test_cfg=dict(size_divisor=stride)),
+    data_preprocessor=dict(size=_base_.crop_size, test_cfg=dict(size_divisor=stride)),
     # two of ResNet-18's four stages at a quarter of its width: z is 12×12
     backbone=dict(
         type='ResNetV1c',
@@ -26,6 +26,7 @@ model = dict(
     decode_head=decoder,
     auxiliary_head=dict(
         **decoder,
+        context_classes=('background',),  # what is not an object
         # one decoder of each kind except I-VAT, which costs as much as all others here
         perturbations=dict(
             vat=dict(num_decoders=0),
@@ -43,7 +44,7 @@ model = dict(
 train_cfg = dict(max_iters=1400, val_interval=350)
 # random weights: the backbone learns as fast as the rest
 optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='AdamW', lr=1e-2, weight_decay=1e-4))
-param_scheduler = dict(type='PolyLR', power=0.9, eta_min=0.0, begin=0, by_epoch=False)
+param_scheduler = dict(type='PolyLR', power=0.9, eta_min=0.0, begin=0, end=1400, by_epoch=False)
 default_hooks = dict(
     # targets in eval mode, from the student of the step before; otherwise it would confirm its own
     # mistakes (docs/when_cct_gains.md)

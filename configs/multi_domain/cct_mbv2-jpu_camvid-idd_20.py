@@ -20,6 +20,7 @@ train_dataloader = dict(
 val_dataloader = dict(num_workers=2)
 test_dataloader = dict(num_workers=2)
 train_cfg = dict(max_iters=2400, val_interval=600)  # 1200 of each domain
+param_scheduler = dict(end=2400)
 find_unused_parameters = True  # a step uses the decoders of one domain
 default_hooks = dict(
     checkpoint=dict(save_best='mIoU_avg'),

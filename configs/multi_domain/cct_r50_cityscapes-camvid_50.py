@@ -14,6 +14,7 @@ model = dict(
 train_dataloader = dict(
     dataset=dict(domains=dict(cityscapes=dict(num_labeled=50), camvid=dict(num_labeled=50)))
 )
-# an epoch is one pass over the unlabelled images of Cityscapes, and as many iterations of CamVid
-num_images = 2975
-epochs, val_epochs = 50, 5
+# 50 passes over the 2925 unlabelled images of Cityscapes, 731 iterations each, and as many
+# iterations of CamVid
+train_cfg = dict(max_iters=73100, val_interval=7310)
+param_scheduler = dict(end=73100)

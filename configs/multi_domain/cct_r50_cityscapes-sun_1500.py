@@ -14,6 +14,7 @@ model = dict(
 train_dataloader = dict(
     dataset=dict(domains=dict(cityscapes=dict(num_labeled=1500), sun=dict(num_labeled=1500)))
 )
-# an epoch is one pass over the unlabelled images of SUN RGB-D, and as many of Cityscapes
-num_images = 5285
-epochs, val_epochs = 100, 5  # as in the paper; 50 for all other data
+# 100 passes, as in the paper (50 for all other data), over the 3785 unlabelled images of SUN RGB-D,
+# 946 iterations each, and as many of Cityscapes
+train_cfg = dict(max_iters=189200, val_interval=9460)
+param_scheduler = dict(end=189200)

@@ -79,6 +79,7 @@ test_dataloader = dict(
 )
 
 train_cfg = dict(max_iters=150, val_interval=150)
+param_scheduler = dict(end=150)
 default_hooks = dict(checkpoint=dict(interval=150))
 
 pseudo_labels = dict(

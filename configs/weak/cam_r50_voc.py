@@ -69,6 +69,7 @@ test_dataloader = val_dataloader
 
 epoch = 10582 // 16
 train_cfg = dict(max_iters=10 * epoch, val_interval=2 * epoch)
+param_scheduler = dict(end=10 * epoch)
 default_hooks = dict(checkpoint=dict(interval=2 * epoch))
 
 pseudo_labels = dict(

@@ -15,7 +15,7 @@ model = dict(
 unlabeled_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='LoadPseudoLabels', image_dir=image_dir, label_dir=label_dir),
-    *_base_.augmentation[:-1],
+    *_base_.unlabeled_pipeline[1:-1],
     dict(type='PackPseudoLabels'),
 ]
 train_dataloader = dict(dataset=dict(unlabeled=dict(pipeline=unlabeled_pipeline)))

@@ -11,7 +11,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.checks.data import leaf_datasets
 from mmseg_cct.checks.leaks import common_images
-from mmseg_cct.config.class_names import leaf_sets
+from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images

@@ -84,6 +84,8 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
     most = max(cores // 2 if get_device() == 'cpu' else cores, 1)
     for split in ('train', 'val', 'test'):
         loader: Any = config.get(f'{split}_dataloader') or {}
+        if not loader.get('num_workers') and loader.get('persistent_workers'):  # torch rejects it
+            loader.persistent_workers = False
         key = f'{split}_dataloader.num_workers'
         kind = (loader.get('dataset') or {}).get('type')
         if key in chosen or (split == 'train' and kind not in _SEEDED):

@@ -19,8 +19,8 @@ from mmseg.registry import DATASETS, TRANSFORMS
 from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.checks.stages import check_components
 from mmseg_cct.checks.weights import require_matching_weights
-from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.config.domains import pipeline_for_tests
+from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets import LoadChannels
 from mmseg_cct.engine.checkpoints import (
     read_checkpoint,

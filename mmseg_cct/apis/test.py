@@ -103,10 +103,10 @@ def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:
 
 
 def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_time: float) -> None:
-    if config.get('image_loader'):
+    if any(step.get('type') == 'LoadChannels' for step in config.get('test_pipeline') or ()):
         raise UserError(
-            '--show-dir, --show: MMSegmentation draws on 8-bit RGB alone, and image_loader is '
-            f'{config.image_loader.type}; expected tools/predict.py, which draws on all'
+            '--show-dir, --show: MMSegmentation draws on 8-bit RGB alone, and the pipeline begins '
+            'with LoadChannels; expected tools/predict.py, which draws on all'
         )
     own = at(config, 'default_hooks.visualization') or {}
     hook = {'type': 'SegVisualizationHook', **own, 'draw': True, 'interval': 1}

@@ -11,7 +11,7 @@ from typing import Any
 
 from mmengine.registry import DATA_SAMPLERS, HOOKS, MODELS
 
-from mmseg_cct.config.derive import schedulers
+from mmseg_cct.config.schedulers import schedulers
 from mmseg_cct.config.walk import at, settings_of
 from mmseg_cct.errors import Problem, raise_problems
 from mmseg_cct.utils.text import is_unicode

@@ -7,6 +7,7 @@ are merged over it. `unimatch_r50_voc_183` is UniMatch on `cct_r50_voc_*.py` wit
 import copy
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,10 @@ from . import paper
 from .shipped import CONFIGS, METHODS, PLAIN, SCOPE, method_names
 from .walk import settings_of
 
-_BANK = 'PerturbedDecoderBank'
+_BANK, _BASELINE = 'PerturbedDecoderBank', 'EncoderDecoder'
+_HEADS = ('decode_head', 'auxiliary_head')
+# Hooks that mmengine adds by itself; None removes one of these.
+_OWN_HOOKS = {'runtime_info', 'timer', 'sampler_seed', 'logger', 'param_scheduler', 'checkpoint'}
 
 
 class Setting(NamedTuple):
@@ -85,12 +89,13 @@ def _compose(name: str, known: Mapping[str, Path]) -> Setting | None:
     return Setting(str(sizes[size]), chosen, int(number))
 
 
-def composed_name(stem: str, method: str | None, labels: int | None) -> str:
+def composed_name(stem: str, method: Any, labels: int | None) -> str:
     """Names a run `METHOD_MODEL_DATA_LABELS`, if the setting's stem has that form.
 
-    `method` is a name or the path of a file. None stands for the setting's own method or labels.
+    `method` is a name or the path of a file. None stands for the setting's own method or labels,
+    and an overlay has no name.
     """
-    if method is not None:
+    if isinstance(method, str):
         own, _, rest = stem.partition('_')
         rest = rest if own in method_names() and rest else stem
         stem = f'{Path(method).stem}_{rest}'
@@ -124,26 +129,27 @@ def forget_own_scope(settings: Any) -> None:
             del value['_scope_']
 
 
-def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None:
-    """Merges the overlay of a method over a setting; `name` is the method's, for messages.
+def merge_method(config: Config, method: str | Mapping[str, Any]) -> None:
+    """Makes a config train with another method, its name, its file or its overlay.
 
     Dicts are merged key by key, and everything else is replaced. Two parts have no fixed place:
     `model.auxiliary_head` means the auxiliary decoders, which may be in a list with
     MMSegmentation's own heads, and `train_dataloader.dataset` means the set of each domain. A
     method that does not fit is a `UserError`.
     """
-    if not overlay:
-        return
+    overlay = read_method(method) if isinstance(method, str) else method
+    name = method if isinstance(method, str) else 'of this study'
     place = config.filename or 'the config'
+    rest: Any = ConfigDict(overlay)
+    model = rest.pop('model', {})
+    dataset = rest.get('train_dataloader', {}).pop('dataset', {})
     bank = find_bank(config)
-    if bank is None:
+    if bank is None and model.get('auxiliary_head', _BANK) is not None:
         raise UserError(
             f'{place}: model.auxiliary_head has no {_BANK}, so the method {name} '
             'cannot change it; expected a config of CCT'
         )
-    rest: Any = ConfigDict(overlay)
-    model = rest.pop('model', {})
-    dataset = rest.get('train_dataloader', {}).pop('dataset', {})
+    _forget_method(config)
     if config.model.get('domains'):
         _fit_to_domains(config, rest, model, name)
     elif model.get('discriminator'):
@@ -167,6 +173,38 @@ def merge_overlay(config: Config, overlay: Mapping[str, Any], name: str) -> None
         for key, hook in list((config.get('default_hooks') or {}).items()):
             if re.match(r'(domains\.\*\.)?auxiliary_head\.', (hook or {}).get('attribute', '')):
                 del config.default_hooks[key]
+    remove_hooks(config)
+
+
+@cache
+def _overlays() -> tuple[dict[str, Any], ...]:
+    return tuple(map(read_method, method_names()))
+
+
+def remove_hooks(config: Config) -> None:
+    """Removes hooks that a method or an option sets to None; mmengine accepts that of its own."""
+    hooks = config.get('default_hooks') or {}
+    for name in [name for name, hook in hooks.items() if hook is None and name not in _OWN_HOOKS]:
+        del hooks[name]
+
+
+def _forget_method(config: Config) -> None:
+    """Takes back what another method has added to a setting; its auxiliary decoders stay as set.
+
+    A setting of `tools/new_config.py` holds a method. A method's own parts are those that no
+    setting of CCT has: other segmentors, their arguments, and views of the images.
+    """
+    overlays = _overlays()
+    models = [overlay.get('model', {}) for overlay in overlays]
+    if config.model.get('type') not in {model.get('type') for model in models} - {_BASELINE}:
+        return
+    config.model.type = 'CCTSegmentor'
+    for key in {key for model in models for key in model} - {'type', *_HEADS}:
+        config.model.pop(key, None)
+    sets = [overlay.get('train_dataloader', {}).get('dataset', {}) for overlay in overlays]
+    for part in training_sets(config):
+        for key in {key for dataset in sets for key in dataset} - {'labeled', 'unlabeled'}:
+            part.pop(key, None)
 
 
 def _drop_none(config: Any, overlay: Mapping[str, Any]) -> None:
@@ -198,9 +236,9 @@ def _fit_to_domains(config: Config, overlay: Any, model: Any, name: str) -> None
             hook['attribute'] = f'domains.*.{hook["attribute"]}'
 
 
-def _merge_bank(config: Config, bank: ConfigDict, own: Any) -> None:
-    heads = config.model.auxiliary_head
-    if own is not None:
+def _merge_bank(config: Config, bank: ConfigDict | None, own: Any) -> None:
+    heads = config.model.get('auxiliary_head')
+    if own is not None and bank is not None:
         if own.get('perturbations'):
             fill_perturbations(bank)
         bank.update(merged(bank, own))

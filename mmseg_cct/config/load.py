@@ -1,41 +1,41 @@
 """Loads configs and applies overrides."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.text import error_line, one_line
 
-from .class_names import apply_class_names
 from .compose import (
     composed_name,
     find_setting,
     forget_own_scope,
-    merge_overlay,
-    read_method,
+    merge_method,
+    remove_hooks,
     set_labels,
 )
-from .derive import DERIVED, derive, move_scheduler_ends
 from .options import require_effect
 from .packages import register_packages
-from .shipped import PLAIN
+from .schedulers import move_scheduler_ends
+from .shipped import PLAIN, method_names
 from .structure import check_structure
 from .walk import at, settings_of
 
 _ABSENT = object()
 
 
-def load_config(config_file: str, options: dict[str, Any]) -> Config:
-    """Reads a setting, applies a method and a number of labels, and overrides settings.
+def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
+    """Reads a setting, and merges a method, a number of labels and options over it.
 
     Args:
         config_file: The setting, as a path, the short name of a shipped one, or a composed name.
-        options: Settings to override, by dotted key. `method` names a method and `labels` is the
-            number of labelled images.
+        options: Settings to override, by dotted key. `method` names a method or is an overlay, and
+            `labels` is the number of labelled images.
 
     Returns:
         The config. Its `filename` is the composed name if a method or labels were given.
@@ -50,49 +50,41 @@ def load_config(config_file: str, options: dict[str, Any]) -> Config:
     if at(config, 'default_hooks.resume.type') == 'ResumeHook':  # dumped by a resumed training
         del config.default_hooks['resume']
         config.load_from, config.resume = None, False
+    if (
+        at(config, 'default_hooks.calibration.type') == 'CalibrationHook'
+    ):  # of runs until 2026-11-25
+        del config.default_hooks['calibration']  # it logged, and changed nothing
     options = dict(options)
     method, labels = options.pop('method', setting.method), options.pop('labels', setting.labels)
-    own_method = config.pop('method', None)
-    if chosen := method or own_method:
-        merge_overlay(config, read_method(chosen), chosen)
+    if method is not None:
+        merge_method(config, method)
     if labels is not None:
         set_labels(config, labels)
     stem = Path(setting.file).stem
     if (name := composed_name(stem, method, labels)) != stem:
         object.__setattr__(config, '_filename', f'{name}.py')
     old_max_iters = at(config, 'train_cfg.max_iters')
-    for key, fixed in (('epochs', 'max_iters'), ('val_epochs', 'val_interval')):
-        if key in options and (value := at(config, f'train_cfg.{fixed}')) is not None:
-            found = f'{setting.file} has train_cfg.{fixed}={value}'
-            raise UserError(Problem(f'--cfg-options {key}', found, f'train_cfg.{fixed}'))
     _merge_options(config, setting.file, options)
     check_structure(config)
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         move_scheduler_ends(config, old_max_iters)
-    derive(config)
+    remove_hooks(config)
     _check_domains(config)
-    try:
-        apply_class_names(config)
-    except UserError as error:
-        raise UserError(f'{config_file}: {error}') from None
-    _require_kept(config, options)
     return config
 
 
-def chosen_method(config_file: str, options: dict[str, Any]) -> str:
-    """Returns the name of a run's method; the arguments are those of `load_config`.
-
-    The options come first, then a composed name, then the setting's own method, else `cct`.
-    """
+def chosen_method(config_file: str, options: Mapping[str, Any]) -> str:
+    """Names a run's method by the options, else by the name of the setting's file, else `cct`."""
     setting = find_setting(config_file)
+    own = Path(setting.file).stem.partition('_')[0]
     chosen = options.get('method') or setting.method
-    return chosen or read_config(setting.file).get('method') or PLAIN
+    return chosen or (own if own in method_names() else PLAIN)
 
 
 def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
     for key in options:
         require_effect(config, file, key)
-        if key not in DERIVED and at(config, key, _ABSENT) is _ABSENT:
+        if at(config, key, _ABSENT) is _ABSENT:
             for outer, value in settings_of(config):
                 if not key.startswith(f'{outer}.') or hasattr(value, 'keys'):
                     continue
@@ -150,20 +142,6 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
 def default_work_dir(config: Config) -> str:
     """Returns the work directory, named after the config or its composed name."""
     return os.path.join('work_dirs', Path(config.filename).stem)
-
-
-def _require_kept(config: Config, options: dict[str, Any]) -> None:
-    """Checks that no option was overwritten by what follows from the top-level class names."""
-    for key, value in settings_of(config.get('model'), 'model'):
-        name = key.split('.')[-1]
-        if key not in options or name not in ('num_classes', 'context_classes'):
-            continue
-        given, source = options[key], name.removeprefix('num_')
-        if given != (list(value) if isinstance(given, list) else value):
-            raise UserError(
-                f'--cfg-options {key}={given!r}: {source} at the top level make it {value!r}; '
-                f'expected {source}=... in its place'
-            )
 
 
 def _check_domains(config: Config) -> None:

@@ -8,8 +8,6 @@ from mmengine.runner import Runner
 from mmseg_cct.config.walk import settings_of
 from mmseg_cct.errors import UserError
 
-from .derive import fills
-
 # Top-level keys of a config that a program reads.
 READ_KEYS = {
     *(inspect.signature(Runner.__init__).parameters.keys() - {'self', 'cfg'}),
@@ -19,11 +17,6 @@ READ_KEYS = {
     'init_weights_for_test_or_val',
     # what this package and MMSeg read
     *(
-        'classes',
-        'context_classes',
-        'epochs',
-        'val_epochs',
-        'num_images',
         'test_pipeline',
         'tta_model',
         'tta_pipeline',
@@ -38,7 +31,7 @@ def require_effect(config: Config, config_file: str, option: str) -> None:
     An option whose first part is new is left to other checks.
     """
     name = option.split('.')[0]
-    if name in READ_KEYS or name not in config or fills(config, name):
+    if name in READ_KEYS or name not in config:
         return
     value = config[name]
     filled = [

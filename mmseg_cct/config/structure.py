@@ -18,7 +18,7 @@ _SECTIONS: dict[str, tuple[str, ...]] = {
         'env_cfg', 'optim_wrapper', 'optim_wrapper.optimizer', 'optim_wrapper.clip_grad',
         'default_hooks', 'default_hooks.*', 'visualizer', 'randomness', 'log_processor',
         'pseudo_labels', 'pseudo_labels.images', 'pseudo_labels.segmentation',
-        'pseudo_labels.thresholds', 'pseudo_labels.crf', 'image_loader',
+        'pseudo_labels.thresholds', 'pseudo_labels.crf',
     ),
     'dict or list of dicts': ('param_scheduler', '*_evaluator'),
     'list of dicts': ('custom_hooks',),

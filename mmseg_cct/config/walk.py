@@ -1,7 +1,10 @@
 """Walks through the settings of a config."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+# Where a wrapper keeps its inner sets: those of mmengine, and SemiSegDataset.
+_INNER_SETS = ('dataset', 'datasets', 'labeled', 'unlabeled')
 
 
 def settings_of(part: Any, key: str = '') -> Iterator[tuple[str, Any]]:
@@ -58,3 +61,16 @@ def forget_initial_weights(part: Any) -> None:
                 module.setdefault('pretrained', True)
             for key in {'init_cfg', 'pretrained'} & module.keys():
                 module[key] = False if module[key] is True else None
+
+
+def leaf_sets(dataset: Any, key: str = '') -> Iterator[tuple[str, Any]]:
+    """Yields the dotted key and the settings of each set that wraps no other."""
+    if isinstance(dataset, Sequence) and not isinstance(dataset, str):
+        for index, part in enumerate(dataset):
+            yield from leaf_sets(part, f'{key}.{index}')
+    elif isinstance(dataset, Mapping):
+        inner = [name for name in _INNER_SETS if dataset.get(name)]
+        if not inner:
+            yield key, dataset
+        for name in inner:
+            yield from leaf_sets(dataset[name], f'{key}.{name}')

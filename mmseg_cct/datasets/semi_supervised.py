@@ -17,7 +17,7 @@ from mmseg_cct.checks.data import (
     leaf_datasets,
 )
 from mmseg_cct.checks.images import explain_failed_load
-from mmseg_cct.config.class_names import leaf_sets
+from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_lists import read_list, resolve_list
 from mmseg_cct.utils.seed import seeded_random_state

@@ -16,7 +16,7 @@ from mmseg.registry import DATASETS
 
 from mmseg_cct.analysis.runs import Run, find_run
 from mmseg_cct.checks.data import infos_of
-from mmseg_cct.config.class_names import leaf_sets
+from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.errors import UserError

@@ -17,12 +17,11 @@ from mmengine.config import Config
 from scipy.stats import t as student
 
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
-from mmseg_cct.config.class_names import apply_class_names
-from mmseg_cct.config.compose import find_bank, merge_overlay
-from mmseg_cct.config.derive import derive
-from mmseg_cct.config.walk import at
+from mmseg_cct.config.compose import find_bank, read_method
+from mmseg_cct.config.shipped import PLAIN
+from mmseg_cct.config.walk import leaves
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside, write_atomic
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.text import signed
@@ -51,34 +50,33 @@ class Result(NamedTuple):
 def prepare_study(
     out: Path,
     base: str,
-    methods: dict[str, Overlay],
-    labels: dict[str, Labels],
+    methods: Mapping[str, str | Overlay | None],
+    labels: Mapping[str, Labels],
     seeds: Sequence[int],
-    options: dict[str, Any],
+    options: Mapping[str, Any],
 ) -> list[StudyRun]:
     """Writes the configs of all runs, seed by seed, so that a stopped study has complete seeds.
 
-    `methods` are the overlays by name, and `labels` the setters of the labelled images by set. A
-    `UserError` says that a study cannot train the config, a method does not fit it, or a folder
-    holds a run of another config.
+    `methods` are names or overlays by the names of the runs, or None for what the config trains by
+    itself; `labels` are the setters of the labelled images by set. A `UserError` says that a study
+    cannot train the config, a method does not fit it, or a folder holds a run of another config.
     """
-    config = study_config(base, options)
+    config = study_config(base, {**options, 'method': PLAIN})
     require_outside(out, data_folders(config), '--out')
-    keep_last_checkpoint(config)  # only this one is tested
     fetch_pretrained_weights(config.model)  # once, before many processes need them
-    planned = []  # complete before the first is written: a method may reject the config
+    configs = {}  # complete before the first is written: a method may reject the config
+    for name, method in methods.items():
+        overlay = read_method(method) if isinstance(method, str) else method or {}
+        _require_decoders(config, overlay, name)
+        kept = {key: value for key, value in options.items() if not _is_removed(key, overlay)}
+        configs[name] = study_config(base, kept if method is None else {**kept, 'method': method})
+        keep_last_checkpoint(configs[name])  # only this one is tested
+    planned = []
     for seed in dict.fromkeys(seeds):
         for labels_name, set_labels in labels.items():
-            for method, overlay in methods.items():
+            for method, config in configs.items():
                 run_config = copy.deepcopy(config)
                 set_labels(run_config, seed)
-                if overlay:
-                    chosen = {key: at(run_config, key) for key in options}
-                    merge_overlay(run_config, overlay, method)
-                    _require_kept(run_config, chosen, method)
-                    _require_decoders(run_config, overlay, method)
-                    derive(run_config)
-                    apply_class_names(run_config)
                 run_config.randomness = dict(run_config.get('randomness') or {}, seed=seed)
                 folder = out / method / labels_name / f'seed{seed}'
                 name = f'{method}, {labels_name} labels, seed {seed}'
@@ -86,12 +84,9 @@ def prepare_study(
     return prepare_runs(planned)
 
 
-def _require_kept(config: Config, chosen: Mapping[str, Any], method: str) -> None:
-    """Rejects options that a method sets again: all its runs would have the method's value."""
-    for key, value in chosen.items():
-        if (now := at(config, key)) not in (value, None):
-            found = f'the method {method} sets {now!r}'
-            raise UserError(Problem(f'--cfg-options {key}', found, 'a method of your own with it'))
+def _is_removed(key: str, overlay: Overlay) -> bool:
+    """Whether an option changes a part that a method removes, as the baseline the decoders."""
+    return any(value is None and key.startswith(f'{part}.') for part, value in leaves(overlay))
 
 
 def _require_decoders(config: Config, overlay: Overlay, method: str) -> None:

@@ -71,8 +71,7 @@ def require_plain(found: ImageFormat) -> None:
     if not found.is_plain:
         raise UnsuitableImage(
             f'{found.describe()}, which LoadImageFromFile would change; expected 8-bit RGB or grey,'
-            ' or a config whose image_loader is LoadChannels, as tools/new_config.py writes it for'
-            ' such images'
+            ' or LoadChannels in its place, as tools/new_config.py writes it for such images'
         )
 
 

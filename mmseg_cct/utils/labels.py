@@ -1,4 +1,11 @@
-"""Labels of masks."""
+"""Class names, and what the ids in masks mean."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mmseg_cct.errors import UserError
+
+from .text import is_unicode
 
 BACKGROUND = 'background'
 
@@ -9,3 +16,30 @@ IGNORE_INDEX = 255
 def is_background(name: str) -> bool:
     """Whether a class is the background, such as `background` or labelme's `_background_`."""
     return name.strip('_ ').lower() == BACKGROUND
+
+
+def check_classes(classes: Any) -> None:
+    """Checks that `classes` are 2 to 255 different names; with one class the loss would be 0."""
+    check_names(classes, 'classes')
+    if len(classes) < 2:
+        raise UserError(
+            f'classes={tuple(classes)}: expected two names or more, that of the background too'
+        )
+    if len(classes) > 255:
+        shown = ', '.join(classes[:4])
+        raise UserError(
+            f'classes=({shown}, ...): {len(classes)} names; expected at most 255: MMSeg reads '
+            'masks in 8 bits, and 255 is ignored'
+        )
+
+
+def check_names(names: Any, key: str) -> None:
+    """Checks that names are a list without repetition; `key` is the setting or option."""
+    is_list = isinstance(names, Sequence) and not isinstance(names, str)
+    if not is_list or not names or not all(isinstance(name, str) for name in names):
+        raise UserError(f'{key}={names!r}: expected the class names in the order of their ids')
+    for name in names:
+        if not is_unicode(name):  # OpenCV would end the process
+            raise UserError(f'{key}: {name!a} is not text; expected names in UTF-8')
+    if len(set(names)) < len(names):
+        raise UserError(f'{key}={tuple(names)}: expected every name once')

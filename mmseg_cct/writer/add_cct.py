@@ -13,9 +13,8 @@ from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import DATASETS, MODELS
 
 from mmseg_cct.checks.stages import check_config
-from mmseg_cct.config.class_names import leaf_sets
 from mmseg_cct.config.load import load_config, read_config
-from mmseg_cct.config.walk import settings_of
+from mmseg_cct.config.walk import leaf_sets, settings_of
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import output_file
 from mmseg_cct.utils.image_files import find_images
@@ -23,25 +22,15 @@ from mmseg_cct.utils.suggest import close_names
 
 from .dry_run import choose_z, offered_stages, try_model
 from .folder_classes import context_of_classes
+from .method_parts import method_parts
 from .next_commands import next_commands
-from .setting_text import Code, assignment, write_setting
+from .setting_text import Code, assignment, installed_bases, write_setting
 from .unlabeled_pipeline import pipeline_without_masks
 
 # BranchPreprocessor does everything that these do.
 _PREPROCESSORS = (None, 'SegDataPreProcessor', 'mmseg.SegDataPreProcessor', 'BranchPreprocessor')
 
-# CCT's ramp of λ_u, and an EMA teacher for its targets: the student's own would mislead it.
 _HEAD = '# CCT on '
-_HOOKS = dict(
-    ramp_up=dict(
-        type='RampUpHook',
-        attribute='auxiliary_head.loss_consistency.loss_weight',
-        schedule='exp',
-        fraction=0.1,
-    ),
-    teacher=dict(type='TeacherHook', decay=0.99),
-    iteration_seed=dict(type='IterationSeedHook'),
-)
 
 
 class AddedCCT(NamedTuple):
@@ -71,7 +60,7 @@ def add_cct(
         in_index: Stage of the backbone to take as z; by default z is what the main head has fused
             or, if that is coarser than stride 16, the deepest stage that is not.
         context: Classes that are not objects; by default the background, if there is one.
-        method: Name of the method that the setting trains by default.
+        method: Name of the method that the config trains.
         force: Whether to overwrite the file.
 
     Returns:
@@ -110,28 +99,39 @@ def add_cct(
         in_channels=z.channels,
         stride=z.stride,
         num_classes=dry_run.num_classes,
+        context_classes=context,
         loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
     )
+    model = dict(
+        type='CCTSegmentor',
+        data_preprocessor=dict(type='BranchPreprocessor'),
+        auxiliary_head=bank,
+    )
+    head = settings.model.decode_head.type
+    parts = method_parts(method, model, _training_set(unlabeled, pipeline), head)
+    parts['model']['auxiliary_head'] = _auxiliary_heads(
+        settings.model, parts['model'].pop('auxiliary_head', None)
+    )
+    parts['train_dataloader'] = dict(sampler=_sampler(settings), **parts['train_dataloader'])
+    parts['default_hooks']['iteration_seed'] = dict(type='IterationSeedHook')
     rules = _rules_of_heads(settings)
+    if rules:
+        own = parts.setdefault('optim_wrapper', {}).setdefault('paramwise_cfg', {})
+        own['custom_keys'] = rules
+    imports = dict(imports=_imports(settings), allow_failed_imports=False)
     lines = [
         f'{_HEAD}{path.name}, whose data, schedule and evaluation stay.',
         '# Written by tools/add_cct.py, yours to change.',
         assignment('_base_', base),
-        assignment('method', method),
         *([assignment('work_dir', None)] if settings.get('work_dir') else []),  # that of the base
-        assignment('custom_imports', dict(imports=_imports(settings), allow_failed_imports=False)),
+        assignment('custom_imports', imports),
         '',
-        f'{assignment("context_classes", context)}  # what is not an object',
-        '# λ_u = 30 is for 21 classes and more; with fewer it is scaled in proportion',
-        assignment('model', _model(settings.model, bank)),
-        assignment('train_dataloader', _training_data(settings, unlabeled, pipeline)),
-        assignment('default_hooks', _HOOKS),
+        '# context_classes: what is not an object. λ_u = 30 is for 21 classes and more; with fewer',
+        '# it is scaled in proportion',
+        assignment('model', parts.pop('model')),
+        assignment('train_dataloader', parts.pop('train_dataloader')),
+        *(assignment(name, value) for name, value in parts.items()),
     ]
-    if rules:
-        lines += [
-            "# supervised_heads: where CCT keeps MMSegmentation's auxiliary heads",
-            assignment('optim_wrapper', dict(paramwise_cfg=dict(custom_keys=rules))),
-        ]
     write_setting(target, ''.join(f'{line}\n' for line in lines))
 
     choices = [f'z: {z.title}, {z.channels} channels at stride {z.stride}']
@@ -155,16 +155,16 @@ def add_cct(
     return AddedCCT(target, tuple(choices), next_commands(target, method))
 
 
-def _model(base: Mapping[str, Any], bank: dict[str, Any]) -> dict[str, Any]:
+def _auxiliary_heads(base: Mapping[str, Any], bank: Mapping[str, Any] | None) -> Any:
+    """The auxiliary decoders, if the method has any, beside the heads of MMSegmentation."""
     own = base.get('auxiliary_head')
-    heads: Any = bank
     if own:
         several = '*' if isinstance(own, (list, tuple)) else ''
-        heads = [Code(f'{several}_base_.model.auxiliary_head'), bank]
-    elif 'auxiliary_head' in base:  # mmengine does not merge a dict with None or an empty list
-        heads = dict(_delete_=True, **bank)
-    preprocessor = dict(type='BranchPreprocessor')
-    return dict(type='CCTSegmentor', data_preprocessor=preprocessor, auxiliary_head=heads)
+        heads: list[Any] = [Code(f'{several}_base_.model.auxiliary_head')]
+        return [*heads, bank] if bank else heads
+    if bank and 'auxiliary_head' in base:  # mmengine does not merge a dict with None or a list
+        return dict(_delete_=True, **bank)
+    return bank
 
 
 def _name_crop_size(pipeline: Sequence[Any], crop_size: Any) -> None:
@@ -174,25 +174,23 @@ def _name_crop_size(pipeline: Sequence[Any], crop_size: Any) -> None:
             step['crop_size'] = Code('_base_.crop_size')
 
 
-def _training_data(
-    base: Config, unlabeled: str, pipeline: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    replaced = dict(_delete_=True)
-    sampler = dict(type='PairSampler', shuffle=True)
+def _training_set(unlabeled: str, pipeline: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return dict(
-        sampler={**replaced, **sampler} if base.train_dataloader.get('sampler') else sampler,
-        dataset=dict(
-            **replaced,
-            type='SemiSegDataset',
-            labeled=Code('_base_.train_dataloader.dataset'),
-            unlabeled=dict(
-                type='FolderDataset', image_dir=unlabeled, subset='unlabeled', pipeline=pipeline
-            ),
+        _delete_=True,
+        type='SemiSegDataset',
+        labeled=Code('_base_.train_dataloader.dataset'),
+        unlabeled=dict(
+            type='FolderDataset', image_dir=unlabeled, subset='unlabeled', pipeline=pipeline
         ),
     )
 
 
-def _find(name: str, target: Path) -> tuple[Path, str]:
+def _sampler(base: Config) -> dict[str, Any]:
+    sampler = dict(type='PairSampler', shuffle=True)
+    return dict(_delete_=True, **sampler) if base.train_dataloader.get('sampler') else sampler
+
+
+def _find(name: str, target: Path) -> tuple[Path, Any]:
     """Finds the config's path, and the name by which a config in `target`'s folder can use it."""
     if Path(name).is_file():
         folder = target.resolve().parent
@@ -207,7 +205,7 @@ def _find(name: str, target: Path) -> tuple[Path, str]:
         close = close_names(short.rpartition('/')[2], list(known), cutoff=0.7)
         hint = f'; did you mean {" or ".join(close)}?' if close else ''
         raise UserError(f'{name}: no such file, and no config of MMSegmentation{hint}')
-    return path, f'mmseg::{path.relative_to(root).as_posix()}'
+    return path, installed_bases(f'mmseg::{path.relative_to(root).as_posix()}')
 
 
 def _require_a_head_of_pixels(path: Path) -> None:

@@ -6,10 +6,9 @@ from pathlib import Path
 from mmseg_cct.annotations.class_table import TABLE, read_table
 from mmseg_cct.annotations.readers import colour_masks, find_reader
 from mmseg_cct.annotations.source import Source
-from mmseg_cct.config.class_names import check_classes
 from mmseg_cct.config.shipped import command_line
 from mmseg_cct.errors import Problem, UserError
-from mmseg_cct.utils.labels import is_background
+from mmseg_cct.utils.labels import check_classes, is_background
 from mmseg_cct.utils.suggest import nearest
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from mmseg_cct.checks.weights import (
     require_fitting_weights,
     require_weights_of_timm,
 )
+from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
@@ -28,9 +30,10 @@ from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
 from .folder_classes import classes_of_folder, context_of_classes
+from .method_parts import method_parts
 from .next_commands import next_commands
 from .rounds import changes_since, latest_round, report_of_rounds, require_new_round
-from .setting_text import assignment, write_setting
+from .setting_text import Code, assignment, installed_bases, write_setting
 
 # Hold out every n-th labelled image for validation if there is no folder for that.
 HOLD_OUT = 5
@@ -58,35 +61,15 @@ class NewConfig(NamedTuple):
     commands: tuple[str, ...]
 
 
-def new_config(
-    data: str,
-    out: str,
-    classes: Sequence[str] | None = None,
-    *,
-    context: Sequence[str] | None = None,
-    backbone: str = 'mbv2',
-    method: str = 'cct-strong',
-    size: tuple[int, int] | None = None,
-    crop: tuple[int, int] | None = None,
-    iters: int = 4000,
-    batch_size: int = 8,
-    mask_suffix: str = '.png',
-    channels: Sequence[int] | None = None,
-    bits: int | None = None,
-    weights: str | None = None,
-    from_scratch: bool = False,
-    force: bool = False,
-) -> NewConfig:
-    """Looks at a folder and writes a setting for it.
+@dataclass(frozen=True)
+class Choices:
+    """What a user may choose for the config of a folder.
 
-    Args:
-        data: The folder, with `images`, `masks` and perhaps `val`. Without `val`, every fifth
-            labelled image is held out for validation, in a list beside the setting.
-        out: Folder for the setting.
+    Attributes:
         classes: Class names in the order of their ids; by default those of `classes.json`.
         context: Classes that are not objects; by default the background, if there is one.
         backbone: A key of `BACKBONES`.
-        method: Name of the method that the setting trains by default.
+        method: Name of the method that the config trains.
         size: Width and height that images are resized into, scaled by 0.5 to 2 in training; by
             default their own, with a longest side of 512 at most.
         crop: Width and height of the training crops; by default `size`, for MobileNetV2 half of it.
@@ -99,6 +82,32 @@ def new_config(
         weights: File of the backbone's weights; by default those of the model zoo.
         from_scratch: Whether to start from random weights.
         force: Whether to overwrite files.
+    """
+
+    classes: Sequence[str] | None = None
+    context: Sequence[str] | None = None
+    backbone: str = 'mbv2'
+    method: str = 'cct-strong'
+    size: tuple[int, int] | None = None
+    crop: tuple[int, int] | None = None
+    iters: int = 4000
+    batch_size: int = 8
+    mask_suffix: str = '.png'
+    channels: Sequence[int] | None = None
+    bits: int | None = None
+    weights: str | None = None
+    from_scratch: bool = False
+    force: bool = False
+
+
+def new_config(data: str, out: str, choices: Choices) -> NewConfig:
+    """Looks at a folder and writes a config for it.
+
+    Args:
+        data: The folder, with `images`, `masks` and perhaps `val`. Without `val`, every fifth
+            labelled image is held out for validation, in a list beside the config.
+        out: Folder for the config.
+        choices: What the user has chosen.
 
     Returns:
         What was written.
@@ -107,19 +116,19 @@ def new_config(
         UserError: The folder, a name, the size or the weights do not fit, or a file exists.
     """
     require_outside(out, [Path(data, kind) for kind in ('images', 'masks')], '--out')
-    classes = classes_of_folder(data, classes)
-    context = context_of_classes(classes, context)
-    chosen = BACKBONES[backbone]
-    summary = summarize_folder(data, len(classes), mask_suffix, channels, bits)
-    if method != 'supervised' and not summary.unlabeled:
+    classes = classes_of_folder(data, choices.classes)
+    context = context_of_classes(classes, choices.context)
+    chosen, force = BACKBONES[choices.backbone], choices.force
+    summary = summarize_folder(
+        data, len(classes), choices.mask_suffix, choices.channels, choices.bits
+    )
+    if choices.method != 'supervised' and not summary.unlabeled:
         raise UserError(
             f'{data}/images: every image has a mask; expected some without one, or --method '
             'supervised, or lists from tools/make_splits.py that leave masks out'
         )
-    if size is None:
-        size = _default_size(summary.size, chosen.stride)
-    if crop is None:
-        crop = _default_crop(size, chosen)
+    size = choices.size or _default_size(summary.size, chosen.stride)
+    crop = choices.crop or _default_crop(size, chosen)
     for option, sides in (('--size', size), ('--crop', crop)):
         if any(side < chosen.stride or side % chosen.stride for side in sides):
             width, height = (max(-(-s // chosen.stride), 1) * chosen.stride for s in sides)
@@ -128,36 +137,56 @@ def new_config(
                 f'stride of the network, such as {width}x{height}'
             )
 
-    first = Path(out, f'{method}_{backbone}_{plain_name(data)}.py')
+    first = Path(out, f'{choices.method}_{choices.backbone}_{plain_name(data)}.py')
     latest = latest_round(first)
     # --force writes the latest round anew; later rounds keep the validation images of the first
     redraw = force and latest in (None, first)
     val_list = None if summary.validation else Path(out, 'val.txt')
     held = _held_out(summary.labeled, val_list, redraw) if val_list else []
     title = _title(chosen, data, summary, len(held))
-    start = _start(chosen, weights, from_scratch)
     rare = rare_classes(summary, classes)
+    base = load_config(str(CONFIGS / '_base_/models' / f'{chosen.model}.py'), {}).model
+    start = _start(base.backbone, choices.weights, choices.from_scratch)
     if latest and not force:
         require_new_round(latest, title)
     file = (latest if force else next_round(latest)) if latest else first
 
-    schedule = 'adamw_small' if from_scratch else chosen.schedule
+    heads = base.auxiliary_head if isinstance(base.auxiliary_head, list) else []
+    model = dict(
+        data_preprocessor=dict(size=Code('crop_size'), **_normalisation(summary.values)),
+        **_backbone(base.backbone, start, summary.values),
+        decode_head=dict(num_classes=len(classes), **_losses(rare)),
+        auxiliary_head=dict(num_classes=len(classes), context_classes=context),
+    )
+    labeled, unlabeled, val = _folders(Path(data), choices.mask_suffix, val_list)
+    sets = dict(labeled=labeled, unlabeled=unlabeled)
+    parts = method_parts(choices.method, model, sets, base.decode_head.type)
+    bank = parts['model'].pop('auxiliary_head', None)
+    parts['model']['auxiliary_head'] = _auxiliary_heads(heads, bank, len(classes))
+    parts['train_dataloader'] = dict(batch_size=choices.batch_size, **parts['train_dataloader'])
+    if choices.from_scratch:  # the backbone learns as fast as the rest
+        parts = {**parts, 'optim_wrapper': dict(paramwise_cfg=None)}
+    schedule = 'adamw_small' if choices.from_scratch else chosen.schedule
     lines = [
         title,
         '# Written by tools/new_config.py, yours to change.',
         assignment('_base_', _bases(chosen.model, schedule, out)),
-        assignment('method', method),
         '',
         assignment('classes', classes),
-        f'{assignment("context_classes", context)}  # what is not an object',
         f'{assignment("image_size", size)}  # width, height; training scales it by 0.5 to 2',
         f'{assignment("crop_size", crop[::-1])}  # height, width',
         '',
-        *_data_lines(Path(data), mask_suffix, val_list, batch_size),
-        assignment('train_cfg', dict(max_iters=iters, val_interval=max(iters // 8, 1))),
-        *_image_lines(summary.values),
-        *_model_lines(start.get('model', {}), summary.values, rare),
-        *(assignment(name, value) for name, value in start.items() if name != 'model'),
+        *_pipeline_lines(summary.values, size),
+        *_rare_comment(rare),
+        assignment('model', parts.pop('model')),
+        '# batch_size counts pairs of a labelled and an unlabelled image',
+        assignment('train_dataloader', parts.pop('train_dataloader')),
+        assignment('val_dataloader', dict(dataset=val)),
+        'test_dataloader = val_dataloader',
+        '',
+        assignment('train_cfg', dict(max_iters=choices.iters, val_interval=_interval(choices))),
+        assignment('param_scheduler', dict(end=choices.iters)),
+        *(assignment(name, value) for name, value in parts.items() if value),
     ]
     text = ''.join(f'{line}\n' for line in lines)
     changes = changes_since(latest, text) if latest and file != latest else ()
@@ -171,7 +200,7 @@ def new_config(
         *judge_labels(summary.labels, classes, 'masks'),
         *_leaks(Path(data), summary, held),
     ]
-    commands = *next_commands(file, method), *report_of_rounds(first, file)
+    commands = *next_commands(file, choices.method), *report_of_rounds(first, file)
     return NewConfig(
         summary, classes, tuple(held), file, tuple(lists), tuple(rare), tuple(warnings), commands
     )
@@ -184,38 +213,84 @@ def _title(backbone: Backbone, data: str, summary: FolderSummary, held: int) -> 
     )
 
 
-def _bases(model: str, schedule: str, out: str) -> list[str]:
+def _bases(model: str, schedule: str, out: str) -> Any:
     """The base files: in the setting's own checkout, or in the installed package."""
+    parts = f'models/{model}', 'datasets/pairs', 'schedules/iterations', f'schedules/{schedule}'
     configs, folder = CONFIGS.resolve(), Path(out).resolve()
-    root = f'{SCOPE}::_base_'
     if folder.is_relative_to(configs):
         root = Path(os.path.relpath(configs / '_base_', folder)).as_posix()
-    parts = f'models/{model}', 'datasets/folder_resized', 'schedules/cct_teacher'
-    return [f'{root}/{part}.py' for part in (*parts, f'schedules/{schedule}')]
+        return [f'{root}/{part}.py' for part in parts]
+    return installed_bases(*(f'{SCOPE}::_base_/{part}.py' for part in parts))
 
 
-def _data_lines(
-    data: Path, mask_suffix: str, val_list: Path | None, batch_size: int
-) -> tuple[str, ...]:
+def _folders(
+    data: Path, mask_suffix: str, val_list: Path | None
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The labelled, the unlabelled and the validation set."""
     suffix = {} if mask_suffix == '.png' else dict(mask_suffix=mask_suffix)
     rest, held = {}, {}
     if val_list:  # masks that are added later are trained on, too
         rest, held = dict(exclude=str(val_list)), dict(ann_file=str(val_list))
 
-    def folder(root: Path) -> dict[str, str]:
-        return dict(image_dir=str(root / 'images'), mask_dir=str(root / 'masks'), **suffix)
+    def folder(root: Path, subset: str, pipeline: str, **lists: str) -> dict[str, Any]:
+        return dict(
+            type='FolderDataset',
+            image_dir=str(root / 'images'),
+            mask_dir=str(root / 'masks'),
+            **suffix,
+            **lists,
+            classes=Code('classes'),
+            subset=subset,
+            pipeline=Code(pipeline),
+        )
 
-    train = dict(
-        batch_size=batch_size,
-        dataset=dict(labeled={**folder(data), **rest}, unlabeled=folder(data)),
-    )
-    val = {**folder(data if val_list else data / 'val'), **held}
     return (
-        '# batch_size counts pairs of a labelled and an unlabelled image',
-        assignment('train_dataloader', train),
-        assignment('val_dataloader', dict(dataset=val)),
-        'test_dataloader = val_dataloader',
+        folder(data, 'labeled', 'train_pipeline', **rest),
+        folder(data, 'unlabeled', 'unlabeled_pipeline'),
+        folder(data if val_list else data / 'val', 'labeled', 'test_pipeline', **held),
     )
+
+
+def _pipeline_lines(values: ImageValues | None, size: tuple[int, int]) -> list[str]:
+    """The pipelines; images are loaded by MMSegmentation's loader, if that suits them."""
+    load, comment = dict(type='LoadImageFromFile'), []
+    if values is not None:
+        load = values.loader
+        comment = [f'# {values.description}; mean and std were measured']
+    masks, pack = dict(type='LoadAnnotations'), dict(type='PackSegInputs')
+    whole = dict(type='Resize', scale=Code('image_size'), keep_ratio=True)
+    resize = dict(
+        type='RandomResize', scale=Code('image_size'), ratio_range=(0.5, 2.0), keep_ratio=True
+    )
+    crop = dict(type='RandomCrop', crop_size=Code('crop_size'))
+    flip = dict(type='RandomFlip', prob=0.5)
+    views = [
+        dict(type='Resize', scale=tuple(int(side * scale) for side in size), keep_ratio=True)
+        for scale in (0.5, 0.75, 1.0, 1.25, 1.5)
+    ]
+    flips = [dict(type='RandomFlip', prob=prob) for prob in (0.0, 1.0)]
+    loader = Code('load')
+    pipelines = dict(
+        # the first of ten crops in which no class fills more than three quarters
+        train_pipeline=[loader, masks, resize, dict(crop, cat_max_ratio=0.75), flip, pack],
+        unlabeled_pipeline=[loader, resize, crop, flip, pack],
+        # masks after the resize: the prediction is compared at the mask's own size
+        test_pipeline=[loader, whole, masks, pack],
+        tta_pipeline=[
+            loader,
+            dict(type='TestTimeAug', transforms=[views, flips, [masks], [pack]]),
+        ],
+    )
+    return [
+        *comment,
+        assignment('load', load),
+        *(assignment(name, steps) for name, steps in pipelines.items()),
+        '',
+    ]
+
+
+def _interval(choices: Choices) -> int:
+    return max(choices.iters // 8, 1)
 
 
 def rare_classes(summary: FolderSummary, classes: Sequence[str]) -> list[str]:
@@ -224,35 +299,48 @@ def rare_classes(summary: FolderSummary, classes: Sequence[str]) -> list[str]:
     return [name for name, n in zip(classes, summary.pixels) if 0 < n < RARE_SHARE * total]
 
 
-def _image_lines(values: ImageValues | None) -> tuple[str, ...]:
-    """The loader of the images, if MMSegmentation's does not suit them."""
-    if values is None:
-        return ()
+def _normalisation(values: ImageValues | None) -> dict[str, Any]:
+    return {} if values is None else dict(mean=values.mean, std=values.std)
+
+
+def _backbone(
+    base: Mapping[str, Any], start: Mapping[str, Any], values: ImageValues | None
+) -> dict[str, Any]:
+    """Changes of the backbone: where its weights come from, and its number of channels."""
+    channels = 3 if values is None else len(values.mean)
+    if channels != 3:
+        inner = merged(base, start).to_dict()
+        wrapper = dict(type='MultiChannelBackbone', in_channels=channels, backbone=inner)
+        return dict(backbone=dict(_delete_=True, **wrapper))
+    return dict(backbone=dict(start)) if start else {}
+
+
+def _losses(rare: Sequence[str]) -> dict[str, Any]:
     return (
-        f'# {values.description}; mean and std were measured',
-        assignment('image_loader', values.loader),
+        dict(loss_decode=[dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')]) if rare else {}
     )
 
 
-def _model_lines(
-    start: Mapping[str, Any], values: ImageValues | None, rare: Sequence[str]
-) -> tuple[str, ...]:
-    """Changes of the model: the images' mean, its initial weights, a loss for rare classes."""
-    comment: tuple[str, ...] = ()
-    model = dict(start)
-    if values is not None:
-        model = dict(data_preprocessor=dict(mean=values.mean, std=values.std), **model)
-    if rare:
-        names = ', '.join(rare) if len(rare) < 4 else f'{len(rare)} classes'
-        comment = (
-            f'# {one_line(names)}: below {RARE_SHARE:.0%} of the labelled pixels, which '
-            'cross-entropy',
-            '# alone leaves out; the Lovász loss counts each class by its IoU '
-            '(docs/rare_classes.md)',
-        )
-        losses = [dict(type='MeanCrossEntropy'), dict(type='BatchLovasz')]
-        model |= dict(decode_head=dict(loss_decode=losses))
-    return (*comment, assignment('model', model)) if model else ()
+def _rare_comment(rare: Sequence[str]) -> tuple[str, ...]:
+    if not rare:
+        return ()
+    names = ', '.join(rare) if len(rare) < 4 else f'{len(rare)} classes'
+    return (
+        f'# {one_line(names)}: below {RARE_SHARE:.0%} of the labelled pixels, which cross-entropy',
+        '# alone leaves out; the Lovász loss counts each class by its IoU (docs/rare_classes.md)',
+    )
+
+
+def _auxiliary_heads(heads: Sequence[Any], bank: Mapping[str, Any] | None, number: int) -> Any:
+    """The auxiliary decoders, beside the heads of MMSegmentation that the base has in a list."""
+    if not heads:
+        return bank
+    place = '_base_.model.auxiliary_head'
+    own = [Code(f'dict({place}[{index}], num_classes={number})') for index in range(len(heads) - 1)]
+    if bank is None:
+        return own
+    settings = ', '.join(f'{key}={value!r}' for key, value in bank.items())
+    return [*own, Code(f'dict({place}[{len(heads) - 1}], {settings})')]
 
 
 def plain_name(data: str) -> str:
@@ -307,23 +395,19 @@ def _leaks(data: Path, summary: FolderSummary, names: Sequence[str]) -> Iterator
     yield from describe_leaks(sets, held.values(), 'validated on')
 
 
-def _start(backbone: Backbone, weights: str | None, from_scratch: bool) -> dict[str, Any]:
-    """Variables that set where the backbone's weights come from, if not from the model zoo."""
-    if not from_scratch and weights is None:
-        return {}
-    base = CONFIGS / '_base_/models' / f'{backbone.model}.py'
-    settings = load_config(str(base), {}).model.backbone
-    is_timm = 'pretrained' in settings
+def _start(backbone: Mapping[str, Any], weights: str | None, from_scratch: bool) -> dict[str, Any]:
+    """Settings of the backbone that say where its weights come from, if not from the model zoo."""
+    is_timm = 'pretrained' in backbone
     if weights is not None:
-        return dict(model=dict(backbone=_start_from(weights, settings, is_timm)))
-    if settings.get('frozen'):
+        return _start_from(weights, backbone, is_timm)
+    if not from_scratch:
+        return {}
+    if backbone.get('frozen'):
         raise UserError(
             '--from-scratch: a frozen encoder would stay random; expected --weights, or an encoder '
             'that is trained'
         )
-    random = dict(pretrained=False) if is_timm else dict(init_cfg=None)
-    # random weights: the backbone learns as fast as the rest
-    return dict(model=dict(backbone=random), optim_wrapper=dict(paramwise_cfg=None))
+    return dict(pretrained=False) if is_timm else dict(init_cfg=None)
 
 
 def _start_from(weights: str, backbone: Mapping[str, Any], is_timm: bool) -> dict[str, Any]:

@@ -20,6 +20,12 @@ class Code(str):
     __repr__ = str.__str__
 
 
+def installed_bases(*names: str) -> Code:
+    """The `_base_` of a config outside of the checkout, which every launcher can read."""
+    items = ''.join(f'    {name!r},\n' for name in names)
+    return Code(f"__import__('mmseg_cct').bases(\n{items})")
+
+
 def assignment(name: str, value: Any) -> str:
     """Writes `name = value` on one line if it fits, else one item per line.
 

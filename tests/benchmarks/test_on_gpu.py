@@ -12,7 +12,7 @@ from mmseg_cct.config.compose import read_method
 STEPS = [
     *('machine', 'tests', 'tests-gpu', 'branch-float32', 'branch-bfloat16'),
     *('branch-perturbations', 'branch-growth', 'step-r50-float32', 'step-r50-bfloat16'),
-    *('step-mbv2', 'step-methods', 'loading'),
+    *('step-mbv2', 'step-methods'),
 ]
 
 

@@ -10,11 +10,10 @@ from mmseg_cct.config.compose import (
     composed_name,
     find_bank,
     find_setting,
-    merge_overlay,
+    merge_method,
     read_method,
     set_labels,
 )
-from mmseg_cct.config.derive import derive
 from mmseg_cct.config.load import default_work_dir, load_config
 from mmseg_cct.config.shipped import CONFIGS, PLAIN, method_names
 from mmseg_cct.errors import UserError
@@ -29,13 +28,13 @@ FCN = dict(type='FCNHead')
 SETTING = """
 model = dict(
     type='CCTSegmentor',
-    decode_head=dict(type='PixelShuffleHead', num_classes=None),
-    auxiliary_head=dict(type='PerturbedDecoderBank', num_classes=None, in_channels=6))
+    decode_head=dict(type='PixelShuffleHead', num_classes=3),
+    auxiliary_head=dict(type='PerturbedDecoderBank', num_classes=3, in_channels=6))
 train_dataloader = dict(batch_size=1, dataset=dict(
     split_dir='lists', num_labeled=2,
     labeled=dict(type='CamVidDataset'), unlabeled=dict(type='CamVidDataset')))
-num_images, epochs, train_cfg = 12, 3, dict(type='IterBasedTrainLoop')
-param_scheduler = dict(type='PolyLR', by_epoch=False)
+train_cfg = dict(type='IterBasedTrainLoop', max_iters=15)
+param_scheduler = dict(type='PolyLR', by_epoch=False, end=15)
 optim_wrapper = dict(optimizer=dict(type='SGD', lr=0.1))
 default_hooks = dict(ramp_up=dict(type='RampUpHook', fraction=0.1), teacher=None)
 """
@@ -48,7 +47,7 @@ def setting(**model):
 
 
 def merge(config, **overlay):
-    merge_overlay(config, overlay, 'mine')
+    merge_method(config, overlay)
     return config
 
 
@@ -215,12 +214,16 @@ def test_several_domains_keep_their_segmentor_and_name_their_ramps():
 @pytest.mark.parametrize(
     ('model', 'overlay', 'message'),
     [
-        (dict(auxiliary_head=FCN), {}, 'model.auxiliary_head has no PerturbedDecoderBank, .*mine'),
-        ({}, dict(discriminator=dict(type='D')), 'trains one domain; expected .* the method mine'),
+        (
+            dict(auxiliary_head=FCN),
+            {},
+            'auxiliary_head has no PerturbedDecoderBank, so',
+        ),
+        ({}, dict(discriminator=dict(type='D')), 'trains one domain; expected a config of several'),
         (
             dict(domains=dict(a={})),
             dict(type='CCTPlusSegmentor'),
-            'trains several domains, which the method mine does not; expected one of cct, ',
+            'trains several domains, which the method .*; expected one of cct, ',
         ),
         (dict(domains=dict(a={})), dict(loss_consistency={}), 'several domains, which the method'),
     ],
@@ -254,15 +257,14 @@ def test_a_method_that_keeps_the_decoders_may_be_put_on_twice(own, method):
     if find_bank(once) is None:
         return
     twice = copy.deepcopy(once)
-    merge_overlay(twice, read_method(method), method)
-    derive(twice)
+    merge_method(twice, method)
     assert twice.to_dict() == once.to_dict()
 
 
-def test_the_length_follows_the_labels(own):
+def test_another_number_of_labels_keeps_the_length(own):
     config = load_config(own[0], {'labels': 7})
     assert config.train_dataloader.dataset.num_labeled == 7
-    assert config.train_cfg.max_iters == config.param_scheduler.end == 3 * 5
+    assert config.train_cfg.max_iters == config.param_scheduler.end == 15
     assert default_work_dir(config) == 'work_dirs/cct_net_data_7'
 
 
@@ -275,12 +277,15 @@ def test_options_win_over_the_method(own):
     assert default_work_dir(config) == 'work_dirs/fast_net_data_2'
 
 
-def test_a_setting_may_name_its_method(own, tmp_path):
-    named = tmp_path / 'mine.py'
-    named.write_text(f"_base_ = {own[0]!r}\nmethod = 'supervised'\n")
-    config = load_config(str(named), {})
-    assert (config.model.auxiliary_head, 'method' in config) == (None, False)
-    assert load_config(str(named), {'method': 'cct'}).model.auxiliary_head.in_channels == 6
+@pytest.mark.parametrize('method', [PLAIN, 'cct-plus', 'supervised', 'unimatch', 'mean-teacher'])
+def test_a_method_takes_the_place_of_the_one_that_a_config_holds(own, method, tmp_path):
+    """A config of `tools/new_config.py` is whole, and so holds its method."""
+    holds = tmp_path / 'cct-strong_net_data_2.py'
+    load_config(own[0], {'method': 'cct-strong'}).dump(holds)
+    config, plain = load_config(str(holds), {'method': method}), load_config(own[0], {})
+    merge_method(plain, {'default_hooks': dict(teacher=dict(type='TeacherHook', decay=0.99))})
+    merge_method(plain, method)
+    assert config.to_dict() == plain.to_dict()
 
 
 @pytest.mark.parametrize('method', ['cct', 'supervised', 'unimatch-v2', 'mean-teacher'])

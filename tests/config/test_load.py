@@ -2,8 +2,7 @@ import pytest
 from mmengine.config import Config
 from yapf.yapflib import yapf_api
 
-from mmseg_cct.config.load import add_hook, load_config, read_config
-from mmseg_cct.errors import UserError
+from mmseg_cct.config.load import add_hook, chosen_method, load_config, read_config
 
 
 def test_a_tool_replaces_the_hook_of_the_run_that_dumped_the_config():
@@ -16,6 +15,15 @@ def test_a_tool_replaces_the_hook_of_the_run_that_dumped_the_config():
     )
 
 
+def test_the_config_of_an_old_run_loads_without_the_hook_that_is_gone(tmp_path):
+    file = tmp_path / 'dumped.py'
+    file.write_text(
+        "_base_ = 'mmseg_cct::demo/cct_shapes.py'\n"
+        "default_hooks = dict(calibration=dict(type='CalibrationHook'))\n"
+    )
+    assert 'calibration' not in load_config(str(file), {}).default_hooks
+
+
 def test_a_runs_text_is_written_without_yapf(tmp_path, monkeypatch):
     file = tmp_path / 'own.py'
     file.write_text('model = dict(type="CCTSegmentor", classes=[1, 2])\n')
@@ -26,12 +34,22 @@ def test_a_runs_text_is_written_without_yapf(tmp_path, monkeypatch):
     assert Config.fromstring(text, '.py').to_dict() == config.to_dict()
 
 
+def test_a_hook_that_is_none_is_removed_unless_mmengine_would_add_it(tmp_path):
+    file = tmp_path / 'own.py'
+    file.write_text("model = dict(type='A')\ndefault_hooks = dict(teacher=None, timer=None)\n")
+    assert load_config(str(file), {}).default_hooks == dict(timer=None)
+
+
 @pytest.mark.parametrize(
-    ('key', 'fixed'), [('epochs', 'max_iters'), ('val_epochs', 'val_interval')]
+    ('options', 'method'),
+    [({}, 'cct-strong'), ({'method': 'unimatch'}, 'unimatch'), ({'labels': 5}, 'cct-strong')],
 )
-def test_epochs_for_a_config_of_iterations_are_refused(key, fixed):
-    with pytest.raises(UserError, match=rf'{key}: .*{fixed}=\d+; expected train_cfg\.{fixed}$'):
-        load_config('cct/cct_mbv2-jpu_idd-lite_20', {key: 3})
+def test_a_method_is_known_by_option_or_name(tmp_path, options, method):
+    file = tmp_path / 'cct-strong_net_mine.py'
+    file.write_text("model = dict(type='A')")
+    assert chosen_method(str(file), options) == method
+    assert chosen_method('unimatch_r50_voc_183', {}) == 'unimatch'
+    assert chosen_method(str(file.rename(tmp_path / 'mine.py')), {}) == 'cct'
 
 
 def test_the_config_that_a_resumed_training_dumped_resumes_nothing_by_itself(tmp_path):

@@ -70,6 +70,6 @@ def test_what_this_package_reads_is_known(project_root):
         text = path.read_text()
         read.update(re.findall(r"\bconfig(?:\.get\(|\[)'(\w+)'(?!\] = )", text))  # nor set alone
         read.update(re.findall(r'(?<!mmseg_cct\.)\bconfig\.(\w+)', text))
-    assert {'model', 'epochs', 'classes'} <= named
+    assert {'model', 'train_dataloader', 'tta_pipeline'} <= named
     # that of a data set's own settings, and what loading a config has acted on
-    assert named & read <= READ_KEYS | {'data_root', 'custom_imports', 'crop_size'}
+    assert named & read <= READ_KEYS | {'data_root', 'custom_imports'}

@@ -1,10 +1,13 @@
 import ast
 import re
+import subprocess
+import sys
 
 import mmengine.hub
 import pytest
 from mmengine.config import Config
 
+import mmseg_cct
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, commands, summary
 
@@ -18,11 +21,29 @@ def scopes(part):
             yield from scopes(value)
 
 
+@pytest.mark.parametrize(
+    ('name', 'expected'),
+    [
+        ('mmseg_cct::demo/cct_shapes.py', 'CCTSegmentor'),
+        ('mmseg::_base_/models/pspnet_r50-d8.py', 'EncoderDecoder'),
+    ],
+)
+def test_bases_are_found_without_the_plugin_and_have_no_scope(tmp_path, name, expected):
+    own = tmp_path / 'own.py'
+    own.write_text(f"_base_ = __import__('mmseg_cct').bases({name!r})\n")
+    code = f'from mmengine.config import Config; print(Config.fromfile({str(own)!r}).model)'
+    shown = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True).stdout
+    assert f"'type': '{expected}'" in shown and '_scope_' not in shown
+    with pytest.raises(ImportError, match='no package nothing; expected mmseg_cct:: or mmseg::'):
+        mmseg_cct.bases('nothing::a.py')
+
+
 def test_a_base_of_the_package_gives_what_the_file_gives(tmp_path):
     own = tmp_path / 'own.py'
     own.write_text("_base_ = 'mmseg_cct::demo/cct_shapes.py'\ntrain_cfg = dict(max_iters=7)\n")
     assert set(scopes(Config.fromfile(own)._cfg_dict)) == {'mmseg_cct'}  # which no builder knows
-    expected = load_config('demo/cct_shapes', {'train_cfg.max_iters': 7})
+    expected = load_config('demo/cct_shapes', {})
+    expected.train_cfg.max_iters = 7
     assert load_config(str(own), {}).to_dict() == expected.to_dict()
 
 

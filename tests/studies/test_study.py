@@ -79,14 +79,13 @@ def test_another_study_in_the_folder_is_an_error(tmp_path, base):
         )
 
 
-def test_an_option_that_a_method_sets_again_is_refused(tmp_path, base):
-    """Its runs would have the method's value, under a name that says otherwise."""
+def test_an_option_wins_over_the_method_and_is_left_out_where_that_removes_its_part(tmp_path, base):
     options = {**OPTIONS, 'default_hooks.teacher.decay': 0.5}
-    strong = {'cct-strong': read_method('cct-strong')}
-    with pytest.raises(UserError, match=r'teacher\.decay: the method cct-strong sets 0\.99; expec'):
-        prepare_study(tmp_path, base, strong, lists_of(base, options, []), [0], options)
-    supervised = {'supervised': read_method('supervised')}  # it has no teacher at all
-    assert prepare_study(tmp_path, base, supervised, lists_of(base, options, []), [0], options)
+    methods = {name: name for name in ('cct-strong', 'supervised')}  # the latter has no teacher
+    labels = lists_of(base, options, [])
+    strong, supervised = prepare_study(tmp_path, base, methods, labels, [0], options)
+    assert Config.fromfile(strong.config).default_hooks.teacher.decay == 0.5
+    assert 'teacher' not in Config.fromfile(supervised.config).default_hooks
 
 
 def test_lists_without_numbers_are_refused(base):

@@ -6,7 +6,7 @@ import pytest
 from mmengine.optim import build_optim_wrapper
 from mmseg.registry import MODELS
 
-from mmseg_cct.config.compose import find_bank, merge_overlay, read_method
+from mmseg_cct.config.compose import find_bank, merge_method, read_method
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import method_names
 from mmseg_cct.config.walk import forget_initial_weights
@@ -51,10 +51,10 @@ def flat(values, prefix=''):
     return found
 
 
-def changes(config, overlay, name='grid'):
+def changes(config, overlay):
     """What an overlay adds or changes; it removes nothing."""
     before = flat(config.to_dict())
-    merge_overlay(config, overlay, name)
+    merge_method(config, overlay)
     after = flat(config.to_dict())
     assert before.keys() <= after.keys()
     missing = object()
@@ -68,7 +68,7 @@ def test_methods_of_studies_have_titles():
 
 @pytest.mark.parametrize('name', CHANGES)
 def test_a_method_changes_nothing_else(name, base):
-    assert changes(base, read_method(name), name) == CHANGES[name]
+    assert changes(base, read_method(name)) == CHANGES[name]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_auxiliary_decoders_learn_at_ten_times_their_own_rate(rules):
         return {key: found[id(p)] for key, p in model.named_parameters() if id(p) in found}
 
     before = options()
-    merge_overlay(config, read_method('auxiliary-lr'), 'auxiliary-lr')
+    merge_method(config, 'auxiliary-lr')
     after = options()
     assert after.keys() == before.keys()
     factors = {key: 10 if key.startswith('auxiliary_head.') else 1 for key in before}
@@ -134,7 +134,7 @@ def test_full_has_k_decoders_of_each(make, file):
     """In DeepLabV3+ the bank is the second of a list, and leaves out the paper's perturbations."""
     config = load_config(file, {})
     heads = config.model.auxiliary_head
-    merge_overlay(config, make(config, 4), 'full')
+    merge_method(config, make(config, 4))
     numbers = {key: p.num_decoders for key, p in find_bank(config).perturbations.items()}
     assert numbers == dict.fromkeys(PERTURBATIONS, 4)
     assert isinstance(config.model.auxiliary_head, list) == isinstance(heads, list)

@@ -68,7 +68,7 @@ def image_of(config, path):
     """The image as the exported network takes it: three channels in RGB."""
     from mmseg.registry import TRANSFORMS
 
-    image = TRANSFORMS.build(config.image_loader).transform(dict(img_path=path))['img']
+    image = TRANSFORMS.build(config.test_pipeline[0]).transform(dict(img_path=path))['img']
     return np.ascontiguousarray(image[..., ::-1]) if image.shape[2] == 3 else image
 
 

@@ -20,7 +20,7 @@ def test_an_export_becomes_a_setting(tmp_path, capsys):
     run_tool('import_masks', file, '--images', photos, '--out', out / 'val')
     assert f'new_config.py {out}\n' in capsys.readouterr().out
     (setting,) = (tmp_path / 'configs').glob('*.py')
-    assert "context_classes = ('background',)" in setting.read_text()
+    assert "context_classes=('background',)" in setting.read_text()
 
 
 def test_masks_that_differ_are_kept_and_told(tmp_path, capsys):

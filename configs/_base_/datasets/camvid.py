@@ -3,15 +3,30 @@
 # unlabelled training images are in `_base_/splits`.
 import os.path as osp
 
-_base_ = './crops.py'
+_base_ = './pairs.py'
 data_root = 'data/camvid'
-num_images = 367
 context_classes = ('Sky', 'Building', 'Road', 'Pavement', 'Tree', 'Fence')  # what is not an object
-image_size, crop_size = (480, 360), (360, 480)
+image_size, crop_size = (480, 360), (360, 480)  # width, height; height, width
 
+train_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='LoadAnnotations'),
+    dict(type='RandomResize', scale=image_size, ratio_range=(0.5, 2.0), keep_ratio=True),
+    # the first of ten draws in which no class fills more than three quarters
+    dict(type='RandomCrop', crop_size=crop_size, cat_max_ratio=0.75),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='PackSegInputs'),
+]
+unlabeled_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='RandomResize', scale=image_size, ratio_range=(0.5, 2.0), keep_ratio=True),
+    dict(type='RandomCrop', crop_size=crop_size),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='PackSegInputs'),
+]
 test_pipeline = [
     dict(type='LoadImageFromFile'),
-    dict(type='Resize', keep_ratio=False),  # for images of another size
+    dict(type='Resize', scale=image_size, keep_ratio=False),  # for images of another size
     dict(type='LoadAnnotations'),  # after the resize: compared at the mask's own size
     dict(type='PackSegInputs'),
 ]
@@ -38,9 +53,13 @@ train_dataloader = dict(
         # absolute, so that a config in another project can build on this one
         split_dir=osp.normpath('{{ fileDirname }}/../splits/camvid'),
         labeled=dict(
-            **camvid, data_prefix=dict(img_path='images/train', seg_map_path='masks/train')
+            **camvid,
+            data_prefix=dict(img_path='images/train', seg_map_path='masks/train'),
+            pipeline=train_pipeline,
         ),
-        unlabeled=dict(**camvid, data_prefix=dict(img_path='images/train')),
+        unlabeled=dict(
+            **camvid, data_prefix=dict(img_path='images/train'), pipeline=unlabeled_pipeline
+        ),
     ),
 )
 val_dataloader = dict(

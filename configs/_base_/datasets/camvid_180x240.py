@@ -1,12 +1,29 @@
 # CamVid at half its size, for many runs on a CPU: trained on crops of 120×160 of images scaled by
 # 0.7 to 2, tested on whole images. Eight labelled and eight unlabelled images per step.
 _base_ = './camvid.py'
-image_size, crop_size = (240, 180), (120, 160)
-random_resize = dict(type='RandomResize', ratio_range=(0.7, 2.0), keep_ratio=True)
-load, load_masks, _, *rest = _base_.train_pipeline
-train_pipeline = [load, load_masks, random_resize, *rest]
-load, _, *rest = _base_.unlabeled_pipeline
-unlabeled_pipeline = [load, random_resize, *rest]
+image_size, crop_size = (240, 180), (120, 160)  # width, height; height, width
+train_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='LoadAnnotations'),
+    dict(type='RandomResize', scale=image_size, ratio_range=(0.7, 2.0), keep_ratio=True),
+    # the first of ten draws in which no class fills more than three quarters
+    dict(type='RandomCrop', crop_size=crop_size, cat_max_ratio=0.75),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='PackSegInputs'),
+]
+unlabeled_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='RandomResize', scale=image_size, ratio_range=(0.7, 2.0), keep_ratio=True),
+    dict(type='RandomCrop', crop_size=crop_size),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='PackSegInputs'),
+]
+test_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='Resize', scale=image_size, keep_ratio=False),
+    dict(type='LoadAnnotations'),
+    dict(type='PackSegInputs'),
+]
 tta_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(
@@ -29,3 +46,5 @@ train_dataloader = dict(
         labeled=dict(pipeline=train_pipeline), unlabeled=dict(pipeline=unlabeled_pipeline)
     ),
 )
+val_dataloader = dict(dataset=dict(pipeline=test_pipeline))
+test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

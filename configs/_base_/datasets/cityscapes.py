@@ -1,9 +1,8 @@
 # Cityscapes at 512×1024, trained on crops of that size of images scaled by 0.5 to 2, tested on
 # whole images. Paths are relative to the project root. The lists (lines such as
 # `aachen/aachen_000000_000019`) are written by tools/make_splits.py.
-_base_ = './crops.py'
+_base_ = './pairs.py'
 cityscapes_root = 'data/cityscapes'
-num_images = 2975
 # what is not an object
 context_classes = (
     'road',
@@ -15,13 +14,29 @@ context_classes = (
     'terrain',
     'sky',
 )
-image_size, crop_size = (1024, 512), (512, 1024)
+image_size, crop_size = (1024, 512), (512, 1024)  # width, height; height, width
 
+train_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='LoadAnnotations'),
+    dict(type='RandomResize', scale=image_size, ratio_range=(0.5, 2.0), keep_ratio=True),
+    # the first of ten draws in which no class fills more than three quarters
+    dict(type='RandomCrop', crop_size=crop_size, cat_max_ratio=0.75),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='PackSegInputs'),
+]
+unlabeled_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='RandomResize', scale=image_size, ratio_range=(0.5, 2.0), keep_ratio=True),
+    dict(type='RandomCrop', crop_size=crop_size),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='PackSegInputs'),
+]
 # masks are loaded after the resize: the prediction is compared at the mask's own 1024×2048 (the
 # paper's numbers are at 512×1024)
 test_pipeline = [
     dict(type='LoadImageFromFile'),
-    dict(type='Resize', keep_ratio=True),
+    dict(type='Resize', scale=image_size, keep_ratio=True),
     dict(type='LoadAnnotations'),
     dict(type='PackSegInputs'),
 ]
@@ -51,10 +66,12 @@ train_dataloader = dict(
                 img_path=f'{cityscapes_root}/leftImg8bit/train',
                 seg_map_path=f'{cityscapes_root}/gtFine/train',
             ),
+            pipeline=train_pipeline,
         ),
         unlabeled=dict(
             type='CityscapesDataset',
             data_prefix=dict(img_path=f'{cityscapes_root}/leftImg8bit/train'),
+            pipeline=unlabeled_pipeline,
         ),
     ),
 )

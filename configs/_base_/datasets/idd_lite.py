@@ -3,7 +3,7 @@
 # the test set. The lists are in `_base_/splits`.
 import os.path as osp
 
-_base_ = './crops.py'
+_base_ = './pairs.py'
 classes = (
     'drivable',
     'non-drivable',
@@ -23,8 +23,23 @@ palette = [
     [70, 70, 70],
     [70, 130, 180],
 ]
-num_images = 1403
-image_size, crop_size = (320, 227), (112, 160)
+image_size, crop_size = (320, 227), (112, 160)  # width, height; height, width
+train_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='LoadAnnotations'),
+    dict(type='RandomResize', scale=image_size, ratio_range=(0.5, 2.0), keep_ratio=True),
+    # the first of ten draws in which no class fills more than three quarters
+    dict(type='RandomCrop', crop_size=crop_size, cat_max_ratio=0.75),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='PackSegInputs'),
+]
+unlabeled_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='RandomResize', scale=image_size, ratio_range=(0.5, 2.0), keep_ratio=True),
+    dict(type='RandomCrop', crop_size=crop_size),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='PackSegInputs'),
+]
 tta_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(
@@ -48,12 +63,26 @@ train_dataloader = dict(
     dataset=dict(
         # absolute, so that a config in another project can build on this one
         split_dir=osp.normpath('{{ fileDirname }}/../splits/idd_lite'),
-        labeled=dict(**folder, image_dir='images/train', mask_dir='masks/train', subset='labeled'),
-        unlabeled=dict(**folder, image_dir='images/train', subset='unlabeled'),
+        labeled=dict(
+            **folder,
+            image_dir='images/train',
+            mask_dir='masks/train',
+            subset='labeled',
+            pipeline=train_pipeline,
+        ),
+        unlabeled=dict(
+            **folder, image_dir='images/train', subset='unlabeled', pipeline=unlabeled_pipeline
+        ),
     ),
 )
 val_dataloader = dict(
     num_workers=2,
-    dataset=dict(**folder, image_dir='images/val', mask_dir='masks/val', subset='labeled'),
+    dataset=dict(
+        **folder,
+        image_dir='images/val',
+        mask_dir='masks/val',
+        subset='labeled',
+        pipeline=_base_.test_pipeline,
+    ),
 )
 test_dataloader = val_dataloader

@@ -2,7 +2,6 @@
 # of scene numbers and so have no scene in common.
 size = 48
 crop_size = (size, size)
-context_classes = ('background',)  # what is not an object
 n_labeled = 12
 n_unlabeled = 600
 

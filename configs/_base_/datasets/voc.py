@@ -2,17 +2,29 @@
 # tested at full size. Paths are relative to the project root. The lists are written by
 # tools/make_splits.py; `--from-unimatch` writes those that the field uses, for
 #   --cfg-options train_dataloader.dataset.split_dir=data/splits/voc_field
-_base_ = './crops.py'
+_base_ = './pairs.py'
 voc_root = 'data/VOCdevkit/VOC2012'
-num_images = 10582
 context_classes = ('background',)  # what is not an object
-image_size, crop_size = (400, 400), (320, 320)
+image_size, crop_size = (400, 400), (320, 320)  # width, height; height, width
 
 # the paper's crop, whichever class fills it
-augmentation = _base_.unlabeled_pipeline[1:]
+train_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='LoadAnnotations'),
+    dict(type='RandomResize', scale=image_size, ratio_range=(0.5, 2.0), keep_ratio=True),
+    dict(type='RandomCrop', crop_size=crop_size),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='PackSegInputs'),
+]
+unlabeled_pipeline = [
+    dict(type='LoadImageFromFile'),
+    dict(type='RandomResize', scale=image_size, ratio_range=(0.5, 2.0), keep_ratio=True),
+    dict(type='RandomCrop', crop_size=crop_size),
+    dict(type='RandomFlip', prob=0.5),
+    dict(type='PackSegInputs'),
+]
 # `ann_file` is required; the lists of `split_dir` take its place
 voc = dict(type='PascalVOCDataset', ann_file='')
-images = dict(**voc, data_prefix=dict(img_path=f'{voc_root}/JPEGImages'))
 train_dataloader = dict(
     batch_size=10,
     dataset=dict(
@@ -22,13 +34,13 @@ train_dataloader = dict(
             data_prefix=dict(
                 img_path=f'{voc_root}/JPEGImages', seg_map_path=f'{voc_root}/SegmentationClassAug'
             ),
-            pipeline=[
-                dict(type='LoadImageFromFile'),
-                dict(type='LoadAnnotations'),
-                *augmentation,
-            ],
+            pipeline=train_pipeline,
         ),
-        unlabeled=images,
+        unlabeled=dict(
+            **voc,
+            data_prefix=dict(img_path=f'{voc_root}/JPEGImages'),
+            pipeline=unlabeled_pipeline,
+        ),
     ),
 )
 val_dataloader = dict(
@@ -38,6 +50,7 @@ val_dataloader = dict(
         data_prefix=dict(
             img_path=f'{voc_root}/JPEGImages', seg_map_path=f'{voc_root}/SegmentationClass'
         ),
+        pipeline=_base_.test_pipeline,
     )
 )
 test_dataloader = val_dataloader

@@ -6,7 +6,6 @@ from importlib import import_module
 __data = import_module('mmengine').Config.fromfile(
     '{{ fileDirname }}/../datasets/camvid_180x240.py'
 )
-import_module('mmseg_cct.config.derive').fill_sizes(__data)
 
 model = dict(
     data_preprocessor=dict(size=__data.crop_size),

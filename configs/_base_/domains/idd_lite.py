@@ -5,7 +5,6 @@ from importlib import import_module
 
 __file = '{{ fileDirname }}/../datasets/idd_lite.py'
 __data = import_module('mmengine').Config.fromfile(__file)
-import_module('mmseg_cct.config.derive').fill_sizes(__data)
 
 model = dict(
     data_preprocessor=dict(size=__data.crop_size),

@@ -1,6 +1,6 @@
 # CCT without its encoder, in the paper's setting: z of 512 channels at stride 8, 30 auxiliary
-# decoders. A backbone's file adds `backbone` and `neck`; the number of classes (None), the size of
-# the crops and the context classes follow from the data.
+# decoders. A backbone's file adds `backbone` and `neck`; a config adds the number of classes, the
+# size of the crops and the context classes of its data.
 model = dict(
     type='CCTSegmentor',
     data_preprocessor=dict(
@@ -17,7 +17,6 @@ model = dict(
     decode_head=dict(
         type='PixelShuffleHead',
         in_channels=512,
-        num_classes=None,
         stride=8,
         # the mean over the pixels that have a label; MMSeg's default counts the padding too
         loss_decode=dict(type='MeanCrossEntropy', avg_non_ignore=True),
@@ -25,7 +24,6 @@ model = dict(
     auxiliary_head=dict(
         type='PerturbedDecoderBank',
         in_channels=512,
-        num_classes=None,
         stride=8,
         perturbations=dict(
             vat=dict(type='IntermediateVAT', num_decoders=2, epsilon=2.0, xi=1e-6),

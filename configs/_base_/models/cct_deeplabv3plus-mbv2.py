@@ -28,7 +28,6 @@ model = dict(
         c1_in_channels=24,
         c1_channels=48,
         dropout_ratio=0.1,
-        num_classes=None,
         norm_cfg=dict(type='BN', requires_grad=True),
         align_corners=False,
         loss_decode=dict(type='MeanCrossEntropy', avg_non_ignore=True),
@@ -38,7 +37,6 @@ model = dict(
         in_layer='conv_seg',
         in_channels=128,
         channels=32,
-        num_classes=None,
         stride=4,
         perturbations=dict(
             vat=dict(type='IntermediateVAT', num_decoders=1),

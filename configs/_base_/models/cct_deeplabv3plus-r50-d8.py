@@ -1,25 +1,64 @@
 # MMSeg's DeepLabV3+ on ResNet-50 with its FCN auxiliary head, in the setting of cct.py. z is what
-# the main head has fused, at stride 4.
-_base_ = 'mmseg::_base_/models/deeplabv3plus_r50-d8.py'
-bn = dict(type='BN', requires_grad=True)  # training on several GPUs converts it to SyncBN
+# the main head has fused, at stride 4. Training on several GPUs converts BN to SyncBN.
 model = dict(
     type='CCTSegmentor',
-    pretrained=None,
-    data_preprocessor=dict(type='BranchPreprocessor', test_cfg=dict(size_divisor=8)),
-    backbone=dict(
-        norm_cfg=bn, init_cfg=dict(type='Pretrained', checkpoint='open-mmlab://resnet50_v1c')
+    data_preprocessor=dict(
+        type='BranchPreprocessor',
+        mean=[123.675, 116.28, 103.53],
+        std=[58.395, 57.12, 57.375],
+        bgr_to_rgb=True,
+        pad_val=0,
+        seg_pad_val=255,
+        test_cfg=dict(size_divisor=8),
     ),
-    decode_head=dict(num_classes=None, norm_cfg=bn),
+    backbone=dict(
+        type='ResNetV1c',
+        depth=50,
+        num_stages=4,
+        out_indices=(0, 1, 2, 3),
+        dilations=(1, 1, 2, 4),
+        strides=(1, 2, 1, 1),
+        norm_cfg=dict(type='BN', requires_grad=True),
+        norm_eval=False,
+        style='pytorch',
+        contract_dilation=True,
+        init_cfg=dict(type='Pretrained', checkpoint='open-mmlab://resnet50_v1c'),
+    ),
+    decode_head=dict(
+        type='DepthwiseSeparableASPPHead',
+        in_channels=2048,
+        in_index=3,
+        channels=512,
+        dilations=(1, 12, 24, 36),
+        c1_in_channels=256,
+        c1_channels=48,
+        dropout_ratio=0.1,
+        norm_cfg=dict(type='BN', requires_grad=True),
+        align_corners=False,
+        loss_decode=dict(type='CrossEntropyLoss', use_sigmoid=False, loss_weight=1.0),
+    ),
     auxiliary_head=[
-        dict(_base_.model.auxiliary_head, num_classes=None, norm_cfg=bn),
+        dict(
+            type='FCNHead',
+            in_channels=1024,
+            in_index=2,
+            channels=256,
+            num_convs=1,
+            concat_input=False,
+            dropout_ratio=0.1,
+            norm_cfg=dict(type='BN', requires_grad=True),
+            align_corners=False,
+            loss_decode=dict(type='CrossEntropyLoss', use_sigmoid=False, loss_weight=0.4),
+        ),
         dict(
             type='PerturbedDecoderBank',
             in_layer='conv_seg',
             in_channels=512,
             stride=4,
-            num_classes=None,
             # 30 is for VOC's 21 classes; L_u of C classes is scaled by C/21
             loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
         ),
     ],
+    train_cfg=dict(),
+    test_cfg=dict(mode='whole'),
 )

@@ -31,7 +31,6 @@ model = dict(
         num_convs=0,  # only a 1×1 convolution
         concat_input=False,
         dropout_ratio=0.0,
-        num_classes=None,
         align_corners=False,
         loss_decode=dict(type='MeanCrossEntropy', avg_non_ignore=True),
     ),
@@ -39,7 +38,6 @@ model = dict(
         type='PerturbedDecoderBank',
         in_channels=512,
         stride=16,
-        num_classes=None,
         # 30 is for VOC's 21 classes; L_u of C classes is scaled by C/21
         loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
     ),

@@ -30,7 +30,6 @@ model = dict(
         num_convs=1,
         concat_input=False,
         dropout_ratio=0.1,
-        num_classes=None,
         norm_cfg=dict(type='BN', requires_grad=True),
         align_corners=False,
         loss_decode=dict(type='MeanCrossEntropy', avg_non_ignore=True),
@@ -39,7 +38,6 @@ model = dict(
         type='PerturbedDecoderBank',
         in_channels=64,
         channels=32,
-        num_classes=None,
         stride=8,
         perturbations=dict(
             vat=dict(type='IntermediateVAT', num_decoders=1),

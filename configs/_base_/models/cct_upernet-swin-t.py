@@ -1,28 +1,75 @@
 # MMSeg's UPerNet on Swin-T with its FCN auxiliary head, in the setting of cct.py. z is what the
-# main head has fused, at stride 4.
-_base_ = 'mmseg::_base_/models/upernet_swin.py'
-bn = dict(type='BN', requires_grad=True)  # training on several GPUs converts it to SyncBN
+# main head has fused, at stride 4. Training on several GPUs converts BN to SyncBN.
 model = dict(
     type='CCTSegmentor',
-    data_preprocessor=dict(type='BranchPreprocessor', test_cfg=dict(size_divisor=32)),
+    data_preprocessor=dict(
+        type='BranchPreprocessor',
+        mean=[123.675, 116.28, 103.53],
+        std=[58.395, 57.12, 57.375],
+        bgr_to_rgb=True,
+        pad_val=0,
+        seg_pad_val=255,
+        test_cfg=dict(size_divisor=32),
+    ),
     backbone=dict(
+        type='SwinTransformer',
+        pretrain_img_size=224,
+        embed_dims=96,
+        patch_size=4,
+        window_size=7,
+        mlp_ratio=4,
+        depths=[2, 2, 6, 2],
+        num_heads=[3, 6, 12, 24],
+        strides=(4, 2, 2, 2),
+        out_indices=(0, 1, 2, 3),
+        qkv_bias=True,
+        qk_scale=None,
+        patch_norm=True,
+        drop_rate=0.0,
+        attn_drop_rate=0.0,
+        drop_path_rate=0.3,
+        use_abs_pos_embed=False,
+        act_cfg=dict(type='GELU'),
+        norm_cfg=dict(type='LN', requires_grad=True),
         init_cfg=dict(
             type='Pretrained',
             checkpoint='https://mmassets.onedl.ai/mmsegmentation/v0.5/pretrain/swin/'
             'swin_tiny_patch4_window7_224_20220317-1cdeb081.pth',
         ),
     ),
-    decode_head=dict(num_classes=None, norm_cfg=bn),
+    decode_head=dict(
+        type='UPerHead',
+        in_channels=[96, 192, 384, 768],
+        in_index=[0, 1, 2, 3],
+        pool_scales=(1, 2, 3, 6),
+        channels=512,
+        dropout_ratio=0.1,
+        norm_cfg=dict(type='BN', requires_grad=True),
+        align_corners=False,
+        loss_decode=dict(type='CrossEntropyLoss', use_sigmoid=False, loss_weight=1.0),
+    ),
     auxiliary_head=[
-        dict(_base_.model.auxiliary_head, num_classes=None, norm_cfg=bn),
+        dict(
+            type='FCNHead',
+            in_channels=384,
+            in_index=2,
+            channels=256,
+            num_convs=1,
+            concat_input=False,
+            dropout_ratio=0.1,
+            norm_cfg=dict(type='BN', requires_grad=True),
+            align_corners=False,
+            loss_decode=dict(type='CrossEntropyLoss', use_sigmoid=False, loss_weight=0.4),
+        ),
         dict(
             type='PerturbedDecoderBank',
             in_layer='conv_seg',
             in_channels=512,
             stride=4,
-            num_classes=None,
             # 30 is for VOC's 21 classes; L_u of C classes is scaled by C/21
             loss_consistency=dict(type='MSEConsistency', loss_weight=30.0, reference_classes=21),
         ),
     ],
+    train_cfg=dict(),
+    test_cfg=dict(mode='whole'),
 )

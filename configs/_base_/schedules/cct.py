@@ -1,10 +1,5 @@
-# The loops, and the hooks of CCT by name: a config or a method changes or removes (None) one.
-# A config adds the length: `epochs`, or `max_iters` and `val_interval` of `train_cfg`.
-_base_ = '../default_runtime.py'
-train_cfg = dict(type='IterBasedTrainLoop')
-val_cfg = dict(type='ValLoop')
-test_cfg = dict(type='TestLoop')
-
+# A training of CCT: its hooks have names, by which a config or a method changes one.
+_base_ = './iterations.py'
 default_hooks = dict(
     # ω_u: exp ramp from 0 to the model's λ_u over the first tenth of the training
     ramp_up=dict(
@@ -13,5 +8,4 @@ default_hooks = dict(
         schedule='exp',
         fraction=0.1,
     ),
-    iteration_seed=dict(type='IterationSeedHook'),
 )

@@ -15,6 +15,6 @@ optim_wrapper = dict(
         }
     ),
 )
-param_scheduler = dict(power=0.9)
+param_scheduler = dict(power=0.9, end=1200)
 # the same training in less time
 default_hooks = dict(freeze=dict(type='FreezeHook'))

@@ -1,4 +1,4 @@
-# The paper's optimisation; the schedule ends with the training.
+# The paper's optimisation. A config adds the `end` of the schedule, that of the training.
 optim_wrapper = dict(
     type='OptimWrapper',
     optimizer=dict(type='SGD', lr=1e-2, momentum=0.9, weight_decay=1e-4),

@@ -16,11 +16,10 @@ class LoadChannels(LoadImageFromFile):
     """Loads chosen channels of an image of any bit depth, in place of `LoadImageFromFile`.
 
     `LoadImageFromFile` turns every file into 8-bit RGB: it keeps 4 of 12 bits stored in 16, and
-    multiplies colours by a fourth channel. A config names `LoadChannels` once, as `image_loader`;
-    all its pipelines then load with it, and `model.backbone` takes as many channels (see
-    `MultiChannelBackbone`).
+    multiplies colours by a fourth channel. `LoadChannels` is the first step of every pipeline, and
+    `model.backbone` takes as many channels (see `MultiChannelBackbone`).
 
-    Example: `image_loader = dict(type='LoadChannels', channels=(0, 1, 2), value_range=(0, 4095))`
+    Example: `dict(type='LoadChannels', channels=(0, 1, 2), value_range=(0, 4095))`
 
     Args:
         channels: Channels of the file, counted from 0, in the order in which the model gets them.

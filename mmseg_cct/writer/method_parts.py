@@ -1,0 +1,64 @@
+"""Puts a method into the dicts of a written config, which thus needs no tool to compose it."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from mmseg_cct.config import paper
+from mmseg_cct.config.compose import read_method
+
+# CCT's ramp of λ_u, and an EMA teacher for its targets: the student's own would mislead it.
+_HOOKS = dict(
+    ramp_up=dict(
+        type='RampUpHook',
+        attribute='auxiliary_head.loss_consistency.loss_weight',
+        schedule='exp',
+        fraction=0.1,
+    ),
+    teacher=dict(type='TeacherHook', decay=0.99),
+)
+
+
+def method_parts(
+    method: str, model: Mapping[str, Any], dataset: Mapping[str, Any], head: str
+) -> dict[str, Any]:
+    """Merges a method over what a written config changes, as `--method` would over the config.
+
+    Args:
+        method: The name of the method.
+        model: Changes of the model, `auxiliary_head` those of the auxiliary decoders.
+        dataset: The training set.
+        head: The type of the main decoder, which some methods' settings fit alone.
+
+    Returns:
+        The parts to write by name: `model`, `train_dataloader` with its `dataset`, `default_hooks`
+        and perhaps others. A part that the method removes is missing.
+    """
+    setting = dict(
+        model=dict(model), train_dataloader=dict(dataset=dict(dataset)), default_hooks=_HOOKS
+    )
+    overlay = read_method(method)
+    own = dict(overlay.get('model') or {})
+    if (own.get('decode_head') or {}).get('type', head) != head:
+        del own['decode_head']
+    if (own.get('auxiliary_head') or {}).get('perturbations'):  # they change the paper's
+        model = setting['model'] = copy.deepcopy(setting['model'])
+        model['auxiliary_head'].setdefault('perturbations', copy.deepcopy(paper.PERTURBATIONS))
+    parts = _merged(setting, {**overlay, 'model': own})
+    ramp = parts['default_hooks'].get('ramp_up')
+    if 'auxiliary_head' not in parts['model'] and ramp == _HOOKS['ramp_up']:
+        del parts['default_hooks']['ramp_up']
+    return parts
+
+
+def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Merges key by key; None removes a part."""
+    result = dict(base)
+    for key, value in own.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
+            result[key] = _merged(result[key], value)
+        else:
+            result[key] = value
+    return result
