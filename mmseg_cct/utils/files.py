@@ -116,7 +116,8 @@ def read_record(file: str | Path, kind: type[T], expected: str) -> T:
 
 def write_record(file: str | Path, content: Any) -> None:
     """Writes a named tuple so that `read_record` reads it."""
-    write_text(file, json.dumps(content._asdict(), indent=1) + '\n')
+    lines = (f' {json.dumps(key)}: {json.dumps(value)}' for key, value in content._asdict().items())
+    write_text(file, '{\n' + ',\n'.join(lines) + '\n}\n')
 
 
 def append_line(file: str | Path, content: Any) -> None:
