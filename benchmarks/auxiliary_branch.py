@@ -184,7 +184,6 @@ class Branch:
         return self._step(decoders, loss)
 
     def _step(self, module: nn.Module, loss: Step) -> Step:
-
         def step() -> float:
             self.z.grad = None
             module.zero_grad(set_to_none=True)

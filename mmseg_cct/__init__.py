@@ -18,10 +18,13 @@ def bases(*names: str) -> list[str]:
     `_base_ = __import__('mmseg_cct').bases('mmseg_cct::cct/cct_r50_voc_1464.py')`.
 
     Args:
-        names: `mmseg_cct::` or `mmseg::` and a path below that package's configs.
+        *names: `mmseg_cct::` or `mmseg::` and a path below that package's configs.
 
     Returns:
         The paths of the files.
+
+    Raises:
+        ImportError: A package is not installed.
     """
     found = []
     for name in names:

@@ -38,11 +38,9 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
             `labels` is the number of labelled images.
 
     Returns:
-        The config. Its `filename` is the composed name if a method or labels were given.
-
-    Raises:
-        UserError: The file is missing or does not run, the method does not fit it, or an option
-            does not fit it or would do nothing.
+        The config. Its `filename` is the composed name if a method or labels were given. A file
+        that is missing or does not run, a method that does not fit it, and an option that does not
+        fit it or would do nothing are a `UserError`.
     """
     setting = find_setting(config_file)
     config = read_config(setting.file)
@@ -50,9 +48,7 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     if at(config, 'default_hooks.resume.type') == 'ResumeHook':  # dumped by a resumed training
         del config.default_hooks['resume']
         config.load_from, config.resume = None, False
-    if (
-        at(config, 'default_hooks.calibration.type') == 'CalibrationHook'
-    ):  # of runs until 2026-11-25
+    if at(config, 'default_hooks.calibration.type') == 'CalibrationHook':  # of old runs
         del config.default_hooks['calibration']  # it logged, and changed nothing
     options = dict(options)
     method, labels = options.pop('method', setting.method), options.pop('labels', setting.labels)

@@ -4,7 +4,7 @@ import numpy as np
 from PIL import Image
 from rare_classes import draw_cracks
 
-from mmseg_cct.writer.new_config import new_config
+from mmseg_cct.writer.new_config import Choices, new_config
 
 
 def test_cracks_are_rare_and_new_config_sees_it(tmp_path, monkeypatch):
@@ -12,7 +12,7 @@ def test_cracks_are_rare_and_new_config_sees_it(tmp_path, monkeypatch):
     monkeypatch.setattr(draw_cracks, 'VALIDATION', 4)
     draw_cracks.write_walls(tmp_path / 'cracks')
     written = new_config(
-        str(tmp_path / 'cracks'), str(tmp_path / 'configs'), ['background', 'crack']
+        str(tmp_path / 'cracks'), str(tmp_path / 'configs'), Choices(['background', 'crack'])
     )
     summary = written.summary
     assert (len(summary.labeled), summary.unlabeled, summary.validation) == (20, 4, 4)
