@@ -108,10 +108,8 @@ def read_record(file: str | Path, kind: type[T], expected: str) -> T:
     try:
         return _record(json.loads(text), kind)
     except (ValueError, TypeError, RecursionError) as error:
-        reason = str(error).replace(f'{kind.__name__}.__new__() ', '')
-        raise UserError(
-            Problem(str(file), f'damaged, or of another version ({reason})', expected)
-        ) from None
+        found = f'damaged, or of another version ({error})'
+        raise UserError(Problem(str(file), found, expected)) from None
 
 
 def write_record(file: str | Path, content: Any) -> None:
@@ -135,6 +133,8 @@ def read_lines(file: str | Path, kind: type[T]) -> Iterator[T]:
 
 
 def _record(content: Any, kind: type[T]) -> T:
+    if not isinstance(content, dict):
+        raise TypeError('no JSON object')
     record = kind(**content)
     for name, hint in typing.get_type_hints(kind).items():
         if not _fits(getattr(record, name), hint):
