@@ -117,7 +117,7 @@ def image_reader(config: Config) -> Callable[[str | os.PathLike], np.ndarray]:
 
 
 def model_origin(config: Config, checkpoint: str, **others: Any) -> dict[str, Any]:
-    """Describes for `record_origin` everything that changes outputs, `others` included."""
+    """Describes for an `OutputFolder` everything that changes outputs, `others` included."""
     used = {key: config.get(key) for key in ('model', 'test_pipeline', 'test_dataloader')}
     settings = hashlib.sha256(Config(used).pretty_text.encode()).hexdigest()
     origin: dict[str, Any] = {'config': config.filename, 'checkpoint': os.path.abspath(checkpoint)}

@@ -21,6 +21,7 @@ from mmseg_cct.config.walk import at
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.errors import Interrupted, UserError
 from mmseg_cct.preflight.failures import config_errors_as_one_line
+from mmseg_cct.utils.files import require_own_folder
 
 # Beginnings of mmengine's lines that go to the log file only: the environment, the dumped config,
 # the table of hooks, and hints about what users cannot change.
@@ -45,18 +46,14 @@ def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
 
     The runner dumps its config; `written` are patterns of the other file names that it may write.
     """
-    folder, dump = Path(config.work_dir), _dump(config)
-    expected = 'expected another folder as the work directory'
+    dump = _dump(config)
     if dump.exists() and os.path.exists(config.filename) and dump.samefile(config.filename):
         raise UserError(
-            f'{folder}: holds {config.filename}, which the run would overwrite with all settings '
-            f'written out; {expected}'
+            f'{dump.parent}: holds {config.filename}, which the run would overwrite with all '
+            'settings written out; expected another folder as the work directory'
         )
-    if any(folder.glob(_OF_A_RUN)):
-        return
-    for pattern in (glob.escape(dump.name), *written):
-        for path in folder.glob(pattern):
-            raise UserError(f'{path}: no run wrote it, and this one might replace it; {expected}')
+    written = (glob.escape(dump.name), *written)
+    require_own_folder(dump.parent, _OF_A_RUN, '--work-dir', written)
 
 
 def run(config: Config, what: str) -> Any:

@@ -16,8 +16,9 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation import MultiDomainIoUMetric
 from mmseg_cct.preflight.components import is_a
 from mmseg_cct.preflight.stages import check_config
-from mmseg_cct.utils.files import claim_output_folder, require_outside
+from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.output_folder import OutputFolder
 
 from .device import fit_to_device, fit_workers
 from .runner import require_files_kept, run, unlink_config
@@ -67,7 +68,7 @@ def prepare_test(
     require_files_kept(config)
     for option, folder in (('--out', out), ('--show-dir', show_dir)):
         if folder is not None:
-            claim_output_folder(folder, 'test.json', data_folders(config), option)
+            OutputFolder(folder, 'test.json', data_folders(config), option=option).claim()
     if tta:
         _set_tta_pipeline(config.test_dataloader.dataset, config.tta_pipeline)
         config.tta_model.module = config.model

@@ -1,7 +1,6 @@
 """Settings of pseudo labels, read from the section `pseudo_labels` of a config."""
 
 import copy
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -78,7 +77,7 @@ class PseudoLabelSettings:
         return full_palette(self.palette)
 
     def origin(self, checkpoint: str, with_crf: bool) -> dict[str, Any]:
-        """Describes the origin of labels in JSON types, so that a folder never holds two kinds."""
+        """Describes the origin of labels, so that a folder never holds two kinds."""
         origin: dict[str, Any] = dict(checkpoint=os.path.abspath(checkpoint))
         if os.path.isfile(checkpoint):
             stat = os.stat(checkpoint)
@@ -91,7 +90,7 @@ class PseudoLabelSettings:
             thresholds=self.thresholds,
             crf=vars(self.crf) if with_crf else None,
         )
-        return json.loads(json.dumps(origin))
+        return origin
 
 
 def read_settings(config: Config) -> PseudoLabelSettings:

@@ -16,6 +16,7 @@ from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.walk import leaf_sets, settings_of
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.stages import check_config
+from mmseg_cct.utils.files import output_file
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.suggest import close_names
 
@@ -38,6 +39,7 @@ _HOOKS = dict(
     statistics='SyncStatisticsHook',
     iteration_seed='IterationSeedHook',
 )
+_HEAD = '# CCT on '
 
 
 class AddedCCT(NamedTuple):
@@ -87,6 +89,7 @@ def add_cct(
     path, base = _find(config, target)
     if path.resolve() == target.resolve():
         raise UserError(f'--out {out}: is the config itself; expected another name')
+    output_file(target, [unlabeled], begins=_HEAD.encode(), overwrite=force)
     _require_a_head_of_pixels(path)
     settings = load_config(str(path), {})
     _require_plain(settings, config)
@@ -126,7 +129,7 @@ def add_cct(
         own['custom_keys'] = rules
     imports = dict(imports=_imports(settings), allow_failed_imports=False)
     lines = [
-        f'# CCT on {path.name}, whose data, schedule and evaluation stay.',
+        f'{_HEAD}{path.name}, whose data, schedule and evaluation stay.',
         '# Written by tools/add_cct.py, yours to change.',
         assignment('_base_', base),
         *([assignment('work_dir', None)] if settings.get('work_dir') else []),  # that of the base

@@ -20,6 +20,7 @@ from mmseg_cct.engine.weights import (
     require_weights_of_timm,
 )
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_lists import read_list, require_listable, write_list
 from mmseg_cct.utils.leaks import describe_leaks
@@ -114,6 +115,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     Raises:
         UserError: The folder, a name, the size or the weights do not fit, or a file exists.
     """
+    require_outside(out, [Path(data, kind) for kind in ('images', 'masks')], '--out')
     classes = classes_of_folder(data, choices.classes)
     context = context_of_classes(classes, choices.context)
     chosen, force = BACKBONES[choices.backbone], choices.force

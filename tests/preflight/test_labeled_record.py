@@ -41,5 +41,5 @@ def test_the_labelled_images_of_a_training_are_kept(tmp_path):
         'null',
     ):
         (tmp_path / LABELS).write_text(damaged)
-        with pytest.raises(UserError, match=r'labels\.json: damaged; expected the labelled images'):
+        with pytest.raises(UserError, match=r'labels\.json: damaged, .*; expected the labelled i'):
             start(resume=True)

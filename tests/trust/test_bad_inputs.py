@@ -212,7 +212,7 @@ COMMAND_LINES = {
     ),
     'work dir is a file': (
         lambda i: (i.text('w', 'x'), i.run('train', 'tiny.py', '--work-dir', 'w')),
-        r'w: File exists',
+        '--work-dir: w is a file; expected a folder',
     ),
     **{
         f'{tool}: seed': (
