@@ -75,7 +75,7 @@ setup(
     include_package_data=False,
     python_requires='>=3.10',
     install_requires=[name + bounds for name, bounds in STACK.items()]
-    + ['jinja2', 'matplotlib', 'numpy', 'opencv-python', 'packaging', 'pillow']
+    + ['filelock', 'jinja2', 'matplotlib', 'numpy', 'opencv-python', 'packaging', 'pillow']
     + ['scipy', 'tensorboard', 'tqdm'],
     extras_require={
         # mmpretrain backbones, image-level pseudo labels and their dense CRF, which compiles on no

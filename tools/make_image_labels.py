@@ -20,7 +20,7 @@ from pathlib import Path
 from mmseg_cct.cli.arguments import add_overwrite, at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import require_new_file
+from mmseg_cct.utils.files import output_file
 
 
 def parse_args() -> argparse.Namespace:
@@ -129,7 +129,9 @@ def main() -> None:
     """Writes the labels and prints their summary."""
     args = parse_args()
     with running(args):
-        require_new_file(args.out, args.overwrite, [args.csv] if args.csv else [])
+        inputs = filter(None, (args.csv, args.masks, args.images, args.list))
+        begins = b'{\n "metainfo": {\n  "classes": ['
+        output_file(args.out, inputs, begins=begins, overwrite=args.overwrite)
         print(make_image_labels(args))
 
 

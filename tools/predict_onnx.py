@@ -3,7 +3,8 @@
 
 Besides the weights, the file holds all that is needed: classes, colours, and the size that images
 are resized to. For each image it writes DIR/NAME.png, a palette PNG of class ids at the image's own
-size. This script imports nothing from this project: copy it to where the model runs.
+size; DIR is new, empty or of an earlier run. This script imports nothing from this project: copy it
+to where the model runs.
 
 Example:
     python predict_onnx.py cct_voc-XXXXXXXX.onnx photos --out predictions
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+RECORD = 'predict_onnx.json'  # marks a folder of this script
 SUFFIXES = {'.bmp', '.jpeg', '.jpg', '.png', '.tif', '.tiff', '.webp'}
 
 
@@ -35,6 +38,13 @@ def parse_args() -> argparse.Namespace:
     for path in (args.model, args.input):
         if not path.exists():
             parser.error(f'{path}: no such file or folder')
+    source, out = args.input.resolve(), args.out.resolve()
+    if source == out or (args.input.is_dir() and source in out.parents):
+        parser.error(f'--out {args.out}: lies among the images; expected another folder')
+    if out.exists() and not out.is_dir():
+        parser.error(f'--out {args.out}: is a file; expected a folder')
+    if out.is_dir() and any(out.iterdir()) and not (out / RECORD).is_file():
+        parser.error(f'--out {args.out}: holds other files; expected a new or empty folder')
     return args
 
 
@@ -63,18 +73,28 @@ def main() -> int:
     import onnxruntime
     from PIL import Image
 
-    session = onnxruntime.InferenceSession(str(args.model), providers=['CPUExecutionProvider'])
-    notes = session.get_modelmeta().custom_metadata_map
-    if 'size' not in notes:
-        print(f'{args.model}: says no size; expected a file of publish_model.py', file=sys.stderr)
+    try:
+        session = onnxruntime.InferenceSession(str(args.model), providers=['CPUExecutionProvider'])
+        notes = session.get_modelmeta().custom_metadata_map
+        size, channels = json.loads(notes['size']), session.get_inputs()[0].shape[1]
+        palette, classes = (json.loads(notes.get(key, '[]')) for key in ('palette', 'classes'))
+    except Exception as error:  # onnxruntime has no class of its own for a damaged file
+        why = f'{type(error).__name__}: {error}'.splitlines()[0]
+        print(f'{args.model}: {why}; expected a file of publish_model.py', file=sys.stderr)
         return 2
-    if (channels := session.get_inputs()[0].shape[1]) != 3:
+    if channels != 3:
         expected = 'expected 3: segment images of other channels with tools/predict.py'
         print(f'{args.model}: takes {channels} channels; {expected}', file=sys.stderr)
         return 2
-    classes, palette, size = (json.loads(notes[key]) for key in ('classes', 'palette', 'size'))
     found = [args.input] if args.input.is_file() else sorted(args.input.rglob('*'))
-    paths = [path for path in found if path.suffix.lower() in SUFFIXES]
+    paths = [path for path in found if path.suffix.lower() in SUFFIXES and path.is_file()]
+    twins = {path.with_suffix(''): path for path in paths}
+    if other := next((path for path in paths if twins[path.with_suffix('')] != path), None):
+        twin = twins[other.with_suffix('')].name
+        print(f'{other}: would have the same mask as {twin}; expected one of them', file=sys.stderr)
+        return 2
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / RECORD).write_text(json.dumps(dict(model=args.model.name, classes=classes)))
     pixels, failed = np.zeros(len(classes), np.int64), 0
     for path in paths:
         # not `imread`, which ends the process at a name that is not UTF-8
@@ -91,7 +111,9 @@ def main() -> int:
         name = path.relative_to(args.input) if path != args.input else Path(path.name)
         target = (args.out / name).with_suffix('.png')
         target.parent.mkdir(parents=True, exist_ok=True)
-        mask.save(target)
+        part = target.with_name('.mask.part')  # a kill leaves no half mask
+        mask.save(part, format='PNG')
+        os.replace(part, target)
     print(f'{len(paths) - failed} masks in {args.out}')
     for name, share in zip(classes, 100 * pixels / max(pixels.sum(), 1)):
         print(f'{share:5.1f} % {name}')

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from mmseg_cct.cli.arguments import add_overwrite, at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import require_new_file
+from mmseg_cct.utils.files import ONNX, output_file
 
 if TYPE_CHECKING:
     from mmseg_cct.interop.export import Export
@@ -71,7 +71,7 @@ def main() -> None:
         if len(size) != 2:
             raise UserError('--size: expected the height and width of the images')
         target = file.with_suffix('.onnx')
-        require_new_file(target, args.overwrite, [args.source])
+        output_file(target, [args.source], begins=ONNX, overwrite=args.overwrite, option='OUT')
         _report(export_onnx(model, size, target), size)
 
 

@@ -19,8 +19,9 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.findings import findings, foreground_of, validation_findings
-from mmseg_cct.utils.files import claim_output_folder, write_atomic, write_text
+from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.palette import chosen_colours
 from mmseg_cct.utils.templates import render
 from mmseg_cct.version import __version__
@@ -92,9 +93,8 @@ def write_report(
     _check_same_test_set(runs)
     init_default_scope(runs[0].config.get('default_scope') or 'mmseg')
     out = Path(out)
-    claim_output_folder(
-        out, 'record.json', {folder for run in runs for folder in data_folders(run.config)}
-    )
+    read = {folder for run in runs for folder in data_folders(run.config)}
+    OutputFolder(out, 'record.json', read).claim()
     meta = runs[0].test_loader.dataset.metainfo
     classes, colours = meta['classes'], meta['palette']
     if palette is not None:

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path, PurePosixPath
 
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.utils.files import require_outside, write_atomic
+from mmseg_cct.utils.files import part_of, require_outside, write_atomic
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images
 from mmseg_cct.utils.image_lists import image_stem
 
@@ -73,7 +73,8 @@ class ImagePool:
             if isinstance(content, bytes):
                 write_atomic(target, content)
             elif copy:
-                shutil.copy2(content, target)
+                with part_of(target) as part:
+                    shutil.copy2(content, part)
             else:
                 target.symlink_to(content.resolve())
         return brought

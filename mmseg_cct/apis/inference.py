@@ -16,9 +16,6 @@ from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import init_model
 from mmseg.registry import DATASETS, TRANSFORMS
 
-from mmseg_cct.checks.failures import config_errors_as_one_line
-from mmseg_cct.checks.stages import check_components
-from mmseg_cct.checks.weights import require_matching_weights
 from mmseg_cct.config.domains import pipeline_for_tests
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets import LoadChannels
@@ -27,7 +24,10 @@ from mmseg_cct.engine.checkpoints import (
     warn_of_other_preprocessing,
     weights,
 )
+from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.failures import config_errors_as_one_line
+from mmseg_cct.preflight.stages import check_components
 from mmseg_cct.utils import image_files
 from mmseg_cct.utils.palette import class_colours
 
@@ -117,7 +117,7 @@ def image_reader(config: Config) -> Callable[[str | os.PathLike], np.ndarray]:
 
 
 def model_origin(config: Config, checkpoint: str, **others: Any) -> dict[str, Any]:
-    """Describes for `record_origin` everything that changes outputs, `others` included."""
+    """Describes for an `OutputFolder` everything that changes outputs, `others` included."""
     used = {key: config.get(key) for key in ('model', 'test_pipeline', 'test_dataloader')}
     settings = hashlib.sha256(Config(used).pretty_text.encode()).hexdigest()
     origin: dict[str, Any] = {'config': config.filename, 'checkpoint': os.path.abspath(checkpoint)}

@@ -12,12 +12,12 @@ from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.checks.weights import is_training_only, weights
 from mmseg_cct.config.domains import domain_settings, pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, read_checkpoint, saved_config
+from mmseg_cct.engine.weights import is_training_only, weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import require_new_file, write_atomic
+from mmseg_cct.utils.files import ZIP, output_file, write_atomic
 
 from .public_names import is_public
 
@@ -73,7 +73,7 @@ def publish_checkpoint(
     path = Path(target)
     path = path.with_name(f'{path.name.removesuffix(".pth")}-{digest}.pth')
     if not (path.is_file() and path.read_bytes() == data):
-        require_new_file(path, overwrite)
+        output_file(path, [source], begins=ZIP, overwrite=overwrite, option='OUT')
         write_atomic(path, data)
     return path
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mmseg_cct.checks.masks import check_mask
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import read_utf8
+from mmseg_cct.utils.files import read_utf8, write_text
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, read_mask
 from mmseg_cct.utils.image_lists import find_listed
+from mmseg_cct.utils.masks import check_mask
 from mmseg_cct.utils.text import one_line
 
 SEPARATOR = ';'
@@ -105,7 +105,7 @@ def labels_from_masks(
 
 
 def write_annotations(
-    path: str | os.PathLike,
+    path: str | Path,
     labels: ImageLabels,
     images: Mapping[str, Path],
     image_dir: str | os.PathLike,
@@ -123,9 +123,7 @@ def write_annotations(
             for name, ids in labels.items()
         ],
     )
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(annotations, indent=1) + '\n', encoding='utf-8')
+    write_text(path, json.dumps(annotations, indent=1) + '\n')
 
 
 def _read_row(
@@ -135,7 +133,7 @@ def _read_row(
     # csv puts values beyond the header under the key None, and None for values that a row lacks.
     columns = {name: value for name, value in row.items() if name is not None}
     beyond = row.get(None, [])  # type: ignore[call-overload]
-    if beyond or row['image'] is None:
+    if beyond or None in columns.values():
         count = len([value for value in columns.values() if value is not None]) + len(beyond)
         raise UserError(
             f'{place}: {count} columns; expected {len(columns)}, {",".join(columns)}, with the '
@@ -145,7 +143,7 @@ def _read_row(
     name = find_listed(listed, images)
     if name is None:
         raise UserError(f'{place}: no image {listed!r}; expected one ({", ".join(IMAGE_SUFFIXES)})')
-    labels = [label.strip() for label in (row['labels'] or '').split(SEPARATOR)]
+    labels = [label.strip() for label in row['labels'].split(SEPARATOR)]
     for label in filter(None, labels):
         if label not in classes:
             raise UserError(

@@ -1,7 +1,6 @@
 """Settings of pseudo labels, read from the section `pseudo_labels` of a config."""
 
 import copy
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -13,8 +12,8 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.checks.annotations import annotation_problems
 from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.preflight.image_labels import annotation_problems
 from mmseg_cct.utils.palette import class_colours
 from mmseg_cct.visualization.label_maps import full_palette
 
@@ -78,7 +77,7 @@ class PseudoLabelSettings:
         return full_palette(self.palette)
 
     def origin(self, checkpoint: str, with_crf: bool) -> dict[str, Any]:
-        """Describes the origin of labels in JSON types, so that a folder never holds two kinds."""
+        """Describes the origin of labels, so that a folder never holds two kinds."""
         origin: dict[str, Any] = dict(checkpoint=os.path.abspath(checkpoint))
         if os.path.isfile(checkpoint):
             stat = os.stat(checkpoint)
@@ -91,7 +90,7 @@ class PseudoLabelSettings:
             thresholds=self.thresholds,
             crf=vars(self.crf) if with_crf else None,
         )
-        return json.loads(json.dumps(origin))
+        return origin
 
 
 def read_settings(config: Config) -> PseudoLabelSettings:
@@ -136,9 +135,9 @@ def read_settings(config: Config) -> PseudoLabelSettings:
 
 def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage, ...], list[str]]:
     registry = mmpretrain_registry()
-    raise_problems(annotation_problems(dataset_config))
     scope = config.get('default_scope') or 'mmpretrain'
     with DefaultScope.overwrite_default_scope(scope):
+        raise_problems(annotation_problems(dataset_config))
         dataset = registry.DATASETS.build(copy.deepcopy(dataset_config))
     folder, images = os.path.abspath(dataset.img_prefix), []
     for index in range(len(dataset)):

@@ -128,7 +128,7 @@ def test_a_file_for_other_channels_says_so_and_the_script_for_rgb_refuses_it(
     assert metadata(other, SIZE)['input'].startswith('4 channels in the order of the config')
     script = project_root / 'tools/predict_onnx.py'
     done = subprocess.run(
-        [sys.executable, script, file, tmp_path, '--out', tmp_path / 'out'],
+        [sys.executable, script, file, file, '--out', tmp_path / 'out'],
         capture_output=True,
         text=True,
     )
