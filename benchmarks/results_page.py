@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Writes the tables of the README and of docs/results.md from the runs in docs/results.csv.
+"""Writes the tables of README.md, docs/results.md and configs/cct/README.md from docs/results.csv.
 
 A table stands between `<!-- table KIND ... -->` and `<!-- end -->`. Gains are of pairs of runs with
 the same seed. Verdicts are by Student's t, corrected by Holm over the rows of the table.
@@ -38,7 +38,8 @@ from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.visualization.figures import png_bytes
 
 DOCS = Path(__file__).resolve().parents[1] / 'docs'
-PAGES = (DOCS.parent / 'README.md', DOCS / 'results.md')
+ROOT = DOCS.parent
+PAGES = (ROOT / 'README.md', DOCS / 'results.md', ROOT / 'configs' / 'cct' / 'README.md')
 TABLE = re.compile(r'<!-- table (.*?) -->\n.*?<!-- end -->', re.DOTALL)
 NAMES = {
     'supervised': 'supervised',
@@ -70,6 +71,14 @@ DATA = {
 }
 SPLITS = {'idd_lite': 'val', 'idd_lite_r50': 'val', 'camvid': 'test', 'shapes': 'test'}
 BASELINE = 'supervised'
+# Shipped configs with results: data set and number of labels.
+CONFIGS = {
+    'cct_mbv2-jpu_idd-lite_20': ('idd_lite', 20),
+    'cct_mbv2-jpu_idd-lite_100': ('idd_lite', 100),
+    'cct_r50-jpu_idd-lite_20': ('idd_lite_r50', 20),
+    'cct_mbv2-jpu_camvid-180x240_20': ('camvid', 20),
+    'cct_mbv2-jpu_camvid-180x240_100': ('camvid', 100),
+}
 # Rows of the README: data set, number of labels, iterations, network.
 SHOWN = (
     ('idd_lite', 5, 1200, 'MobileNetV2'),
@@ -259,6 +268,20 @@ def shown_table(runs: Runs) -> str:
     return markdown_table(header, rows, 'rlrrrr')
 
 
+def configs_table(runs: Runs) -> str:
+    """A row per config: the mean mIoU of each method that was run with its number of labels."""
+    rows = []
+    for config, (data_set, labels) in CONFIGS.items():
+        own = [run for run in main_runs(runs, data_set) if run.labels == labels]
+        cells = []
+        for method in (BASELINE, 'cct', 'cct-strong'):
+            miou = [run.miou for run in own if run.method == method]
+            cells.append(f'{mean(miou):.1f} ({len(miou)})')
+        rows.append([f'[{config}]({config}.py)', *cells])
+    header = ['config', *(f'{NAMES[method]} (seeds)' for method in (BASELINE, 'cct', 'cct-strong'))]
+    return markdown_table(header, rows)
+
+
 def curve_table(curves: Sequence[Validated], method: str, title: str) -> str:
     """The gain of a method at each validation, by seed and in the mean."""
     miou = {(run.method, run.seed, run.iteration): run.miou for run in curves}
@@ -289,6 +312,8 @@ def table_of(words: Sequence[str], runs: Runs) -> str:
         return head_to_head(runs, rest[0])
     if kind == 'readme':
         return shown_table(runs)
+    if kind == 'configs':
+        return configs_table(runs)
     if kind == 'gains':
         return gains_overview(runs)
     data_set, split, labels, *iterations = rest

@@ -30,6 +30,7 @@ PUBLIC = {
     'evaluation': 'Evaluation',
     'visualization': 'Visualization',
     'engine.hooks': 'Hooks',
+    'preflight': 'Hooks',
     'engine.optimizers': 'Optimizer',
 }
 FUNCTIONS = {
