@@ -54,7 +54,7 @@ ROOMS = {
     '__main__': {'errors', 'version', 'utils', 'config', 'cli'},
 }
 # Folders of tests that belong to none of the rooms.
-OTHER_TESTS = {'benchmarks', 'docs', 'shared', 'tools', 'trust'}
+OTHER_TESTS = {'benchmarks', 'docs', 'examples', 'shared', 'tools', 'trust'}
 # tests/test_package.py runs the command line.
 WITHOUT_TESTS = {'__init__', '__main__', 'version'}
 
