@@ -29,7 +29,7 @@ ROOMS = {
         *('stack', 'utils', 'config', 'datasets', 'engine', 'evaluation', 'models'),
         *('preflight', 'visualization'),
     },
-    'cli': {'errors', 'version', 'utils', 'config', 'plugin'},
+    'cli': {'errors', 'stack', 'version', 'utils', 'config', 'plugin'},
     'interop': {'errors', 'utils', 'config', 'engine'},
     'writer': {'errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'},
     'apis': {

@@ -171,7 +171,9 @@ def _problems_of(component: Component) -> Iterator[Problem]:
     kinds = {parameter.kind for parameter in parameters.values()}
     if inspect.Parameter.VAR_KEYWORD not in kinds:  # only the constructor knows what these may be
         for name in sorted(given - parameters.keys()):
-            yield Problem(key, f'unexpected keyword argument {name!r}', takes(built))
+            close = close_names(name, list(parameters))
+            expected = f'did you mean {" or ".join(close)}?' if close else takes(built)
+            yield Problem(key, f'unexpected keyword argument {name!r}', expected)
     if registry is MODELS:  # models complete the settings of their parts
         return
     for name, parameter in parameters.items():

@@ -41,7 +41,9 @@ def trained(run):
     return run('1_train', 4)
 
 
-def test_training_from_python_compares_both(trained):
+def test_training_from_python_compares_both(trained, folder):
+    for method in ('supervised', 'cct'):  # each has a log of its own
+        assert list((folder / 'work_dirs' / 'examples' / method).glob('*/vis_data/scalars.json'))
     assert re.search(r'mIoU: supervised \d+\.\d, CCT \d+\.\d', trained)
 
 
