@@ -38,7 +38,7 @@ def _run(name: str, *rest: str) -> None:
     command = name.replace('_', '-')
     script = known.get(command)
     if script is None:
-        raise UserError(f'{name}: no such command; {nearest(name, list(known))}')
+        raise UserError(name, 'no such command', nearest(name, list(known)))
     arguments.program = f'{called} {command}'
     sys.argv[1:] = rest
     runpy.run_path(str(script), run_name='__main__')
