@@ -35,7 +35,7 @@ from .source import Source, reading
 
 @dataclass
 class Imported:
-    """What an import did.
+    """The outcome of an import.
 
     Attributes:
         table: The classes, including those of earlier imports.
