@@ -47,10 +47,12 @@ def _registered_names(registry: Registry) -> list[str]:
     return [*registry.module_dict, *(_registered_names(outer) if outer is not None else [])]
 
 
-def takes(built: Any) -> str:
-    """Lists the arguments of a component, for the `expected` of a problem."""
+def takes(built: Any, given: str = '') -> str:
+    """Names the arguments like a misspelt one, or all, for the `expected` of a problem."""
     try:
-        names = ', '.join(inspect.signature(built).parameters)
+        names = list(inspect.signature(built).parameters)
     except (TypeError, ValueError):  # written in C
-        names = 'see its documentation'
-    return f'what {getattr(built, "__name__", built)} takes: {names}'
+        names = []
+    if near := close_names(given, names):
+        return f'did you mean {" or ".join(near)}?'
+    return f'what {getattr(built, "__name__", built)} takes: {", ".join(names)}'

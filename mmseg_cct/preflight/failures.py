@@ -133,7 +133,8 @@ def refusal(component: Failed, error: Exception) -> Problem:
     if isinstance(said, OSError):  # its first argument is a number
         line = f'{said.filename}: {said.strerror}'
     if isinstance(error, TypeError) and 'argument' in line:
-        return Problem(key, line, takes(built))
+        given = re.search(r"argument '(\w+)'", line)
+        return Problem(key, line, takes(built, given[1] if given else ''))
     name = getattr(built, '__name__', built)
     if not line:  # for example of an assert, whose condition says more than its type
         line = f'{type(said).__name__} at {traceback.extract_tb(said.__traceback__)[-1].line}'

@@ -45,3 +45,4 @@ def test_an_unknown_type_is_told_with_the_nearest(kind, line):
 def test_arguments_are_listed():
     assert takes(class_of(dict(type='SGD'), OPTIMIZERS)).startswith('what SGD takes: params, lr')
     assert takes(SGD) == takes(class_of(dict(type='SGD'), OPTIMIZERS))
+    assert takes(SGD, 'momentun') == 'did you mean momentum?'

@@ -64,7 +64,7 @@ def build(registry, settings):
         ),
         (
             MODELS, 'model', 'auxiliary_head.1.loss_decod', {},
-            r"^model\.auxiliary_head\.1: .* 'loss_decod'; expected what FCNHead takes: num_convs",
+            r"^model\.auxiliary_head\.1: .* 'loss_decod'; ",
         ),
         (
             MODELS, 'model', 'neck', dict(type='PSPNek', channels=8),

@@ -421,7 +421,7 @@ def test_the_tool_says_what_it_chose(own, images, tmp_path, capsys, monkeypatch)
     out = tmp_path / 'out' / 'cct.py'
     run_tool('add_cct', own, '--unlabeled', images, '--out', out, '--context', 'background')
     printed = capsys.readouterr().out
-    run = 'python -m mmseg_cct'
+    run = 'mmseg-cct'
     assert printed.splitlines()[-3:] == [
         f'  {run} train {out}',
         f'  {run} train {out} --method supervised',
