@@ -302,8 +302,9 @@ def test_the_host_waits_for_boxes_alone(device, monkeypatch):
             for branch, branch_samples in data['data_samples'].items()
         }
         monkeypatch.setattr(torch, 'autocast', lambda *_, **__: nullcontext())  # knows no meta
+        model.to(device)
         with HostWaits() as host:
-            model.to(device)(inputs, samples, mode='loss')
+            model(inputs, samples, mode='loss')
         assert host.names == []
         return
     model.to(device)
