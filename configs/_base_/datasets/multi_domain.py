@@ -17,5 +17,7 @@ val_dataloader = dict(
 )
 test_dataloader = val_dataloader
 
-val_evaluator = dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU'])
+# several processes gather their results without files, on CPUs too; mmengine's default 'cpu' needs a
+# folder that all machines see
+val_evaluator = dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU'], collect_device='gpu')
 test_evaluator = val_evaluator
