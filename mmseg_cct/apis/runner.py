@@ -22,6 +22,8 @@ from mmseg_cct.config.walk import at
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.errors import Interrupted, UserError
 
+from .device import number_the_only_gpu
+
 # Beginnings of mmengine's lines that go to the log file only: the environment, the dumped config,
 # the table of hooks, and hints about what users cannot change.
 _FOR_THE_FILE = (
@@ -61,6 +63,8 @@ def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
 
 def run(config: Config, what: str) -> Any:
     """Builds a runner and calls its method `what`, such as `train`, whose result it returns."""
+    if config.launcher != 'none':
+        number_the_only_gpu()
     # mmengine selects a CUDA device when it starts a process group; it keeps an existing one.
     own_group = config.launcher != 'none' and get_device() == 'cpu'
     if own_group:
