@@ -8,6 +8,8 @@ train_dataloader = dict(
     sampler=dict(type='MultiDomainSampler', batch_size=batch_size, shuffle=True),
     dataset=dict(type='MultiDomainDataset'),
 )
+# the batch, of all processes together, that the learning rate is for
+auto_scale_lr = dict(enable=False, base_batch_size=batch_size)
 val_dataloader = dict(
     batch_size=1,
     num_workers=4,

@@ -46,6 +46,8 @@ train_dataloader = dict(
         ),
     ),
 )
+# the batch, of all processes together, that the learning rate is for
+auto_scale_lr = dict(enable=False, base_batch_size=8)
 val_dataloader = dict(
     batch_size=20,
     num_workers=0,
