@@ -79,8 +79,8 @@ def prepare_training(
     if auto_scale_lr:
         if at(config, 'auto_scale_lr.base_batch_size') is None:
             raise UserError(
-                f'--auto-scale-lr: {config_file} has no auto_scale_lr.base_batch_size; expected the '
-                'number of pairs, on all processes together, that its learning rate is for'
+                f'--auto-scale-lr: {config_file} has no auto_scale_lr.base_batch_size; expected '
+                'the batch size, of all processes together, that its learning rate is for'
             )
         config.auto_scale_lr.enable = True
     if resume is None and config.get('resume'):  # mmengine's `resume` skips our checks

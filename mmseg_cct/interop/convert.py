@@ -58,8 +58,8 @@ class Conversion:
 def convert_file(source: str, target: str, *, partial: bool = False) -> Conversion:
     """Converts a checkpoint to the other code's format; the names of its weights tell which.
 
-    The authors' ImageNet weights become those of `model.backbone`. With `partial` the file is written even if names are missing or unexpected. A checkpoint of
-    neither code is a `UserError`.
+    The authors' ImageNet weights become those of `model.backbone`. With `partial` the file is
+    written even if names are missing or unexpected. A checkpoint of neither code is a `UserError`.
     """
     checkpoint = read_checkpoint(source)
     try:

@@ -134,7 +134,7 @@ def to_public(state: Mapping[str, Tensor]) -> Renamed:
 
 
 def backbone_to_mmseg(state: Mapping[str, Tensor]) -> Renamed:
-    """Renames the authors' ImageNet weights to those of MMSeg's `ResNetV1c`, without the classifier.
+    """Renames the authors' ImageNet weights to those of MMSeg's `ResNetV1c`; drops the classifier.
 
     They are `layer1.*` to `layer4.*` and the stem, with or without its `prefix.`.
     """

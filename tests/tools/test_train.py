@@ -261,7 +261,7 @@ def test_a_forgotten_number_of_processes_is_one_line(tiny, arguments):
 
 
 def test_the_learning_rate_is_scaled_on_demand(tiny):
-    with pytest.raises(UserError, match=r'no auto_scale_lr\.base_batch_size; expected the number'):
+    with pytest.raises(UserError, match=r'no auto_scale_lr\.base_batch_size; expected the batch'):
         prepare_training(str(tiny.config), auto_scale_lr=True)
     options = {'auto_scale_lr.base_batch_size': 10}
     config = prepare_training(str(tiny.config), auto_scale_lr=True, options=options)

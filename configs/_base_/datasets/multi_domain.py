@@ -19,7 +19,7 @@ val_dataloader = dict(
 )
 test_dataloader = val_dataloader
 
-# several processes gather their results without files, on CPUs too; mmengine's default 'cpu' needs a
-# folder that all machines see
+# several processes gather their results in memory, on CPUs too; mmengine's default 'cpu' writes
+# files to a folder that all machines have to see
 val_evaluator = dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU'], collect_device='gpu')
 test_evaluator = val_evaluator

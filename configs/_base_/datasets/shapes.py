@@ -61,7 +61,7 @@ test_dataloader = dict(
     dataset=dict(type='ShapesDataset', start=20000, count=200, size=size, pipeline=test_pipeline),
 )
 
-# several processes gather their results without files, on CPUs too; mmengine's default 'cpu' needs a
-# folder that all machines see
+# several processes gather their results in memory, on CPUs too; mmengine's default 'cpu' writes
+# files to a folder that all machines have to see
 val_evaluator = dict(type='ClassIoUMetric', iou_metrics=['mIoU'], collect_device='gpu')
 test_evaluator = val_evaluator
