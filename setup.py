@@ -65,7 +65,7 @@ setup(
     # Links into the checkout, which a build follows; the scripts that install the project stay out.
     package_data={
         'mmseg_cct': [
-            'analysis/*.jinja',
+            '*/*.jinja',
             'models/layers/*.cpp',
             '.mim/model-index.yml',
             *(f'.mim/configs/**/*.{suffix}' for suffix in ('py', 'txt', 'yml')),

@@ -25,12 +25,12 @@ from typing import NamedTuple, TypeVar, get_type_hints
 from matplotlib.figure import Figure
 from mmengine.config import Config
 
-from mmseg_cct.analysis.runs import read_scalars
+from mmseg_cct.analysis.finished_runs import read_scalars
 from mmseg_cct.cli.errors import user_errors_as_one_line
 from mmseg_cct.config.load import read_config
 from mmseg_cct.errors import UserError
+from mmseg_cct.studies.execution import read_metrics
 from mmseg_cct.studies.holm import holm, p_value, verdict
-from mmseg_cct.studies.runs import read_metrics
 from mmseg_cct.studies.study import collect, interval
 from mmseg_cct.studies.validation_curves import Curves, plot_validations
 from mmseg_cct.utils.files import write_atomic, write_text

@@ -6,8 +6,8 @@ import re
 import pytest
 
 # What each may import, besides itself; above it stands all that it may use. The modules at the root
-# (errors, stack, version) are for everybody or, `stack` and `version`, for the root alone. The
-# package itself imports its version and nothing else, so that `--help` is answered at once.
+# (errors, stack, version) are for everybody or, `stack`, for the root alone. The package itself
+# imports its version and nothing else, so that `--help` is answered at once.
 ROOMS = {
     'errors': set(),
     'stack': set(),
@@ -43,8 +43,8 @@ ROOMS = {
         *('visualization', 'apis'),
     },
     'analysis': {
-        *('errors', 'utils', 'config', 'models', 'datasets', 'checks', 'engine', 'evaluation'),
-        *('visualization', 'apis', 'annotations'),
+        *('errors', 'version', 'utils', 'config', 'models', 'datasets', 'checks', 'engine'),
+        *('evaluation', 'visualization', 'apis', 'annotations'),
     },
     'studies': {
         *('errors', 'utils', 'config', 'datasets', 'checks', 'visualization', 'apis'),

@@ -25,7 +25,7 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.studies.cli import add_study_arguments, run_study
 
 if TYPE_CHECKING:
-    from mmseg_cct.studies.runs import StudyRun
+    from mmseg_cct.studies.execution import StudyRun
 
 
 def parse_args() -> argparse.Namespace:

@@ -14,7 +14,7 @@ Examples:
 
 import argparse
 
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, chosen, tool_parser
 from mmseg_cct.cli.start import running
 
 
@@ -62,14 +62,9 @@ def main() -> None:
     """Writes maps and ratios."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.analysis.cluster_report import write_cluster_report
+        from mmseg_cct.analysis.cluster_report import ClusterRequest, write_cluster_report
 
-        files = write_cluster_report(
-            args.config, args.checkpoint, args.out,
-            layers=args.layers, images=args.images, split=args.split, num_images=args.num_images,
-            num_pictures=args.pictures, boundary_width=args.boundary_width,
-            margin=args.margin, options=args.cfg_options, device=args.device,
-        )  # fmt: skip
+        files = write_cluster_report(chosen(args, ClusterRequest))
     print(f'wrote {", ".join(map(str, files))}')
 
 

@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 
 from mmseg_cct.annotations.writers import FORMATS
-from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, seed, tool_parser
+from mmseg_cct.cli.arguments import add_cfg_options, add_device, at_least, chosen, seed, tool_parser
 from mmseg_cct.cli.ranks import add_launcher
 from mmseg_cct.cli.start import running
 from mmseg_cct.config.shipped import command_line
@@ -100,25 +100,11 @@ def main() -> int:
     """Writes a batch; returns 1 if an image could not be read."""
     args = parse_args()
     with running(args):
-        from mmseg_cct.analysis.next_batch import next_batch
+        from mmseg_cct.analysis.next_batch import BatchRequest, next_batch
         from mmseg_cct.utils.shares import connected
 
         with connected(args.launcher) as rank:
-            batch = next_batch(
-                args.run,
-                args.out,
-                images=args.images,
-                without=args.without,
-                number=args.number,
-                form=args.format,
-                regions=args.regions,
-                window=args.window,
-                link=args.link,
-                options=args.cfg_options,
-                device=args.device,
-                seed=args.seed,
-                measure=args.measure,
-            )
+            batch = next_batch(chosen(args, BatchRequest))
     if rank:  # the first process speaks for all
         return 0
     for line in batch.failed:

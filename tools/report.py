@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Compares finished trainings in report.md and report.html: IoU by class, curves, predictions.
+"""Compares finished trainings in report.html, .md and .json: IoU by class, curves, predictions.
 
 Examples:
     python tools/report.py supervised=work_dirs/supervised_mbv2_camvid_50 \\

@@ -132,7 +132,7 @@ def draw(args: argparse.Namespace, training: SelfTraining, number: int) -> int:
 
 def finish(args: argparse.Namespace, training: SelfTraining, number: int) -> int:
     """Draws what is left of a round's masks, trains and tests its student."""
-    from mmseg_cct.studies.runs import execute, launched
+    from mmseg_cct.studies.execution import execute, launched
 
     if training.is_drawn(number):
         training.record()

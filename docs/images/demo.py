@@ -15,8 +15,8 @@ import numpy as np
 from mmseg.apis import inference_model
 
 import mmseg_cct.plugin  # noqa: F401, registers what the configs name
+from mmseg_cct.analysis.finished_runs import Picture, find_run
 from mmseg_cct.analysis.plots import plot_grid
-from mmseg_cct.analysis.runs import Picture, find_run
 from mmseg_cct.datasets.shapes import ShapesDataset
 from mmseg_cct.datasets.shapes_scene import draw_scene
 from mmseg_cct.utils.files import write_atomic

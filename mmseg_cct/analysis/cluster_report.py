@@ -4,7 +4,7 @@ import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import claim_output_folder, write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb, find_images
-from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.templates import render
 from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import full_palette
 
@@ -65,25 +66,12 @@ class Analysis:
     contrasts: dict[str, BoundaryContrast]
 
 
-def write_cluster_report(
-    config_file: str,
-    checkpoint: str | None,
-    out: str,
-    *,
-    layers: Sequence[str] = (),
-    images: str | None = None,
-    split: str = 'test',
-    num_images: int = 8,
-    num_pictures: int = 4,
-    boundary_width: int = 5,
-    margin: int = 0,
-    options: dict[str, Any] | None = None,
-    device: str | None = None,
-) -> list[Path]:
-    """Analyses images and writes `clusters.png` and, with masks, `clusters.csv` and `clusters.md`.
+@dataclass(frozen=True)
+class ClusterRequest:
+    """What a report is asked for.
 
-    Args:
-        config_file: Path of the model's config.
+    Attributes:
+        config: Path of the model's config.
         checkpoint: Weights; by default the pretrained ones that the config names.
         out: Output folder.
         layers: Dotted names of modules; by default the backbone and, with a checkpoint, the neck,
@@ -91,23 +79,42 @@ def write_cluster_report(
         images: An image or a folder of images without masks; None takes the config's data set.
         split: Data set of the config, 'test' or 'val'.
         num_images: Number of images, evenly spaced over the set.
-        num_pictures: Number of images in the figure.
+        pictures: Number of images in the figure.
         boundary_width: Half the width of a boundary in pixels, as in `class_regions`.
         margin: Width in pixels of the image border that ratios leave out. In small feature maps the
             zero padding of convolutions dominates there.
-        options: Settings to override, by dotted key.
+        cfg_options: Settings to override, by dotted key.
         device: Device of the model; by default the first GPU, else the CPU.
-
-    Returns:
-        Paths of the written files.
     """
-    config = load_config(config_file, options or {})
-    require_one_domain(config, config_file)
+
+    config: str
+    checkpoint: str | None
+    out: str
+    layers: Sequence[str] = ()
+    images: str | None = None
+    split: str = 'test'
+    num_images: int = 8
+    pictures: int = 4
+    boundary_width: int = 5
+    margin: int = 0
+    cfg_options: Mapping[str, Any] = field(default_factory=dict)
+    device: str | None = None
+
+
+def write_cluster_report(request: ClusterRequest) -> list[Path]:
+    """Analyses images and writes `clusters.png` and, with masks, `clusters.csv` and `clusters.md`.
+
+    Returns the paths of the written files.
+    """
+    checkpoint, out, images = request.checkpoint, request.out, request.images
+    config = load_config(request.config, dict(request.cfg_options))
+    require_one_domain(config, request.config)
     init_default_scope(config.get('default_scope') or 'mmseg')
-    items, palette = _find_items(config, config_file, images, split, num_images)
-    model = _build_model(config, checkpoint, device)
+    items, palette = _find_items(config, request)
+    model = _build_model(config, checkpoint, request.device)
     read = {Path(images)} if images is not None and os.path.isdir(images) else set()
     claim_output_folder(out, 'clusters.json', read | data_folders(config))
+    layers = request.layers
     if not layers:  # without a checkpoint the neck is random
         with_neck = checkpoint is not None and getattr(model, 'with_neck', False)
         layers = ['neck', 'backbone'] if with_neck else ['backbone']
@@ -116,10 +123,10 @@ def write_cluster_report(
     analyses: list[Analysis] = []
     contrasts: list[tuple[str, dict[str, BoundaryContrast]]] = []
     for item in tqdm(items, total=len(items), unit='image'):
-        analysis = analyze(model, item, modules, boundary_width, margin)
+        analysis = analyze(model, item, modules, request.boundary_width, request.margin)
         if analysis.contrasts:
             contrasts.append((items.name_of(item), analysis.contrasts))
-        if len(analyses) < num_pictures:
+        if len(analyses) < request.pictures:
             analyses.append(analysis)
 
     folder = Path(out)
@@ -133,7 +140,7 @@ def write_cluster_report(
         contrasts.append((ALL, total))
         files += [folder / 'clusters.csv', folder / 'clusters.md']
         _write_csv(files[1], contrasts)
-        write_text(files[2], ratio_table(contrasts))
+        write_text(files[2], render('analysis/clusters.md.jinja', ratios=ratio_table(contrasts)))
     return files
 
 
@@ -147,7 +154,7 @@ def analyze(
 ) -> Analysis:
     """Computes the smoothness maps of the patches and of each module's output, by name.
 
-    `item` is an output of the test pipeline; the other arguments are as in `write_cluster_report`.
+    `item` is an output of the test pipeline; the other arguments are as in `ClusterRequest`.
     """
     image, sample = item['inputs'], item['data_samples']
     data = model.data_preprocessor(pseudo_collate([item]), training=False)
@@ -182,12 +189,11 @@ def analyze(
     )
 
 
-def ratio_table(contrasts: Sequence[tuple[str, Mapping[str, BoundaryContrast]]]) -> str:
-    """Formats the ratios of boundary to inside in Markdown, one row per image."""
+def ratio_table(contrasts: Sequence[tuple[str, Mapping[str, BoundaryContrast]]]) -> Table:
+    """Lists the ratios of boundary to inside, one row per image."""
     names = list(contrasts[0][1])
     rows = [[image, *(f'{row[name].ratio:.2f}' for name in names)] for image, row in contrasts]
-    heading = 'Mean distance to the 8 neighbours on class boundaries over that inside classes:'
-    return f'{heading}\n\n{markdown_table(["image", *names], rows)}\n'
+    return Table(['image', *names], rows)
 
 
 def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:
@@ -224,11 +230,10 @@ def plot_maps(analyses: Sequence[Analysis], palette: np.ndarray) -> Figure:
     return figure
 
 
-def _find_items(
-    config: Config, config_file: str, images: str | None, split: str, num_images: int
-) -> tuple['_Items', np.ndarray]:
+def _find_items(config: Config, request: ClusterRequest) -> tuple['_Items', np.ndarray]:
     """Evenly spaced items of the test pipeline, and the colours of class ids."""
-    key = f'{split}_dataloader'
+    config_file, images, num_images = request.config, request.images, request.num_images
+    key = f'{request.split}_dataloader'
     settings = (config.get(key) or {}).get('dataset')
     if settings is None:
         raise UserError(f'{config_file}: no {key}.dataset; expected one, for its pipeline')

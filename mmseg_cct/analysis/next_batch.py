@@ -9,14 +9,15 @@ import csv
 import io
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
 from mmcv.transforms import Compose
 from mmengine import fileio
+from mmengine.config import Config
 from mmengine.dist import get_rank
 from mmseg.apis import inference_model
 from PIL import Image
@@ -33,11 +34,13 @@ from mmseg_cct.utils.image_record import record_origin
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.shares import on_first_process
+from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.label_maps import full_palette
 
 from .batch_image import BatchImage
 from .contact_sheet import contact_sheet
 from .fingerprints import find_twins, fingerprint
+from .finished_runs import find_run
 from .listed_images import (
     Listed,
     evaluated_images,
@@ -55,7 +58,6 @@ from .ranking import (
     to_rgb,
 )
 from .review import review_page, shrink
-from .runs import find_run
 from .windows import Window, highest_windows, keep_windows
 
 # The record of how the scores in a folder were made, and the page, which is written last.
@@ -63,6 +65,41 @@ RECORD, REVIEW = 'ranking.json', 'review.html'
 # The batch is chosen from this many times its number of images, those that disagree most.
 _POOL = 5
 LARGEST = 1280  # longer side of a picture in the page, in pixels
+
+
+@dataclass(frozen=True)
+class BatchRequest:
+    """What a batch is asked for.
+
+    Attributes:
+        run: Work directory of a training, or one of its checkpoints.
+        out: Folder for the batch.
+        images: Folder of images; by default the unlabelled set of the training.
+        without: Folders whose images are left out, such as those of earlier batches.
+        number: Number of images to choose.
+        format: What the predictions are written as: 'masks', or one of `writers.FORMATS`.
+        regions: Number of windows to label in each image; 0 for whole images.
+        window: Side of a window in pixels; by default a quarter of the image's shorter side.
+        link: Whether to link the images instead of copying them.
+        cfg_options: Settings of the training's config to override, by dotted key.
+        device: Where to compute; by default the GPU of this process, if any.
+        seed: Seed of the perturbations.
+        measure: 'labels', the share of pixels with a different class, or 'distance', as in L_u.
+    """
+
+    run: str
+    out: str
+    images: str | None = None
+    without: Sequence[str] = ()
+    number: int = 10
+    format: str = 'masks'
+    regions: int = 0
+    window: int | None = None
+    link: bool = False
+    cfg_options: Mapping[str, Any] = field(default_factory=dict)
+    device: str | None = None
+    seed: int = 0
+    measure: str = 'labels'
 
 
 @dataclass
@@ -86,7 +123,7 @@ class Batch:
     def notes(self) -> list[str]:
         """Says what the images were chosen from and what was left out, a line each."""
         known = ', '.join(f'{count} {kind}' for kind, count in self.left_out.items() if count)
-        lines = [f'{len(self.images)} of {self.candidates} images']
+        lines = [f'{len(self.images)} of {counted(self.candidates, "image")}']
         if known:
             lines[0] += f'; left out: {known}'
         if self.twins:
@@ -99,56 +136,95 @@ class Batch:
         return lines
 
 
-def next_batch(
-    run: str,
-    out: str,
-    *,
-    images: str | None = None,
-    without: Sequence[str] = (),
-    number: int = 10,
-    form: str = 'masks',
-    regions: int = 0,
-    window: int | None = None,
-    link: bool = False,
-    options: dict[str, Any] | None = None,
-    device: str | None = None,
-    seed: int = 0,
-    measure: str = 'labels',
-) -> Batch:
+def next_batch(request: BatchRequest) -> Batch:
     """Scores images, chooses a batch and writes it.
 
     Each score is kept as soon as it is known: a second run computes only missing ones. Connected
-    processes share the images.
-
-    Args:
-        run: Work directory of a training, or one of its checkpoints.
-        out: Folder for the batch.
-        images: Folder of images; by default the unlabelled set of the training.
-        without: Folders whose images are left out, such as those of earlier batches.
-        number: Number of images to choose.
-        form: What the predictions are written as: 'masks', or one of `annotations.writers.FORMATS`.
-        regions: Number of windows to label in each image; 0 for whole images.
-        window: Side of a window in pixels; by default a quarter of the image's shorter side.
-        link: Whether to link the images instead of copying them.
-        options: Settings of the training's config to override, by dotted key.
-        device: Where to compute; by default the GPU of this process, if any.
-        seed: Seed of the perturbations.
-        measure: 'labels', the share of pixels with a different class, or 'distance', as in L_u.
-
-    Returns:
-        What was chosen and what was left out.
-
-    Raises:
-        UserError: The training is missing or has no auxiliary decoders, no image is left, or the
-            folder holds a batch or something else.
+    processes share the images. A `UserError` says that the training is missing or has no auxiliary
+    decoders, that no image is left, or that the folder holds a batch or something else.
     """
+    run, out, images = request.run, Path(request.out), request.images
+    seed, measure = request.seed, request.measure
     found = find_run(run, Path(run))
     config = found.config
-    config.merge_from_dict(options or {})
+    config.merge_from_dict(dict(request.cfg_options))
+    sets = _list_images(config, request)
+    model = load_training_model(config, found.checkpoint, request.device, found.content)
+    pipeline, classes = image_pipeline(config), model.dataset_meta['classes']
+    palette = model.dataset_meta['palette']
+    origin = model_origin(config, found.checkpoint, measure=measure, seed=seed)
+
+    def claim() -> None:
+        read = {Path(images)} if images is not None else set()
+        if Path(out, REVIEW).exists():
+            raise UserError(f'--out: {out} holds a batch already; expected another folder')
+        record_origin(Path(out, RECORD), origin, 'scores', read | data_folders(config))
+
+    on_first_process(claim)
+    ranking = rank_images(
+        model, {**sets.labeled, **sets.candidates}, out, seed=seed, measure=measure
+    )
+    if get_rank() != 0:
+        return Batch([], 0, {}, {}, [])
+
+    ranked = [image for image in ranking.images if image.name in sets.candidates]
+    prints, unreadable = _fingerprints(sets.evaluated, pipeline)
+    twins = find_twins({image.name: image.fingerprint for image in ranked}, prints)
+    chosen = choose(
+        [image for image in ranked if image.name not in twins],
+        [image for image in ranking.images if image.name in sets.labeled],
+        request.number,
+    )
+    ranks = {image.name: rank for rank, image in enumerate(ranked, 1)}
+    read = image_reader(config)  # it changes the config's pipeline, which is built by now
+    batch = []
+    for image in tqdm(chosen, desc='batch', unit='image'):
+        info = sets.candidates[image.name]
+        picture = read(_put_image(info, out / 'images', request.link, pipeline))
+        values = disagreement(model, pipeline(info), seed, measure).maps.mean(0).numpy()
+        windows = _windows(values, picture.shape, request.regions, request.window)
+        labels = _predict(model, picture, windows)
+        mask = out / 'masks' / info['name'].with_suffix('.png')
+        write_png(mask, Image.fromarray(labels), full_palette(palette))
+        batch.append(
+            BatchImage(
+                name=info['name'],
+                rank=ranks[image.name],
+                score=image.score,
+                photo=shrink(as_rgb(picture), LARGEST),
+                labels=shrink(labels, LARGEST, cv2.INTER_NEAREST),
+                disagreement=values,
+                size=(picture.shape[1], picture.shape[0]),
+                windows=windows,
+            )
+        )
+    places = {image.name: number for number, image in enumerate(chosen, 1)}
+    write_text(out / 'ranking.csv', _csv(ranked, places, twins))
+    result = Batch(batch, len(ranked), sets.left_out, twins, ranking.failed + unreadable)
+    if request.format != 'masks':
+        _write_annotations(request.format, out, batch, dict(zip(classes, palette)))
+    if batch:
+        write_atomic(out / 'contact_sheet.png', contact_sheet(batch, classes, palette))
+        title = f'Label next: {counted(len(batch), "image")}'
+        write_text(out / REVIEW, review_page(batch, title, result.notes(), classes, palette))
+    return result
+
+
+class _Sets(NamedTuple):
+    """The images that a batch may be chosen from, and how many may not be, by reason."""
+
+    candidates: Listed
+    labeled: Listed
+    evaluated: Listed
+    left_out: dict[str, int]
+
+
+def _list_images(config: Config, request: BatchRequest) -> _Sets:
+    run, images = request.run, request.images
     listed = unlabeled_images(config, run) if images is None else images_in(images)
     labeled, evaluated = labeled_images(config, run), evaluated_images(config, run)
     earlier: Listed = {}
-    for folder in without:
+    for folder in request.without:
         earlier |= images_in(folder)
     left_out = {
         'labelled': same_images(listed, labeled),
@@ -168,66 +244,8 @@ def next_batch(
             'set; the masks of the batch hold class ids from 0, to be moved back before they join '
             'that set'
         )
-    model = load_training_model(config, found.checkpoint, device, found.content)
-    pipeline, classes = image_pipeline(config), model.dataset_meta['classes']
-    palette = model.dataset_meta['palette']
-    origin = model_origin(config, found.checkpoint, measure=measure, seed=seed)
-
-    def claim() -> None:
-        read = {Path(images)} if images is not None else set()
-        if Path(out, REVIEW).exists():
-            raise UserError(f'--out: {out} holds a batch already; expected another folder')
-        record_origin(Path(out, RECORD), origin, 'scores', read | data_folders(config))
-
-    on_first_process(claim)
-    ranking = rank_images(model, {**labeled, **candidates}, out, seed=seed, measure=measure)
-    if get_rank() != 0:
-        return Batch([], 0, {}, {}, [])
-
-    ranked = [image for image in ranking.images if image.name in candidates]
-    prints, unreadable = _fingerprints(evaluated, pipeline)
-    twins = find_twins({image.name: image.fingerprint for image in ranked}, prints)
-    chosen = choose(
-        [image for image in ranked if image.name not in twins],
-        [image for image in ranking.images if image.name in labeled],
-        number,
-    )
-    ranks = {image.name: rank for rank, image in enumerate(ranked, 1)}
-    read = image_reader(config)  # it changes the config's pipeline, which is built by now
-    batch = []
-    for image in tqdm(chosen, desc='batch', unit='image'):
-        info = candidates[image.name]
-        picture = read(_put_image(info, Path(out, 'images'), link, pipeline))
-        values = disagreement(model, pipeline(info), seed, measure).maps.mean(0).numpy()
-        windows = _windows(values, picture.shape, regions, window)
-        labels = _predict(model, picture, windows)
-        mask = Path(out, 'masks', info['name'].with_suffix('.png'))
-        write_png(mask, Image.fromarray(labels), full_palette(palette))
-        batch.append(
-            BatchImage(
-                name=info['name'],
-                rank=ranks[image.name],
-                score=image.score,
-                photo=shrink(as_rgb(picture), LARGEST),
-                labels=shrink(labels, LARGEST, cv2.INTER_NEAREST),
-                disagreement=values,
-                size=(picture.shape[1], picture.shape[0]),
-                windows=windows,
-            )
-        )
-    places = {image.name: number for number, image in enumerate(chosen, 1)}
-    write_text(Path(out, 'ranking.csv'), _csv(ranked, places, twins))
     counts = {reason: len(names) for reason, names in left_out.items()}
-    result = Batch(batch, len(ranked), counts, twins, ranking.failed + unreadable)
-    if form != 'masks':
-        _write_annotations(form, Path(out), batch, dict(zip(classes, palette)))
-    if batch:
-        write_atomic(Path(out, 'contact_sheet.png'), contact_sheet(batch, classes, palette))
-        page = review_page(
-            batch, f'Label next: {len(batch)} images', result.notes(), classes, palette
-        )
-        write_text(Path(out, REVIEW), page)
-    return result
+    return _Sets(candidates, labeled, evaluated, counts)
 
 
 def _write_annotations(

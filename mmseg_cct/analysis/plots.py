@@ -16,7 +16,8 @@ from mmseg_cct.utils.text import signed
 from mmseg_cct.visualization.figures import outer_legend
 from mmseg_cct.visualization.label_maps import class_legend, paint
 
-from .runs import Picture, Run
+from .finished_runs import Picture, Run
+from .scores import class_scores, mean_score
 
 _PICTURE_AREA = 7.0  # square inches
 _TITLE_CHARACTER = 0.1  # inches
@@ -38,7 +39,7 @@ def plot_curves(runs: Sequence[Run], columns: int = 4, measure: str = 'mIoU') ->
     their own, because runs usually share them.
     """
     panels = {
-        'supervised loss Lₛ': _values_starting('decode.loss'),
+        'supervised loss Lₛ': _supervised_loss,
         'consistency loss Lᵤ': _values_starting('aux.consistency'),
         f'{measure} on val, %': _values_starting(measure),
         'ramps': _values_starting('decode_head.', 'auxiliary_head.', 'loss_consistency.'),
@@ -86,35 +87,37 @@ def _look(curve: tuple[list[int], list[float]]) -> dict:
 def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Figure:
     """Plots IoU `(C,)` in [0, 1] by class, and the mean, one line each with a dot per run.
 
-    For two runs, classes are sorted by the difference, which is printed beside the line; otherwise
-    by the mean. Classes without a pixel, or at 0 in all runs, are listed below the plot.
+    The order is that of `class_scores`; for two runs, the difference is printed beside the line.
+    Classes without a pixel, or at 0 in all runs, are listed below the plot.
     """
-    percent = 100 * np.array(list(iou.values()))
-    highest = np.nan_to_num(percent, nan=-1).max(0)
-    shown = highest >= 0.05
-    key = percent[1] - percent[0] if len(iou) == 2 else np.nan_to_num(percent).mean(0)
-    order = [i for i in np.argsort(-np.nan_to_num(key), kind='stable') if shown[i]]
-    names = ['mean', *(str(classes[i]) for i in order)]
-    values = np.concatenate([np.nanmean(percent, 1, keepdims=True), percent[:, order]], 1)
-    figure = Figure(figsize=(6, _LINE * len(names) + 0.75), layout='constrained')
-    axes = figure.subplots()
-    for line, by_run in enumerate(values.T):
-        drawn = by_run[~np.isnan(by_run)]
-        ends = [drawn.min() if len(iou) > 1 else 0, drawn.max()]
-        axes.plot(ends, [line, line], color='0.75', linewidth=2, zorder=1)
-        if len(iou) == 2 and len(drawn) == 2:
-            text, colour = signed(drawn[1] - drawn[0]), f'C{int(drawn[1] > drawn[0])}'
+    folded: dict[str, list[str]] = {'at 0': [], 'without a pixel': []}
+    shown = [mean_score(iou)]
+    for score in class_scores(iou, classes):
+        highest = max((value for value in score.values if value is not None), default=None)
+        if highest:
+            shown.append(score)
         else:
-            text, colour = f'{drawn.max():.1f}', '0.3'
+            folded['at 0' if highest == 0 else 'without a pixel'].append(score.name)
+    figure = Figure(figsize=(6, _LINE * len(shown) + 0.75), layout='constrained')
+    axes = figure.subplots()
+    for line, score in enumerate(shown):
+        drawn = [value for value in score.values if value is not None]
+        ends = [min(drawn) if len(iou) > 1 else 0, max(drawn)]
+        axes.plot(ends, [line, line], color='0.75', linewidth=2, zorder=1)
+        if score.difference is None:
+            text, colour = f'{max(drawn):.1f}', '0.3'
+        else:
+            text, colour = signed(score.difference), f'C{int(score.difference > 0)}'
         axes.annotate(
             text, (1, line), (4, 0), ('axes fraction', 'data'), 'offset points',
             color=colour, fontsize=9, va='center',
         )  # fmt: skip
-    for index, by_run in enumerate(values):
-        axes.scatter(by_run, range(len(names)), 36, color=f'C{index}', zorder=2 + index)
+    values = np.array([score.values for score in shown], float)  # None becomes nan
+    for index, by_run in enumerate(values.T):
+        axes.scatter(by_run, range(len(shown)), 36, color=f'C{index}', zorder=2 + index)
     axes.axhline(0.5, color='0.6', linewidth=0.8)
-    axes.set_yticks(range(len(names)), names, fontsize=9)
-    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_yticks(range(len(shown)), [score.name for score in shown], fontsize=9)
+    axes.set_ylim(len(shown) - 0.4, -0.6)
     if np.nanmin(values) < 20:
         axes.set_xlim(-1, max(5, axes.get_xlim()[1]))
     axes.grid(axis='x', alpha=0.3)
@@ -122,10 +125,9 @@ def plot_class_iou(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> Fig
     axes.spines[['top', 'right', 'left']].set_visible(False)
     axes.tick_params(axis='y', length=0)
     label = ['IoU on the test set, %']
-    for title, folded in (('at 0', (highest >= 0) & ~shown), ('without a pixel', highest < 0)):
-        if folded.any():
-            listed = [str(name) for name, is_folded in zip(classes, folded) if is_folded]
-            label += textwrap.wrap(f'{title}: {", ".join(listed)}', 85)
+    for title, names in folded.items():
+        if names:
+            label += textwrap.wrap(f'{title}: {", ".join(names)}', 85)
     axes.set_xlabel('\n'.join(label), fontsize=9)
     figure.set_figheight(figure.get_figheight() + 0.16 * (len(label) - 1))
     outer_legend(figure, _run_legend(list(iou)), 'outside upper center')
@@ -170,6 +172,16 @@ def plot_grid(
     ignored = any((row[0].truth == IGNORE_INDEX).any() for row in rows)
     outer_legend(figure, class_legend(classes, palette, ignored))
     return figure
+
+
+def _supervised_loss(run: Run) -> Curves:
+    """Returns the curve of L_s, the sum of the losses that the main decoder logs."""
+    terms = [
+        (values['step'], [value for key, value in values.items() if key.startswith('decode.loss')])
+        for values in run.scalars
+    ]
+    points = [(step, sum(losses)) for step, losses in terms if losses]
+    return {'L_s': ([step for step, _ in points], [loss for _, loss in points])} if points else {}
 
 
 def _values_starting(*prefixes: str) -> Callable[[Run], Curves]:

@@ -1,39 +1,76 @@
-"""Comparison report of trainings, in Markdown and as one self-contained HTML page."""
+"""Comparison report of trainings: plain data, shown as Markdown and as one HTML page."""
 
 import base64
 import copy
+import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 
 import cv2
-import jinja2
 import numpy as np
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
+from mmseg_cct.config.shipped import command_line
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
-from mmseg_cct.evaluation.findings import (
-    detection_scores,
-    findings,
-    foreground_of,
-    validation_findings,
-)
+from mmseg_cct.evaluation.findings import findings, foreground_of, validation_findings
 from mmseg_cct.utils.files import claim_output_folder, write_atomic, write_text
-from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.palette import chosen_colours
-from mmseg_cct.utils.text import signed
+from mmseg_cct.utils.templates import render
+from mmseg_cct.version import __version__
 from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import paint
 
+from .finished_runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
 from .plots import plot_class_iou, plot_curves, plot_grid
-from .rounds import labels_of, round_tables
-from .runs import Evaluation, Picture, Run, evaluate, find_run, predict_images
+from .round_tables import labels_of, round_tables
+from .scores import Score, class_scores, foreground_scores, mean_score, score_table
+from .verdict import foreground_verdict, mean_verdict
 
-_TEMPLATE = Path(__file__).with_name('report.html.jinja')
 _WIDEST = 640  # pixels of a picture in the HTML page
 _DPI = 150  # sharp on screens with several pixels per CSS pixel
+
+# Pictures of each run, by heading.
+Sections = Mapping[str, Mapping[str, Sequence[Picture]]]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the report says, which `report.json` holds and both pages show.
+
+    Attributes:
+        title: Names of the runs.
+        date: Day of the report, as in 2026-11-30.
+        version: Version of this package.
+        commands: Command lines that write the report again and test each run alone.
+        verdict: How the runs compare, in a sentence.
+        notes: What a reader has to know, a sentence each.
+        runs: Names of the runs.
+        settings: What shows whether the comparison is fair.
+        num_images: Size of the test set.
+        scores: Scores by class, and the mean.
+        rounds: Tables about rounds of labelling, if the runs are some.
+        images: Names of the images shown, by section.
+    """
+
+    title: str
+    date: str
+    version: str
+    commands: list[str]
+    verdict: str
+    notes: list[str]
+    runs: list[str]
+    settings: Table
+    num_images: int
+    scores: list[Score]
+    rounds: list[Table]
+    images: dict[str, list[str]]
 
 
 def write_report(
@@ -42,7 +79,7 @@ def write_report(
     num_pictures: int = 6,
     palette: str | None = None,
 ) -> Path:
-    """Evaluates runs on their common test set and writes `report.md` and `report.html`.
+    """Evaluates runs on their common test set; writes `report.md`, `report.html`, `report.json`.
 
     Returns the path of `report.md`. The page shows the `num_pictures` hardest test images, and as
     many of the first others; `palette` is as in `chosen_colours`. A `UserError` names a run that is
@@ -56,7 +93,7 @@ def write_report(
     init_default_scope(runs[0].config.get('default_scope') or 'mmseg')
     out = Path(out)
     claim_output_folder(
-        out, 'report.json', {folder for run in runs for folder in data_folders(run.config)}
+        out, 'record.json', {folder for run in runs for folder in data_folders(run.config)}
     )
     meta = runs[0].test_loader.dataset.metainfo
     classes, colours = meta['classes'], meta['palette']
@@ -66,152 +103,101 @@ def write_report(
     for run in runs:
         print(f'evaluating {run.name} ({run.checkpoint})', flush=True)
         evaluations[run.name] = evaluate(run)
-    iou = {name: evaluation.iou for name, evaluation in evaluations.items()}
-    size = len(runs[0].test_loader.dataset)
+    sections = _predict_sections(runs, evaluations, num_pictures)
+    commands = [
+        _own_command(work_dirs, out, num_pictures, palette),
+        *(line for run in runs if (line := _test_command(run))),
+    ]
+    report = _compare(runs, evaluations, commands, sections)
 
+    grids = {f'{heading.split()[0].lower()}.png': heading for heading in sections}
+    figures = _draw(runs, evaluations, classes) | {
+        file: png_bytes(plot_grid(sections[heading], classes, colours), 100)
+        for file, heading in grids.items()
+    }
+    for file, picture in figures.items():
+        write_atomic(out / file, picture)
+    tables = dict(report=report, scores=score_table(report.scores, report.runs))
+    write_text(out / 'report.md', render('analysis/report.md.jinja', **tables, grids=grids))
+    page = render(
+        'analysis/report.html.jinja',
+        **tables,
+        figures={file: _data_url(figures[file]) for file in figures if file not in grids},
+        legend=[*zip(classes, colours), ('ignored', (255, 255, 255))],
+        sections={heading: _cases(by_run, colours) for heading, by_run in sections.items()},
+    )
+    write_text(out / 'report.html', page)
+    write_text(out / 'report.json', json.dumps(asdict(report), ensure_ascii=False, indent=1) + '\n')
+    return out / 'report.md'
+
+
+def _compare(
+    runs: Sequence[Run],
+    evaluations: Mapping[str, Evaluation],
+    commands: list[str],
+    sections: Sections,
+) -> Report:
+    """Collects what the report says."""
+    dataset = runs[0].test_loader.dataset
+    classes = dataset.metainfo['classes']
+    iou = {name: evaluation.iou for name, evaluation in evaluations.items()}
+    scores, mean = class_scores(iou, classes), mean_score(iou)
+    verdict = foreground_verdict(evaluations, classes) or mean_verdict(list(iou), scores, mean)
+    if more := foreground_scores(evaluations, classes):
+        found = str(classes[foreground_of(classes)])
+        scores = sorted(scores, key=lambda score: score.name != found)  # the foreground first
+        scores[1:1] = more
+    return Report(
+        title=' and '.join(iou),
+        date=date.today().isoformat(),
+        version=__version__,
+        commands=commands,
+        verdict=verdict,
+        notes=_notes(runs, iou, classes),
+        runs=list(iou),
+        settings=_settings(runs),
+        num_images=len(dataset),
+        scores=[*scores, mean],
+        rounds=round_tables(runs, iou, classes),
+        images={
+            heading: [picture.name for picture in by_run[runs[0].name]]
+            for heading, by_run in sections.items()
+        },
+    )
+
+
+def _predict_sections(
+    runs: Sequence[Run], evaluations: Mapping[str, Evaluation], num_pictures: int
+) -> Sections:
     hard = hardest(list(evaluations.values()), num_pictures)
-    first = [i for i in range(size) if i not in hard][:num_pictures]
-    shown = {
-        title: {run.name: predict_images(run, indices) for run in runs}
-        for title, indices in {'Hard test images': hard, 'First test images': first}.items()
+    size = len(runs[0].test_loader.dataset)
+    first = [index for index in range(size) if index not in hard][:num_pictures]
+    return {
+        heading: {run.name: predict_images(run, indices) for run in runs}
+        for heading, indices in {'Hard test images': hard, 'First test images': first}.items()
         if indices
     }
+
+
+def _draw(
+    runs: Sequence[Run], evaluations: Mapping[str, Evaluation], classes: Sequence[str]
+) -> dict[str, bytes]:
+    """Draws the IoU by class and the curves, by the names of their files."""
     found = foreground_of(classes)
     measure = 'mIoU' if found is None else f'IoU.{classes[found]}'
+    iou = {name: evaluation.iou for name, evaluation in evaluations.items()}
     figures = {
         'classes.png': plot_class_iou(iou, classes),
         'curves.png': plot_curves(runs, measure=measure),
         'curves_narrow.png': plot_curves(runs, 2, measure),
     }
-    grids = {f'{heading.split()[0].lower()}.png': heading for heading in shown}
-    for file, heading in grids.items():
-        figures[file] = plot_grid(shown[heading], classes, colours)
-    images = {
-        name: png_bytes(figure, 100 if name in grids else _DPI) for name, figure in figures.items()
-    }
-    for name, image in images.items():
-        write_atomic(out / name, image)
-
-    title = ' and '.join(run.name for run in runs)
-    verdict = foreground_verdict(evaluations, classes) or mean_verdict(iou, classes)
-    notes = _notes(runs, iou, classes)
-    scores = _score_rows(evaluations, classes)
-    header = ['class', *iou, *['difference'] * (len(iou) == 2)]
-    rounds = round_tables(runs, iou, classes)
-    text = '\n\n'.join(
-        [
-            f'# {title}',
-            verdict,
-            *(f'> **Note.** {note}' for note in notes),
-            markdown_table(['', *iou], _settings(runs)),
-            f'## IoU in % on the test set of {size} images',
-            markdown_table(header, scores),
-            '![IoU by class](classes.png)',
-            *(['## Rounds', *(markdown_table(*table) for table in rounds)] if rounds else ()),
-            '## Training\n\n![loss and ramp curves](curves.png)',
-            *(
-                f'## {title}\n\n![image, truth, predictions]({name})'
-                for name, title in grids.items()
-            ),
-        ]
-    )
-    write_text(out / 'report.md', text + '\n')
-    page = jinja2.Template(_TEMPLATE.read_text(encoding='utf-8'), autoescape=True).render(
-        title=title,
-        verdict=verdict,
-        notes=notes,
-        settings=_settings(runs),
-        runs=list(iou),
-        size=size,
-        header=header,
-        scores=scores,
-        rounds=rounds,
-        figures={name: _data_url(image) for name, image in images.items() if name not in grids},
-        legend=[*zip(classes, colours), ('ignored', (255, 255, 255))],
-        sections={title: _cases(by_run, colours) for title, by_run in shown.items()},
-    )
-    write_text(out / 'report.html', page)
-    return out / 'report.md'
+    return {file: png_bytes(figure, _DPI) for file, figure in figures.items()}
 
 
 def hardest(evaluations: Sequence[Evaluation], count: int) -> list[int]:
     """Returns indices of the images with the lowest mIoU, averaged over the runs, worst first."""
     mean = np.mean([evaluation.image_miou for evaluation in evaluations], axis=0)
     return np.argsort(mean, kind='stable')[:count].tolist()
-
-
-def mean_verdict(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> str:
-    """Says in a sentence how the runs compare, by IoU `(C,)` in [0, 1].
-
-    For two runs that is the difference in mIoU and the classes that gain and lose most, otherwise
-    the mIoU of each run.
-    """
-    miou = {name: 100 * float(np.nanmean(values)) for name, values in iou.items()}
-    if len(iou) != 2:
-        return 'mIoU on the test set: ' + ', '.join(f'{n} {v:.1f} %' for n, v in miou.items()) + '.'
-    (first, before), (second, after) = miou.items()
-    gain = 100 * (iou[second] - iou[first])
-    by_gain = [i for i in np.argsort(gain) if not np.isnan(gain[i])]
-    worst, best = by_gain[0], by_gain[-1]
-    ahead = int((gain[by_gain] > 0).sum())
-    points = round(after - before, 1)
-    relation = 'ahead of' if points > 0 else 'behind' if points < 0 else 'level with'
-    distance = f' by {abs(points)} points' if points else ''
-    down, up = (f'{classes[i]} ({signed(gain[i])})' for i in (worst, best))
-    extremes = (
-        f'the largest change up is {up}, the largest down {down}'
-        if gain[worst] < 0 < gain[best]
-        else f'the changes lie between {down} and {up}'
-    )
-    return (
-        f'{second} is {relation} {first}{distance}: {after:.1f} against {before:.1f} % mIoU. It is '
-        f'better in {ahead} of {len(by_gain)} classes; {extremes}. One run each: another seed '
-        'gives another figure.'
-    )
-
-
-def foreground_verdict(evaluations: Mapping[str, Evaluation], classes: Sequence[str]) -> str | None:
-    """Says how well the runs find the foreground of two classes; None if there are not two."""
-    index = foreground_of(classes)
-    if index is None:
-        return None
-    parts = []
-    for name, evaluation in evaluations.items():
-        scores = detection_scores(*evaluation.areas[:, index])
-        found = ', '.join(f'{key} {value:.1f}' for key, value in scores.items())
-        parts.append(f'{name} {100 * np.nan_to_num(evaluation.iou[index]):.1f} ({found})')
-    one = ' One run each: another seed gives another figure.' if len(parts) > 1 else ''
-    return f'IoU of {classes[index]} in %: {"; ".join(parts)}.{one}'
-
-
-def iou_rows(iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> list[list[str]]:
-    """Formats IoU `(C,)` in [0, 1] by class, in %, and the mean in the last row.
-
-    With two runs, a further column is the second minus the first.
-    """
-    columns = [np.append(values, np.nanmean(values)) * 100 for values in iou.values()]
-    return _rows([*classes, 'mean'], columns)
-
-
-def _score_rows(evaluations: Mapping[str, Evaluation], classes: Sequence[str]) -> list[list[str]]:
-    """Returns `iou_rows`; for two classes also F1, precision and recall of the foreground."""
-    rows = iou_rows({name: each.iou for name, each in evaluations.items()}, classes)
-    index = foreground_of(classes)
-    if index is None:
-        return rows
-    scores = [detection_scores(*each.areas[:, index]) for each in evaluations.values()]
-    names = [f'{key} of {classes[index]}' for key in scores[0]]
-    more = _rows(names, [np.array(list(each.values())) for each in scores])
-    return [rows[index], *more, rows[1 - index], rows[-1]]
-
-
-def _rows(names: Sequence[str], columns: Sequence[np.ndarray]) -> list[list[str]]:
-    cells = [[f'{value:.1f}' for value in column] for column in columns]
-    if len(columns) == 2:
-        cells.append([signed(value) for value in columns[1] - columns[0]])
-    # empty where a class neither occurs nor is predicted
-    cells = [['' if 'nan' in cell else cell for cell in column] for column in cells]
-    return [list(row) for row in zip(names, *cells)]
 
 
 def _notes(runs: Sequence[Run], iou: Mapping[str, np.ndarray], classes: Sequence[str]) -> list[str]:
@@ -268,7 +254,21 @@ def _data_url(png: bytes) -> str:
     return f'data:image/png;base64,{base64.b64encode(png).decode()}'
 
 
-def _settings(runs: Sequence[Run]) -> list[list[str]]:
+def _own_command(
+    work_dirs: Mapping[str, str | Path], out: Path, num_pictures: int, palette: str | None
+) -> str:
+    named = [f'{name}={work_dir}' for name, work_dir in work_dirs.items()]
+    options = ('--palette', palette) if palette else ()
+    return command_line('report', *named, '--out', out, '--pictures', str(num_pictures), *options)
+
+
+def _test_command(run: Run) -> str | None:
+    """Returns the command that tests a run alone; None if its folder has no config."""
+    dumped = sorted(Path(run.checkpoint).parent.glob('*.py'), key=os.path.getmtime)
+    return command_line('test', dumped[-1], run.checkpoint) if dumped else None
+
+
+def _settings(runs: Sequence[Run]) -> Table:
     """Lists the settings of the runs that show whether the comparison is fair."""
     rows = {
         'labelled images': [_labelled(run) for run in runs],
@@ -277,7 +277,8 @@ def _settings(runs: Sequence[Run]) -> list[list[str]]:
         'seed': [run.config.get('randomness', {}).get('seed') for run in runs],
         'median seconds per iteration': [_seconds_per_iteration(run) for run in runs],
     }
-    return [[name, *map(str, values)] for name, values in rows.items()]
+    header = ['', *(run.name for run in runs)]
+    return Table(header, [[name, *map(str, values)] for name, values in rows.items()])
 
 
 def _labelled(run: Run) -> int:

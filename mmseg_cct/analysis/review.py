@@ -3,19 +3,17 @@
 import base64
 import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import cv2
-import jinja2
 import numpy as np
 from PIL import Image
 
+from mmseg_cct.utils.templates import render
 from mmseg_cct.visualization.label_maps import full_palette
 
 from .batch_image import BatchImage, highest_disagreement
 
-_TEMPLATE = Path(__file__).with_name('review.html.jinja')
 _THUMBNAIL = 160  # longer side of a thumbnail, in pixels
 
 
@@ -30,9 +28,9 @@ def review_page(
 
     `notes` appear below the title.
     """
-    template = jinja2.Template(_TEMPLATE.read_text(encoding='utf-8'), autoescape=True)
     highest = highest_disagreement(batch)
-    return template.render(
+    return render(
+        'analysis/review.html.jinja',
         title=title,
         notes=notes,
         highest=highest,

@@ -3,14 +3,20 @@
 import argparse
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mmseg_cct.config.shipped import METHODS_HELP, method_names
 from mmseg_cct.utils.suggest import nearest
 
 from .errors import end_quietly
 from .ranks import add_launcher
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Chosen = TypeVar('Chosen', bound='DataclassInstance')
 
 
 def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentParser:
@@ -21,6 +27,11 @@ def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentPar
     end_quietly()
     keeps = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(description=description, formatter_class=keeps, **options)
+
+
+def chosen(args: argparse.Namespace, kind: type[Chosen]) -> Chosen:
+    """Makes a dataclass of the options that have the names of its fields."""
+    return kind(**{field.name: getattr(args, field.name) for field in fields(kind)})
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:

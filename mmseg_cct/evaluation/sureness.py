@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mmseg_cct.utils.labels import IGNORE_INDEX
-from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.markdown import Table
 
 LEVELS = 256
 _PER_BIT = 16
@@ -60,8 +60,8 @@ def masks_of(labels: np.ndarray, levels: np.ndarray, cuts: np.ndarray) -> np.nda
 
 def precision_table(
     classes: Sequence[str], pixels: np.ndarray, cuts: np.ndarray, held_out: np.ndarray | None
-) -> str:
-    """Formats in Markdown how much of each predicted class teaches, and how much of that is right.
+) -> Table:
+    """Lists how much of each predicted class teaches, and how much of that is right.
 
     `pixels` are the counts `(C, 256)` of the images to label; `held_out` are those of pixels and of
     right pixels, `(2, C, 256)`, of images with a truth, or None.
@@ -76,7 +76,7 @@ def precision_table(
         cells = ['–' if np.isnan(column[index]) else f'{column[index]:.1%}' for column in columns]
         cells.insert(2, f'{confidence_of(int(cuts[index])):.4g}')
         rows.append([name, *cells])
-    return markdown_table(header, rows)
+    return Table(header, rows)
 
 
 def kept_share(counts: np.ndarray, cuts: np.ndarray) -> np.ndarray:

@@ -19,7 +19,9 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import read_image, read_mask
 from mmseg_cct.utils.labels import IGNORE_INDEX
-from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.templates import render
+from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend
 
@@ -84,23 +86,21 @@ def write_report(
     images = [i for i in settings.images if Path(out, LABELS, f'{i.name}.png').exists()]
     kinds = [BEFORE_CRF, LABELS] if Path(out, BEFORE_CRF).is_dir() else [LABELS]
     statistics = {kind: count(images, Path(out, kind), settings, truths) for kind in kinds}
-    parts = [
-        f'# Pseudo labels of {len(images)} images',
-        summary_table(statistics),
-        '`mIoU` counts an ignored pixel as missed, `mIoU, labelled` looks at the pixels with a '
-        f'label only. Truth: the masks of {statistics[LABELS].compared} images.',
-        f'## {_title(LABELS)}, by class',
-        class_table(statistics[LABELS], settings.classes),
-    ]
-    if num_pictures and images:
-        step = max(len(images) // num_pictures, 1)
-        shown = images[::step][:num_pictures]
+    shown = images[:: max(len(images) // max(num_pictures, 1), 1)][:num_pictures]
+    if shown:
         figure = plot_pictures(model, settings, shown, out, truths)
         write_atomic(Path(out, 'pictures.png'), png_bytes(figure))
-        parts.append('## Images\n\n![image, maps, labels, truth](pictures.png)')
-    report = Path(out, 'report.md')
-    write_text(report, '\n\n'.join(parts) + '\n')
-    return report
+    page = render(
+        'pseudo_labels/report.md.jinja',
+        num_images=counted(len(images), 'image'),
+        num_compared=counted(statistics[LABELS].compared, 'image'),
+        summary=summary_table(statistics),
+        heading=f'{_title(LABELS)}, by class',
+        classes=class_table(statistics[LABELS], settings.classes),
+        pictures=bool(shown),
+    )
+    write_text(Path(out, 'report.md'), page)
+    return Path(out, 'report.md')
 
 
 def find_truths(segmentation: Any) -> dict[str, dict]:
@@ -173,8 +173,8 @@ def read_labels(folder: Path, image: WeakImage) -> np.ndarray:
     return read_mask(folder / f'{image.name}.png')
 
 
-def summary_table(statistics: dict[str, LabelStatistics]) -> str:
-    """Formats coverage and mean quality in Markdown, a row per folder of labels."""
+def summary_table(statistics: dict[str, LabelStatistics]) -> Table:
+    """Lists coverage and mean quality, a row per folder of labels."""
     rows = []
     for kind, counts in statistics.items():
         means = [
@@ -183,11 +183,11 @@ def summary_table(statistics: dict[str, LabelStatistics]) -> str:
         ]
         rows.append([_title(kind), f'{100 * counts.ignored:.1f}', *means])
     header = ['in %', 'ignored pixels', 'mIoU', 'mIoU, labelled', 'mean precision']
-    return markdown_table(header, rows)
+    return Table(header, rows)
 
 
-def class_table(counts: LabelStatistics, classes: Sequence[str]) -> str:
-    """Formats coverage and quality in Markdown, a row per class."""
+def class_table(counts: LabelStatistics, classes: Sequence[str]) -> Table:
+    """Lists coverage and quality, a row per class."""
     header = ['class', 'images', 'pixels, %', 'IoU, %', 'IoU, labelled, %', 'precision, %']
     rows = [
         [
@@ -201,7 +201,7 @@ def class_table(counts: LabelStatistics, classes: Sequence[str]) -> str:
         ]
         for index, name in enumerate(classes)
     ]
-    return markdown_table(header, rows)
+    return Table(header, rows)
 
 
 def plot_pictures(

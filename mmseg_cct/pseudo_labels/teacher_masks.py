@@ -38,6 +38,8 @@ from mmseg_cct.utils.image_files import as_rgb, read_mask, write_png
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
+from mmseg_cct.utils.templates import render
+from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes
 from mmseg_cct.visualization.label_maps import class_legend, full_palette, paint
 
@@ -239,20 +241,18 @@ def _write_report(
     held_out: np.ndarray | None,
     num_pictures: int,
 ) -> None:
-    parts = [
-        f'# Masks of {len(unlabeled.paths)} unlabelled images',
-        'Of the pixels that the teacher gives to a class, the share that teaches the student, and '
-        'from which confidence on. On held-out images with a mask: the share that is right.',
-        precision_table(
-            record['classes'], np.array(record['pixels']), np.array(record['cuts']), held_out
-        ),
-    ]
     names = list(unlabeled.paths)[:: max(len(unlabeled.paths) // max(num_pictures, 1), 1)]
     if shown := names[:num_pictures]:
         figure = _plot(unlabeled, out, shown, teacher)
         write_atomic(Path(out, 'pictures.png'), png_bytes(figure))
-        parts.append('![image, prediction, and what of it teaches](pictures.png)')
-    write_text(Path(out, 'report.md'), '\n\n'.join(parts) + '\n')
+    pixels, cuts = np.array(record['pixels']), np.array(record['cuts'])
+    page = render(
+        'pseudo_labels/masks.md.jinja',
+        num_images=counted(len(unlabeled.paths), 'unlabelled image'),
+        precision=precision_table(record['classes'], pixels, cuts, held_out),
+        pictures=bool(shown),
+    )
+    write_text(Path(out, 'report.md'), page)
 
 
 def _plot(unlabeled: Unlabeled, out: str, names: Sequence[str], teacher: Teacher) -> Figure:

@@ -11,11 +11,12 @@ from matplotlib.patches import Rectangle
 from mmengine.config import Config
 
 from mmseg_cct.config.compose import read_method
-from mmseg_cct.utils.files import write_atomic
+from mmseg_cct.utils.files import write_atomic, write_text
+from mmseg_cct.utils.templates import render
 from mmseg_cct.visualization.figures import outer_legend, png_bytes
 
 from .study import Result, collect, gains_table, label_order, results_table, select, write_csv
-from .titles import FULL, METHODS, PERTURBATIONS, grid_place, group_title, title_of
+from .titles import FULL, METHODS, PERTURBATIONS, grid_place, group_title, title_of, title_of_labels
 from .validation_curves import plot_validations, read_validations
 from .variants import Overlay, full, full_abce, only, perturbations_of
 
@@ -45,29 +46,31 @@ def write_ablation(out: Path) -> Path:
     results = collect(out)
     methods = ordered_methods(results)
     write_csv(results, out / 'results.csv')
-    parts = [
-        '# Ablation',
-        f'mIoU on the test set in %, {_seeds_of(results)}.',
-        results_table(results, methods),
-    ]
-    if gains := gains_table(results, methods, BASELINE):
-        parts += ['Gain over the supervised baseline of the same seed:', gains]
-    if gains := gains_table(results, list(filter(_has_abce, methods)), ABCE_BASELINE):
-        parts += ['Gain over the supervised baseline with ab-CE of the same seed:', gains]
+    gains = {
+        'the supervised baseline': gains_table(results, methods, BASELINE),
+        'the supervised baseline with ab-CE': gains_table(
+            results, list(filter(_has_abce, methods)), ABCE_BASELINE
+        ),
+    }
     curves = read_validations(out, results)
     titles = {method: title_of(method) for method in methods if _compared(method)}
     figures = {
-        'perturbations.png': plot_perturbations(results) if _groups(results) else None,
-        'comparison.png': plot_comparison(results) if titles else None,
-        'curves.png': plot_validations(curves, titles) if curves else None,
+        'perturbations': plot_perturbations(results) if _groups(results) else None,
+        'comparison': plot_comparison(results) if titles else None,
+        'curves': plot_validations(curves, titles) if curves else None,
     }
-    for name, figure in figures.items():
-        if figure is not None:
-            write_atomic(out / name, png_bytes(figure, 120))
-            parts.append(f'![{name.removesuffix(".png")}]({name})')
-    file = out / 'ablation.md'
-    write_atomic(file, ('\n\n'.join(parts) + '\n').encode())
-    return file
+    drawn = {name: figure for name, figure in figures.items() if figure is not None}
+    for name, figure in drawn.items():
+        write_atomic(out / f'{name}.png', png_bytes(figure, 120))
+    page = render(
+        'studies/ablation.md.jinja',
+        seeds=sorted({result.seed for result in results}),
+        results=results_table(results, methods),
+        gains={baseline: table for baseline, table in gains.items() if table},
+        figures=list(drawn),
+    )
+    write_text(out / 'ablation.md', page)
+    return out / 'ablation.md'
 
 
 def ordered_methods(results: Sequence[Result]) -> list[str]:
@@ -105,7 +108,7 @@ def plot_perturbations(results: Sequence[Result]) -> Figure:
                 low, high = mean(reference) - stdev(reference), mean(reference) + stdev(reference)
                 axes.axhspan(low, high, color='0.3', alpha=0.15)
         _finish(axes, list(map(group_title, groups)))
-        axes.set_title(f'{labels} labelled images' if labels.isdigit() else '', fontsize=9)
+        axes.set_title(title_of_labels(labels), fontsize=9)
     # not every panel has a baseline
     entries = [zip(*axes.get_legend_handles_labels()) for axes in figure.axes]
     legend = {label: handle for panel in entries for handle, label in panel}
@@ -183,12 +186,3 @@ def _groups(results: Sequence[Result]) -> list[str]:
     found = {group for group, _ in places if group is not None}
     order = [*PERTURBATIONS, *sorted(found - PERTURBATIONS.keys() - FULL.keys()), *FULL]
     return [group for group in order if group in found]
-
-
-def _seeds_of(results: Sequence[Result]) -> str:
-    seeds = sorted({result.seed for result in results})
-    if not seeds:
-        return 'no finished run yet'
-    if len(seeds) == 1:
-        return f'seed {seeds[0]}'
-    return f'mean ± standard deviation over the seeds {", ".join(map(str, seeds))}'

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from mmseg_cct.cli.arguments import add_cfg_options, at_least, seed
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_own_folder
+from mmseg_cct.utils.text import counted
 
 if TYPE_CHECKING:
-    from .runs import StudyRun
+    from .execution import StudyRun
 
 
 def add_study_arguments(parser: argparse.ArgumentParser, takes_method: bool) -> None:
@@ -65,7 +66,7 @@ def run_study(
     `tools` is the folder of `train.py` and `test.py`. The exit code is 0, 1 if a run failed, or 130
     after Ctrl-C. A folder that holds no study is a `UserError`.
     """
-    from .runs import execute
+    from .execution import execute
 
     out, code = Path(args.out), 0
     require_own_folder(out, '*/*/seed*/config*.py')  # config.tmp.py if the first is unfinished
@@ -83,6 +84,7 @@ def run_study(
                 return code
         if failures:
             code = 1
-            print(f'{len(failures)} runs are not finished:', *failures, sep='\n', file=sys.stderr)
+            unfinished = counted(len(failures), 'unfinished run')
+            print(f'{unfinished}:', *failures, sep='\n', file=sys.stderr)
     print(f'wrote {write(out)}')
     return code

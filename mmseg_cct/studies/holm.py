@@ -7,6 +7,7 @@ from statistics import mean, stdev
 from scipy.stats import t as student
 
 LEVEL = 0.05
+MIN_PAIRS = 3  # fewer can agree by chance
 # Figures are kept to a tenth, so equal gains of two pairs do not show that they never vary.
 ROUNDING = 0.1 / math.sqrt(6)  # standard deviation of the difference of two rounded figures
 
@@ -35,12 +36,15 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def verdicts(comparisons: Sequence[Sequence[float]]) -> list[str]:
     """Says whether each list of gains is ahead or behind, corrected for the number of lists.
 
-    A single gain is not a comparison, so it gets no verdict and does not count.
+    Fewer than `MIN_PAIRS` gains are no comparison: they get no verdict and do not count.
     """
-    several = [gains for gains in comparisons if len(gains) > 1]
+    several = [gains for gains in comparisons if len(gains) >= MIN_PAIRS]
     corrected = iter(holm([p_value(gains) for gains in several]))
     return [
-        verdict(gains, next(corrected)) if len(gains) > 1 else 'one pair' for gains in comparisons
+        f'{verdict(gains, next(corrected))}, {len(gains)} pairs'
+        if len(gains) >= MIN_PAIRS
+        else f'fewer than {MIN_PAIRS} pairs'
+        for gains in comparisons
     ]
 
 

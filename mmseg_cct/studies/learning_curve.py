@@ -3,9 +3,10 @@
 import copy
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -16,22 +17,50 @@ from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import write_atomic
-from mmseg_cct.utils.markdown import markdown_table
-from mmseg_cct.utils.text import signed
+from mmseg_cct.utils.files import write_atomic, write_text
+from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.templates import render
+from mmseg_cct.utils.text import counted, signed
 from mmseg_cct.visualization.figures import png_bytes
 
-from .power_law import fit_power_law
+from .holm import MIN_PAIRS
+from .power_law import MIN_NUMBERS, MIN_RUNS, fit_power_law
 from .study import Labels, Result, collect, interval, results_table, write_csv
 from .study_config import study_config
 from .titles import title_of
 from .validation_curves import Curves, read_validations
 
 BASELINE = 'supervised'
-MIN_SEEDS = 3  # for a verdict
+PAYS, COSTS = 'pays', 'costs'
 # A network is barely trained if the last quarter of its training still added more than this share
 # of its mIoU on the validation set.
 RISING_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether a method pays, as the page says it.
+
+    Attributes:
+        title: Title of the method.
+        pays: Numbers of labels with which it pays, in words; None if there are none.
+        costs: Those with which it does not, likewise.
+        untold: Those with which it cannot be told, by the reason.
+        lines: Gain and worth with each number of labels.
+    """
+
+    title: str
+    pays: str | None
+    costs: str | None
+    untold: dict[str, str]
+    lines: list[str]
+
+
+class Outlook(NamedTuple):
+    """What more labels would bring, and the titles of methods with too few runs to tell."""
+
+    table: Table | None
+    untold: list[str]
 
 
 def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -> dict[str, Labels]:
@@ -76,20 +105,19 @@ def write_learning_curve(out: Path) -> Path:
     """Writes `results.csv`, `learning_curve.md` and the figure; returns the page's path."""
     results = [r for r in collect(out) if r.labels.isdigit()]
     write_csv(results, out / 'results.csv')
-    parts = [
-        f'# Does {title_of(compared(results)[1])} pay?',
-        answer(results, barely_trained(read_validations(out, results))),
-        *outlook(results),
-        'mIoU on the test set in %:',
-        results_table(results, compared(results)),
-    ]
     if results:
         picture = png_bytes(plot_learning_curve(results), 120)
         write_atomic(out / 'learning_curve.png', picture)
-        parts.append('![learning curve](learning_curve.png)')
-    file = out / 'learning_curve.md'
-    write_atomic(file, ('\n\n'.join(parts) + '\n').encode())
-    return file
+    page = render(
+        'studies/learning_curve.md.jinja',
+        answer=answer(results, barely_trained(read_validations(out, results))),
+        outlook=outlook(results),
+        least=dict(numbers=MIN_NUMBERS, runs=MIN_RUNS),
+        results=results_table(results, compared(results)),
+        drawn=bool(results),
+    )
+    write_text(out / 'learning_curve.md', page)
+    return out / 'learning_curve.md'
 
 
 def compared(results: Sequence[Result]) -> tuple[str, str]:
@@ -136,8 +164,8 @@ def barely_trained(curves: Curves) -> set[int]:
     return found
 
 
-def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
-    """Summarises the method's gain at each number of labels: a verdict and a list, in Markdown.
+def answer(results: Sequence[Result], rising: Collection[int] = ()) -> Answer:
+    """Summarises the method's gain at each number of labels, by its 95 % interval over the seeds.
 
     The means in a line are over the seeds that both methods have at that number of labels.
     `rising` are the numbers of labels whose networks are barely trained.
@@ -146,43 +174,40 @@ def answer(results: Sequence[Result], rising: Collection[int] = ()) -> str:
     title = title_of(methods[1])
     supervised, other = (_by_seed(results, method) for method in methods)
     lines: list[str] = []
-    all_gains: dict[int, list[float]] = {}
+    verdicts: dict[str, list[int]] = {}
     for n in supervised:
         seeds = _shared_seeds(results, n)
         if not seeds:
             continue
-        all_gains[n] = gains = [other[n][seed] - supervised[n][seed] for seed in seeds]
+        gains = [other[n][seed] - supervised[n][seed] for seed in seeds]
+        verdicts.setdefault(_verdict(gains, n in rising), []).append(n)
         reached, curve = mean(other[n][seed] for seed in seeds), _mean_curve(supervised, seeds)
         line = (
-            f'- {n} labels: {title} {reached:.1f}, supervised {curve[n]:.1f} mIoU; '
-            f'{signed(mean(gains))}{_verdict(gains)}. {_worth(n, reached, curve)}'
+            f'{_labels([n])}: {title} {reached:.1f}, supervised {curve[n]:.1f} mIoU; '
+            f'{signed(mean(gains))}{_spread(gains)}. {_worth(n, reached, curve)}'
         )
         if missing := [m for m in supervised if m not in curve]:
-            line += f' Left out: {_listed(missing)} labels, without a supervised run of each seed.'
+            line += f' Left out: {_labels(missing)}, without a supervised run of each seed.'
         lines.append(line)
-    if not lines:
-        return 'No number of labels has a finished run of both methods with the same seed.'
-    return '\n'.join([_summary(title, all_gains, rising), '', *lines])
+    said = {verdict: _labels(numbers) for verdict, numbers in verdicts.items()}
+    return Answer(title, said.pop(PAYS, None), said.pop(COSTS, None), said, lines)
 
 
-def outlook(results: Sequence[Result]) -> list[str]:
-    """Says what more labels would bring both methods, if there are enough runs, in Markdown."""
-    rows = []
+def outlook(results: Sequence[Result]) -> Outlook:
+    """Tells what more labels would bring both methods, by a power law through all runs."""
+    rows, untold = [], []
     for method in compared(results):
         points = [(int(r.labels), r.miou) for r in results if r.method == method]
         law = fit_power_law(*zip(*points)) if points else None
-        if law is not None:
-            largest = max(n for n, _ in points)
-            gains = [law.gain(largest, more) for more in (largest + 10, 2 * largest)]
-            cells = [f'{signed(gain)} ±{half:.1f}' for gain, half in gains]
-            rows.append([title_of(method), str(largest), *cells])
-    if not rows:
-        return []
-    return [
-        'mIoU that more labels would bring, by a power law through all runs, with its 95 % '
-        'interval:',
-        markdown_table(['method', 'labels', 'ten more', 'twice as many'], rows, 'lrrr'),
-    ]
+        if law is None:
+            untold.append(title_of(method))
+            continue
+        largest = max(n for n, _ in points)
+        gains = [law.gain(largest, more) for more in (largest + 10, 2 * largest)]
+        cells = [f'{signed(gain)} ±{half:.1f}' for gain, half in gains]
+        rows.append([title_of(method), str(largest), *cells])
+    table = Table(['method', 'labels', 'ten more', 'twice as many'], rows, 'lrrr')
+    return Outlook(table if rows else None, untold)
 
 
 def plot_learning_curve(results: Sequence[Result]) -> Figure:
@@ -258,60 +283,46 @@ def _mean_curve(
     }
 
 
-def _verdict(gains: Sequence[float]) -> str:
+def _verdict(gains: Sequence[float], is_rising: bool) -> str:
+    """Returns `PAYS` or `COSTS`, or the reason why neither can be told."""
+    if is_rising:
+        return 'the networks are barely trained (mIoU still rose at the end); train longer'
+    if len(gains) < MIN_PAIRS:
+        return f'fewer than {MIN_PAIRS} seeds can agree by chance; run more'
+    if abs(mean(gains)) <= interval(gains):
+        return 'the 95 % interval of the gain holds 0'
+    return PAYS if mean(gains) > 0 else COSTS
+
+
+def _spread(gains: Sequence[float]) -> str:
     if len(gains) == 1:
         return ', one seed'
     ahead = f'ahead with {sum(gain > 0 for gain in gains)} of {len(gains)} seeds'
     return f' ±{interval(gains):.1f}, {ahead}'
 
 
-def _summary(title: str, gains: Mapping[int, Sequence[float]], rising: Collection[int]) -> str:
-    """The verdict on trained networks, by the 95 % interval of the gain over the seeds."""
-    pays: list[int] = []
-    costs: list[int] = []
-    open_: dict[str, list[int]] = {}
-    for n, values in gains.items():
-        if n in rising:
-            reason = 'the networks are barely trained (mIoU still rose at the end); train longer'
-        elif len(values) < MIN_SEEDS:
-            reason = f'fewer than {MIN_SEEDS} seeds can agree by chance; run more'
-        elif abs(mean(values)) <= interval(values):
-            reason = 'the 95 % interval of the gain holds 0'
-        else:
-            (pays if mean(values) > 0 else costs).append(n)
-            continue
-        open_.setdefault(reason, []).append(n)
-    sentences = []
-    if pays:
-        sentences.append(
-            f'**{title} pays** with {_listed(pays)} labels: the 95 % interval of its gain is '
-            'above 0.'
-        )
-    if costs:
-        sentences.append(
-            f'**{title} does not pay** with {_listed(costs)} labels: the 95 % interval of its gain '
-            'is below 0.'
-        )
-    sentences += [
-        f'With {_listed(numbers)} labels **it cannot be told**: {reason}.'
-        for reason, numbers in open_.items()
-    ]
-    return ' '.join(sentences)
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    *most, last = map(str, numbers)
-    return f'{", ".join(most)} and {last}' if most else last
+def _labels(numbers: Sequence[int]) -> str:
+    """Lists numbers of labels: `1 label`, `10 and 20 labels`."""
+    *most, last = numbers
+    text = counted(last, 'label') if not most else f'{last} labels'
+    return f'{", ".join(map(str, most))} and {text}' if most else text
 
 
 def _worth(n: int, reached: float, curve: Mapping[int, float]) -> str:
     """Compares n labels to the number that supervised training needs."""
     numbers, miou = list(curve), list(curve.values())
+    earlier = [m for m in curve if m < n and curve[m] >= reached]
+    if earlier and reached > curve[n]:
+        return (
+            f'What that is worth in labels cannot be told: supervised training is better with '
+            f'{_labels(earlier[:1])} ({curve[earlier[0]]:.1f}) than with {n}.'
+        )
     needed = equivalent_labels(numbers, miou, reached)
     if needed == math.inf:
         return f'Supervised training does not reach that with any number up to {numbers[-1]}.'
     if reached <= miou[0]:
-        return f'Supervised training is as good with {numbers[0]} labels or fewer.'
+        return f'Supervised training is as good with {_labels(numbers[:1])} or fewer.'
     change = round(needed) - n
-    more = f'{abs(change)} labels {"more" if change > 0 else "fewer"}' if change else 'as many'
-    return f'Supervised training needs about {needed:.0f} labels for that, {more}.'
+    further = f'{counted(abs(change), "label")} {"more" if change > 0 else "fewer"}'
+    told = further if change else 'as many'
+    return f'Supervised training needs about {_labels([round(needed)])} for that, {told}.'

@@ -8,6 +8,8 @@ from scipy.stats import t as student
 
 # Exponents to try: near 0 the law is a line in log n, at 2 the curve soon flattens.
 _EXPONENTS = np.linspace(0.02, 2.0, 100)
+# What a fit takes: as many numbers of labels as parameters, and a run more.
+MIN_NUMBERS, MIN_RUNS = 3, 4
 
 
 class PowerLaw(NamedTuple):
@@ -33,10 +35,10 @@ class PowerLaw(NamedTuple):
 
 
 def fit_power_law(labels: Sequence[float], miou: Sequence[float]) -> PowerLaw | None:
-    """Fits the law to runs; None for fewer than three numbers of labels or four runs."""
+    """Fits the law to runs; None for fewer than `MIN_NUMBERS` of labels or `MIN_RUNS`."""
     n, y = np.asarray(labels, float), np.asarray(miou, float)
     degrees = len(n) - 3
-    if len(set(labels)) < 3 or degrees < 1:
+    if len(set(labels)) < MIN_NUMBERS or len(n) < MIN_RUNS:
         return None
     fits = []
     for c in _EXPONENTS:  # given c, a and b are a linear fit

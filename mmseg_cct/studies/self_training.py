@@ -14,7 +14,7 @@ from mmengine.config import Config
 from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.analysis.runs import Run, find_run
+from mmseg_cct.analysis.finished_runs import Run, find_run
 from mmseg_cct.checks.data import infos_of
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.data_folders import data_folders
@@ -30,10 +30,11 @@ from mmseg_cct.pseudo_labels.teacher_masks import (
 from mmseg_cct.pseudo_labels.writer import LABELS
 from mmseg_cct.utils.files import require_outside, write_text
 from mmseg_cct.utils.image_record import ImageCounts, file_stamp, record_origin
-from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.shares import on_first_process
+from mmseg_cct.utils.templates import render
 
-from .runs import StudyRun, prepare_runs, read_metrics
+from .execution import StudyRun, prepare_runs, read_metrics
 from .study_config import keep_last_checkpoint, study_config
 
 METHOD, RECORD = 'self-train', 'self_train.json'
@@ -152,15 +153,15 @@ class SelfTraining:
             miou = f'{metrics["mIoU"]:.1f}' if 'mIoU' in metrics else ''
             rows.append([str(number), str(len(sure)), f'{sum(sure) / len(sure):.0%}', miou])
         header = ['round', 'images labelled', 'pixels that teach', 'mIoU of the student, %']
-        parts = ['# Self-training', f'Teacher: {self.teacher}. Student: {self.student}.']
-        parts.append(markdown_table(header, rows))
-        for index, *_ in rows:
-            report = self.folder(int(index)) / 'masks' / 'report.md'
-            place = report.relative_to(self.out).as_posix()
-            parts.append(f'[What teaches in round {index}]({place})')
-        file = self.out / 'self_training.md'
-        write_text(file, '\n\n'.join(parts) + '\n')
-        return file
+        page = render(
+            'studies/self_training.md.jinja',
+            teacher=self.teacher,
+            student=self.student,
+            results=Table(header, rows),
+            masks={number: f'{self.folder(int(number)).name}/masks' for number, *_ in rows},
+        )
+        write_text(self.out / 'self_training.md', page)
+        return self.out / 'self_training.md'
 
 
 def unlabeled_images(config: Config, place: str) -> Unlabeled:

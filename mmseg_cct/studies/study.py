@@ -23,12 +23,13 @@ from mmseg_cct.config.walk import leaves
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside, write_atomic
-from mmseg_cct.utils.markdown import markdown_table
-from mmseg_cct.utils.text import signed
+from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.text import counted, signed
 
+from .execution import StudyRun, prepare_runs, read_metrics
 from .holm import verdicts
-from .runs import StudyRun, prepare_runs, read_metrics
 from .study_config import keep_last_checkpoint, study_config
+from .titles import title_of_labels
 from .variants import Overlay
 
 # Sets the labelled images of a config for a seed, in place.
@@ -79,7 +80,8 @@ def prepare_study(
                 set_labels(run_config, seed)
                 run_config.randomness = dict(run_config.get('randomness') or {}, seed=seed)
                 folder = out / method / labels_name / f'seed{seed}'
-                name = f'{method}, {labels_name} labels, seed {seed}'
+                number = title_of_labels(labels_name) or "the config's labels"
+                name = f'{method}, {number}, seed {seed}'
                 planned.append((name, folder, run_config))
     return prepare_runs(planned)
 
@@ -188,8 +190,8 @@ def write_csv(results: Sequence[Result], file: Path) -> None:
     write_atomic(file, stream.getvalue().encode())
 
 
-def results_table(results: Sequence[Result], methods: Sequence[str]) -> str:
-    """Formats mean ± standard deviation over seeds, a row per method and a column per set.
+def results_table(results: Sequence[Result], methods: Sequence[str]) -> Table:
+    """Lists mean ± standard deviation over seeds, a row per method and a column per set.
 
     A cell with fewer seeds than the study says how many. Methods without a result are left out.
     """
@@ -201,15 +203,15 @@ def results_table(results: Sequence[Result], methods: Sequence[str]) -> str:
         cells = [_cell(select(results, method, column), most) for column in columns]
         if any(cells):
             rows.append([method, *cells])
-    return markdown_table(['method', *titles], rows)
+    return Table(['method', *titles], rows)
 
 
-def gains_table(results: Sequence[Result], methods: Sequence[str], reference: str) -> str:
-    """Formats what methods gain over a reference, from the pairs of runs with the same seed.
+def gains_table(results: Sequence[Result], methods: Sequence[str], reference: str) -> Table | None:
+    """Lists what methods gain over a reference, from the pairs of runs with the same seed.
 
     A row has the labelled set, the mean gain in mIoU, half the width of its 95 % interval by
     Student's t, the gains by seed, and a verdict in words, corrected for the number of rows.
-    Returns an empty string if there are no pairs.
+    Returns None if there are no pairs.
     """
     miou = {result[:3]: result.miou for result in results}
     columns = sorted({result.labels for result in results}, key=label_order)
@@ -228,7 +230,6 @@ def gains_table(results: Sequence[Result], methods: Sequence[str], reference: st
     for (method, labels), verdict in zip(pairs, verdicts(list(pairs.values()))):
         gains = pairs[method, labels]
         half = interval(gains)
-        number = f', {len(gains)} pairs' if len(gains) > 1 else ''
         rows.append(
             [
                 method,
@@ -236,11 +237,11 @@ def gains_table(results: Sequence[Result], methods: Sequence[str], reference: st
                 signed(mean(gains)),
                 '' if half == math.inf else f'±{half:.1f}',
                 ' '.join(map(signed, gains)),
-                f'{verdict}{number}',
+                verdict,
             ]
         )
     header = ['method', 'labels', 'mean gain', '95 %', 'by seed', 'verdict by Holm']
-    return markdown_table(header, rows, 'lrrrll') if rows else ''
+    return Table(header, rows, 'lrrrll') if rows else None
 
 
 def interval(values: Sequence[float]) -> float:
@@ -257,5 +258,5 @@ def _cell(values: Sequence[float], most: int) -> str:
     if len(values) > 1:
         text += f' ± {stdev(values):.1f}'
     if len(values) < most:
-        text += f' ({len(values)} seed{"s" if len(values) > 1 else ""})'
+        text += f' ({counted(len(values), "seed")})'
     return text

@@ -2,6 +2,8 @@
 
 import re
 
+from mmseg_cct.utils.text import counted
+
 # Labels of Figures 5 and 6, by the perturbation's name in configs.
 PERTURBATIONS = {
     'feature_drop': 'F-Drop',
@@ -49,6 +51,11 @@ def grid_place(method: str) -> tuple[str | None, int]:
 
 def group_title(group: str) -> str:
     return {**PERTURBATIONS, **FULL}.get(group, group)
+
+
+def title_of_labels(labels: str) -> str:
+    """Titles a panel by its number of labelled images; the config's own set needs no title."""
+    return counted(int(labels), 'labelled image') if labels.isdigit() else ''
 
 
 def title_of(method: str) -> str:

@@ -6,10 +6,11 @@ from statistics import mean
 
 from matplotlib.figure import Figure
 
-from mmseg_cct.analysis.runs import read_scalars
+from mmseg_cct.analysis.finished_runs import read_scalars
 from mmseg_cct.visualization.figures import LINE_STYLES, outer_legend
 
 from .study import Result, label_order
+from .titles import title_of_labels
 
 # By method and labelled set: for each seed the (iteration, mIoU in %) of its validations.
 Curves = dict[tuple[str, str], list[list[tuple[int, float]]]]
@@ -50,7 +51,7 @@ def plot_validations(curves: Curves, titles: dict[str, str]) -> Figure:
                 marker='.',
                 label=title,
             )
-        axes.set_title(f'{panel} labelled images' if panel.isdigit() else '', fontsize=9)
+        axes.set_title(title_of_labels(panel), fontsize=9)
         axes.set_xlabel('iteration', fontsize=8)
         axes.tick_params(labelsize=8)
     figure.supylabel('mIoU on the validation set, %', fontsize=8)

@@ -21,4 +21,9 @@ def is_unicode(text: str) -> bool:
 
 def signed(points: float) -> str:
     """Writes a difference in points to one digit, without the minus of -0.0."""
-    return f'{round(points, 1) + 0.0:+.1f}'
+    return f'{round(points, 1) + 0.0:+.1f}'.replace('-', '−')
+
+
+def counted(number: int, noun: str) -> str:
+    """Writes a number and its noun: `1 label`, `2 labels`."""
+    return f'{number} {noun}{"" if number == 1 else "s"}'

@@ -13,7 +13,7 @@ from mmengine.config import Config
 from PIL import Image
 
 from mmseg_cct.analysis.listed_images import unlabeled_images
-from mmseg_cct.analysis.next_batch import choose, next_batch
+from mmseg_cct.analysis.next_batch import BatchRequest, choose, next_batch
 from mmseg_cct.analysis.ranking import ScoredImage
 from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.importer import import_masks
@@ -40,7 +40,7 @@ def photos(tiny_cct, tmp_path):
 def batch_of(tiny_cct, photos, tmp_path):
     def write(out='out', **kwargs):
         arguments = dict(dict(images=str(photos), number=3, device='cpu'), **kwargs)
-        return next_batch(tiny_cct.checkpoint, str(tmp_path / out), **arguments)
+        return next_batch(BatchRequest(tiny_cct.checkpoint, str(tmp_path / out), **arguments))
 
     return write
 
@@ -52,7 +52,7 @@ def test_a_set_that_moves_the_ids_of_its_masks_is_told(batch_of, monkeypatch, lo
     told = []
     monkeypatch.setattr('mmseg_cct.analysis.next_batch.warn', told.append)
     labeled = 'train_dataloader.dataset.labeled'
-    batch_of(options={f'{labeled}.{key}': value for key, value in loads.items()})
+    batch_of(cfg_options={f'{labeled}.{key}': value for key, value in loads.items()})
     assert len(told) == is_told
 
 
@@ -82,7 +82,7 @@ def test_images_of_other_bits_are_loaded_as_the_training_does(batch_of, photos):
         cv2.imwrite(str(path), cv2.imread(str(path)).astype(np.uint16) * 16)
     loader = dict(type='LoadChannels', value_range=(0, 4095))
     (image,) = batch_of(
-        number=1, options={'test_pipeline': [loader, dict(type='PackSegInputs')]}
+        number=1, cfg_options={'test_pipeline': [loader, dict(type='PackSegInputs')]}
     ).images
     assert 60 < image.photo.mean() < 200
 
@@ -118,7 +118,7 @@ def test_a_twin_of_a_validation_image_is_named(batch_of, photos, tmp_path):
     val = tmp_path / 'val'
     val.mkdir()
     cv2.imwrite(str(val / 'v.jpg'), cv2.imread(str(photos / 'a/3.png')))
-    batch = batch_of(number=10, options={EVALUATED: str(val)})
+    batch = batch_of(number=10, cfg_options={EVALUATED: str(val)})
     assert batch.twins == {str(photos / 'a/3.png'): str(val / 'v.jpg')}
     assert len(batch.images) == 9 and Path('a/3.png') not in [i.name for i in batch.images]
     assert f'{photos}/a/3.png like {val}/v.jpg' in batch.notes()[1]
@@ -136,7 +136,7 @@ def test_windows_are_all_that_is_predicted(batch_of, tmp_path):
 
 def test_corrected_windows_come_back_with_all_classes(batch_of, photos, tmp_path, monkeypatch):
     monkeypatch.setattr('mmseg_cct.annotations.export.is_background', 'road'.__eq__)
-    batch = batch_of(form='cvat', number=4, regions=2, window=16)
+    batch = batch_of(format='cvat', number=4, regions=2, window=16)
     out, data = tmp_path / 'out', tmp_path / 'data'
     shutil.copytree(photos, data / 'images')
     import_masks(out / 'cvat.xml', data, rest='ignore')
@@ -194,7 +194,7 @@ def test_the_first_of_the_ranking_far_from_the_labelled_are_chosen():
 )
 def test_mistakes_are_named(batch_of, photos, options, images, match):
     with pytest.raises(UserError, match=match):
-        batch_of(options=options, images=str(photos) if images else None)
+        batch_of(cfg_options=options, images=str(photos) if images else None)
 
 
 def test_the_page_shows_the_disagreement_that_ranks(batch_of):

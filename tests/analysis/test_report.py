@@ -1,6 +1,7 @@
 """The report on finished runs, from hand-made logs and from two tiny trainings."""
 
 import base64
+import html
 import itertools
 import json
 import shutil
@@ -10,21 +11,11 @@ import numpy as np
 import pytest
 import torch
 import world
+from markdown_it import MarkdownIt
 from mmengine.config import Config
 from mmengine.runner import Runner
 
-from mmseg_cct.analysis.plots import plot_class_iou, plot_curves, plot_grid
-from mmseg_cct.analysis.report import (
-    _seconds_per_iteration,
-    _shown,
-    _validation_notes,
-    foreground_verdict,
-    hardest,
-    iou_rows,
-    mean_verdict,
-    write_report,
-)
-from mmseg_cct.analysis.runs import (
+from mmseg_cct.analysis.finished_runs import (
     Evaluation,
     Picture,
     Run,
@@ -33,10 +24,22 @@ from mmseg_cct.analysis.runs import (
     predict_images,
     read_scalars,
 )
+from mmseg_cct.analysis.plots import plot_class_iou, plot_curves, plot_grid
+from mmseg_cct.analysis.report import (
+    Report,
+    _seconds_per_iteration,
+    _shown,
+    _validation_notes,
+    hardest,
+    write_report,
+)
+from mmseg_cct.analysis.scores import Score, score_table
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.text import read_config_text
 from mmseg_cct.engine.safe_loading import load_data
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.templates import render
 
 TINY = dict(
     train_cfg=dict(max_iters=2, val_interval=2),
@@ -72,33 +75,6 @@ def trained(tmp_path_factory):
     return root
 
 
-def test_the_table_has_every_class_the_mean_and_the_difference():
-    iou = dict(a=np.array([0.5, 0.25]), b=np.array([0.625, 0.125]))
-    assert iou_rows(iou, ['x', 'y']) == [
-        ['x', '50.0', '62.5', '+12.5'],
-        ['y', '25.0', '12.5', '-12.5'],
-        ['mean', '37.5', '37.5', '+0.0'],
-    ]
-
-
-def test_the_table_leaves_absent_classes_out_of_the_mean():
-    rows = iou_rows(dict(only=np.array([0.5, np.nan])), ['x', 'y'])
-    assert rows == [['x', '50.0'], ['y', ''], ['mean', '50.0']]
-    rows = iou_rows(dict(a=np.array([0.5, np.nan]), b=np.array([0.5, 0.2])), ['x', 'y'])
-    assert rows[1] == ['y', '', '20.0', '']
-
-
-def test_of_two_classes_the_foreground_is_the_headline():
-    scores = Evaluation(np.array([0.99, 0.25]), np.ones(1), np.array([[9, 2], [11, 4], [9, 6]]))
-    none = Evaluation(np.array([0.9, 0]), np.ones(1), np.array([[9, 0], [9, 0], [9, 6]]))
-    said = foreground_verdict(dict(sup=none, CCT=scores), ['background', 'crack'])
-    assert said.startswith(
-        'IoU of crack in %: sup 0.0 (F1 0.0, precision 0.0, recall 0.0); '
-        'CCT 25.0 (F1 40.0, precision 50.0, recall 33.3).'
-    )
-    assert foreground_verdict(dict(sup=none), ['a', 'b', 'c']) is None
-
-
 def test_scalars_of_a_resumed_run_replace_what_it_repeats(tmp_path):
     write_log(tmp_path, '20260101_000000', [dict(step=1, lr=1), dict(step=2, lr=1)])
     write_log(tmp_path, '20260102_000000', [dict(step=2, lr=9), dict(step=2, mIoU=5.0)])
@@ -129,7 +105,10 @@ def test_a_damaged_line_of_a_log_is_named(tmp_path, line):
     'ramp', ['auxiliary_head.loss_consistency.loss_weight', 'loss_consistency.loss_weight']
 )  # CCT; Mean Teacher, VAT
 def test_curves_show_each_value_in_its_panel(ramp):
-    logs = [{'step': step, 'decode.loss_ce': 3 - step, ramp: 10 * step} for step in (1, 2)]
+    logs = [
+        {'step': step, 'decode.loss_ce': 2 - step, 'decode.loss_dice': 1, ramp: 10 * step}
+        for step in (1, 2)
+    ]
     runs = [
         Run('sup', Config(), '', [dict(step=1, mIoU=4.0)]),
         Run('cct', Config(), '', logs),
@@ -213,8 +192,8 @@ def test_classes_are_sorted_by_the_difference_and_those_at_0_are_folded():
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels == ['mean', 'rises', 'once', 'falls']
     assert axes.get_xlabel().splitlines()[1:] == ['at 0: zero', 'without a pixel: absent']
-    assert [text.get_text() for text in axes.texts] == ['-8.3', '+10.0', '50.0', '-25.0']
-    for dots, expected in zip(axes.collections, ([40, 60, 50, 50], [95 / 3, 70, np.nan, 25])):
+    assert [text.get_text() for text in axes.texts] == ['−8.3', '+10.0', '50.0', '−25.0']
+    for dots, expected in zip(axes.collections, ([40, 60, 50, 50], [31.7, 70, np.nan, 25])):
         np.testing.assert_allclose(dots.get_offsets().filled(np.nan)[:, 0], expected)
 
 
@@ -222,22 +201,6 @@ def test_hard_images_are_those_of_the_lowest_mean_over_the_runs():
     a = Evaluation(np.ones(1), np.array([0.9, 0.1, 0.5, 0.2]), np.ones((3, 1)))
     b = Evaluation(np.ones(1), np.array([0.9, 0.6, 0.1, 0.2]), np.ones((3, 1)))
     assert hardest([a, b], 2) == [3, 2]
-
-
-def test_the_verdict_says_who_is_ahead_and_where():
-    iou = dict(sup=np.array([0.5, 0.4, np.nan]), CCT=np.array([0.7, 0.3, np.nan]))
-    said = mean_verdict(iou, ['x', 'y', 'z'])
-    assert said.startswith('CCT is ahead of sup by 5.0 points: 50.0 against 45.0 % mIoU.')
-    assert 'better in 1 of 2 classes' in said and 'x (+20.0)' in said and 'y (-10.0)' in said
-    assert 'CCT is behind' in mean_verdict({'sup': iou['CCT'], 'CCT': iou['sup']}, ['x', 'y', 'z'])
-    near = dict(sup=np.array([0.5, 0.4]), CCT=np.array([0.5002, 0.3995]))
-    assert mean_verdict(near, ['x', 'y']).startswith(
-        'CCT is level with sup: 45.0 against 45.0 % mIoU.'
-    )
-    better = dict(iou, CCT=np.array([0.7, 0.5, np.nan]))
-    said = mean_verdict(better, ['x', 'y', 'z'])
-    assert 'better in 2 of 2 classes; the changes lie between y (+10.0) and x (+20.0).' in said
-    assert mean_verdict(dict(one=np.array([0.5])), ['x']) == 'mIoU on the test set: one 50.0 %.'
 
 
 def test_report_of_two_trainings(trained, tmp_path, checkpoints_read):
@@ -261,6 +224,45 @@ def test_report_of_two_trainings(trained, tmp_path, checkpoints_read):
     assert page.count('class="note"') == text.count('> **Note.**')
     assert 'src="h' not in page  # nothing from elsewhere
     assert 'background: rgb(225, 70, 60)"></i>disc' in page
+    said = json.loads((report.parent / 'report.json').read_text())
+    assert said['runs'] == ['supervised', 'CCT'] and said['num_images'] == 3
+    assert said['scores'][-1]['name'] == 'mean' and len(said['images']['Hard test images']) == 2
+    command, *tests = said['commands']
+    assert f' supervised={work_dirs["supervised"]} CCT=' in command and len(tests) == 2
+    for content in (said['verdict'], said['date'], *said['commands']):
+        assert content in text and html.escape(content, quote=False) in page
+    for score in said['scores']:
+        cells = (f'{value:.1f}' for value in score['values'])
+        assert f'| {score["name"]} | {" | ".join(cells)} | ' in text
+    assert write_report(work_dirs, tmp_path / 'out', num_pictures=2) == report  # its own folder
+
+
+def test_names_with_markup_are_text():
+    """They may come from a stranger's checkpoint."""
+    names = ['<script>alert(1)</script>', '![x](http://example.invalid/x.png)', 'a\n\n# b | c']
+    scores = [Score(name, [1.0]) for name in names]
+    table = Table(['', names[0]], [[names[1], names[2]]])
+    report = Report(
+        *(names[1], '2026-11-30', '1', ['python -m x "<b>"\n# y'], names[0], names, names[:1]),
+        *(table, 3, scores, [table], {'Hard test images': names}),
+    )
+    page = render(
+        'analysis/report.md.jinja',
+        report=report,
+        scores=score_table(scores, names[:1]),
+        grids={'hard.png': 'Hard test images'},
+    )
+    tokens = MarkdownIt('commonmark').enable('table').parse(page)
+    parts = [part for token in tokens for part in token.children or ()]
+    assert not [token for token in tokens if token.type == 'html_block']
+    assert {part.type for part in parts} == {'text', 'image', 'strong_open', 'strong_close'}
+    assert [part.attrs['src'] for part in parts if part.type == 'image'] == [
+        *('classes.png', 'curves.png', 'hard.png')
+    ]
+    headings = [token.type for token in tokens].count('heading_open')
+    assert headings == 6  # none of a name
+    texts = [token.content for token in tokens if token.type == 'inline']
+    assert texts.count('a # b | c') == 3  # one cell in each table
 
 
 def test_evaluation_agrees_with_the_runners_own(trained):

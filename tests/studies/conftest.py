@@ -3,7 +3,7 @@
 import pytest
 from mmengine.config import Config
 
-from mmseg_cct.studies.runs import prepare_runs
+from mmseg_cct.studies.execution import prepare_runs
 
 TRAIN = """
 import os, runpy, sys, time

@@ -34,7 +34,7 @@ def test_finished(study, make_run, capsys):
 def test_failed(study, make_run, capsys):
     assert study(lambda: [make_run('a'), make_run('b', fail_before=1)], '--jobs', '2') == 1
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == '1 runs are not finished:'
+    assert lines[0] == '1 unfinished run:'
     assert lines[1].startswith('b: train FAILED (exit code 1), see ')
 
 
@@ -42,7 +42,7 @@ def test_stopped(study, make_run, capsys, monkeypatch):
     def stop(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr('mmseg_cct.studies.runs.execute', stop)
+    monkeypatch.setattr('mmseg_cct.studies.execution.execute', stop)
     assert study(lambda: [make_run('a')]) == 128 + signal.SIGINT
     assert 'the same command goes on from here' in capsys.readouterr().err
     assert (study.out / 'ablation.md').is_file()

@@ -60,44 +60,37 @@ def test_the_answer_in_words():
             cct={10: (34, 36, 35), 20: (48, 41, 43), 80: (49, 48, 48.5), 160: (55, 56, 55.5)},
         )
     )
-    verdict, _, *lines = answer(results).splitlines()
-    assert verdict == (
-        '**CCT pays** with 10 and 160 labels: the 95 % interval of its gain is above 0. '
-        '**CCT does not pay** with 80 labels: the 95 % interval of its gain is below 0. '
-        'With 20 labels **it cannot be told**: the 95 % interval of the gain holds 0.'
-    )
-    assert lines == [
-        '- 10 labels: CCT 35.0, supervised 30.0 mIoU; +5.0 ±0.0, ahead with 3 of 3 seeds. '
+    said = answer(results)
+    assert (said.title, said.pays, said.costs) == ('CCT', '10 and 160 labels', '80 labels')
+    assert said.untold == {'the 95 % interval of the gain holds 0': '20 labels'}
+    assert said.lines == [
+        '10 labels: CCT 35.0, supervised 30.0 mIoU; +5.0 ±0.0, ahead with 3 of 3 seeds. '
         'Supervised training needs about 14 labels for that, 4 labels more.',
-        '- 20 labels: CCT 44.0, supervised 40.0 mIoU; +4.0 ±9.0, ahead with 3 of 3 seeds. '
+        '20 labels: CCT 44.0, supervised 40.0 mIoU; +4.0 ±9.0, ahead with 3 of 3 seeds. '
         'Supervised training needs about 35 labels for that, 15 labels more.',
-        '- 80 labels: CCT 48.5, supervised 50.0 mIoU; -1.5 ±1.2, ahead with 0 of 3 seeds. '
+        '80 labels: CCT 48.5, supervised 50.0 mIoU; −1.5 ±1.2, ahead with 0 of 3 seeds. '
         'Supervised training needs about 65 labels for that, 15 labels fewer.',
-        '- 160 labels: CCT 55.5, supervised 52.0 mIoU; +3.5 ±1.2, ahead with 3 of 3 seeds. '
+        '160 labels: CCT 55.5, supervised 52.0 mIoU; +3.5 ±1.2, ahead with 3 of 3 seeds. '
         'Supervised training does not reach that with any number up to 160.',
     ]
 
 
 @pytest.mark.parametrize('seeds', [1, 2])
 def test_fewer_than_three_seeds_do_not_decide(seeds):
-    text = answer(results_of(dict(supervised={10: [30] * seeds}, cct={10: [20] * seeds})))
-    assert (
-        'With 10 labels **it cannot be told**: fewer than 3 seeds can agree by chance; run more.'
-        in text
-    )
-    assert 'Supervised training is as good with 10 labels or fewer.' in text
+    said = answer(results_of(dict(supervised={1: [30] * seeds}, cct={1: [20] * seeds})))
+    assert said.untold == {'fewer than 3 seeds can agree by chance; run more': '1 label'}
+    assert said.lines[0].startswith('1 label: CCT 20.0, supervised 30.0 mIoU; −10.0')
+    assert said.lines[0].endswith('Supervised training is as good with 1 label or fewer.')
 
 
 def test_barely_trained_networks_do_not_decide():
     results = results_of(
         dict(supervised={10: [9] * 3, 20: [9] * 3}, cct={10: [12] * 3, 20: [12] * 3})
     )
-    verdict = answer(results, rising={10}).splitlines()[0]
-    assert verdict == (
-        '**CCT pays** with 20 labels: the 95 % interval of its gain is above 0. With 10 labels '
-        '**it cannot be told**: the networks are barely trained (mIoU still rose at the end); '
-        'train longer.'
-    )
+    said = answer(results, rising={10})
+    assert (said.pays, said.costs) == ('20 labels', None)
+    reason = 'the networks are barely trained (mIoU still rose at the end); train longer'
+    assert said.untold == {reason: '10 labels'}
 
 
 def test_a_network_is_barely_trained_while_its_validations_rise():
@@ -114,8 +107,8 @@ def test_a_network_is_barely_trained_while_its_validations_rise():
 
 
 def test_gains_of_nothing_do_not_decide():
-    text = answer(results_of(dict(supervised={10: [30] * 3}, cct={10: [30] * 3})))
-    assert text.startswith('With 10 labels **it cannot be told**: the 95 % interval of the gain')
+    said = answer(results_of(dict(supervised={10: [30] * 3}, cct={10: [30] * 3})))
+    assert said.untold == {'the 95 % interval of the gain holds 0': '10 labels'}
 
 
 UNEVEN = dict(supervised={10: (30,), 20: (40, 10), 80: (10,)}, cct={10: (35,), 20: (9, 15)})
@@ -123,11 +116,10 @@ UNEVEN = dict(supervised={10: (30,), 20: (40, 10), 80: (10,)}, cct={10: (35,), 2
 
 def test_labels_are_worth_what_the_same_seeds_are():
     """Seed 1 has 20 labels alone, where it is 30 points below seed 0."""
-    lines = answer(results_of(UNEVEN)).splitlines()[2:]
-    assert lines == [
-        '- 10 labels: CCT 35.0, supervised 30.0 mIoU; +5.0, one seed. '
+    assert answer(results_of(UNEVEN)).lines == [
+        '10 labels: CCT 35.0, supervised 30.0 mIoU; +5.0, one seed. '
         'Supervised training needs about 14 labels for that, 4 labels more.',
-        '- 20 labels: CCT 12.0, supervised 25.0 mIoU; -13.0 ±228.7, ahead with 1 of 2 seeds. '
+        '20 labels: CCT 12.0, supervised 25.0 mIoU; −13.0 ±228.7, ahead with 1 of 2 seeds. '
         'Supervised training is as good with 20 labels or fewer. Left out: 10 and 80 labels, '
         'without a supervised run of each seed.',
     ]
@@ -149,12 +141,29 @@ def test_gains_are_of_the_same_seed():
         Result('supervised', '10', 1, 40.0),
         Result('cct', '10', 1, 41.0),
     ]
-    assert '- 10 labels: CCT 41.0, supervised 40.0 mIoU; +1.0, one seed' in answer(results)
+    (line,) = answer(results).lines
+    assert line.startswith('10 labels: CCT 41.0, supervised 40.0 mIoU; +1.0, one seed')
+
+
+def test_a_gain_beside_a_curve_that_dips_is_worth_no_fewer_labels():
+    curves = dict(supervised={1: [40], 24: [38], 48: [39.5]}, cct={24: [39], 48: [39]})
+    gain, loss = answer(results_of(curves)).lines
+    assert gain.endswith(
+        '+1.0, one seed. What that is worth in labels cannot be told: supervised training is '
+        'better with 1 label (40.0) than with 24.'
+    )
+    assert loss.endswith('−0.5, one seed. Supervised training is as good with 1 label or fewer.')
 
 
 def test_without_pairs_there_is_no_answer():
-    assert answer([]).startswith('No number of labels has a finished run of both')
-    assert answer([Result('cct', '10', 0, 30.0)]).startswith('No number of labels')
+    assert answer([]).lines == answer([Result('cct', '10', 0, 30.0)]).lines == []
+
+
+def test_a_study_without_pairs_says_so(tmp_path, put_result):
+    put_result(tmp_path, 'cct', 10, 0, 30.0)
+    text = write_learning_curve(tmp_path).read_text()
+    assert '\n\nNo number of labels has a finished run of both' in text
+    assert 'CCT and supervised' in text.replace('supervised and CCT', 'CCT and supervised')
 
 
 def test_the_curves_are_drawn(tmp_path, put_result):
@@ -169,9 +178,22 @@ def test_the_curves_are_drawn(tmp_path, put_result):
 def test_what_more_labels_would_bring():
     results = [Result('cct', str(n), 0, 60 - 40 * n**-0.5) for n in (5, 10, 20, 40)]
     results += [Result('supervised', str(n), 0, 30.0) for n in (5, 10)]  # too few
-    _, table = outlook(results)
-    assert table.splitlines()[2:] == ['| CCT | 40 | +0.7 ±0.0 | +1.9 ±0.0 |']
-    assert outlook(results[4:]) == []
+    table, untold = outlook(results)
+    assert table.rows == [['CCT', '40', '+0.7 ±0.0', '+1.9 ±0.0']] and untold == ['supervised']
+    assert outlook(results[4:]) == (None, ['supervised', 'CCT'])
+
+
+def test_a_page_without_a_forecast_says_what_it_takes(tmp_path, put_result):
+    for n, miou in zip(NUMBERS, MIOU):
+        put_result(tmp_path, 'supervised', n, 0, miou)
+        for seed in (0, 1):
+            put_result(tmp_path, 'cct', n, seed, miou)
+    text = write_learning_curve(tmp_path).read_text()
+    assert '| CCT | 80 | ' in text
+    assert (
+        'What more labels would bring to supervised cannot be told: it takes 4 runs, with 3 '
+        'numbers of labels.\n'
+    ) in text
 
 
 def test_the_answer_is_about_the_method_that_ran(tmp_path, put_result):
@@ -180,7 +202,7 @@ def test_the_answer_is_about_the_method_that_ran(tmp_path, put_result):
         put_result(tmp_path, 'cct-plus', 10, seed, 32.0)
     text = write_learning_curve(tmp_path).read_text()
     assert text.startswith('# Does CCT+ pay?\n\n**CCT+ pays** with 10 labels')
-    assert '- 10 labels: CCT+ 32.0, supervised 30.0 mIoU' in text
+    assert '\n- 10 labels: CCT+ 32.0, supervised 30.0 mIoU' in text
     put_result(tmp_path, 'kl', 10, 0, 99.0)
     with pytest.raises(UserError, match='runs of cct-plus, kl: expected one method beside the'):
         write_learning_curve(tmp_path)

@@ -50,7 +50,7 @@ def executed(monkeypatch):
                 )
         return []
 
-    monkeypatch.setattr('mmseg_cct.studies.runs.execute', execute)
+    monkeypatch.setattr('mmseg_cct.studies.execution.execute', execute)
     return trainings
 
 

@@ -44,10 +44,10 @@ def prepare(out, base, numbers, seeds=(0, 1), methods=('supervised', 'kl')):
 def test_a_study_has_a_run_of_each_combination(tmp_path, base):
     runs = prepare(tmp_path, base, [20, 100])
     assert [run.name for run in runs[:4]] == [
-        'supervised, 20 labels, seed 0',
-        'kl, 20 labels, seed 0',
-        'supervised, 100 labels, seed 0',
-        'kl, 100 labels, seed 0',
+        'supervised, 20 labelled images, seed 0',
+        'kl, 20 labelled images, seed 0',
+        'supervised, 100 labelled images, seed 0',
+        'kl, 100 labelled images, seed 0',
     ]
     assert len(runs) == 8
     config = Config.fromfile(tmp_path / 'kl' / '100' / 'seed1' / 'config.py')
@@ -167,22 +167,22 @@ def test_gains_are_those_of_pairs():
         Result('cct-abce', '50', 1, 33.0),
     ]
     methods = ['supervised', 'cct', 'kl', 'js', 'cct-abce']
-    rows = gains_table(results, methods, 'supervised').splitlines()[2:]
+    rows = gains_table(results, methods, 'supervised').rows
     assert rows == [
-        '| cct | 20 | +3.0 | ±2.5 | +2.0 +4.0 +3.0 | no difference shown, 3 pairs |',
-        '| kl | 20 | -0.3 | ±3.8 | -2.0 +1.0 +0.0 | no difference shown, 3 pairs |',
-        '| js | 20 | -1.8 | ±3.2 | -2.0 -1.5 | no difference shown, 2 pairs |',
-        '| cct-abce | 20 | +3.0 |  | +3.0 | one pair |',
+        ['cct', '20', '+3.0', '±2.5', '+2.0 +4.0 +3.0', 'no difference shown, 3 pairs'],
+        ['kl', '20', '−0.3', '±3.8', '−2.0 +1.0 +0.0', 'no difference shown, 3 pairs'],
+        ['js', '20', '−1.8', '±3.2', '−2.0 −1.5', 'fewer than 3 pairs'],
+        ['cct-abce', '20', '+3.0', '', '+3.0', 'fewer than 3 pairs'],
     ]
     alone = gains_table(results, ['cct'], 'supervised')  # the only comparison
-    assert '| +2.0 +4.0 +3.0 | ahead, 3 pairs |' in alone
-    assert gains_table(results[:3], methods, 'supervised') == ''
+    assert alone.rows[0][-2:] == ['+2.0 +4.0 +3.0', 'ahead, 3 pairs']
+    assert gains_table(results[:3], methods, 'supervised') is None
 
 
 def test_a_loss_is_told_apart_too():
     results = [Result('supervised', 'config', seed, 50.0) for seed in range(3)]
     results += [Result('cct', 'config', seed, 48.0 + 0.1 * seed) for seed in range(3)]
-    assert 'behind, 3 pairs' in gains_table(results, ['cct'], 'supervised')
+    assert gains_table(results, ['cct'], 'supervised').rows[0][-1] == 'behind, 3 pairs'
 
 
 def test_a_config_without_lists_is_an_error(project_root, monkeypatch):
@@ -209,21 +209,21 @@ def test_the_table_of_made_up_folders(out):
     results = collect(out)
     assert len(results) == 9
     # sample standard deviations: (30, 31, 35) → √7, (40, 42) → √2
-    assert results_table(results, ordered_methods(results)).splitlines() == [
-        '| method | n=20 | n=100 |',
-        '| --- | ---: | ---: |',
-        '| supervised | 32.0 ± 2.6 |  |',
-        '| vat_k2 | 38.0 (1 seed) | 48.1 (1 seed) |',
-        '| vat_k10 | 39.0 (1 seed) |  |',
-        '| full_k2 | 41.0 ± 1.4 (2 seeds) |  |',
-        '| kl |  | 50.0 (1 seed) |',
+    table = results_table(results, ordered_methods(results))
+    assert table.header == ['method', 'n=20', 'n=100']
+    assert table.rows == [
+        ['supervised', '32.0 ± 2.6', ''],
+        ['vat_k2', '38.0 (1 seed)', '48.1 (1 seed)'],
+        ['vat_k10', '39.0 (1 seed)', ''],
+        ['full_k2', '41.0 ± 1.4 (2 seeds)', ''],
+        ['kl', '', '50.0 (1 seed)'],
     ]
     # as many seeds in each cell, but not the same ones
     seeds = dict(a=(0, 1), b=(1, 2))
     results = [Result(name, '20', seed, 40.0) for name in seeds for seed in seeds[name]]
-    assert results_table(results, ['a', 'b']).splitlines()[2:] == [
-        '| a | 40.0 ± 0.0 (2 seeds) |',
-        '| b | 40.0 ± 0.0 (2 seeds) |',
+    assert results_table(results, ['a', 'b']).rows == [
+        ['a', '40.0 ± 0.0 (2 seeds)'],
+        ['b', '40.0 ± 0.0 (2 seeds)'],
     ]
 
 

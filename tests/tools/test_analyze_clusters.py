@@ -12,7 +12,7 @@ from mmseg_cct.analysis.cluster_assumption import (
     mean_neighbour_distance,
     upsampled,
 )
-from mmseg_cct.analysis.cluster_report import analyze, write_cluster_report
+from mmseg_cct.analysis.cluster_report import ClusterRequest, analyze, write_cluster_report
 from mmseg_cct.errors import UserError
 
 PATCHES = '20×20 patches'
@@ -60,7 +60,9 @@ def test_images_of_the_same_name_all_count(tiny, trained, tmp_path):
         for index, file in enumerate(sorted(folder.iterdir())):
             (folder / f'city{index}').mkdir()
             file.rename(folder / f'city{index}' / f'frame{file.suffix}')
-    write_cluster_report(str(tiny.config), str(trained.checkpoint), str(tmp_path / 'out'))
+    write_cluster_report(
+        ClusterRequest(str(tiny.config), str(trained.checkpoint), str(tmp_path / 'out'))
+    )
     images = [
         image for image, name in read_ratios(tmp_path / 'out/clusters.csv') if name == PATCHES
     ]
@@ -131,16 +133,26 @@ def test_without_masks_there_are_maps_alone(trained, tmp_path):
 def test_a_layer_without_a_map_is_named(trained, tmp_path, layers, match):
     with pytest.raises(UserError, match=match):
         write_cluster_report(
-            str(trained.config), str(trained.checkpoint), str(tmp_path), layers=layers
+            ClusterRequest(
+                str(trained.config), str(trained.checkpoint), str(tmp_path), layers=layers
+            )
         )
 
 
 def test_missing_data_is_named(trained, tmp_path):
     with pytest.raises(UserError, match=r'no such folder'):
-        write_cluster_report(str(trained.config), None, str(tmp_path), images='nowhere')
+        write_cluster_report(
+            ClusterRequest(str(trained.config), None, str(tmp_path), images='nowhere')
+        )
     with pytest.raises(UserError, match=r'tiny.py: no val_dataloader.dataset; expected one'):
         write_cluster_report(
-            str(trained.config), None, str(tmp_path), split='val', options=dict(val_dataloader=None)
+            ClusterRequest(
+                str(trained.config),
+                None,
+                str(tmp_path),
+                split='val',
+                cfg_options=dict(val_dataloader=None),
+            )
         )
 
 
@@ -148,10 +160,12 @@ def test_bad_data_are_named(tiny, trained, tmp_path):
     image = tiny.images / '1.jpg'
     image.write_bytes(image.read_bytes()[:600])
     with pytest.raises(UserError, match=r'test_dataloader\.dataset: .*1\.jpg'):
-        write_cluster_report(str(tiny.config), str(trained.checkpoint), str(tmp_path / 'out'))
+        write_cluster_report(
+            ClusterRequest(str(tiny.config), str(trained.checkpoint), str(tmp_path / 'out'))
+        )
     folder = tmp_path / 'photos'
     folder.mkdir()
     image.rename(folder / 'cut.jpg')
     run = str(trained.config), None, str(tmp_path / 'out')
     with pytest.raises(UserError, match=r'cut\.jpg: cannot be read \('):
-        write_cluster_report(*run, images=str(folder), layers=['backbone'])
+        write_cluster_report(ClusterRequest(*run, images=str(folder), layers=['backbone']))

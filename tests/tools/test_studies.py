@@ -32,7 +32,7 @@ def test_a_run_is_trained_tested_and_then_finished(demo, tmp_path, capsys):
     code = demo('ablation', *args)
     printed = capsys.readouterr()
     assert code == 0, printed
-    assert '[1/1] supervised, config labels, seed 0: mIoU ' in printed.out
+    assert "[1/1] supervised, the config's labels, seed 0: mIoU " in printed.out
     files = [path.name for path in (tmp_path / 'out/supervised/config/seed0/train').iterdir()]
     assert [name for name in files if name.endswith('.pth')] == ['iter_2.pth']
     assert '| supervised | ' in (tmp_path / 'out' / 'ablation.md').read_text()

@@ -77,14 +77,14 @@ def test_a_killed_process_loses_its_current_image_alone(start, tiny_cct, photos,
 
 
 def test_two_processes_choose_as_one(start, tiny_cct, photos, tmp_path):
-    from mmseg_cct.analysis.next_batch import next_batch
+    from mmseg_cct.analysis.next_batch import BatchRequest, next_batch
 
     arguments = tiny_cct.checkpoint, '--images', photos, '--out', tmp_path / 'two'
     first, second = outcomes(start('next_batch', *arguments))
     assert (first[0], second[0]) == (0, 0), first[2] + second[2]
     assert f'10 of {NUMBER} images' in first[1] and second[1] == ''
     one, two = tmp_path / 'one', tmp_path / 'two'
-    next_batch(tiny_cct.checkpoint, str(one), images=str(photos))
+    next_batch(BatchRequest(tiny_cct.checkpoint, str(one), images=str(photos)))
     assert (one / 'ranking.csv').read_text() == (two / 'ranking.csv').read_text()
     assert len(list((two / 'scores').iterdir())) == 2
 

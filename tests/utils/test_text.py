@@ -1,4 +1,4 @@
-from mmseg_cct.utils.text import error_line, one_line, signed
+from mmseg_cct.utils.text import counted, error_line, one_line, signed
 
 
 def test_lines_become_one():
@@ -15,5 +15,9 @@ def test_an_error_names_its_type():
 
 
 def test_what_rounds_to_nothing_has_no_minus():
-    assert [signed(x) for x in (-0.04, 0.04, -0.06, 12)] == ['+0.0', '+0.0', '-0.1', '+12.0']
+    assert [signed(x) for x in (-0.04, 0.04, -0.06, 12)] == ['+0.0', '+0.0', '−0.1', '+12.0']
     assert signed(float('nan')) == '+nan'
+
+
+def test_one_is_singular():
+    assert [counted(n, 'label') for n in (0, 1, 2)] == ['0 labels', '1 label', '2 labels']

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import world
 
-from mmseg_cct.analysis.rounds import round_tables
-from mmseg_cct.analysis.runs import Run
+from mmseg_cct.analysis.finished_runs import Run
+from mmseg_cct.analysis.round_tables import round_tables
 from mmseg_cct.utils.rounds import LABELS, Labels, record_labels
 
 CLASSES = ('ground', 'thing', 'other')
@@ -54,7 +54,7 @@ def test_each_round_has_its_labels_and_gains(runs_of):
     ]
     assert classes.rows == [
         ['ground', '50.0 %', '100.0 %', '+10.0', '0.0 %', '+0.0'],
-        ['thing', '50.0 %', '0.0 %', '-10.0', '25.0 %', '+30.0'],
+        ['thing', '50.0 %', '0.0 %', '−10.0', '25.0 %', '+30.0'],
         ['other', '0.0 %', '0.0 %', '', '75.0 %', ''],
     ]
 

@@ -11,8 +11,7 @@ import pytest
 from mmengine.config import Config
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.studies import runs
-from mmseg_cct.studies.runs import execute, launched, prepare_runs, read_metrics
+from mmseg_cct.studies.execution import execute, launched, prepare_runs, read_metrics
 
 
 def iterations(run):
@@ -72,7 +71,7 @@ def test_a_stopped_study_goes_on_where_it_was(fake_tools, make_run, monkeypatch,
 
 @pytest.mark.usefixtures('interruptible')
 def test_a_process_that_does_not_end_is_killed(fake_tools, make_run, monkeypatch):
-    monkeypatch.setattr(runs, '_GRACE', 0.1)
+    monkeypatch.setattr('mmseg_cct.studies.execution._GRACE', 0.1)
     (fake_tools / 'train.py').write_text(
         'import os, signal, sys, time\n'
         'signal.signal(signal.SIGTERM, signal.SIG_IGN)\n'

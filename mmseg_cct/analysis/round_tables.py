@@ -5,7 +5,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from mmseg.registry import DATASETS
@@ -13,17 +13,12 @@ from mmseg.registry import DATASETS
 from mmseg_cct.checks.data import infos_of
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.datasets.truth import read_truth
+from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.rounds import Labels, read_labels
 from mmseg_cct.utils.text import signed
 
-from .runs import Run
-
-
-class Table(NamedTuple):
-    """A table of the report."""
-
-    header: list[str]
-    rows: list[list[str]]
+from .finished_runs import Run
+from .scores import difference, tenths
 
 
 def labels_of(run: Run) -> Labels | None:
@@ -44,7 +39,7 @@ def round_tables(
     steps = list(itertools.pairwise(labeled))
     if not steps or not labeled[0] or not all(set(old) < set(new) for old, new in steps):
         return []
-    miou = [100 * float(np.nanmean(iou[run.name])) for run in runs]
+    miou = [round(float(100 * np.nanmean(iou[run.name])), 1) for run in runs]
     rounds = [
         [
             run.name,
@@ -64,8 +59,9 @@ def round_tables(
         added = set(new) - set(old)
         header += [f'pixels added in {after.name}', f'{after.name} − {before.name}']
         columns.append(_shares(masks, added, classes))
-        gains = 100 * (iou[after.name] - iou[before.name])
-        columns.append(['' if np.isnan(gain) else signed(gain) for gain in gains])
+        pair = (map(tenths, 100 * iou[run.name]) for run in (before, after))
+        gains = [difference(*values) for values in zip(*pair)]
+        columns.append(['' if gain is None else signed(gain) for gain in gains])
     return [
         Table(['', 'labelled images', 'added', 'mIoU', 'gain'], rounds),
         Table(header, [list(row) for row in zip(classes, *columns)]),
