@@ -1,9 +1,9 @@
 #!/usr/bin/env python
 """Converts a checkpoint of the authors' public code into this project's format, or back.
 
-Also converts their ImageNet weights, which configs/public starts from. The names of the weights tell
-the direction. If names are missing or unexpected, they are listed, and nothing is written without
---partial.
+Also converts their ImageNet weights, which configs/public starts from. The names of the weights
+tell the direction. If names are missing or unexpected, they are listed, and nothing is written
+without --partial.
 
 Examples:
     python tools/convert_checkpoint.py best_model.pth cct_voc_1464.pth

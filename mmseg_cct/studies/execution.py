@@ -89,12 +89,16 @@ def prepare_runs(planned: Sequence[tuple[str, Path, Config]]) -> list[StudyRun]:
 
 
 def read_metrics(folder: Path) -> dict[str, float] | None:
-    """Reads the metrics of a run's latest test from its folder, by name; None before the first."""
+    """Reads the metrics of a run's latest test from its folder, by name; None before the first.
+
+    The mIoU of several domains is their average.
+    """
     # folders are named by date and time
     for file in sorted(folder.glob('test/*/*.json'), reverse=True):
         metrics = read_json(file)
         if isinstance(metrics, dict) and all(isinstance(v, (int, float)) for v in metrics.values()):
-            return {key: float(value) for key, value in metrics.items()}
+            average = {'mIoU': metrics['mIoU_avg']} if 'mIoU_avg' in metrics else {}
+            return {key: float(value) for key, value in {**metrics, **average}.items()}
         # else it was cut short by a kill
     return None
 
