@@ -4,7 +4,7 @@
 Run it again to resume: finished runs are skipped, stopped ones continue from their checkpoints.
 
 Examples:
-    python tools/ablation.py configs/cct/cct_r50_camvid_50.py --grid -n 20 50 100 \\
+    python tools/ablation.py configs/cct/cct_r50_camvid-whole_50.py --grid -n 20 50 100 \\
         --seeds 0 1 2 --gpus 0,1,2 --out work_dirs/ablation_camvid
     python tools/ablation.py configs/cct/cct_mbv2_camvid_50.py --out work_dirs/distances \\
         --methods supervised cct kl js confidence pairwise --seeds 0 1
