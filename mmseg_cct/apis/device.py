@@ -26,6 +26,17 @@ def default_device() -> str:
     return f'cuda:{int(os.environ.get("LOCAL_RANK", 0)) % number}' if number else 'cpu'
 
 
+def number_the_only_gpu() -> None:
+    """Makes the GPU of a process that sees no other its number 0, as with `srun --gpus-per-task`.
+
+    mmengine takes the GPU of the process's rank on its machine, which such a process lacks.
+    """
+    if torch.cuda.device_count() == 1:
+        for name in ('LOCAL_RANK', 'SLURM_LOCALID', 'OMPI_COMM_WORLD_LOCAL_RANK'):
+            if name in os.environ:
+                os.environ[name] = '0'
+
+
 def enable_amp(config: Config) -> None:
     """Enables mixed precision; a config with another optimizer wrapper is a `UserError`."""
     kind = config.optim_wrapper.setdefault('type', 'OptimWrapper')
