@@ -19,13 +19,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
 from mmseg_cct.apis.inference import load_model
-from mmseg_cct.checks.classes import order_problems
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.text import read_config_text
-from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint, saved_config
 from mmseg_cct.engine.fused_model import fused_test_step
 from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.preflight.classes import order_problems
+from mmseg_cct.preflight.evaluation_set import build_evaluation_set
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.image_files import as_rgb
 from mmseg_cct.utils.labels import IGNORE_INDEX

@@ -21,16 +21,16 @@ from mmengine.dist import get_rank
 from torch import Tensor
 
 from mmseg_cct.apis.inference import load_model, without_annotations
-from mmseg_cct.checks.failures import config_errors_as_one_line, first_image_guards
-from mmseg_cct.checks.images import check_image, loader_in
-from mmseg_cct.checks.weights import weights
 from mmseg_cct.engine.checkpoints import read_checkpoint
+from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.disagreement import at_input_size, auxiliary_disagreement, batch_of_one
 from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.preflight.failures import config_errors_as_one_line, first_image_guards
 from mmseg_cct.utils.files import append_line, read_lines
 from mmseg_cct.utils.image_counts import SharedImages
 from mmseg_cct.utils.image_files import as_rgb
+from mmseg_cct.utils.images import check_image, loader_in
 from mmseg_cct.utils.output_folder import file_stamp
 from mmseg_cct.utils.shares import gather
 

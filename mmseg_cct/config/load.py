@@ -45,11 +45,7 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     setting = find_setting(config_file)
     config = read_config(setting.file)
     check_structure(config)
-    if at(config, 'default_hooks.resume.type') == 'ResumeHook':  # dumped by a resumed training
-        del config.default_hooks['resume']
-        config.load_from, config.resume = None, False
-    if at(config, 'default_hooks.calibration.type') == 'CalibrationHook':  # of old runs
-        del config.default_hooks['calibration']  # it logged, and changed nothing
+    _forget_old_hooks(config)
     options = dict(options)
     method, labels = options.pop('method', setting.method), options.pop('labels', setting.labels)
     if method is not None:
@@ -67,6 +63,18 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     remove_hooks(config)
     _check_domains(config)
     return config
+
+
+def _forget_old_hooks(config: Config) -> None:
+    """Drops what runs before have dumped and today's hooks do not know."""
+    hooks = config.get('default_hooks') or {}
+    if at(hooks, 'calibration.type') == 'CalibrationHook':
+        del hooks['calibration']  # it logged, and changed nothing
+    if at(hooks, 'resume.checkpoint'):  # by a resumed training
+        config.load_from, config.resume = None, False
+    dumped = dict(resume='checkpoint', preflight='load_from', findings='method')
+    for name, argument in dumped.items():
+        (hooks.get(name) or {}).pop(argument, None)
 
 
 def chosen_method(config_file: str, options: Mapping[str, Any]) -> str:

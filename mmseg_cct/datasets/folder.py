@@ -8,12 +8,12 @@ from typing import Any
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
-from mmseg_cct.checks.masks import require_one_suffix
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images, find_masks, suffix_of_masks
 from mmseg_cct.utils.image_lists import find_listed, read_list, resolve_list
 from mmseg_cct.utils.labels import IGNORE_INDEX, check_names
 from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.masks import require_one_suffix
 from mmseg_cct.utils.palette import class_colours
 
 SUBSETS = ('labeled', 'unlabeled', 'all')
@@ -102,6 +102,7 @@ class FolderDataset(BaseSegDataset):
             data_prefix=prefix,
             **kwargs,
         )
+        self.METAINFO = self.metainfo  # MMSeg's tools look for the classes there
 
     def load_data_list(self) -> list[dict]:
         """Lists the images of the subset, with ``seg_map_path`` for those that have a mask."""

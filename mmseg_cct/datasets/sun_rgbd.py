@@ -9,12 +9,12 @@ from mmseg.registry import DATASETS
 from PIL import Image
 from tqdm import tqdm
 
-from mmseg_cct.checks.images import image_size
-from mmseg_cct.checks.masks import check_size
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_mask, write_png
 from mmseg_cct.utils.image_lists import resolve_list
+from mmseg_cct.utils.images import image_size
 from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.utils.masks import check_size
 
 CLASSES = (
     'Bed', 'Books', 'Ceiling', 'Chair', 'Floor', 'Furniture', 'Objects', 'Picture', 'Sofa', 'Table',

@@ -37,7 +37,7 @@ from mmengine.runner.checkpoint import (
 )
 from mmengine.utils import digit_version
 
-from mmseg_cct.checks.content import require_plain_tensors
+from mmseg_cct.engine.checkpoint_content import require_plain_tensors
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line, one_line
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from mmseg_cct.checks.weights import weights
+from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
 
 _BLOCKS = (3, 4, 6, 3)  # of the stages of a ResNet-50

@@ -16,8 +16,8 @@ from mmengine.registry import init_default_scope
 from mmengine.runner.checkpoint import load_state_dict
 from torch import Tensor, nn
 
-from mmseg_cct.checks.weights import weights
 from mmseg_cct.engine.checkpoints import read_checkpoint
+from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line
 

@@ -12,8 +12,8 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.checks.annotations import annotation_problems
 from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.preflight.image_labels import annotation_problems
 from mmseg_cct.utils.palette import class_colours
 from mmseg_cct.visualization.label_maps import full_palette
 
@@ -135,9 +135,9 @@ def read_settings(config: Config) -> PseudoLabelSettings:
 
 def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage, ...], list[str]]:
     registry = mmpretrain_registry()
-    raise_problems(annotation_problems(dataset_config))
     scope = config.get('default_scope') or 'mmpretrain'
     with DefaultScope.overwrite_default_scope(scope):
+        raise_problems(annotation_problems(dataset_config))
         dataset = registry.DATASETS.build(copy.deepcopy(dataset_config))
     folder, images = os.path.abspath(dataset.img_prefix), []
     for index in range(len(dataset)):

@@ -18,11 +18,8 @@ from mmengine.dist import get_rank
 from PIL import Image
 
 from mmseg_cct.apis.inference import model_origin
-from mmseg_cct.checks.classes import order_problems
-from mmseg_cct.checks.data import infos_of
-from mmseg_cct.checks.failures import first_image_guards
-from mmseg_cct.checks.images import check_image
 from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.leaves import infos_of
 from mmseg_cct.datasets.truth import read_truth
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.evaluation.sureness import (
@@ -33,9 +30,12 @@ from mmseg_cct.evaluation.sureness import (
     masks_of,
     precision_table,
 )
+from mmseg_cct.preflight.classes import order_problems
+from mmseg_cct.preflight.failures import first_image_guards
 from mmseg_cct.utils.files import read_record, write_atomic, write_record, write_text
 from mmseg_cct.utils.image_counts import ImageCounts, SharedImages
 from mmseg_cct.utils.image_files import as_rgb, read_mask, write_png
+from mmseg_cct.utils.images import check_image
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import gather, own_share

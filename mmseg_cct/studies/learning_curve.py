@@ -80,7 +80,7 @@ def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -
             'expected none'
         )
     chosen = branch_settings(config.train_dataloader.dataset, 'labeled')
-    total = len(SemiSegDataset(copy.deepcopy(chosen), check=False).labeled)
+    total = len(SemiSegDataset(copy.deepcopy(chosen)).labeled)
     numbers = sorted(set(numbers or [max(total // part, 1) for part in (8, 4, 2, 1)]))
     if not 1 <= numbers[0] <= numbers[-1] <= total:
         raise UserError(

@@ -15,11 +15,11 @@ from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
 from mmseg_cct.analysis.finished_runs import Run, find_run
-from mmseg_cct.checks.data import infos_of
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.datasets.evaluation_set import build_evaluation_set
+from mmseg_cct.datasets.leaves import infos_of
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.evaluation_set import build_evaluation_set
 from mmseg_cct.pseudo_labels import teacher_masks
 from mmseg_cct.pseudo_labels.teacher_masks import (
     MASKS,
@@ -185,7 +185,7 @@ def unlabeled_images(config: Config, place: str) -> Unlabeled:
     key = f'{place}: train_dataloader.dataset'
     settings = copy.deepcopy(config.train_dataloader.dataset)
     init_default_scope(config.get('default_scope') or 'mmseg')
-    pairs = DATASETS.build({**settings, 'check': False})
+    pairs = DATASETS.build(settings)
     if pairs.unlabeled is None:
         raise UserError(f'{key}.unlabeled: missing; expected the images to label')
     return find_unlabeled(pairs.unlabeled, pairs.classes, f'{key}.unlabeled')

@@ -8,11 +8,11 @@ from mmengine.registry import DefaultScope
 from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
 
-from mmseg_cct.checks.components import find_components
-from mmseg_cct.checks.stages import check_training
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import at
 from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.preflight.components import find_components
+from mmseg_cct.preflight.stages import check_training
 
 # Settings that a study changes or needs, and what is expected there.
 _EXPECTED = {

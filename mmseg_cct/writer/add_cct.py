@@ -12,10 +12,10 @@ from mmengine.registry import DefaultScope
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import DATASETS, MODELS
 
-from mmseg_cct.checks.stages import check_config
 from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.walk import leaf_sets, settings_of
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.stages import check_config
 from mmseg_cct.utils.files import output_file
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.suggest import close_names
@@ -30,6 +30,15 @@ from .unlabeled_pipeline import pipeline_without_masks
 # BranchPreprocessor does everything that these do.
 _PREPROCESSORS = (None, 'SegDataPreProcessor', 'mmseg.SegDataPreProcessor', 'BranchPreprocessor')
 
+# What protects a run, as in this package's default_runtime.py.
+_HOOKS = dict(
+    preflight='PreflightHook',
+    findings='FindingsHook',
+    resume='ResumeHook',
+    nonfinite_loss='NonFiniteLossHook',
+    statistics='SyncStatisticsHook',
+    iteration_seed='IterationSeedHook',
+)
 _HEAD = '# CCT on '
 
 
@@ -113,7 +122,7 @@ def add_cct(
         settings.model, parts['model'].pop('auxiliary_head', None)
     )
     parts['train_dataloader'] = dict(sampler=_sampler(settings), **parts['train_dataloader'])
-    parts['default_hooks']['iteration_seed'] = dict(type='IterationSeedHook')
+    parts['default_hooks'] |= {name: dict(type=kind) for name, kind in _HOOKS.items()}
     rules = _rules_of_heads(settings)
     if rules:
         own = parts.setdefault('optim_wrapper', {}).setdefault('paramwise_cfg', {})

@@ -9,22 +9,22 @@ from typing import Any, NamedTuple
 
 from mmengine.registry import DefaultScope
 
-from mmseg_cct.checks.leaks import describe_leaks
-from mmseg_cct.checks.masks import judge_labels
-from mmseg_cct.checks.weights import (
-    prefix_of_weights,
-    require_fitting_weights,
-    require_weights_of_timm,
-)
 from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
 from mmseg_cct.datasets.image_values import ImageValues
+from mmseg_cct.engine.weights import (
+    prefix_of_weights,
+    require_fitting_weights,
+    require_weights_of_timm,
+)
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_lists import read_list, require_listable, write_list
+from mmseg_cct.utils.leaks import describe_leaks
+from mmseg_cct.utils.masks import judge_labels
 from mmseg_cct.utils.rounds import next_round
 from mmseg_cct.utils.text import one_line
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mmseg_cct.checks.stages import check_training
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.stages import check_training
 from mmseg_cct.utils.files import write_atomic
 
 _WIDTH = 100  # columns

@@ -57,8 +57,10 @@ def test_the_config_that_a_resumed_training_dumped_resumes_nothing_by_itself(tmp
     file.write_text(
         "model = dict(type='EncoderDecoder')\n"
         "load_from, resume = 'iter_2.pth', True\n"
-        "default_hooks = dict(resume=dict(type='ResumeHook', checkpoint='x'), timer=None)\n"
+        "default_hooks = dict(resume=dict(type='ResumeHook', checkpoint='x'),\n"
+        "    preflight=dict(type='PreflightHook', load_from=None))\n"
     )
     config = load_config(str(file), {})
     assert (config.load_from, config.resume) == (None, False)
-    assert list(config.default_hooks) == ['timer']
+    kinds = dict(resume=dict(type='ResumeHook'), preflight=dict(type='PreflightHook'))
+    assert config.default_hooks == kinds

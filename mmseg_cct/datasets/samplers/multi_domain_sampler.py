@@ -67,6 +67,10 @@ class MultiDomainSampler(EndlessSampler):
             for number, (name, part) in enumerate(dataset.domains.items())
         }
 
+    def __len__(self) -> int:
+        """Returns the draws of all ranks in one pass over the sets of all domains."""
+        return sum(map(len, self.samplers.values()))
+
     def draw(self, position: int) -> MultiDomainDraw:
         """Returns the pair at a position from 0 of the stream that all ranks share."""
         pairs_per_turn = self.batch_size * self.world_size

@@ -60,6 +60,10 @@ class PairSampler(EndlessSampler):
         super().__init__(dataset, seed)
         self.shuffle = shuffle
 
+    def __len__(self) -> int:
+        """Returns the draws of all ranks in one pass over the unlabelled set, if there is one."""
+        return len(self.dataset.unlabeled or self.dataset.labeled)
+
     def draw(self, position: int) -> PairDraw:
         """Returns the pair at a position from 0 of the stream that all ranks share."""
         labeled, unlabeled = self.dataset.labeled, self.dataset.unlabeled

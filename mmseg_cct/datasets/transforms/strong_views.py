@@ -10,8 +10,8 @@ from mmcv.transforms import BaseTransform
 from mmseg.registry import TRANSFORMS
 from torch import Tensor, from_numpy
 
-from mmseg_cct.checks.ranges import at_least, in_unit, number, pair, positive, ranges
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.ranges import at_least, in_unit, number, pair, positive, ranges
 
 
 class Photometry(NamedTuple):

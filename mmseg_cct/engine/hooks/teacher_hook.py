@@ -7,11 +7,11 @@ from mmengine.hooks import EMAHook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
-from mmseg_cct.checks.ranges import one_of, open_unit, ranges
 from mmseg_cct.engine.averaged_model import MultiTensorEMA
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.teacher import use_batch_statistics
 from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.ranges import one_of, open_unit, ranges
 from mmseg_cct.utils.text import one_line
 
 

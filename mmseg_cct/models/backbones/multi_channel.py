@@ -7,8 +7,8 @@ from mmengine.model import BaseModule
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.checks.ranges import at_least, ranges
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.ranges import at_least, ranges
 
 
 @MODELS.register_module()

@@ -11,7 +11,6 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
-from mmseg_cct.checks.ranges import at_least, optional, positive_unit, ranges
 from mmseg_cct.config import paper
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import Chunking
@@ -26,6 +25,7 @@ from mmseg_cct.models.layers.subpixel import (
 from mmseg_cct.models.losses import PixelTargets, PixelTerm
 from mmseg_cct.models.losses.chunked_loss import chunked_loss
 from mmseg_cct.models.perturbations import PerturbationContext, build_perturbations
+from mmseg_cct.utils.ranges import at_least, optional, positive_unit, ranges
 from mmseg_cct.utils.seed import seeded_random_state
 from mmseg_cct.utils.suggest import nearest
 

@@ -9,10 +9,10 @@ from mmseg.structures import SegDataSample
 from mmseg.utils import add_prefix
 from torch import Tensor
 
-from mmseg_cct.checks.ranges import number, ranges
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.cutmix import paste
 from mmseg_cct.models.layers.sample_fields import stack_field
+from mmseg_cct.utils.ranges import number, ranges
 
 from .loss_scaling import scaled
 from .requirements import require_pairs
