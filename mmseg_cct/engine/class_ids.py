@@ -1,11 +1,12 @@
 """Predicts class ids without the logits of all classes at the size of the image."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from mmseg.models import EncoderDecoder
 from mmseg.models.utils import resize
+from mmseg.structures import SegDataSample
 from torch import Tensor
 
 from mmseg_cct.models.data_preprocessors import domain_of
@@ -30,10 +31,11 @@ def predict_class_ids(model: Any, data: dict[str, Any]) -> list[Tensor]:
         segmentor = model.domains[domain_of(data['data_samples'], model.domains)]
     if not predicts_as_encoder_decoder(type(segmentor), 'predict', 'postprocess_result'):
         return [result.pred_sem_seg.data[0] for result in model.test_step(data)]
+    if segmentor.test_cfg.get('mode', 'whole') == 'slide':
+        crop, pairs = segmentor.test_cfg.crop_size, zip(data['inputs'], data['data_samples'])
+        return [_of_windows(segmentor, _image(model, crop, *pair)) for pair in pairs]
     batch = model.data_preprocessor(data, False)
     inputs, metas = batch['inputs'], [sample.metainfo for sample in batch['data_samples']]
-    if segmentor.test_cfg.get('mode', 'whole') == 'slide':
-        return [_of_windows(segmentor, inputs[i : i + 1], meta) for i, meta in enumerate(metas)]
     logits = segmentor.inference(inputs, metas)
     return [_ids(segmentor, *pair) for pair in zip(logits, metas)]
 
@@ -46,35 +48,67 @@ def predicts_as_encoder_decoder(kind: Any, *methods: str) -> bool:
     )
 
 
-def _of_windows(segmentor: Any, image: Tensor, meta: dict[str, Any]) -> Tensor:
-    """Predicts `image` `(1, 3, H, W)` in windows; holds the logits of one row of them if it can."""
-    is_whole = tuple(image.shape[2:]) == tuple(meta['ori_shape'][:2]) and not meta.get('flip')
-    rows = _rows_of_windows(segmentor, image, meta)
-    if is_whole:
-        return torch.cat([_ids(segmentor, row, dict(ori_shape=row.shape[1:])) for row in rows])
-    return _ids(segmentor, torch.cat(list(rows), 1), meta)
+class _Image(NamedTuple):
+    """An image for the network, read in strips."""
+
+    height: int
+    width: int
+    meta: dict[str, Any]
+    strip: Callable[[int, int], Tensor]  # rows from one to another, `(1, 3, ·, W)`
 
 
-def _rows_of_windows(segmentor: Any, image: Tensor, meta: dict[str, Any]) -> Iterator[Tensor]:
-    """Yields logits `(C, ·, W)` from top to bottom, as MMSeg's `slide_inference` averages them."""
-    sides = zip(image.shape[2:], segmentor.test_cfg.crop_size, segmentor.test_cfg.stride)
-    tops, lefts = ([*_starts(*side)] for side in sides)
-    (height, width), wide = segmentor.test_cfg.crop_size, image.shape[3]
-    height = min(height, image.shape[2])
-    total = image.new_zeros(segmentor.out_channels, height, wide)
-    count = image.new_zeros(height, wide)
-    for top, below in zip(tops, [*tops[1:], image.shape[2]]):
-        for left in lefts:
-            window = image[:, :, top : top + height, left : left + width]
-            metas = [dict(meta, img_shape=window.shape[2:])]
+def _image(model: Any, crop: Sequence[int], image: Tensor, sample: SegDataSample) -> _Image:
+    """Normalises strip by strip if it can: in float32 the whole image takes 4 times its bytes."""
+
+    def prepared(rows: Tensor) -> dict[str, Any]:
+        return model.data_preprocessor(dict(inputs=[rows], data_samples=[sample]), False)
+
+    settings = getattr(model.data_preprocessor, 'test_cfg', dict(size=None)) or {}
+    divisor = settings.get('size_divisor') or 1
+    if 'size' in settings or any(side % divisor for side in crop):
+        batch = prepared(image)
+        whole, meta = batch['inputs'], batch['data_samples'][0].metainfo
+        return _Image(whole.shape[2], whole.shape[3], meta, lambda top, end: whole[:, :, top:end])
+    # a strip is padded below and on the right, as the image is
+    below, right = (-side % divisor for side in image.shape[1:])
+    height, width = image.shape[1] + below, image.shape[2] + right
+    meta = {**sample.metainfo, 'padding_size': [0, right, 0, below]}
+    return _Image(height, width, meta, lambda top, end: prepared(image[:, top:end])['inputs'])
+
+
+def _of_windows(segmentor: Any, image: _Image) -> Tensor:
+    """Predicts in windows; holds the logits of one row of them if the image keeps its size."""
+    rows = _rows_of_windows(segmentor, image)
+    height, width = image.meta['ori_shape'][:2]
+    padding = [0, image.width - width, 0, image.height - height]
+    if image.meta.get('padding_size', [0] * 4) != padding or image.meta.get('flip'):
+        return _ids(segmentor, torch.cat([row.clone() for row in rows], 1), image.meta)
+    ids = [_ids(segmentor, row, dict(ori_shape=row.shape[1:])) for row in rows]
+    return torch.cat(ids)[:height, :width]
+
+
+def _rows_of_windows(segmentor: Any, image: _Image) -> Iterator[Tensor]:
+    """Yields logits `(C, ·, W)` from top to bottom, as MMSeg's `slide_inference` averages them.
+
+    They are overwritten when the next ones are due.
+    """
+    (height, width), (down, right) = segmentor.test_cfg.crop_size, segmentor.test_cfg.stride
+    height = min(height, image.height)
+    tops = [*_starts(image.height, height, down)]
+    total = next(segmentor.parameters()).new_zeros(segmentor.out_channels, height, image.width)
+    count = torch.zeros_like(total[0])
+    for top, below in zip(tops, [*tops[1:], image.height]):
+        strip = image.strip(top, top + height)
+        for left in _starts(image.width, width, right):
+            window = strip[..., left : left + width]
+            metas = [dict(image.meta, img_shape=window.shape[2:])]
             total[..., left : left + width] += segmentor.encode_decode(window, metas)[0]
             count[..., left : left + width] += 1
         done = below - top  # rows that no later window reaches
-        yield total[:, :done] / count[:done]
-        total, count = (
-            torch.cat([each[..., done:, :], torch.zeros_like(each[..., :done, :])], -2)
-            for each in (total, count)
-        )
+        yield total[:, :done].div_(count[:done])
+        for each in (total, count):
+            each[..., : height - done, :] = each[..., done:, :].clone()
+            each[..., height - done :, :] = 0
 
 
 def _starts(length: int, crop: int, stride: int) -> Iterator[int]:

@@ -52,6 +52,8 @@ SLIDE = dict(mode='slide', crop_size=(24, 32), stride=(16, 24))
         (SLIDE, {}),
         (SLIDE, dict(original=(70, 90))),
         (dict(SLIDE, divisor=32), {}),
+        (dict(SLIDE, divisor=8), dict(size=(41, 59))),
+        (dict(SLIDE, divisor=8), dict(size=(41, 59), original=(70, 90))),
         (dict(SLIDE, crop_size=(64, 64)), {}),
         (SLIDE, dict(flip=True, flip_direction='horizontal')),
         ({}, dict(flip=True, flip_direction='vertical', original=(70, 90))),
@@ -59,7 +61,7 @@ SLIDE = dict(mode='slide', crop_size=(24, 32), stride=(16, 24))
 )
 def test_they_are_those_of_mmseg(settings, data):
     model = build(**settings)
-    given = batch((40, 56), **data)
+    given = batch(data.pop('size', (40, 56)), **data)
     expected = model.test_step(given)[0].pred_sem_seg.data[0]
     (found,) = predict_class_ids(model, given)
     assert found.dtype == torch.uint8 and found.shape == expected.shape
