@@ -6,11 +6,12 @@ schedulers. The file carries a config for inference, MMSegmentation's EncoderDec
 MMSegInferencer(None, FILE) runs it.
 
 An exported graph maps decoded float32 images (N, 3, H, W), RGB in [0, 255], to logits
-(N, classes, H, W). It includes the normalisation; N is free, H and W are fixed by --size.
+(N, classes, H, W). It includes normalisation and padding; N, H and W are free where the network
+allows. Its masks of a few images are compared with those of predict.
 
 Example:
     python tools/publish_model.py work_dirs/cct_r50_voc_1464/iter_45550.pth cct_r50_voc_1464.pth \\
-        --onnx --size 320 320
+        --onnx
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ def parse_args() -> argparse.Namespace:
         nargs=2,
         type=at_least(1),
         metavar=('H', 'W'),
-        help='size of the exported graph (default: that of the training images)',
+        help='fix the size that images are resized to (default: as in tests, any if possible)',
+    )
+    parser.add_argument(
+        '--images',
+        metavar='DIR',
+        help='images to compare the export on (default: those that the config names, if there)',
     )
     parser.add_argument(
         '--config', help='config of the training (default: the one in the checkpoint)'
@@ -67,12 +73,10 @@ def main() -> None:
         if not args.onnx:
             return
         model = _load(file, imported=config is not None)
-        size = tuple(args.size or model.data_preprocessor.size or ())
-        if len(size) != 2:
-            raise UserError('--size: expected the height and width of the images')
         target = file.with_suffix('.onnx')
         output_file(target, [args.source], begins=ONNX, overwrite=args.overwrite, option='OUT')
-        _report(export_onnx(model, size, target), size)
+        done = export_onnx(model, target, tuple(args.size) if args.size else None)
+        _report(done, model, _images(args))
 
 
 def _load(file: Path, imported: bool) -> Any:
@@ -95,9 +99,26 @@ def _load(file: Path, imported: bool) -> Any:
         raise UserError(f'{error}; {hint}') from error
 
 
-def _report(done: Export, size: tuple[int, int]) -> None:
+def _images(args: argparse.Namespace) -> list[Path]:
+    """Chooses images for the comparison: the given ones, or those of the training's data."""
+    from mmseg_cct.datasets.data_folders import data_folders
+    from mmseg_cct.engine.checkpoints import read_checkpoint, saved_config
+    from mmseg_cct.utils.image_files import find_images
+
+    config = saved_config(read_checkpoint(args.source), args.source)
+    folders = [Path(args.images)] if args.images else sorted(data_folders(config or {}))
+    for folder in folders:
+        if args.images or folder.is_dir():
+            with nullcontext() if args.images else suppress(UserError):
+                found = [*find_images(folder).values()]
+                return found[:: -(-len(found) // COMPARED)]
+    return []
+
+
+def _report(done: Export, model: Any, images: list[Path]) -> None:
     from mmseg_cct.interop.export import TOLERANCE
 
+    size = 'any size' if done.size is None else '{}x{}'.format(*done.size)
     compared = 'not compared with PyTorch, because onnxruntime is not installed'
     if done.difference is not None:
         if not done.difference <= TOLERANCE:
@@ -106,7 +127,7 @@ def _report(done: Export, size: tuple[int, int]) -> None:
                 f'the largest, expected at most {TOLERANCE:.0e}: do not use it'
             )
         compared = f'logits equal to those of PyTorch (to {done.difference:.0e} of the largest)'
-    print(f'{done.file}: images of {size[0]}x{size[1]}, {compared}')
+    print(f'{done.file}: images of {size}, {compared}')
 
 
 if __name__ == '__main__':
