@@ -50,6 +50,12 @@ def parse_args() -> argparse.Namespace:
     return args
 
 
+def read_notes(session: Any) -> dict[str, Any]:
+    """Reads what publish_model.py noted in the file: classes, colours, the way of an image."""
+    stored = session.get_modelmeta().custom_metadata_map
+    return {key: json.loads(value) for key, value in stored.items()}
+
+
 def load(path: Path, way: dict[str, Any]) -> np.ndarray:
     """Loads an image `(H, W, C)` as the training did: 8-bit BGR, or the channels of the model."""
     import cv2
@@ -157,8 +163,7 @@ def main() -> int:
 
     try:
         session = onnxruntime.InferenceSession(str(args.model), providers=['CPUExecutionProvider'])
-        stored = session.get_modelmeta().custom_metadata_map
-        notes = {key: json.loads(value) for key, value in stored.items()}
+        notes = read_notes(session)
         cannot = notes['way']['cannot']
         palette, classes = (notes.get(key, []) for key in ('palette', 'classes'))
     except Exception as error:  # onnxruntime has no class of its own for a damaged file

@@ -17,6 +17,8 @@ Example:
 from __future__ import annotations
 
 import argparse
+import runpy
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,9 @@ from mmseg_cct.utils.files import ONNX, output_file
 
 if TYPE_CHECKING:
     from mmseg_cct.interop.export import Export
+
+# Images to compare an export on, and the least share of equal pixels, in per cent.
+COMPARED, AGREEMENT = 4, 99.0
 
 
 def parse_args() -> argparse.Namespace:
@@ -76,7 +81,7 @@ def main() -> None:
         target = file.with_suffix('.onnx')
         output_file(target, [args.source], begins=ONNX, overwrite=args.overwrite, option='OUT')
         done = export_onnx(model, target, tuple(args.size) if args.size else None)
-        _report(done, model, _images(args))
+        _report(done, model, _images(args), resized=bool(args.size))
 
 
 def _load(file: Path, imported: bool) -> Any:
@@ -86,7 +91,7 @@ def _load(file: Path, imported: bool) -> Any:
 
     config = saved_config(read_checkpoint(str(file)), str(file))
     if config is None:
-        raise UserError(f'{file}: carries no config; expected --config CONFIG')
+        raise UserError(file, 'carries no config', '--config CONFIG')
     modules = (config.get('custom_imports') or {}).get('imports') or []
     own = {modules} if isinstance(modules, str) else set(modules)
     own -= {'mmseg_cct', 'mmseg_cct.plugin'}
@@ -95,8 +100,8 @@ def _load(file: Path, imported: bool) -> Any:
     except UserError as error:
         if imported or not own:
             raise
-        hint = f'--config CONFIG imports {", ".join(sorted(own))}, which a checkpoint may not'
-        raise UserError(f'{error}; {hint}') from error
+        expected = f'--config CONFIG, which imports {", ".join(sorted(own))}; a checkpoint may not'
+        raise UserError(error.problems[0]._replace(expected=expected)) from error
 
 
 def _images(args: argparse.Namespace) -> list[Path]:
@@ -115,19 +120,61 @@ def _images(args: argparse.Namespace) -> list[Path]:
     return []
 
 
-def _report(done: Export, model: Any, images: list[Path]) -> None:
-    from mmseg_cct.interop.export import TOLERANCE
+def _report(done: Export, model: Any, images: list[Path], resized: bool) -> None:
+    from mmseg_cct.interop.export import TOLERANCE, metadata
 
     size = 'any size' if done.size is None else '{}x{}'.format(*done.size)
     compared = 'not compared with PyTorch, because onnxruntime is not installed'
     if done.difference is not None:
         if not done.difference <= TOLERANCE:
             raise UserError(
-                f'{done.file}: its logits differ from those of PyTorch by {done.difference:.1e} of '
-                f'the largest, expected at most {TOLERANCE:.0e}: do not use it'
+                done.file,
+                f'its logits differ from those of PyTorch by {done.difference:.1e} of the largest',
+                f'at most {TOLERANCE:.0e}: do not use it',
             )
         compared = f'logits equal to those of PyTorch (to {done.difference:.0e} of the largest)'
     print(f'{done.file}: images of {size}, {compared}')
+    if cannot := metadata(model)['way']['cannot']:
+        print(f'predict_onnx.py refuses it: {", ".join(cannot)}')
+    elif not images:
+        print('no image to compare its masks on: name some with --images DIR')
+    elif done.difference is not None:
+        _compare_masks(done, model, images, resized)
+
+
+def _compare_masks(done: Export, model: Any, images: list[Path], resized: bool) -> None:
+    """Compares the masks of predict_onnx.py with those of predict; prints how many pixels agree."""
+    import onnxruntime
+
+    from mmseg_cct.apis.inference import image_reader
+    from mmseg_cct.apis.segment import segment
+
+    script = runpy.run_path(str(Path(__file__).with_name('predict_onnx.py')))
+    session = onnxruntime.InferenceSession(str(done.file), providers=['CPUExecutionProvider'])
+    notes = script['read_notes'](session)
+    agree, refused = [], 0
+    for expected in segment(model, images, image_reader(model.cfg)):
+        if expected.error is not None:
+            continue
+        try:
+            found = script['segment'](session, notes, script['load'](expected.key, notes['way']))
+        except ValueError:  # of another shape than the graph
+            refused += 1
+        else:
+            agree.append((found == expected.labels).mean())
+    if refused:
+        print(f'predict_onnx.py refuses {refused} of {len(images)} images: of another shape')
+    if not agree:
+        return
+    share, many = 100 * min(agree), f'{len(agree)} image{"s" * (len(agree) > 1)}'
+    if share < AGREEMENT and not resized:
+        raise UserError(
+            done.file,
+            f'its masks of {many} equal those of predict in {share:.1f} % of the pixels',
+            f'at least {AGREEMENT} %: do not use it',
+        )
+    why = ', because --size resizes in another way' * (share < AGREEMENT)
+    print(f'masks of {many}: at least {share:.1f} % of the pixels as by predict{why}')
 
 
 if __name__ == '__main__':

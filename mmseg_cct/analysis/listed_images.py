@@ -38,9 +38,7 @@ def unlabeled_images(config: Config, origin: str) -> Listed:
     """Lists the config's unlabelled set; `origin` names the config in a `UserError`."""
     settings = branch_settings(_training_set(config), 'unlabeled')
     if settings is None:
-        raise UserError(
-            f'{origin}: no train_dataloader.dataset.unlabeled; expected one, or --images DIR'
-        )
+        raise UserError(origin, 'no train_dataloader.dataset.unlabeled', 'one, or --images DIR')
     return _images_of(settings, f'{origin}: train_dataloader.dataset.unlabeled')
 
 
@@ -82,7 +80,7 @@ def _images_of(settings: Mapping[str, Any], key: str) -> Listed:
         dataset = DATASETS.build(settings)
         dataset.full_init()
     except (AssertionError, OSError, ValueError) as error:
-        raise UserError(f'{key}: {error}') from error
+        raise UserError(key, error) from error
     listed: Listed = {}
     for leaf in leaf_datasets(dataset):
         root = (getattr(leaf, 'data_prefix', None) or {}).get('img_path') or ''

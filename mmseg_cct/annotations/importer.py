@@ -163,7 +163,7 @@ def import_masks(
     if table is None and (out / 'masks').is_dir() and find_masks(out / 'masks'):
         found = f'holds masks, whose ids have no names without {TABLE}'
         expected = 'that file with {"classes": ["background", …]} by id, or another --out'
-        raise UserError(Problem(str(out), found, expected))
+        raise UserError(str(out), found, expected)
     rest = rest or (table.rest if table else None)
     annotations = _read(export, colours, binary, mask_suffix, is_strict=rest is None)
     _require_rest(rest, is_needed=colours is None, empty=empty)
@@ -193,7 +193,7 @@ def import_masks(
                     mask = _draw(annotated, image, done.table, rest, resize)
                     name = name or pool.add(annotated)
                     if name in seen:
-                        raise UserError(Problem(name, 'annotated twice', 'each image once'))
+                        raise UserError(name, 'annotated twice', 'each image once')
                     seen.add(name)
             except UserError as error:
                 done.failed.append(str(error))
@@ -225,7 +225,7 @@ def _claimed(home: Path, table: ClassTable | None) -> Iterator[None]:
     with locked_folder(home, 'another import'):
         if read_table(home) != table:
             found = 'another import changed it meanwhile'
-            raise UserError(Problem(str(home / TABLE), found, 'the same command again'))
+            raise UserError(str(home / TABLE), found, 'the same command again')
         remove_parts(home, '**/')
         yield
 
@@ -240,10 +240,10 @@ def _all_renamed(
             continue
         if name not in found:
             expected = f'a class of the export: {", ".join(found)}'
-            raise UserError(Problem('--rename', repr(name), expected))
+            raise UserError('--rename', repr(name), expected)
         if table and name in table.colours:
             problem = f'{name!r} has masks of earlier imports'
-            raise UserError(Problem('--rename', problem, 'another --out'))
+            raise UserError('--rename', problem, 'another --out')
     return {**earlier, **new}
 
 
@@ -260,7 +260,7 @@ def _draw(
     for shape in annotated.shapes:
         if shape.label is not None and shape.label not in ids:
             if background is None or not is_background(shape.label):
-                raise UserError(Problem(f'class {shape.label!r}', '', f'one of {", ".join(ids)}'))
+                raise UserError(f'class {shape.label!r}', '', f'one of {", ".join(ids)}')
             ids[shape.label] = ids[background]
     undrawn = ids[background] if rest == BACKGROUND and background else IGNORE_INDEX
     stored, orientation = size_of(image)
@@ -274,7 +274,7 @@ def _draw(
     if size == stored:  # annotated as stored, but shown and trained on turned
         return turned(rasterize(annotated.shapes, stored, ids, undrawn), orientation)
     expected = f'{shown[0]}×{shown[1]}, the size of the image, or --resize'
-    raise UserError(Problem('annotation', f'of {size[0]}×{size[1]} pixels', expected))
+    raise UserError('annotation', f'of {size[0]}×{size[1]} pixels', expected)
 
 
 def _write(path: Path, mask: np.ndarray, done: Imported, overwrite: bool) -> None:
@@ -301,15 +301,11 @@ def _write(path: Path, mask: np.ndarray, done: Imported, overwrite: bool) -> Non
 def _require_rest(rest: str | None, is_needed: bool, empty: bool) -> None:
     if rest is None and is_needed:
         raise UserError(
-            Problem(
-                '--rest',
-                'missing',
-                'background if every object is drawn, ignore if only some are',
-            )
+            '--rest', 'missing', 'background if every object is drawn, ignore if only some are'
         )
     if empty and rest != BACKGROUND:
         found = f'with --rest {rest} nothing of them would be labelled'
-        raise UserError(Problem('--empty-is-background', found, '--rest background'))
+        raise UserError('--empty-is-background', found, '--rest background')
 
 
 def _read(

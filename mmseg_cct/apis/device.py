@@ -32,7 +32,7 @@ def enable_amp(config: Config) -> None:
     if kind == 'OptimWrapper':
         config.optim_wrapper.update(type='AmpOptimWrapper', loss_scale='dynamic')
     elif kind not in ('AmpOptimWrapper', 'CPUAmpOptimWrapper'):
-        raise UserError(f'--amp: optim_wrapper.type is {kind}; expected OptimWrapper')
+        raise UserError('--amp', f'optim_wrapper.type is {kind}', 'OptimWrapper')
 
 
 def fit_to_device(config: Config, launcher: str) -> Config:
@@ -60,7 +60,7 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     if launcher == 'none':
         return config
     if launcher == 'mpi':
-        raise UserError('--launcher mpi: needs GPUs; on CPUs start with tools/dist_*.sh')
+        raise UserError('--launcher mpi', 'needs GPUs; on CPUs start with tools/dist_*.sh')
     _revert_sync_bn(config)
     config.model_wrapper_cfg = {**_ddp(config), 'device_ids': None}  # DDP wants none on CPUs
     return config
@@ -129,12 +129,14 @@ def _let_ddp_checkpoint(config: Config, setting: str) -> None:
     # DDP accepts that only with a static graph, as it is here, and then reduces in every step.
     if at(config, 'optim_wrapper.accumulative_counts', 1) > 1:
         raise UserError(
-            f'optim_wrapper.accumulative_counts: more than 1 with {setting}; expected only one of '
-            'the two, as DDP cannot do both'
+            'optim_wrapper.accumulative_counts',
+            f'more than 1 with {setting}',
+            'only one of the two, as DDP cannot do both',
         )
     if config.model.get('domains'):
         raise UserError(
-            f'{setting}: with several domains on several processes; expected it off, as DDP '
-            'supports it only if every step has the same graph'
+            setting,
+            'with several domains on several processes',
+            'it off, as DDP supports it only if every step has the same graph',
         )
     config.model_wrapper_cfg = {'static_graph': True, **_ddp(config)}

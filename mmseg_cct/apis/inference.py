@@ -65,7 +65,7 @@ def load_model(
 
     num_classes = (model if domain is None else model.domains[domain]).num_classes
     if num_classes > 256:
-        raise UserError(f'{checkpoint}: {num_classes} classes; a palette PNG holds at most 256')
+        raise UserError(checkpoint, f'{num_classes} classes; a palette PNG holds at most 256')
     meta = (loaded.get('meta') or {}).get('dataset_meta') or {}
     if domain is not None:
         meta = meta.get('domains', {}).get(domain, {})

@@ -49,8 +49,9 @@ def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
     dump = _dump(config)
     if dump.exists() and os.path.exists(config.filename) and dump.samefile(config.filename):
         raise UserError(
-            f'{dump.parent}: holds {config.filename}, which the run would overwrite with all '
-            'settings written out; expected another folder as the work directory'
+            dump.parent,
+            f'holds {config.filename}, which the run would overwrite with all settings written out',
+            'another folder as the work directory',
         )
     written = (glob.escape(dump.name), *written)
     require_own_folder(dump.parent, _OF_A_RUN, '--work-dir', written)

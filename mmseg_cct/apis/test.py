@@ -8,7 +8,7 @@ from mmengine.config import Config
 from mmengine.registry import METRICS, DefaultScope
 from mmseg.evaluation import CityscapesMetric, IoUMetric
 
-from mmseg_cct.config.load import default_work_dir, load_config
+from mmseg_cct.config.load import default_work_dir, load_config, protect
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
@@ -60,6 +60,7 @@ def prepare_test(
         and a config that lacks what an option needs are a `UserError`.
     """
     config = load_config(config_file, options or {})
+    protect(config, options or {})
     _require_keys(config, config_file, tta=tta, drawn=show or show_dir is not None)
     require_checkpoint(checkpoint)
     config.load_from, config.resume = checkpoint, False
@@ -94,7 +95,7 @@ def _require_keys(config: Config, config_file: str, *, tta: bool, drawn: bool) -
     needed += ['visualizer'] if drawn else []
     for key in needed:
         if config.get(key) is None:
-            raise UserError(f'{config_file}: no {key}; expected one for this test')
+            raise UserError(config_file, f'no {key}', 'one for this test')
 
 
 def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:
@@ -108,8 +109,9 @@ def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:
 def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_time: float) -> None:
     if any(step.get('type') == 'LoadChannels' for step in config.get('test_pipeline') or ()):
         raise UserError(
-            '--show-dir, --show: MMSegmentation draws on 8-bit RGB alone, and the pipeline begins '
-            'with LoadChannels; expected tools/predict.py, which draws on all'
+            '--show-dir, --show',
+            'MMSegmentation draws on 8-bit RGB alone, and the pipeline begins with LoadChannels',
+            'tools/predict.py, which draws on all',
         )
     own = at(config, 'default_hooks.visualization') or {}
     hook = {'type': 'SegVisualizationHook', **own, 'draw': True, 'interval': 1}
@@ -130,7 +132,7 @@ def _write_predictions(config: Config, config_file: str, out: str) -> None:
                 evaluator.keep_results = True
     if not writers:
         expected = ' or '.join(kind.__name__ for kind in _PNG_WRITERS)
-        raise UserError(f'{config_file}: --out needs a test_evaluator of type {expected}')
+        raise UserError(config_file, f'--out needs a test_evaluator of type {expected}')
 
 
 def _set_tta_pipeline(dataset: Any, pipeline: Any) -> None:

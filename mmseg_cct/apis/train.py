@@ -8,7 +8,7 @@ from typing import Any
 
 from mmengine.config import Config
 
-from mmseg_cct.config.load import add_hook, default_work_dir, load_config
+from mmseg_cct.config.load import default_work_dir, load_config, protect
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import (
@@ -61,13 +61,14 @@ def prepare_training(
     """
     options = options or {}
     config = load_config(config_file, options)
+    protect(config, options)
     config.work_dir = work_dir or config.get('work_dir') or default_work_dir(config)
     require_outside(config.work_dir, data_folders(config), '--work-dir')
     if not is_unicode(config.work_dir):  # mmengine writes it into last_checkpoint
-        raise UserError(f'--work-dir {config.work_dir!a}: expected a name in UTF-8')
+        raise UserError(f'--work-dir {config.work_dir!a}', '', 'a name in UTF-8')
     for key in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
         if config.get(key) is None:
-            raise UserError(f'{config_file}: no {key}; expected a config for training')
+            raise UserError(config_file, f'no {key}', 'a config for training')
     check_training(config)
     if amp:
         enable_amp(config)
@@ -79,9 +80,10 @@ def prepare_training(
         require_files_kept(config, _WRITTEN)
     elif resume is None:
         raise UserError(
-            f'--work-dir {config.work_dir}: holds a training up to {os.path.basename(newest)}; '
-            'expected --resume, or another folder, for a next round of labels --work-dir '
-            f'{_free_round(config.work_dir)}'
+            f'--work-dir {config.work_dir}',
+            f'holds a training up to {os.path.basename(newest)}',
+            '--resume, or another folder, for a next round of labels --work-dir '
+            f'{_free_round(config.work_dir)}',
         )
     if resume is not None:
         _resume(config, resume)
@@ -90,7 +92,7 @@ def prepare_training(
     fetch_pretrained_weights(config.model)
     fit_workers(config, options)
     if sys.stderr.isatty():
-        add_hook(config, 'progress_bar', type='ProgressBarHook')
+        config.default_hooks.setdefault('progress_bar', dict(type='ProgressBarHook'))
     return fit_to_device(config, launcher)
 
 

@@ -20,7 +20,7 @@ def explain_failed_build(config: Any, key: str) -> None:
             read_list(os.path.join(root, ann_file))
         raise_problems(_folder_problems(config, root))
     except UserError as error:
-        raise UserError(error.within(key)) from None
+        raise error.within(key) from None
 
 
 def _folder_problems(config: Any, root: str) -> Iterator[Problem]:

@@ -76,8 +76,7 @@ def summarize_folder(
         validation = _masks_by_name(own, images, masks, mask_suffix)
         if missing := sorted(own.keys() - validation.keys()):
             raise UserError(
-                f'{own[missing[0]]}: no mask for this image; expected '
-                f'{masks / missing[0]}{mask_suffix}'
+                own[missing[0]], 'no mask for this image', f'{masks / missing[0]}{mask_suffix}'
             )
         _count_classes(own, validation, num_classes, loader)
     sizes = [image_size(str(path), None, False, loader) for path in sample]
@@ -124,18 +123,17 @@ def _masks_by_name(
     found: dict[str, Path], images: Path, masks: Path, suffix: str
 ) -> dict[str, Path]:
     if not masks.is_dir():
-        raise UserError(f'{masks}: no such folder; expected the masks of some of {images}')
+        raise UserError(masks, 'no such folder', f'the masks of some of {images}')
     by_name = find_masks(masks, suffix)
     if not by_name:
-        raise UserError(
-            f'{masks}: no mask in this folder; expected files of class ids, NAME{suffix}'
-        )
+        raise UserError(masks, 'no mask in this folder', f'files of class ids, NAME{suffix}')
     require_one_suffix(masks, suffix, by_name, found)
     if strays := sorted(by_name.keys() - found.keys()):
         end = suffix_of_masks(by_name, found)
         raise UserError(
-            f'{by_name[strays[0]]}: a mask without an image in {images} ({len(strays)} in all); '
-            f'expected {f"--mask-suffix {end}{suffix}" if end else "an image of the same name"}'
+            by_name[strays[0]],
+            f'a mask without an image in {images} ({len(strays)} in all)',
+            f'--mask-suffix {end}{suffix}' if end else 'an image of the same name',
         )
     return by_name
 

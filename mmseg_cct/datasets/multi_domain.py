@@ -33,14 +33,15 @@ class MultiDomainDataset(Dataset):
     def __init__(self, domains: Mapping[str, dict | SemiSegDataset]) -> None:
         if not domains:
             raise UserError(
-                'train_dataloader.dataset.domains: empty; expected a SemiSegDataset for each domain'
+                'train_dataloader.dataset.domains', 'empty', 'a SemiSegDataset for each domain'
             )
         self.domains = {name: _build_pairs(name, config) for name, config in domains.items()}
         missing = [name for name, pairs in self.domains.items() if pairs.unlabeled is None]
         if 0 < len(missing) < len(self.domains):
             raise UserError(
-                f'train_dataloader.dataset.domains.{missing[0]}.unlabeled: missing; expected one, '
-                'as in the other domains, or none in any'
+                f'train_dataloader.dataset.domains.{missing[0]}.unlabeled',
+                'missing',
+                'one, as in the other domains, or none in any',
             )
         self._set_domain = {name: SetDomain(name) for name in self.domains}
         self.METAINFO = self.metainfo  # the name by which MMSeg's tools know it
@@ -64,8 +65,9 @@ class MultiDomainDataset(Dataset):
         for draw in draws:
             if not isinstance(draw, MultiDomainDraw):
                 raise UserError(
-                    f'train_dataloader.sampler: gave {draw!r} as index; expected sampler=dict(type='
-                    "'MultiDomainSampler'), whose draws MultiDomainDataset takes"
+                    'train_dataloader.sampler',
+                    f'gave {draw!r} as index',
+                    "sampler=dict(type='MultiDomainSampler'), whose draws MultiDomainDataset takes",
                 )
         return [self[draw] for draw in draws]
 
@@ -96,13 +98,11 @@ class MultiDomainConcatDataset(ConcatDataset):
         pipeline: Mapping[str, list] | None = None,
     ) -> None:
         if not domains:
-            raise UserError(
-                'MultiDomainConcatDataset.domains: empty; expected a set for each domain'
-            )
+            raise UserError('MultiDomainConcatDataset.domains', 'empty', 'a set for each domain')
         if pipeline is not None:
             if missing := domains.keys() - pipeline.keys():
                 raise UserError(
-                    f'tta_pipeline: none for the domain {min(missing)}; expected one by its name'
+                    'tta_pipeline', f'none for the domain {min(missing)}', 'one by its name'
                 )
             domains = {name: {**part, 'pipeline': pipeline[name]} for name, part in domains.items()}
         sets = [DATASETS.build(c) if isinstance(c, dict) else c for c in domains.values()]
@@ -131,9 +131,9 @@ def _build_pairs(name: str, config: dict | SemiSegDataset) -> SemiSegDataset:
     try:
         pairs = DATASETS.build(config) if isinstance(config, dict) else config
     except UserError as error:
-        raise UserError(f'{key}.{error}') from None
+        raise error.renamed(lambda part: f'{key}.{part}') from None
     if not isinstance(pairs, SemiSegDataset):
-        raise UserError(f'{key}: a {type(pairs).__name__}; expected a SemiSegDataset')
+        raise UserError(key, f'a {type(pairs).__name__}', 'a SemiSegDataset')
     if (ratio := pairs.labeled_per_unlabeled) != 1:
-        raise UserError(f'{key}.labeled_per_unlabeled={ratio}: expected 1 for each of the domains')
+        raise UserError(f'{key}.labeled_per_unlabeled={ratio}', '', '1 for each of the domains')
     return pairs

@@ -74,8 +74,9 @@ class SemiSegDataset(Dataset):
         if num_labeled is not None:
             if split_dir is None:
                 raise UserError(
-                    f'num_labeled={num_labeled}: no split_dir; expected the folder of '
-                    f'{num_labeled}_labeled.txt and {num_labeled}_unlabeled.txt'
+                    f'num_labeled={num_labeled}',
+                    'no split_dir',
+                    f'the folder of {num_labeled}_labeled.txt and {num_labeled}_unlabeled.txt',
                 )
             _require_configs('num_labeled', labeled=labeled, unlabeled=unlabeled)
             lists = dict(split_dir=split_dir, num_labeled=num_labeled)
@@ -92,8 +93,9 @@ class SemiSegDataset(Dataset):
         self.unlabeled = None
         if not self.metainfo.get('classes'):
             raise UserError(
-                'labeled.metainfo: no class names; expected metainfo=dict(classes=(...)) in the '
-                'order of the label ids'
+                'labeled.metainfo',
+                'no class names',
+                'metainfo=dict(classes=(...)) in the order of the label ids',
             )
         self.classes = tuple(self.metainfo['classes'])
         if unlabeled is not None:
@@ -140,8 +142,9 @@ class SemiSegDataset(Dataset):
         for draw in draws:
             if not isinstance(draw, PairDraw):
                 raise UserError(
-                    f'train_dataloader.sampler: gave {draw!r} as index; expected sampler=dict(type='
-                    "'PairSampler'), whose draws SemiSegDataset takes"
+                    'train_dataloader.sampler',
+                    f'gave {draw!r} as index',
+                    "sampler=dict(type='PairSampler'), whose draws SemiSegDataset takes",
                 )
         ratio = 1 if self.unlabeled is None else self.labeled_per_unlabeled
         number = len(draws) // ratio
@@ -184,8 +187,7 @@ class SemiSegDataset(Dataset):
                 raise
         if not isinstance(item, dict) or not {'inputs', 'data_samples'} <= item.keys():
             raise UserError(
-                f'{branch}.pipeline: gives no inputs and data_samples; expected PackSegInputs at '
-                'its end'
+                f'{branch}.pipeline', 'gives no inputs and data_samples', 'PackSegInputs at its end'
             )
         sample = item['data_samples']
         sample.set_metainfo({'classes': self.classes})
@@ -194,25 +196,28 @@ class SemiSegDataset(Dataset):
 
 def _require_ground_truth(labeled: dict) -> None:
     if 'gt_sem_seg' not in labeled['data_samples']:
-        raise UserError('labeled.pipeline: gives no ground truth; expected LoadAnnotations in it')
+        raise UserError('labeled.pipeline', 'gives no ground truth', 'LoadAnnotations in it')
     mask, image = labeled['data_samples'].gt_sem_seg.data, labeled['inputs']
     if mask.shape != (1, *image.shape[1:]):
         raise UserError(
-            f'labeled.pipeline: gives a mask of {tuple(mask.shape)} for an image of '
-            f'{tuple(image.shape)}; expected LoadAnnotations of one channel, before what crops'
+            'labeled.pipeline',
+            f'gives a mask of {tuple(mask.shape)} for an image of {tuple(image.shape)}',
+            'LoadAnnotations of one channel, before what crops',
         )
     if 'strong_views' in labeled:
         raise UserError(
-            'labeled.pipeline: StrongViews adds views that no loss looks at; expected it in '
-            'unlabeled.pipeline alone'
+            'labeled.pipeline',
+            'StrongViews adds views that no loss looks at',
+            'it in unlabeled.pipeline alone',
         )
 
 
 def _require_no_ground_truth(unlabeled: dict) -> None:
     if 'gt_sem_seg' in unlabeled['data_samples']:
         raise UserError(
-            'unlabeled.pipeline: gives a ground truth; expected no loading of masks in it, and '
-            'PackPseudoLabels after LoadPseudoLabels'
+            'unlabeled.pipeline',
+            'gives a ground truth',
+            'no loading of masks in it, and PackPseudoLabels after LoadPseudoLabels',
         )
 
 
@@ -231,8 +236,9 @@ def _require_configs(setting: str, **datasets: Any) -> None:
     for branch, dataset in datasets.items():
         if isinstance(dataset, Dataset):
             raise UserError(
-                f'{branch}: a {type(dataset).__name__} that is built already; expected its config, '
-                f'which {setting} changes'
+                branch,
+                f'a {type(dataset).__name__} that is built already',
+                f'its config, which {setting} changes',
             )
 
 
@@ -250,7 +256,7 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
         dataset.full_init()
         empty = len(dataset) == 0
     except UserError as error:
-        raise UserError(error.within(branch)) from None
+        raise error.within(branch) from None
     except (AssertionError, OSError, ValueError) as error:
         explain_failed_build(config, branch)
         # NumPy's error when mmengine packs an empty list.
@@ -259,7 +265,7 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
             raise
     if empty:
         explain_failed_build(config, branch)
-        raise UserError(f'{branch}: the set is empty; expected at least one image')
+        raise UserError(branch, 'the set is empty', 'at least one image')
     return dataset
 
 

@@ -90,8 +90,9 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
     ]
     if not paths or len(paths) != len(images):
         raise UserError(
-            f'{labels}: {len(paths)} label images (*.png) for {len(images)} images in '
-            f'{Path(root, "images")}; expected one for each of images/test and images/train'
+            labels,
+            f'{len(paths)} label images (*.png) for {len(images)} images in {Path(root, "images")}',
+            'one for each of images/test and images/train',
         )
     for path, image in zip(tqdm(paths, unit='image'), images):
         mask = Path(root, 'masks', image.parent.name, f'{image.stem}.png')
@@ -100,8 +101,9 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
             write_png(mask, Image.fromarray(ids))
         elif not np.array_equal(read_mask(mask), ids):
             raise UserError(
-                f'{mask}: is there and differs from {path} in 13 classes; expected the same, or '
-                'another folder'
+                mask,
+                f'is there and differs from {path} in 13 classes',
+                'the same, or another folder',
             )
     return len(paths)
 
@@ -112,4 +114,4 @@ def _convert(path: Path, image_path: Path) -> np.ndarray:
     try:
         return to_13_classes(ids)
     except UserError as error:
-        raise UserError(f'{path}: {error}') from None
+        raise UserError(path, error) from None

@@ -24,7 +24,7 @@ def require_plain_tensors(content: Any, checkpoint: str) -> None:
         if isinstance(value, Tensor):
             if found := _unlike_a_plain_one(value):
                 raise UserError(
-                    f'{checkpoint}: {key.lstrip(".") or "it"} is {found}; expected dense tensors'
+                    checkpoint, f'{key.lstrip(".") or "it"} is {found}', 'dense tensors'
                 )
         elif isinstance(value, (Mapping, list, tuple)) and id(value) not in seen:
             seen.add(id(value))  # a list may hold itself
@@ -52,7 +52,7 @@ def require_known_types(content: Mapping[str, Any], checkpoint: str, training: b
             shown = (
                 repr(value)[:80] if isinstance(value, str) else f'of type {type(value).__name__}'
             )
-            raise UserError(f'{checkpoint}: its {key} is {shown}; expected {expected}')
+            raise UserError(checkpoint, f'its {key} is {shown}', expected)
 
 
 def _parts(content: Mapping[str, Any], training: bool) -> Iterator[tuple[str, Any, Any, str]]:

@@ -44,7 +44,7 @@ class AtomicLocalBackend(LocalBackend):
 def require_checkpoint(checkpoint: str) -> None:
     """Raises `UserError` if a checkpoint file is missing; URLs are left to mmengine."""
     if '://' not in checkpoint and not os.path.isfile(checkpoint):
-        raise UserError(f'{checkpoint}: no such checkpoint file')
+        raise UserError(checkpoint, 'no such checkpoint file')
 
 
 def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> N
     if not isinstance(content, Mapping) or not any(
         isinstance(value, torch.Tensor) for value in weights(content).values()
     ):
-        raise UserError(f'{checkpoint}: holds no weights; expected a checkpoint with state_dict')
+        raise UserError(checkpoint, 'holds no weights', 'a checkpoint with state_dict')
     require_known_types(content, checkpoint, training)
     require_finite_weights(weights(content), checkpoint, training)
 
@@ -113,9 +113,10 @@ def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
     missing = [key for key in _TRAINING_STATE if key not in content]
     if missing:
         raise UserError(
-            f'--resume: {checkpoint} has no {", ".join(missing)}; expected a checkpoint that a '
-            'training wrote to go on from (to start from weights alone: --cfg-options '
-            f'load_from={checkpoint})'
+            '--resume',
+            f'{checkpoint} has no {", ".join(missing)}',
+            'a checkpoint that a training wrote to go on from (to start from weights alone: '
+            f'--cfg-options load_from={checkpoint})',
         )
 
 

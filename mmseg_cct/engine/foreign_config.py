@@ -38,8 +38,9 @@ def require_names_without_code(config: Mapping[str, Any], checkpoint: str) -> No
             safe = name != 'type' or value is None or _is_component(value)
         if not safe:
             raise UserError(
-                f'{checkpoint}: its config has {key}={value!r}, which may run code; expected a '
-                'registered name (--config CONFIG, where there is one, takes a config of yours)'
+                checkpoint,
+                f'its config has {key}={value!r}, which may run code',
+                'a registered name (--config CONFIG, where there is one, takes a config of yours)',
             )
 
 

@@ -27,8 +27,9 @@ def require_finite_weights(
     ]
     if wrong:
         raise UserError(
-            f'{checkpoint}: {len(wrong)} of its weights are NaN or infinite, the first is '
-            f'{wrong[0]}; expected finite weights'
+            checkpoint,
+            f'{len(wrong)} of its weights are NaN or infinite, the first is {wrong[0]}',
+            'finite weights',
         )
 
 
@@ -73,8 +74,9 @@ def require_matching_weights(
         meta = (content.get('meta') or {}).get('dataset_meta') or {}
         hint = f' (trained on {len(meta["classes"])} classes)' if meta.get('classes') else ''
         raise UserError(
-            f'{checkpoint}: does not fit the config in {len(wrong)} of {len(expected)} entries, '
-            f'the first: {wrong[0]}{hint}'
+            checkpoint,
+            f'does not fit the config in {len(wrong)} of {len(expected)} entries, the first: '
+            f'{wrong[0]}{hint}',
         )
 
 
@@ -139,7 +141,7 @@ def require_weights_of_timm(module: Mapping[str, Any], checkpoint: str, key: str
         raise
     except Exception as error:  # timm and torch raise nearly anything on non-checkpoints
         name = module['model_name']
-        raise UserError(f'{where} does not fit {name}: {error_line(error, 160)}') from error
+        raise UserError(f'{where} does not fit {name}', error_line(error, 160)) from error
     if not module['type'].endswith('TimmViT'):
         _require_half(found, built.state_dict(), where, module['model_name'])
 
@@ -156,7 +158,7 @@ def _of_file_and_module(
         raise
     except Exception as error:  # torch raises nearly anything on non-checkpoints
         raise UserError(
-            f'{checkpoint}: cannot be read ({error_line(error, 120)}); expected a checkpoint'
+            checkpoint, f'cannot be read ({error_line(error, 120)})', 'a checkpoint'
         ) from error
     require_finite_weights(found, checkpoint)
     bare = copy.deepcopy(dict(module))

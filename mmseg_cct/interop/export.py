@@ -113,7 +113,7 @@ def export_onnx(model: nn.Module, file: str | Path, size: tuple[int, int] | None
     to it. The file carries `metadata`. A `UserError` says if onnx is missing.
     """
     if importlib.util.find_spec('onnx') is None:
-        raise UserError("--onnx: no package onnx; expected it: pip install 'mmseg_cct[export]'")
+        raise UserError('--onnx', 'no package onnx', "it: pip install 'mmseg_cct[export]'")
     graph, usual = InferenceGraph(model), size or test_size(model)
     checkable = importlib.util.find_spec('onnxruntime') is not None
     if size is None and checkable:
@@ -155,9 +155,7 @@ def test_size(model: Any) -> tuple[int, int]:
     scale = _way_of_images(model)['scale']
     size = cfg.get('crop_size') or (scale and scale[::-1]) or model.data_preprocessor.size
     if not size:
-        raise UserError(
-            'test_pipeline: resizes no images; expected --size, the height and width of the images'
-        )
+        raise UserError('--size', 'none, and the test pipeline resizes no images', 'one')
     return size[0], size[1]
 
 

@@ -53,7 +53,7 @@ def publish_checkpoint(
     file of that name with other contents, unless `overwrite` is set.
     """
     if not Path(target).name:
-        raise UserError(f'{target!r}: no file name; expected the path of the file to write')
+        raise UserError(f'{target!r}', 'no file name', 'the path of the file to write')
     checkpoint = read_checkpoint(source)
     try:
         if is_public(checkpoint['state_dict']):
@@ -63,7 +63,7 @@ def publish_checkpoint(
             )
         state = inference_weights(checkpoint['state_dict'], domain)
     except UserError as error:
-        raise UserError(f'{source}: {error}') from None
+        raise UserError(source, error) from None
     meta = inference_meta(checkpoint.get('meta') or {}, source, config, domain)
     data = checkpoint_bytes(dict(meta=meta, state_dict=state))
     digest = hashlib.sha256(data).hexdigest()[:8]
@@ -84,7 +84,7 @@ def inference_weights(state: dict[str, Tensor], domain: str | None = None) -> di
     domains: list[Any] = sorted({n.split('.')[1] for n in state if n.startswith('domains.')})
     if domain not in (domains or [None]):
         expected = f'one of {", ".join(domains)}' if domains else 'none, the model has no domains'
-        raise UserError(f'--domain {domain or "is missing"}: expected {expected}')
+        raise UserError(f'--domain {domain or "is missing"}', '', f'{expected}')
     own = f'domains.{domain}.'
     # A view would be saved with its whole storage, so weights are cloned.
     return {

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from mmseg_cct.datasets.leaves import leaf_datasets
@@ -35,7 +36,11 @@ def bank_problems(model: Any, meta: Meta) -> Iterator[UserError]:
             try:
                 bank.check_classes(names, part.out_channels)
             except UserError as error:  # the bank does not know about domains
-                yield UserError(str(error).replace('model.', f'model{place}.', 1))
+                yield error.renamed(partial(_at_domain, place))
+
+
+def _at_domain(place: str, key: str) -> str:
+    return key.replace('model.', f'model{place}.', 1)
 
 
 def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:

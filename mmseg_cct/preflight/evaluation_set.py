@@ -21,18 +21,18 @@ def build_evaluation_set(settings: Any, key: str) -> Any:
     bad file is a `UserError`; `key` is the set's place in the config.
     """
     if settings is None:
-        raise UserError(f'{key}: missing; expected a labelled data set')
+        raise UserError(key, 'missing', 'a labelled data set')
     try:
         dataset = DATASETS.build(copy.deepcopy(settings))
         dataset.full_init()
     except UserError as error:
-        raise UserError(error.within(key)) from None
+        raise error.within(key) from None
     except Exception as error:
         is_refusal = isinstance(error, (AssertionError, OSError, ValueError))
         if not is_refusal and library_place(error) is None:  # a bug
             raise
         explain_failed_build(settings, key)
-        raise UserError(f'{key}: {one_line(error)}; expected a data set there') from error
+        raise UserError(key, one_line(error), 'a data set there') from error
     look_at_evaluation_data(dataset, key)
     name_images_in_errors(dataset, key)
     return dataset

@@ -20,7 +20,7 @@ from mmseg_cct.datasets.leaves import (
 )
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.datasets.transforms import LoadPseudoLabels
-from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.utils.image_files import read_mask
 from mmseg_cct.utils.images import image_size, is_turned
 from mmseg_cct.utils.labels import IGNORE_INDEX
@@ -91,11 +91,11 @@ def look_at_evaluation_data(dataset: Any, key: str) -> None:
             check = check_pair if has_masks else _check_unlabeled_image
             raise_problems(_problems_of_files(check, leaf, found))
     except UserError as error:
-        raise UserError(error.within(key)) from None
+        raise error.within(key) from None
     # a test set whose predictions are submitted elsewhere may have void masks
     if found and key.startswith('val') and frozenset().union(*found) <= {IGNORE_INDEX}:
         void = f'all {found.total()} masks hold only ignored pixels'
-        raise UserError(Problem(key, void, 'labelled pixels to validate on'))
+        raise UserError(key, void, 'labelled pixels to validate on')
     _warn_of_turned(turned, key)
 
 
@@ -139,18 +139,18 @@ def _check_labeled_image(
     image, mask = info['img_path'], info.get('seg_map_path')
     if mask is None:
         found = 'no mask is named for this labelled image'
-        raise UserError(Problem(image, found, 'a data set with data_prefix.seg_map_path'))
+        raise UserError(image, found, 'a data set with data_prefix.seg_map_path')
     backend_args = getattr(dataset, 'backend_args', None)
     size = image_size(image, backend_args, True, image_loader(dataset))
     if '://' not in mask and not fileio.exists(mask, backend_args):
-        raise UserError(Problem(image, 'no mask for this labelled image', mask))
+        raise UserError(image, 'no mask for this labelled image', mask)
     labels = check_mask_of(info, size, dataset)
     if is_turned(image, backend_args, image_loader(dataset)):
         turned.append(image)
     if min(size) < 2:
         found = f'{size[0]}×{size[1]} pixels'
         expected = '2 or more on each side; MMSeg drops a side of 1 from a mask'
-        raise UserError(Problem(mask, found, expected))
+        raise UserError(mask, found, expected)
     return labels
 
 

@@ -32,8 +32,9 @@ def keep_labeled_images(runner: Runner) -> None:
     elif not _are_the_same(recorded.labeled, found):
         began = f'{len(recorded.labeled)} were when the training began'
         raise UserError(
-            f'--resume: {len(found)} images are labelled, {began} ({runner.work_dir}/{LABELS}); '
-            'expected the same, or a new training with another --work-dir'
+            '--resume',
+            f'{len(found)} images are labelled, {began} ({runner.work_dir}/{LABELS})',
+            'the same, or a new training with another --work-dir',
         )
 
 

@@ -190,7 +190,7 @@ def _pairs_problems(pairs: SemiSegDataset, domain: str | None) -> Problems:
         check_pairs(pairs)
     except UserError as error:
         place = f'train_dataloader.dataset.domains.{domain}'
-        yield error if domain is None else UserError(error.within(place))
+        yield error if domain is None else error.within(place)
 
 
 def _images_problems(dataset: Any, key: str) -> Problems:

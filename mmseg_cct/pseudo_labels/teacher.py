@@ -42,7 +42,7 @@ class Teacher:
         self._test_step = fused_test_step(model)
         test = pipeline_for_tests(config)
         if tta and config.get('tta_pipeline') is None:
-            raise UserError(f'{config.filename}: no tta_pipeline; expected one, or --no-tta')
+            raise UserError(config.filename, 'no tta_pipeline', 'one, or --no-tta')
         steps = follow_test_size(config.tta_pipeline, test) if tta else test
         with config_errors_as_one_line(config):
             self.pipeline = Compose(without_annotations(steps))

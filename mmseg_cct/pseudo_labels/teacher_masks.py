@@ -95,15 +95,16 @@ def find_unlabeled(dataset: Any, classes: Sequence[str], place: str) -> Unlabele
     """Lists the images of an unlabelled set; one without files is a `UserError` about `place`."""
     paths = [os.path.abspath(info.get('img_path') or '') for info in infos_of(dataset)]
     if not paths or not all(map(os.path.isfile, paths)):
-        raise UserError(f'{place}: has images without a local file; expected files to label')
+        raise UserError(place, 'has images without a local file', 'files to label')
     folder = os.path.commonpath([os.path.dirname(path) for path in paths])
     by_name: dict[str, str] = {}
     for path in paths:
         name = Path(os.path.relpath(path, folder)).with_suffix('').as_posix()
         if by_name.setdefault(name, path) != path:
             raise UserError(
-                f'{path}: differs from {os.path.basename(by_name[name])} in its extension only; '
-                'expected one image for each name'
+                path,
+                f'differs from {os.path.basename(by_name[name])} in its extension only',
+                'one image for each name',
             )
     return Unlabeled(folder, by_name, classes)
 
@@ -147,8 +148,9 @@ def draw_masks(
     known = teacher.dataset_meta['classes']
     if len(known) != len(unlabeled.classes):
         raise UserError(
-            f'{checkpoint}: labels {len(known)} classes ({", ".join(known[:4])}, ...); '
-            f'expected the {len(unlabeled.classes)} of the student ({", ".join(unlabeled.classes)})'
+            checkpoint,
+            f'labels {len(known)} classes ({", ".join(known[:4])}, ...)',
+            f'the {len(unlabeled.classes)} of the student ({", ".join(unlabeled.classes)})',
         )
     raise_problems(order_problems(meta, teacher.dataset_meta, checkpoint))
     colours = np.array(full_palette(teacher.dataset_meta['palette']))

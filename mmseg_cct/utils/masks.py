@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files
 from mmseg_cct.utils.labels import IGNORE_INDEX
 
@@ -24,7 +24,7 @@ def require_one_suffix(
         is_one = extension.lower() in IMAGE_SUFFIXES and stem.endswith(end)
         if is_one and name in images and name not in masks:
             found = f'a mask of another suffix than {suffix}, so that its image would have none'
-            raise UserError(Problem(str(path), found, f'{name}{suffix}'))
+            raise UserError(str(path), found, f'{name}{suffix}')
 
 
 def check_mask(
@@ -67,11 +67,9 @@ def check_mask(
         more = ' and more' if len(unknown) > 5 else ''
         mapped = ', after label_map or reduce_zero_label' if label_map or reduce_zero_label else ''
         raise UserError(
-            Problem(
-                str(mask),
-                f'label id {", ".join(unknown[:5])}{more} outside the classes',
-                f'0 to {num_classes - 1}, or {IGNORE_INDEX} where ignored{mapped}',
-            )
+            str(mask),
+            f'label id {", ".join(unknown[:5])}{more} outside the classes',
+            f'0 to {num_classes - 1}, or {IGNORE_INDEX} where ignored{mapped}',
         )
     return label_of
 
@@ -81,7 +79,7 @@ def check_size(mask: object, ids: np.ndarray, image: object, size: tuple[int, in
     if ids.shape != size[::-1]:
         found = f'{ids.shape[1]}×{ids.shape[0]} pixels'
         expected = f'{size[0]}×{size[1]}, the size of its image {image}'
-        raise UserError(Problem(str(mask), found, expected))
+        raise UserError(str(mask), found, expected)
 
 
 def label_of_each_id(
@@ -119,8 +117,9 @@ def judge_labels(
     void = sum(number for labels, number in found.items() if labels <= {IGNORE_INDEX})
     if void == total:
         raise UserError(
-            f'{name}: all {total} masks hold only {IGNORE_INDEX} (ignored); expected class ids '
-            f'from 0 to {len(classes) - 1}'
+            name,
+            f'all {total} masks hold only {IGNORE_INDEX} (ignored)',
+            f'class ids from 0 to {len(classes) - 1}',
         )
     there = frozenset().union(*found)
     if len(classes) > 1 and there == {0, IGNORE_INDEX} and not is_mapped:

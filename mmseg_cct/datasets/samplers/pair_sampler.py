@@ -54,8 +54,8 @@ class PairSampler(EndlessSampler):
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int | None = None) -> None:
         if not (hasattr(dataset, 'labeled') and hasattr(dataset, 'unlabeled')):
             raise UserError(
-                f'train_dataloader: PairSampler draws from a SemiSegDataset, got '
-                f'{type(dataset).__name__}'
+                'train_dataloader',
+                f'PairSampler draws from a SemiSegDataset, got {type(dataset).__name__}',
             )
         super().__init__(dataset, seed)
         self.shuffle = shuffle

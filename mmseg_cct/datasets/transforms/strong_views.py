@@ -150,7 +150,7 @@ class StrongViews(BaseTransform):
         """
         if 'inputs' not in results:
             raise UserError(
-                'unlabeled.pipeline: StrongViews before PackSegInputs; expected it at the end'
+                'unlabeled.pipeline', 'StrongViews before PackSegInputs', 'it at the end'
             )
         image = np.ascontiguousarray(results['inputs'].numpy().transpose(1, 2, 0))
         filled = None

@@ -124,9 +124,9 @@ def _require_same_optimizer(runner: Runner, checkpoint: dict[str, Any], name: st
     }
     if sizes[0] != sizes[1] or unknown - {'initial_lr', 'initial_momentum'}:
         raise UserError(
-            f'--resume: {name} holds the state of another optimizer or model than optim_wrapper '
-            'makes; expected the same (to start from its weights alone: --cfg-options '
-            f'load_from={name})'
+            '--resume',
+            f'{name} holds the state of another optimizer or model than optim_wrapper makes',
+            f'the same (to start from its weights alone: --cfg-options load_from={name})',
         )
 
 
@@ -134,8 +134,9 @@ def _require_iterations_left(runner: Runner, checkpoint: dict[str, Any], name: s
     loop, iteration = runner.train_loop, checkpoint['meta'].get('iter', 0)
     if isinstance(loop, IterBasedTrainLoop) and iteration > loop.max_iters:
         raise UserError(
-            f'train_cfg.max_iters={loop.max_iters}: {name} is of iteration {iteration}; expected '
-            f'{iteration} or more'
+            f'train_cfg.max_iters={loop.max_iters}',
+            f'{name} is of iteration {iteration}',
+            f'{iteration} or more',
         )
 
 

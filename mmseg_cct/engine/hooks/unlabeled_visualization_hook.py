@@ -62,14 +62,17 @@ class UnlabeledVisualizationHook(Hook):
         model = unwrap_model(runner.model)
         if not isinstance(getattr(model, 'auxiliary_head', None), PerturbedDecoderBank):
             raise UserError(
-                f'UnlabeledVisualizationHook: model.type={type(model).__name__} has no '
-                'auxiliary_head of type PerturbedDecoderBank; expected one, as in CCTSegmentor'
+                'UnlabeledVisualizationHook',
+                f'model.type={type(model).__name__} has no auxiliary_head of type '
+                'PerturbedDecoderBank',
+                'one, as in CCTSegmentor',
             )
         dataset = runner.train_dataloader.dataset
         if not isinstance(dataset, SemiSegDataset) or dataset.unlabeled is None:
             raise UserError(
-                'UnlabeledVisualizationHook: train_dataloader.dataset has no '
-                'unlabelled images; expected a SemiSegDataset with both'
+                'UnlabeledVisualizationHook',
+                'train_dataloader.dataset has no unlabelled images',
+                'a SemiSegDataset with both',
             )
         if not is_main_process():
             return

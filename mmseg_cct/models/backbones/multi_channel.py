@@ -37,8 +37,9 @@ class MultiChannelBackbone(BaseModule):
         first = next(convolutions, None)
         if first is None or first.in_channels != 3:
             raise UserError(
-                f'model.backbone.backbone.type={backbone["type"]!r}: does not begin with a '
-                'convolution of three channels; expected a backbone that does'
+                f'model.backbone.backbone.type={backbone["type"]!r}',
+                'does not begin with a convolution of three channels',
+                'a backbone that does',
             )
         self.first = (first,)  # a tuple registers no second name for its weight
         self.of_colours = first.weight.data

@@ -47,8 +47,7 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
         """
         if self.teacher is None:
             raise UserError(
-                'custom_hooks: MeanTeacherSegmentor has no teacher; expected a TeacherHook among '
-                'them'
+                'custom_hooks', 'MeanTeacherSegmentor has no teacher', 'a TeacherHook among them'
             )
         with torch.no_grad():
             probabilities = self.teacher(self._with_noise(images)).float().softmax(1)

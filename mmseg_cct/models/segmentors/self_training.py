@@ -60,8 +60,9 @@ class SelfTrainingSegmentor(EncoderDecoder):
         masks = stack_field(data_samples['unlabeled'], 'pseudo_sem_seg', view.shape[-2:])
         if masks is None:
             raise UserError(
-                'train_dataloader.dataset.unlabeled.pipeline: gives no pseudo masks; expected '
-                'LoadPseudoLabels and PackPseudoLabels, as tools/self_train.py sets them'
+                'train_dataloader.dataset.unlabeled.pipeline',
+                'gives no pseudo masks',
+                'LoadPseudoLabels and PackPseudoLabels, as tools/self_train.py sets them',
             )
         if self.cutmix is not None:
             boxes = self.cutmix(view)
