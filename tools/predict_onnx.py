@@ -62,30 +62,36 @@ def load(path: Path, way: dict[str, Any]) -> np.ndarray:
     import numpy as np
 
     # not `imread`, which ends the process at a name that is not UTF-8
-    data = np.fromfile(path, np.uint8)
-    unchanged = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if data.size else None
+    data, is_tiff = np.fromfile(path, np.uint8), path.suffix.lower() in TIFF
+    if way['channels'] is not None and is_tiff and not _opencv_reads(data.tobytes()):
+        return _channels(_with_tifffile(path), way)
+    pixels: Any = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if data.size else None
+    if pixels is None:
+        raise ValueError('cannot be read')
+    pixels = np.atleast_3d(pixels)
+    number = pixels.shape[2]
     if way['channels'] is None:
-        image = cv2.imdecode(data, cv2.IMREAD_COLOR) if unchanged is not None else None
-        if image is None:
-            raise ValueError('cannot be read')
-        tiff = path.suffix.lower() in TIFF
-        if unchanged.dtype != np.uint8 or (tiff and unchanged.shape[2:] == (4,)):
-            found = f'{unchanged.shape[2:] or (1,)} channels of {unchanged.dtype}'
+        if pixels.dtype != np.uint8 or (is_tiff and number == 4):
+            found = f'{number} channels of {pixels.dtype}'
             raise ValueError(f'{found}; expected 8-bit RGB or grey, which the model was trained on')
-        return image
-    if path.suffix.lower() in TIFF and not _opencv_reads(data.tobytes()):
-        import tifffile
+        pixels = cv2.imdecode(data, cv2.IMREAD_COLOR)  # turned by EXIF
+        return pixels
+    return _channels(pixels if number < 3 else pixels[..., [2, 1, 0, *range(3, number)]], way)
 
-        page = tifffile.TiffFile(path).pages[0]
-        pixels = page.asarray()
-        pixels = np.moveaxis(pixels, page.axes.index('S'), -1) if 'S' in page.axes else pixels
-        pixels = np.atleast_3d(pixels)
-    else:
-        if unchanged is None:
-            raise ValueError('cannot be read')
-        pixels = np.atleast_3d(unchanged)
-        if pixels.shape[2] > 2:
-            pixels = pixels[..., [2, 1, 0, *range(3, pixels.shape[2])]]
+
+def _with_tifffile(path: Path) -> np.ndarray:
+    import numpy as np
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        pixels, axes = file.pages[0].asarray(), file.pages[0].axes
+    return np.moveaxis(pixels, axes.index('S'), -1) if 'S' in axes else np.atleast_3d(pixels)
+
+
+def _channels(pixels: np.ndarray, way: dict[str, Any]) -> np.ndarray:
+    """Chooses channels of `(H, W, K)` and scales their values; three become BGR."""
+    import numpy as np
+
     channels, limits = list(way['channels']), way['value_range']
     if max(channels) >= pixels.shape[2]:
         raise ValueError(f'{pixels.shape[2]} channels; expected {max(channels) + 1} or more')
@@ -136,7 +142,8 @@ def segment(session: Any, notes: dict[str, Any], image: np.ndarray) -> np.ndarra
     import cv2
     import numpy as np
 
-    width, height = input_size(*image.shape[:2], notes['way'])
+    height, width = image.shape[:2]
+    width, height = input_size(height, width, notes['way'])
     if notes['size'] not in (None, [height, width]):
         found = f'{height}x{width} at the size of the test pipeline'
         expected = '{}x{}, that of the exported graph (publish_model.py --size)'

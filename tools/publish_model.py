@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import runpy
-from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,24 +105,32 @@ def _load(file: Path, imported: bool) -> Any:
 
 def _images(args: argparse.Namespace) -> list[Path]:
     """Chooses images for the comparison: the given ones, or those of the training's data."""
-    from mmseg_cct.datasets.data_folders import data_folders
+    from mmseg_cct.config.walk import leaf_sets
     from mmseg_cct.engine.checkpoints import read_checkpoint, saved_config
     from mmseg_cct.utils.image_files import find_images
 
-    config = saved_config(read_checkpoint(args.source), args.source)
-    folders = [Path(args.images)] if args.images else sorted(data_folders(config or {}))
-    for folder in folders:
-        if args.images or folder.is_dir():
-            with nullcontext() if args.images else suppress(UserError):
-                found = [*find_images(folder).values()]
-                return found[:: -(-len(found) // COMPARED)]
+    if args.images:
+        return _some(find_images(args.images))
+    config = saved_config(read_checkpoint(args.source), args.source) or {}
+    for _, dataset in leaf_sets((config.get('test_dataloader') or {}).get('dataset')):
+        prefix = dict(dataset.get('data_prefix') or {})
+        folder = Path(
+            dataset.get('data_root') or '', dataset.get('image_dir') or prefix.get('img_path', '-')
+        )
+        if folder.is_dir():
+            return _some(find_images(folder))
     return []
 
 
-def _report(done: Export, model: Any, images: list[Path], resized: bool) -> None:
-    from mmseg_cct.interop.export import TOLERANCE, metadata
+def _some(found: dict[str, Path]) -> list[Path]:
+    return [*found.values()][:: -(-len(found) // COMPARED)]
 
-    size = 'any size' if done.size is None else '{}x{}'.format(*done.size)
+
+def _report(done: Export, model: Any, images: list[Path], resized: bool) -> None:
+    from mmseg_cct.interop.export import TOLERANCE, metadata, size_in_tests
+
+    size = '{}x{}'.format(*(done.size or size_in_tests(model)))
+    size = f'any size ({size} in tests)' if done.size is None else size
     compared = 'not compared with PyTorch, because onnxruntime is not installed'
     if done.difference is not None:
         if not done.difference <= TOLERANCE:
@@ -173,7 +180,7 @@ def _compare_masks(done: Export, model: Any, images: list[Path], resized: bool) 
             f'its masks of {many} equal those of predict in {share:.1f} % of the pixels',
             f'at least {AGREEMENT} %: do not use it',
         )
-    why = ', because --size resizes in another way' * (share < AGREEMENT)
+    why = ', because --size resizes in another way' if share < AGREEMENT else ''
     print(f'masks of {many}: at least {share:.1f} % of the pixels as by predict{why}')
 
 

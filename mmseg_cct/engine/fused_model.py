@@ -27,7 +27,10 @@ def fused_model(model: Any, data: dict[str, Any]) -> Any:
         the largest.
     """
     # The hooks of a training refer to its runner, which cannot be copied; a teacher need not be.
-    left_out = {id(model._forward_hooks): OrderedDict(), id(getattr(model, '_teacher', ())): ()}
+    left_out: dict[int, Any] = {
+        id(model._forward_hooks): OrderedDict(),
+        id(getattr(model, '_teacher', ())): (),
+    }
     try:
         fused = fuse_conv_bn(copy.deepcopy(model, left_out)).to(memory_format=torch.channels_last)
         old, new = (each.test_step(_piece(data))[0].seg_logits.data for each in (model, fused))

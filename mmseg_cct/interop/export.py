@@ -114,7 +114,7 @@ def export_onnx(model: nn.Module, file: str | Path, size: tuple[int, int] | None
     """
     if importlib.util.find_spec('onnx') is None:
         raise UserError('--onnx', 'no package onnx', "it: pip install 'mmseg_cct[export]'")
-    graph, usual = InferenceGraph(model), size or test_size(model)
+    graph, usual = InferenceGraph(model), size or size_in_tests(model)
     checkable = importlib.util.find_spec('onnxruntime') is not None
     if size is None and checkable:
         smaller = tuple(-(-side * 3 // 4) for side in usual)
@@ -149,7 +149,7 @@ def _traced(graph: InferenceGraph, size: tuple[int, int], free: dict[int, str]) 
     return data.getvalue()
 
 
-def test_size(model: Any) -> tuple[int, int]:
+def size_in_tests(model: Any) -> tuple[int, int]:
     """Returns the height and width that the test pipeline gives images, or that they train at."""
     cfg = model.test_cfg or {}
     scale = _way_of_images(model)['scale']
