@@ -52,7 +52,7 @@ class BranchPreprocessor(SegDataPreProcessor):
                 'model.data_preprocessor.std', f'{len(std)} values', f'{len(mean)}, as mean has'
             )
         # done here: for each image MMSeg copies the index `[2, 1, 0]` to the GPU, and waits
-        self._swaps_channels: bool = self._channel_conversion
+        self._swaps_channels: bool = self._channel_conversion  # type: ignore[has-type]
         self._channel_conversion = False
 
     def cast_data(self, data: Any) -> Any:
