@@ -26,6 +26,17 @@ def default_device() -> str:
     return f'cuda:{int(os.environ.get("LOCAL_RANK", 0)) % number}' if number else 'cpu'
 
 
+def number_the_only_gpu() -> None:
+    """Makes the GPU of a process that sees no other its number 0, as with `srun --gpus-per-task`.
+
+    mmengine takes the GPU of the process's rank on its machine, which such a process lacks.
+    """
+    if torch.cuda.device_count() == 1:
+        for name in ('LOCAL_RANK', 'SLURM_LOCALID', 'OMPI_COMM_WORLD_LOCAL_RANK'):
+            if name in os.environ:
+                os.environ[name] = '0'
+
+
 def enable_amp(config: Config) -> None:
     """Enables mixed precision; a config with another optimizer wrapper is a `UserError`."""
     kind = config.optim_wrapper.setdefault('type', 'OptimWrapper')
@@ -90,8 +101,8 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
         if loader.get('num_workers', 0) > most:
             if split == 'train':
                 print_log(
-                    f'{key}: {most} in place of {loader.num_workers} (usable cores: {cores}); the '
-                    'images are the same',
+                    f'{key} reduced from {loader.num_workers} to {most} ({cores} usable cores); '
+                    'results do not change',
                     logger='current',
                 )
             loader.num_workers = most

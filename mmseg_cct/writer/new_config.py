@@ -185,6 +185,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         assignment('model', parts.pop('model')),
         '# batch_size counts pairs of a labelled and an unlabelled image',
         assignment('train_dataloader', parts.pop('train_dataloader')),
+        assignment('auto_scale_lr', dict(base_batch_size=choices.batch_size)),
         assignment('val_dataloader', dict(dataset=val)),
         'test_dataloader = val_dataloader',
         '',

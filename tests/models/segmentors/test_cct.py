@@ -292,24 +292,26 @@ def test_the_host_waits_for_boxes_alone(device, monkeypatch):
     config = tiny.model_config(decode_head=head)
     del config.auxiliary_head.perturbations['FeatureNoise']  # draws a seed, but on the host
     model = MODELS.build(config)
-    data = model.data_preprocessor(make_batch(), training=True)
-    inputs = {branch: images.to(device) for branch, images in data['inputs'].items()}
-    samples = {
-        branch: [sample.to(device) for sample in branch_samples]
-        for branch, branch_samples in data['data_samples'].items()
-    }
-    model.to(device)
     no_boxes = torch.zeros(0, 5, dtype=torch.int64, device=device)
     monkeypatch.setattr(base, 'bounding_boxes', lambda *_: no_boxes)
-    if device == 'meta':
+    if device == 'meta':  # to which every copy waits, so the batch is there already
+        data = model.data_preprocessor(make_batch(), training=True)
+        inputs = {branch: images.to(device) for branch, images in data['inputs'].items()}
+        samples = {
+            branch: [sample.to(device) for sample in branch_samples]
+            for branch, branch_samples in data['data_samples'].items()
+        }
         monkeypatch.setattr(torch, 'autocast', lambda *_, **__: nullcontext())  # knows no meta
+        model.to(device)
         with HostWaits() as host:
             model(inputs, samples, mode='loss')
         assert host.names == []
         return
-    model(inputs, copy.deepcopy(samples), mode='loss')  # a first call sets CUDA up
+    model.to(device)
+    batches = make_batch(), make_batch()
+    model(**model.data_preprocessor(batches[0], training=True), mode='loss')  # sets CUDA up
     torch.cuda.set_sync_debug_mode('error')
     try:
-        model(inputs, samples, mode='loss')
+        model(**model.data_preprocessor(batches[1], training=True), mode='loss')
     finally:
         torch.cuda.set_sync_debug_mode('default')
