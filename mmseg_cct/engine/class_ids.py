@@ -32,8 +32,9 @@ def predict_class_ids(model: Any, data: dict[str, Any]) -> list[Tensor]:
     if not predicts_as_encoder_decoder(type(segmentor), 'predict', 'postprocess_result'):
         return [result.pred_sem_seg.data[0] for result in model.test_step(data)]
     pairs = [*zip(data['inputs'], data['data_samples'])]
-    if _slides_in_strips(segmentor) and all(map(_keeps_size, *zip(*pairs))):
-        return [_of_windows(segmentor, *pair) for pair in pairs]
+    divisor = _divisor(model.data_preprocessor, segmentor.test_cfg)
+    if divisor and all(_keeps_size(*pair) for pair in pairs):
+        return [_of_windows(segmentor, divisor, *pair) for pair in pairs]
     batch = model.data_preprocessor(data, False)
     metas = [sample.metainfo for sample in batch['data_samples']]
     logits = segmentor.inference(batch['inputs'], metas)
@@ -48,15 +49,12 @@ def predicts_as_encoder_decoder(kind: Any, *methods: str) -> bool:
     )
 
 
-def _slides_in_strips(segmentor: Any) -> bool:
-    """Whether strips as high as a window are padded below and on the right as the image is."""
-    test = getattr(segmentor.data_preprocessor, 'test_cfg', dict(size=None)) or {}
-    fits = all(not side % _divisor(segmentor) for side in segmentor.test_cfg.get('crop_size') or ())
-    return segmentor.test_cfg.get('mode') == 'slide' and fits and 'size' not in test
-
-
-def _divisor(segmentor: Any) -> int:
-    return (getattr(segmentor.data_preprocessor, 'test_cfg', None) or {}).get('size_divisor') or 1
+def _divisor(preprocessor: Any, test_cfg: Any) -> int:
+    """Returns what a strip of windows is padded to, below and on the right as the image; or 0."""
+    padding = getattr(preprocessor, 'test_cfg', dict(size=None)) or {}  # domains have several
+    divisor = padding.get('size_divisor') or 1
+    slides = test_cfg.get('mode') == 'slide' and 'size' not in padding
+    return divisor if slides and not any(side % divisor for side in test_cfg.crop_size) else 0
 
 
 def _keeps_size(image: Tensor, sample: SegDataSample) -> bool:
@@ -65,12 +63,12 @@ def _keeps_size(image: Tensor, sample: SegDataSample) -> bool:
     return not padded and tuple(image.shape[1:]) == tuple(meta['ori_shape'][:2])
 
 
-def _of_windows(segmentor: Any, image: Tensor, sample: SegDataSample) -> Tensor:
+def _of_windows(segmentor: Any, divisor: int, image: Tensor, sample: SegDataSample) -> Tensor:
     """Predicts `image` `(3, H, W)` in windows, averaged as MMSeg's `slide_inference` does.
 
     In memory are the logits of a row of windows, and a strip of the image in float32.
     """
-    high, wide = (side + -side % _divisor(segmentor) for side in image.shape[1:])
+    high, wide = (side + -side % divisor for side in image.shape[1:])
     (height, width), (down, right) = segmentor.test_cfg.crop_size, segmentor.test_cfg.stride
     height, ids = min(height, high), []
     total = next(segmentor.parameters()).new_zeros(segmentor.out_channels, height, wide)
