@@ -22,7 +22,7 @@ from .text import one_line
 # What Pillow may open, whatever a file is named: by default it runs Ghostscript on PostScript.
 _FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'JPEG2000', 'PNG', 'PPM', 'TIFF', 'WEBP')
 ORIENTATION = 0x0112  # the EXIF tag
-IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
+IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp', '.jp2')
 
 
 def find_files(folder: str | os.PathLike) -> list[Path]:

@@ -262,7 +262,9 @@ def _pipeline_lines(values: ImageValues | None, size: tuple[int, int]) -> list[s
     if values is not None:
         load = values.loader
         comment = [f'# {values.description}; mean and std were measured']
-    masks, pack = dict(type='LoadAnnotations'), dict(type='PackSegInputs')
+    masks, pack = [dict(type='LoadAnnotations')], dict(type='PackSegInputs')
+    if values is not None and values.has_nodata:
+        masks.append(dict(type='IgnoreNodata'))
     whole = dict(type='Resize', scale=Code('image_size'), keep_ratio=True)
     resize = dict(
         type='RandomResize', scale=Code('image_size'), ratio_range=(0.5, 2.0), keep_ratio=True
@@ -277,13 +279,15 @@ def _pipeline_lines(values: ImageValues | None, size: tuple[int, int]) -> list[s
     loader = Code('load')
     pipelines = dict(
         # the first of ten crops in which no class fills more than three quarters
-        train_pipeline=[loader, masks, resize, dict(crop, cat_max_ratio=0.75), flip, pack],
+        train_pipeline=[loader, *masks, resize, dict(crop, cat_max_ratio=0.75), flip, pack],
         unlabeled_pipeline=[loader, resize, crop, flip, pack],
         # masks after the resize: the prediction is compared at the mask's own size
-        test_pipeline=[loader, whole, masks, pack],
+        test_pipeline=[loader, whole, *masks, pack],
         tta_pipeline=[
             loader,
-            dict(type='TestTimeAug', transforms=[views, flips, [masks], [pack]]),
+            dict(
+                type='TestTimeAug', transforms=[views, flips, *([step] for step in masks), [pack]]
+            ),
         ],
     )
     return [
