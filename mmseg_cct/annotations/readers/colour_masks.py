@@ -2,7 +2,9 @@
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
@@ -11,14 +13,21 @@ from PIL import Image
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
-from ..pictures import decode, rgb
+from ..pictures import code_of, colour_of, decode, flat_values, pack, rgb, whole_numbers
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
 from ..source import Source, attempt, reading
-from .segmentation_mask import code_of, colour_of, pack
+from .segmentation_mask import VOID
 
 TITLE = 'masks of colours'
 _LOOKED_AT = 50  # masks whose colours are shown
 _SHOWN = 12  # colours
+_LOSSY = 12  # distance in RGB by which a lossy format may move a colour
+_FARTHEST = 128  # distance in RGB of a blended pixel to its colour
+_MOST_BLENDED = 0.05  # of a mask's pixels
+_SPREAD = 0.1  # of the variance of a mask's values, within its two clusters
+_THIRD = 0.05  # of the upper cluster's pixels, for a value that fills areas to be one of its own
+
+_Read = tuple[list[Shape], dict[tuple[str, str], int]]  # and notes
 
 
 def is_mine(source: Source) -> bool:
@@ -28,15 +37,28 @@ def is_mine(source: Source) -> bool:
 
 
 def read_colours(
-    source: Source, colours: Mapping[str, Colour], suffix: str, is_strict: bool
+    source: Source,
+    colours: Mapping[str, Colour],
+    suffix: str,
+    is_strict: bool,
+    values: Collection[str] = (),
 ) -> Annotations:
-    """Reads masks by a table of colours; others are an error if `is_strict`, else not drawn."""
-    return Annotations(colours, _images(source, suffix, colours, is_strict))
+    """Reads masks by a table of colours.
+
+    Pixels between the colours get the nearest; other colours are an error if `is_strict`, else not
+    drawn. `values` are grey values that are classes of their own.
+    """
+    read = partial(_coloured, colours=colours, is_strict=is_strict)
+    return Annotations({**colours, **dict.fromkeys(values)}, _images(source, suffix, read, values))
 
 
-def read_binary(source: Source, name: str, suffix: str) -> Annotations:
-    """Reads masks of one class: pixels that are not 0 or, with transparency, not transparent."""
-    return Annotations({name: None}, _images(source, suffix, name, False))
+def read_binary(
+    source: Source, name: str, suffix: str, values: Collection[str] = ()
+) -> Annotations:
+    """Reads masks of one class: the brighter of two clusters of values, or what is opaque."""
+    usual = _usual_level(source, _named(source, suffix)[:_LOOKED_AT])
+    read = partial(_binary, name=name, usual=usual)
+    return Annotations({name: None, **dict.fromkeys(values)}, _images(source, suffix, read, values))
 
 
 def ask_for_names(source: Source) -> NoReturn:
@@ -76,50 +98,161 @@ def _count(source: Source, names: list[str]) -> Counter[int]:
     return counts
 
 
-def _images(
-    source: Source, suffix: str, colours: Mapping[str, Colour] | str, is_strict: bool
-) -> Iterator[AnnotatedImage | UserError]:
-    names = _masks(source)
-    named = [name for name in names if name.lower().endswith(suffix.lower())]
+def _named(source: Source, suffix: str) -> list[str]:
+    named = [name for name in _masks(source) if name.lower().endswith(suffix.lower())]
     if not named:
         raise UserError(Problem(str(source.path), 'no mask of that name', f'NAME{suffix}'))
-    for name in named:
+    source.masks |= set(named)
+    return named
+
+
+def _images(
+    source: Source, suffix: str, read: Callable[..., _Read], values: Collection[str]
+) -> Iterator[AnnotatedImage | UserError]:
+    for name in _named(source, suffix):
         image = name[: -len(suffix)] if suffix else posixpath.splitext(name)[0]
-        place = source.place(name)
-        yield attempt(place, TITLE, _image, source, name, image, colours, is_strict)
+        yield attempt(source.place(name), TITLE, _image, source, name, image, read, values)
 
 
 def _image(
-    source: Source, name: str, image: str, colours: Mapping[str, Colour] | str, is_strict: bool
+    source: Source, name: str, image: str, read: Callable[..., _Read], values: Collection[str]
 ) -> AnnotatedImage:
-    picture = decode(source.read(name))
-    if isinstance(colours, str):
-        shapes = _binary(picture, colours)
-    else:
-        shapes = _coloured(picture, colours, is_strict)
-    return AnnotatedImage(image, picture.size, shapes)
+    picture, own = decode(source.read(name)), []
+    if picture.mode[0] in '1LIF' and picture.mode != 'LA':
+        pixels = np.asarray(picture)
+        own = [Shape(value, mask=pixels == int(value), z=1) for value in values]
+        rest = whole_numbers(picture, list(map(int, values)))
+        if own:
+            picture = Image.fromarray(rest)
+    shapes, notes = read(picture)
+    own = [shape for shape in own if shape.mask is not None and shape.mask.any()]
+    return AnnotatedImage(image, picture.size, [*shapes, *own], notes=notes)
 
 
-def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bool) -> list[Shape]:
+def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bool) -> _Read:
     codes = pack(rgb(picture))
-    table = {code_of(colour): name for name, colour in colours.items()}
-    present = np.unique(codes).tolist()
-    unknown = [_shown(code) for code in present if code not in table]
-    if unknown and is_strict:
-        more = f' and {len(unknown) - 5} more' if len(unknown) > 5 else ''
-        key = f'colours {" and ".join(unknown[:5])}{more}'
-        raise UserError(Problem(key, 'without a name', '--colors with each, or --rest'))
-    return [Shape(table[code], mask=codes == code) for code in present if code in table]
+    notes: dict[tuple[str, str], int] = {}
+    table: dict[int, str | None] = {code_of(VOID): None}
+    table |= {code_of(colour): name for name, colour in colours.items()}
+    if set(np.unique(codes).tolist()) - table.keys():
+        codes, notes, others = _snapped(codes, [code_of(colour) for colour in colours.values()])
+        if others and is_strict:
+            shown = ' and '.join(map(_shown, others[:5]))
+            more = f' and {len(others) - 5} more' if len(others) > 5 else ''
+            found = f'colours {shown}{more}'
+            raise UserError(Problem(found, 'without a name', '--colors with each, or --rest'))
+    present = [code for code in np.unique(codes).tolist() if code in table]
+    return [Shape(table[code], mask=codes == code) for code in present], notes
 
 
-def _binary(picture: Image.Image, name: str) -> list[Shape]:
-    """Returns the class where the picture is not 0 or, in a JPEG with its blurred edges, bright."""
+def _snapped(
+    codes: np.ndarray, named: Sequence[int]
+) -> tuple[np.ndarray, dict[tuple[str, str], int], list[int]]:
+    """Gives blended pixels the nearest colour; returns codes, what was changed, and other colours.
+
+    Colours that fill areas are colours of their own. The rest are what a lossy format or a resized
+    edge makes; those too far from any are ignored.
+    """
+    present, index = np.unique(codes, return_inverse=True)
+    pixels = np.bincount(index.reshape(-1))
+    spacing = [_distances(np.array(named), code) for code in named]
+    farthest = min([_FARTHEST, *(away[away > 0].min() / 2 for away in spacing if away.any())])
+    nearest, distance = _nearest(present, named)
+    flat = flat_values(codes)
+    is_near = distance <= min(_LOSSY, farthest)
+    others = [code for code in present[~is_near].tolist() if code in flat]
+    nearest, distance = _nearest(present, [*named, *others])
+    is_blend = ~is_near & ~np.isin(present, others)
+    is_lost = is_blend & (distance > farthest)
+    nearest[is_lost] = code_of(VOID)
+    nearest = np.where(present == code_of(VOID), present, nearest)
+    if (share := pixels[is_blend].sum() / codes.size) > _MOST_BLENDED:
+        found = f'{share:.1%} of the pixels blend colours'
+        expected = 'a mask without loss: a PNG, resized by the nearest pixel'
+        raise UserError(Problem('colours', found, expected))
+    kinds = {
+        ('pixels of blended colours', 'the nearest colour'): (present != nearest) & ~is_lost,
+        ('pixels of colours between all others', 'ignored (255)'): is_lost,
+        ('pixels of colours without a name', 'as undrawn'): np.isin(present, others),
+    }
+    notes = {kind: int(pixels[of].sum()) for kind, of in kinds.items()}
+    return nearest[index].reshape(codes.shape), notes, others
+
+
+def _nearest(codes: np.ndarray, palette: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Finds for each code the nearest one of a palette, and its distance in RGB."""
+    nearest, distance = codes.copy(), np.full(len(codes), np.inf)
+    for code in palette:
+        away = _distances(codes, code)
+        nearest[away < distance], distance = code, np.minimum(away, distance)
+    return nearest, distance
+
+
+def _distances(codes: np.ndarray, code: int) -> np.ndarray:
+    shifts = np.array([16, 8, 0])
+    channels = (codes[:, None].astype(np.int64) >> shifts) & 255
+    return np.linalg.norm(channels - (code >> shifts & 255), axis=1)
+
+
+def _binary(picture: Image.Image, name: str, usual: float) -> _Read:
+    """Returns the class where the picture is in the upper of two clusters of values."""
+    pixels = _brightness(picture)
+    threshold, level = _levels(pixels)
+    if level and picture.format in ('JPEG', 'MPO', 'WEBP') and level < _LOSSY:
+        raise UserError(Problem(f'values up to {level:.0f}', picture.format, 'a PNG'))
+    if level and not usual / 4 <= level <= usual * 4:
+        found = f'values up to {level:.0f}, in other masks {usual:.0f}'
+        raise UserError(Problem('mask', found, 'masks of one kind, or imports apart'))
+    return [Shape(name, mask=pixels > threshold)], {}
+
+
+def _brightness(picture: Image.Image) -> np.ndarray:
+    """Returns the values of a mask `(H, W)`: its opacity if that differs, else the highest."""
     if picture.mode == 'P':
         picture = picture.convert('RGBA' if 'transparency' in picture.info else 'RGB')
     pixels = np.asarray(picture)
-    if pixels.ndim == 3:
-        has_alpha = pixels.shape[2] in (2, 4)
-        values, alpha = pixels[..., : pixels.shape[2] - has_alpha], pixels[..., -1]
-        pixels = alpha if has_alpha and (alpha != alpha.flat[0]).any() else values.max(-1)
-    mask = pixels > (127 if picture.format == 'JPEG' else 0)
-    return [Shape(name, mask=mask)]
+    if pixels.ndim == 2:
+        return pixels.astype(float)
+    has_alpha = pixels.shape[2] in (2, 4)
+    if has_alpha and (pixels[..., -1] != pixels.flat[pixels.shape[2] - 1]).any():
+        return pixels[..., -1].astype(float)
+    values = pixels[..., : pixels.shape[2] - has_alpha]
+    if len(np.unique(values.reshape(-1, values.shape[2]), axis=0)) > 256:
+        raise UserError(Problem('picture', 'more than 256 colours', 'a mask, see --mask-suffix'))
+    return values.max(-1).astype(float)
+
+
+def _levels(pixels: np.ndarray) -> tuple[float, float]:
+    """Finds the threshold between two clusters of values, by Otsu, and the level of the upper one.
+
+    A mask of one value is all 0 or all above the threshold.
+    """
+    values, counts = np.unique(pixels, return_counts=True)
+    if len(values) == 1:
+        return 0.0, float(values[0])
+    weights = counts / counts.sum()
+    below, first = np.cumsum(weights)[:-1], np.cumsum(weights * values)[:-1]
+    mean = float(weights @ values)
+    between = (mean * below - first) ** 2 / (below * (1 - below))
+    cut = int(between.argmax())
+    low, high = first[cut] / below[cut], (mean - first[cut]) / (1 - below[cut])
+    flat = flat_values(pixels)
+    upper = int(counts[cut + 1 :].sum())
+    clusters = values[: cut + 1], values[cut + 1 :]
+    main = {max(cluster, key=lambda value: flat.get(value, 0)) for cluster in clusters}
+    is_third = any(n > _THIRD * upper for value, n in flat.items() if value not in main)
+    spread = 1 - between[cut] / float(weights @ (values - mean) ** 2)
+    if is_third or spread > _SPREAD or low > high / 4:
+        shown = ', '.join(f'{value:g}' for value in values[np.argsort(-counts)][:5])
+        found = f'values {shown}{", ..." if len(values) > 5 else ""}, not two clusters from 0'
+        raise UserError(Problem('mask', found, '0 and another value, or --colors NAME=VALUE ...'))
+    return float(low + high) / 2, float(high)
+
+
+def _usual_level(source: Source, names: list[str]) -> float:
+    """Returns the median level of some masks; damaged ones are reported when they are read."""
+    levels = []
+    for name in names:
+        with suppress(UserError):
+            levels.append(_levels(_brightness(decode(source.read(name))))[1])
+    return float(np.median([level for level in levels if level] or [0]))
