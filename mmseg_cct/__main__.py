@@ -31,7 +31,7 @@ def main() -> None:
         return
     script = known.get(name.replace('_', '-'))
     if script is None:
-        raise UserError(f'{name}: no such command; {nearest(name, list(known))}')
+        raise UserError(name, 'no such command', nearest(name, list(known)))
     sys.argv[1:] = arguments
     runpy.run_path(str(script), run_name='__main__')
 

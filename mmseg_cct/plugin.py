@@ -14,7 +14,7 @@ try:
     from .utils.quiet import silence_misleading_lines
 
     silence_misleading_lines()
-    from . import datasets, engine, evaluation, models, visualization
+    from . import datasets, engine, evaluation, models, preflight, visualization
     from .config.packages import register_packages
     from .engine.safe_loading import register_safe_loaders
     from .utils.image_files import set_up_pillow
@@ -25,7 +25,15 @@ except RuntimeError as error:
         raise
     raise ImportError(explanation) from None
 
-__all__ = ['datasets', 'engine', 'evaluation', 'models', 'setup', 'visualization']
+__all__ = [
+    'datasets',
+    'engine',
+    'evaluation',
+    'models',
+    'preflight',
+    'setup',
+    'visualization',
+]
 
 
 def setup() -> None:

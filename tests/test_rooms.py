@@ -16,40 +16,40 @@ ROOMS = {
     'utils': {'errors'},
     'annotations': {'errors', 'utils'},
     'config': {'errors', 'utils'},
-    'checks': {'errors', 'utils', 'config'},
-    'models': {'errors', 'utils', 'config', 'checks'},
-    'datasets': {'errors', 'utils', 'config', 'checks'},
+    'models': {'errors', 'utils', 'config'},
+    'datasets': {'errors', 'utils', 'config'},
     'evaluation': {'errors', 'utils'},
     'visualization': {'utils'},
     'engine': {
-        *('errors', 'utils', 'config', 'checks', 'models', 'datasets', 'evaluation'),
-        'visualization',
+        *('errors', 'utils', 'config', 'models', 'datasets', 'evaluation', 'visualization'),
     },
+    # Knows the whole run, so it stands above the run's parts.
+    'preflight': {'errors', 'utils', 'config', 'datasets', 'evaluation', 'engine'},
     # Registers what a config can name; it loads no tool's code.
     'plugin': {
         *('stack', 'utils', 'config', 'datasets', 'engine', 'evaluation', 'models'),
-        'visualization',
+        *('preflight', 'visualization'),
     },
     'cli': {'errors', 'utils', 'config', 'plugin'},
-    'interop': {'errors', 'utils', 'config', 'checks', 'engine'},
-    'writer': {'errors', 'utils', 'annotations', 'config', 'checks', 'datasets'},
+    'interop': {'errors', 'utils', 'config', 'engine'},
+    'writer': {'errors', 'utils', 'annotations', 'config', 'datasets', 'engine', 'preflight'},
     'apis': {
-        *('errors', 'utils', 'annotations', 'config', 'datasets', 'checks', 'engine'),
-        'visualization',
+        *('errors', 'utils', 'annotations', 'config', 'datasets', 'evaluation', 'engine'),
+        *('preflight', 'visualization'),
     },
     # A trained network labels images, as `predict` does: by `apis` and its config.
     'pseudo_labels': {
-        *('errors', 'utils', 'config', 'datasets', 'checks', 'engine', 'evaluation'),
+        *('errors', 'utils', 'config', 'datasets', 'engine', 'evaluation', 'preflight'),
         *('visualization', 'apis'),
     },
     'analysis': {
-        *('errors', 'version', 'utils', 'config', 'models', 'datasets', 'checks', 'engine'),
-        *('evaluation', 'visualization', 'apis', 'annotations'),
+        *('errors', 'version', 'utils', 'config', 'models', 'datasets', 'engine', 'evaluation'),
+        *('preflight', 'visualization', 'apis', 'annotations'),
     },
     'studies': {
-        *('errors', 'utils', 'config', 'datasets', 'checks', 'visualization', 'apis'),
+        *('errors', 'utils', 'config', 'datasets', 'preflight', 'visualization'),
         # Self-training is a study: masks, then a student that learns from them.
-        *('pseudo_labels', 'analysis', 'cli'),
+        *('apis', 'pseudo_labels', 'analysis', 'cli'),
     },
     # The command line runs the tools as scripts.
     '__main__': {'errors', 'utils', 'config', 'cli'},

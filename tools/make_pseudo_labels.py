@@ -54,9 +54,9 @@ def main() -> int:
     args = parse_args()
     with running(args):
         from mmseg_cct.apis.device import default_device
-        from mmseg_cct.checks.values import check_values
         from mmseg_cct.config.load import load_config
         from mmseg_cct.engine.checkpoints import require_checkpoint
+        from mmseg_cct.preflight.values import check_values
         from mmseg_cct.pseudo_labels import make_pseudo_labels
         from mmseg_cct.utils.shares import connected
 

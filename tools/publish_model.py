@@ -69,7 +69,7 @@ def main() -> None:
         model = _load(file, imported=config is not None)
         size = tuple(args.size or model.data_preprocessor.size or ())
         if len(size) != 2:
-            raise UserError('--size: expected the height and width of the images')
+            raise UserError('--size', '', 'the height and width of the images')
         target = file.with_suffix('.onnx')
         output_file(target, [args.source], begins=ONNX, overwrite=args.overwrite, option='OUT')
         _report(export_onnx(model, size, target), size)
@@ -82,7 +82,7 @@ def _load(file: Path, imported: bool) -> Any:
 
     config = saved_config(read_checkpoint(str(file)), str(file))
     if config is None:
-        raise UserError(f'{file}: carries no config; expected --config CONFIG')
+        raise UserError(file, 'carries no config', '--config CONFIG')
     modules = (config.get('custom_imports') or {}).get('imports') or []
     own = {modules} if isinstance(modules, str) else set(modules)
     own -= {'mmseg_cct', 'mmseg_cct.plugin'}
@@ -91,8 +91,8 @@ def _load(file: Path, imported: bool) -> Any:
     except UserError as error:
         if imported or not own:
             raise
-        hint = f'--config CONFIG imports {", ".join(sorted(own))}, which a checkpoint may not'
-        raise UserError(f'{error}; {hint}') from error
+        expected = f'--config CONFIG, which imports {", ".join(sorted(own))}; a checkpoint may not'
+        raise UserError(error.problems[0]._replace(expected=expected)) from error
 
 
 def _report(done: Export, size: tuple[int, int]) -> None:
@@ -102,8 +102,9 @@ def _report(done: Export, size: tuple[int, int]) -> None:
     if done.difference is not None:
         if not done.difference <= TOLERANCE:
             raise UserError(
-                f'{done.file}: its logits differ from those of PyTorch by {done.difference:.1e} of '
-                f'the largest, expected at most {TOLERANCE:.0e}: do not use it'
+                done.file,
+                f'its logits differ from those of PyTorch by {done.difference:.1e} of the '
+                f'largest, expected at most {TOLERANCE:.0e}: do not use it',
             )
         compared = f'logits equal to those of PyTorch (to {done.difference:.0e} of the largest)'
     print(f'{done.file}: images of {size[0]}x{size[1]}, {compared}')

@@ -154,7 +154,7 @@ def next_batch(request: BatchRequest) -> Batch:
     inputs = {*data_folders(config), *([images] if images is not None else ())}
     with OutputFolder(out, RECORD, inputs, origin):
         if Path(out, REVIEW).exists():
-            raise UserError(f'--out: {out} holds a batch already; expected another folder')
+            raise UserError('--out', f'{out} holds a batch already', 'another folder')
         ranking = rank_images(
             model, {**sets.labeled, **sets.candidates}, out, seed=seed, measure=measure
         )
@@ -248,8 +248,9 @@ def _list_images(config: Config, request: BatchRequest) -> _Sets:
     candidates = {name: info for name, info in listed.items() if name not in known}
     if not candidates:
         raise UserError(
-            f'{images or run}: each of the {len(listed)} images is labelled, validated on or '
-            'to be left out; expected others'
+            images or run,
+            f'each of the {len(listed)} images is labelled, validated on or to be left out',
+            'others',
         )
     if any(map(_is_moved, labeled.values())):
         warn(

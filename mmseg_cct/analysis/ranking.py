@@ -21,16 +21,16 @@ from mmengine.dist import get_rank
 from torch import Tensor
 
 from mmseg_cct.apis.inference import load_model, without_annotations
-from mmseg_cct.checks.failures import config_errors_as_one_line, first_image_guards
-from mmseg_cct.checks.images import check_image, loader_in
-from mmseg_cct.checks.weights import weights
 from mmseg_cct.engine.checkpoints import read_checkpoint
+from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.disagreement import at_input_size, auxiliary_disagreement, batch_of_one
 from mmseg_cct.models import PerturbedDecoderBank
+from mmseg_cct.preflight.failures import config_errors_as_one_line, first_image_guards
 from mmseg_cct.utils.files import append_line, read_lines
 from mmseg_cct.utils.image_counts import SharedImages
 from mmseg_cct.utils.image_files import as_rgb
+from mmseg_cct.utils.images import check_image, loader_in
 from mmseg_cct.utils.output_folder import file_stamp
 from mmseg_cct.utils.shares import gather
 
@@ -166,7 +166,7 @@ def disagreement(
     `data` is an output of the test pipeline, with `inputs (3, H, W)`.
     """
     if 'inputs' not in data:
-        raise UserError('test_pipeline: gives no inputs; expected PackSegInputs at its end')
+        raise UserError('test_pipeline', 'gives no inputs', 'PackSegInputs at its end')
     height, width = data['inputs'].shape[-2:]
     batch = batch_of_one(model, data, model.dataset_meta['classes'])
     seg_logits, distances, flips, z = auxiliary_disagreement(model, batch, seed)
@@ -206,21 +206,24 @@ def _require_auxiliary_decoders(model: Any, content: Mapping[str, Any], checkpoi
     origin = model.cfg.filename or checkpoint
     if not isinstance(bank, PerturbedDecoderBank):
         raise UserError(
-            f'{origin}: model.auxiliary_head is no PerturbedDecoderBank; expected the config of a '
-            'CCT training'
+            origin,
+            'model.auxiliary_head is no PerturbedDecoderBank',
+            'the config of a CCT training',
         )
     found = {name: tuple(value.shape) for name, value in weights(content).items()}
     for name, value in bank.state_dict().items():
         shape = found.get(f'auxiliary_head.{name}')
         if shape is None:
             raise UserError(
-                f'{checkpoint}: has no auxiliary decoders, as published checkpoints; '
-                'expected the checkpoint of the training'
+                checkpoint,
+                'has no auxiliary decoders, as published checkpoints',
+                'the checkpoint of the training',
             )
         if shape != value.shape:
             raise UserError(
-                f'{checkpoint}: auxiliary_head.{name} is {shape}, expected '
-                f'{tuple(value.shape)} by {model.cfg.filename or "its config"}'
+                checkpoint,
+                f'auxiliary_head.{name} is {shape}, expected {tuple(value.shape)} by '
+                f'{model.cfg.filename or "its config"}',
             )
 
 

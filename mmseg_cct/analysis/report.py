@@ -88,7 +88,7 @@ def write_report(
     """
     for name in work_dirs:
         if name.splitlines() != [name]:
-            raise UserError(f'run {name!r}: more than one line; expected a name on one line')
+            raise UserError(f'run {name!r}', 'more than one line', 'a name on one line')
     runs = [find_run(name, Path(work_dir)) for name, work_dir in work_dirs.items()]
     _check_same_test_set(runs)
     init_default_scope(runs[0].config.get('default_scope') or 'mmseg')
@@ -306,10 +306,11 @@ def _seconds_per_iteration(run: Run) -> str:
 
 def _check_same_test_set(runs: Sequence[Run]) -> None:
     if not runs:
-        raise UserError('report: no run; expected at least one')
+        raise UserError('report', 'no run', 'at least one')
     for run in runs[1:]:
         if run.config.test_dataloader.dataset != runs[0].config.test_dataloader.dataset:
             raise UserError(
-                f'{run.name}: a different test set than {runs[0].name}; expected '
-                'the same test_dataloader.dataset'
+                run.name,
+                f'a different test set than {runs[0].name}',
+                'the same test_dataloader.dataset',
             )

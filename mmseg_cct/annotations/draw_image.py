@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.labels import BACKGROUND, IGNORE_INDEX, is_background
 
 from .boxes import bounding_boxes, union
@@ -57,7 +57,7 @@ class Drawer(NamedTuple):
         size, parts, read_as = annotated.size, list(annotated.parts), 'read as shown'
         if size not in (None, shown, stored) and not self.resize:
             expected = f'{shown[0]}×{shown[1]}, the size of the image, or --resize'
-            raise UserError(Problem('annotation', f'of {size[0]}×{size[1]} pixels', expected))
+            raise UserError('annotation', f'of {size[0]}×{size[1]} pixels', expected)
         frame = shown
         if annotated.is_relative or size not in (None, shown, stored):
             _require_unit(annotated)
@@ -111,7 +111,7 @@ class Drawer(NamedTuple):
         ids, background = self.table.ids, self.table.background
         for label in {shape.label for shape in shapes if shape.label is not None} - ids.keys():
             if background is None or not is_background(label):
-                raise UserError(Problem(f'class {label!r}', '', f'one of {", ".join(ids)}'))
+                raise UserError(f'class {label!r}', '', f'one of {", ".join(ids)}')
             ids[label] = ids[background]
         return ids
 
@@ -120,7 +120,7 @@ def _require_unit(annotated: AnnotatedImage) -> None:
     points = [ring for shape in annotated.shapes for ring in shape.polygons]
     if annotated.size is None and points and (most := np.concatenate(points).max()) > _FAR:
         found = f'shapes up to {most:g}, which look like pixels'
-        raise UserError(Problem('annotation', found, 'shares of the sides, from 0 to 1'))
+        raise UserError('annotation', found, 'shares of the sides, from 0 to 1')
 
 
 def _require_pixels(shapes: Sequence[Shape], annotated: AnnotatedImage) -> None:
@@ -128,7 +128,7 @@ def _require_pixels(shapes: Sequence[Shape], annotated: AnnotatedImage) -> None:
     is_whole = len(shapes) == len(annotated.shapes) and all(shape.polygons for shape in shapes)
     if points and is_whole and np.concatenate(points).max() <= 1:
         found = 'shapes within the first pixel, which look like shares of the sides'
-        raise UserError(Problem('annotation', found, 'pixels'))
+        raise UserError('annotation', found, 'pixels')
 
 
 def _require_inside(shapes: Sequence[Shape], drawing: Drawing, size: tuple[int, int]) -> None:
@@ -143,4 +143,4 @@ def _require_inside(shapes: Sequence[Shape], drawing: Drawing, size: tuple[int, 
         f'image has {size[0]}×{size[1]} pixels'
     )
     expected = 'x before y: are they swapped?' if is_swapped else 'pixels of this image'
-    raise UserError(Problem('annotation', found, expected))
+    raise UserError('annotation', found, expected)

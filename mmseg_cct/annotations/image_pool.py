@@ -61,7 +61,7 @@ class ImagePool:
             write_atomic(target, data)
             self._added += 1
         elif target.read_bytes() != data:
-            raise UserError(Problem(str(target), 'another image', f'that of {annotated.name}'))
+            raise UserError(str(target), 'another image', f'that of {annotated.name}')
         return image_stem(annotated.name)
 
     def bring(self, copy: bool) -> int:
@@ -108,6 +108,6 @@ class ImagePool:
 def _require_harmless(name: str) -> None:
     path = PurePosixPath(name)
     if path.is_absolute() or '..' in path.parts or '\\' in name or '\0' in name:
-        raise UserError(Problem(repr(name), 'leads out of the folder', 'the name of an image'))
+        raise UserError(repr(name), 'leads out of the folder', 'the name of an image')
     if path.suffix.lower() not in IMAGE_SUFFIXES:
-        raise UserError(Problem(repr(name), '', f'an image, {", ".join(IMAGE_SUFFIXES)}'))
+        raise UserError(repr(name), '', f'an image, {", ".join(IMAGE_SUFFIXES)}')

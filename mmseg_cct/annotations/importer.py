@@ -175,7 +175,7 @@ def import_masks(
     if table is None and (out / 'masks').is_dir() and find_masks(out / 'masks'):
         found = f'holds masks, whose ids have no names without {TABLE}'
         expected = 'that file with {"classes": ["background", …]} by id, or another --out'
-        raise UserError(Problem(str(out), found, expected))
+        raise UserError(str(out), found, expected)
     rest = rest or (table.rest if table else None)
     values = [name for name in {**_earlier(table), **(rename or {})} if _VALUE.fullmatch(name)]
     if colours is not None:
@@ -216,7 +216,7 @@ def import_masks(
                     mask = drawer.draw(annotated, image)
                     name = name or pool.add(annotated)
                     if name in seen:
-                        raise UserError(Problem(name, 'annotated twice', 'each image once'))
+                        raise UserError(name, 'annotated twice', 'each image once')
                     seen.add(name)
             except UserError as error:
                 done.failed.append(str(error))
@@ -251,7 +251,7 @@ def _claimed(home: Path, table: ClassTable | None) -> Iterator[None]:
     with locked_folder(home, 'another import'):
         if read_table(home) != table:
             found = 'another import changed it meanwhile'
-            raise UserError(Problem(str(home / TABLE), found, 'the same command again'))
+            raise UserError(str(home / TABLE), found, 'the same command again')
         remove_parts(home, '**/')
         yield
 
@@ -266,10 +266,10 @@ def _all_renamed(
             continue
         if name not in found:
             expected = f'a class of the export: {", ".join(found)}'
-            raise UserError(Problem('--rename', repr(name), expected))
+            raise UserError('--rename', repr(name), expected)
         if table and name in table.colours:
             problem = f'{name!r} has masks of earlier imports'
-            raise UserError(Problem('--rename', problem, 'another --out'))
+            raise UserError('--rename', problem, 'another --out')
     return {**earlier, **new}
 
 
@@ -333,21 +333,19 @@ def _require_meant(
             for news in ([''] * len(asked), asked)
         )
         expected = f'--rename {ignored} to ignore its pixels, or --rename {kept} to train it'
-        raise UserError(Problem(f'class {asked[0]}', 'named like pixels without a label', expected))
+        raise UserError(f'class {asked[0]}', 'named like pixels without a label', expected)
 
 
 def _require_rest(rest: str | None, is_needed: bool, empty: bool) -> None:
     if rest is None and is_needed:
         raise UserError(
-            Problem(
-                '--rest',
-                'missing',
-                'background if every object is drawn, ignore if only some are',
-            )
+            '--rest',
+            'missing',
+            'background if every object is drawn, ignore if only some are',
         )
     if empty and rest != BACKGROUND:
         found = f'with --rest {rest} nothing of them would be labelled'
-        raise UserError(Problem('--empty-is-background', found, '--rest background'))
+        raise UserError('--empty-is-background', found, '--rest background')
 
 
 def _read(source: Source) -> Annotations:

@@ -25,10 +25,10 @@ def decode(data: bytes) -> Image.Image:
             raise ValueError(f'{image.width}×{image.height} pixels')
         image.load()
     except UnidentifiedImageError:
-        raise UserError(Problem('picture', 'no image', f'one of {", ".join(_FORMATS)}')) from None
+        raise UserError('picture', 'no image', f'one of {", ".join(_FORMATS)}') from None
     except Exception as error:  # Pillow raises nearly anything on a corrupt file
         found = f'cannot be read ({one_line(error, 100)})'
-        raise UserError(Problem('picture', found, 'a readable picture')) from None
+        raise UserError('picture', found, 'a readable picture') from None
     return image
 
 
@@ -48,7 +48,7 @@ def rgb(image: Image.Image) -> np.ndarray:
     if image.mode[0] in 'IF':
         values = whole_numbers(image)
         if values.max() > 255:
-            raise UserError(Problem(f'values up to {values.max()}', '', 'a mask of 8 bits'))
+            raise UserError(f'values up to {values.max()}', '', 'a mask of 8 bits')
         image = Image.fromarray(values.astype(np.uint8))
     return np.asarray(image.convert('RGB'))
 
@@ -61,7 +61,7 @@ def whole_numbers(image: Image.Image, ignored: Collection[int] = ()) -> np.ndarr
     if wrong.size:
         shown = ', '.join(f'{value:g}' for value in np.unique(wrong)[:5])
         expected = f'whole numbers from 0, or --rename {wrong[0]:.0f}= to ignore that one'
-        raise UserError(Problem(f'values {shown} ({wrong.size} pixels)', '', expected))
+        raise UserError(f'values {shown} ({wrong.size} pixels)', '', expected)
     return values
 
 

@@ -16,9 +16,6 @@ from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import init_model
 from mmseg.registry import DATASETS, TRANSFORMS
 
-from mmseg_cct.checks.failures import config_errors_as_one_line
-from mmseg_cct.checks.stages import check_components
-from mmseg_cct.checks.weights import require_matching_weights
 from mmseg_cct.config.domains import pipeline_for_tests
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets import LoadChannels
@@ -27,7 +24,10 @@ from mmseg_cct.engine.checkpoints import (
     warn_of_other_preprocessing,
     weights,
 )
+from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.failures import config_errors_as_one_line
+from mmseg_cct.preflight.stages import check_components
 from mmseg_cct.utils import image_files
 from mmseg_cct.utils.palette import class_colours
 
@@ -65,7 +65,7 @@ def load_model(
 
     num_classes = (model if domain is None else model.domains[domain]).num_classes
     if num_classes > 256:
-        raise UserError(f'{checkpoint}: {num_classes} classes; a palette PNG holds at most 256')
+        raise UserError(checkpoint, f'{num_classes} classes; a palette PNG holds at most 256')
     meta = (loaded.get('meta') or {}).get('dataset_meta') or {}
     if domain is not None:
         meta = meta.get('domains', {}).get(domain, {})

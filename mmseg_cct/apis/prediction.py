@@ -17,7 +17,7 @@ from mmseg_cct.config.domains import require_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ahead import ahead
 from mmseg_cct.utils.image_counts import ImageCounts, SharedImages
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, as_rgb, find_files, find_images, write_png
@@ -135,7 +135,7 @@ def export_predictions(
     """
     table = read_table(out)
     if table is None:
-        raise UserError(Problem(str(Path(out, TABLE)), 'no such file', 'that of the predictions'))
+        raise UserError(str(Path(out, TABLE)), 'no such file', 'that of the predictions')
     folder = Path(images) if os.path.isdir(images) else Path(images).parent
     masks = {
         path.relative_to(folder).as_posix(): Path(out, MASKS, f'{name}.png')

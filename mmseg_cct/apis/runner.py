@@ -17,10 +17,10 @@ from mmengine.logging import MMLogger
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
-from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.config.walk import at
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.errors import Interrupted, UserError
+from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils.files import require_own_folder
 
 # Beginnings of mmengine's lines that go to the log file only: the environment, the dumped config,
@@ -49,8 +49,9 @@ def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
     dump = _dump(config)
     if dump.exists() and os.path.exists(config.filename) and dump.samefile(config.filename):
         raise UserError(
-            f'{dump.parent}: holds {config.filename}, which the run would overwrite with all '
-            'settings written out; expected another folder as the work directory'
+            dump.parent,
+            f'holds {config.filename}, which the run would overwrite with all settings written out',
+            'another folder as the work directory',
         )
     written = (glob.escape(dump.name), *written)
     require_own_folder(dump.parent, _OF_A_RUN, '--work-dir', written)
@@ -59,6 +60,7 @@ def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
 def run(config: Config, what: str) -> Any:
     """Builds a runner and calls its method `what`, such as `train`, whose result it returns."""
     # mmengine selects a CUDA device when it starts a process group; it keeps an existing one.
+    resumed, start = config.get('resume', False), config.get('load_from')
     own_group = config.launcher != 'none' and get_device() == 'cpu'
     if own_group:
         seconds = at(config, 'env_cfg.dist_cfg.timeout')  # as mmengine does for its own group
@@ -66,13 +68,17 @@ def run(config: Config, what: str) -> Any:
         torch.distributed.init_process_group('gloo', **options)
     first = _FirstBatch()
     try:
+        if resumed:  # the config that the runner dumps shall not resume this training
+            config.load_from, config.resume = None, False
         runner = RUNNERS.build(config) if 'runner_type' in config else _Runner.from_cfg(config)
+        if resumed:
+            runner._load_from, runner._resume = start, True
         runner.register_hook(first, 'LOWEST')
         result = getattr(runner, what)()
     except KeyboardInterrupt:
         if what != 'train' or not first.passed:
             raise
-        raise Interrupted(_progress(runner)) from None
+        raise Interrupted(_progress(runner, resumed)) from None
     except Exception:
         if not first.passed:
             with config_errors_as_one_line(config, first.failure):
@@ -90,15 +96,13 @@ def run(config: Config, what: str) -> Any:
     return result
 
 
-def _progress(runner: Runner) -> str:
+def _progress(runner: Runner, resumed: bool) -> str:
     """Says how far a training has come, and from which checkpoint it can go on."""
     saved = newest_checkpoint(runner.work_dir)
     if saved is None:
         goes_on = 'no checkpoint is written yet, so the same command starts anew'
     else:
-        command = (
-            'the same command' if runner.cfg.get('resume') else 'the same command with --resume'
-        )
+        command = 'the same command' if resumed else 'the same command with --resume'
         goes_on = f'{command} goes on from {Path(saved).name}'
     return f'{runner.iter} of {runner.max_iters} iterations done; {goes_on}'
 

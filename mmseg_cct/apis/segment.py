@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from mmengine.dataset import Compose
 
-from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.engine.fused_model import fused_test_step
+from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils.ahead import ahead
 
 from .inference import without_annotations

@@ -123,7 +123,7 @@ def _unreadable(video: str) -> Problem:
 @contextmanager
 def _opened(video: str) -> Iterator[mmcv.VideoReader]:
     if not os.path.isfile(video):
-        raise UserError(Problem(video, 'no such file', 'a video'))
+        raise UserError(video, 'no such file', 'a video')
     _require_unicode(video)
     os.environ.setdefault('OPENCV_FFMPEG_LOGLEVEL', '-8')  # FFmpeg says the same in several lines
     # FFmpeg takes a name such as `http:a.mp4` for an address unless it begins with a folder.
@@ -135,7 +135,7 @@ def _opened(video: str) -> Iterator[mmcv.VideoReader]:
 
 def _require_unicode(path: str) -> None:
     if not is_unicode(path):  # OpenCV would end the process
-        raise UserError(Problem(ascii(path), 'not UTF-8', 'another name for OpenCV'))
+        raise UserError(ascii(path), 'not UTF-8', 'another name for OpenCV')
 
 
 @contextmanager
@@ -151,7 +151,7 @@ def _writer(target: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]
             code = cv2.VideoWriter.fourcc(*_CODEC)
             if not writer.open(str(part), code, rate, frame.shape[1::-1]):
                 found = f'OpenCV cannot write {_CODEC}'
-                raise UserError(Problem(str(target), found, 'opencv-python with FFmpeg'))
+                raise UserError(str(target), found, 'opencv-python with FFmpeg')
         writer.write(frame)
 
     with part_of(target, _SUFFIX) as part:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mmseg_cct.config.shipped import METHODS_HELP, method_names
+from mmseg_cct.errors import Problem
 from mmseg_cct.utils.suggest import nearest
 
 from .errors import end_quietly
@@ -119,9 +120,8 @@ def method(value: str) -> str:
         if not Path(value).is_file():
             raise argparse.ArgumentTypeError(f'{value}: no such file')
     elif value not in method_names():
-        raise argparse.ArgumentTypeError(
-            f'{value}: no such method; {nearest(value, method_names())}'
-        )
+        problem = Problem(value, 'no such method', nearest(value, method_names()))
+        raise argparse.ArgumentTypeError(str(problem))
     return value
 
 

@@ -55,6 +55,6 @@ def _require_device(device: str | None) -> None:
 
     kind, _, index = (device or 'cpu').partition(':')
     if kind == 'mps' and not torch.backends.mps.is_available():
-        raise UserError(f'--device {device}: this machine has none')
+        raise UserError(f'--device {device}', 'this machine has none')
     if kind == 'cuda' and int(index or 0) >= torch.cuda.device_count():
-        raise UserError(f'--device {device}: there are {torch.cuda.device_count()} GPUs')
+        raise UserError(f'--device {device}', f'there are {torch.cuda.device_count()} GPUs')

@@ -44,8 +44,9 @@ class InferenceGraph(nn.Module):
         divisor = max(divisor, getattr(self.model.decode_head, 'stride', 1))
         if any(side < divisor or side % divisor for side in size):
             raise UserError(
-                f'--size {size[0]} {size[1]}: expected multiples of {divisor}, the '
-                'stride of the network'
+                f'--size {size[0]} {size[1]}',
+                '',
+                f'multiples of {divisor}, the stride of the network',
             )
         self.channels = input_channels(self.model)
         weight, bias = _normalisation(preprocessor, size, self.channels)
@@ -146,7 +147,7 @@ def export_onnx(model: nn.Module, size: tuple[int, int], file: str | Path) -> Ex
     says if onnx is missing.
     """
     if importlib.util.find_spec('onnx') is None:
-        raise UserError("--onnx: no package onnx; expected it: pip install 'mmseg_cct[export]'")
+        raise UserError('--onnx', 'no package onnx', "it: pip install 'mmseg_cct[export]'")
     graph = InferenceGraph(model, size)
     example = _random_images(1, size, graph.channels)
     options: dict[str, Any] = {}

@@ -12,10 +12,10 @@ from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.checks.weights import is_training_only, weights
 from mmseg_cct.config.domains import domain_settings, pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, read_checkpoint, saved_config
+from mmseg_cct.engine.weights import is_training_only, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import ZIP, output_file, write_atomic
 
@@ -56,7 +56,7 @@ def publish_checkpoint(
     file of that name with other contents, unless `overwrite` is set.
     """
     if not Path(target).name:
-        raise UserError(f'{target!r}: no file name; expected the path of the file to write')
+        raise UserError(f'{target!r}', 'no file name', 'the path of the file to write')
     checkpoint = read_checkpoint(source)
     try:
         if is_public(checkpoint['state_dict']):
@@ -66,7 +66,7 @@ def publish_checkpoint(
             )
         state = inference_weights(checkpoint['state_dict'], domain)
     except UserError as error:
-        raise UserError(f'{source}: {error}') from None
+        raise UserError(source, error) from None
     meta = inference_meta(checkpoint.get('meta') or {}, source, config, domain)
     data = checkpoint_bytes(dict(meta=meta, state_dict=state))
     digest = hashlib.sha256(data).hexdigest()[:8]
@@ -87,7 +87,7 @@ def inference_weights(state: dict[str, Tensor], domain: str | None = None) -> di
     domains: list[Any] = sorted({n.split('.')[1] for n in state if n.startswith('domains.')})
     if domain not in (domains or [None]):
         expected = f'one of {", ".join(domains)}' if domains else 'none, the model has no domains'
-        raise UserError(f'--domain {domain or "is missing"}: expected {expected}')
+        raise UserError(f'--domain {domain or "is missing"}', '', f'{expected}')
     own = f'domains.{domain}.'
     # A view would be saved with its whole storage, so weights are cloned.
     return {

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mmseg_cct.checks.masks import check_mask
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8, write_text
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, read_mask
 from mmseg_cct.utils.image_lists import find_listed
+from mmseg_cct.utils.masks import check_mask
 from mmseg_cct.utils.text import one_line
 
 SEPARATOR = ';'
@@ -35,24 +35,25 @@ def labels_from_table(
     an unknown class are a `UserError`.
     """
     if not os.path.isfile(table):
-        raise UserError(f'{table}: no such file; expected a CSV file with the image-level labels')
+        raise UserError(table, 'no such file', 'a CSV file with the image-level labels')
     text = read_utf8(table, 'a CSV file with the image-level labels')
     reader = csv.DictReader(io.StringIO(text, newline=''))
     found: ImageLabels = {}
     try:
         if not {'image', 'labels'} <= set(reader.fieldnames or ()):
             columns = one_line(','.join(reader.fieldnames or ['none']), 120)
-            raise UserError(f'{table}: columns {columns}; expected image,labels')
+            raise UserError(table, f'columns {columns}', 'image,labels')
         for row in reader:
             place = f'{table}, line {reader.line_num}'
             name, ids = _read_row(row, images, classes, place)
             if name in found:
-                raise UserError(f'{place}: {name} is there twice; expected every image once')
+                raise UserError(place, f'{name} is there twice', 'every image once')
             found[name] = ids
     except csv.Error as error:
         raise UserError(
-            f'{table}, line {reader.reader.line_num}: {error}; expected a CSV file with the '
-            'columns image,labels'
+            f'{table}, line {reader.reader.line_num}',
+            error,
+            'a CSV file with the columns image,labels',
         ) from None
     return found
 
@@ -136,18 +137,21 @@ def _read_row(
     if beyond or None in columns.values():
         count = len([value for value in columns.values() if value is not None]) + len(beyond)
         raise UserError(
-            f'{place}: {count} columns; expected {len(columns)}, {",".join(columns)}, with the '
-            f'classes of an image separated by "{SEPARATOR}"'
+            place,
+            f'{count} columns',
+            f'{len(columns)}, {",".join(columns)}, with the classes of an image separated by '
+            f'"{SEPARATOR}"',
         )
     listed = row['image'].strip()
     name = find_listed(listed, images)
     if name is None:
-        raise UserError(f'{place}: no image {listed!r}; expected one ({", ".join(IMAGE_SUFFIXES)})')
+        raise UserError(place, f'no image {listed!r}', f'one ({", ".join(IMAGE_SUFFIXES)})')
     labels = [label.strip() for label in row['labels'].split(SEPARATOR)]
     for label in filter(None, labels):
         if label not in classes:
             raise UserError(
-                f'{place}: no class {label!r}; expected some of {", ".join(classes)}, '
-                f'separated by "{SEPARATOR}"'
+                place,
+                f'no class {label!r}',
+                f'some of {", ".join(classes)}, separated by "{SEPARATOR}"',
             )
     return name, sorted({classes.index(label) for label in labels if label})

@@ -18,11 +18,8 @@ from mmengine.dist import get_rank
 from PIL import Image
 
 from mmseg_cct.apis.inference import model_origin
-from mmseg_cct.checks.classes import order_problems
-from mmseg_cct.checks.data import infos_of
-from mmseg_cct.checks.failures import first_image_guards
-from mmseg_cct.checks.images import check_image
 from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.leaves import infos_of
 from mmseg_cct.datasets.truth import read_truth
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.evaluation.sureness import (
@@ -33,9 +30,12 @@ from mmseg_cct.evaluation.sureness import (
     masks_of,
     precision_table,
 )
+from mmseg_cct.preflight.classes import order_problems
+from mmseg_cct.preflight.failures import first_image_guards
 from mmseg_cct.utils.files import read_record, write_atomic, write_record, write_text
 from mmseg_cct.utils.image_counts import ImageCounts, SharedImages
 from mmseg_cct.utils.image_files import as_rgb, read_mask, write_png
+from mmseg_cct.utils.images import check_image
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import gather, own_share
@@ -95,15 +95,16 @@ def find_unlabeled(dataset: Any, classes: Sequence[str], place: str) -> Unlabele
     """Lists the images of an unlabelled set; one without files is a `UserError` about `place`."""
     paths = [os.path.abspath(info.get('img_path') or '') for info in infos_of(dataset)]
     if not paths or not all(map(os.path.isfile, paths)):
-        raise UserError(f'{place}: has images without a local file; expected files to label')
+        raise UserError(place, 'has images without a local file', 'files to label')
     folder = os.path.commonpath([os.path.dirname(path) for path in paths])
     by_name: dict[str, str] = {}
     for path in paths:
         name = Path(os.path.relpath(path, folder)).with_suffix('').as_posix()
         if by_name.setdefault(name, path) != path:
             raise UserError(
-                f'{path}: differs from {os.path.basename(by_name[name])} in its extension only; '
-                'expected one image for each name'
+                path,
+                f'differs from {os.path.basename(by_name[name])} in its extension only',
+                'one image for each name',
             )
     return Unlabeled(folder, by_name, classes)
 
@@ -147,8 +148,9 @@ def draw_masks(
     known = teacher.dataset_meta['classes']
     if len(known) != len(unlabeled.classes):
         raise UserError(
-            f'{checkpoint}: labels {len(known)} classes ({", ".join(known[:4])}, ...); '
-            f'expected the {len(unlabeled.classes)} of the student ({", ".join(unlabeled.classes)})'
+            checkpoint,
+            f'labels {len(known)} classes ({", ".join(known[:4])}, ...)',
+            f'the {len(unlabeled.classes)} of the student ({", ".join(unlabeled.classes)})',
         )
     raise_problems(order_problems(meta, teacher.dataset_meta, checkpoint))
     colours = np.array(full_palette(teacher.dataset_meta['palette']))

@@ -125,8 +125,9 @@ def write_pseudo_labels(
             collect(0)
     except BrokenProcessPool:
         raise UserError(
-            f'--workers {workers}: a worker process was killed, perhaps for memory; run again with '
-            'fewer (finished images are kept)'
+            f'--workers {workers}',
+            'a worker process was killed, perhaps for memory; run again with fewer (finished '
+            'images are kept)',
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)

@@ -76,9 +76,10 @@ def prepare_runs(planned: Sequence[tuple[str, Path, Config]]) -> list[StudyRun]:
         if changed := changed_settings(read_config(run.config).to_dict(), config.to_dict()):
             key, there, here = changed[0]
             raise UserError(
-                f'{run.config}: differs from the config of this study, {key} is {there!r} there '
-                f'and {here!r} here; expected the same: delete the folder, or name another one for '
-                'this study'
+                run.config,
+                f'differs from the config of this study, {key} is {there!r} there and {here!r} '
+                'here',
+                'the same: delete the folder, or name another one for this study',
             )
     for run in new:
         run.folder.mkdir(parents=True, exist_ok=True)

@@ -15,11 +15,11 @@ from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
 from mmseg_cct.analysis.finished_runs import Run, find_run
-from mmseg_cct.checks.data import infos_of
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.datasets.evaluation_set import build_evaluation_set
+from mmseg_cct.datasets.leaves import infos_of
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.evaluation_set import build_evaluation_set
 from mmseg_cct.pseudo_labels import teacher_masks
 from mmseg_cct.pseudo_labels.teacher_masks import (
     MASKS,
@@ -77,8 +77,10 @@ class SelfTraining:
         sets = leaf_sets(config.train_dataloader.dataset.get('unlabeled'))
         if self.begins_with_surest(1) and any(key for key, _ in sets):
             raise UserError(
-                f'{self.student}: train_dataloader.dataset.unlabeled wraps other sets, and images '
-                'are chosen from one; expected one set, or --first-share 1'
+                self.student,
+                'train_dataloader.dataset.unlabeled wraps other sets, and images are chosen from '
+                'one',
+                'one set, or --first-share 1',
             )
         settings = {**vars(self), 'out': None}
         settings['checkpoint'] = [taught_by, *(file_stamp(taught_by) or ())]
@@ -185,9 +187,9 @@ def unlabeled_images(config: Config, place: str) -> Unlabeled:
     key = f'{place}: train_dataloader.dataset'
     settings = copy.deepcopy(config.train_dataloader.dataset)
     init_default_scope(config.get('default_scope') or 'mmseg')
-    pairs = DATASETS.build({**settings, 'check': False})
+    pairs = DATASETS.build(settings)
     if pairs.unlabeled is None:
-        raise UserError(f'{key}.unlabeled: missing; expected the images to label')
+        raise UserError(f'{key}.unlabeled', 'missing', 'the images to label')
     return find_unlabeled(pairs.unlabeled, pairs.classes, f'{key}.unlabeled')
 
 
@@ -209,8 +211,9 @@ def with_masks(pipeline: Sequence[Any], image_dir: str, label_dir: str) -> list[
     packs = ('PackSegInputs', 'PackUnlabeledInputs', 'PackPseudoLabels')
     if not kinds or not kinds[0].startswith('Load') or kinds[-1] not in packs:
         raise UserError(
-            f'train_dataloader.dataset.unlabeled.pipeline: {" → ".join(kinds)}; expected to begin '
-            'with the loading of the image and to end with PackSegInputs'
+            'train_dataloader.dataset.unlabeled.pipeline',
+            ' → '.join(kinds),
+            'to begin with the loading of the image and to end with PackSegInputs',
         )
     masks = dict(type='LoadPseudoLabels', image_dir=image_dir, label_dir=label_dir)
     return [steps[0], masks, *steps[1:-1], {**steps[-1], 'type': 'PackPseudoLabels'}]

@@ -99,8 +99,10 @@ def _require_decoders(config: Config, overlay: Overlay, method: str) -> None:
         number = (perturbations.get(name) or {}).get('num_decoders')
         if change and 'num_decoders' not in change and number == 0:
             raise UserError(
-                f'{config.filename}: model.auxiliary_head.perturbations.{name} has no decoders, so '
-                f'that {method} would repeat cct; expected num_decoders from 1'
+                config.filename,
+                f'model.auxiliary_head.perturbations.{name} has no decoders, so that {method} '
+                'would repeat cct',
+                'num_decoders from 1',
             )
 
 
@@ -118,14 +120,15 @@ def lists_of(
     """
     if not numbers:
         if folder is not None:
-            raise UserError(f'--lists {folder}: without -n; expected the numbers of labels too')
+            raise UserError(f'--lists {folder}', 'without -n', 'the numbers of labels too')
         return {'config': lambda config, seed: None}
     if folder is None:
         folder = study_config(base, options).train_dataloader.dataset.get('split_dir')
         if not folder:
             raise UserError(
-                f'{base}: train_dataloader.dataset has no split_dir; expected one, or the folder '
-                'of the lists (tools/make_splits.py makes them)'
+                base,
+                'train_dataloader.dataset has no split_dir',
+                'one, or the folder of the lists (tools/make_splits.py makes them)',
             )
 
     def use(number: int) -> Labels:
@@ -136,8 +139,9 @@ def lists_of(
             for seed in seeds:
                 if not file_of(branch, seed).is_file():
                     raise UserError(
-                        f'{file_of(branch, seed)}: no such list; expected the {branch} images of '
-                        f'n={number} (tools/make_splits.py makes such lists)'
+                        file_of(branch, seed),
+                        'no such list',
+                        f'the {branch} images of n={number} (tools/make_splits.py makes them)',
                     )
 
         def set_labels(config: Config, seed: int) -> None:
@@ -158,11 +162,12 @@ def collect(out: Path) -> list[Result]:
         if seed is None or (metrics := read_metrics(folder)) is None:
             continue
         if 'mIoU' not in metrics:
-            raise UserError(f'{folder}: its test gave {", ".join(metrics)}; expected mIoU')
+            raise UserError(folder, f'its test gave {", ".join(metrics)}', 'mIoU')
         if not math.isfinite(metrics['mIoU']):
             raise UserError(
-                f'{folder}: its test gave mIoU {metrics["mIoU"]}; expected a number, of a test set '
-                'with labelled pixels'
+                folder,
+                f'its test gave mIoU {metrics["mIoU"]}',
+                'a number, of a test set with labelled pixels',
             )
         method, labels = folder.parts[-3:-1]
         results.append(Result(method, labels, int(seed[1]), metrics['mIoU']))

@@ -8,11 +8,11 @@ from mmengine.registry import DefaultScope
 from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
 
-from mmseg_cct.checks.components import find_components
-from mmseg_cct.checks.stages import check_training
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import at
 from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.preflight.components import find_components
+from mmseg_cct.preflight.stages import check_training
 
 # Settings that a study changes or needs, and what is expected there.
 _EXPECTED = {
@@ -35,7 +35,7 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
     for key, hook, _ in find_components(config):
         if isinstance(hook, Mapping) and hook.get('type') == 'EarlyStoppingHook':
             found = 'EarlyStoppingHook ends runs at different lengths'
-            raise UserError(Problem(f'{base}: {key}', found, 'none: a study compares equal ones'))
+            raise UserError(f'{base}: {key}', found, 'none: a study compares equal ones')
     check_training(config)
     _check_metrics(config, base)
     return config
@@ -54,8 +54,9 @@ def _check_metrics(config: Config, base: str) -> None:
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         if not any(map(_may_give_miou, evaluators)):
             raise UserError(
-                f'{base}: test_evaluator: gives no mIoU, which a study collects; expected an '
-                "IoUMetric with 'mIoU' among its iou_metrics, without prefix and format_only"
+                base,
+                'test_evaluator: gives no mIoU, which a study collects',
+                "an IoUMetric with 'mIoU' among its iou_metrics, without prefix and format_only",
             )
 
 

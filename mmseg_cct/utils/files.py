@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 
 T = TypeVar('T')
 
@@ -74,18 +74,20 @@ def read_utf8(file: str | os.PathLike, expected: str) -> str:
     try:
         text = Path(file).read_bytes().decode('utf-8-sig')
     except OSError as error:
-        raise UserError(f'{file}: cannot be read ({error.strerror}); expected {expected}') from None
+        raise UserError(file, f'cannot be read ({error.strerror})', expected) from None
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise UserError(
-            f'{file}: cannot be read (byte {byte:#04x} at {error.start} is not UTF-8); expected '
-            f'{expected}, saved as UTF-8'
+            file,
+            f'cannot be read (byte {byte:#04x} at {error.start} is not UTF-8)',
+            f'{expected}, saved as UTF-8',
         ) from None
     # UTF-16 without a mark is valid UTF-8 as long as it is ASCII.
     if '\0' in text:
         raise UserError(
-            f'{file}: cannot be read (a zero byte at {text.index(chr(0))}); expected {expected}, '
-            'saved as UTF-8'
+            file,
+            f'cannot be read (a zero byte at {text.index(chr(0))})',
+            f'{expected}, saved as UTF-8',
         )
     return text
 
@@ -109,7 +111,7 @@ def read_record(file: str | Path, kind: type[T], expected: str) -> T:
         return _record(json.loads(text), kind)
     except (ValueError, TypeError, RecursionError) as error:
         found = f'damaged, or of another version ({error})'
-        raise UserError(Problem(str(file), found, expected)) from None
+        raise UserError(str(file), found, expected) from None
 
 
 def write_record(file: str | Path, content: Any) -> None:
@@ -162,11 +164,10 @@ def require_outside(place: str | Path, inputs: Iterable[str | Path], option: str
     real = _real(place)
     for source in map(_real, inputs):
         if real == source and not source.is_dir():
-            raise UserError(f'{option}: {place} is read; expected another file to write')
+            raise UserError(option, f'{place} is read', 'another file to write')
         if source == real or source in real.parents:
             raise UserError(
-                f'{option}: {place} lies in the folder {source}, which is read; expected another '
-                'place'
+                option, f'{place} lies in the folder {source}, which is read', 'another place'
             )
 
 
@@ -179,14 +180,15 @@ def require_own_folder(
     """
     path = Path(folder)
     if path.exists() and not path.is_dir():
-        raise UserError(f'{option}: {folder} is a file; expected a folder')
+        raise UserError(option, f'{folder} is a file', 'a folder')
     found = sorted(each.name for pattern in written for each in path.glob(pattern))
     foreign = [name for name in found if name not in _UNSEEN and not fnmatch(name, PART)]
     # The record is looked for last: another process may have written it since.
     if foreign and not any(path.glob(record)):
         raise UserError(
-            f'{option}: {folder} holds {foreign[0]}, which this tool did not write: there is no '
-            f'{record}; expected a new or empty folder'
+            option,
+            f'{folder} holds {foreign[0]}, which this tool did not write: there is no {record}',
+            'a new or empty folder',
         )
 
 
@@ -194,7 +196,7 @@ def _real(path: str | Path) -> Path:
     try:
         return Path(os.path.realpath(path))  # `Path.resolve` fails on links in a circle
     except ValueError as error:  # a zero byte
-        raise UserError(f'{str(path)!r}: {error}; expected the path of a folder') from None
+        raise UserError(f'{str(path)!r}', error, 'the path of a folder') from None
 
 
 def output_file(
@@ -225,15 +227,15 @@ def output_file(
     if not os.path.lexists(path):
         return path
     if path.is_dir():
-        raise UserError(f'{path}: is a folder; expected the name of a file to write')
+        raise UserError(path, 'is a folder', 'the name of a file to write')
     if path.is_symlink() or not path.is_file():
-        raise UserError(f'{path}: is a link or a device; expected the name of a file to write')
+        raise UserError(path, 'is a link or a device', 'the name of a file to write')
     if any(os.path.exists(source) and path.samefile(source) for source in inputs):  # a hard link
-        raise UserError(f'{option}: {path} is read; expected another file to write')
+        raise UserError(option, f'{path} is read', 'another file to write')
     if not overwrite:
-        raise UserError(f'{path}: exists; expected a new file, or --overwrite')
+        raise UserError(path, 'exists', 'a new file, or --overwrite')
     with path.open('rb') as opened:
         is_own = opened.read(len(begins)) == begins
     if not is_own or path.with_name('last_checkpoint').exists():
-        raise UserError(f'{path}: no earlier output of this tool; expected another file to write')
+        raise UserError(path, 'no earlier output of this tool', 'another file to write')
     return path

@@ -110,7 +110,7 @@ class OutputFolder:
         require_own_folder(self.path, self._file.name, self._option)
         for path in self.path.iterdir() if self.path.is_dir() else ():
             if path.is_symlink():
-                raise UserError(f'{path}: is a link; expected none in a folder that is written')
+                raise UserError(path, 'is a link', 'none in a folder that is written')
         there = self._read().made_with if self._file.exists() else None
         here = self._made_with
         if there is None or here is None:
@@ -118,8 +118,9 @@ class OutputFolder:
         for key in {**here, **there}:
             if here.get(key) != there.get(key):
                 raise UserError(
-                    f'{self._option}: {self.path} was made with {key}={there.get(key)}, now it is '
-                    f'{here.get(key)}; expected the same, or another folder'
+                    self._option,
+                    f'{self.path} was made with {key}={there.get(key)}, now it is {here.get(key)}',
+                    'the same, or another folder',
                 )
 
 

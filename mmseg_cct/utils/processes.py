@@ -36,8 +36,9 @@ def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise UserError(
-            f'{folder}: in use by {what}, {holder or "of unknown process"}; expected a folder of '
-            'its own, or that one to end'
+            folder,
+            f'in use by {what}, {holder or "of unknown process"}',
+            'a folder of its own, or that one to end',
         ) from None
     except NotImplementedError:  # some network file systems have no locks
         pass
@@ -60,7 +61,7 @@ def _read_lock(path: Path) -> str:
             text = path.read_text(encoding='utf-8', errors='replace')
         if (text or _CONTENT).startswith(_CONTENT):
             return text.strip()
-    raise UserError(f'{path}: not a lock file of this project; expected no other file there')
+    raise UserError(path, 'not a lock file of this project', 'no other file there')
 
 
 def end_session(process: subprocess.Popen, at_once: bool = False) -> None:

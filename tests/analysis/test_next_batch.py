@@ -105,7 +105,7 @@ def test_a_stopped_run_leaves_no_image_in_a_smaller_batch(batch_of, tmp_path, mo
         batch_of(number=4)
     batch_of(number=1)
     for folder in ('images', 'masks'):
-        assert len([path for path in (tmp_path / 'out' / folder).rglob('*.*')]) == 1
+        assert len(list((tmp_path / 'out' / folder).rglob('*.*'))) == 1
 
 
 def test_an_earlier_batch_is_left_out(batch_of, tmp_path):

@@ -71,11 +71,11 @@ def test_ctrl_c_says_how_a_training_goes_on(saved, resume, goes_on, monkeypatch)
 
     fake = SimpleNamespace(
         train=train, register_hook=lambda hook, _: hooks.append(hook), work_dir='work', iter=4,
-        max_iters=9, cfg=dict(resume=resume),
+        max_iters=9,
     )  # fmt: skip
     monkeypatch.setattr(Runner, 'from_cfg', lambda _: fake)
     with pytest.raises(Interrupted) as caught:
-        runner_module.run(Config(dict(launcher='none')), 'train')
+        runner_module.run(Config(dict(launcher='none', resume=resume)), 'train')
     assert str(caught.value) == f'4 of 9 iterations done; {goes_on}'
 
 

@@ -73,5 +73,5 @@ def test_parts_of_the_users_own_need_the_config(tiny, tiny_cct, tmp_path, capsys
         tiny.run('publish_model', tmp_path / 'own.pth', tmp_path / 'out.pth', '--onnx')
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("error: model.backbone.type: no 'MyNet'")
-    hint = '; --config CONFIG imports my_net, which a checkpoint may not'
+    hint = '; expected --config CONFIG, which imports my_net; a checkpoint may not'
     assert line.endswith(hint) == ('my_net' in imports) and len(imports) == 1 + (hint in line)

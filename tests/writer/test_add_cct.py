@@ -14,10 +14,10 @@ from mmseg.structures import SegDataSample
 from PIL import Image
 from world import run_tool
 
-from mmseg_cct.checks.stages import check_training
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.stages import check_training
 from mmseg_cct.writer.add_cct import _find, add_cct
 from mmseg_cct.writer.dry_run import choose_z, try_model
 
@@ -156,7 +156,8 @@ def test_ones_own_config_keeps_its_hooks_imports_and_sets(write, own):
     assert "_base_ = 'own.py'" in added.file.read_text()
     assert config.custom_imports.imports == ['json', 'mmseg_cct.plugin']
     assert [hook.type for hook in config.custom_hooks] == ['EMAHook']
-    assert list(config.default_hooks) == ['ramp_up', 'teacher', 'iteration_seed']
+    protections = ['preflight', 'findings', 'resume', 'nonfinite_loss', 'statistics']
+    assert list(config.default_hooks) == ['ramp_up', 'teacher', *protections, 'iteration_seed']
     assert config.work_dir is None  # each method has a folder of its own
     assert config.default_hooks.teacher.decay == 0.99
     assert config.train_dataloader.dataset.labeled.type == 'RepeatDataset'

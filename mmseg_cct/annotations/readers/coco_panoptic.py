@@ -4,7 +4,7 @@ import posixpath
 from collections.abc import Iterator
 from typing import Any
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 
 from ..pictures import decode, pack, rgb
 from ..shapes import AnnotatedImage, Annotations, Shape
@@ -44,7 +44,7 @@ def _find(source: Source, name: str, picture: str) -> str:
     if mask := next(found, None):
         return mask
     found = f'a COCO panoptic JSON without its {picture}'
-    raise UserError(Problem(source.place(name), found, 'the folder or ZIP of JSON and PNGs'))
+    raise UserError(source.place(name), found, 'the folder or ZIP of JSON and PNGs')
 
 
 def _images(source: Source, files: dict[str, Any]) -> Iterator[AnnotatedImage | UserError]:

@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 from PIL import Image
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
 from ..pictures import code_of, colour_of, decode, flat_values, pack, rgb, whole_numbers
@@ -68,11 +68,9 @@ def ask_for_names(source: Source) -> NoReturn:
     listed = ', '.join(f'{colour} ({share:.1%})' for colour, share in shares.items())
     options = ' '.join(f'NAME={colour}' for colour in shares)
     raise UserError(
-        Problem(
-            str(source.path),
-            f'masks of the colours {listed}{", ..." if len(found) > _SHOWN else ""}',
-            f'their names, --colors {options}, or --binary NAME for all but 0',
-        )
+        str(source.path),
+        f'masks of the colours {listed}{", ..." if len(found) > _SHOWN else ""}',
+        f'their names, --colors {options}, or --binary NAME for all but 0',
     )
 
 
@@ -101,7 +99,7 @@ def _count(source: Source, names: list[str]) -> Counter[int]:
 def _named(source: Source, suffix: str) -> list[str]:
     named = [name for name in _masks(source) if name.lower().endswith(suffix.lower())]
     if not named:
-        raise UserError(Problem(str(source.path), 'no mask of that name', f'NAME{suffix}'))
+        raise UserError(str(source.path), 'no mask of that name', f'NAME{suffix}')
     source.masks |= set(named)
     return named
 
@@ -140,7 +138,7 @@ def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bo
             shown = ' and '.join(map(_shown, others[:5]))
             more = f' and {len(others) - 5} more' if len(others) > 5 else ''
             found = f'colours {shown}{more}'
-            raise UserError(Problem(found, 'without a name', '--colors with each, or --rest'))
+            raise UserError(found, 'without a name', '--colors with each, or --rest')
     present = [code for code in np.unique(codes).tolist() if code in table]
     return [Shape(table[code], mask=codes == code) for code in present], notes
 
@@ -169,7 +167,7 @@ def _snapped(
     if (share := pixels[is_blend].sum() / codes.size) > _MOST_BLENDED:
         found = f'{share:.1%} of the pixels blend colours'
         expected = 'a mask without loss: a PNG, resized by the nearest pixel'
-        raise UserError(Problem('colours', found, expected))
+        raise UserError('colours', found, expected)
     kinds = {
         ('pixels of blended colours', 'the nearest colour'): (present != nearest) & ~is_lost,
         ('pixels of colours between all others', 'ignored (255)'): is_lost,
@@ -199,10 +197,10 @@ def _binary(picture: Image.Image, name: str, usual: float) -> _Read:
     pixels = _brightness(picture)
     threshold, level = _levels(pixels)
     if level and picture.format in ('JPEG', 'MPO', 'WEBP') and level < _LOSSY:
-        raise UserError(Problem(f'values up to {level:.0f}', picture.format, 'a PNG'))
+        raise UserError(f'values up to {level:.0f}', picture.format, 'a PNG')
     if level and not usual / 4 <= level <= usual * 4:
         found = f'values up to {level:.0f}, in other masks {usual:.0f}'
-        raise UserError(Problem('mask', found, 'masks of one kind, or imports apart'))
+        raise UserError('mask', found, 'masks of one kind, or imports apart')
     return [Shape(name, mask=pixels > threshold)], {}
 
 
@@ -218,7 +216,7 @@ def _brightness(picture: Image.Image) -> np.ndarray:
         return pixels[..., -1].astype(float)
     values = pixels[..., : pixels.shape[2] - has_alpha]
     if len(np.unique(values.reshape(-1, values.shape[2]), axis=0)) > 256:
-        raise UserError(Problem('picture', 'more than 256 colours', 'a mask, see --mask-suffix'))
+        raise UserError('picture', 'more than 256 colours', 'a mask, see --mask-suffix')
     return values.max(-1).astype(float)
 
 
@@ -245,7 +243,7 @@ def _levels(pixels: np.ndarray) -> tuple[float, float]:
     if is_third or spread > _SPREAD or low > high / 4:
         shown = ', '.join(f'{value:g}' for value in values[np.argsort(-counts)][:5])
         found = f'values {shown}{", ..." if len(values) > 5 else ""}, not two clusters from 0'
-        raise UserError(Problem('mask', found, '0 and another value, or --colors NAME=VALUE ...'))
+        raise UserError('mask', found, '0 and another value, or --colors NAME=VALUE ...')
     return float(low + high) / 2, float(high)
 
 

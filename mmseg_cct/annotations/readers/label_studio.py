@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
 from ..rle import brush_alpha
@@ -84,7 +84,7 @@ def _task(task: dict) -> list[AnnotatedImage]:
         size, *more = sizes.get(name) or [None]
         if more:
             found = f'{sizes[name]}'
-            raise UserError(Problem('original_width, original_height', found, 'one size'))
+            raise UserError('original_width, original_height', found, 'one size')
         parts += [LeftOut(kind) for kind in others]
         images.append(AnnotatedImage(name, size, parts, is_done=is_done))
     return images
@@ -97,7 +97,7 @@ def _part(place: str, region: dict, is_labelled: bool, z: int | None) -> Shape |
         return None
     if region.get('image_rotation'):
         found = f'{place}: image_rotation={region["image_rotation"]}'
-        raise UserError(Problem(found, '', 'the image as it is'))
+        raise UserError(found, '', 'the image as it is')
     what = (
         f'{kind} without a label' if kind and not labels else kind or region.get('type', 'result')
     )
@@ -163,7 +163,7 @@ def _shape(region: dict, z: int | None) -> Shape | LeftOut | None:
     if not kind or not labels:
         return None
     if len(labels) > 1:
-        raise UserError(Problem(f'labels {", ".join(labels)}', '', 'one of them'))
+        raise UserError(f'labels {", ".join(labels)}', '', 'one of them')
     label, size = labels[0], _size(region)
     if kind == 'brush':
         return Shape(label, mask=brush_alpha(value['rle'], size), z=z)
@@ -187,7 +187,7 @@ def _addresses(data: dict) -> dict[str, list[str]]:
                 found.setdefault(key, []).append(name)
     if not found:
         expected = f'one of {", ".join(IMAGE_SUFFIXES)}'
-        raise UserError(Problem('data', 'no path of an image', expected))
+        raise UserError('data', 'no path of an image', expected)
     return found
 
 
@@ -203,8 +203,8 @@ def _name(addresses: dict[str, list[str]], key: str | None, index: int | None) -
     names = addresses.get(key or '') or next(iter(addresses.values()))
     if len(addresses) > 1 and key not in addresses:
         found = f'images {", ".join(addresses)}, of which to_name={key} is none'
-        raise UserError(Problem('data', found, 'tags named as the data, or a task for each image'))
+        raise UserError('data', found, 'tags named as the data, or a task for each image')
     if len(names) > 1 and index is None:
         found = f'{len(names)} images, and a result without item_index'
-        raise UserError(Problem('data', found, 'a task for each image'))
+        raise UserError('data', found, 'a task for each image')
     return names[index or 0]

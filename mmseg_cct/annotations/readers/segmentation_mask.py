@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from mmseg.utils import get_classes
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.labels import is_background, means_ignored
 
 from ..pictures import code_of, colour_of, decode, pack
@@ -106,7 +106,7 @@ def _image(
     shapes = []
     for code in np.unique(codes).tolist():
         if code not in meanings:
-            raise UserError(Problem(f'colour {colour_of(code)}', '', f'those of {_TABLE}'))
+            raise UserError(f'colour {colour_of(code)}', '', f'those of {_TABLE}')
         if (label := meanings[code]) is not None:
             shapes.append(Shape(label or None, mask=codes == code))
     return AnnotatedImage(image, picture.size, shapes)

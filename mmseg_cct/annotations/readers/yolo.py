@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import yaml
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 
 from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
 from ..source import Source, attempt, read_part, reading
@@ -78,7 +78,7 @@ def _part(place: str, words: list[str], names: dict[int, str], z: int | None) ->
         index = int(words[0])
         if index not in names:
             expected = f'one of {", ".join(map(str, names))}'
-            raise UserError(Problem(f'class {index}', '', expected))
+            raise UserError(f'class {index}', '', expected)
         if len(words) == 5:
             centre, sides = np.array(words[1:], float).reshape(2, 2)
             return LeftOut('box', extent_of([centre - sides / 2, centre + sides / 2]), names[index])

@@ -44,7 +44,7 @@ class BranchPreprocessor(SegDataPreProcessor):
             return
         if len(mean) != len(std):
             raise UserError(
-                f'model.data_preprocessor.std: {len(std)} values; expected {len(mean)}, as mean has'
+                'model.data_preprocessor.std', f'{len(std)} values', f'{len(mean)}, as mean has'
             )
         super().__init__(**kwargs)
         self._enable_normalize = True
@@ -62,8 +62,9 @@ class BranchPreprocessor(SegDataPreProcessor):
         """
         if 'inputs' not in data:
             raise UserError(
-                'model.data_preprocessor: a batch without inputs; expected PackSegInputs at the '
-                "end of the data set's pipeline"
+                'model.data_preprocessor',
+                'a batch without inputs',
+                "PackSegInputs at the end of the data set's pipeline",
             )
         if not isinstance(data['inputs'], dict):
             return super().forward(data, training)
@@ -100,9 +101,10 @@ class BranchPreprocessor(SegDataPreProcessor):
             if self.size_divisor is None and len(sizes) > 1:
                 shown = ' and '.join(f'{h}×{w}' for h, w in sorted(sizes)[:3])
                 raise UserError(
-                    f'train_dataloader.dataset.{name}.pipeline: {name} images of {shown} in one '
-                    'batch; expected one size, as RandomCrop gives, or a '
-                    'model.data_preprocessor.size of at least the largest'
+                    f'train_dataloader.dataset.{name}.pipeline',
+                    f'{name} images of {shown} in one batch',
+                    'one size, as RandomCrop gives, or a model.data_preprocessor.size of at least '
+                    'the largest',
                 )
 
 

@@ -24,9 +24,11 @@ def log(monkeypatch):
 @pytest.fixture
 def runner():
     same = dict(type='FolderDataset', image_dir='x')
+    config = Config({f'{split}_dataloader': dict(dataset=dict(same)) for split in ('val', 'test')})
+    object.__setattr__(config, '_filename', 'configs/cct_tiny.py')
     return SimpleNamespace(
         model=MODELS.build(tiny.model_config()),
-        cfg=Config({f'{split}_dataloader': dict(dataset=dict(same)) for split in ('val', 'test')}),
+        cfg=config,
         val_loop=object(),
         val_dataloader=SimpleNamespace(dataset=[0] * 7),
         message_hub=MessageHub('findings'),
@@ -39,7 +41,7 @@ def runner():
 def test_the_model_is_named_with_its_size_and_place(runner, monkeypatch):
     monkeypatch.setattr(findings_hook, 'get_device', lambda: 'cpu')
     monkeypatch.setattr(torch, 'get_num_threads', lambda: 3)
-    line = describe_model(runner, 'cct')
+    line = describe_model(runner)
     assert line.startswith('Model: CCTSegmentor and ResNet and PixelShuffleHead, 0.0 million')
     assert line.endswith('by cct, on the CPU (threads: 3); log and checkpoints in work_dirs/x')
 
