@@ -28,7 +28,7 @@ from .consequences import Consequences
 from .draw_image import Drawer
 from .image_names import ImageNames
 from .image_pool import ImagePool
-from .readers import colour_masks, require_reader
+from .readers import binary_masks, colour_masks, require_reader
 from .shapes import AnnotatedImage, Annotations, Colour
 from .source import Source, reading
 
@@ -179,9 +179,9 @@ def import_masks(
     rest = rest or (table.rest if table else None)
     values = [name for name in {**_earlier(table), **(rename or {})} if _VALUE.fullmatch(name)]
     if colours is not None:
-        annotations = colour_masks.read_colours(export, colours, mask_suffix, rest is None, values)
+        annotations = colour_masks.read(export, colours, mask_suffix, rest is None, values)
     elif binary is not None:
-        annotations = colour_masks.read_binary(export, binary, mask_suffix, values)
+        annotations = binary_masks.read(export, binary, mask_suffix, values)
     else:
         annotations = _read(export)
     _require_rest(rest, is_needed=colours is None, empty=empty)

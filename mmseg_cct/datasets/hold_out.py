@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby, pairwise
 
 import numpy as np
@@ -34,20 +34,22 @@ def hold_out(labels: Mapping[str, frozenset[int]]) -> list[str]:
     number = -(-len(labels) // round(1 / SHARE))
     lengths = [max(number // parts, 1) for parts in (1, 2, 4, 8, number)]
     choices = [_choose(_blocks(labels, length), labels, number) for length in lengths]
-    return min(choices, key=lambda held: _missing(held, labels))
+
+    def cost(held: list[str]) -> float:
+        rest = labels.keys() - set(held)
+        sides = ([labels[name] for name in side] for side in (rest, held))
+        unseen, untrained = one_sided(*sides)
+        return _UNSEEN * len(unseen) + _UNTRAINED * len(untrained)
+
+    return min(choices, key=cost)
 
 
-def one_sided(held: list[str], labels: Mapping[str, frozenset[int]]) -> tuple[set[int], set[int]]:
+def one_sided(
+    trained: Iterable[frozenset[int]], validated: Iterable[frozenset[int]]
+) -> tuple[set[int], set[int]]:
     """Finds the classes that are only trained, and those that are only validated on."""
-    validated = set().union(*(labels[name] for name in held)) - {IGNORE_INDEX}
-    rest = labels.keys() - set(held)
-    trained = set().union(*(labels[name] for name in rest)) - {IGNORE_INDEX}
-    return trained - validated, validated - trained
-
-
-def _missing(held: list[str], labels: Mapping[str, frozenset[int]]) -> float:
-    unseen, untrained = one_sided(held, labels)
-    return _UNSEEN * len(unseen) + _UNTRAINED * len(untrained)
+    train, val = (set().union(*side) - {IGNORE_INDEX} for side in (trained, validated))
+    return train - val, val - train
 
 
 def _blocks(labels: Mapping[str, frozenset[int]], length: int) -> list[tuple[str, list[str]]]:

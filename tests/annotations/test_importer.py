@@ -109,7 +109,9 @@ def test_what_is_no_region_is_counted(tmp_path, photos):
         )
         assert done.told[kind] == 2
     assert done.bare == 2
-    assert '| other annotation | 2 | 2: photos/a/1.jpg, photos/b/1.jpg | nothing |' in done.describe()
+    assert (
+        '| other annotation | 2 | 2: photos/a/1.jpg, photos/b/1.jpg | nothing |' in done.describe()
+    )
 
 
 def test_what_is_listed_without_a_shape_may_be_background(tmp_path, photos):

@@ -40,8 +40,8 @@ def _is_panoptic(content: Any) -> bool:
 def _find(source: Source, name: str, picture: str) -> str:
     """Finds the PNG in the folder of the JSON's name, beside the JSON or anywhere in the export."""
     ends = f'{posixpath.splitext(posixpath.basename(name))[0]}/{picture}', picture
-    found = (each for end in ends for each in source.names if f'/{each}'.endswith(f'/{end}'))
-    if mask := next(found, None):
+    matches = (each for end in ends for each in source.names if f'/{each}'.endswith(f'/{end}'))
+    if mask := next(matches, None):
         return mask
     found = f'a COCO panoptic JSON without its {picture}'
     raise UserError(source.place(name), found, 'the folder or ZIP of JSON and PNGs')

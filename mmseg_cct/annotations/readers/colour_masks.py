@@ -1,9 +1,8 @@
-"""Folders of masks: pictures of colours, of grey values, or of one class against the rest."""
+"""Folders of masks: pictures of colours or of grey values."""
 
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import NoReturn
 
@@ -19,15 +18,13 @@ from ..source import Source, attempt, reading
 from .segmentation_mask import VOID
 
 TITLE = 'masks of colours'
-_LOOKED_AT = 50  # masks whose colours are shown
+LOOKED_AT = 50  # masks whose colours are shown
 _SHOWN = 12  # colours
-_LOSSY = 12  # distance in RGB by which a lossy format may move a colour
+LOSSY = 12  # distance in RGB by which a lossy format may move a colour
 _FARTHEST = 128  # distance in RGB of a blended pixel to its colour
 _MOST_BLENDED = 0.05  # of a mask's pixels
-_SPREAD = 0.1  # of the variance of a mask's values, within its two clusters
-_THIRD = 0.05  # of the upper cluster's pixels, for a value that fills areas to be one of its own
 
-_Read = tuple[list[Shape], dict[tuple[str, str], int]]  # and notes
+Read = tuple[list[Shape], dict[tuple[str, str], int]]  # and notes
 
 
 def is_mine(source: Source) -> bool:
@@ -36,7 +33,7 @@ def is_mine(source: Source) -> bool:
     return bool(names) and len(names) == len(source.names) and bool(_count(source, names[:1]))
 
 
-def read_colours(
+def read(
     source: Source,
     colours: Mapping[str, Colour],
     suffix: str,
@@ -49,21 +46,14 @@ def read_colours(
     drawn. `values` are grey values that are classes of their own.
     """
     read = partial(_coloured, colours=colours, is_strict=is_strict)
-    return Annotations({**colours, **dict.fromkeys(values)}, _images(source, suffix, read, values))
-
-
-def read_binary(
-    source: Source, name: str, suffix: str, values: Collection[str] = ()
-) -> Annotations:
-    """Reads masks of one class: the brighter of two clusters of values, or what is opaque."""
-    usual = _usual_level(source, _named(source, suffix)[:_LOOKED_AT])
-    read = partial(_binary, name=name, usual=usual)
-    return Annotations({name: None, **dict.fromkeys(values)}, _images(source, suffix, read, values))
+    return Annotations(
+        {**colours, **dict.fromkeys(values)}, read_masks(source, suffix, read, values)
+    )
 
 
 def ask_for_names(source: Source) -> NoReturn:
     """Raises an error that lists the colours found and shows how to name them."""
-    found = _count(source, _masks(source)[:_LOOKED_AT])
+    found = _count(source, _masks(source)[:LOOKED_AT])
     shares = {_shown(code): count / found.total() for code, count in found.most_common(_SHOWN)}
     listed = ', '.join(f'{colour} ({share:.1%})' for colour, share in shares.items())
     options = ' '.join(f'NAME={colour}' for colour in shares)
@@ -96,7 +86,17 @@ def _count(source: Source, names: list[str]) -> Counter[int]:
     return counts
 
 
-def _named(source: Source, suffix: str) -> list[str]:
+def read_masks(
+    source: Source, suffix: str, read: Callable[[Image.Image], Read], values: Collection[str]
+) -> Iterator[AnnotatedImage | UserError]:
+    """Reads all masks whose names have a suffix; `values` are classes by their grey value."""
+    for name in mask_files(source, suffix):
+        image = name[: -len(suffix)] if suffix else posixpath.splitext(name)[0]
+        yield attempt(source.place(name), TITLE, _image, source, name, image, read, values)
+
+
+def mask_files(source: Source, suffix: str) -> list[str]:
+    """Finds the masks; they are no images."""
     named = [name for name in _masks(source) if name.lower().endswith(suffix.lower())]
     if not named:
         raise UserError(str(source.path), 'no mask of that name', f'NAME{suffix}')
@@ -104,30 +104,32 @@ def _named(source: Source, suffix: str) -> list[str]:
     return named
 
 
-def _images(
-    source: Source, suffix: str, read: Callable[..., _Read], values: Collection[str]
-) -> Iterator[AnnotatedImage | UserError]:
-    for name in _named(source, suffix):
-        image = name[: -len(suffix)] if suffix else posixpath.splitext(name)[0]
-        yield attempt(source.place(name), TITLE, _image, source, name, image, read, values)
-
-
 def _image(
-    source: Source, name: str, image: str, read: Callable[..., _Read], values: Collection[str]
+    source: Source,
+    name: str,
+    image: str,
+    read: Callable[[Image.Image], Read],
+    values: Collection[str],
 ) -> AnnotatedImage:
-    picture, own = decode(source.read(name)), []
-    if picture.mode[0] in '1LIF' and picture.mode != 'LA':
-        pixels = np.asarray(picture)
-        own = [Shape(value, mask=pixels == int(value), z=1) for value in values]
-        rest = whole_numbers(picture, list(map(int, values)))
-        if own:
-            picture = Image.fromarray(rest)
+    picture, own = without_values(decode(source.read(name)), values)
     shapes, notes = read(picture)
-    own = [shape for shape in own if shape.mask is not None and shape.mask.any()]
     return AnnotatedImage(image, picture.size, [*shapes, *own], notes=notes)
 
 
-def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bool) -> _Read:
+def without_values(
+    picture: Image.Image, values: Collection[str]
+) -> tuple[Image.Image, list[Shape]]:
+    """Takes grey values that are classes of their own out of a mask; others must be whole."""
+    if picture.mode == 'P' or len(picture.getbands()) > 1:
+        return picture, []
+    pixels = np.asarray(picture)
+    own = [Shape(value, mask=pixels == int(value), z=1) for value in values]
+    rest = whole_numbers(picture, list(map(int, values)))
+    own = [shape for shape in own if shape.has_area]
+    return Image.fromarray(rest) if own else picture, own
+
+
+def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bool) -> Read:
     codes = pack(rgb(picture))
     notes: dict[tuple[str, str], int] = {}
     table: dict[int, str | None] = {code_of(VOID): None}
@@ -157,7 +159,7 @@ def _snapped(
     farthest = min([_FARTHEST, *(away[away > 0].min() / 2 for away in spacing if away.any())])
     nearest, distance = _nearest(present, named)
     flat = flat_values(codes)
-    is_near = distance <= min(_LOSSY, farthest)
+    is_near = distance <= min(LOSSY, farthest)
     others = [code for code in present[~is_near].tolist() if code in flat]
     nearest, distance = _nearest(present, [*named, *others])
     is_blend = ~is_near & ~np.isin(present, others)
@@ -190,67 +192,3 @@ def _distances(codes: np.ndarray, code: int) -> np.ndarray:
     shifts = np.array([16, 8, 0])
     channels = (codes[:, None].astype(np.int64) >> shifts) & 255
     return np.linalg.norm(channels - (code >> shifts & 255), axis=1)
-
-
-def _binary(picture: Image.Image, name: str, usual: float) -> _Read:
-    """Returns the class where the picture is in the upper of two clusters of values."""
-    pixels = _brightness(picture)
-    threshold, level = _levels(pixels)
-    if level and picture.format in ('JPEG', 'MPO', 'WEBP') and level < _LOSSY:
-        raise UserError(f'values up to {level:.0f}', picture.format, 'a PNG')
-    if level and not usual / 4 <= level <= usual * 4:
-        found = f'values up to {level:.0f}, in other masks {usual:.0f}'
-        raise UserError('mask', found, 'masks of one kind, or imports apart')
-    return [Shape(name, mask=pixels > threshold)], {}
-
-
-def _brightness(picture: Image.Image) -> np.ndarray:
-    """Returns the values of a mask `(H, W)`: its opacity if that differs, else the highest."""
-    if picture.mode == 'P':
-        picture = picture.convert('RGBA' if 'transparency' in picture.info else 'RGB')
-    pixels = np.asarray(picture)
-    if pixels.ndim == 2:
-        return pixels.astype(float)
-    has_alpha = pixels.shape[2] in (2, 4)
-    if has_alpha and (pixels[..., -1] != pixels.flat[pixels.shape[2] - 1]).any():
-        return pixels[..., -1].astype(float)
-    values = pixels[..., : pixels.shape[2] - has_alpha]
-    if len(np.unique(values.reshape(-1, values.shape[2]), axis=0)) > 256:
-        raise UserError('picture', 'more than 256 colours', 'a mask, see --mask-suffix')
-    return values.max(-1).astype(float)
-
-
-def _levels(pixels: np.ndarray) -> tuple[float, float]:
-    """Finds the threshold between two clusters of values, by Otsu, and the level of the upper one.
-
-    A mask of one value is all 0 or all above the threshold.
-    """
-    values, counts = np.unique(pixels, return_counts=True)
-    if len(values) == 1:
-        return 0.0, float(values[0])
-    weights = counts / counts.sum()
-    below, first = np.cumsum(weights)[:-1], np.cumsum(weights * values)[:-1]
-    mean = float(weights @ values)
-    between = (mean * below - first) ** 2 / (below * (1 - below))
-    cut = int(between.argmax())
-    low, high = first[cut] / below[cut], (mean - first[cut]) / (1 - below[cut])
-    flat = flat_values(pixels)
-    upper = int(counts[cut + 1 :].sum())
-    clusters = values[: cut + 1], values[cut + 1 :]
-    main = {max(cluster, key=lambda value: flat.get(value, 0)) for cluster in clusters}
-    is_third = any(n > _THIRD * upper for value, n in flat.items() if value not in main)
-    spread = 1 - between[cut] / float(weights @ (values - mean) ** 2)
-    if is_third or spread > _SPREAD or low > high / 4:
-        shown = ', '.join(f'{value:g}' for value in values[np.argsort(-counts)][:5])
-        found = f'values {shown}{", ..." if len(values) > 5 else ""}, not two clusters from 0'
-        raise UserError('mask', found, '0 and another value, or --colors NAME=VALUE ...')
-    return float(low + high) / 2, float(high)
-
-
-def _usual_level(source: Source, names: list[str]) -> float:
-    """Returns the median level of some masks; damaged ones are reported when they are read."""
-    levels = []
-    for name in names:
-        with suppress(UserError):
-            levels.append(_levels(_brightness(decode(source.read(name))))[1])
-    return float(np.median([level for level in levels if level] or [0]))
