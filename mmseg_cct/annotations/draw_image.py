@@ -126,7 +126,8 @@ def _require_unit(annotated: AnnotatedImage) -> None:
 def _require_pixels(shapes: Sequence[Shape], annotated: AnnotatedImage) -> None:
     points = [ring for shape in shapes for ring in shape.polygons]
     is_whole = len(shapes) == len(annotated.shapes) and all(shape.polygons for shape in shapes)
-    if points and is_whole and np.concatenate(points).max() <= 1:
+    every = np.concatenate(points) if points else np.ones((1, 2))
+    if points and is_whole and every.min() >= 0 and every.max() <= 1:
         found = 'shapes within the first pixel, which look like shares of the sides'
         raise UserError('annotation', found, 'pixels')
 

@@ -60,7 +60,8 @@ def whole_numbers(image: Image.Image, ignored: Collection[int] = ()) -> np.ndarr
     wrong = values[~(np.isfinite(values) & (values >= 0) & (values % 1 == 0))]
     if wrong.size:
         shown = ', '.join(f'{value:g}' for value in np.unique(wrong)[:5])
-        expected = f'whole numbers from 0, or --rename {wrong[0]:.0f}= to ignore that one'
+        ids = [f'{value:.0f}=' for value in np.unique(wrong) if value % 1 == 0]
+        expected = 'whole numbers from 0' + (ids and f', or --rename {ids[0]} to ignore it' or '')
         raise UserError(f'values {shown} ({wrong.size} pixels)', '', expected)
     return values
 

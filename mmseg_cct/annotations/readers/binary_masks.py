@@ -14,6 +14,7 @@ from ..shapes import Annotations, Shape
 from ..source import Source
 from .colour_masks import LOOKED_AT, LOSSY, Read, mask_files, read_masks, without_values
 
+_LOSSY_FORMATS = 'JPEG', 'MPO', 'WEBP'
 _SPREAD = 0.1  # of the variance of a mask's values, within its two clusters
 _THIRD = 0.05  # of the upper cluster's pixels, for a value that fills areas to be one of its own
 
@@ -32,8 +33,8 @@ def read(source: Source, name: str, suffix: str, values: Collection[str] = ()) -
 def _binary(picture: Image.Image, name: str, usual: float) -> Read:
     """Returns the class where the picture is in the upper of two clusters of values."""
     pixels = _brightness(picture)
-    threshold, level = _levels(pixels)
-    if level and picture.format in ('JPEG', 'MPO', 'WEBP') and level < LOSSY:
+    threshold, level = _levels(pixels, picture.format in _LOSSY_FORMATS)
+    if level and picture.format in _LOSSY_FORMATS and level < LOSSY:
         raise UserError(f'values up to {level:.0f}', picture.format, 'a PNG')
     if level and not usual / 4 <= level <= usual * 4:
         found = f'values up to {level:.0f}, in other masks {usual:.0f}'
@@ -57,10 +58,11 @@ def _brightness(picture: Image.Image) -> np.ndarray:
     return values.max(-1).astype(float)
 
 
-def _levels(pixels: np.ndarray) -> tuple[float, float]:
+def _levels(pixels: np.ndarray, is_lossy: bool) -> tuple[float, float]:
     """Finds the threshold between two clusters of values, by Otsu, and the level of the upper one.
 
-    A mask of one value is all 0 or all above the threshold.
+    A mask of one value is all 0 or all above the threshold. Without loss, another value that fills
+    areas is an id of its own.
     """
     values, counts = np.unique(pixels, return_counts=True)
     if len(values) == 1:
@@ -74,8 +76,12 @@ def _levels(pixels: np.ndarray) -> tuple[float, float]:
     flat = flat_values(pixels)
     upper = int(counts[cut + 1 :].sum())
     clusters = values[: cut + 1], values[cut + 1 :]
-    main = {max(cluster, key=lambda value: flat.get(value, 0)) for cluster in clusters}
-    is_third = any(n > _THIRD * upper for value, n in flat.items() if value not in main)
+    main = [max(cluster, key=lambda value: flat.get(value, 0)) for cluster in clusters]
+    slack = LOSSY if is_lossy else 0
+    is_third = any(
+        number > _THIRD * upper and min(abs(value - level) for level in main) > slack
+        for value, number in flat.items()
+    )
     spread = 1 - between[cut] / float(weights @ (values - mean) ** 2)
     if is_third or spread > _SPREAD or low > high / 4:
         shown = ', '.join(f'{value:g}' for value in values[np.argsort(-counts)][:5])
@@ -90,5 +96,5 @@ def _usual_level(source: Source, names: list[str], values: Collection[str]) -> f
     for name in names:
         with suppress(UserError):
             picture, _ = without_values(decode(source.read(name)), values)
-            levels.append(_levels(_brightness(picture))[1])
+            levels.append(_levels(_brightness(picture), picture.format in _LOSSY_FORMATS)[1])
     return float(np.median([level for level in levels if level] or [0]))
