@@ -1,4 +1,4 @@
-"""Finds the image that an annotation tool's name stands for."""
+"""Matches an annotation tool's image names to files."""
 
 import re
 import unicodedata

@@ -37,7 +37,7 @@ _VALUE = re.compile(r'-?\d+')  # a grey value in place of a class
 
 @dataclass
 class Imported:
-    """What an import did.
+    """The outcome of an import.
 
     Attributes:
         table: The classes, including those of earlier imports.

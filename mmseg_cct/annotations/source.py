@@ -147,7 +147,7 @@ class Source:
 
     @cached_property
     def damaged(self) -> list[UserError]:
-        """What `sample` could not read."""
+        """The files that `sample` could not read."""
         return []
 
     def images(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ _ENDS = (0.1, 99.9)  # percentiles
 
 
 class ImageValues(NamedTuple):
-    """How to load images that are not 8-bit RGB or grey.
+    """Settings that load images other than 8-bit RGB or grey.
 
     Attributes:
         description: The images' format, in words.

@@ -1,4 +1,4 @@
-"""What an image file holds, read from its header: channels, bits and opacity."""
+"""Reads channels, bits and opacity of an image from its header."""
 
 import io
 import math

@@ -1,4 +1,4 @@
-"""Class names, and what the ids in masks mean."""
+"""Background and ignored pixels: names and ids."""
 
 from collections.abc import Sequence
 from typing import Any

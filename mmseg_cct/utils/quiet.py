@@ -1,4 +1,4 @@
-"""Silences misleading lines of the dependencies, and no others."""
+"""Silences misleading lines of the dependencies."""
 
 import io
 import os

@@ -63,7 +63,7 @@ class NewConfig(NamedTuple):
 
 @dataclass(frozen=True)
 class Choices:
-    """What a user may choose for the config of a folder.
+    """The options of a folder's config.
 
     Attributes:
         classes: Class names in the order of their ids; by default those of `classes.json`.
