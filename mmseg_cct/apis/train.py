@@ -27,7 +27,7 @@ from mmseg_cct.utils.processes import end_with_parent, locked_folder
 from mmseg_cct.utils.rounds import LABELS, next_round
 from mmseg_cct.utils.text import is_unicode
 
-from .device import enable_amp, fit_to_device, fit_workers
+from .device import enable_amp, fit_to_device, fit_workers, hint_at_amx
 from .pretrained import check_pretrained_weights, fetch_pretrained_weights
 from .runner import require_files_kept, run, unlink_config
 
@@ -76,6 +76,7 @@ def prepare_training(
     check_training(config)
     if amp:
         enable_amp(config)
+    hint_at_amx(config)
     if auto_scale_lr:
         if at(config, 'auto_scale_lr.base_batch_size') is None:
             raise UserError(
