@@ -1,8 +1,8 @@
 """Mistakes in a config or in data: what one is, and the exception that lists them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # Environment variable: if it is set to anything, tools show the traceback behind an error line.
 TRACEBACK_VARIABLE = 'MMSEG_CCT_TRACEBACK'
@@ -18,34 +18,62 @@ class Problem(NamedTuple):
         expected: What would be right; a question is printed as it is.
     """
 
-    key: str
-    found: str
-    expected: str
+    key: object
+    found: object = ''
+    expected: str = ''
 
     def __str__(self) -> str:
         """The line that a user reads."""
-        expected = self.expected if self.expected.endswith('?') else f'expected {self.expected}'
-        return f'{self.key}: {self.found}; {expected}' if self.found else f'{self.key}: {expected}'
+        expected = self.expected
+        if expected and not expected.endswith('?'):
+            expected = f'expected {expected}'
+        said = '; '.join(filter(None, (str(self.found), expected)))
+        return f'{self.key}: {said}' if said else str(self.key)
 
 
 class UserError(ValueError):
-    """Mistakes in a config or in data that the user can fix.
-
-    The message has a line for each mistake, with the file or key, the value found there and what
-    was expected.
+    """Mistakes in a config or in data that the user can fix; the message has a line for each.
 
     Args:
-        message: One line for each mistake, usually one.
+        key: The file or setting, as in `Problem`, or the problem itself.
+        found: What is wrong there.
+        expected: What would be right.
+
+    Attributes:
+        problems: The mistakes.
     """
 
-    def __init__(self, message: object) -> None:
-        # A DataLoader re-raises a worker's error with the worker's whole traceback as its message.
-        # The message ends with this class's name and the lines themselves.
-        super().__init__(str(message).rsplit(f'{type(self).__name__}: ', 1)[-1].strip())
+    def __init__(self, key: object, found: object = '', expected: str = '') -> None:
+        if isinstance(key, Problem):
+            key, found, expected = key
+        elif not found and not expected:
+            # A DataLoader makes the error of a worker anew from one text, the worker's traceback,
+            # whose end is this class's name and the lines.
+            key = str(key).rsplit(f'{type(self).__name__}: ', 1)[-1].strip()
+        self._set((Problem(key, found, expected),))
 
-    def within(self, place: str) -> str:
-        """Puts the place of the mistakes, such as the key of a data set, before each line."""
-        return '\n'.join(f'{place}: {line}' for line in str(self).splitlines())
+    def _set(self, problems: tuple[Problem, ...]) -> None:
+        self.problems = problems
+        self.args = ('\n'.join(map(str, problems)),)
+
+    @classmethod
+    def of(cls, problems: Iterable[Problem]) -> 'UserError':
+        """Makes an error of several mistakes."""
+        error = cls('')
+        error._set(tuple(problems))
+        return error
+
+    def within(self, place: object) -> 'UserError':
+        """Makes an error of the same mistakes, each at a place such as the key of a data set."""
+        return self.of(each._replace(key=f'{place}: {each.key}') for each in self.problems)
+
+    def renamed(self, rename: Callable[[str], str]) -> 'UserError':
+        """Makes an error of the same mistakes under other keys."""
+        return self.of(each._replace(key=rename(str(each.key))) for each in self.problems)
+
+    def __reduce__(self) -> Any:
+        """Keeps the mistakes when the error goes to another process."""
+        return type(self).of, (self.problems,)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -54,16 +82,16 @@ class Interrupted(KeyboardInterrupt):
 
 def raise_problems(problems: Iterable[Problem | UserError]) -> None:
     """Raises an error that lists all problems, if there are any."""
-    lines = list(islice(dict.fromkeys(_lines(problems)), _SHOWN + 1))
-    if lines[_SHOWN:]:
-        lines[_SHOWN] = f'{_SHOWN} problems are shown; there are more'
-    if lines:
-        raise UserError('\n'.join(lines))
+    found = list(islice(dict.fromkeys(_each(problems)), _SHOWN + 1))
+    if found[_SHOWN:]:
+        found[_SHOWN] = Problem(f'{_SHOWN} problems are shown; there are more')
+    if found:
+        raise UserError.of(found)
 
 
-def _lines(problems: Iterable[Problem | UserError]) -> Iterator[str]:
+def _each(problems: Iterable[Problem | UserError]) -> Iterator[Problem]:
     try:
         for problem in islice(problems, _SHOWN + 1):
-            yield str(problem)
+            yield from problem.problems if isinstance(problem, UserError) else (problem,)
     except UserError as error:
-        yield str(error)
+        yield from error.problems

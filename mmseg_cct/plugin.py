@@ -4,7 +4,7 @@ A config imports it:
 `custom_imports = dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False)`.
 """
 
-from .stack import check_stack, explain_import_failure, import_formatter
+from .stack import StackError, check_stack, explain_import_failure, import_formatter
 
 # First, because the imports below fail with a long traceback on a stack that does not fit.
 check_stack()
@@ -14,7 +14,7 @@ try:
     from .utils.quiet import silence_misleading_lines
 
     silence_misleading_lines()
-    from . import datasets, engine, evaluation, models, visualization
+    from . import datasets, engine, evaluation, models, preflight, visualization
     from .config.packages import register_packages
     from .engine.safe_loading import register_safe_loaders
     from .utils.image_files import set_up_pillow
@@ -23,9 +23,17 @@ except RuntimeError as error:
     explanation = explain_import_failure(error)
     if explanation is None:
         raise
-    raise ImportError(explanation) from None
+    raise StackError(explanation) from None
 
-__all__ = ['datasets', 'engine', 'evaluation', 'models', 'setup', 'visualization']
+__all__ = [
+    'datasets',
+    'engine',
+    'evaluation',
+    'models',
+    'preflight',
+    'setup',
+    'visualization',
+]
 
 
 def setup() -> None:

@@ -1,4 +1,5 @@
 import itertools
+import pickle
 
 import pytest
 import torch
@@ -29,7 +30,14 @@ def test_error_in_a_worker_keeps_its_lines_alone():
 
 
 def test_a_place_stands_before_each_line():
-    assert UserError('a: x\nb: y').within('set') == 'set: a: x\nset: b: y'
+    error = UserError.of([Problem('a', 'x'), Problem('b', 'y')])
+    assert str(error.within('set')) == 'set: a: x\nset: b: y'
+    assert str(error.renamed(str.upper)) == 'A: x\nB: y'
+
+
+def test_an_error_keeps_its_mistakes_on_the_way_to_another_process():
+    error = UserError('a.png', 'too small', '2 pixels')
+    assert pickle.loads(pickle.dumps(error)).problems == error.problems
 
 
 @pytest.mark.parametrize(

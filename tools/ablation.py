@@ -82,9 +82,7 @@ def prepare(args: argparse.Namespace) -> list[StudyRun]:
     for name in args.methods:
         others = [other for other in args.methods if Path(other).stem == Path(name).stem]
         if len({*others}) > 1:
-            raise UserError(
-                f'--methods {" ".join(others)}: one name; expected files of other names'
-            )
+            raise UserError(f'--methods {" ".join(others)}', 'one name', 'files of other names')
         methods[Path(name).stem] = name
     labels = lists_of(args.config, options, args.n, args.lists, args.seeds)
     return prepare_study(Path(args.out), args.config, methods, labels, args.seeds, options)

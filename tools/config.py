@@ -12,6 +12,8 @@ import argparse
 from mmseg_cct.cli.arguments import add_cfg_options, add_overwrite, tool_parser
 from mmseg_cct.cli.start import running
 
+_HEADER = '# A whole config, as tools/config.py writes it.\n'
+
 
 def parse_args() -> argparse.Namespace:
     """Reads the command line."""
@@ -30,16 +32,23 @@ def main() -> None:
         from mmengine.config import Config
 
         from mmseg_cct.config.load import load_config
-        from mmseg_cct.utils.files import require_new_file, write_atomic
+        from mmseg_cct.datasets.data_folders import data_folders
+        from mmseg_cct.utils.files import output_file, write_text
 
+        config = load_config(args.config, args.cfg_options)
         if args.out is not None:
-            require_new_file(args.out, args.overwrite, [])
+            output_file(
+                args.out,
+                [args.config, *data_folders(config)],
+                begins=_HEADER.encode(),
+                overwrite=args.overwrite,
+            )
         # with yapf's layout, which a run leaves out to save time
-        text = Config(load_config(args.config, args.cfg_options).to_dict()).pretty_text
+        text = Config(config.to_dict()).pretty_text
         if args.out is None:
             print(text)
         else:
-            write_atomic(args.out, f'{text}\n'.encode())
+            write_text(args.out, f'{_HEADER}{text}\n')
             print(f'wrote {args.out}')
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from mmseg_cct.cli.arguments import add_overwrite, tool_parser
 from mmseg_cct.cli.start import running
-from mmseg_cct.utils.files import require_new_file
+from mmseg_cct.utils.files import ZIP, output_file
 
 if TYPE_CHECKING:
     from mmseg_cct.interop.convert import Conversion
@@ -60,7 +60,7 @@ def main() -> int:
     with running(args):
         from mmseg_cct.interop.convert import convert_file
 
-        require_new_file(args.target, args.overwrite, [args.source])
+        output_file(args.target, [args.source], begins=ZIP, overwrite=args.overwrite, option='OUT')
         done = convert_file(args.source, args.target, partial=args.partial)
     for kind, names in (('missing', done.missing), ('unexpected', done.unexpected)):
         for name in names:

@@ -48,7 +48,7 @@ def _new_name(value: str) -> tuple[str, str | None]:
 def _by_name(pairs: list[tuple[str, Any]], option: str) -> dict[str, Any]:
     named = dict(pairs)
     if len(named) < len(pairs):
-        raise UserError(f'{option}: a name is there twice; expected every name once')
+        raise UserError(option, 'a name is there twice', 'every name once')
     return named
 
 

@@ -49,7 +49,7 @@ def prepare(args: argparse.Namespace) -> list[StudyRun]:
 
     chosen = chosen_method(args.config, args.cfg_options)
     if chosen == BASELINE:
-        raise UserError(f'method {chosen}: is the baseline itself; expected another --method')
+        raise UserError(f'method {chosen}', 'is the baseline itself', 'another --method')
     options = dict(args.cfg_options)
     # without --method the config trains as it is
     methods = {BASELINE: BASELINE, Path(chosen).stem: options.pop('method', None)}

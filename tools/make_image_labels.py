@@ -20,7 +20,7 @@ from pathlib import Path
 from mmseg_cct.cli.arguments import add_overwrite, at_least, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import require_new_file
+from mmseg_cct.utils.files import output_file
 
 
 def parse_args() -> argparse.Namespace:
@@ -61,25 +61,26 @@ def make_image_labels(args: argparse.Namespace) -> str:
     from mmseg_cct.utils.labels import check_names
 
     if args.csv and args.min_pixels:
-        raise UserError(f'--min-pixels {args.min_pixels}: counts in masks; expected --masks')
+        raise UserError(f'--min-pixels {args.min_pixels}', 'counts in masks', '--masks')
     names, label_map, reduces = args.classes, None, False
     if names:
         check_names(names, '--classes')
     if args.dataset:
         kind = DATASETS.get(args.dataset)
         if kind is None or 'classes' not in getattr(kind, 'METAINFO', {}):
-            raise UserError(f'--dataset {args.dataset}: no data set of MMSeg with class names')
+            raise UserError(f'--dataset {args.dataset}', 'no data set of MMSeg with class names')
         names = list(kind.METAINFO['classes'])
         label_map = kind.get_label_map() if hasattr(kind, 'get_label_map') else None
         reduces = _reduces_zero_label(kind)
     for name in args.background:
         if name not in names:
-            raise UserError(f'--background {name}: not a class; expected one of {", ".join(names)}')
+            raise UserError(f'--background {name}', 'not a class', f'one of {", ".join(names)}')
     classes = [name for name in names if name not in args.background]
     if not classes:
         raise UserError(
-            f'--background {" ".join(args.background)}: leaves no class; expected some of '
-            f'{", ".join(names)} only'
+            f'--background {" ".join(args.background)}',
+            'leaves no class',
+            f'some of {", ".join(names)} only',
         )
 
     images = find_images(args.images)
@@ -120,7 +121,7 @@ def _listed(file: str, images: dict[str, Path], folder: str) -> dict[str, Path]:
     for line in read_list(file):
         name = find_listed(line, images)
         if name is None:
-            raise UserError(f'{file}: no image {line} in {folder}; expected those of the folder')
+            raise UserError(file, f'no image {line} in {folder}', 'those of the folder')
         found[name] = images[name]
     return found
 
@@ -129,7 +130,9 @@ def main() -> None:
     """Writes the labels and prints their summary."""
     args = parse_args()
     with running(args):
-        require_new_file(args.out, args.overwrite, [args.csv] if args.csv else [])
+        inputs = filter(None, (args.csv, args.masks, args.images, args.list))
+        begins = b'{\n "metainfo": {\n  "classes": ['
+        output_file(args.out, inputs, begins=begins, overwrite=args.overwrite)
         print(make_image_labels(args))
 
 

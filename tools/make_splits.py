@@ -16,6 +16,7 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,11 +24,14 @@ from typing import TYPE_CHECKING
 from mmseg_cct.cli.arguments import seed, tool_parser
 from mmseg_cct.cli.start import running
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import read_utf8
+from mmseg_cct.utils.files import output_file, read_utf8
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mmseg_cct.datasets.splits import Split
 
+_VOC_IMAGES = 'JPEGImages', 'SegmentationClass', 'SegmentationClassAug'
 VOC_NUMBERS = [60, 100, 200, 300, 500, 800, 1000, 1464]
 
 
@@ -88,12 +92,12 @@ def parse_args(argv: list[str] | None) -> argparse.Namespace:
 
 def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     """Draws or reads the splits, by their number of labelled images."""
-    from mmseg_cct.checks.masks import require_one_suffix
     from mmseg_cct.datasets.splits import draw_split
     from mmseg_cct.datasets.unimatch_splits import read_unimatch_splits
     from mmseg_cct.datasets.voc_splits import draw_voc_split, read_public_splits, read_voc_lists
     from mmseg_cct.utils.image_files import find_images, find_masks, suffix_of_masks
     from mmseg_cct.utils.image_lists import read_list
+    from mmseg_cct.utils.masks import require_one_suffix
 
     for option, value, needed, folder in (
         ('--masks', args.masks, '--images', args.images),
@@ -101,7 +105,7 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
         ('--mask-suffix', args.mask_suffix, '--masks', args.masks),
     ):
         if value is not None and not folder:
-            raise UserError(f'{option}: has no {needed} beside it; expected the folder')
+            raise UserError(option, f'has no {needed} beside it', 'the folder')
     mask_suffix = args.mask_suffix or '.png'
     if folder := args.from_public or args.from_unimatch:
         read = read_public_splits if args.from_public else read_unimatch_splits
@@ -109,8 +113,9 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
         for number in args.num_labeled or ():
             if number not in splits:
                 raise UserError(
-                    f'-n {number}: no such list in {folder}; expected one of '
-                    f'{", ".join(map(str, splits))}'
+                    f'-n {number}',
+                    f'no such list in {folder}',
+                    f'one of {", ".join(map(str, splits))}',
                 )
         return {number: splits[number] for number in args.num_labeled or splits}
     if args.voc_root:
@@ -120,7 +125,7 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
             for number in args.num_labeled or VOC_NUMBERS
         }
     if not args.num_labeled:
-        raise UserError('-n: missing; expected one or more numbers of labelled images')
+        raise UserError('-n', 'missing', 'one or more numbers of labelled images')
     names = read_list(args.list) if args.list else list(find_images(args.images, args.suffix))
     if not args.masks:
         return {number: draw_split(names, number, args.seed) for number in args.num_labeled}
@@ -130,16 +135,16 @@ def make_splits(args: argparse.Namespace) -> dict[int, Split]:
     if not candidates:
         end = suffix_of_masks(masks, names)
         expected = f'--mask-suffix {end}{mask_suffix}' if end else f'NAME{mask_suffix}'
-        raise UserError(f'{args.masks}: no mask of {args.images}; expected {expected}')
+        raise UserError(args.masks, f'no mask of {args.images}', expected)
     return {number: draw_split(candidates, number, args.seed, names) for number in args.num_labeled}
 
 
 def write_splits(
-    splits: dict[int, Split], folder: Path, force: bool = False, source: str | None = None
+    splits: dict[int, Split], folder: Path, force: bool = False, inputs: Iterable[str] = ()
 ) -> None:
     """Writes splits and prints a line for each; a list without images is left out.
 
-    Without `force`, an existing list that differs is a `UserError`; the `source` always is.
+    Without `force`, an existing list that differs is a `UserError`; one of the `inputs` always is.
     """
     from mmseg_cct.utils.image_lists import require_listable, write_list
 
@@ -151,10 +156,9 @@ def write_splits(
     # Compare all before writing any: experiments may rest on the lists that are there.
     for path, names in lists.items():
         require_listable(path, names)
-        if source is not None and path.exists() and path.samefile(source):
-            raise UserError(f'{path}: is read and would be replaced; expected another --out')
+        output_file(path, inputs, overwrite=True)
         if not force and path.exists() and _lines(path) != names:
-            raise UserError(f'{path}: exists and differs; expected a new folder or --force')
+            raise UserError(path, 'exists and differs', 'a new folder or --force')
     for path, names in lists.items():
         if names:
             write_list(path, names)
@@ -173,7 +177,10 @@ def main(argv: list[str] | None = None) -> None:
     """Runs the tool."""
     args = parse_args(argv)
     with running(args):
-        write_splits(make_splits(args), Path(args.out), args.force, args.list)
+        read = args.list, args.images, args.masks
+        if args.voc_root:
+            read += tuple(os.path.join(args.voc_root, name) for name in _VOC_IMAGES)
+        write_splits(make_splits(args), Path(args.out), args.force, [*filter(None, read)])
 
 
 if __name__ == '__main__':

@@ -108,7 +108,7 @@ def main() -> int:
         if is_video(args.input):
             if exported or args.launcher != 'none':
                 wrong = '--format' if exported else '--launcher'
-                raise UserError(f'{wrong}: {args.input} is a video; expected images')
+                raise UserError(wrong, f'{args.input} is a video', 'images')
             rank, counts = 0, predict_video(*place, masks=args.format == 'masks', **common)
         else:
             with connected(args.launcher) as rank:

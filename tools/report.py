@@ -44,11 +44,9 @@ def main() -> None:
             if not Path(work_dir).is_dir():  # a name may hold a = too
                 name, separator, work_dir = run.rpartition('=')
             if not (name and separator and work_dir):
-                raise UserError(f'{run}: expected NAME=WORK_DIR')
+                raise UserError(run, '', 'NAME=WORK_DIR')
             if name in work_dirs:
-                raise UserError(
-                    f'{run}: {name} is {work_dirs[name]} already; expected another name'
-                )
+                raise UserError(run, f'{name} is {work_dirs[name]} already', 'another name')
             work_dirs[name] = work_dir
         print(f'wrote {write_report(work_dirs, args.out, args.pictures, args.palette)}')
 

@@ -90,11 +90,11 @@ def main() -> int:
         from mmseg_cct.studies.self_training import SelfTraining
 
         if not 0 <= args.drop < 1:
-            raise UserError(f'--drop {args.drop}: expected a share in [0, 1)')
+            raise UserError(f'--drop {args.drop}', '', 'a share in [0, 1)')
         if not 0 < args.first_share <= 1:
-            raise UserError(f'--first-share {args.first_share}: expected a share in (0, 1]')
+            raise UserError(f'--first-share {args.first_share}', '', 'a share in (0, 1]')
         if args.launcher != 'none' and args.masks_of is None:
-            raise UserError('--launcher: for --masks-of ROUND alone; expected --processes')
+            raise UserError('--launcher', 'for --masks-of ROUND alone', '--processes')
         training = SelfTraining(
             args.teacher, args.student, args.cfg_options, Path(args.out), args.drop, args.rounds,
             args.first_share, not args.no_tta, args.held_out,

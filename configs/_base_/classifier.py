@@ -19,6 +19,7 @@ model = dict(
 # the linear layer is new: ten times the backbone's rate
 optim_wrapper = dict(
     type='OptimWrapper',
+    constructor='MergedOptimWrapperConstructor',
     optimizer=dict(type='SGD', lr=1e-2, momentum=0.9, weight_decay=1e-4),
     paramwise_cfg=dict(custom_keys={'head.': dict(lr_mult=10.0)}),
 )
@@ -40,12 +41,17 @@ sync_bn = 'torch'
 randomness = dict(seed=0)
 default_hooks = dict(
     timer=dict(type='IterTimerHook'),
-    logger=dict(type='LoggerHook', interval=20, log_metric_by_epoch=False),
+    logger=dict(type='MainProcessLoggerHook', interval=20, log_metric_by_epoch=False),
     param_scheduler=dict(type='ParamSchedulerHook'),
     checkpoint=dict(
         type='CheckpointHook', by_epoch=False, save_best='multi-label/mAP', max_keep_ckpts=1
     ),
     sampler_seed=dict(type='DistSamplerSeedHook'),
+    # what protects a run is named here, so that it holds under every launcher
+    preflight=dict(type='PreflightHook'),
+    findings=dict(type='FindingsHook'),
+    resume=dict(type='ResumeHook'),
+    statistics=dict(type='SyncStatisticsHook'),
 )
 custom_hooks = [dict(type='IterationSeedHook')]
 visualizer = dict(

@@ -12,7 +12,7 @@ randomness = dict(seed=0)
 
 default_hooks = dict(
     timer=dict(type='SteadyTimerHook'),
-    logger=dict(type='LoggerHook', interval=20, log_metric_by_epoch=False),
+    logger=dict(type='MainProcessLoggerHook', interval=20, log_metric_by_epoch=False),
     param_scheduler=dict(type='ParamSchedulerHook'),
     checkpoint=dict(
         type='DurableCheckpointHook',
@@ -20,7 +20,13 @@ default_hooks = dict(
         save_best='mIoU',
         max_keep_ckpts=3,
     ),
+    # what protects a run is named here, so that it holds under every launcher
+    preflight=dict(type='PreflightHook'),
+    findings=dict(type='FindingsHook'),
+    resume=dict(type='ResumeHook'),
     nonfinite_loss=dict(type='NonFiniteLossHook'),
+    # BatchNorm over the ranks of a distributed training without SyncBN
+    statistics=dict(type='SyncStatisticsHook'),
     sampler_seed=dict(type='DistSamplerSeedHook'),
     # faster depthwise convolutions on a CPU; untried on a GPU, where it stays off
     memory_format=dict(type='ChannelsLastHook', enabled=None),
@@ -30,7 +36,8 @@ default_hooks = dict(
 )
 
 vis_backends = [dict(type='LocalVisBackend'), dict(type='GroupedTensorboardVisBackend')]
-visualizer = dict(type='SegLocalVisualizer', vis_backends=vis_backends, name='visualizer')
+# without a name, mmengine makes one for each run of a process
+visualizer = dict(type='SegLocalVisualizer', vis_backends=vis_backends)
 log_processor = dict(by_epoch=False)
 log_level = 'INFO'
 load_from = None

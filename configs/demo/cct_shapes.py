@@ -43,7 +43,11 @@ model = dict(
 
 train_cfg = dict(max_iters=1400, val_interval=350)
 # random weights: the backbone learns as fast as the rest
-optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='AdamW', lr=1e-2, weight_decay=1e-4))
+optim_wrapper = dict(
+    type='OptimWrapper',
+    constructor='MergedOptimWrapperConstructor',
+    optimizer=dict(type='AdamW', lr=1e-2, weight_decay=1e-4),
+)
 param_scheduler = dict(type='PolyLR', power=0.9, eta_min=0.0, begin=0, end=1400, by_epoch=False)
 default_hooks = dict(
     # targets in eval mode, from the student of the step before; otherwise it would confirm its own

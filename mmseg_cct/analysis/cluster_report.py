@@ -1,7 +1,6 @@
 """Report on the cluster assumption: smoothness maps, and ratios of boundary to inside."""
 
 import csv
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,16 +21,17 @@ from tqdm import tqdm
 
 from mmseg_cct.apis.inference import load_model, without_annotations
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
-from mmseg_cct.checks.images import image_size, loader_in
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import claim_output_folder, write_atomic, write_text
+from mmseg_cct.preflight.evaluation_set import build_evaluation_set
+from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb, find_images
+from mmseg_cct.utils.images import image_size, loader_in
 from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.templates import render
 from mmseg_cct.visualization.figures import png_bytes
 from mmseg_cct.visualization.label_maps import full_palette
@@ -112,8 +112,8 @@ def write_cluster_report(request: ClusterRequest) -> list[Path]:
     init_default_scope(config.get('default_scope') or 'mmseg')
     items, palette = _find_items(config, request)
     model = _build_model(config, checkpoint, request.device)
-    read = {Path(images)} if images is not None and os.path.isdir(images) else set()
-    claim_output_folder(out, 'clusters.json', read | data_folders(config))
+    inputs = {*data_folders(config), *([images] if images is not None else ())}
+    OutputFolder(out, 'clusters.json', inputs).claim()
     layers = request.layers
     if not layers:  # without a checkpoint the neck is random
         with_neck = checkpoint is not None and getattr(model, 'with_neck', False)
@@ -236,7 +236,7 @@ def _find_items(config: Config, request: ClusterRequest) -> tuple['_Items', np.n
     key = f'{request.split}_dataloader'
     settings = (config.get(key) or {}).get('dataset')
     if settings is None:
-        raise UserError(f'{config_file}: no {key}.dataset; expected one, for its pipeline')
+        raise UserError(config_file, f'no {key}.dataset', 'one, for its pipeline')
     if images is not None:
         path = Path(images)
         files = [path] if path.is_file() else list(find_images(images).values())
@@ -292,9 +292,7 @@ def _find_module(model: nn.Module, name: str) -> nn.Module:
     if name not in modules or not name:
         near = [known for known in modules if known.startswith(name.split('.')[0])][1:9]
         hint = ', '.join(near or [known for known, _ in model.named_children()])
-        raise UserError(
-            f'--layers {name}: the model has no such module; expected a name like {hint}'
-        )
+        raise UserError(f'--layers {name}', 'the model has no such module', f'a name like {hint}')
     return modules[name]
 
 
@@ -318,16 +316,17 @@ def _feature_map(name: str, outputs: Mapping[str, Any]) -> Tensor:
     """Returns the last feature map of a module's output, `(D, h, w)`."""
     if name not in outputs:
         raise UserError(
-            f'--layers {name}: gives no output of its own when the model predicts; expected a '
-            'module of backbone or neck, or a layer inside the main decoder, such as '
-            'decode_head.conv_seg'
+            f'--layers {name}',
+            'gives no output of its own when the model predicts',
+            'a module of backbone or neck, or a layer inside the main decoder, such as '
+            'decode_head.conv_seg',
         )
     output = outputs[name]
     while isinstance(output, (tuple, list)):
         output = output[-1]
     if not isinstance(output, Tensor) or output.dim() != 4:
         shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
-        raise UserError(f'--layers {name}: gives {shape}; expected a feature map (1, D, h, w)')
+        raise UserError(f'--layers {name}', f'gives {shape}', 'a feature map (1, D, h, w)')
     return output[0]
 
 

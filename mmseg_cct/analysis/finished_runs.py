@@ -19,13 +19,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Subset
 
 from mmseg_cct.apis.inference import load_model
-from mmseg_cct.checks.classes import order_problems
 from mmseg_cct.config.domains import require_one_domain
 from mmseg_cct.config.text import read_config_text
-from mmseg_cct.datasets.evaluation_set import build_evaluation_set
 from mmseg_cct.engine.checkpoints import newest_checkpoint, read_checkpoint, saved_config
 from mmseg_cct.engine.fused_model import fused_test_step
 from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.preflight.classes import order_problems
+from mmseg_cct.preflight.evaluation_set import build_evaluation_set
 from mmseg_cct.utils.files import read_utf8
 from mmseg_cct.utils.image_files import as_rgb
 from mmseg_cct.utils.labels import IGNORE_INDEX
@@ -110,13 +110,12 @@ def find_run(name: str, work_dir: Path) -> Run:
         checkpoint = newest_checkpoint(str(work_dir))
     if checkpoint is None:
         raise UserError(
-            f'{work_dir}: no checkpoint in it; expected the work directory of a training that has '
-            'written one'
+            work_dir, 'no checkpoint in it', 'the work directory of a training that has written one'
         )
     content = read_checkpoint(checkpoint)
     config = _trained_config(content, checkpoint, work_dir)
     if (config.get('test_dataloader') or {}).get('dataset') is None:
-        raise UserError(f'{checkpoint}: its config has no test_dataloader; expected a test set')
+        raise UserError(checkpoint, 'its config has no test_dataloader', 'a test set')
     require_one_domain(config, checkpoint)
     kept = {key: content[key] for key in ('meta', 'state_dict')}  # without the optimizer's state
     return Run(name, config, checkpoint, read_scalars(work_dir), kept)
@@ -126,7 +125,7 @@ def _trained_config(content: Mapping[str, Any], checkpoint: str, work_dir: Path)
     """Returns the config that a checkpoint was trained with; a folder may hold several."""
     config = saved_config(content, checkpoint)
     if config is None:
-        raise UserError(f'{checkpoint}: has no config; expected the checkpoint of a training')
+        raise UserError(checkpoint, 'has no config', 'the checkpoint of a training')
     custom = config.get('custom_imports')
     # A checkpoint alone must not import anything; the configs dumped beside it are code anyway.
     dumped = (*work_dir.glob('*.py'), *work_dir.glob('*/vis_data/config.py'))
@@ -135,8 +134,9 @@ def _trained_config(content: Mapping[str, Any], checkpoint: str, work_dir: Path)
             import_modules_from_strings(**custom)
         except (ImportError, TypeError) as error:
             raise UserError(
-                f'{checkpoint}: custom_imports: {error_line(error)}; expected modules that can be '
-                'imported (PYTHONPATH)'
+                checkpoint,
+                f'custom_imports: {error_line(error)}',
+                'modules that can be imported (PYTHONPATH)',
             ) from error
     return config
 
@@ -183,8 +183,7 @@ def _logged_values(file: Path) -> Iterator[dict]:
                 warn(f'{file}, line {number}: cut off in the middle; left out')
                 return
             raise UserError(
-                f'{file}, line {number}: {error_line(error, 120)}; expected a JSON object of '
-                'logged numbers'
+                f'{file}, line {number}', error_line(error, 120), 'a JSON object of logged numbers'
             ) from None
         yield values
 
@@ -199,7 +198,7 @@ def evaluate(run: Run) -> Evaluation:
         for sample in test_step(batch):
             if 'gt_sem_seg' not in sample:
                 raise UserError(
-                    f'{run.name}: test_dataloader.dataset: has no masks; expected labelled images'
+                    run.name, 'test_dataloader.dataset: has no masks', 'labelled images'
                 )
             predicted = sample.pred_sem_seg.data.squeeze(0).cpu()
             truth = sample.gt_sem_seg.data.squeeze(0).cpu()
@@ -207,7 +206,7 @@ def evaluate(run: Run) -> Evaluation:
     intersection, union, found, in_truth = (torch.stack(parts) for parts in zip(*areas))
     if not in_truth.any():
         raise UserError(
-            f'{run.name}: test_dataloader.dataset: no pixel with a class; expected labelled images'
+            run.name, 'test_dataloader.dataset: no pixel with a class', 'labelled images'
         )
     by_image = intersection / union
     shown = in_truth > 0

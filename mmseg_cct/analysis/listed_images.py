@@ -9,13 +9,13 @@ from typing import Any
 from mmengine.config import Config
 from mmseg.registry import DATASETS
 
-from mmseg_cct.checks.data import leaf_datasets
-from mmseg_cct.checks.leaks import common_images
 from mmseg_cct.config.walk import leaf_sets
+from mmseg_cct.datasets.leaves import leaf_datasets
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_lists import resolve_list
+from mmseg_cct.utils.leaks import common_images
 
 # Data infos by the path of the image, or by its index if the data set has no files.
 Listed = dict[str, dict[str, Any]]
@@ -38,9 +38,7 @@ def unlabeled_images(config: Config, origin: str) -> Listed:
     """Lists the config's unlabelled set; `origin` names the config in a `UserError`."""
     settings = branch_settings(_training_set(config), 'unlabeled')
     if settings is None:
-        raise UserError(
-            f'{origin}: no train_dataloader.dataset.unlabeled; expected one, or --images DIR'
-        )
+        raise UserError(origin, 'no train_dataloader.dataset.unlabeled', 'one, or --images DIR')
     return _images_of(settings, f'{origin}: train_dataloader.dataset.unlabeled')
 
 
@@ -82,7 +80,7 @@ def _images_of(settings: Mapping[str, Any], key: str) -> Listed:
         dataset = DATASETS.build(settings)
         dataset.full_init()
     except (AssertionError, OSError, ValueError) as error:
-        raise UserError(f'{key}: {error}') from error
+        raise UserError(key, error) from error
     listed: Listed = {}
     for leaf in leaf_datasets(dataset):
         root = (getattr(leaf, 'data_prefix', None) or {}).get('img_path') or ''

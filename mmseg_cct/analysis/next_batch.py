@@ -30,10 +30,9 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.farthest_first import farthest_first
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import as_rgb, explain_unreadable, write_png
-from mmseg_cct.utils.image_record import record_origin
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.shares import on_first_process
+from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.label_maps import full_palette
 
@@ -50,6 +49,7 @@ from .listed_images import (
     unlabeled_images,
 )
 from .ranking import (
+    Ranking,
     ScoredImage,
     disagreement,
     image_pipeline,
@@ -150,23 +150,24 @@ def next_batch(request: BatchRequest) -> Batch:
     config.merge_from_dict(dict(request.cfg_options))
     sets = _list_images(config, request)
     model = load_training_model(config, found.checkpoint, request.device, found.content)
-    pipeline, classes = image_pipeline(config), model.dataset_meta['classes']
-    palette = model.dataset_meta['palette']
     origin = model_origin(config, found.checkpoint, measure=measure, seed=seed)
-
-    def claim() -> None:
-        read = {Path(images)} if images is not None else set()
+    inputs = {*data_folders(config), *([images] if images is not None else ())}
+    with OutputFolder(out, RECORD, inputs, origin):
         if Path(out, REVIEW).exists():
-            raise UserError(f'--out: {out} holds a batch already; expected another folder')
-        record_origin(Path(out, RECORD), origin, 'scores', read | data_folders(config))
+            raise UserError('--out', f'{out} holds a batch already', 'another folder')
+        ranking = rank_images(
+            model, {**sets.labeled, **sets.candidates}, out, seed=seed, measure=measure
+        )
+        if get_rank() != 0:
+            return Batch([], 0, {}, {}, [])
+        return _write_batch(request, model, sets, ranking)
 
-    on_first_process(claim)
-    ranking = rank_images(
-        model, {**sets.labeled, **sets.candidates}, out, seed=seed, measure=measure
-    )
-    if get_rank() != 0:
-        return Batch([], 0, {}, {}, [])
 
+def _write_batch(request: BatchRequest, model: Any, sets: '_Sets', ranking: Ranking) -> Batch:
+    """Chooses the images of a batch and writes them; the page comes last."""
+    out = Path(request.out)
+    pipeline, classes = image_pipeline(model.cfg), model.dataset_meta['classes']
+    palette = model.dataset_meta['palette']
     ranked = [image for image in ranking.images if image.name in sets.candidates]
     prints, unreadable = _fingerprints(sets.evaluated, pipeline)
     twins = find_twins({image.name: image.fingerprint for image in ranked}, prints)
@@ -176,16 +177,20 @@ def next_batch(request: BatchRequest) -> Batch:
         request.number,
     )
     ranks = {image.name: rank for rank, image in enumerate(ranked, 1)}
-    read = image_reader(config)  # it changes the config's pipeline, which is built by now
+    read = image_reader(model.cfg)  # it changes the config's pipeline, which is built by now
     batch = []
+    for info in sets.candidates.values():  # a run that was stopped may have chosen others
+        for left in (_image_in(out, info), _mask_in(out, info)):
+            left.unlink(missing_ok=True)
     for image in tqdm(chosen, desc='batch', unit='image'):
         info = sets.candidates[image.name]
-        picture = read(_put_image(info, out / 'images', request.link, pipeline))
-        values = disagreement(model, pipeline(info), seed, measure).maps.mean(0).numpy()
+        picture = read(_put_image(info, _image_in(out, info), request.link, pipeline))
+        values = (
+            disagreement(model, pipeline(info), request.seed, request.measure).maps.mean(0).numpy()
+        )
         windows = _windows(values, picture.shape, request.regions, request.window)
         labels = _predict(model, picture, windows)
-        mask = out / 'masks' / info['name'].with_suffix('.png')
-        write_png(mask, Image.fromarray(labels), full_palette(palette))
+        write_png(_mask_in(out, info), Image.fromarray(labels), full_palette(palette))
         batch.append(
             BatchImage(
                 name=info['name'],
@@ -208,6 +213,14 @@ def next_batch(request: BatchRequest) -> Batch:
         title = f'Label next: {counted(len(batch), "image")}'
         write_text(out / REVIEW, review_page(batch, title, result.notes(), classes, palette))
     return result
+
+
+def _image_in(out: Path, info: Mapping[str, Any]) -> Path:
+    return out / 'images' / info['name']
+
+
+def _mask_in(out: Path, info: Mapping[str, Any]) -> Path:
+    return out / 'masks' / info['name'].with_suffix('.png')
 
 
 class _Sets(NamedTuple):
@@ -235,8 +248,9 @@ def _list_images(config: Config, request: BatchRequest) -> _Sets:
     candidates = {name: info for name, info in listed.items() if name not in known}
     if not candidates:
         raise UserError(
-            f'{images or run}: each of the {len(listed)} images is labelled, validated on or '
-            'to be left out; expected others'
+            images or run,
+            f'each of the {len(listed)} images is labelled, validated on or to be left out',
+            'others',
         )
     if any(map(_is_moved, labeled.values())):
         warn(
@@ -287,14 +301,13 @@ def _is_moved(info: Mapping[str, Any]) -> bool:
     return is_moved or info.get('reduce_zero_label', False)
 
 
-def _put_image(info: dict[str, Any], folder: Path, link: bool, pipeline: Compose) -> Path:
+def _put_image(info: dict[str, Any], target: Path, link: bool, pipeline: Compose) -> Path:
     """Copies or links an image into the batch, and returns its path there."""
-    source, target = info.get('img_path'), folder / info['name']
+    source = info.get('img_path')
     if source is None:  # a set that draws its images
         write_png(target, Image.fromarray(to_rgb(pipeline(info))))
     elif link and os.path.isfile(source):
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)  # left by a run that was stopped
         target.symlink_to(os.path.abspath(source))
     else:
         write_atomic(target, fileio.get(source))

@@ -9,12 +9,10 @@ wrong, so `labels` is the default.
 """
 
 import functools
-import json
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from mmcv.transforms import Compose
@@ -23,17 +21,18 @@ from mmengine.dist import get_rank
 from torch import Tensor
 
 from mmseg_cct.apis.inference import load_model, without_annotations
-from mmseg_cct.checks.failures import config_errors_as_one_line, first_image_guards
-from mmseg_cct.checks.images import check_image, loader_in
-from mmseg_cct.checks.weights import weights
 from mmseg_cct.engine.checkpoints import read_checkpoint
+from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.disagreement import at_input_size, auxiliary_disagreement, batch_of_one
 from mmseg_cct.models import PerturbedDecoderBank
-from mmseg_cct.utils.files import write_atomic
-from mmseg_cct.utils.image_files import as_rgb, explain_unreadable
-from mmseg_cct.utils.image_record import file_stamp
-from mmseg_cct.utils.shares import gather, own_share, progress_bar
+from mmseg_cct.preflight.failures import config_errors_as_one_line, first_image_guards
+from mmseg_cct.utils.files import append_line, read_lines
+from mmseg_cct.utils.image_counts import SharedImages
+from mmseg_cct.utils.image_files import as_rgb
+from mmseg_cct.utils.images import check_image, loader_in
+from mmseg_cct.utils.output_folder import file_stamp
+from mmseg_cct.utils.shares import gather
 
 from .fingerprints import fingerprint
 
@@ -110,18 +109,18 @@ def rank_images(
     stamps = {name: file_stamp(info.get('img_path') or '') for name, info in listed.items()}
     done = set(_scores_of(listed, stamps, out))
     gather(None)  # all processes have read the old scores before one writes
-    share = own_share([name for name in listed if name not in done])
-    failed = []
+    share = SharedImages([name for name in listed if name not in done], len(done))
+    scores = Path(out, SCORES, f'{get_rank()}.jsonl')
     guards = first_image_guards(model.cfg)
-    with _open_scores(out) as scores, progress_bar(len(share), len(done)) as bar:
-        for name in share:
+    with share:
+        for name in share.own:
             try:
                 data = pipeline(listed[name])
             except KeyError:  # a transform needs a key that no earlier step provides
                 with next(guards):
                     raise
             except Exception as error:  # decoders raise nearly anything on a corrupt file
-                failed.append(explain_unreadable(name, 'image', error))
+                share.unreadable(name, error)
             else:
                 with next(guards):
                     predicted = disagreement(model, data, seed, measure)
@@ -133,10 +132,9 @@ def rank_images(
                     fingerprint=fingerprint(to_rgb(data)),
                     stamp=stamps[name],
                 )
-                scores.write(json.dumps(asdict(image)) + '\n')
-                scores.flush()
-            bar.update()
-    failed = sorted(line for part in gather(failed) for line in part)
+                append_line(scores, asdict(image))
+                share.written()
+    failed = share.total().failed
     return Ranking(sorted(_scores_of(listed, stamps, out).values(), reverse=True), failed)
 
 
@@ -150,34 +148,14 @@ def _scores_of(
 ) -> dict[str, ScoredImage]:
     """Returns the scores, by name, of the listed images as they are now.
 
-    Two runs with different numbers of processes may both have scored an image.
+    All processes of all runs have written them, so an image may have been scored twice.
     """
     return {
         image.name: image
-        for image in _read_scores(out)
+        for file in sorted(Path(out, SCORES).glob('*.jsonl'))
+        for image in read_lines(file, ScoredImage)
         if image.name in listed and image.stamp == stamps[image.name]
     }
-
-
-def _open_scores(out: str | Path) -> IO[str]:
-    """Opens this process's file of scores to append to."""
-    file = Path(out, SCORES, f'{get_rank()}.jsonl')
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if file.is_file() and not file.read_bytes().endswith(b'\n'):  # a line that a kill cut short
-        write_atomic(file, b''.join(file.read_bytes().splitlines(keepends=True)[:-1]))
-    return file.open('a', encoding='utf-8')
-
-
-def _read_scores(out: str | Path) -> Iterator[ScoredImage]:
-    """Reads the scores that all processes of all runs have written; skips damaged lines."""
-    for file in sorted(Path(out, SCORES).glob('*.jsonl')):
-        for line in file.read_text(encoding='utf-8', errors='replace').split('\n'):
-            with suppress(ValueError, TypeError, AttributeError, RecursionError):
-                image = ScoredImage(**json.loads(line))
-                numbers = (image.score, *image.by_perturbation.values(), *image.z)
-                texts = image.name, image.fingerprint
-                if {*map(type, numbers)} == {float} and {*map(type, texts)} == {str}:
-                    yield image
 
 
 def disagreement(
@@ -188,7 +166,7 @@ def disagreement(
     `data` is an output of the test pipeline, with `inputs (3, H, W)`.
     """
     if 'inputs' not in data:
-        raise UserError('test_pipeline: gives no inputs; expected PackSegInputs at its end')
+        raise UserError('test_pipeline', 'gives no inputs', 'PackSegInputs at its end')
     height, width = data['inputs'].shape[-2:]
     batch = batch_of_one(model, data, model.dataset_meta['classes'])
     seg_logits, distances, flips, z = auxiliary_disagreement(model, batch, seed)
@@ -228,21 +206,24 @@ def _require_auxiliary_decoders(model: Any, content: Mapping[str, Any], checkpoi
     origin = model.cfg.filename or checkpoint
     if not isinstance(bank, PerturbedDecoderBank):
         raise UserError(
-            f'{origin}: model.auxiliary_head is no PerturbedDecoderBank; expected the config of a '
-            'CCT training'
+            origin,
+            'model.auxiliary_head is no PerturbedDecoderBank',
+            'the config of a CCT training',
         )
     found = {name: tuple(value.shape) for name, value in weights(content).items()}
     for name, value in bank.state_dict().items():
         shape = found.get(f'auxiliary_head.{name}')
         if shape is None:
             raise UserError(
-                f'{checkpoint}: has no auxiliary decoders, as published checkpoints; '
-                'expected the checkpoint of the training'
+                checkpoint,
+                'has no auxiliary decoders, as published checkpoints',
+                'the checkpoint of the training',
             )
         if shape != value.shape:
             raise UserError(
-                f'{checkpoint}: auxiliary_head.{name} is {shape}, expected '
-                f'{tuple(value.shape)} by {model.cfg.filename or "its config"}'
+                checkpoint,
+                f'auxiliary_head.{name} is {shape}, expected {tuple(value.shape)} by '
+                f'{model.cfg.filename or "its config"}',
             )
 
 

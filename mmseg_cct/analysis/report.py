@@ -19,8 +19,9 @@ from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.findings import findings, foreground_of, validation_findings
-from mmseg_cct.utils.files import claim_output_folder, write_atomic, write_text
+from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.output_folder import OutputFolder
 from mmseg_cct.utils.palette import chosen_colours
 from mmseg_cct.utils.templates import render
 from mmseg_cct.version import __version__
@@ -87,14 +88,13 @@ def write_report(
     """
     for name in work_dirs:
         if name.splitlines() != [name]:
-            raise UserError(f'run {name!r}: more than one line; expected a name on one line')
+            raise UserError(f'run {name!r}', 'more than one line', 'a name on one line')
     runs = [find_run(name, Path(work_dir)) for name, work_dir in work_dirs.items()]
     _check_same_test_set(runs)
     init_default_scope(runs[0].config.get('default_scope') or 'mmseg')
     out = Path(out)
-    claim_output_folder(
-        out, 'record.json', {folder for run in runs for folder in data_folders(run.config)}
-    )
+    read = {folder for run in runs for folder in data_folders(run.config)}
+    OutputFolder(out, 'record.json', read).claim()
     meta = runs[0].test_loader.dataset.metainfo
     classes, colours = meta['classes'], meta['palette']
     if palette is not None:
@@ -306,10 +306,11 @@ def _seconds_per_iteration(run: Run) -> str:
 
 def _check_same_test_set(runs: Sequence[Run]) -> None:
     if not runs:
-        raise UserError('report: no run; expected at least one')
+        raise UserError('report', 'no run', 'at least one')
     for run in runs[1:]:
         if run.config.test_dataloader.dataset != runs[0].config.test_dataloader.dataset:
             raise UserError(
-                f'{run.name}: a different test set than {runs[0].name}; expected '
-                'the same test_dataloader.dataset'
+                run.name,
+                f'a different test set than {runs[0].name}',
+                'the same test_dataloader.dataset',
             )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from mmseg.registry import DATASETS
 
-from mmseg_cct.checks.data import infos_of
+from mmseg_cct.datasets.leaves import infos_of
 from mmseg_cct.datasets.semi_supervised import branch_settings
 from mmseg_cct.datasets.truth import read_truth
 from mmseg_cct.utils.markdown import Table

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import read_utf8, write_atomic
 from mmseg_cct.utils.labels import BACKGROUND, is_background
 from mmseg_cct.utils.palette import class_colours
@@ -66,7 +66,7 @@ def read_table(data: str | Path) -> ClassTable | None:
     except UserError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise UserError(Problem(str(path), f'damaged ({error})', _EXPECTED)) from None
+        raise UserError(str(path), f'damaged ({error})', _EXPECTED) from None
     return ClassTable(_coloured(named), rest, renamed)
 
 
@@ -86,11 +86,11 @@ def extended(
         named = {BACKGROUND: (0, 0, 0), **named} if not named else {**named, BACKGROUND: (0, 0, 0)}
     for name, colour in found.items():
         if not re.fullmatch(r'[^\r\n\ud800-\udfff]+', name):
-            raise UserError(Problem(f'class {name!a}', '', 'a name in one line'))
+            raise UserError(f'class {name!a}', '', 'a name in one line')
         if not (is_background(name) and any(map(is_background, named))):
             named.setdefault(name, colour)
     if len(named) > _MOST:
-        raise UserError(Problem('classes', f'{len(named)} names', f'at most {_MOST}'))
+        raise UserError('classes', f'{len(named)} names', f'at most {_MOST}')
     rest = (table.rest if table else None) or rest
     return ClassTable(_coloured(named), rest, dict(renamed or {}))
 

@@ -5,7 +5,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_lists import image_stem
 
 # Label Studio adds this prefix to the name of an upload, and Django cleans the rest.
@@ -56,7 +56,7 @@ def _find(parts: list[str], names: _Names) -> str | None:
     if len(best) > 1:
         (_, first), (_, second), *_ = best
         problem = f'stands for {first} and {second}'
-        raise UserError(Problem('/'.join(parts), problem, 'the folder, too'))
+        raise UserError('/'.join(parts), problem, 'the folder, too')
     return best[0][1]
 
 

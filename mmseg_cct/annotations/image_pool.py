@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path, PurePosixPath
 
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.utils.files import require_outside, write_atomic
+from mmseg_cct.utils.files import part_of, require_outside, write_atomic
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images
 from mmseg_cct.utils.image_lists import image_stem
 
@@ -57,7 +57,7 @@ class ImagePool:
             write_atomic(target, data)
             self._added += 1
         elif target.read_bytes() != data:
-            raise UserError(Problem(str(target), 'another image', f'that of {annotated.name}'))
+            raise UserError(str(target), 'another image', f'that of {annotated.name}')
         return image_stem(annotated.name)
 
     def bring(self, copy: bool) -> int:
@@ -73,7 +73,8 @@ class ImagePool:
             if isinstance(content, bytes):
                 write_atomic(target, content)
             elif copy:
-                shutil.copy2(content, target)
+                with part_of(target) as part:
+                    shutil.copy2(content, part)
             else:
                 target.symlink_to(content.resolve())
         return brought
@@ -103,6 +104,6 @@ class ImagePool:
 def _require_harmless(name: str) -> None:
     path = PurePosixPath(name)
     if path.is_absolute() or '..' in path.parts or '\\' in name or '\0' in name:
-        raise UserError(Problem(repr(name), 'leads out of the folder', 'the name of an image'))
+        raise UserError(repr(name), 'leads out of the folder', 'the name of an image')
     if path.suffix.lower() not in IMAGE_SUFFIXES:
-        raise UserError(Problem(repr(name), '', f'an image, {", ".join(IMAGE_SUFFIXES)}'))
+        raise UserError(repr(name), '', f'an image, {", ".join(IMAGE_SUFFIXES)}')

@@ -1,7 +1,8 @@
 """Makes masks of class ids from an export of a labelling tool."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import numpy as np
 from PIL import Image
 
 from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.utils.files import remove_parts
 from mmseg_cct.utils.image_files import find_masks, read_mask, suffix_of_masks, write_png
 from mmseg_cct.utils.image_lists import image_stem
 from mmseg_cct.utils.labels import BACKGROUND, IGNORE_INDEX, is_background
+from mmseg_cct.utils.processes import locked_folder
 
 from .class_table import (
     TABLE,
@@ -160,7 +163,7 @@ def import_masks(
     if table is None and (out / 'masks').is_dir() and find_masks(out / 'masks'):
         found = f'holds masks, whose ids have no names without {TABLE}'
         expected = 'that file with {"classes": ["background", …]} by id, or another --out'
-        raise UserError(Problem(str(out), found, expected))
+        raise UserError(str(out), found, expected)
     rest = rest or (table.rest if table else None)
     annotations = _read(export, colours, binary, mask_suffix, is_strict=rest is None)
     _require_rest(rest, is_needed=colours is None, empty=empty)
@@ -169,44 +172,62 @@ def import_masks(
     done = Imported(extended(table, annotations.classes, rest, renamed))
     masks_alone = colours is not None or binary is not None
     pool = ImagePool(out, images, None if masks_alone else export)
-    names, seen = ImageNames(pool.names), set()
-    for annotated in progress(annotations.images):
-        if not isinstance(annotated, AnnotatedImage):
-            done.failed.append(str(annotated))
-            continue
-        done.left_out.update(map(str, annotated.left_out))
-        done.ignored += sum(shape.label is None for shape in annotated.shapes)
-        if not (annotated.shapes or (empty and annotated.is_done and not annotated.left_out)):
-            done.bare += 1
-            continue
-        try:
-            with reading(annotated.name, 'a labelling tool'):
-                name = names.find(annotated.name)
-                image = pool[name] if name else annotated.data
-                if image is None:
-                    done.missing.append(annotated.name)
-                    continue
-                mask = _draw(annotated, image, done.table, rest, resize)
-                name = name or pool.add(annotated)
-                if name in seen:
-                    raise UserError(Problem(name, 'annotated twice', 'each image once'))
-                seen.add(name)
-            if not done.masks:  # only once there is a mask to write
+    names, seen, is_claimed = ImageNames(pool.names), set(), False
+    with ExitStack() as held:
+        for annotated in progress(annotations.images):
+            if not isinstance(annotated, AnnotatedImage):
+                done.failed.append(str(annotated))
+                continue
+            done.left_out.update(map(str, annotated.left_out))
+            done.ignored += sum(shape.label is None for shape in annotated.shapes)
+            if not (annotated.shapes or (empty and annotated.is_done and not annotated.left_out)):
+                done.bare += 1
+                continue
+            try:
+                with reading(annotated.name, 'a labelling tool'):
+                    name = names.find(annotated.name)
+                    image = pool[name] if name else annotated.data
+                    if image is None:
+                        done.missing.append(annotated.name)
+                        continue
+                    mask = _draw(annotated, image, done.table, rest, resize)
+                    name = name or pool.add(annotated)
+                    if name in seen:
+                        raise UserError(name, 'annotated twice', 'each image once')
+                    seen.add(name)
+            except UserError as error:
+                done.failed.append(str(error))
+                continue
+            if not is_claimed:  # only once there is a mask to write
+                held.enter_context(_claimed(home, table))
                 write_table(home, done.table)
-            _write(out / 'masks' / f'{name}.png', mask, done, overwrite)
-        except UserError as error:
-            done.failed.append(str(error))
-    if done.masks:
-        done.images = pool.bring(copy)
-    elif done.missing:
+                is_claimed = True
+            try:
+                _write(out / 'masks' / f'{name}.png', mask, done, overwrite)
+            except UserError as error:
+                done.failed.append(str(error))
+        if done.masks:
+            done.images = pool.bring(copy)
+    if not done.masks and done.missing:
         found = f'none of the {len(done.missing)} annotated ones, such as {done.missing[0]}'
         end = suffix_of_masks([image_stem(name) for name in done.missing], pool.names)
         expected = f'--mask-suffix {end}.png' if masks_alone and end else '--images with them'
         done.failed.insert(0, str(Problem(pool.origin, found, expected)))
-    elif done.bare:
+    elif not done.masks and done.bare:
         problem = Problem(str(export.path), 'no image is annotated', 'a region on one at least')
         done.failed.append(str(problem))
     return done
+
+
+@contextmanager
+def _claimed(home: Path, table: ClassTable | None) -> Iterator[None]:
+    """Locks a data folder, whose table is still the one that the import began with."""
+    with locked_folder(home, 'another import'):
+        if read_table(home) != table:
+            found = 'another import changed it meanwhile'
+            raise UserError(str(home / TABLE), found, 'the same command again')
+        remove_parts(home, '**/')
+        yield
 
 
 def _all_renamed(
@@ -219,10 +240,10 @@ def _all_renamed(
             continue
         if name not in found:
             expected = f'a class of the export: {", ".join(found)}'
-            raise UserError(Problem('--rename', repr(name), expected))
+            raise UserError('--rename', repr(name), expected)
         if table and name in table.colours:
             problem = f'{name!r} has masks of earlier imports'
-            raise UserError(Problem('--rename', problem, 'another --out'))
+            raise UserError('--rename', problem, 'another --out')
     return {**earlier, **new}
 
 
@@ -239,7 +260,7 @@ def _draw(
     for shape in annotated.shapes:
         if shape.label is not None and shape.label not in ids:
             if background is None or not is_background(shape.label):
-                raise UserError(Problem(f'class {shape.label!r}', '', f'one of {", ".join(ids)}'))
+                raise UserError(f'class {shape.label!r}', '', f'one of {", ".join(ids)}')
             ids[shape.label] = ids[background]
     undrawn = ids[background] if rest == BACKGROUND and background else IGNORE_INDEX
     stored, orientation = size_of(image)
@@ -253,7 +274,7 @@ def _draw(
     if size == stored:  # annotated as stored, but shown and trained on turned
         return turned(rasterize(annotated.shapes, stored, ids, undrawn), orientation)
     expected = f'{shown[0]}×{shown[1]}, the size of the image, or --resize'
-    raise UserError(Problem('annotation', f'of {size[0]}×{size[1]} pixels', expected))
+    raise UserError('annotation', f'of {size[0]}×{size[1]} pixels', expected)
 
 
 def _write(path: Path, mask: np.ndarray, done: Imported, overwrite: bool) -> None:
@@ -280,15 +301,11 @@ def _write(path: Path, mask: np.ndarray, done: Imported, overwrite: bool) -> Non
 def _require_rest(rest: str | None, is_needed: bool, empty: bool) -> None:
     if rest is None and is_needed:
         raise UserError(
-            Problem(
-                '--rest',
-                'missing',
-                'background if every object is drawn, ignore if only some are',
-            )
+            '--rest', 'missing', 'background if every object is drawn, ignore if only some are'
         )
     if empty and rest != BACKGROUND:
         found = f'with --rest {rest} nothing of them would be labelled'
-        raise UserError(Problem('--empty-is-background', found, '--rest background'))
+        raise UserError('--empty-is-background', found, '--rest background')
 
 
 def _read(

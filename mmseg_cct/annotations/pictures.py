@@ -24,10 +24,10 @@ def decode(data: bytes) -> Image.Image:
             raise ValueError(f'{image.width}×{image.height} pixels')
         image.load()
     except UnidentifiedImageError:
-        raise UserError(Problem('picture', 'no image', f'one of {", ".join(_FORMATS)}')) from None
+        raise UserError('picture', 'no image', f'one of {", ".join(_FORMATS)}') from None
     except Exception as error:  # Pillow raises nearly anything on a corrupt file
         found = f'cannot be read ({one_line(error, 100)})'
-        raise UserError(Problem('picture', found, 'a readable picture')) from None
+        raise UserError('picture', found, 'a readable picture') from None
     return image
 
 
@@ -47,7 +47,7 @@ def rgb(image: Image.Image) -> np.ndarray:
     if image.mode[0] in 'IF':
         values = np.asarray(image)
         if values.min() < 0 or values.max() > 255:
-            raise UserError(Problem(f'values up to {values.max()}', '', 'a mask of 8 bits'))
+            raise UserError(f'values up to {values.max()}', '', 'a mask of 8 bits')
         image = Image.fromarray(values.astype(np.uint8))
     return np.asarray(image.convert('RGB'))
 

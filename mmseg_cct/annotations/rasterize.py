@@ -10,7 +10,7 @@ from dataclasses import replace
 import cv2
 import numpy as np
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.labels import IGNORE_INDEX
 
 from .shapes import MAX_PIXELS, Shape
@@ -59,7 +59,7 @@ def scaled(shape: Shape, size: tuple[int, int] | None, new: tuple[int, int]) -> 
     if shape.mask is None:
         return replace(shape, polygons=[ring * factors for ring in shape.polygons])
     if size is None or size[0] * size[1] > MAX_PIXELS:
-        raise UserError(Problem('size of a mask', f'{size}', f'at most {MAX_PIXELS} pixels'))
+        raise UserError('size of a mask', f'{size}', f'at most {MAX_PIXELS} pixels')
     whole = draw_whole(shape, size).view(np.uint8)
     resized = cv2.resize(whole, new, interpolation=cv2.INTER_NEAREST_EXACT)
     return replace(shape, mask=resized.astype(bool), offset=(0, 0))
@@ -94,7 +94,7 @@ def _fill(
     )
     if (total := (last - first).sum()) > _CROSSINGS:
         found = f'an outline that crosses {total} columns of pixels'
-        raise UserError(Problem('polygon', found, f'at most {_CROSSINGS}'))
+        raise UserError('polygon', found, f'at most {_CROSSINGS}')
     edge = np.repeat(np.arange(len(start)), last - first)
     nth = np.arange(total) - np.repeat(np.cumsum(last - first) - (last - first), last - first)
     column = first[edge] + nth

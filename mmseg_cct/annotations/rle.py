@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 
 from .shapes import MAX_PIXELS
 
@@ -21,9 +21,9 @@ def mask_of_runs(
     runs = np.asarray(counts)
     _require_size(width, height)
     if runs.ndim != 1 or runs.dtype.kind not in 'iu' or (runs < 0).any():
-        raise UserError(Problem('RLE', 'runs that are no numbers', 'lengths'))
+        raise UserError('RLE', 'runs that are no numbers', 'lengths')
     if (total := sum(runs.tolist())) != width * height:
-        raise UserError(Problem('RLE', f'{total} pixels', f'{width}×{height}'))
+        raise UserError('RLE', f'{total} pixels', f'{width}×{height}')
     values = np.arange(len(runs)) % 2 == 1
     return np.repeat(values, runs).reshape(height, width, order=order)
 
@@ -38,7 +38,7 @@ def coco_counts(text: str) -> list[int]:
     for code in text.encode():
         bits = code - 48
         if not 0 <= bits < 64 or shift > 60:
-            raise UserError(Problem('RLE', f'character {chr(code)!r}', "COCO's alphabet"))
+            raise UserError('RLE', f'character {chr(code)!r}', "COCO's alphabet")
         value |= (bits & 31) << shift
         shift += 5
         if not bits & 32:  # the last character of the number, whose highest bit is the sign
@@ -64,13 +64,13 @@ def brush_alpha(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
         nonlocal position
         position += number
         if position > len(bits):
-            raise UserError(Problem('brush', 'the end of the RLE amid a run', 'the rest'))
+            raise UserError('brush', 'the end of the RLE amid a run', 'the rest')
         return int(''.join(map(str, bits[position - number : position].tolist())), 2)
 
     total, word = read(32), read(5) + 1
     if total != 4 * width * height or word != 8:
         found = f'{total} values of {word} bits'
-        raise UserError(Problem('brush', found, f'{width}×{height}, four of 8 bits a pixel'))
+        raise UserError('brush', found, f'{width}×{height}, four of 8 bits a pixel')
     lengths = [read(4) + 1 for _ in range(4)]
     values, done = np.zeros(total, np.uint8), 0
     while done < total:
@@ -82,7 +82,7 @@ def brush_alpha(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
             end = position + 8 * (until - done)
             words = np.packbits(bits[position:end])
             if end > len(bits) or until > total:
-                raise UserError(Problem('brush', 'the end of the RLE amid a run', 'the rest'))
+                raise UserError('brush', 'the end of the RLE amid a run', 'the rest')
             values[done:until], position = words, end
         done = until
     return values.reshape(height, width, 4)[..., 3] > 0
@@ -91,6 +91,4 @@ def brush_alpha(packed: Sequence[int], size: tuple[int, int]) -> np.ndarray:
 def _require_size(width: object, height: object) -> None:
     sides = (width, height)
     if not all(type(side) is int and side > 0 for side in sides) or width * height > MAX_PIXELS:  # type: ignore[operator]
-        raise UserError(
-            Problem('size', f'{width}×{height}', f'pixels, at most {MAX_PIXELS} in all')
-        )
+        raise UserError('size', f'{width}×{height}', f'pixels, at most {MAX_PIXELS} in all')

@@ -41,17 +41,17 @@ class Shape:
         for ring in self.polygons:
             if ring.ndim != 2 or ring.shape[1:] != (2,) or len(ring) < 3:
                 raise UserError(
-                    Problem('polygon', f'shape {ring.shape}', 'three points or more, of x and y')
+                    'polygon', f'shape {ring.shape}', 'three points or more, of x and y'
                 )
             if len(ring) > MAX_POINTS:
-                raise UserError(Problem('polygon', f'{len(ring)} points', f'at most {MAX_POINTS}'))
+                raise UserError('polygon', f'{len(ring)} points', f'at most {MAX_POINTS}')
             if not (np.abs(ring) < _FARTHEST).all():  # also where a point is NaN
                 found = f'a point at {ring[~(np.abs(ring) < _FARTHEST)][0]}'
-                raise UserError(Problem('polygon', found, 'pixels'))
+                raise UserError('polygon', found, 'pixels')
         if self.mask is not None and self.mask.ndim != 2:
-            raise UserError(Problem('mask', f'shape {self.mask.shape}', 'height and width'))
+            raise UserError('mask', f'shape {self.mask.shape}', 'height and width')
         if (self.mask is None) == (not self.polygons):
-            raise UserError(Problem('shape', 'not one of the two', 'polygons, or a mask'))
+            raise UserError('shape', 'not one of the two', 'polygons, or a mask')
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class AnnotatedImage:
         for side in self.size or ():
             if not isinstance(side, (int, float)) or not 0 < side < _FARTHEST or side % 1:
                 found = '×'.join(map(str, self.size or ()))
-                raise UserError(Problem('size', found, 'width and height in pixels'))
+                raise UserError('size', found, 'width and height in pixels')
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,7 +44,7 @@ class Source:
             found = (file.relative_to(self.path) for file in find_files(self.path))
             names = [file.as_posix() for file in found]
         elif not self.path.is_file():
-            raise UserError(Problem(str(path), 'no such file', 'an export, or its folder'))
+            raise UserError(str(path), 'no such file', 'an export, or its folder')
         elif zipfile.is_zipfile(self.path):
             try:
                 self._zip = zipfile.ZipFile(self.path)
@@ -82,7 +82,7 @@ class Source:
             info = self._zip.getinfo(name)
             if info.file_size > max(_HARMLESS, _RATIO * info.compress_size):
                 found = f'{info.file_size} bytes packed into {info.compress_size}'
-                raise UserError(Problem(self.place(name), found, 'an export of a tool'))
+                raise UserError(self.place(name), found, 'an export of a tool')
             return self._zip.read(info)
         # an encrypted file raises RuntimeError
         except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
@@ -104,13 +104,13 @@ class Source:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
             found = f'not JSON ({one_line(error, 100)})'
-            raise UserError(Problem(self.place(name), found, 'an export of a tool')) from None
+            raise UserError(self.place(name), found, 'an export of a tool') from None
 
     def xml(self, name: str) -> ElementTree.Element:
         """Reads XML without a DTD, whose entities could grow without limit."""
         text = self.text(name)
         if '<!DOCTYPE' in text or '<!ENTITY' in text:
-            raise UserError(Problem(self.place(name), 'XML with a DTD', 'XML without entities'))
+            raise UserError(self.place(name), 'XML with a DTD', 'XML without entities')
         try:
             return ElementTree.fromstring(text)
         except (ElementTree.ParseError, ValueError, RecursionError) as error:
@@ -152,7 +152,7 @@ class Source:
             if other != name:
                 problem = f'differs from {posixpath.basename(other)} in its extension only'
                 expected = 'one image for each name, or --images'
-                raise UserError(Problem(self.place(name), problem, expected))
+                raise UserError(self.place(name), problem, expected)
         return found
 
     def beside(self, name: str, file: str) -> str:
@@ -171,12 +171,12 @@ def reading(place: str, kind: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        if place in str(error):
+        if all(place in str(each.key) for each in error.problems):
             raise
-        raise UserError(error.within(place)) from None
+        raise error.within(place) from None
     except _DAMAGED as error:
         found = f'damaged ({one_line(f"{type(error).__name__}: {error}", 100)})'
-        raise UserError(Problem(place, found, f'an export as {kind} writes it')) from None
+        raise UserError(place, found, f'an export as {kind} writes it') from None
 
 
 def attempt(place: str, kind: str, make: Callable[..., T], *args: Any) -> T | UserError:

@@ -8,13 +8,16 @@ import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.logging import print_log
+from mmengine.registry import DATASETS, DefaultScope
 
 from mmseg_cct.config.walk import at, settings_of
+from mmseg_cct.datasets import MultiDomainDataset, SemiSegDataset
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.components import is_a
 from mmseg_cct.utils.cores import cores_of_process
 
 # Data sets whose images do not depend on the number of workers: their sampler draws all seeds.
-_SEEDED = ('SemiSegDataset', 'MultiDomainDataset')
+_SEEDED = (SemiSegDataset, MultiDomainDataset)
 
 
 def default_device() -> str:
@@ -40,7 +43,7 @@ def enable_amp(config: Config) -> None:
     if kind == 'OptimWrapper':
         config.optim_wrapper.update(type='AmpOptimWrapper', loss_scale='dynamic')
     elif kind not in ('AmpOptimWrapper', 'CPUAmpOptimWrapper'):
-        raise UserError(f'--amp: optim_wrapper.type is {kind}; expected OptimWrapper')
+        raise UserError('--amp', f'optim_wrapper.type is {kind}', 'OptimWrapper')
 
 
 def hint_at_amx(config: Config) -> None:
@@ -66,13 +69,8 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     wrapper = config.get('optim_wrapper') or {}
     if 'optimizer' in wrapper:  # not with several optimizers
         wrapper.setdefault('constructor', 'MergedOptimWrapperConstructor')
-    if launcher != 'none':
-        logger = at(config, 'default_hooks.logger') or {}
-        if logger.get('type') == 'LoggerHook':
-            logger['type'] = 'MainProcessLoggerHook'
-        config.setdefault('default_hooks', {})['statistics'] = dict(type='SyncStatisticsHook')
-        if key := _checkpointing_key(config):
-            _let_ddp_checkpoint(config, f'{key}={at(config, key)}')
+    if launcher != 'none' and (key := _checkpointing_key(config)):
+        _let_ddp_checkpoint(config, f'{key}={at(config, key)}')
     if get_device() != 'cpu':
         # batches reach a GPU sooner from pinned memory
         loader = config.get('train_dataloader')
@@ -86,7 +84,7 @@ def fit_to_device(config: Config, launcher: str) -> Config:
     if launcher == 'none':
         return config
     if launcher == 'mpi':
-        raise UserError('--launcher mpi: needs GPUs; on CPUs start with tools/dist_*.sh')
+        raise UserError('--launcher mpi', 'needs GPUs; on CPUs start with tools/dist_*.sh')
     _revert_sync_bn(config)
     config.model_wrapper_cfg = {**_ddp(config), 'device_ids': None}  # DDP wants none on CPUs
     return config
@@ -111,17 +109,21 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
         if not loader.get('num_workers') and loader.get('persistent_workers'):  # torch rejects it
             loader.persistent_workers = False
         key = f'{split}_dataloader.num_workers'
-        kind = (loader.get('dataset') or {}).get('type')
-        if key in chosen or (split == 'train' and kind not in _SEEDED):
+        if key in chosen or (split == 'train' and not _is_seeded(config)):
             continue
         if loader.get('num_workers', 0) > most:
             if split == 'train':
                 print_log(
-                    f'{key}: {most} in place of {loader.num_workers} (usable cores: {cores}); the '
-                    'images are the same',
+                    f'{key} reduced from {loader.num_workers} to {most} ({cores} usable cores); '
+                    'results do not change',
                     logger='current',
                 )
             loader.num_workers = most
+
+
+def _is_seeded(config: Config) -> bool:
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        return is_a(at(config, 'train_dataloader.dataset'), DATASETS, *_SEEDED)
 
 
 def _ddp(config: Config) -> dict[str, Any]:
@@ -151,12 +153,14 @@ def _let_ddp_checkpoint(config: Config, setting: str) -> None:
     # DDP accepts that only with a static graph, as it is here, and then reduces in every step.
     if at(config, 'optim_wrapper.accumulative_counts', 1) > 1:
         raise UserError(
-            f'optim_wrapper.accumulative_counts: more than 1 with {setting}; expected only one of '
-            'the two, as DDP cannot do both'
+            'optim_wrapper.accumulative_counts',
+            f'more than 1 with {setting}',
+            'only one of the two, as DDP cannot do both',
         )
     if config.model.get('domains'):
         raise UserError(
-            f'{setting}: with several domains on several processes; expected it off, as DDP '
-            'supports it only if every step has the same graph'
+            setting,
+            'with several domains on several processes',
+            'it off, as DDP supports it only if every step has the same graph',
         )
     config.model_wrapper_cfg = {'static_graph': True, **_ddp(config)}

@@ -16,9 +16,6 @@ from mmengine.runner.checkpoint import load_state_dict
 from mmseg.apis import init_model
 from mmseg.registry import DATASETS, TRANSFORMS
 
-from mmseg_cct.checks.failures import config_errors_as_one_line
-from mmseg_cct.checks.stages import check_components
-from mmseg_cct.checks.weights import require_matching_weights
 from mmseg_cct.config.domains import pipeline_for_tests
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets import LoadChannels
@@ -27,7 +24,9 @@ from mmseg_cct.engine.checkpoints import (
     warn_of_other_preprocessing,
     weights,
 )
+from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils import image_files
 from mmseg_cct.utils.palette import class_colours
 
@@ -48,16 +47,18 @@ def load_model(
     that of the checkpoint, if it has been read already. The device is by default the GPU of this
     process, if any.
     """
-    check_components(config, section='model')
+    if config.get('model') is None:
+        raise UserError('model', 'missing', 'the config of a model')
     device = device or default_device()
     if domain is not None:
         pipeline = pipeline_for_tests(config, domain)
         config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
     elif config.get('test_pipeline') is None:
         config.test_pipeline = pipeline_for_tests(config)
-    check_components(config, section='test_pipeline')
     with config_errors_as_one_line(config):
         model = init_model(config, device=device)
+        for step in config.test_pipeline:
+            TRANSFORMS.build(dict(step))
     loaded = read_checkpoint(checkpoint) if content is None else content
     require_matching_weights(model, loaded, checkpoint, training=False)
     warn_of_other_preprocessing(config, loaded, checkpoint)
@@ -65,7 +66,7 @@ def load_model(
 
     num_classes = (model if domain is None else model.domains[domain]).num_classes
     if num_classes > 256:
-        raise UserError(f'{checkpoint}: {num_classes} classes; a palette PNG holds at most 256')
+        raise UserError(checkpoint, f'{num_classes} classes; a palette PNG holds at most 256')
     meta = (loaded.get('meta') or {}).get('dataset_meta') or {}
     if domain is not None:
         meta = meta.get('domains', {}).get(domain, {})
@@ -117,7 +118,7 @@ def image_reader(config: Config) -> Callable[[str | os.PathLike], np.ndarray]:
 
 
 def model_origin(config: Config, checkpoint: str, **others: Any) -> dict[str, Any]:
-    """Describes for `record_origin` everything that changes outputs, `others` included."""
+    """Describes for an `OutputFolder` everything that changes outputs, `others` included."""
     used = {key: config.get(key) for key in ('model', 'test_pipeline', 'test_dataloader')}
     settings = hashlib.sha256(Config(used).pretty_text.encode()).hexdigest()
     origin: dict[str, Any] = {'config': config.filename, 'checkpoint': os.path.abspath(checkpoint)}

@@ -17,13 +17,14 @@ from mmseg_cct.config.domains import require_domain
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import require_checkpoint
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.ahead import ahead
+from mmseg_cct.utils.image_counts import ImageCounts, SharedImages
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, as_rgb, find_files, find_images, write_png
-from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
 from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.palette import chosen_colours
-from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
+from mmseg_cct.utils.shares import on_first_process, progress_bar
 from mmseg_cct.visualization.label_maps import legend_picture
 
 from .inference import image_reader, load_model, model_origin
@@ -76,24 +77,26 @@ def predict_images(
         config_file, checkpoint, options, opacity=opacity, domain=domain, palette=palette
     )
 
-    def list_images() -> tuple[list[tuple[str, Path]], int]:
-        found = _find_images(images)
-        read = {Path(images)} if os.path.isdir(images) else set()
-        record_origin(Path(out, RECORD), origin, 'predictions', read | data_folders(config))
+    found = on_first_process(lambda: _find_images(images))
+    stamps = {name: file_stamp(path) for name, path in found.items()}
+    with OutputFolder(out, RECORD, {images, *data_folders(config)}, origin) as folder:
         # The overlay is written last, so it stands for both files.
-        stamps = {name: file_stamp(path) for name, path in found.items()}
-        _warn_of_others(images, found, out, forget_changed(out, stamps, OVERLAYS))
-        done = Path(out, OVERLAYS)
-        todo = [(name, path) for name, path in found.items() if not (done / f'{name}.png').exists()]
-        return todo, len(found) - len(todo)
+        todo = folder.remaining(stamps, OVERLAYS)
+        skipped = len(found) - len(todo)
+        if get_rank() == 0:
+            _warn_of_others(images, found, out, folder.others(stamps, OVERLAYS))
+        if not todo and Path(out, TABLE).is_file():
+            return ImageCounts(skipped=skipped)
+        model = model_and_legend(config, checkpoint, out, device, domain, palette)
+        share = SharedImages([(name, found[name]) for name in todo], skipped)
+        return _predict(model, share, out, opacity)
 
-    todo, skipped = on_first_process(list_images)
-    counts = ImageCounts(skipped=skipped)
-    if not todo and Path(out, TABLE).is_file():
-        return counts
-    model = model_and_legend(config, checkpoint, out, device, domain, palette)
+
+def _predict(
+    model: Any, share: SharedImages[tuple[str, Path]], out: str, opacity: float
+) -> ImageCounts:
+    """Predicts this process's share of images; returns the counts of all processes."""
     read = image_reader(model.cfg)
-    share = own_share(todo)
 
     def write(segmented: Segmented) -> Segmented:
         if segmented.error is None:
@@ -103,14 +106,13 @@ def predict_images(
             write_png(Path(out, OVERLAYS, f'{name}.png'), picture)
         return segmented
 
-    with progress_bar(len(share), skipped) as bar:
-        for segmented in ahead(write, segment(model, share, lambda item: read(item[1]))):
+    with share:
+        for segmented in ahead(write, segment(model, share.own, lambda item: read(item[1]))):
             if segmented.error is None:
-                counts.written += 1
+                share.written()
             else:
-                counts.add_unreadable(segmented.key[1], segmented.error)
-            bar.update()
-    return ImageCounts.merged(gather(counts))
+                share.unreadable(segmented.key[1], segmented.error)
+    return share.total()
 
 
 def export_predictions(
@@ -133,14 +135,14 @@ def export_predictions(
     """
     table = read_table(out)
     if table is None:
-        raise UserError(Problem(str(Path(out, TABLE)), 'no such file', 'that of the predictions'))
+        raise UserError(str(Path(out, TABLE)), 'no such file', 'that of the predictions')
     folder = Path(images) if os.path.isdir(images) else Path(images).parent
     masks = {
         path.relative_to(folder).as_posix(): Path(out, MASKS, f'{name}.png')
         for name, path in _find_images(images).items()
         if Path(out, OVERLAYS, f'{name}.png').is_file()
     }
-    with progress_bar(len(masks), 0) as bar:
+    with OutputFolder(out, RECORD, {images}), progress_bar(len(masks), 0) as bar:
         return export_masks(
             form, out, masks, table.colours, folder,
             tolerance=tolerance, min_area=min_area, progress=lambda: bar.update(),
@@ -150,7 +152,7 @@ def export_predictions(
 def config_and_origin(
     config_file: str, checkpoint: str, options: dict[str, Any] | None, **made_with: Any
 ) -> tuple[Config, dict[str, Any]]:
-    """Loads a config and describes for `record_origin` what its predictions are made with."""
+    """Loads a config and describes what its predictions are made with."""
     config = load_config(config_file, options or {})
     require_checkpoint(checkpoint)
     require_domain(config, made_with['domain'])

@@ -17,26 +17,14 @@ from mmengine.logging import MMLogger
 from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
-from mmseg_cct.checks.failures import config_errors_as_one_line
 from mmseg_cct.config.walk import at
 from mmseg_cct.engine.checkpoints import newest_checkpoint
 from mmseg_cct.errors import Interrupted, UserError
+from mmseg_cct.preflight.failures import config_errors_as_one_line
+from mmseg_cct.utils.files import require_own_folder
 
 from .device import number_the_only_gpu
-
-# Beginnings of mmengine's lines that go to the log file only: the environment, the dumped config,
-# the table of hooks, and hints about what users cannot change.
-_FOR_THE_FILE = (
-    '\n------',
-    'Config:\n',
-    'Hooks will be executed',
-    'Distributed training is not used',
-    'The prefix is not set in metric class',
-    '"FileClient" will be deprecated',
-    '"HardDiskBackend" is the alias',
-    'Exp name:',
-    'Checkpoints will be saved to',
-)
+from .screen import ScreenFormatter, is_for_the_screen
 
 # The folder of log and scalars, named by date and time, that each run makes in its work directory.
 _OF_A_RUN = f'{"[0-9]" * 8}_{"[0-9]" * 6}'
@@ -47,18 +35,15 @@ def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
 
     The runner dumps its config; `written` are patterns of the other file names that it may write.
     """
-    folder, dump = Path(config.work_dir), _dump(config)
-    expected = 'expected another folder as the work directory'
+    dump = _dump(config)
     if dump.exists() and os.path.exists(config.filename) and dump.samefile(config.filename):
         raise UserError(
-            f'{folder}: holds {config.filename}, which the run would overwrite with all settings '
-            f'written out; {expected}'
+            dump.parent,
+            f'holds {config.filename}, which the run would overwrite with all settings written out',
+            'another folder as the work directory',
         )
-    if any(folder.glob(_OF_A_RUN)):
-        return
-    for pattern in (glob.escape(dump.name), *written):
-        for path in folder.glob(pattern):
-            raise UserError(f'{path}: no run wrote it, and this one might replace it; {expected}')
+    written = (glob.escape(dump.name), *written)
+    require_own_folder(dump.parent, _OF_A_RUN, '--work-dir', written)
 
 
 def run(config: Config, what: str) -> Any:
@@ -66,6 +51,7 @@ def run(config: Config, what: str) -> Any:
     if config.launcher != 'none':
         number_the_only_gpu()
     # mmengine selects a CUDA device when it starts a process group; it keeps an existing one.
+    resumed, start = config.get('resume', False), config.get('load_from')
     own_group = config.launcher != 'none' and get_device() == 'cpu'
     if own_group:
         seconds = at(config, 'env_cfg.dist_cfg.timeout')  # as mmengine does for its own group
@@ -73,13 +59,17 @@ def run(config: Config, what: str) -> Any:
         torch.distributed.init_process_group('gloo', **options)
     first = _FirstBatch()
     try:
+        if resumed:  # the config that the runner dumps shall not resume this training
+            config.load_from, config.resume = None, False
         runner = RUNNERS.build(config) if 'runner_type' in config else _Runner.from_cfg(config)
+        if resumed:
+            runner._load_from, runner._resume = start, True
         runner.register_hook(first, 'LOWEST')
         result = getattr(runner, what)()
     except KeyboardInterrupt:
         if what != 'train' or not first.passed:
             raise
-        raise Interrupted(_progress(runner)) from None
+        raise Interrupted(_progress(runner, resumed)) from None
     except Exception:
         if not first.passed:
             with config_errors_as_one_line(config, first.failure):
@@ -97,32 +87,27 @@ def run(config: Config, what: str) -> Any:
     return result
 
 
-def _progress(runner: Runner) -> str:
+def _progress(runner: Runner, resumed: bool) -> str:
     """Says how far a training has come, and from which checkpoint it can go on."""
     saved = newest_checkpoint(runner.work_dir)
     if saved is None:
         goes_on = 'no checkpoint is written yet, so the same command starts anew'
     else:
-        command = (
-            'the same command' if runner.cfg.get('resume') else 'the same command with --resume'
-        )
+        command = 'the same command' if resumed else 'the same command with --resume'
         goes_on = f'{command} goes on from {Path(saved).name}'
     return f'{runner.iter} of {runner.max_iters} iterations done; {goes_on}'
 
 
 class _Runner(Runner):
-    """mmengine's runner, which keeps off the terminal what is for the log file only."""
+    """mmengine's runner with a terminal that shows less than the log file."""
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         logger = super().build_logger(*args, **kwargs)
         for handler in logger.handlers:
             if type(handler) is logging.StreamHandler:
-                handler.addFilter(_is_for_the_screen)
+                handler.addFilter(is_for_the_screen)
+                handler.setFormatter(ScreenFormatter(datefmt='%m/%d %H:%M:%S'))
         return logger
-
-
-def _is_for_the_screen(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith(_FOR_THE_FILE)
 
 
 def unlink_config(config: Config) -> None:

@@ -5,21 +5,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from mmengine.config import Config
+from mmengine.registry import METRICS, DefaultScope
+from mmseg.evaluation import CityscapesMetric, IoUMetric
 
-from mmseg_cct.checks.stages import check_config
-from mmseg_cct.config.load import add_hook, default_work_dir, load_config
+from mmseg_cct.config.load import default_work_dir, load_config, protect
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.engine.checkpoints import read_checkpoint, warn_of_other_preprocessing
+from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import claim_output_folder, require_outside
+from mmseg_cct.evaluation import MultiDomainIoUMetric
+from mmseg_cct.preflight.components import is_a
+from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.output_folder import OutputFolder
 
 from .device import fit_to_device, fit_workers
 from .runner import require_files_kept, run, unlink_config
 
 # Metrics that write predictions.
-_PNG_WRITERS = ('IoUMetric', 'ClassIoUMetric', 'CityscapesMetric', 'MultiDomainIoUMetric')
+_PNG_WRITERS = (IoUMetric, CityscapesMetric, MultiDomainIoUMetric)
 
 
 def prepare_test(
@@ -55,16 +59,16 @@ def prepare_test(
         and a config that lacks what an option needs are a `UserError`.
     """
     config = load_config(config_file, options or {})
+    protect(config, options or {})
     _require_keys(config, config_file, tta=tta, drawn=show or show_dir is not None)
-    warn_of_other_preprocessing(config, read_checkpoint(checkpoint), checkpoint)
+    require_checkpoint(checkpoint)
     config.load_from, config.resume = checkpoint, False
-    add_hook(config, 'preflight', type='TestPreflightHook', checkpoint=checkpoint)
     config.work_dir = _work_dir(config, config_file, work_dir)
     require_outside(config.work_dir, data_folders(config), '--work-dir')
     require_files_kept(config)
     for option, folder in (('--out', out), ('--show-dir', show_dir)):
         if folder is not None:
-            claim_output_folder(folder, 'test.json', data_folders(config), option)
+            OutputFolder(folder, 'test.json', data_folders(config), option=option).claim()
     if tta:
         _set_tta_pipeline(config.test_dataloader.dataset, config.tta_pipeline)
         config.tta_model.module = config.model
@@ -73,7 +77,6 @@ def prepare_test(
         _draw_predictions(config, show, show_dir, wait_time)
     if out is not None:
         _write_predictions(config, config_file, out)
-    check_config(config)
     fit_workers(config, options or {})
     return fit_to_device(config, launcher)
 
@@ -85,12 +88,12 @@ def test(config: Config) -> dict[str, float]:
 
 
 def _require_keys(config: Config, config_file: str, *, tta: bool, drawn: bool) -> None:
-    needed = ['test_dataloader', 'test_evaluator', 'test_cfg']
+    needed = ['model', 'test_dataloader', 'test_evaluator', 'test_cfg']
     needed += ['tta_model', 'tta_pipeline'] if tta else []
     needed += ['visualizer'] if drawn else []
     for key in needed:
         if config.get(key) is None:
-            raise UserError(f'{config_file}: no {key}; expected one for this test')
+            raise UserError(config_file, f'no {key}', 'one for this test')
 
 
 def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:
@@ -104,8 +107,9 @@ def _work_dir(config: Config, config_file: str, chosen: str | None) -> str:
 def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_time: float) -> None:
     if any(step.get('type') == 'LoadChannels' for step in config.get('test_pipeline') or ()):
         raise UserError(
-            '--show-dir, --show: MMSegmentation draws on 8-bit RGB alone, and the pipeline begins '
-            'with LoadChannels; expected tools/predict.py, which draws on all'
+            '--show-dir, --show',
+            'MMSegmentation draws on 8-bit RGB alone, and the pipeline begins with LoadChannels',
+            'tools/predict.py, which draws on all',
         )
     own = at(config, 'default_hooks.visualization') or {}
     hook = {'type': 'SegVisualizationHook', **own, 'draw': True, 'interval': 1}
@@ -118,14 +122,15 @@ def _draw_predictions(config: Config, show: bool, show_dir: str | None, wait_tim
 def _write_predictions(config: Config, config_file: str, out: str) -> None:
     evaluators = config.test_evaluator
     evaluators = evaluators if isinstance(evaluators, (list, tuple)) else [evaluators]
-    writers = [evaluator for evaluator in evaluators if evaluator.type in _PNG_WRITERS]
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        writers = [one for one in evaluators if is_a(one, METRICS, *_PNG_WRITERS)]
+        for evaluator in writers:
+            evaluator.output_dir = out
+            if is_a(evaluator, METRICS, CityscapesMetric):  # it removes them by default
+                evaluator.keep_results = True
     if not writers:
-        expected = ' or '.join(_PNG_WRITERS)
-        raise UserError(f'{config_file}: --out needs a test_evaluator of type {expected}')
-    for evaluator in writers:
-        evaluator.output_dir = out
-        if evaluator.type == 'CityscapesMetric':  # it removes them by default
-            evaluator.keep_results = True
+        expected = ' or '.join(kind.__name__ for kind in _PNG_WRITERS)
+        raise UserError(config_file, f'--out needs a test_evaluator of type {expected}')
 
 
 def _set_tta_pipeline(dataset: Any, pipeline: Any) -> None:
@@ -133,10 +138,10 @@ def _set_tta_pipeline(dataset: Any, pipeline: Any) -> None:
     if 'domains' not in dataset:
         dataset.pipeline = follow_test_size(pipeline, dataset.get('pipeline') or [])
         return
-    for name, part in dataset.domains.items():
-        if name not in pipeline:
-            raise UserError(f'tta_pipeline: none for the domain {name}; expected one by its name')
-        part.pipeline = follow_test_size(pipeline[name], part.get('pipeline') or [])
+    dataset.pipeline = {
+        name: follow_test_size(steps, at(dataset, f'domains.{name}.pipeline', []))
+        for name, steps in pipeline.items()
+    }
 
 
 def follow_test_size(tta: Sequence[Any], test: Sequence[Any]) -> list[Any]:

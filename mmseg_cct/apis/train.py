@@ -8,27 +8,23 @@ from typing import Any
 
 from mmengine.config import Config
 
-from mmseg_cct.checks.stages import check_training
-from mmseg_cct.config.load import add_hook, chosen_method, default_work_dir, load_config
-from mmseg_cct.config.shipped import PLAIN
+from mmseg_cct.config.load import default_work_dir, load_config, protect
 from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.engine.checkpoints import (
     find_resumable,
     newest_checkpoint,
     read_checkpoint,
-    require_training_state,
-    warn_of_other_preprocessing,
+    require_checkpoint,
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import require_outside
-from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.processes import end_with_parent, locked_folder
 from mmseg_cct.utils.rounds import LABELS, next_round
 from mmseg_cct.utils.text import is_unicode
 
 from .device import enable_amp, fit_to_device, fit_workers, hint_at_amx
-from .pretrained import check_pretrained_weights, fetch_pretrained_weights
+from .pretrained import fetch_pretrained_weights
 from .runner import require_files_kept, run, unlink_config
 
 # What hooks write into the work directory besides checkpoints.
@@ -66,22 +62,23 @@ def prepare_training(
     """
     options = options or {}
     config = load_config(config_file, options)
+    protect(config, options)
     config.work_dir = work_dir or config.get('work_dir') or default_work_dir(config)
     require_outside(config.work_dir, data_folders(config), '--work-dir')
     if not is_unicode(config.work_dir):  # mmengine writes it into last_checkpoint
-        raise UserError(f'--work-dir {config.work_dir!a}: expected a name in UTF-8')
-    for key in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
+        raise UserError(f'--work-dir {config.work_dir!a}', '', 'a name in UTF-8')
+    for key in ('model', 'train_dataloader', 'train_cfg', 'optim_wrapper'):
         if config.get(key) is None:
-            raise UserError(f'{config_file}: no {key}; expected a config for training')
-    check_training(config)
+            raise UserError(config_file, f'no {key}', 'a config for training')
     if amp:
         enable_amp(config)
     hint_at_amx(config)
     if auto_scale_lr:
         if at(config, 'auto_scale_lr.base_batch_size') is None:
             raise UserError(
-                f'--auto-scale-lr: {config_file} has no auto_scale_lr.base_batch_size; expected '
-                'the batch size, of all processes together, that its learning rate is for'
+                '--auto-scale-lr',
+                f'{config_file} has no auto_scale_lr.base_batch_size',
+                'the batch size, of all processes together, that its learning rate is for',
             )
         config.auto_scale_lr.enable = True
     if resume is None and config.get('resume'):  # mmengine's `resume` skips our checks
@@ -92,29 +89,20 @@ def prepare_training(
         require_files_kept(config, _WRITTEN)
     elif resume is None:
         raise UserError(
-            f'--work-dir {config.work_dir}: holds a training up to {os.path.basename(newest)}; '
-            'expected --resume, or another folder, for a next round of labels --work-dir '
-            f'{_free_round(config.work_dir)}'
+            f'--work-dir {config.work_dir}',
+            f'holds a training up to {os.path.basename(newest)}',
+            '--resume, or another folder, for a next round of labels --work-dir '
+            f'{_free_round(config.work_dir)}',
         )
     if resume is not None:
         _resume(config, resume)
-    start = None if config.get('resume') else config.get('load_from')
-    if start:
-        warn_of_other_preprocessing(config, read_checkpoint(start), start)
+    if config.get('load_from'):
+        require_checkpoint(config.load_from)
     fetch_pretrained_weights(config.model)
-    check_pretrained_weights(config.model, config.get('default_scope'))
-    add_hook(config, 'preflight', type='PreflightHook', load_from=start or None)
-    add_hook(config, 'findings', type='FindingsHook', method=_method(config, config_file, options))
     fit_workers(config, options)
     if sys.stderr.isatty():
-        add_hook(config, 'progress_bar', type='ProgressBarHook')
+        config.default_hooks.setdefault('progress_bar', dict(type='ProgressBarHook'))
     return fit_to_device(config, launcher)
-
-
-def _method(config: Config, config_file: str, options: dict[str, Any]) -> str | None:
-    """Names the method for the log; None for a config that names none."""
-    method = chosen_method(config_file, options)
-    return method if method != PLAIN or config.model.get('type') == 'CCTSegmentor' else None
 
 
 def train(config: Config) -> None:
@@ -143,17 +131,11 @@ def _template(config: Config) -> str | None:
 
 
 def _resume(config: Config, resume: str) -> None:
-    checkpoint: str | None = resume
-    if resume == 'auto':
-        checkpoint = find_resumable(config.work_dir, _template(config))
-    if checkpoint is None:
-        warn(f'--resume: no whole checkpoint in {config.work_dir}, training starts at iteration 0')
-        return
-    content = read_checkpoint(checkpoint, training=True)
-    require_training_state(content, checkpoint)
-    # a seed that mmengine drew is restored only after the samplers have taken a new one
+    """Makes a training go on, as mmengine does: `ResumeHook` finds the newest checkpoint."""
+    config.load_from, config.resume = None if resume == 'auto' else resume, True
     if at(config, 'randomness.seed') is None:
-        config.merge_from_dict({'randomness.seed': content['meta'].get('seed')})
-    # mmengine resumes from `load_from` where both are set.
-    config.load_from, config.resume = checkpoint, True
-    add_hook(config, 'resume', type='ResumeHook', checkpoint=checkpoint)
+        # mmengine restores a seed that it drew only after the samplers have taken a new one
+        checkpoint = config.load_from or find_resumable(config.work_dir, _template(config))
+        if checkpoint is not None:
+            meta = read_checkpoint(checkpoint, training=True).get('meta') or {}
+            config.merge_from_dict({'randomness.seed': meta.get('seed')})

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import cv2
+import mmcv
 import numpy as np
 
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.ahead import ahead
-from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
+from mmseg_cct.utils.files import part_of
+from mmseg_cct.utils.image_counts import ImageCounts
+from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import progress_bar
 from mmseg_cct.utils.text import is_unicode
 from mmseg_cct.visualization.label_maps import legend_picture
@@ -80,12 +83,11 @@ def predict_video(
     )
     name = Path(video).name.removesuffix(_SUFFIX)  # a.avi becomes a.avi.mp4 beside a.mp4
     target = Path(out, OVERLAYS, f'{name}{_SUFFIX}')
-    with _opened(video) as capture:
-        record_origin(Path(out, RECORD), origin, 'predictions', data_folders(config))
-        made_of = {f'{name}{_SUFFIX}': [*(file_stamp(video) or ()), masks]}
-        forget_changed(out, made_of, OVERLAYS, suffix='')
-        expected = max(0, int(capture.get(cv2.CAP_PROP_FRAME_COUNT)))
-        if target.exists():
+    folder = OutputFolder(out, RECORD, {video, *data_folders(config)}, origin)
+    with _opened(video) as frames, folder:
+        made_of = {target.name: [*(file_stamp(video) or ()), masks]}
+        expected = max(0, frames.frame_cnt)
+        if not folder.remaining(made_of, OVERLAYS, suffix=''):
             return ImageCounts(skipped=expected)
         model = model_and_legend(config, checkpoint, out, device, domain, palette)
         meta = model.dataset_meta
@@ -97,11 +99,11 @@ def predict_video(
                 write_mask(Path(out, MASKS, name, f'{number:06d}.png'), frame.labels, model)
             return blend(frame.image, frame.labels, meta['palette'], opacity)
 
-        rate = capture.get(cv2.CAP_PROP_FPS)
-        rate = rate if math.isfinite(rate) and rate > 0 else _FRAMES_PER_SECOND
+        is_known = math.isfinite(frames.fps) and frames.fps > 0
+        rate = frames.fps if is_known else _FRAMES_PER_SECOND
         with progress_bar(expected, 0) as bar, _writer(target, rate) as write:
             legend = None
-            for picture in ahead(draw, segment(model, _frames(capture), lambda item: item[1])):
+            for picture in ahead(draw, segment(model, enumerate(frames), lambda item: item[1])):
                 if legend is None:
                     legend = legend_picture(meta['classes'], meta['palette'], picture.shape[1])
                 write(np.vstack([picture, legend])[..., ::-1])
@@ -119,41 +121,27 @@ def _unreadable(video: str) -> Problem:
 
 
 @contextmanager
-def _opened(video: str) -> Iterator[cv2.VideoCapture]:
+def _opened(video: str) -> Iterator[mmcv.VideoReader]:
     if not os.path.isfile(video):
-        raise UserError(Problem(video, 'no such file', 'a video'))
+        raise UserError(video, 'no such file', 'a video')
     _require_unicode(video)
     os.environ.setdefault('OPENCV_FFMPEG_LOGLEVEL', '-8')  # FFmpeg says the same in several lines
-    capture = cv2.VideoCapture(video)
-    try:
-        if not capture.isOpened():
+    # FFmpeg takes a name such as `http:a.mp4` for an address unless it begins with a folder.
+    with mmcv.VideoReader(os.path.abspath(video)) as frames:
+        if not frames.opened:
             raise UserError(_unreadable(video))
-        yield capture
-    finally:
-        capture.release()
+        yield frames
 
 
 def _require_unicode(path: str) -> None:
     if not is_unicode(path):  # OpenCV would end the process
-        raise UserError(Problem(ascii(path), 'not UTF-8', 'another name for OpenCV'))
-
-
-def _frames(capture: cv2.VideoCapture) -> Iterator[tuple[int, np.ndarray]]:
-    number = 0
-    while True:
-        is_there, frame = capture.read()
-        if not is_there:
-            return
-        yield number, frame
-        number += 1
+        raise UserError(ascii(path), 'not UTF-8', 'another name for OpenCV')
 
 
 @contextmanager
 def _writer(target: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]:
     """Writes frames `(H, W, 3)` uint8, BGR, of one size; the file appears once it is complete."""
-    part = target.with_name(f'.{os.getpid()}-{target.name}')
-    _require_unicode(str(part))
-    target.parent.mkdir(parents=True, exist_ok=True)
+    _require_unicode(str(target))
     writer = cv2.VideoWriter()
 
     def write(frame: np.ndarray) -> None:
@@ -163,14 +151,11 @@ def _writer(target: Path, rate: float) -> Iterator[Callable[[np.ndarray], None]]
             code = cv2.VideoWriter.fourcc(*_CODEC)
             if not writer.open(str(part), code, rate, frame.shape[1::-1]):
                 found = f'OpenCV cannot write {_CODEC}'
-                raise UserError(Problem(str(target), found, 'opencv-python with FFmpeg'))
+                raise UserError(str(target), found, 'opencv-python with FFmpeg')
         writer.write(frame)
 
-    try:
-        yield write
-        writer.release()
-        if part.exists():
-            os.replace(part, target)
-    finally:
-        writer.release()
-        part.unlink(missing_ok=True)
+    with part_of(target, _SUFFIX) as part:
+        try:
+            yield write
+        finally:
+            writer.release()

@@ -43,8 +43,9 @@ def set_ranks(args: argparse.Namespace) -> None:
     for name, source in zip(_RANKS, names):
         if source not in os.environ:
             raise UserError(
-                f'--launcher {args.launcher}: {source} is not set; expected to be started by '
-                f'{starters}'
+                f'--launcher {args.launcher}',
+                f'{source} is not set',
+                f'to be started by {starters}',
             )
         os.environ[name] = os.environ[source]
     if args.launcher == 'slurm':

@@ -61,7 +61,7 @@ def find_setting(name: str) -> Setting:
     grid = [f'{method}_{rest}' for method in method_names() for rest in rests]
     close = close or close_names(short, grid, cutoff=0.8)
     hint = f'; did you mean {" or ".join(close)}?' if close else ''
-    raise UserError(f'{name}: no such config file{hint}')
+    raise UserError(name, f'no such config file{hint}')
 
 
 def _compose(name: str, known: Mapping[str, Path]) -> Setting | None:
@@ -113,7 +113,7 @@ def read_method(method: str) -> dict[str, Any]:
         return {}
     file = Path(method) if method.endswith('.py') else METHODS / f'{method}.py'
     if not file.is_file():
-        raise UserError(f'method {method}: no such method; {nearest(method, method_names())}')
+        raise UserError(f'method {method}', 'no such method', nearest(method, method_names()))
     overlay = Config.fromfile(file).to_dict()
     forget_own_scope(overlay)
     return overlay
@@ -146,16 +146,15 @@ def merge_method(config: Config, method: str | Mapping[str, Any]) -> None:
     bank = find_bank(config)
     if bank is None and model.get('auxiliary_head', _BANK) is not None:
         raise UserError(
-            f'{place}: model.auxiliary_head has no {_BANK}, so the method {name} '
-            'cannot change it; expected a config of CCT'
+            place,
+            f'model.auxiliary_head has no {_BANK}, so the method {name} cannot change it',
+            'a config of CCT',
         )
     _forget_method(config)
     if config.model.get('domains'):
         _fit_to_domains(config, rest, model, name)
     elif model.get('discriminator'):
-        raise UserError(
-            f'{place}: trains one domain; expected a config of several for the method {name}'
-        )
+        raise UserError(place, 'trains one domain', f'a config of several for the method {name}')
     head = config.model.get('decode_head') or {}
     if model.get('decode_head', {}).get('type', head.get('type')) != head.get('type'):
         del model['decode_head']  # a method replaces no main decoder; these settings fit another
@@ -166,7 +165,7 @@ def merge_method(config: Config, method: str | Mapping[str, Any]) -> None:
     try:
         config.merge_from_dict({'model': model, **rest})
     except (KeyError, TypeError) as error:
-        raise UserError(f'{place}: the method {name} does not fit: {one_line(error)}') from error
+        raise UserError(place, f'the method {name} does not fit: {one_line(error)}') from error
     for part in training_sets(config):
         part.update(merged(part, dataset))
     if find_bank(config) is None:  # hooks that set attributes of the decoders go with them
@@ -226,8 +225,9 @@ def _fit_to_domains(config: Config, overlay: Any, model: Any, name: str) -> None
             if read_method(each).get('model', {}).get('type', 'EncoderDecoder') == 'EncoderDecoder'
         ]
         raise UserError(
-            f'{config.filename or "the config"}: trains several domains, which the method {name} '
-            f'does not; expected one of {", ".join(fitting)}'
+            config.filename or 'the config',
+            f'trains several domains, which the method {name} does not',
+            f'one of {", ".join(fitting)}',
         )
     if model.get('discriminator'):
         model.discriminator.setdefault('in_channels', config.model.auxiliary_head.in_channels)
@@ -287,8 +287,9 @@ def set_labels(config: Config, labels: int) -> None:
     for dataset in training_sets(config):
         if not dataset.get('split_dir'):
             raise UserError(
-                f'{config.filename or "the config"}: train_dataloader.dataset.split_dir: missing; '
-                f'expected the folder of {labels}_labeled.txt and {labels}_unlabeled.txt '
-                '(tools/make_splits.py makes them)'
+                config.filename or 'the config',
+                'train_dataloader.dataset.split_dir: missing',
+                f'the folder of {labels}_labeled.txt and {labels}_unlabeled.txt '
+                '(tools/make_splits.py makes them)',
             )
         dataset.num_labeled = labels

@@ -15,18 +15,19 @@ def require_domain(config: Config, domain: str | None) -> None:
     """Checks that the model has this domain, or that it has no domains if this is None."""
     domains, name = at(config, 'model.domains'), _name(config)
     if domains is None and domain is not None:
-        raise UserError(f'--domain {domain}: {name} has no domains; expected none')
+        raise UserError(f'--domain {domain}', f'{name} has no domains', 'none')
     if domains is not None and domain not in domains:
         raise UserError(
-            f'--domain {domain or "is missing"}: expected one of {", ".join(domains)}, as in '
-            f'model.domains of {name}'
+            f'--domain {domain or "is missing"}',
+            '',
+            f'one of {", ".join(domains)}, as in model.domains of {name}',
         )
 
 
 def require_one_domain(config: Config, name: str) -> None:
     """Checks that a config, called `name` in the message, has no domains."""
     if domains := (config.get('model') or {}).get('domains'):
-        raise UserError(f'{name}: several domains ({", ".join(domains)}); expected a config of one')
+        raise UserError(name, f'several domains ({", ".join(domains)})', 'a config of one')
 
 
 def pipeline_for_tests(config: Config, domain: str | None = None) -> Any:
@@ -38,7 +39,7 @@ def pipeline_for_tests(config: Config, domain: str | None = None) -> Any:
     key = 'test_dataloader.dataset' + (f'.domains.{domain}' if domain else '')
     pipeline = at(config, f'{key}.pipeline')
     if pipeline is None:
-        raise UserError(f'{_name(config)}: no {key}.pipeline; expected one')
+        raise UserError(_name(config), f'no {key}.pipeline', 'one')
     return pipeline
 
 
@@ -57,8 +58,7 @@ def domain_settings(common: Mapping[str, Any], own: Mapping[str, Any], name: str
     )
     if unknown := sorted(set(own) - set(shared)):
         raise UserError(
-            f'model.domains.{name}.{unknown[0]}: not a setting of a domain; '
-            f'expected {", ".join(shared)}'
+            f'model.domains.{name}.{unknown[0]}', 'not a setting of a domain', ', '.join(shared)
         )
     return {
         key: merge_settings(value, own.get(key), f'model.domains.{name}.{key}')
@@ -77,7 +77,7 @@ def merge_settings(common: Any, own: Any, key: str) -> Any:
         return None
     if not isinstance(common, (list, tuple)):
         if isinstance(own, (list, tuple)):
-            raise UserError(f'{key}: a list; expected the settings of one, as in the model')
+            raise UserError(key, 'a list', 'the settings of one, as in the model')
         merged = Config(copy.deepcopy(dict(common)))
         merged.merge_from_dict(dict(own or {}))
         return ConfigDict(merged.to_dict())
@@ -85,9 +85,7 @@ def merge_settings(common: Any, own: Any, key: str) -> Any:
         own = [{}] * len(common)
     if not isinstance(own, (list, tuple)) or len(own) != len(common):
         given = len(own) if isinstance(own, (list, tuple)) else 'no list'
-        raise UserError(
-            f'{key}: {given}; expected a list of {len(common)}, one entry for each of the model'
-        )
+        raise UserError(key, given, f'a list of {len(common)}, one entry for each of the model')
     return [
         merge_settings(each, changes, f'{key}.{index}')
         for index, (each, changes) in enumerate(zip(common, own))

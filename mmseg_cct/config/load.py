@@ -19,11 +19,11 @@ from .compose import (
     remove_hooks,
     set_labels,
 )
+from .limits import check_sections, check_values
 from .options import require_effect
 from .packages import register_packages
 from .schedulers import move_scheduler_ends
-from .shipped import PLAIN, method_names
-from .structure import check_structure
+from .shipped import CONFIGS, PLAIN, method_names
 from .walk import at, settings_of
 
 _ABSENT = object()
@@ -44,12 +44,8 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     """
     setting = find_setting(config_file)
     config = read_config(setting.file)
-    check_structure(config)
-    if at(config, 'default_hooks.resume.type') == 'ResumeHook':  # dumped by a resumed training
-        del config.default_hooks['resume']
-        config.load_from, config.resume = None, False
-    if at(config, 'default_hooks.calibration.type') == 'CalibrationHook':  # of old runs
-        del config.default_hooks['calibration']  # it logged, and changed nothing
+    check_sections(config)
+    _forget_old_hooks(config)
     options = dict(options)
     method, labels = options.pop('method', setting.method), options.pop('labels', setting.labels)
     if method is not None:
@@ -61,12 +57,25 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
         object.__setattr__(config, '_filename', f'{name}.py')
     old_max_iters = at(config, 'train_cfg.max_iters')
     _merge_options(config, setting.file, options)
-    check_structure(config)
+    check_sections(config)
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         move_scheduler_ends(config, old_max_iters)
     remove_hooks(config)
+    check_values(config)
     _check_domains(config)
     return config
+
+
+def _forget_old_hooks(config: Config) -> None:
+    """Drops what runs before have dumped and today's hooks do not know."""
+    hooks = config.get('default_hooks') or {}
+    if at(hooks, 'calibration.type') == 'CalibrationHook':
+        del hooks['calibration']  # it logged, and changed nothing
+    if at(hooks, 'resume.checkpoint'):  # by a resumed training
+        config.load_from, config.resume = None, False
+    dumped = dict(resume='checkpoint', preflight='load_from', findings='method')
+    for name, argument in dumped.items():
+        (hooks.get(name) or {}).pop(argument, None)
 
 
 def chosen_method(config_file: str, options: Mapping[str, Any]) -> str:
@@ -86,8 +95,9 @@ def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
                     continue
                 if type(value) is not list:
                     raise UserError(
-                        f'--cfg-options {key}: does not fit {file}, where {outer} is {value!r}; '
-                        f'expected a dict, which a file can give: {outer} = dict(...)'
+                        f'--cfg-options {key}',
+                        f'does not fit {file}, where {outer} is {value!r}',
+                        f'a dict, which a file can give: {outer} = dict(...)',
                     )
                 _require_index(key, outer, value, file)
             if not key.endswith('._delete_'):  # mmengine's word for replacing a dict
@@ -95,7 +105,7 @@ def _merge_options(config: Config, file: str, options: dict[str, Any]) -> None:
     try:
         config.merge_from_dict(options)
     except Exception as error:
-        raise UserError(f'--cfg-options: does not fit {file}: {one_line(error)}') from error
+        raise UserError('--cfg-options', f'does not fit {file}: {one_line(error)}') from error
 
 
 def _require_index(key: str, outer: str, parts: list[Any], file: str) -> None:
@@ -108,8 +118,9 @@ def _require_index(key: str, outer: str, parts: list[Any], file: str) -> None:
         for index, part in enumerate(parts)
     ]
     raise UserError(
-        f'--cfg-options {key}: does not fit {file}, where {outer} is a list of {len(parts)}; '
-        f'expected {" or ".join(named) or "an edit of the file"}'
+        f'--cfg-options {key}',
+        f'does not fit {file}, where {outer} is a list of {len(parts)}',
+        ' or '.join(named) or 'an edit of the file',
     )
 
 
@@ -132,7 +143,7 @@ def read_config(config_file: str | Path, import_custom_modules: bool = True) -> 
         cause: BaseException = error
         while isinstance(cause, ImportError) and cause.__context__ is not None:
             cause = cause.__context__
-        raise UserError(f'{config_file}: this config does not load: {error_line(cause)}') from error
+        raise UserError(config_file, f'this config does not load: {error_line(cause)}') from error
 
 
 def default_work_dir(config: Config) -> str:
@@ -151,24 +162,30 @@ def _check_domains(config: Config) -> None:
         for name in domains:
             if name not in known:
                 raise UserError(
-                    f'{key}.dataset.domains.{name}: no such domain in the model; expected one of '
-                    f'{", ".join(known)}'
+                    f'{key}.dataset.domains.{name}',
+                    'no such domain in the model',
+                    f'one of {", ".join(known)}',
                 )
         batch_size = at(config, f'{key}.batch_size')
         own_size = at(config, f'{key}.sampler.batch_size', batch_size)
         if own_size != batch_size:
             raise UserError(
-                f'{key}.sampler.batch_size={own_size}: expected {batch_size}, as in {key}'
+                f'{key}.sampler.batch_size={own_size}', '', f'{batch_size}, as in {key}'
             )
         if split != 'train' and len(domains) > 1 and batch_size not in (1, None):
             raise UserError(
-                f'{key}.batch_size={batch_size}: expected 1, as a batch must not mix domains'
+                f'{key}.batch_size={batch_size}', '', '1, as a batch must not mix domains'
             )
 
 
-def add_hook(config: Config, name: str, **hook: Any) -> None:
-    """Adds a hook of a tool; in a config dumped by an earlier run it replaces that run's hook."""
-    if config.get('default_hooks') is None:
-        config.default_hooks = {}
-    if config.default_hooks.get(name, hook) is not None:  # None leaves a hook out
-        config.default_hooks[name] = hook
+def protect(config: Config, options: Mapping[str, Any]) -> None:
+    """Adds what protects a run to a config that does not name it, as one of MMSegmentation's own.
+
+    The option `default_hooks.preflight=None` leaves it out.
+    """
+    hooks = config.setdefault('default_hooks', {})
+    if 'preflight' in hooks or 'default_hooks.preflight' in options:
+        return
+    shipped = read_config(CONFIGS / '_base_' / 'default_runtime.py').default_hooks
+    for name in ('preflight', 'findings', 'resume', 'nonfinite_loss'):
+        hooks.setdefault(name, shipped[name])

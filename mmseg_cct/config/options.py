@@ -43,6 +43,7 @@ def require_effect(config: Config, config_file: str, option: str) -> None:
     ]
     example = f', such as {filled[0]},' if filled else ''
     raise UserError(
-        f'--cfg-options {option}: sets a variable, which {config_file} has read already; '
-        f'expected the setting that it fills{example} or an edit of the file'
+        f'--cfg-options {option}',
+        f'sets a variable, which {config_file} has read already',
+        f'the setting that it fills{example} or an edit of the file',
     )

@@ -8,12 +8,12 @@ from typing import Any
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
-from mmseg_cct.checks.masks import require_one_suffix
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_images, find_masks, suffix_of_masks
 from mmseg_cct.utils.image_lists import find_listed, read_list, resolve_list
 from mmseg_cct.utils.labels import IGNORE_INDEX, check_names
 from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.masks import require_one_suffix
 from mmseg_cct.utils.palette import class_colours
 
 SUBSETS = ('labeled', 'unlabeled', 'all')
@@ -67,23 +67,23 @@ class FolderDataset(BaseSegDataset):
         **kwargs: Any,
     ) -> None:
         if subset not in SUBSETS:
-            raise UserError(
-                f"FolderDataset.subset: '{subset}'; expected one of {', '.join(SUBSETS)}"
-            )
+            raise UserError('FolderDataset.subset', f"'{subset}'", f'one of {", ".join(SUBSETS)}')
         if classes or subset != 'unlabeled':
             check_names(classes, 'FolderDataset.classes')
         if palette is not None and len(palette) != len(classes):
             raise UserError(
-                f'FolderDataset.palette: {len(palette)} colours; expected {len(classes)}, one for '
-                'each class'
+                'FolderDataset.palette',
+                f'{len(palette)} colours',
+                f'{len(classes)}, one for each class',
             )
         # MMSeg cuts labels to 8 bits and reduces them before it maps them.
         reduced = int(kwargs.get('reduce_zero_label', False))
         loaded = ignore_index % 256 - reduced
         if 0 <= loaded < len(classes):
             raise UserError(
-                f'FolderDataset.ignore_index={ignore_index}: class {classes[loaded]} would never '
-                'be learned, as masks are loaded in 8 bits; expected a label that no class has'
+                f'FolderDataset.ignore_index={ignore_index}',
+                f'class {classes[loaded]} would never be learned, as masks are loaded in 8 bits',
+                'a label that no class has',
             )
         both = dict.fromkeys((ignore_index - reduced, loaded), IGNORE_INDEX)
         self.ignored_labels = None if ignore_index == IGNORE_INDEX else both
@@ -102,6 +102,7 @@ class FolderDataset(BaseSegDataset):
             data_prefix=prefix,
             **kwargs,
         )
+        self.METAINFO = self.metainfo  # MMSeg's tools look for the classes there
 
     def load_data_list(self) -> list[dict]:
         """Lists the images of the subset, with ``seg_map_path`` for those that have a mask."""
@@ -120,9 +121,10 @@ class FolderDataset(BaseSegDataset):
         if not names:
             expected = 'images with a mask' if self.subset == 'labeled' else 'images without'
             raise UserError(
-                f"{self.data_prefix['img_path']}: no image belongs to subset '{self.subset}'; "
-                f'expected {expected} (masks are looked for in '
-                f'{self.data_prefix.get("seg_map_path")} as NAME{self.seg_map_suffix})'
+                self.data_prefix['img_path'],
+                f"no image belongs to subset '{self.subset}'",
+                f'{expected} (masks are looked for in {self.data_prefix.get("seg_map_path")} as '
+                f'NAME{self.seg_map_suffix})',
             )
         infos = []
         for name in names:
@@ -136,8 +138,9 @@ class FolderDataset(BaseSegDataset):
                 info['seg_map_path'] = masks[name]
             elif self.subset == 'labeled':
                 raise UserError(
-                    f'{images[name]}: no mask for this image of {self.ann_file}; expected '
-                    f'{self._mask_path(name)}'
+                    images[name],
+                    f'no mask for this image of {self.ann_file}',
+                    self._mask_path(name),
                 )
             infos.append(info)
         return infos
@@ -147,12 +150,13 @@ class FolderDataset(BaseSegDataset):
         masks = self.data_prefix.get('seg_map_path')
         if masks is not None and os.path.abspath(root) == os.path.abspath(masks):
             raise UserError(
-                f'FolderDataset.mask_dir: {masks} is image_dir too; expected a folder of its own'
+                'FolderDataset.mask_dir', f'{masks} is image_dir too', 'a folder of its own'
             )
         if masks is not None and not self.ann_file and _is_inside(masks, root):
             raise UserError(
-                f'FolderDataset.mask_dir: {masks} lies in image_dir {root}, so that masks would '
-                'count as images; expected a folder beside it'
+                'FolderDataset.mask_dir',
+                f'{masks} lies in image_dir {root}, so that masks would count as images',
+                'a folder beside it',
             )
         return {name: str(path) for name, path in find_images(root).items()}
 
@@ -161,14 +165,15 @@ class FolderDataset(BaseSegDataset):
         if root is None or (self.subset == 'unlabeled' and self.ann_file):
             return {}
         if not Path(root).is_dir():
-            raise UserError(f'{root}: no such folder; expected the masks (FolderDataset.mask_dir)')
+            raise UserError(root, 'no such folder', 'the masks (FolderDataset.mask_dir)')
         masks = {name: str(path) for name, path in find_masks(root, self.seg_map_suffix).items()}
         require_one_suffix(root, self.seg_map_suffix, masks, images)
         strays = sorted(set(masks) - set(images))
         if len(strays) == len(masks) and (end := suffix_of_masks(masks, images)):
             raise UserError(
-                f'{root}: no mask has an image in {self.data_prefix["img_path"]}; '
-                f'expected FolderDataset.mask_suffix={end + self.seg_map_suffix!r}'
+                root,
+                f'no mask has an image in {self.data_prefix["img_path"]}',
+                f'FolderDataset.mask_suffix={end + self.seg_map_suffix!r}',
             )
         if strays:
             warn(
@@ -186,8 +191,9 @@ class FolderDataset(BaseSegDataset):
             name = find_listed(line, images)
             if name is None:
                 raise UserError(
-                    f'{file}: no image {line} in {self.data_prefix["img_path"]}; expected '
-                    f'one ({", ".join(IMAGE_SUFFIXES)})'
+                    file,
+                    f'no image {line} in {self.data_prefix["img_path"]}',
+                    f'one ({", ".join(IMAGE_SUFFIXES)})',
                 )
             names.append(name)
         return names

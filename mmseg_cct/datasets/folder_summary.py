@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from mmseg.registry import TRANSFORMS
 
-from mmseg_cct.checks.images import image_size
-from mmseg_cct.checks.masks import check_mask, require_one_suffix
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images, find_masks, read_mask, suffix_of_masks
+from mmseg_cct.utils.images import image_size
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.markdown import markdown_table
+from mmseg_cct.utils.masks import check_mask, require_one_suffix
 
 from .image_values import ImageValues, measure_images
 from .transforms import LoadChannels
@@ -76,8 +76,7 @@ def summarize_folder(
         validation = _masks_by_name(own, images, masks, mask_suffix)
         if missing := sorted(own.keys() - validation.keys()):
             raise UserError(
-                f'{own[missing[0]]}: no mask for this image; expected '
-                f'{masks / missing[0]}{mask_suffix}'
+                own[missing[0]], 'no mask for this image', f'{masks / missing[0]}{mask_suffix}'
             )
         _count_classes(own, validation, num_classes, loader)
     sizes = [image_size(str(path), None, False, loader) for path in sample]
@@ -124,18 +123,17 @@ def _masks_by_name(
     found: dict[str, Path], images: Path, masks: Path, suffix: str
 ) -> dict[str, Path]:
     if not masks.is_dir():
-        raise UserError(f'{masks}: no such folder; expected the masks of some of {images}')
+        raise UserError(masks, 'no such folder', f'the masks of some of {images}')
     by_name = find_masks(masks, suffix)
     if not by_name:
-        raise UserError(
-            f'{masks}: no mask in this folder; expected files of class ids, NAME{suffix}'
-        )
+        raise UserError(masks, 'no mask in this folder', f'files of class ids, NAME{suffix}')
     require_one_suffix(masks, suffix, by_name, found)
     if strays := sorted(by_name.keys() - found.keys()):
         end = suffix_of_masks(by_name, found)
         raise UserError(
-            f'{by_name[strays[0]]}: a mask without an image in {images} ({len(strays)} in all); '
-            f'expected {f"--mask-suffix {end}{suffix}" if end else "an image of the same name"}'
+            by_name[strays[0]],
+            f'a mask without an image in {images} ({len(strays)} in all)',
+            f'--mask-suffix {end}{suffix}' if end else 'an image of the same name',
         )
     return by_name
 

@@ -48,19 +48,22 @@ def measure_images(
     for path, other in formats.items():
         if (other.channels, other.bits, other.kind) != (found.channels, found.bits, found.kind):
             raise UserError(
-                f'{path}: {other.describe()}, while {first.name} has {found.describe()}; expected '
-                'images of one kind'
+                path,
+                f'{other.describe()}, while {first.name} has {found.describe()}',
+                'images of one kind',
             )
     if found.kind != 'integers':
         raise UserError(
-            f'{first}: {found.describe()}; expected whole numbers from 0, such as '
-            'reflectances times 10000 as uint16'
+            first,
+            found.describe(),
+            'whole numbers from 0, such as reflectances times 10000 as uint16',
         )
     chosen = tuple(channels) if channels is not None else _default_channels(found)
     if max(chosen) >= found.channels:
         raise UserError(
-            f'--channels {",".join(map(str, chosen))}: {first} has {found.describe()}; expected '
-            f'numbers from 0 to {found.channels - 1}'
+            f'--channels {",".join(map(str, chosen))}',
+            f'{first} has {found.describe()}',
+            f'numbers from 0 to {found.channels - 1}',
         )
     values = np.concatenate([_pixels_of(path, chosen) for path in images]).astype(np.float64)
     limits = None if found.bits <= 8 and bits is None else _range_of(values, bits)
@@ -106,8 +109,9 @@ def _range_of(values: np.ndarray, bits: int | None) -> tuple[int, int]:
     if bits is not None:
         if values.max() >= 2**bits:
             raise UserError(
-                f'--bits {bits}: the images have values up to {values.max():.0f}; expected '
-                f'{2**bits - 1} at most, or more bits'
+                f'--bits {bits}',
+                f'the images have values up to {values.max():.0f}',
+                f'{2**bits - 1} at most, or more bits',
             )
         return 0, 2**bits - 1
     highest = 2 ** next(depth for depth in _DEPTHS if values.max() < 2**depth) - 1

@@ -1,6 +1,7 @@
 """Data sets of several domains: pairs to train on, single images to evaluate on."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mmengine.dataset import BaseDataset, ConcatDataset
@@ -18,6 +19,8 @@ from .semi_supervised import SemiSegDataset
 class MultiDomainDataset(Dataset):
     """A `SemiSegDataset` for each domain, drawn by `MultiDomainSampler`.
 
+    By their index the images come one at a time, one domain after the other.
+
     Args:
         domains: `SemiSegDataset` of each domain, or its config, by the domain's name. Without
             unlabelled sets they give the data of the supervised baseline.
@@ -30,16 +33,18 @@ class MultiDomainDataset(Dataset):
     def __init__(self, domains: Mapping[str, dict | SemiSegDataset]) -> None:
         if not domains:
             raise UserError(
-                'train_dataloader.dataset.domains: empty; expected a SemiSegDataset for each domain'
+                'train_dataloader.dataset.domains', 'empty', 'a SemiSegDataset for each domain'
             )
         self.domains = {name: _build_pairs(name, config) for name, config in domains.items()}
         missing = [name for name, pairs in self.domains.items() if pairs.unlabeled is None]
         if 0 < len(missing) < len(self.domains):
             raise UserError(
-                f'train_dataloader.dataset.domains.{missing[0]}.unlabeled: missing; expected one, '
-                'as in the other domains, or none in any'
+                f'train_dataloader.dataset.domains.{missing[0]}.unlabeled',
+                'missing',
+                'one, as in the other domains, or none in any',
             )
         self._set_domain = {name: SetDomain(name) for name in self.domains}
+        self.METAINFO = self.metainfo  # the name by which MMSeg's tools know it
 
     @property
     def metainfo(self) -> dict:
@@ -47,17 +52,31 @@ class MultiDomainDataset(Dataset):
         return _metainfo(self.domains)
 
     def __len__(self) -> int:
-        """Returns the number of draws in one pass over all domains."""
+        """Returns the number of images of all domains."""
         return sum(map(len, self.domains.values()))
 
-    def __getitem__(self, draw: MultiDomainDraw) -> dict:
-        """Loads a draw like `SemiSegDataset`, and marks the samples with their domain."""
-        if not isinstance(draw, MultiDomainDraw):
-            raise UserError(
-                f'train_dataloader.sampler: gave {draw!r} as index; expected sampler=dict(type='
-                "'MultiDomainSampler'), whose draws MultiDomainDataset takes"
-            )
-        return self._set_domain[draw.domain](self.domains[draw.domain][draw.pair])
+    def __getitem__(self, draw: MultiDomainDraw | int) -> dict:
+        """Loads like `SemiSegDataset`, and marks the samples with their domain."""
+        domain, place = draw if isinstance(draw, MultiDomainDraw) else self._find(draw)
+        return self._set_domain[domain](self.domains[domain][place])
+
+    def __getitems__(self, draws: Sequence[MultiDomainDraw]) -> list[dict]:
+        """Loads a batch for a data loader; another sampler's indices are a `UserError`."""
+        for draw in draws:
+            if not isinstance(draw, MultiDomainDraw):
+                raise UserError(
+                    'train_dataloader.sampler',
+                    f'gave {draw!r} as index',
+                    "sampler=dict(type='MultiDomainSampler'), whose draws MultiDomainDataset takes",
+                )
+        return [self[draw] for draw in draws]
+
+    def _find(self, index: int) -> tuple[str, int]:
+        """Returns the domain of an image, and the image's index there."""
+        places = (
+            (name, place) for name, part in self.domains.items() for place in range(len(part))
+        )
+        return next(itertools.islice(places, range(len(self))[index], None))
 
 
 @DATASETS.register_module()
@@ -66,16 +85,26 @@ class MultiDomainConcatDataset(ConcatDataset):
 
     Args:
         domains: Data set of each domain, or its config, by the domain's name.
+        pipeline: Pipelines by domain that replace those of the sets, which are configs then: where
+            MMSeg's `test.py --tta` puts the `tta_pipeline`.
 
     Raises:
-        UserError: If there is no domain.
+        UserError: If there is no domain, or a domain has no pipeline.
     """
 
-    def __init__(self, domains: Mapping[str, dict | BaseDataset]) -> None:
+    def __init__(
+        self,
+        domains: Mapping[str, dict | BaseDataset],
+        pipeline: Mapping[str, list] | None = None,
+    ) -> None:
         if not domains:
-            raise UserError(
-                'MultiDomainConcatDataset.domains: empty; expected a set for each domain'
-            )
+            raise UserError('MultiDomainConcatDataset.domains', 'empty', 'a set for each domain')
+        if pipeline is not None:
+            if missing := domains.keys() - pipeline.keys():
+                raise UserError(
+                    'tta_pipeline', f'none for the domain {min(missing)}', 'one by its name'
+                )
+            domains = {name: {**part, 'pipeline': pipeline[name]} for name, part in domains.items()}
         sets = [DATASETS.build(c) if isinstance(c, dict) else c for c in domains.values()]
         # Domains differ in their classes and palettes, so no key has to be equal.
         super().__init__(sets, ignore_keys=[key for part in sets for key in part.metainfo])
@@ -102,9 +131,9 @@ def _build_pairs(name: str, config: dict | SemiSegDataset) -> SemiSegDataset:
     try:
         pairs = DATASETS.build(config) if isinstance(config, dict) else config
     except UserError as error:
-        raise UserError(f'{key}.{error}') from None
+        raise error.renamed(lambda part: f'{key}.{part}') from None
     if not isinstance(pairs, SemiSegDataset):
-        raise UserError(f'{key}: a {type(pairs).__name__}; expected a SemiSegDataset')
+        raise UserError(key, f'a {type(pairs).__name__}', 'a SemiSegDataset')
     if (ratio := pairs.labeled_per_unlabeled) != 1:
-        raise UserError(f'{key}.labeled_per_unlabeled={ratio}: expected 1 for each of the domains')
+        raise UserError(f'{key}.labeled_per_unlabeled={ratio}', '', '1 for each of the domains')
     return pairs

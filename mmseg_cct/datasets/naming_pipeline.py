@@ -5,8 +5,9 @@ from typing import Any
 
 from mmengine.dataset import Compose
 
-from mmseg_cct.checks.data import leaf_datasets
 from mmseg_cct.utils.library_errors import library_errors_as_one_line
+
+from .leaves import leaf_datasets
 
 
 class NamingPipeline(Compose):

@@ -9,26 +9,21 @@ from mmengine.dataset import BaseDataset
 from mmseg.registry import DATASETS
 from torch.utils.data import Dataset
 
-from mmseg_cct.checks.data import (
-    check_datasets,
-    check_unlabeled_pipeline,
-    explain_failed_build,
-    image_loader,
-    leaf_datasets,
-)
-from mmseg_cct.checks.images import explain_failed_load
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_lists import read_list, resolve_list
+from mmseg_cct.utils.images import explain_failed_load
 from mmseg_cct.utils.seed import seeded_random_state
 
+from .failed_build import explain_failed_build
+from .leaves import image_loader, leaf_datasets
 from .naming_pipeline import failures_named
 from .samplers import PairDraw
 
 
 @DATASETS.register_module()
 class SemiSegDataset(Dataset):
-    """Pairs of a labelled and an unlabelled image, drawn by `PairSampler`.
+    """Labelled and unlabelled images, of which `PairSampler` draws pairs.
 
     A draw gives ``{'inputs': {'labeled': Tensor, 'unlabeled': Tensor}, 'data_samples': {'labeled':
     SegDataSample, 'unlabeled': SegDataSample}}``; images are ``(3, H, W)`` uint8. Without an
@@ -45,6 +40,9 @@ class SemiSegDataset(Dataset):
     read: their paths are dropped as soon as the set is built. Unlabelled images may carry pseudo
     labels (`LoadPseudoLabels`, `PackPseudoLabels`).
 
+    By their index the images come one at a time in MMSeg's plain dicts, first the labelled ones,
+    each as it is trained on and augmented under its index as seed: what MMSeg's tools browse.
+
     Args:
         labeled: The labelled set, a `BaseSegDataset` or its config. In a config, ``ann_file`` is
             looked for in the working directory first, then under ``data_root``.
@@ -57,12 +55,10 @@ class SemiSegDataset(Dataset):
             own under `unlabeled_partner`, `unlabeled_partner_strong_0`, ...
         labeled_per_unlabeled: Number of labelled images per unlabelled image in a batch; the other
             draws have no unlabelled image. More than 1 makes a step cheaper.
-        check: Whether to validate all files before training (see `check_datasets`).
 
     Raises:
-        UserError: If a set cannot be built or is empty, the labelled set has no class names, the
-            unlabelled set's pipeline needs masks, a file is bad, or a set is built already that
-            `num_labeled` or `strong_views` would change.
+        UserError: If a set cannot be built or is empty, the labelled set has no class names,
+            or a set is built already that `num_labeled` or `strong_views` would change.
     """
 
     def __init__(
@@ -74,13 +70,13 @@ class SemiSegDataset(Dataset):
         strong_views: dict | None = None,
         partners: bool = False,
         labeled_per_unlabeled: int = 1,
-        check: bool = True,
     ) -> None:
         if num_labeled is not None:
             if split_dir is None:
                 raise UserError(
-                    f'num_labeled={num_labeled}: no split_dir; expected the folder of '
-                    f'{num_labeled}_labeled.txt and {num_labeled}_unlabeled.txt'
+                    f'num_labeled={num_labeled}',
+                    'no split_dir',
+                    f'the folder of {num_labeled}_labeled.txt and {num_labeled}_unlabeled.txt',
                 )
             _require_configs('num_labeled', labeled=labeled, unlabeled=unlabeled)
             lists = dict(split_dir=split_dir, num_labeled=num_labeled)
@@ -97,16 +93,15 @@ class SemiSegDataset(Dataset):
         self.unlabeled = None
         if not self.metainfo.get('classes'):
             raise UserError(
-                'labeled.metainfo: no class names; expected metainfo=dict(classes=(...)) in the '
-                'order of the label ids'
+                'labeled.metainfo',
+                'no class names',
+                'metainfo=dict(classes=(...)) in the order of the label ids',
             )
         self.classes = tuple(self.metainfo['classes'])
         if unlabeled is not None:
             self.unlabeled = _build(copy.deepcopy(unlabeled), 'unlabeled')
             _forget_masks(self.unlabeled)
-            check_unlabeled_pipeline(self.unlabeled)
-        if check:
-            check_datasets(self.labeled, self.unlabeled)
+        self.METAINFO = self.metainfo  # the name by which MMSeg's tools know it
 
     @property
     def metainfo(self) -> dict:
@@ -114,20 +109,17 @@ class SemiSegDataset(Dataset):
         return self.labeled.metainfo
 
     def __len__(self) -> int:
-        """Returns the size of the unlabelled set, or of the labelled set if there is no other."""
-        return len(self.labeled if self.unlabeled is None else self.unlabeled)
+        """Returns the number of labelled and unlabelled images."""
+        return len(self.labeled) + len(self.unlabeled or ())
 
-    def __getitem__(self, draw: PairDraw) -> dict:
-        """Loads and augments the images of a draw into the dicts that the class describes.
+    def __getitem__(self, draw: PairDraw | int) -> dict:
+        """Loads and augments the images of a draw, or one image, as the class describes.
 
-        Another index, an unreadable file, or a pipeline that fails on an image or omits what its
-        branch needs is a `UserError`.
+        An unreadable file, or a pipeline that fails on an image or omits what its branch needs is a
+        `UserError`.
         """
         if not isinstance(draw, PairDraw):
-            raise UserError(
-                f'train_dataloader.sampler: gave {draw!r} as index; expected sampler=dict(type='
-                "'PairSampler'), whose draws SemiSegDataset takes"
-            )
+            return self._single(range(len(self))[draw])
         labeled = self._load('labeled', draw.labeled, draw.labeled_seed)
         _require_ground_truth(labeled)
         if self.unlabeled is None:
@@ -143,7 +135,17 @@ class SemiSegDataset(Dataset):
         }
 
     def __getitems__(self, draws: Sequence[PairDraw]) -> list[dict]:
-        """Loads a batch for a data loader; None stands for unlabelled images that a draw lacks."""
+        """Loads a batch for a data loader; None stands for unlabelled images that a draw lacks.
+
+        Another sampler's indices are a `UserError`: every pass would augment alike.
+        """
+        for draw in draws:
+            if not isinstance(draw, PairDraw):
+                raise UserError(
+                    'train_dataloader.sampler',
+                    f'gave {draw!r} as index',
+                    "sampler=dict(type='PairSampler'), whose draws SemiSegDataset takes",
+                )
         ratio = 1 if self.unlabeled is None else self.labeled_per_unlabeled
         number = len(draws) // ratio
         without = [draw._replace(unlabeled=None, partner=None) for draw in draws[number:]]
@@ -152,6 +154,12 @@ class SemiSegDataset(Dataset):
             for key, branches in item.items():
                 item[key] = {**dict.fromkeys(items[0][key]), **branches}
         return items
+
+    def _single(self, index: int) -> dict:
+        first = len(self.labeled)
+        branch, place = ('labeled', index) if index < first else ('unlabeled', index - first)
+        item = self._load(branch, place, seed=index)
+        return {key: item[key] for key in ('inputs', 'data_samples')}
 
     def _views(self, name: str, index: int, seed: int) -> dict[str, dict]:
         """Loads an unlabelled image and its strong views, under `name` and `{name}_strong_0`..."""
@@ -179,8 +187,7 @@ class SemiSegDataset(Dataset):
                 raise
         if not isinstance(item, dict) or not {'inputs', 'data_samples'} <= item.keys():
             raise UserError(
-                f'{branch}.pipeline: gives no inputs and data_samples; expected PackSegInputs at '
-                'its end'
+                f'{branch}.pipeline', 'gives no inputs and data_samples', 'PackSegInputs at its end'
             )
         sample = item['data_samples']
         sample.set_metainfo({'classes': self.classes})
@@ -189,25 +196,28 @@ class SemiSegDataset(Dataset):
 
 def _require_ground_truth(labeled: dict) -> None:
     if 'gt_sem_seg' not in labeled['data_samples']:
-        raise UserError('labeled.pipeline: gives no ground truth; expected LoadAnnotations in it')
+        raise UserError('labeled.pipeline', 'gives no ground truth', 'LoadAnnotations in it')
     mask, image = labeled['data_samples'].gt_sem_seg.data, labeled['inputs']
     if mask.shape != (1, *image.shape[1:]):
         raise UserError(
-            f'labeled.pipeline: gives a mask of {tuple(mask.shape)} for an image of '
-            f'{tuple(image.shape)}; expected LoadAnnotations of one channel, before what crops'
+            'labeled.pipeline',
+            f'gives a mask of {tuple(mask.shape)} for an image of {tuple(image.shape)}',
+            'LoadAnnotations of one channel, before what crops',
         )
     if 'strong_views' in labeled:
         raise UserError(
-            'labeled.pipeline: StrongViews adds views that no loss looks at; expected it in '
-            'unlabeled.pipeline alone'
+            'labeled.pipeline',
+            'StrongViews adds views that no loss looks at',
+            'it in unlabeled.pipeline alone',
         )
 
 
 def _require_no_ground_truth(unlabeled: dict) -> None:
     if 'gt_sem_seg' in unlabeled['data_samples']:
         raise UserError(
-            'unlabeled.pipeline: gives a ground truth; expected no loading of masks in it, and '
-            'PackPseudoLabels after LoadPseudoLabels'
+            'unlabeled.pipeline',
+            'gives a ground truth',
+            'no loading of masks in it, and PackPseudoLabels after LoadPseudoLabels',
         )
 
 
@@ -226,8 +236,9 @@ def _require_configs(setting: str, **datasets: Any) -> None:
     for branch, dataset in datasets.items():
         if isinstance(dataset, Dataset):
             raise UserError(
-                f'{branch}: a {type(dataset).__name__} that is built already; expected its config, '
-                f'which {setting} changes'
+                branch,
+                f'a {type(dataset).__name__} that is built already',
+                f'its config, which {setting} changes',
             )
 
 
@@ -245,7 +256,7 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
         dataset.full_init()
         empty = len(dataset) == 0
     except UserError as error:
-        raise UserError(error.within(branch)) from None
+        raise error.within(branch) from None
     except (AssertionError, OSError, ValueError) as error:
         explain_failed_build(config, branch)
         # NumPy's error when mmengine packs an empty list.
@@ -254,7 +265,7 @@ def _build(config: dict | BaseDataset, branch: str) -> Any:
             raise
     if empty:
         explain_failed_build(config, branch)
-        raise UserError(f'{branch}: the set is empty; expected at least one image')
+        raise UserError(branch, 'the set is empty', 'at least one image')
     return dataset
 
 

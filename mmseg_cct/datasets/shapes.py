@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from mmseg.datasets import BaseSegDataset
 from mmseg.registry import DATASETS
 
-from mmseg_cct.checks.ranges import at_least, ranges
+from mmseg_cct.utils.ranges import at_least, ranges
 
 
 @DATASETS.register_module()

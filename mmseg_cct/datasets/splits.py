@@ -31,8 +31,9 @@ def draw_split(
     """
     if not 1 <= num_labeled <= len(candidates):
         raise UserError(
-            f'number of labelled images: {num_labeled}; expected 1 to {len(candidates)}, '
-            'the images to draw from'
+            'number of labelled images',
+            num_labeled,
+            f'1 to {len(candidates)}, the images to draw from',
         )
     # NumPy promises not to change RandomState, so a seed means the same list in every version.
     order = np.random.RandomState(seed).permutation(len(candidates))

@@ -9,12 +9,12 @@ from mmseg.registry import DATASETS
 from PIL import Image
 from tqdm import tqdm
 
-from mmseg_cct.checks.images import image_size
-from mmseg_cct.checks.masks import check_size
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import read_mask, write_png
 from mmseg_cct.utils.image_lists import resolve_list
+from mmseg_cct.utils.images import image_size
 from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.utils.masks import check_size
 
 CLASSES = (
     'Bed', 'Books', 'Ceiling', 'Chair', 'Floor', 'Furniture', 'Objects', 'Picture', 'Sofa', 'Table',
@@ -90,8 +90,9 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
     ]
     if not paths or len(paths) != len(images):
         raise UserError(
-            f'{labels}: {len(paths)} label images (*.png) for {len(images)} images in '
-            f'{Path(root, "images")}; expected one for each of images/test and images/train'
+            labels,
+            f'{len(paths)} label images (*.png) for {len(images)} images in {Path(root, "images")}',
+            'one for each of images/test and images/train',
         )
     for path, image in zip(tqdm(paths, unit='image'), images):
         mask = Path(root, 'masks', image.parent.name, f'{image.stem}.png')
@@ -100,8 +101,9 @@ def convert_labels(labels: str | Path, root: str | Path) -> int:
             write_png(mask, Image.fromarray(ids))
         elif not np.array_equal(read_mask(mask), ids):
             raise UserError(
-                f'{mask}: is there and differs from {path} in 13 classes; expected the same, or '
-                'another folder'
+                mask,
+                f'is there and differs from {path} in 13 classes',
+                'the same, or another folder',
             )
     return len(paths)
 
@@ -112,4 +114,4 @@ def _convert(path: Path, image_path: Path) -> np.ndarray:
     try:
         return to_13_classes(ids)
     except UserError as error:
-        raise UserError(f'{path}: {error}') from None
+        raise UserError(path, error) from None

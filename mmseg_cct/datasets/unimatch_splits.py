@@ -34,8 +34,9 @@ def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
         )
     if not partitions:
         raise UserError(
-            f'{folder}: no list of UniMatch; expected labeled.txt and unlabeled.txt, or folders '
-            'like 92 and 1_16 with them'
+            folder,
+            'no list of UniMatch',
+            'labeled.txt and unlabeled.txt, or folders like 92 and 1_16 with them',
         )
     splits: dict[int, Split] = {}
     found: dict[int, Path] = {}
@@ -44,8 +45,9 @@ def read_unimatch_splits(folder: str | os.PathLike) -> dict[int, Split]:
         number = len(split.labeled)
         if number in found:
             raise UserError(
-                f'{path}: {number} labelled images, as many as in {found[number]}; expected one '
-                'list of a number: name its folder'
+                path,
+                f'{number} labelled images, as many as in {found[number]}',
+                'one list of a number: name its folder',
             )
         splits[number], found[number] = split, path
     return dict(sorted(splits.items()))
@@ -59,7 +61,7 @@ def _read_partition(folder: Path) -> Split:
         )
     )
     if common := set(split.labeled) & set(split.unlabeled):
-        raise UserError(f'{folder}: {min(common)} is in both lists; expected it in one')
+        raise UserError(folder, f'{min(common)} is in both lists', 'it in one')
     return split
 
 

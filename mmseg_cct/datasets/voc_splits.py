@@ -22,8 +22,10 @@ def draw_voc_split(
     """
     if num_labeled > len(train):
         raise UserError(
-            f'number of labelled images: {num_labeled}; expected at most {len(train)}, the '
-            'original train list of VOC: the masks of the other trainaug images are not its own'
+            'number of labelled images',
+            num_labeled,
+            f'at most {len(train)}, the original train list of VOC: the masks of the other '
+            'trainaug images are not its own',
         )
     return draw_split(train, num_labeled, seed, list(dict.fromkeys([*train, *trainaug])))
 
@@ -49,8 +51,10 @@ def read_voc_lists(voc_root: str | os.PathLike) -> tuple[list[str], list[str]]:
     else:
         if not masks.is_dir():
             raise UserError(
-                f'{lists}: no trainaug.txt or aug.txt, and no folder {masks}; expected one of the '
-                'three, as tools/dataset_converters/voc_aug.py of MMSegmentation writes them'
+                lists,
+                f'no trainaug.txt or aug.txt, and no folder {masks}',
+                'one of the three, as tools/dataset_converters/voc_aug.py of MMSegmentation '
+                'writes them',
             )
         trainaug = list(find_images(masks, '.png'))
     return train, [name for name in dict.fromkeys([*train, *trainaug]) if name not in val]
@@ -70,8 +74,9 @@ def read_public_splits(folder: str | os.PathLike) -> dict[int, Split]:
     )
     if not numbers:
         raise UserError(
-            f'{folder}: no list of the public code; expected {{n}}_train_supervised.txt and '
-            '{n}_train_unsupervised.txt'
+            folder,
+            'no list of the public code',
+            '{n}_train_supervised.txt and {n}_train_unsupervised.txt',
         )
     return {
         number: Split(

@@ -13,11 +13,11 @@ from mmengine.config import Config
 from mmengine.fileio import LocalBackend, register_backend
 from mmengine.runner.checkpoint import CheckpointLoader
 
-from mmseg_cct.checks.content import require_known_types
-from mmseg_cct.checks.foreign_config import require_names_without_code
-from mmseg_cct.checks.weights import require_finite_weights, weights
 from mmseg_cct.config.text import read_config_text
 from mmseg_cct.config.walk import at, settings_of
+from mmseg_cct.engine.checkpoint_content import require_known_types
+from mmseg_cct.engine.foreign_config import require_names_without_code
+from mmseg_cct.engine.weights import require_finite_weights, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.log import warn
@@ -44,26 +44,33 @@ class AtomicLocalBackend(LocalBackend):
 def require_checkpoint(checkpoint: str) -> None:
     """Raises `UserError` if a checkpoint file is missing; URLs are left to mmengine."""
     if '://' not in checkpoint and not os.path.isfile(checkpoint):
-        raise UserError(f'{checkpoint}: no such checkpoint file')
+        raise UserError(checkpoint, 'no such checkpoint file')
 
 
 def read_checkpoint(checkpoint: str, training: bool = False) -> dict[str, Any]:
     """Reads a checkpoint from a file or a URL onto the CPU.
 
-    The weights are under `state_dict` even if the file holds nothing else. If a `training` goes on
-    from it, BatchNorm's averages may be non-finite: those in the checkpoint from before a
-    non-finite loss have already seen that batch. Raises `UserError` if the file is missing or
-    damaged, holds more than data or no weights, or if a weight is not finite.
+    The weights are under `state_dict` even if the file holds nothing else. Raises `UserError` if
+    the file is missing or damaged, holds more than data, or `check_checkpoint` does.
     """
     # None of the loaders runs code (`safe_loading`).
     content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
+    check_checkpoint(content, checkpoint, training)
+    return dict(content) if 'state_dict' in content else dict(state_dict=content)
+
+
+def check_checkpoint(content: Any, checkpoint: str, training: bool = False) -> None:
+    """Checks that a checkpoint holds weights, all of them finite, in mmengine's types.
+
+    If a `training` goes on from it, BatchNorm's averages may be non-finite: those in the checkpoint
+    from before a non-finite loss have already seen that batch.
+    """
     if not isinstance(content, Mapping) or not any(
         isinstance(value, torch.Tensor) for value in weights(content).values()
     ):
-        raise UserError(f'{checkpoint}: holds no weights; expected a checkpoint with state_dict')
+        raise UserError(checkpoint, 'holds no weights', 'a checkpoint with state_dict')
     require_known_types(content, checkpoint, training)
     require_finite_weights(weights(content), checkpoint, training)
-    return dict(content) if 'state_dict' in content else dict(state_dict=content)
 
 
 def saved_config(content: Mapping[str, Any], checkpoint: str) -> Config | None:
@@ -106,9 +113,10 @@ def require_training_state(content: Mapping[str, Any], checkpoint: str) -> None:
     missing = [key for key in _TRAINING_STATE if key not in content]
     if missing:
         raise UserError(
-            f'--resume: {checkpoint} has no {", ".join(missing)}; expected a checkpoint that a '
-            'training wrote to go on from (to start from weights alone: --cfg-options '
-            f'load_from={checkpoint})'
+            '--resume',
+            f'{checkpoint} has no {", ".join(missing)}',
+            'a checkpoint that a training wrote to go on from (to start from weights alone: '
+            f'--cfg-options load_from={checkpoint})',
         )
 
 

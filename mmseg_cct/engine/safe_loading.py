@@ -37,7 +37,7 @@ from mmengine.runner.checkpoint import (
 )
 from mmengine.utils import digit_version
 
-from mmseg_cct.checks.content import require_plain_tensors
+from mmseg_cct.engine.checkpoint_content import require_plain_tensors
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line, one_line
 
@@ -65,11 +65,11 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
     Raises `UserError` about `name` if the file is missing or damaged or holds more than data.
     """
     if not isinstance(file, io.BytesIO) and not os.path.isfile(file):
-        raise UserError(f'{name}: no such checkpoint file')
+        raise UserError(name, 'no such checkpoint file')
     try:
         damage = find_damage(file)
         if damage is not None:
-            raise UserError(f'{name}: cannot be read ({damage}); expected a whole file')
+            raise UserError(name, f'cannot be read ({damage})', 'a whole file')
         content = _load(file, map_location)
         meta = content.get('meta') if isinstance(content, dict) else None
         if isinstance(meta, dict) and isinstance(meta.get('config'), str):
@@ -83,12 +83,15 @@ def load_data(file: str | os.PathLike | io.BytesIO, name: str, map_location: Any
         if isinstance(error, UnpicklingError) and refused:
             what = next(filter(None, refused.groups()))
             raise UserError(
-                f'{name}: refused: it names {what}, which may run code; expected a checkpoint '
-                'of tensors, numbers and text (of a file that you trust, save its state_dict alone)'
+                name,
+                f'refused: it names {what}, which may run code',
+                'a checkpoint of tensors, numbers and text (of a file that you trust, save its '
+                'state_dict alone)',
             ) from None
         raise UserError(
-            f'{name}: cannot be read ({error_line(error, 120)}); expected a whole file that '
-            'torch.save or a training wrote'
+            name,
+            f'cannot be read ({error_line(error, 120)})',
+            'a whole file that torch.save or a training wrote',
         ) from error
 
 
@@ -167,8 +170,9 @@ def download(url: str, place: str, otherwise: str = '') -> None:
         torch.hub.download_url_to_file(url, str(target))
     except OSError as error:
         raise UserError(
-            f'{place}: could not be downloaded ({one_line(error)}); fetch {url} elsewhere and put '
-            f'it at {target}{otherwise}'
+            place,
+            f'could not be downloaded ({one_line(error)}); fetch {url} elsewhere and put it '
+            f'at {target}{otherwise}',
         ) from error
 
 

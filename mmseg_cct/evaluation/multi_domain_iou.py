@@ -54,8 +54,9 @@ class MultiDomainIoUMetric(BaseMetric):
     def dataset_meta(self, dataset_meta: dict | None) -> None:
         if not dataset_meta or 'domains' not in dataset_meta:
             raise UserError(
-                'MultiDomainIoUMetric: the data set has one domain; expected a '
-                'MultiDomainConcatDataset in val_dataloader and test_dataloader'
+                'MultiDomainIoUMetric',
+                'the data set has one domain',
+                'a MultiDomainConcatDataset in val_dataloader and test_dataloader',
             )
         self._dataset_meta = dataset_meta
         self.metrics = {}

@@ -68,7 +68,7 @@ def convert_file(source: str, target: str, *, partial: bool = False) -> Conversi
         rename = to_project if public else to_public
         renamed = (backbone_to_mmseg if is_backbone(state) else rename)(state)
     except UserError as error:
-        raise UserError(f'{source}: {error}') from None
+        raise UserError(source, error) from None
     decoder = 'decode_head.conv_seg.weight' if public else 'module.main_decoder.upsample.0.weight'
     num_classes = len(renamed.state.get(decoder, ()))
     if partial or not (renamed.missing or renamed.unexpected):

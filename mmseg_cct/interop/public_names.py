@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from mmseg_cct.checks.weights import weights
+from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
 
 _BLOCKS = (3, 4, 6, 3)  # of the stages of a ResNet-50
@@ -200,8 +200,9 @@ def _check_no_hidden_width(source: Mapping[str, Tensor]) -> None:
         if channels != num_classes:
             head = weight.partition('.')[0]
             raise UserError(
-                f"model.{head}.channels={channels}: the public code's decoders have no hidden "
-                f'width; expected None, the {num_classes} classes'
+                f'model.{head}.channels={channels}',
+                "the public code's decoders have no hidden width",
+                f'None, the {num_classes} classes',
             )
 
 
@@ -209,7 +210,8 @@ def _stack(weights: list[Tensor], names: list[str]) -> Tensor:
     for weight, name in zip(weights, names):
         if weight.shape != weights[0].shape:
             raise UserError(
-                f'{name} is {tuple(weight.shape)}, expected {tuple(weights[0].shape)} '
-                f'as {names[0]}: the auxiliary decoders are of one shape'
+                f'{name} is {tuple(weight.shape)}, expected {tuple(weights[0].shape)} as '
+                f'{names[0]}',
+                'the auxiliary decoders are of one shape',
             )
     return torch.stack(weights)

@@ -12,12 +12,13 @@ from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.checks.weights import is_training_only, weights
 from mmseg_cct.config.domains import domain_settings, pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, read_checkpoint, saved_config
+from mmseg_cct.engine.class_ids import predicts_as_encoder_decoder
+from mmseg_cct.engine.weights import is_training_only, weights
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import require_new_file, write_atomic
+from mmseg_cct.utils.files import ZIP, output_file, write_atomic
 
 from .public_names import is_public
 
@@ -31,10 +32,6 @@ _CONFIG_KEYS = (
     'tta_model',
 )
 _META_KEYS = ('dataset_meta', 'epoch', 'iter', 'mmengine_version')
-
-
-# What decides how a segmentor predicts.
-_INFERENCE = ('extract_feat', 'encode_decode', 'inference', 'predict', 'postprocess_result')
 
 
 def publish_checkpoint(
@@ -56,7 +53,7 @@ def publish_checkpoint(
     file of that name with other contents, unless `overwrite` is set.
     """
     if not Path(target).name:
-        raise UserError(f'{target!r}: no file name; expected the path of the file to write')
+        raise UserError(f'{target!r}', 'no file name', 'the path of the file to write')
     checkpoint = read_checkpoint(source)
     try:
         if is_public(checkpoint['state_dict']):
@@ -66,14 +63,14 @@ def publish_checkpoint(
             )
         state = inference_weights(checkpoint['state_dict'], domain)
     except UserError as error:
-        raise UserError(f'{source}: {error}') from None
+        raise UserError(source, error) from None
     meta = inference_meta(checkpoint.get('meta') or {}, source, config, domain)
     data = checkpoint_bytes(dict(meta=meta, state_dict=state))
     digest = hashlib.sha256(data).hexdigest()[:8]
     path = Path(target)
     path = path.with_name(f'{path.name.removesuffix(".pth")}-{digest}.pth')
     if not (path.is_file() and path.read_bytes() == data):
-        require_new_file(path, overwrite)
+        output_file(path, [source], begins=ZIP, overwrite=overwrite, option='OUT')
         write_atomic(path, data)
     return path
 
@@ -87,7 +84,7 @@ def inference_weights(state: dict[str, Tensor], domain: str | None = None) -> di
     domains: list[Any] = sorted({n.split('.')[1] for n in state if n.startswith('domains.')})
     if domain not in (domains or [None]):
         expected = f'one of {", ".join(domains)}' if domains else 'none, the model has no domains'
-        raise UserError(f'--domain {domain or "is missing"}: expected {expected}')
+        raise UserError(f'--domain {domain or "is missing"}', '', f'{expected}')
     own = f'domains.{domain}.'
     # A view would be saved with its whole storage, so weights are cloned.
     return {
@@ -135,10 +132,13 @@ def inference_config(config: Config, domain: str | None = None) -> Config:
         tta = kept.pop('tta_pipeline', None)
         if isinstance(tta, dict) and domain in tta:
             kept['tta_pipeline'] = tta[domain]
-    if domain is not None or _predicts_as_encoder_decoder(kept['model']['type']):
+    kind = kept['model']['type']
+    kind = MODELS.get(kind) if isinstance(kind, str) else kind
+    own = ('extract_feat', 'encode_decode', 'predict', 'postprocess_result')
+    if domain is not None or predicts_as_encoder_decoder(kind, *own):
         known = inspect.signature(EncoderDecoder).parameters
-        own = {key: value for key, value in kept['model'].items() if key in known}
-        kept['model'] = dict(own, type='EncoderDecoder')
+        plain = {key: value for key, value in kept['model'].items() if key in known}
+        kept['model'] = dict(plain, type='EncoderDecoder')
     for key in filter(is_training_only, list(kept['model'])):
         kept['model'][key] = None
     forget_initial_weights(kept['model'])
@@ -154,10 +154,3 @@ def _from_files(pipeline: Sequence[Any]) -> list[Any]:
     """Loads files instead of drawing scenes: MMSegInferencer looks for that transform."""
     drawn, load = 'DrawShapesScene', dict(type='LoadImageFromFile')
     return [load if step.get('type') == drawn else step for step in pipeline]
-
-
-def _predicts_as_encoder_decoder(kind: str | type) -> bool:
-    kind = MODELS.get(kind) if isinstance(kind, str) else kind
-    return isinstance(kind, type) and all(
-        getattr(kind, name, None) is getattr(EncoderDecoder, name) for name in _INFERENCE
-    )

@@ -1,21 +1,20 @@
 """Pseudo labels from image-level labels: class activation maps, thresholds, dense CRF."""
 
-from pathlib import Path
-
 from mmengine.config import Config
 from mmengine.dist import get_rank
 
-from mmseg_cct.checks.classes import order_problems, output_problems
 from mmseg_cct.datasets.data_folders import data_folders
 from mmseg_cct.errors import raise_problems
-from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
-from mmseg_cct.utils.shares import gather, on_first_process, own_share
+from mmseg_cct.preflight.classes import order_problems, output_problems
+from mmseg_cct.utils.image_counts import ImageCounts, SharedImages
+from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
+from mmseg_cct.utils.shares import on_first_process
 
 from .cam import load_classifier
 from .crf import require_pydensecrf
 from .report import check_truths, write_report
-from .settings import WeakImage, read_settings
-from .writer import LABELS, RECORD, unfinished, write_pseudo_labels
+from .settings import read_settings
+from .writer import LABELS, RECORD, write_pseudo_labels
 
 
 def make_pseudo_labels(
@@ -55,26 +54,23 @@ def make_pseudo_labels(
     raise_problems(output_problems(model, meta, 'pseudo_labels.images'))
     raise_problems(order_problems(meta, model.dataset_meta, checkpoint))
 
-    def list_images() -> list[WeakImage]:
-        check_truths(settings)
-        origin = settings.origin(checkpoint, with_crf)
-        record_origin(Path(out, RECORD), origin, 'labels', data_folders(config))
-        made_of = {i.name: [list(i.class_ids), file_stamp(i.path)] for i in settings.images}
-        forget_changed(out, made_of, LABELS)
-        return unfinished(settings.images, out)
-
-    todo = on_first_process(list_images)
-    counts = write_pseudo_labels(
-        model,
-        settings,
-        own_share(todo),
-        out,
-        with_crf=with_crf,
-        workers=workers,
-        batch_size=batch_size,
-        done=len(settings.images) - len(todo),
-    )
-    counts = ImageCounts.merged(gather(counts))
-    if get_rank() == 0:
-        write_report(model, settings, out, num_pictures)
+    on_first_process(lambda: check_truths(settings))
+    made_of = {i.name: [list(i.class_ids), file_stamp(i.path)] for i in settings.images}
+    origin = settings.origin(checkpoint, with_crf)
+    with OutputFolder(out, RECORD, data_folders(config), origin) as folder:
+        names = set(folder.remaining(made_of, LABELS))
+        todo = [image for image in settings.images if image.name in names]
+        share = SharedImages(todo, len(settings.images) - len(todo))
+        write_pseudo_labels(
+            model,
+            settings,
+            share,
+            out,
+            with_crf=with_crf,
+            workers=workers,
+            batch_size=batch_size,
+        )
+        counts = share.total()
+        if get_rank() == 0:
+            write_report(model, settings, out, num_pictures)
     return counts

@@ -16,8 +16,8 @@ from mmengine.registry import init_default_scope
 from mmengine.runner.checkpoint import load_state_dict
 from torch import Tensor, nn
 
-from mmseg_cct.checks.weights import weights
 from mmseg_cct.engine.checkpoints import read_checkpoint
+from mmseg_cct.engine.weights import weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.text import error_line
 
@@ -30,8 +30,8 @@ def mmpretrain_registry() -> ModuleType:
         return importlib.import_module('mmpretrain.registry')
     except ImportError:
         raise UserError(
-            'mmpretrain is not installed, which the classifier needs; run: pip install '
-            'onedl-mmpretrain torchvision'
+            'mmpretrain is not installed, which the classifier needs; run',
+            'pip install onedl-mmpretrain torchvision',
         ) from None
 
 
@@ -50,15 +50,16 @@ def load_classifier(config: Config, checkpoint: str, device: str) -> Any:
     model = registry.MODELS.build(model_config)
     if not isinstance(getattr(getattr(model, 'head', None), 'fc', None), nn.Linear):
         raise UserError(
-            f'{config.filename}: model.head has no linear layer `fc`; expected an ImageClassifier '
-            'with GlobalAveragePooling and MultiLabelLinearClsHead'
+            config.filename,
+            'model.head has no linear layer `fc`',
+            'an ImageClassifier with GlobalAveragePooling and MultiLabelLinearClsHead',
         )
     content = read_checkpoint(checkpoint)
     try:
         load_state_dict(model, weights(content), strict=True)
     except RuntimeError as error:
         raise UserError(
-            f'{checkpoint}: does not fit {config.filename}: {error_line(error)}'
+            checkpoint, f'does not fit {config.filename}: {error_line(error)}'
         ) from error
     model.dataset_meta = (content.get('meta') or {}).get('dataset_meta')
     return model.to(device).eval()

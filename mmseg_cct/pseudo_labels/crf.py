@@ -87,6 +87,7 @@ def refined_labels(
 def require_pydensecrf() -> None:
     if importlib.util.find_spec('pydensecrf') is None:
         raise UserError(
-            'pydensecrf is not installed, which the dense CRF needs; run: pip install pydensecrf2 '
-            '(it needs a C++ compiler and Python 3.12 or older), or pass --no-crf'
+            'pydensecrf is not installed, which the dense CRF needs; run',
+            'pip install pydensecrf2 (it needs a C++ compiler and Python 3.12 or older), or '
+            'pass --no-crf',
         )

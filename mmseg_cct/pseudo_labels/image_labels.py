@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from mmseg_cct.checks.masks import check_mask
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import read_utf8
+from mmseg_cct.utils.files import read_utf8, write_text
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, read_mask
 from mmseg_cct.utils.image_lists import find_listed
+from mmseg_cct.utils.masks import check_mask
 from mmseg_cct.utils.text import one_line
 
 SEPARATOR = ';'
@@ -35,24 +35,25 @@ def labels_from_table(
     an unknown class are a `UserError`.
     """
     if not os.path.isfile(table):
-        raise UserError(f'{table}: no such file; expected a CSV file with the image-level labels')
+        raise UserError(table, 'no such file', 'a CSV file with the image-level labels')
     text = read_utf8(table, 'a CSV file with the image-level labels')
     reader = csv.DictReader(io.StringIO(text, newline=''))
     found: ImageLabels = {}
     try:
         if not {'image', 'labels'} <= set(reader.fieldnames or ()):
             columns = one_line(','.join(reader.fieldnames or ['none']), 120)
-            raise UserError(f'{table}: columns {columns}; expected image,labels')
+            raise UserError(table, f'columns {columns}', 'image,labels')
         for row in reader:
             place = f'{table}, line {reader.line_num}'
             name, ids = _read_row(row, images, classes, place)
             if name in found:
-                raise UserError(f'{place}: {name} is there twice; expected every image once')
+                raise UserError(place, f'{name} is there twice', 'every image once')
             found[name] = ids
     except csv.Error as error:
         raise UserError(
-            f'{table}, line {reader.reader.line_num}: {error}; expected a CSV file with the '
-            'columns image,labels'
+            f'{table}, line {reader.reader.line_num}',
+            error,
+            'a CSV file with the columns image,labels',
         ) from None
     return found
 
@@ -105,7 +106,7 @@ def labels_from_masks(
 
 
 def write_annotations(
-    path: str | os.PathLike,
+    path: str | Path,
     labels: ImageLabels,
     images: Mapping[str, Path],
     image_dir: str | os.PathLike,
@@ -123,9 +124,7 @@ def write_annotations(
             for name, ids in labels.items()
         ],
     )
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(annotations, indent=1) + '\n', encoding='utf-8')
+    write_text(path, json.dumps(annotations, indent=1) + '\n')
 
 
 def _read_row(
@@ -135,21 +134,24 @@ def _read_row(
     # csv puts values beyond the header under the key None, and None for values that a row lacks.
     columns = {name: value for name, value in row.items() if name is not None}
     beyond = row.get(None, [])  # type: ignore[call-overload]
-    if beyond or row['image'] is None:
+    if beyond or None in columns.values():
         count = len([value for value in columns.values() if value is not None]) + len(beyond)
         raise UserError(
-            f'{place}: {count} columns; expected {len(columns)}, {",".join(columns)}, with the '
-            f'classes of an image separated by "{SEPARATOR}"'
+            place,
+            f'{count} columns',
+            f'{len(columns)}, {",".join(columns)}, with the classes of an image separated by '
+            f'"{SEPARATOR}"',
         )
     listed = row['image'].strip()
     name = find_listed(listed, images)
     if name is None:
-        raise UserError(f'{place}: no image {listed!r}; expected one ({", ".join(IMAGE_SUFFIXES)})')
-    labels = [label.strip() for label in (row['labels'] or '').split(SEPARATOR)]
+        raise UserError(place, f'no image {listed!r}', f'one ({", ".join(IMAGE_SUFFIXES)})')
+    labels = [label.strip() for label in row['labels'].split(SEPARATOR)]
     for label in filter(None, labels):
         if label not in classes:
             raise UserError(
-                f'{place}: no class {label!r}; expected some of {", ".join(classes)}, '
-                f'separated by "{SEPARATOR}"'
+                place,
+                f'no class {label!r}',
+                f'some of {", ".join(classes)}, separated by "{SEPARATOR}"',
             )
     return name, sorted({classes.index(label) for label in labels if label})

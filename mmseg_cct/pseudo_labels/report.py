@@ -12,12 +12,13 @@ import torch
 from matplotlib.figure import Figure
 from mmseg.evaluation import IoUMetric
 
-from mmseg_cct.checks.data import check_mask_of, infos_of
-from mmseg_cct.checks.images import image_size
+from mmseg_cct.datasets.leaves import infos_of
 from mmseg_cct.datasets.truth import read_truth
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.files import check_mask_of
 from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.image_files import read_image, read_mask
+from mmseg_cct.utils.images import image_size
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.markdown import Table
 from mmseg_cct.utils.templates import render

@@ -1,7 +1,6 @@
 """Settings of pseudo labels, read from the section `pseudo_labels` of a config."""
 
 import copy
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -13,8 +12,8 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 from mmseg.registry import DATASETS
 
-from mmseg_cct.checks.annotations import annotation_problems
 from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.preflight.image_labels import annotation_problems
 from mmseg_cct.utils.palette import class_colours
 from mmseg_cct.visualization.label_maps import full_palette
 
@@ -78,7 +77,7 @@ class PseudoLabelSettings:
         return full_palette(self.palette)
 
     def origin(self, checkpoint: str, with_crf: bool) -> dict[str, Any]:
-        """Describes the origin of labels in JSON types, so that a folder never holds two kinds."""
+        """Describes the origin of labels, so that a folder never holds two kinds."""
         origin: dict[str, Any] = dict(checkpoint=os.path.abspath(checkpoint))
         if os.path.isfile(checkpoint):
             stat = os.stat(checkpoint)
@@ -91,7 +90,7 @@ class PseudoLabelSettings:
             thresholds=self.thresholds,
             crf=vars(self.crf) if with_crf else None,
         )
-        return json.loads(json.dumps(origin))
+        return origin
 
 
 def read_settings(config: Config) -> PseudoLabelSettings:
@@ -101,14 +100,15 @@ def read_settings(config: Config) -> PseudoLabelSettings:
     """
     section = config.get('pseudo_labels')
     if section is None:
-        raise UserError(f'{config.filename}: no pseudo_labels; expected a config like configs/weak')
+        raise UserError(config.filename, 'no pseudo_labels', 'a config like configs/weak')
     unknown = set(section) - {*REQUIRED, *OPTIONAL}
     missing = [key for key in REQUIRED if section.get(key) is None]
     if unknown or missing:
         wrong = f'no {missing[0]}' if missing else f'unknown {sorted(unknown)[0]}'
         raise UserError(
-            f'{config.filename}: pseudo_labels: {wrong}; expected {", ".join(REQUIRED)}, and '
-            f'possibly {", ".join(OPTIONAL)}'
+            config.filename,
+            f'pseudo_labels: {wrong}',
+            f'{", ".join(REQUIRED)}, and possibly {", ".join(OPTIONAL)}',
         )
     with DefaultScope.overwrite_default_scope('mmseg'):
         segmentation = DATASETS.build(copy.deepcopy(section.segmentation))
@@ -136,29 +136,30 @@ def read_settings(config: Config) -> PseudoLabelSettings:
 
 def _read_images(dataset_config: dict, config: Config) -> tuple[tuple[WeakImage, ...], list[str]]:
     registry = mmpretrain_registry()
-    raise_problems(annotation_problems(dataset_config))
     scope = config.get('default_scope') or 'mmpretrain'
     with DefaultScope.overwrite_default_scope(scope):
+        raise_problems(annotation_problems(dataset_config))
         dataset = registry.DATASETS.build(copy.deepcopy(dataset_config))
     folder, images = os.path.abspath(dataset.img_prefix), []
     for index in range(len(dataset)):
         info = dataset.get_data_info(index)
         path = os.path.abspath(info['img_path'])
         if not path.startswith(os.path.join(folder, '')):
-            raise UserError(f'{path}: not in {folder}; expected an image below data_prefix')
+            raise UserError(path, f'not in {folder}', 'an image below data_prefix')
         name = os.path.splitext(os.path.relpath(path, folder))[0]
         ids = tuple(sorted(int(label) for label in info['gt_label']))
         images.append(WeakImage(Path(name).as_posix(), path, ids))
     if not images:
-        raise UserError('pseudo_labels.images: the set is empty; expected at least one image')
+        raise UserError('pseudo_labels.images', 'the set is empty', 'at least one image')
     return tuple(images), list(dataset.metainfo['classes'])
 
 
 def _label_id(name: str, classes: tuple[str, ...], key: str) -> int:
     if name not in classes:
         raise UserError(
-            f'pseudo_labels.{key}: {name!r} is not a class of pseudo_labels.segmentation; expected '
-            f'one of {", ".join(classes)}'
+            f'pseudo_labels.{key}',
+            f'{name!r} is not a class of pseudo_labels.segmentation',
+            f'one of {", ".join(classes)}',
         )
     return classes.index(name)
 
@@ -167,5 +168,5 @@ def _make(kind: Any, values: Mapping[str, Any], key: str) -> Any:
     known = kind._fields if hasattr(kind, '_fields') else [field.name for field in fields(kind)]
     for name in values:
         if name not in known:
-            raise UserError(f'pseudo_labels.{key}.{name}: unknown; expected {", ".join(known)}')
+            raise UserError(f'pseudo_labels.{key}.{name}', 'unknown', ', '.join(known))
     return kind(**values)

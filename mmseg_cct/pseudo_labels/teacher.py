@@ -10,13 +10,13 @@ from torch import Tensor
 
 from mmseg_cct.apis.inference import load_model, without_annotations
 from mmseg_cct.apis.test import follow_test_size
-from mmseg_cct.checks.failures import config_errors_as_one_line
-from mmseg_cct.checks.images import loader_in
 from mmseg_cct.config.domains import pipeline_for_tests
 from mmseg_cct.engine.fused_model import fused_test_step
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation.sureness import levels_of
+from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils.image_files import read_image
+from mmseg_cct.utils.images import loader_in
 
 
 class Teacher:
@@ -42,7 +42,7 @@ class Teacher:
         self._test_step = fused_test_step(model)
         test = pipeline_for_tests(config)
         if tta and config.get('tta_pipeline') is None:
-            raise UserError(f'{config.filename}: no tta_pipeline; expected one, or --no-tta')
+            raise UserError(config.filename, 'no tta_pipeline', 'one, or --no-tta')
         steps = follow_test_size(config.tta_pipeline, test) if tta else test
         with config_errors_as_one_line(config):
             self.pipeline = Compose(without_annotations(steps))

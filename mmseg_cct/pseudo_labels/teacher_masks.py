@@ -5,9 +5,9 @@ images. Once the sure pixels of each class are known, it gets `labels/NAME.png`,
 `report.md` and `pictures.png`.
 """
 
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +18,8 @@ from mmengine.dist import get_rank
 from PIL import Image
 
 from mmseg_cct.apis.inference import model_origin
-from mmseg_cct.checks.classes import order_problems
-from mmseg_cct.checks.data import infos_of
-from mmseg_cct.checks.failures import first_image_guards
-from mmseg_cct.checks.images import check_image
 from mmseg_cct.datasets.data_folders import data_folders
+from mmseg_cct.datasets.leaves import infos_of
 from mmseg_cct.datasets.truth import read_truth
 from mmseg_cct.errors import UserError, raise_problems
 from mmseg_cct.evaluation.sureness import (
@@ -33,11 +30,15 @@ from mmseg_cct.evaluation.sureness import (
     masks_of,
     precision_table,
 )
-from mmseg_cct.utils.files import write_atomic, write_text
+from mmseg_cct.preflight.classes import order_problems
+from mmseg_cct.preflight.failures import first_image_guards
+from mmseg_cct.utils.files import read_record, write_atomic, write_record, write_text
+from mmseg_cct.utils.image_counts import ImageCounts, SharedImages
 from mmseg_cct.utils.image_files import as_rgb, read_mask, write_png
-from mmseg_cct.utils.image_record import ImageCounts, file_stamp, forget_changed, record_origin
+from mmseg_cct.utils.images import check_image
 from mmseg_cct.utils.labels import IGNORE_INDEX
-from mmseg_cct.utils.shares import gather, on_first_process, own_share, progress_bar
+from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
+from mmseg_cct.utils.shares import gather, own_share
 from mmseg_cct.utils.templates import render
 from mmseg_cct.utils.text import counted
 from mmseg_cct.visualization.figures import outer_legend, picture_grid, png_bytes
@@ -57,20 +58,53 @@ class Unlabeled(NamedTuple):
     paths: dict[str, str]
     classes: Sequence[str]
 
+    @property
+    def stamps(self) -> dict[str, Any]:
+        """Size and time of the files, by name."""
+        return {name: file_stamp(path) for name, path in self.paths.items()}
+
+
+class MasksRecord(NamedTuple):
+    """What a folder of masks holds.
+
+    Attributes:
+        image_dir: Folder of the images.
+        dropped: Share of the pixels of each class that do not teach.
+        classes: Names of the C classes.
+        cuts: Level from which on the pixels of a class teach.
+        pixels: Numbers of pixels by class and level.
+        sure: Share of pixels that teach, by image in the order of the set.
+    """
+
+    image_dir: str
+    dropped: float
+    classes: list[str]
+    cuts: list[int]
+    pixels: list[list[int]]
+    sure: dict[str, float]
+
+
+class _HeldOut(NamedTuple):
+    """Pixels, and right ones, by class and level, of held-out images."""
+
+    made_of: list[Any]
+    counts: list[list[list[int]]]
+
 
 def find_unlabeled(dataset: Any, classes: Sequence[str], place: str) -> Unlabeled:
     """Lists the images of an unlabelled set; one without files is a `UserError` about `place`."""
     paths = [os.path.abspath(info.get('img_path') or '') for info in infos_of(dataset)]
     if not paths or not all(map(os.path.isfile, paths)):
-        raise UserError(f'{place}: has images without a local file; expected files to label')
+        raise UserError(place, 'has images without a local file', 'files to label')
     folder = os.path.commonpath([os.path.dirname(path) for path in paths])
     by_name: dict[str, str] = {}
     for path in paths:
         name = Path(os.path.relpath(path, folder)).with_suffix('').as_posix()
         if by_name.setdefault(name, path) != path:
             raise UserError(
-                f'{path}: differs from {os.path.basename(by_name[name])} in its extension only; '
-                'expected one image for each name'
+                path,
+                f'differs from {os.path.basename(by_name[name])} in its extension only',
+                'one image for each name',
             )
     return Unlabeled(folder, by_name, classes)
 
@@ -114,46 +148,51 @@ def draw_masks(
     known = teacher.dataset_meta['classes']
     if len(known) != len(unlabeled.classes):
         raise UserError(
-            f'{checkpoint}: labels {len(known)} classes ({", ".join(known[:4])}, ...); '
-            f'expected the {len(unlabeled.classes)} of the student ({", ".join(unlabeled.classes)})'
+            checkpoint,
+            f'labels {len(known)} classes ({", ".join(known[:4])}, ...)',
+            f'the {len(unlabeled.classes)} of the student ({", ".join(unlabeled.classes)})',
         )
     raise_problems(order_problems(meta, teacher.dataset_meta, checkpoint))
     colours = np.array(full_palette(teacher.dataset_meta['palette']))
 
-    def list_images() -> list[str]:
-        origin = model_origin(config, checkpoint, tta=tta)
-        record_origin(Path(out, RECORD), origin, 'masks', data_folders(config))
-        stamps = {name: file_stamp(path) for name, path in unlabeled.paths.items()}
-        forget_changed(out, stamps, SURENESS)
-        return [name for name in stamps if not _file(out, SURENESS, name).exists()]
+    origin = model_origin(config, checkpoint, tta=tta)
+    with OutputFolder(out, RECORD, data_folders(config), origin) as folder:
+        Path(out, MASKS).unlink(missing_ok=True)  # a folder that holds it is done
+        guards = first_image_guards(config)
+        counts = _predict(teacher, unlabeled, folder, colours, guards)
+        precision = _precision_on(teacher, held_out, out)
+        if counts.failed:  # the student could not read them either
+            return counts
+        record = _write_labels(unlabeled, out, dropped, colours)
+        if get_rank() == 0:
+            _write_report(unlabeled, out, teacher, record, precision, num_pictures)
+            write_record(Path(out, MASKS), record)
+    return counts
 
-    todo = on_first_process(list_images)
-    counts = ImageCounts(skipped=len(unlabeled.paths) - len(todo))
-    share = own_share(todo)
-    guards = first_image_guards(config)
-    with progress_bar(len(share), counts.skipped) as bar:
-        for name in share:
+
+def _predict(
+    teacher: Teacher,
+    unlabeled: Unlabeled,
+    folder: OutputFolder,
+    colours: np.ndarray,
+    guards: Iterator[AbstractContextManager],
+) -> ImageCounts:
+    """Labels the images that are left, and says how sure the labels are."""
+    todo, out = folder.remaining(unlabeled.stamps, SURENESS), str(folder.path)
+    share = SharedImages(todo, len(unlabeled.paths) - len(todo))
+    with share:
+        for name in share.own:
             try:
                 check_image(dict(img_path=unlabeled.paths[name]), teacher.loader)
             except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
-                counts.add_unreadable(unlabeled.paths[name], error)
+                share.unreadable(unlabeled.paths[name], error)
             else:
                 with next(guards):
                     labels, levels = teacher(unlabeled.paths[name])
                 write_png(_file(out, PREDICTIONS, name), Image.fromarray(labels), colours)
                 write_png(_file(out, SURENESS, name), Image.fromarray(levels))  # marks it as done
-                counts.written += 1
-            bar.update()
-    counts = ImageCounts.merged(gather(counts))
-    precision = _precision_on(teacher, held_out, out)
-    if counts.failed:  # the student could not read them either
-        return counts
-    record = _write_labels(unlabeled, out, dropped, colours)
-    if get_rank() == 0:
-        _write_report(unlabeled, out, teacher, record, precision, num_pictures)
-        # Last, because a folder that holds it is done.
-        write_atomic(Path(out, MASKS), json.dumps(record).encode() + b'\n')
-    return counts
+                share.written()
+    return share.total()
 
 
 def _file(out: str, folder: str, name: str) -> Path:
@@ -179,17 +218,18 @@ def _precision_on(
         for info in held_out
         for path in (info['img_path'], info['seg_map_path'])
     ]
-    if file.is_file() and (kept := json.loads(file.read_text()))['made_of'] == made_of:
-        return np.array(kept['counts'])
     num_classes = len(teacher.dataset_meta['classes'])
+    with suppress(ValueError):  # missing or damaged: it is made anew
+        kept = read_record(file, _HeldOut, 'counts of held-out images')
+        if kept.made_of == made_of:
+            return np.array(kept.counts).reshape(2, num_classes, LEVELS)
     total = np.zeros((2, num_classes, LEVELS), np.int64)
     for info in own_share(held_out):
         labels, levels = teacher(info['img_path'])
         total += count_right(labels, levels, read_truth(dict(info)), num_classes)
     total = np.sum(gather(total), axis=0)
     if get_rank() == 0:
-        content = dict(made_of=made_of, counts=total.tolist())
-        write_atomic(file, json.dumps(content).encode())
+        write_record(file, _HeldOut(made_of, total.tolist()))
     return total
 
 
@@ -198,7 +238,7 @@ def _write_labels(
     out: str,
     dropped: float,
     colours: np.ndarray,
-) -> dict[str, Any]:
+) -> MasksRecord:
     """Finds the cut of each class over all images, writes the masks, and returns their record."""
     num_classes = len(unlabeled.classes)
     share = own_share(list(unlabeled.paths))
@@ -214,9 +254,9 @@ def _write_labels(
         write_png(_file(out, LABELS, name), Image.fromarray(mask), colours)
         sure[name] = float((mask != IGNORE_INDEX).mean())
     merged = {name: value for part in gather(sure) for name, value in part.items()}
-    return dict(
+    return MasksRecord(
         image_dir=unlabeled.folder,
-        dropped=dropped,
+        dropped=float(dropped),
         classes=list(unlabeled.classes),
         cuts=cuts.tolist(),
         pixels=pixels.tolist(),
@@ -224,20 +264,17 @@ def _write_labels(
     )
 
 
-def read_masks(out: str | Path) -> dict[str, Any]:
-    """Reads `masks.json` of a folder of masks.
-
-    `image_dir` is the folder of the images, and `sure` the share of pixels that teach, by image in
-    the order of the set.
-    """
-    return json.loads(Path(out, MASKS).read_text(encoding='utf-8'))
+def read_masks(out: str | Path) -> MasksRecord:
+    """Reads the record of a folder of masks."""
+    file = Path(out, MASKS)
+    return read_record(file, MasksRecord, 'the record of masks: remove it, and they are drawn anew')
 
 
 def _write_report(
     unlabeled: Unlabeled,
     out: str,
     teacher: Teacher,
-    record: Mapping[str, Any],
+    record: MasksRecord,
     held_out: np.ndarray | None,
     num_pictures: int,
 ) -> None:
@@ -245,11 +282,11 @@ def _write_report(
     if shown := names[:num_pictures]:
         figure = _plot(unlabeled, out, shown, teacher)
         write_atomic(Path(out, 'pictures.png'), png_bytes(figure))
-    pixels, cuts = np.array(record['pixels']), np.array(record['cuts'])
+    pixels, cuts = np.array(record.pixels), np.array(record.cuts)
     page = render(
         'pseudo_labels/masks.md.jinja',
         num_images=counted(len(unlabeled.paths), 'unlabelled image'),
-        precision=precision_table(record['classes'], pixels, cuts, held_out),
+        precision=precision_table(record.classes, pixels, cuts, held_out),
         pictures=bool(shown),
     )
     write_text(Path(out, 'report.md'), page)

@@ -24,8 +24,9 @@ class Thresholds(NamedTuple):
         """Returns the thresholds; a `UserError` if out of [0, 1] or in the wrong order."""
         if not 0 <= self.background <= self.foreground <= 1:
             raise UserError(
-                f'pseudo_labels.thresholds: background={self.background}, foreground='
-                f'{self.foreground}; expected 0 <= background <= foreground <= 1'
+                'pseudo_labels.thresholds',
+                f'background={self.background}, foreground={self.foreground}',
+                '0 <= background <= foreground <= 1',
             )
         return self
 

@@ -24,10 +24,9 @@ import torch
 from PIL import Image
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_counts import SharedImages
 from mmseg_cct.utils.image_files import read_image, write_png
-from mmseg_cct.utils.image_record import ImageCounts
 from mmseg_cct.utils.processes import end_with_parent
-from mmseg_cct.utils.shares import progress_bar
 
 from .cam import class_activation_maps
 from .crf import DenseCRF, refined_labels
@@ -88,37 +87,33 @@ class LabelTask:
 def write_pseudo_labels(
     model: Any,
     settings: PseudoLabelSettings,
-    images: Sequence[WeakImage],
+    share: SharedImages[WeakImage],
     out: str,
     *,
     with_crf: bool = True,
     workers: int = 1,
     batch_size: int = 8,
-    done: int = 0,
-) -> ImageCounts:
-    """Labels images with a progress bar; a killed worker process is a `UserError`.
+) -> None:
+    """Labels a share of images with a progress bar; a killed worker process is a `UserError`.
 
-    `batch_size` is the maximum number of images of one size in a batch of the classifier, and
-    `done` the number of images that an earlier run finished. With 0 `workers` this process does the
-    work.
+    `batch_size` is the maximum number of images of one size in a batch of the classifier. With 0
+    `workers` this process does the work.
     """
-    counts = ImageCounts(skipped=done)
     label = partial(label_tasks, model, settings, out=out, with_crf=with_crf)
     in_workers = workers > 0 and not next(model.parameters()).is_cuda
     pool = _start_workers(workers, label if in_workers else None)
     pending: set[Future] = set()
     try:
-        with progress_bar(len(images), done) as bar:
+        with share:
 
             def collect(limit: int) -> None:
                 nonlocal pending
                 while len(pending) > limit:
                     finished, pending = wait(pending, return_when=FIRST_COMPLETED)
                     for future in finished:
-                        counts.written += future.result()
-                        bar.update(future.result())
+                        share.written(future.result())
 
-            for batch in batches(images, settings, batch_size, counts):
+            for batch in batches(share, settings, batch_size):
                 work: Iterable[Callable[[], int]] = (
                     [partial(_label_batch, batch)]
                     if in_workers
@@ -130,30 +125,27 @@ def write_pseudo_labels(
             collect(0)
     except BrokenProcessPool:
         raise UserError(
-            f'--workers {workers}: a worker process was killed, perhaps for memory; run again with '
-            'fewer (finished images are kept)'
+            f'--workers {workers}',
+            'a worker process was killed, perhaps for memory; run again with fewer (finished '
+            'images are kept)',
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
-    return counts
 
 
 def batches(
-    images: Sequence[WeakImage],
-    settings: PseudoLabelSettings,
-    batch_size: int,
-    counts: ImageCounts,
+    share: SharedImages[WeakImage], settings: PseudoLabelSettings, batch_size: int
 ) -> Iterator[list[tuple[WeakImage, np.ndarray]]]:
     """Reads images, `(H, W, 3)` uint8, BGR, and groups them by size.
 
-    A fixed input size of the classifier makes one group of all. Unreadable images go to `counts`.
+    A fixed input size of the classifier makes one group of all. The share counts unreadable images.
     """
     waiting: dict[tuple[int, ...], list[tuple[WeakImage, np.ndarray]]] = {}
-    for image in images:
+    for image in share.own:
         try:
             pixels = read_image(image.path)
         except Exception as error:  # Pillow and OpenCV raise nearly anything on a corrupt file
-            counts.add_unreadable(image.path, error)
+            share.unreadable(image.path, error)
             continue
         group = settings.input_size or pixels.shape
         waiting.setdefault(group, []).append((image, pixels))
@@ -196,11 +188,6 @@ def label_tasks(
             colours=settings.colours,
             out=out,
         )
-
-
-def unfinished(images: Sequence[WeakImage], out: str) -> list[WeakImage]:
-    """Selects the images that have no labels in the output folder yet."""
-    return [i for i in images if not Path(out, LABELS, f'{i.name}.png').exists()]
 
 
 Label = Callable[[Sequence[tuple[WeakImage, np.ndarray]]], Iterator[LabelTask]]

@@ -72,7 +72,7 @@ def run_study(
     require_own_folder(out, '*/*/seed*/config*.py')  # config.tmp.py if the first is unfinished
     if args.collect:
         if not out.is_dir():
-            raise UserError(f'{out}: no such folder; expected that of a study')
+            raise UserError(out, 'no such folder', 'that of a study')
     else:
         slots = slots_of(args.gpus, args.jobs)
         try:

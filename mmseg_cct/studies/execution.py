@@ -5,7 +5,7 @@ both in `log.txt`. There is no other record: a run with metrics is finished, one
 checkpoint is trained, and any other resumes from its latest checkpoint.
 """
 
-import fcntl
+import json
 import os
 import queue
 import signal
@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed, wait
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -24,7 +24,7 @@ from mmengine.config import Config
 from mmseg_cct.config.load import read_config
 from mmseg_cct.config.walk import changed_settings
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.files import read_json
+from mmseg_cct.utils.processes import end_session, locked_folder
 
 _GRACE = 10.0  # seconds that processes get to end on SIGTERM
 
@@ -76,9 +76,10 @@ def prepare_runs(planned: Sequence[tuple[str, Path, Config]]) -> list[StudyRun]:
         if changed := changed_settings(read_config(run.config).to_dict(), config.to_dict()):
             key, there, here = changed[0]
             raise UserError(
-                f'{run.config}: differs from the config of this study, {key} is {there!r} there '
-                f'and {here!r} here; expected the same: delete the folder, or name another one for '
-                'this study'
+                run.config,
+                f'differs from the config of this study, {key} is {there!r} there and {here!r} '
+                'here',
+                'the same: delete the folder, or name another one for this study',
             )
     for run in new:
         run.folder.mkdir(parents=True, exist_ok=True)
@@ -95,11 +96,10 @@ def read_metrics(folder: Path) -> dict[str, float] | None:
     """
     # folders are named by date and time
     for file in sorted(folder.glob('test/*/*.json'), reverse=True):
-        metrics = read_json(file)
-        if isinstance(metrics, dict) and all(isinstance(v, (int, float)) for v in metrics.values()):
+        with suppress(ValueError, TypeError, AttributeError, RecursionError):  # cut by a kill
+            metrics = json.loads(file.read_bytes())
             average = {'mIoU': metrics['mIoU_avg']} if 'mIoU_avg' in metrics else {}
             return {key: float(value) for key, value in {**metrics, **average}.items()}
-        # else it was cut short by a kill
     return None
 
 
@@ -136,9 +136,9 @@ def execute(
                 _say(f'[{done}/{len(waiting)}] {future.result()}')
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            running.end(signal.SIGTERM)
+            running.end()
             wait([future for future in futures if not future.cancelled()], _GRACE)
-            running.end(signal.SIGKILL)
+            running.end(at_once=True)
             pool.shutdown()
     return failures
 
@@ -153,13 +153,16 @@ def _finish(
     """Trains and tests a run on a free slot; returns its outcome in one line."""
     slot = free.get()
     try:
-        with run.log.open('a', encoding='utf-8') as log:
-            # The processes inherit the file and its lock, so a killed study's lock lasts as long as
-            # one of them runs.
+        with ExitStack() as held:
             try:
-                fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return f'{run.name}: left alone, another process is at work in {run.folder}'
+                # a killed study's training may go on
+                if run.checkpoint.parent.is_dir():
+                    with locked_folder(run.checkpoint.parent, 'a training'):
+                        pass
+                held.enter_context(locked_folder(run.folder, 'another study'))
+            except UserError as error:
+                return f'{run.name}: left alone, {error}'
+            log = held.enter_context(run.log.open('a', encoding='utf-8'))
             return _train_and_test(run, tools, slot, log, running, processes)
     finally:
         free.put(slot)
@@ -226,14 +229,12 @@ class _Processes:
             self._running.remove(process)
         return code
 
-    def end(self, sent: signal.Signals) -> None:
-        """Signals every process with its children, and refuses new ones."""
+    def end(self, at_once: bool = False) -> None:
+        """Ends every process with its children, and refuses new ones."""
         with self._lock:
             self._ended = True
             for process in self._running:
-                # it may have ended before its thread noticed
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, sent)
+                end_session(process, at_once)
 
 
 def _say(line: str) -> None:

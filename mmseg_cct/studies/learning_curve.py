@@ -77,16 +77,16 @@ def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -
     labeled = config.train_dataloader.dataset.labeled
     if labeled.get('indices') is not None:
         raise UserError(
-            f'{base}: train_dataloader.dataset.labeled.indices takes a subset already; '
-            'expected none'
+            base, 'train_dataloader.dataset.labeled.indices takes a subset already', 'none'
         )
     chosen = branch_settings(config.train_dataloader.dataset, 'labeled')
-    total = len(SemiSegDataset(copy.deepcopy(chosen), check=False).labeled)
+    total = len(SemiSegDataset(copy.deepcopy(chosen)).labeled)
     numbers = sorted(set(numbers or [max(total // part, 1) for part in (8, 4, 2, 1)]))
     if not 1 <= numbers[0] <= numbers[-1] <= total:
         raise UserError(
-            f'-n {" ".join(map(str, numbers))}: expected numbers from 1 to {total}, '
-            f'the labelled images of {base}'
+            f'-n {" ".join(map(str, numbers))}',
+            '',
+            f'numbers from 1 to {total}, the labelled images of {base}',
         )
 
     def use(number: int) -> Labels:
@@ -125,7 +125,7 @@ def compared(results: Sequence[Result]) -> tuple[str, str]:
     """Names the baseline, and the one method that is compared with it."""
     others = sorted({result.method for result in results} - {BASELINE}) or [PLAIN]
     if len(others) > 1:
-        raise UserError(f'runs of {", ".join(others)}: expected one method beside the baseline')
+        raise UserError(f'runs of {", ".join(others)}', '', 'one method beside the baseline')
     return BASELINE, others[0]
 
 

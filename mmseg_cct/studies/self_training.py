@@ -15,11 +15,12 @@ from mmengine.registry import init_default_scope
 from mmseg.registry import DATASETS
 
 from mmseg_cct.analysis.finished_runs import Run, find_run
-from mmseg_cct.checks.data import infos_of
 from mmseg_cct.config.walk import leaf_sets
 from mmseg_cct.datasets.data_folders import data_folders
-from mmseg_cct.datasets.evaluation_set import build_evaluation_set
+from mmseg_cct.datasets.leaves import infos_of
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.evaluation_set import build_evaluation_set
+from mmseg_cct.pseudo_labels import teacher_masks
 from mmseg_cct.pseudo_labels.teacher_masks import (
     MASKS,
     Unlabeled,
@@ -28,9 +29,11 @@ from mmseg_cct.pseudo_labels.teacher_masks import (
     read_masks,
 )
 from mmseg_cct.pseudo_labels.writer import LABELS
-from mmseg_cct.utils.files import require_outside, write_text
-from mmseg_cct.utils.image_record import ImageCounts, file_stamp, record_origin
+from mmseg_cct.utils.files import write_text
+from mmseg_cct.utils.image_counts import ImageCounts
+from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.markdown import Table
+from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
 from mmseg_cct.utils.shares import on_first_process
 from mmseg_cct.utils.templates import render
 
@@ -71,17 +74,18 @@ class SelfTraining:
         """Records the settings in the folder; another self-training there is a `UserError`."""
         config = self.student_config()
         taught_by = self.teacher_of(1).checkpoint
-        require_outside(self.out, data_folders(config), '--out')
         sets = leaf_sets(config.train_dataloader.dataset.get('unlabeled'))
         if self.begins_with_surest(1) and any(key for key, _ in sets):
             raise UserError(
-                f'{self.student}: train_dataloader.dataset.unlabeled wraps other sets, and images '
-                'are chosen from one; expected one set, or --first-share 1'
+                self.student,
+                'train_dataloader.dataset.unlabeled wraps other sets, and images are chosen from '
+                'one',
+                'one set, or --first-share 1',
             )
         settings = {**vars(self), 'out': None}
         settings['checkpoint'] = [taught_by, *(file_stamp(taught_by) or ())]
         settings['options'] = {key: str(value) for key, value in self.options.items()}
-        record_origin(self.out / RECORD, settings, 'a self-training')
+        OutputFolder(self.out, RECORD, data_folders(config), settings).claim()
 
     def folder(self, number: int) -> Path:
         """The folder of a round, from 1."""
@@ -119,15 +123,29 @@ class SelfTraining:
         )
 
     def is_drawn(self, number: int) -> bool:
-        """Whether a round has all of its masks."""
-        return (self.folder(number) / 'masks' / MASKS).is_file()
+        """Whether a round has the masks of all images as they are now."""
+        folder = self.folder(number) / 'masks'
+        if not (folder / MASKS).is_file():
+            return False
+        unlabeled = unlabeled_images(self.student_config(), self.student)
+        masks = OutputFolder(folder, teacher_masks.RECORD)
+        same = read_masks(folder).sure.keys() == unlabeled.paths.keys()
+        if same and masks.is_made_from(unlabeled.stamps):
+            return True
+        if not (self.folder(number) / 'train').is_dir():
+            return False
+        warn(
+            f'{folder}: images have changed since their masks were drawn, and the student has '
+            'begun to learn from these masks; expected another --out for the images of now'
+        )
+        return True
 
     def prepare(self, number: int) -> StudyRun:
         """Writes the config of a round's student."""
         config, masks = self.student_config(), self.folder(number) / 'masks'
         keep_last_checkpoint(config)
         record = read_masks(masks)
-        sure, unlabeled = list(record['sure'].values()), config.train_dataloader.dataset.unlabeled
+        sure, unlabeled = list(record.sure.values()), config.train_dataloader.dataset.unlabeled
         if self.begins_with_surest(number):
             order = sorted(range(len(sure)), key=lambda index: -sure[index])
             surest = order[: max(round(self.first_share * len(sure)), 1)]
@@ -136,7 +154,7 @@ class SelfTraining:
             unlabeled.indices = sorted(places[index] for index in surest)
         for _, leaf in leaf_sets(unlabeled):
             leaf['pipeline'] = with_masks(
-                leaf.get('pipeline', ()), record['image_dir'], str((masks / LABELS).resolve())
+                leaf.get('pipeline', ()), record.image_dir, str((masks / LABELS).resolve())
             )
         name = f'student {number} of {self.rounds}'
         (run,) = prepare_runs([(name, self.folder(number), config)])
@@ -147,9 +165,9 @@ class SelfTraining:
         rows = []
         for number in range(1, self.rounds + 1):
             metrics = read_metrics(self.folder(number)) or {}
-            if not self.is_drawn(number):
+            if not (self.folder(number) / 'masks' / MASKS).is_file():
                 continue
-            sure = list(read_masks(self.folder(number) / 'masks')['sure'].values())
+            sure = list(read_masks(self.folder(number) / 'masks').sure.values())
             miou = f'{metrics["mIoU"]:.1f}' if 'mIoU' in metrics else ''
             rows.append([str(number), str(len(sure)), f'{sum(sure) / len(sure):.0%}', miou])
         header = ['round', 'images labelled', 'pixels that teach', 'mIoU of the student, %']
@@ -169,9 +187,9 @@ def unlabeled_images(config: Config, place: str) -> Unlabeled:
     key = f'{place}: train_dataloader.dataset'
     settings = copy.deepcopy(config.train_dataloader.dataset)
     init_default_scope(config.get('default_scope') or 'mmseg')
-    pairs = DATASETS.build({**settings, 'check': False})
+    pairs = DATASETS.build(settings)
     if pairs.unlabeled is None:
-        raise UserError(f'{key}.unlabeled: missing; expected the images to label')
+        raise UserError(f'{key}.unlabeled', 'missing', 'the images to label')
     return find_unlabeled(pairs.unlabeled, pairs.classes, f'{key}.unlabeled')
 
 
@@ -193,8 +211,9 @@ def with_masks(pipeline: Sequence[Any], image_dir: str, label_dir: str) -> list[
     packs = ('PackSegInputs', 'PackUnlabeledInputs', 'PackPseudoLabels')
     if not kinds or not kinds[0].startswith('Load') or kinds[-1] not in packs:
         raise UserError(
-            f'train_dataloader.dataset.unlabeled.pipeline: {" → ".join(kinds)}; expected to begin '
-            'with the loading of the image and to end with PackSegInputs'
+            'train_dataloader.dataset.unlabeled.pipeline',
+            ' → '.join(kinds),
+            'to begin with the loading of the image and to end with PackSegInputs',
         )
     masks = dict(type='LoadPseudoLabels', image_dir=image_dir, label_dir=label_dir)
     return [steps[0], masks, *steps[1:-1], {**steps[-1], 'type': 'PackPseudoLabels'}]

@@ -100,8 +100,10 @@ def _require_decoders(config: Config, overlay: Overlay, method: str) -> None:
         number = (perturbations.get(name) or {}).get('num_decoders')
         if change and 'num_decoders' not in change and number == 0:
             raise UserError(
-                f'{config.filename}: model.auxiliary_head.perturbations.{name} has no decoders, so '
-                f'that {method} would repeat cct; expected num_decoders from 1'
+                config.filename,
+                f'model.auxiliary_head.perturbations.{name} has no decoders, so that {method} '
+                'would repeat cct',
+                'num_decoders from 1',
             )
 
 
@@ -120,18 +122,19 @@ def lists_of(
     """
     if not numbers:
         if folder is not None:
-            raise UserError(f'--lists {folder}: without -n; expected the numbers of labels too')
+            raise UserError(f'--lists {folder}', 'without -n', 'the numbers of labels too')
         return {'config': lambda config, seed: None}
     folders = {}
     for domain, dataset in _sets_by_domain(study_config(base, options)).items():
         folders[domain] = folder or dataset.get('split_dir')
         if not folders[domain]:
             raise UserError(
-                f'{base}: train_dataloader.dataset has no split_dir; expected one, or the folder '
-                'of the lists (tools/make_splits.py makes them)'
+                base,
+                'train_dataloader.dataset has no split_dir',
+                'one, or the folder of the lists (tools/make_splits.py makes them)',
             )
     if len({*folders.values()}) < len(folders) and '{domain}' not in str(folder):
-        raise UserError(f"--lists {folder}: one folder for several domains; expected '{{domain}}'")
+        raise UserError(f'--lists {folder}', 'one folder for several domains', "'{domain}' in it")
 
     def folder_of(domain: str, seed: int) -> str:
         return folders[domain].replace('{seed}', str(seed)).replace('{domain}', domain)
@@ -140,10 +143,8 @@ def lists_of(
         for branch, domain, seed in itertools.product(('labeled', 'unlabeled'), folders, seeds):
             file = Path(folder_of(domain, seed), f'{number}_{branch}.txt')
             if not file.is_file():
-                raise UserError(
-                    f'{file}: no such list; expected the {branch} images of n={number} '
-                    '(tools/make_splits.py makes such lists)'
-                )
+                expected = f'the {branch} images of n={number} (tools/make_splits.py makes them)'
+                raise UserError(file, 'no such list', expected)
 
         def set_labels(config: Config, seed: int) -> None:
             for domain, dataset in _sets_by_domain(config).items():
@@ -164,11 +165,12 @@ def collect(out: Path) -> list[Result]:
     results = []
     for folder, run, metrics in _finished(out):
         if 'mIoU' not in metrics:
-            raise UserError(f'{folder}: its test gave {", ".join(metrics)}; expected mIoU')
+            raise UserError(folder, f'its test gave {", ".join(metrics)}', 'mIoU')
         if not math.isfinite(metrics['mIoU']):
             raise UserError(
-                f'{folder}: its test gave mIoU {metrics["mIoU"]}; expected a number, of a test set '
-                'with labelled pixels'
+                folder,
+                f'its test gave mIoU {metrics["mIoU"]}',
+                'a number, of a test set with labelled pixels',
             )
         results.append(Result(*run, metrics['mIoU']))
     return sorted(

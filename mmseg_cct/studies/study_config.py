@@ -8,12 +8,11 @@ from mmengine.registry import DefaultScope
 from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
 
-from mmseg_cct.checks.components import find_components
-from mmseg_cct.checks.stages import check_training
 from mmseg_cct.config.compose import training_sets
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import at
 from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.preflight.values import hooks_of, training_problems
 
 # Settings that a study changes or needs, and what is expected there.
 _LABELED = 'train_dataloader.dataset.labeled'
@@ -35,11 +34,12 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
         for key, expected in _EXPECTED.items()
         if (not has_labels if key == _LABELED else at(config, key) is None)
     )
-    for key, hook, _ in find_components(config):
-        if isinstance(hook, Mapping) and hook.get('type') == 'EarlyStoppingHook':
+    for key, hook in hooks_of(config):
+        if hook.get('type') == 'EarlyStoppingHook':
             found = 'EarlyStoppingHook ends runs at different lengths'
-            raise UserError(Problem(f'{base}: {key}', found, 'none: a study compares equal ones'))
-    check_training(config)
+            raise UserError(f'{base}: {key}', found, 'none: a study compares equal ones')
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        raise_problems(training_problems(config))
     _check_metrics(config, base)
     return config
 
@@ -48,7 +48,7 @@ def require_one_domain(config: Config, base: str) -> None:
     """Rejects a config of several domains, for studies that choose images of one."""
     if at(config, _LABELED) is None:
         found = f'no {_LABELED}, but several domains'
-        raise UserError(Problem(base, found, 'one data set; tools/ablation.py takes several'))
+        raise UserError(base, found, 'one data set; tools/ablation.py takes several')
 
 
 def keep_last_checkpoint(config: Config) -> None:
@@ -64,8 +64,9 @@ def _check_metrics(config: Config, base: str) -> None:
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         if not any(map(_may_give_miou, evaluators)):
             raise UserError(
-                f'{base}: test_evaluator: gives no mIoU, which a study collects; expected an '
-                "IoUMetric with 'mIoU' among its iou_metrics, without prefix and format_only"
+                base,
+                'test_evaluator: gives no mIoU, which a study collects',
+                "an IoUMetric with 'mIoU' among its iou_metrics, without prefix and format_only",
             )
 
 

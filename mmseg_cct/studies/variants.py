@@ -19,8 +19,7 @@ def perturbations_of(config: Config) -> list[str]:
     bank = find_bank(config)
     if bank is None:
         raise UserError(
-            f'{config.filename}: model.auxiliary_head has no PerturbedDecoderBank; expected a '
-            'config of CCT'
+            config.filename, 'model.auxiliary_head has no PerturbedDecoderBank', 'a config of CCT'
         )
     fill_perturbations(bank)
     return list(bank.perturbations)
@@ -30,9 +29,7 @@ def only(config: Config, name: str, num_decoders: int) -> Overlay:
     """Makes the overlay of a single perturbation with K decoders."""
     names = perturbations_of(config)
     if name not in names:
-        raise UserError(
-            f'{config.filename}: no perturbation {name!r}; expected one of {", ".join(names)}'
-        )
+        raise UserError(config.filename, f'no perturbation {name!r}', f'one of {", ".join(names)}')
     return _decoders({each: num_decoders if each == name else 0 for each in names})
 
 

@@ -15,4 +15,4 @@ def require_arguments_of(parent: type, given: Iterable[str], name: str) -> None:
     known = [parameter.name for parameter in parameters if parameter.kind not in kinds]
     for each in given:
         if each not in known:
-            raise UserError(f'{name}.{each}: no such argument; {nearest(each, known)}')
+            raise UserError(f'{name}.{each}', 'no such argument', nearest(each, known))

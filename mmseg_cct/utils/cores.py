@@ -31,6 +31,8 @@ def choose_threads() -> None:
 
 def describe_load() -> str | None:
     """Describes the load of the machine, if more processes want to run than it has cores."""
+    if not hasattr(os, 'getloadavg'):  # Windows
+        return None
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load < 1.25 * cores:
         return None

@@ -1,38 +1,68 @@
-"""Atomic file writes, and guards that keep outputs off inputs."""
+"""Atomic file writes, records that are read with a schema, and guards of what is read."""
 
 import json
 import os
 import secrets
-from collections.abc import Iterable
+import typing
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mmseg_cct.errors import UserError
 
+T = TypeVar('T')
+
+# The first bytes of checkpoints and of ONNX files.
+ZIP, ONNX = b'PK\x03\x04', b'\x08'
+LOCK = '.lock'
 # File managers leave these behind; a folder with nothing else counts as empty.
-_UNSEEN = ('.DS_Store', 'Thumbs.db', 'desktop.ini')
+_UNSEEN = ('.DS_Store', 'Thumbs.db', 'desktop.ini', LOCK)
+# The pattern of files that are being written.
+PART = '.*-*.part*'
+
+
+@contextmanager
+def part_of(file: str | Path, suffix: str = '') -> Iterator[Path]:
+    """Makes a file appear once it is complete: readers see the old file or the new one.
+
+    Yields the path to write it at, which ends in `suffix`. Nothing changes if nothing is written
+    there.
+    """
+    path = Path(file)
+    # Two processes may write the same file, and its name may already be as long as is allowed.
+    part = path.with_name(f'.{os.getpid()}-{secrets.token_hex(4)}.part{suffix}')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield part
+        if part.exists():
+            # A rename may reach the disk before the data, so a power cut would leave an empty file.
+            with suppress(PermissionError), part.open('r+b') as written:  # a copy is read-only
+                os.fsync(written.fileno())
+            os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def write_atomic(file: str | Path, data: bytes) -> None:
-    """Writes a file and makes its folders; a kill at any moment leaves the old file or the new."""
-    path = Path(file)
-    # Two processes may write the same file, and its name may already be as long as is allowed.
-    part = path.with_name(f'.{os.getpid()}-{secrets.token_hex(4)}.part')
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with part.open('xb') as opened:
-            opened.write(data)
-            opened.flush()
-            # A rename may reach the disk before the data, so a power cut would leave an empty file.
-            os.fsync(opened.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    """Writes a file and makes its folders; readers see the old file or the new one."""
+    with part_of(file) as part:
+        part.write_bytes(data)
 
 
 def write_text(file: str | Path, text: str) -> None:
     """Writes UTF-8; the bytes of a file name that are not UTF-8 become escapes."""
     write_atomic(file, text.encode(errors='backslashreplace'))
+
+
+def remove_parts(folder: str | Path, pattern: str = '') -> None:
+    """Removes what killed writers left in a folder; no other process may be writing to it.
+
+    The `pattern` is that of subfolders; `**/` means all.
+    """
+    for part in Path(folder).glob(pattern + PART):
+        part.unlink(missing_ok=True)
 
 
 def read_utf8(file: str | os.PathLike, expected: str) -> str:
@@ -44,96 +74,168 @@ def read_utf8(file: str | os.PathLike, expected: str) -> str:
     try:
         text = Path(file).read_bytes().decode('utf-8-sig')
     except OSError as error:
-        raise UserError(f'{file}: cannot be read ({error.strerror}); expected {expected}') from None
+        raise UserError(file, f'cannot be read ({error.strerror})', expected) from None
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise UserError(
-            f'{file}: cannot be read (byte {byte:#04x} at {error.start} is not UTF-8); expected '
-            f'{expected}, saved as UTF-8'
+            file,
+            f'cannot be read (byte {byte:#04x} at {error.start} is not UTF-8)',
+            f'{expected}, saved as UTF-8',
         ) from None
     # UTF-16 without a mark is valid UTF-8 as long as it is ASCII.
     if '\0' in text:
         raise UserError(
-            f'{file}: cannot be read (a zero byte at {text.index(chr(0))}); expected {expected}, '
-            'saved as UTF-8'
+            file,
+            f'cannot be read (a zero byte at {text.index(chr(0))})',
+            f'{expected}, saved as UTF-8',
         )
     return text
 
 
-def read_json(file: str | Path) -> Any:
-    """Reads a JSON file that one of the tools wrote; None if it is damaged."""
-    try:
-        return json.loads(Path(file).read_bytes())
-    except (ValueError, RecursionError):
-        return None
+def read_record(file: str | Path, kind: type[T], expected: str) -> T:
+    """Reads a JSON file that a tool wrote for itself.
 
+    Args:
+        file: The file.
+        kind: A named tuple or data class; its annotations are the schema.
+        expected: What the file holds, and what to do where it does not.
 
-def remove_parts(folder: str | Path) -> None:
-    """Removes what killed writers left in a folder; no other process may be writing to it."""
-    for part in Path(folder).glob('.*-*.part'):
-        part.unlink(missing_ok=True)
+    Returns:
+        The record.
 
-
-def claim_output_folder(
-    folder: str | Path, record: str, data_folders: Iterable[Path] = (), option: str = '--out'
-) -> None:
-    """Makes an output folder, or reuses one that this tool made before.
-
-    `record` names the file that marks the tool's own folders; it is made if missing. Any other
-    folder, or one within `data_folders`, is a `UserError` about `option`.
+    Raises:
+        UserError: The file is cut, of another version, edited or of somebody else.
     """
-    require_outside(folder, data_folders, option)
-    require_own_folder(folder, record, option)
-    # a training may have written a file of that name into its own folder
-    if Path(folder, 'last_checkpoint').exists():
-        raise UserError(f'{option}: {folder} holds a training; expected a folder of its own')
-    if not Path(folder, record).exists():
-        write_atomic(Path(folder, record), b'{}\n')
+    text = read_utf8(file, expected)
+    try:
+        return _record(json.loads(text), kind)
+    except (ValueError, TypeError, RecursionError) as error:
+        found = f'damaged, or of another version ({error})'
+        raise UserError(str(file), found, expected) from None
 
 
-def require_own_folder(folder: str | Path, record: str, option: str = '--out') -> None:
-    """Rejects a folder that holds files but none that matches the pattern `record`."""
+def write_record(file: str | Path, content: Any) -> None:
+    """Writes a named tuple so that `read_record` reads it."""
+    lines = (f' {json.dumps(key)}: {json.dumps(value)}' for key, value in content._asdict().items())
+    write_text(file, '{\n' + ',\n'.join(lines) + '\n}\n')
+
+
+def append_line(file: str | Path, content: Any) -> None:
+    """Appends JSON to a file of lines; a line that a kill cut short stays apart from it."""
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    with open(file, 'a', encoding='utf-8') as opened:
+        opened.write(f'\n{json.dumps(content)}')
+
+
+def read_lines(file: str | Path, kind: type[T]) -> Iterator[T]:
+    """Reads what `append_line` wrote and skips damaged lines; `kind` is as in `read_record`."""
+    for line in Path(file).read_text(encoding='utf-8', errors='replace').split('\n'):
+        with suppress(ValueError, TypeError, RecursionError):
+            yield _record(json.loads(line), kind)
+
+
+def _record(content: Any, kind: type[T]) -> T:
+    if not isinstance(content, dict):
+        raise TypeError('no JSON object')
+    record = kind(**content)
+    for name, hint in typing.get_type_hints(kind).items():
+        if not _fits(getattr(record, name), hint):
+            raise TypeError(f'{name}: {str(getattr(record, name))[:40]!r}')
+    return record
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value of JSON is of a type: a plain one, a list, a dict, or one of several."""
+    parts = typing.get_args(hint)
+    kind = typing.get_origin(hint) or hint
+    if kind is Any:
+        return True
+    if kind is list:
+        return isinstance(value, list) and all(_fits(each, *parts) for each in value)
+    if kind is dict:
+        return isinstance(value, dict) and all(_fits(each, parts[1]) for each in value.values())
+    if parts:
+        return any(_fits(value, part) for part in parts)
+    return type(value) is kind
+
+
+def require_outside(place: str | Path, inputs: Iterable[str | Path], option: str) -> None:
+    """Rejects an output that is one of the files and folders that are read, or lies below one."""
+    real = _real(place)
+    for source in map(_real, inputs):
+        if real == source and not source.is_dir():
+            raise UserError(option, f'{place} is read', 'another file to write')
+        if source == real or source in real.parents:
+            raise UserError(
+                option, f'{place} lies in the folder {source}, which is read', 'another place'
+            )
+
+
+def require_own_folder(
+    folder: str | Path, record: str, option: str = '--out', written: Iterable[str] = ('*',)
+) -> None:
+    """Rejects a folder that holds files but none that matches the pattern `record`.
+
+    `written` are patterns of the files that the tool might replace; others are left alone.
+    """
     path = Path(folder)
     if path.exists() and not path.is_dir():
-        raise UserError(f'{option}: {folder} is a file; expected a folder')
-    found = sorted(each.name for each in path.iterdir()) if path.is_dir() else []
-    foreign = [name for name in found if name not in _UNSEEN and not name.endswith('.part')]
+        raise UserError(option, f'{folder} is a file', 'a folder')
+    found = sorted(each.name for pattern in written for each in path.glob(pattern))
+    foreign = [name for name in found if name not in _UNSEEN and not fnmatch(name, PART)]
     # The record is looked for last: another process may have written it since.
     if foreign and not any(path.glob(record)):
         raise UserError(
-            f'{option}: {folder} holds {foreign[0]} and has no {record}, so this tool did not make '
-            'it; expected a new or empty folder'
+            option,
+            f'{folder} holds {foreign[0]}, which this tool did not write: there is no {record}',
+            'a new or empty folder',
         )
-
-
-def require_outside(folder: str | Path, data_folders: Iterable[Path], option: str) -> None:
-    """Rejects an output folder that is one of the data folders or lies below one."""
-    place = _real(folder)
-    for data in map(_real, data_folders):
-        if data == place or data in place.parents:
-            raise UserError(
-                f'{option}: {folder} lies in the folder {data}, which is read; expected another '
-                'place'
-            )
 
 
 def _real(path: str | Path) -> Path:
     try:
         return Path(os.path.realpath(path))  # `Path.resolve` fails on links in a circle
     except ValueError as error:  # a zero byte
-        raise UserError(f'{str(path)!r}: {error}; expected the path of a folder') from None
+        raise UserError(f'{str(path)!r}', error, 'the path of a folder') from None
 
 
-def require_new_file(
-    file: str | Path, overwrite: bool = False, inputs: Iterable[str | Path] = ()
-) -> None:
-    """Rejects an output file that is an input or a folder, or exists without `overwrite`."""
-    path = Path(file)
+def output_file(
+    file: str | Path,
+    inputs: Iterable[str | Path] = (),
+    *,
+    begins: bytes = b'',
+    overwrite: bool = False,
+    option: str = '--out',
+) -> Path:
+    """Checks that a tool may write a file: a new one, or the tool's own if it is to `overwrite`.
+
+    Args:
+        file: The file to write.
+        inputs: Files and folders that the tool reads.
+        begins: The first bytes of all files that the tool writes.
+        overwrite: Whether to replace a file that the tool wrote.
+        option: What names the file, for the message.
+
+    Returns:
+        The file.
+
+    Raises:
+        UserError: The file is or lies in an input, or exists and may not be replaced.
+    """
+    path, inputs = Path(file), list(inputs)
+    require_outside(path, inputs, option)
     if not os.path.lexists(path):
-        return
+        return path
     if path.is_dir():
-        raise UserError(f'{path}: is a folder; expected the name of a file to write')
-    if any(os.path.exists(source) and path.samefile(source) for source in inputs):
-        raise UserError(f'{file}: is read and would be replaced; expected another file to write')
+        raise UserError(path, 'is a folder', 'the name of a file to write')
+    if path.is_symlink() or not path.is_file():
+        raise UserError(path, 'is a link or a device', 'the name of a file to write')
+    if any(os.path.exists(source) and path.samefile(source) for source in inputs):  # a hard link
+        raise UserError(option, f'{path} is read', 'another file to write')
     if not overwrite:
-        raise UserError(f'{file}: exists; expected a new file, or --overwrite')
+        raise UserError(path, 'exists', 'a new file, or --overwrite')
+    with path.open('rb') as opened:
+        is_own = opened.read(len(begins)) == begins
+    if not is_own or path.with_name('last_checkpoint').exists():
+        raise UserError(path, 'no earlier output of this tool', 'another file to write')
+    return path

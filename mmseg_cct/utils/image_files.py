@@ -50,7 +50,7 @@ def require_file(path: str | os.PathLike) -> None:
     with suppress(OSError):  # not a local file, or no file at all
         mode = os.stat(path).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise UserError(f'{path}: a pipe or a device; expected a file')
+            raise UserError(path, 'a pipe or a device', 'a file')
 
 
 def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Path]:
@@ -61,7 +61,7 @@ def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Pat
     """
     root = Path(folder)
     if not root.is_dir():
-        raise UserError(f'{folder}: no such folder; expected a folder of masks')
+        raise UserError(folder, 'no such folder', 'a folder of masks')
     masks: dict[str, Path] = {}
     for path in find_files(root):
         if path.name.lower().endswith(suffix.lower()):
@@ -78,7 +78,7 @@ def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[st
     """
     root = Path(folder)
     if not root.is_dir():
-        raise UserError(f'{folder}: no such folder; expected a folder of images')
+        raise UserError(folder, 'no such folder', 'a folder of images')
     images: dict[str, Path] = {}
     for path in find_files(root):
         end = path.suffix if suffix is None else suffix
@@ -86,13 +86,11 @@ def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[st
         if not (end.lower() in IMAGE_SUFFIXES if suffix is None else named):
             continue
         if path.is_symlink() and not path.exists():
-            raise UserError(
-                f'{path}: a link to {os.readlink(path)}, which is not there; expected an image'
-            )
+            raise UserError(path, f'a link to {os.readlink(path)}, which is not there', 'an image')
         _add_by_name(images, path, root, end, 'image')
     if not images:
         expected = ', '.join(IMAGE_SUFFIXES) if suffix is None else f'names that end in {suffix}'
-        raise UserError(f'{folder}: no image in this folder; expected {expected}')
+        raise UserError(folder, 'no image in this folder', expected)
     return dict(sorted(images.items()))
 
 
@@ -100,8 +98,9 @@ def _add_by_name(found: dict[str, Path], path: Path, root: Path, end: str, kind:
     name = path.relative_to(root).as_posix()[: -len(end)]
     if name in found:
         raise UserError(
-            f'{path}: differs from {found[name].name} in its extension only; expected one {kind} '
-            'for each name'
+            path,
+            f'differs from {found[name].name} in its extension only',
+            f'one {kind} for each name',
         )
     found[name] = path
 
@@ -173,8 +172,9 @@ def _decode_tiff(data: bytes) -> np.ndarray:
         import tifffile
     except ImportError:
         raise UserError(
-            f'{image_format(data).describe()} in a TIFF: needs tifffile, which is missing; '
-            "expected it: pip install 'mmseg_cct[tiff]'"
+            f'{image_format(data).describe()} in a TIFF',
+            'needs tifffile, which is missing',
+            "it: pip install 'mmseg_cct[tiff]'",
         ) from None
     with tifffile.TiffFile(io.BytesIO(data)) as file:
         page = file.pages[0]
@@ -264,23 +264,24 @@ def read_mask(
     except Exception as error:  # Pillow may raise nearly anything on a corrupt file
         raise UserError(explain_unreadable(path, 'mask', error)) from None
     if ids.ndim != 2 or ids.dtype.kind not in 'uib':
-        raise UserError(
-            f'{path}: a mask of Pillow mode {mode}; expected one channel of integer class ids (a '
-            f'grey or palette PNG){_way_from_colours(ids) if mode in ("RGB", "RGBA") else ""}'
-        )
+        way = _way_from_colours(ids) if mode in ('RGB', 'RGBA') else ''
+        expected = f'one channel of integer class ids (a grey or palette PNG){way}'
+        raise UserError(path, f'a mask of Pillow mode {mode}', expected)
     if kind in ('JPEG', 'MPO'):
-        raise UserError(f'{path}: a JPEG, which does not keep class ids; expected a PNG')
+        raise UserError(path, 'a JPEG, which does not keep class ids', 'a PNG')
     if pages != 1:
-        raise UserError(f'{path}: {pages} pages, one is read; expected a mask with one page')
+        raise UserError(path, f'{pages} pages, one is read', 'a mask with one page')
     if orientation != 1:
         raise UserError(
-            f'{path}: EXIF orientation {orientation}, which turns images but not masks; '
-            'expected a mask without it, turned as its image is shown'
+            path,
+            f'EXIF orientation {orientation}, which turns images but not masks',
+            'a mask without it, turned as its image is shown',
         )
     if not np.array_equal(ids.squeeze(), loaded.squeeze()):
         raise UserError(
-            f'{path}: imdecode_backend={backend!r} reads other ids than are in it (Pillow mode '
-            f"{mode}); expected LoadAnnotations(imdecode_backend='pillow')"
+            path,
+            f'imdecode_backend={backend!r} reads other ids than are in it (Pillow mode {mode})',
+            "LoadAnnotations(imdecode_backend='pillow')",
         )
     return ids
 

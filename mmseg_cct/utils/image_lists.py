@@ -22,23 +22,19 @@ def read_list(path: str | os.PathLike) -> list[str]:
     """
     expected = 'a text file with one image name per line'
     if not os.path.exists(path):
-        raise UserError(
-            f'{path}: no such file; expected {expected} (tools/make_splits.py makes such lists)'
-        )
+        raise UserError(path, 'no such file', f'{expected} (tools/make_splits.py makes such lists)')
     # Not `splitlines`, which also breaks lines at other characters that a name may hold.
     lines = re.split(r'[\r\n]', read_utf8(path, expected))
     names = [_image_name(line) for line in lines if line.strip()]
     if not names:
-        raise UserError(f'{path}: the list is empty; expected {expected}')
+        raise UserError(path, 'the list is empty', expected)
     seen: dict[str, str] = {}  # by stem
     for name in names:
         stem = image_stem(name)
         if stem in seen:
             twice = f'{name} is listed twice'
             same = f'{seen[stem]} and {name} are the same image'
-            raise UserError(
-                f'{path}: {twice if seen[stem] == name else same}; expected every image once'
-            )
+            raise UserError(path, twice if seen[stem] == name else same, 'every image once')
         seen[stem] = name
     return names
 
@@ -69,8 +65,10 @@ def require_listable(path: str | os.PathLike, names: Iterable[str]) -> None:
     for name in names:
         if re.search(r'[\r\n]', name) or _image_name(name) != name or not is_unicode(name):
             raise UserError(
-                f'{path}: {name!a} cannot be a line of a list; expected an image name without '
-                'line breaks, outer spaces and a second extension after a space'
+                path,
+                f'{name!a} cannot be a line of a list',
+                'an image name without line breaks, outer spaces and a second extension after a '
+                'space',
             )
 
 

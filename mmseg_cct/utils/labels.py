@@ -23,13 +23,14 @@ def check_classes(classes: Any) -> None:
     check_names(classes, 'classes')
     if len(classes) < 2:
         raise UserError(
-            f'classes={tuple(classes)}: expected two names or more, that of the background too'
+            f'classes={tuple(classes)}', '', 'two names or more, that of the background too'
         )
     if len(classes) > 255:
         shown = ', '.join(classes[:4])
         raise UserError(
-            f'classes=({shown}, ...): {len(classes)} names; expected at most 255: MMSeg reads '
-            'masks in 8 bits, and 255 is ignored'
+            f'classes=({shown}, ...)',
+            f'{len(classes)} names',
+            'at most 255: MMSeg reads masks in 8 bits, and 255 is ignored',
         )
 
 
@@ -37,9 +38,9 @@ def check_names(names: Any, key: str) -> None:
     """Checks that names are a list without repetition; `key` is the setting or option."""
     is_list = isinstance(names, Sequence) and not isinstance(names, str)
     if not is_list or not names or not all(isinstance(name, str) for name in names):
-        raise UserError(f'{key}={names!r}: expected the class names in the order of their ids')
+        raise UserError(f'{key}={names!r}', '', 'the class names in the order of their ids')
     for name in names:
         if not is_unicode(name):  # OpenCV would end the process
-            raise UserError(f'{key}: {name!a} is not text; expected names in UTF-8')
+            raise UserError(key, f'{name!a} is not text', 'names in UTF-8')
     if len(set(names)) < len(names):
-        raise UserError(f'{key}={tuple(names)}: expected every name once')
+        raise UserError(f'{key}={tuple(names)}', '', 'every name once')

@@ -38,8 +38,9 @@ def library_errors_as_one_line(place: str, fails: str, expected: str) -> Iterato
             raise
         original = original_error(error)
         raise UserError(
-            f'{place}: {fails} ({error_line(last_line(original), 200)} in {where}); expected '
-            f'{expected} ({TRACEBACK_VARIABLE}=1 shows the traceback)'
+            place,
+            f'{fails} ({error_line(last_line(original), 200)} in {where})',
+            f'{expected} ({TRACEBACK_VARIABLE}=1 shows the traceback)',
         ) from error
 
 

@@ -64,7 +64,7 @@ def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UserError(f'{palette}: {error_line(error, 120)}; expected {expected}') from None
+        raise UserError(palette, error_line(error, 120), expected) from None
     if isinstance(content, dict) and isinstance(content.get('classes'), list):
         rows = [each for each in content['classes'] if isinstance(each, dict)]
         content = {str(each.get('name')): each.get('color') for each in rows}
@@ -72,8 +72,9 @@ def chosen_colours(palette: str, classes: Sequence[str]) -> list[Colour]:
         content = dict(zip(classes, content))
     if not isinstance(content, dict) or not set(content) & set(classes):
         raise UserError(
-            f'{palette}: no colours of the classes ({", ".join(classes)}); expected them by name, '
-            f'or a list of {len(classes)}'
+            palette,
+            f'no colours of the classes ({", ".join(classes)})',
+            f'them by name, or a list of {len(classes)}',
         )
     chosen = {name: _colour(content[name], f'{palette}: {name}') for name in content}
     return class_colours(classes, chosen)
@@ -99,7 +100,7 @@ def _colour(value: Any, place: str) -> Colour:
         red, green, blue = value
         if all(isinstance(part, int) and 0 <= part <= 255 for part in value):
             return red, green, blue
-    raise UserError(f"{place}: {value!r}; expected [r, g, b] from 0 to 255, or '#rrggbb'")
+    raise UserError(place, f'{value!r}', "[r, g, b] from 0 to 255, or '#rrggbb'")
 
 
 @cache

@@ -1,21 +1,22 @@
 """Locks of folders, and lifetimes of processes."""
 
 import ctypes
-import errno
-import fcntl
 import os
 import signal
 import socket
 import stat
+import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+
+from filelock import FileLock, Timeout
 
 from mmseg_cct.errors import UserError
 
-_LOCK = '.lock'
+from .files import LOCK
+
 _CONTENT = 'process '
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
@@ -27,42 +28,49 @@ def locked_folder(folder: str | Path, what: str) -> Iterator[None]:
     Creates a missing folder. If another process holds the lock, a `UserError` says that `what` uses
     it.
     """
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    with _open_lock(Path(folder, _LOCK)) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                file.seek(0)
-                raise UserError(
-                    f'{folder}: in use by {what}, {file.read().strip() or "of unknown process"}; '
-                    'expected a folder of its own, or that one to end'
-                ) from None
-            # Some network file systems have no locks.
-        file.seek(0)
-        file.truncate()
-        file.write(f'{_CONTENT}{os.getpid()} on {socket.gethostname()}\n')
-        file.flush()
-        yield
-
-
-def _open_lock(path: Path) -> TextIO:
-    """Opens a lock, but only one of this module: no link and no file with other text."""
+    path = Path(folder, LOCK)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    holder = _read_lock(path)
+    lock = FileLock(path, timeout=0)
     try:
-        # without O_NONBLOCK, a FIFO would wait for its other end
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        descriptor = os.open(path, flags, 0o666)
-    except OSError as error:
-        raise UserError(f'{path}: {error.strerror}; expected a lock of a training') from None
-    status = os.fstat(descriptor)
+        lock.acquire()
+    except Timeout:
+        raise UserError(
+            folder,
+            f'in use by {what}, {holder or "of unknown process"}',
+            'a folder of its own, or that one to end',
+        ) from None
+    except NotImplementedError:  # some network file systems have no locks
+        pass
+    try:
+        with suppress(OSError):  # Windows locks the content too
+            path.write_text(f'{_CONTENT}{os.getpid()} on {socket.gethostname()}\n')
+        yield
+    finally:
+        lock.release()
+
+
+def _read_lock(path: Path) -> str:
+    """Reads who wrote a lock, which is no link and no file with other text."""
+    if not os.path.lexists(path):
+        return ''
+    status = path.lstat()
     if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
-        file = os.fdopen(descriptor, 'r+', encoding='utf-8', errors='replace')
-        if _CONTENT.startswith(file.read(len(_CONTENT))):
-            return file
-        file.close()
-    else:
-        os.close(descriptor)
-    raise UserError(f'{path}: not a lock file of a training; expected no other file there')
+        text = ''
+        with suppress(PermissionError):  # Windows locks the content too
+            text = path.read_text(encoding='utf-8', errors='replace')
+        if (text or _CONTENT).startswith(_CONTENT):
+            return text.strip()
+    raise UserError(path, 'not a lock file of this project', 'no other file there')
+
+
+def end_session(process: subprocess.Popen, at_once: bool = False) -> None:
+    """Ends a process that began a session, with its children; on Windows, the process alone."""
+    if not hasattr(os, 'killpg'):
+        (process.kill if at_once else process.terminate)()
+        return
+    with suppress(ProcessLookupError):  # it may have ended before its thread noticed
+        os.killpg(process.pid, signal.SIGKILL if at_once else signal.SIGTERM)
 
 
 def end_with_parent() -> None:

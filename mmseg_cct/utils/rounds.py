@@ -1,15 +1,11 @@
 """Rounds of labelling: their names, and the record of what each was trained on."""
 
-import json
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from mmseg_cct.errors import UserError
-
-from .files import read_utf8, write_text
+from .files import read_record, write_record
 
 # The record of a training, in its work directory.
 LABELS = 'labels.json'
@@ -36,17 +32,10 @@ class Labels(NamedTuple):
 
 def record_labels(work_dir: str | os.PathLike, labels: Labels) -> None:
     """Records what a training begins with."""
-    write_text(Path(work_dir, LABELS), json.dumps(labels._asdict(), indent=1) + '\n')
+    write_record(Path(work_dir, LABELS), labels)
 
 
 def read_labels(work_dir: str | os.PathLike) -> Labels | None:
     """Reads what a training began with; None if there is no record."""
     record = Path(work_dir, LABELS)
-    if not record.is_file():
-        return None
-    with suppress(ValueError, TypeError, RecursionError):
-        labels = Labels(**json.loads(read_utf8(record, _EXPECTED)))
-        are_paths = isinstance(labels.labeled, list) and {*map(type, labels.labeled)} <= {str}
-        if are_paths and type(labels.unlabeled) is int:
-            return labels
-    raise UserError(f'{record}: damaged; expected {_EXPECTED}')
+    return read_record(record, Labels, _EXPECTED) if record.is_file() else None

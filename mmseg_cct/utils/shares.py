@@ -65,8 +65,8 @@ def gather(value: T) -> list[T]:
         return all_gather_object(value)
     except RuntimeError:
         raise UserError(
-            'another process ended before its share was done; run the same command again: finished '
-            'images are kept'
+            'another process ended before its share was done; run the same command again',
+            'finished images are kept',
         ) from None
 
 

@@ -10,6 +10,6 @@ def close_names(name: str, names: Sequence[str], cutoff: float = 0.6) -> list[st
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
-    """Ends an error message: asks for the nearest names, or lists all."""
+    """Says what a `Problem` expects: asks for the nearest names, or lists all."""
     close = close_names(name, names, cutoff=0.5)
-    return f'did you mean {" or ".join(close)}?' if close else f'expected one of {", ".join(names)}'
+    return f'did you mean {" or ".join(close)}?' if close else f'one of {", ".join(names)}'

@@ -12,10 +12,10 @@ from mmengine.registry import DefaultScope
 from mmseg.models.decode_heads.decode_head import BaseDecodeHead
 from mmseg.registry import DATASETS, MODELS
 
-from mmseg_cct.checks.stages import check_config
 from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.walk import leaf_sets, settings_of
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import output_file
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.suggest import close_names
 
@@ -28,6 +28,17 @@ from .unlabeled_pipeline import pipeline_without_masks
 
 # BranchPreprocessor does everything that these do.
 _PREPROCESSORS = (None, 'SegDataPreProcessor', 'mmseg.SegDataPreProcessor', 'BranchPreprocessor')
+
+# What protects a run, as in this package's default_runtime.py.
+_HOOKS = dict(
+    preflight='PreflightHook',
+    findings='FindingsHook',
+    resume='ResumeHook',
+    nonfinite_loss='NonFiniteLossHook',
+    statistics='SyncStatisticsHook',
+    iteration_seed='IterationSeedHook',
+)
+_HEAD = '# CCT on '
 
 
 class AddedCCT(NamedTuple):
@@ -69,18 +80,18 @@ def add_cct(
     """
     target = Path(out)
     if target.suffix != '.py':
-        raise UserError(f'--out {out}: expected the name of a config, such as {target.stem}.py')
+        raise UserError(f'--out {out}', '', f'the name of a config, such as {target.stem}.py')
     if target.exists() and not force:
-        raise UserError(f'{out}: exists; expected another --out, or --force')
+        raise UserError(out, 'exists', 'another --out, or --force')
     found = find_images(unlabeled)
     image = str(next(iter(found.values())))
     path, base = _find(config, target)
     if path.resolve() == target.resolve():
-        raise UserError(f'--out {out}: is the config itself; expected another name')
+        raise UserError(f'--out {out}', 'is the config itself', 'another name')
+    output_file(target, [unlabeled], begins=_HEAD.encode(), overwrite=force)
     _require_a_head_of_pixels(path)
     settings = load_config(str(path), {})
     _require_plain(settings, config)
-    check_config(settings)
     classes = _classes(settings)
     context = context_of_classes(classes, context)
     with DefaultScope.overwrite_default_scope('mmseg'), warnings.catch_warnings():
@@ -109,14 +120,14 @@ def add_cct(
         settings.model, parts['model'].pop('auxiliary_head', None)
     )
     parts['train_dataloader'] = dict(sampler=_sampler(settings), **parts['train_dataloader'])
-    parts['default_hooks']['iteration_seed'] = dict(type='IterationSeedHook')
+    parts['default_hooks'] |= {name: dict(type=kind) for name, kind in _HOOKS.items()}
     rules = _rules_of_heads(settings)
     if rules:
         own = parts.setdefault('optim_wrapper', {}).setdefault('paramwise_cfg', {})
         own['custom_keys'] = rules
     imports = dict(imports=_imports(settings), allow_failed_imports=False)
     lines = [
-        f'# CCT on {path.name}, whose data, schedule and evaluation stay.',
+        f'{_HEAD}{path.name}, whose data, schedule and evaluation stay.',
         '# Written by tools/add_cct.py, yours to change.',
         assignment('_base_', base),
         *([assignment('work_dir', None)] if settings.get('work_dir') else []),  # that of the base
@@ -200,7 +211,7 @@ def _find(name: str, target: Path) -> tuple[Path, Any]:
     if not path.is_file():
         close = close_names(short.rpartition('/')[2], list(known), cutoff=0.7)
         hint = f'; did you mean {" or ".join(close)}?' if close else ''
-        raise UserError(f'{name}: no such file, and no config of MMSegmentation{hint}')
+        raise UserError(name, f'no such file, and no config of MMSegmentation{hint}')
     return path, installed_bases(f'mmseg::{path.relative_to(root).as_posix()}')
 
 
@@ -212,47 +223,45 @@ def _require_a_head_of_pixels(path: Path) -> None:
     kind = MODELS.get(name) if isinstance(name, str) else None
     if isinstance(kind, type) and not issubclass(kind, BaseDecodeHead):
         raise UserError(
-            f'model.decode_head.type={name!r}: classifies masks or images, not pixels; expected a '
-            'head that gives a map of logits'
+            f'model.decode_head.type={name!r}',
+            'classifies masks or images, not pixels',
+            'a head that gives a map of logits',
         )
 
 
 def _require_plain(config: Config, name: str) -> None:
     for key, value in settings_of(config):
         if key.endswith('.type') and callable(value):
-            raise UserError(f'{name}: {key} is {value!r}; expected names as types, no classes')
+            raise UserError(name, f'{key} is {value!r}', 'names as types, no classes')
     model = config.get('model') or {}
     if model.get('type') not in ('EncoderDecoder', 'mmseg.EncoderDecoder'):
         raise UserError(
-            f'{name}: model.type={model.get("type")!r}; expected EncoderDecoder, which CCT extends'
+            name, f'model.type={model.get("type")!r}', 'EncoderDecoder, which CCT extends'
         )
     for part in ('backbone', 'decode_head'):
         if not model.get(part):
-            raise UserError(f'{name}: no model.{part}; expected that of an EncoderDecoder')
+            raise UserError(name, f'no model.{part}', 'that of an EncoderDecoder')
     preprocessor = (model.get('data_preprocessor') or {}).get('type')
     if preprocessor not in _PREPROCESSORS:
         raise UserError(
-            f'{name}: model.data_preprocessor.type={preprocessor!r}; expected SegDataPreProcessor, '
-            'which CCT extends'
+            name,
+            f'model.data_preprocessor.type={preprocessor!r}',
+            'SegDataPreProcessor, which CCT extends',
         )
     for key in ('train_cfg', 'optim_wrapper'):
         if config.get(key) is None:
-            raise UserError(f'{name}: no {key}; expected a config for training')
+            raise UserError(name, f'no {key}', 'a config for training')
     dataset = (config.get('train_dataloader') or {}).get('dataset')
     if not dataset:
-        raise UserError(f'{name}: no train_dataloader.dataset; expected a config for training')
+        raise UserError(name, 'no train_dataloader.dataset', 'a config for training')
     if 'labeled' in dataset:
-        raise UserError(
-            f'{name}: train_dataloader.dataset has a labelled set in it; expected that set alone'
-        )
+        raise UserError(name, 'train_dataloader.dataset has a labelled set in it', 'that set alone')
 
 
 def _classes(config: Config) -> tuple[str, ...]:
     dataset = next(leaf_sets(config.train_dataloader.dataset))[1]
     if 'type' not in dataset:
-        raise UserError(
-            'train_dataloader.dataset: a set without type; expected the name of a data set'
-        )
+        raise UserError('train_dataloader.dataset', 'a set without type', 'the name of a data set')
     own = dataset.get('classes') or (dataset.get('metainfo') or {}).get('classes')
     with DefaultScope.overwrite_default_scope('mmseg'):
         kind = DATASETS.get(dataset['type'])

@@ -63,8 +63,9 @@ def try_model(model: Mapping[str, Any]) -> DryRun:
             refusals.append(error)
     images = ' or '.join(f'{side}×{side}' for side in sides)
     raise UserError(
-        f'model: does not run on an image of {images} ({error_line(refusals[0], 160)}); '
-        'expected a model of one main head on feature maps'
+        'model',
+        f'does not run on an image of {images} ({error_line(refusals[0], 160)})',
+        'a model of one main head on feature maps',
     ) from refusals[0]
 
 
@@ -81,17 +82,17 @@ def _try_on(settings: Mapping[str, Any], side: int) -> DryRun:
         in_training = built.train().extract_feat(torch.zeros(2, 3, side, side))
     if not isinstance(logits, Tensor) or logits.ndim != 4:
         raise UserError(
-            f'model.decode_head: {type(head).__name__} gives no map of logits; '
-            'expected a head that does'
+            'model.decode_head', f'{type(head).__name__} gives no map of logits', 'a head that does'
         )
     if logits.shape[1] < 2:
         raise UserError(
-            'model.decode_head.out_channels=1: expected one output for each class, out_channels=2'
+            'model.decode_head.out_channels=1', '', 'one output for each class, out_channels=2'
         )
     if _shapes(in_training) != _shapes(features):
         raise UserError(
-            f'model.backbone: {type(built.backbone).__name__} gives other features in training '
-            'than at inference; expected a model that predicts from the same'
+            'model.backbone',
+            f'{type(built.backbone).__name__} gives other features in training than at inference',
+            'a model that predicts from the same',
         )
     features = [features] if isinstance(features, Tensor) else features
     encoder = type(built.neck if built.with_neck else built.backbone).__name__
@@ -138,10 +139,10 @@ def choose_z(dry_run: DryRun, in_index: int | None) -> Z:
     if in_index is not None:
         count = len(dry_run.stages)
         if not 0 <= in_index < count:
-            raise UserError(f'--in-index {in_index}: expected 0 to {count - 1}')
+            raise UserError(f'--in-index {in_index}', '', f'0 to {count - 1}')
         if not dry_run.stages[in_index].stride:
             raise UserError(
-                f'--in-index {in_index}: no map whose stride is a power of two; expected another'
+                f'--in-index {in_index}', 'no map whose stride is a power of two', 'another'
             )
         return dry_run.stages[in_index]
     offered = [stage for _, stage in offered_stages(dry_run)]
@@ -150,7 +151,9 @@ def choose_z(dry_run: DryRun, in_index: int | None) -> Z:
         offered.insert(len(offered) if dry_run.fused.stride <= _COARSEST else 0, dry_run.fused)
     if not offered:
         raise UserError(
-            'model: neither the input of conv_seg nor a stage of the backbone is a map at stride 1 '
-            f'to {_COARSEST}, a power of two; expected one that the auxiliary decoders can take'
+            'model',
+            'neither the input of conv_seg nor a stage of the backbone is a map at stride 1 '
+            f'to {_COARSEST}, a power of two',
+            'one that the auxiliary decoders can take',
         )
     return offered[-1]

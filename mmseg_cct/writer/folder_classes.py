@@ -7,7 +7,7 @@ from mmseg_cct.annotations.class_table import TABLE, read_table
 from mmseg_cct.annotations.readers import colour_masks, find_reader
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.config.shipped import command_line
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.labels import check_classes, is_background
 from mmseg_cct.utils.suggest import nearest
 
@@ -24,17 +24,15 @@ def classes_of_folder(data: str, given: Sequence[str] | None) -> tuple[str, ...]
     if given is None:
         if table is None:
             expected = f'the class names, or {Path(data, TABLE)} of tools/import_masks.py'
-            raise UserError(Problem('--classes', 'missing', expected))
+            raise UserError('--classes', 'missing', expected)
         given = list(table.colours)
     classes = tuple(given)
     check_classes(classes)
     if table and classes != tuple(table.colours):
         raise UserError(
-            Problem(
-                f'--classes {" ".join(classes)}',
-                f'{Path(data, TABLE)} has {" ".join(table.colours)}',
-                'the same in the same order, or no --classes',
-            )
+            f'--classes {" ".join(classes)}',
+            f'{Path(data, TABLE)} has {" ".join(table.colours)}',
+            'the same in the same order, or no --classes',
         )
     return classes
 
@@ -45,7 +43,7 @@ def context_of_classes(classes: Sequence[str], given: Sequence[str] | None) -> t
         return tuple(filter(is_background, classes))
     for name in given:
         if name not in classes:
-            raise UserError(f'--context: no class {name!r}; {nearest(name, classes)}')
+            raise UserError('--context', f'no class {name!r}', nearest(name, classes))
     return tuple(given)
 
 
@@ -56,6 +54,4 @@ def _require_masks(data: str) -> None:
     out = data if has_images else f'{data.rstrip("/")}_masks'
     options = () if reader is colour_masks else ('--rest', 'background')
     command = command_line('import_masks', data, '--out', out, *options)
-    raise UserError(
-        Problem(data, f'{reader.TITLE}, not masks of ids', f'first: {command} (see its --help)')
-    )
+    raise UserError(data, f'{reader.TITLE}, not masks of ids', f'first: {command} (see its --help)')

@@ -9,21 +9,22 @@ from typing import Any, NamedTuple
 
 from mmengine.registry import DefaultScope
 
-from mmseg_cct.checks.leaks import describe_leaks
-from mmseg_cct.checks.masks import judge_labels
-from mmseg_cct.checks.weights import (
-    prefix_of_weights,
-    require_fitting_weights,
-    require_weights_of_timm,
-)
 from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
 from mmseg_cct.datasets.image_values import ImageValues
+from mmseg_cct.engine.weights import (
+    prefix_of_weights,
+    require_fitting_weights,
+    require_weights_of_timm,
+)
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.image_lists import read_list, require_listable, write_list
+from mmseg_cct.utils.leaks import describe_leaks
+from mmseg_cct.utils.masks import judge_labels
 from mmseg_cct.utils.rounds import next_round
 from mmseg_cct.utils.text import one_line
 
@@ -114,6 +115,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     Raises:
         UserError: The folder, a name, the size or the weights do not fit, or a file exists.
     """
+    require_outside(out, [Path(data, kind) for kind in ('images', 'masks')], '--out')
     classes = classes_of_folder(data, choices.classes)
     context = context_of_classes(classes, choices.context)
     chosen, force = BACKBONES[choices.backbone], choices.force
@@ -122,8 +124,10 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     )
     if choices.method != 'supervised' and not summary.unlabeled:
         raise UserError(
-            f'{data}/images: every image has a mask; expected some without one, or --method '
-            'supervised, or lists from tools/make_splits.py that leave masks out'
+            f'{data}/images',
+            'every image has a mask',
+            'some without one, or --method supervised, or lists from tools/make_splits.py '
+            'that leave masks out',
         )
     size = choices.size or _default_size(summary.size, chosen.stride)
     crop = choices.crop or _default_crop(size, chosen)
@@ -131,8 +135,10 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         if any(side < chosen.stride or side % chosen.stride for side in sides):
             width, height = (max(-(-s // chosen.stride), 1) * chosen.stride for s in sides)
             raise UserError(
-                f'{option} {sides[0]}x{sides[1]}: expected multiples of {chosen.stride}, the '
-                f'stride of the network, such as {width}x{height}'
+                f'{option} {sides[0]}x{sides[1]}',
+                '',
+                f'multiples of {chosen.stride}, the stride of the network, such as '
+                f'{width}x{height}',
             )
 
     first = Path(out, f'{choices.method}_{choices.backbone}_{plain_name(data)}.py')
@@ -366,17 +372,17 @@ def _held_out(labeled: Sequence[str], val_list: Path, redraw: bool) -> list[str]
     The first round holds out every fifth.
     """
     if len(labeled) < 2:
-        raise UserError(
-            'masks: one mask, and no folder val to validate on; expected two masks or more'
-        )
+        raise UserError('masks', 'one mask, and no folder val to validate on', 'two masks or more')
     if redraw or not val_list.exists():
         require_listable(val_list, labeled)
         return list(labeled[::HOLD_OUT])
     held = read_list(val_list)
     if missing := [name for name in held if name not in labeled]:
         raise UserError(
-            f'{val_list}: {missing[0]} has no mask; expected a list of labelled images, another '
-            '--out, or no such file, so that a new list is drawn'
+            val_list,
+            f'{missing[0]} has no mask',
+            'a list of labelled images, another --out, or no such file, so that a new list '
+            'is drawn',
         )
     return held
 
@@ -403,15 +409,16 @@ def _start(backbone: Mapping[str, Any], weights: str | None, from_scratch: bool)
         return {}
     if backbone.get('frozen'):
         raise UserError(
-            '--from-scratch: a frozen encoder would stay random; expected --weights, or an encoder '
-            'that is trained'
+            '--from-scratch',
+            'a frozen encoder would stay random',
+            '--weights, or an encoder that is trained',
         )
     return dict(pretrained=False) if is_timm else dict(init_cfg=None)
 
 
 def _start_from(weights: str, backbone: Mapping[str, Any], is_timm: bool) -> dict[str, Any]:
     if not Path(weights).is_file():
-        raise UserError(f'--weights: {weights} is not a file; expected a checkpoint')
+        raise UserError('--weights', f'{weights} is not a file', 'a checkpoint')
     with DefaultScope.overwrite_default_scope('mmseg'):
         if is_timm:
             require_weights_of_timm(backbone, weights, 'model.backbone')

@@ -29,12 +29,11 @@ def require_new_round(latest: Path, title: str) -> None:
     earlier = _read(latest).split('\n')[0]
     if earlier == title:
         raise UserError(
-            f'{latest}: exists for this number of masks; expected more masks, another --out, or '
-            '--force'
+            latest, 'exists for this number of masks', 'more masks, another --out, or --force'
         )
     folders = [match and Path(match[1]).resolve() for match in map(_FOLDER.match, (earlier, title))]
     if all(folders) and folders[0] != folders[1]:
-        raise UserError(f'{latest}: is a setting of {folders[0]}; expected another --out')
+        raise UserError(latest, f'is a setting of {folders[0]}', 'another --out')
 
 
 def changes_since(latest: Path, text: str) -> Iterator[str]:

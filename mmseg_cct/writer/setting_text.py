@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mmseg_cct.checks.stages import check_training
+from mmengine.registry import DefaultScope
+
 from mmseg_cct.config.load import load_config
-from mmseg_cct.errors import UserError
+from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.preflight.values import training_problems
 from mmseg_cct.utils.files import write_atomic
 
 _WIDTH = 100  # columns
@@ -65,7 +67,7 @@ def write_setting(file: Path, text: str) -> None:
     a `UserError`.
     """
     if replaced := re.search(r'\{\{.*', text):
-        raise UserError(f'{replaced[0]}: mmengine would replace it; expected names without {{{{')
+        raise UserError(replaced[0], 'mmengine would replace it', 'names without {{')
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=file.parent, prefix='.', suffix='.py') as draft:
         draft.write(text.encode())
@@ -73,6 +75,7 @@ def write_setting(file: Path, text: str) -> None:
         try:
             config = load_config(draft.name, {})
         except UserError as error:
-            raise UserError(str(error).replace(draft.name, str(file))) from error
-    check_training(config)
+            raise error.renamed(lambda key: key.replace(draft.name, str(file))) from error
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        raise_problems(training_problems(config))
     write_atomic(file, text.encode())

@@ -70,8 +70,9 @@ def _try_pipeline(pipeline: Sequence[Mapping[str, Any]], image: str) -> None:
         result = Compose([TRANSFORMS.build(dict(transform)) for transform in pipeline])(sample)
     except Exception as error:  # a transform may raise anything if it finds no mask
         raise UserError(
-            f'{key}: does not run on {image} without a mask ({error_line(error, 160)}); expected '
-            'transforms that need none'
+            key,
+            f'does not run on {image} without a mask ({error_line(error, 160)})',
+            'transforms that need none',
         ) from error
     if 'inputs' not in (result or ()):
-        raise UserError(f'{key}: gives no inputs; expected PackSegInputs at its end')
+        raise UserError(key, 'gives no inputs', 'PackSegInputs at its end')

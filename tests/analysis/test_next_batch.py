@@ -96,6 +96,18 @@ def test_a_finished_batch_is_not_written_over(batch_of, tmp_path):
     assert mask.read_bytes() == b'corrected'
 
 
+def test_a_stopped_run_leaves_no_image_in_a_smaller_batch(batch_of, tmp_path, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr('mmseg_cct.analysis.next_batch.review_page', stop)
+        batch_of(number=4)
+    batch_of(number=1)
+    for folder in ('images', 'masks'):
+        assert len(list((tmp_path / 'out' / folder).rglob('*.*'))) == 1
+
+
 def test_an_earlier_batch_is_left_out(batch_of, tmp_path):
     first = batch_of(number=6)
     second = batch_of('second', number=6, without=[str(tmp_path / 'out/images')])

@@ -19,13 +19,13 @@ from mmseg_cct.analysis.ranking import (
     SCORES,
     ScoredImage,
     _by_perturbation,
-    _read_scores,
     disagreement,
     load_training_model,
     rank_images,
 )
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.publish import publish_checkpoint
+from mmseg_cct.utils.files import read_lines
 
 
 @pytest.fixture(scope='module')
@@ -86,7 +86,7 @@ def test_torn_and_foreign_scores_are_left_out(tmp_path):
         lines.append(json.dumps({**asdict(good), key: value}))
     (tmp_path / SCORES).mkdir()
     (tmp_path / SCORES / '0.jsonl').write_bytes(b'\xff\n' + '\n'.join(lines).encode())
-    assert list(_read_scores(tmp_path)) == [good]
+    assert [*read_lines(tmp_path / SCORES / '0.jsonl', ScoredImage)] == [good]
 
 
 def test_corrupt_images_are_reported(tiny_cct, model, tmp_path):

@@ -3,7 +3,9 @@
 import base64
 import json
 import os
+import shutil
 import zipfile
+from pathlib import Path
 
 import exports
 import numpy as np
@@ -15,6 +17,7 @@ from mmseg_cct.annotations.class_table import read_table
 from mmseg_cct.annotations.importer import import_masks
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import find_images, read_image, read_mask
+from mmseg_cct.utils.processes import locked_folder
 
 SQUARE = [[0, 0], [8, 0], [8, 8], [0, 8]]
 
@@ -332,3 +335,32 @@ def test_masks_are_painted_in_the_colours_of_the_table(tmp_path, photos):
     palette = Image.open(out / 'masks/a/1.png').getpalette()
     assert palette[:9] == np.ravel(list(read_table(out).colours.values())).tolist()
     assert palette[-3:] == [255, 255, 255]  # ignored
+
+
+def test_two_imports_at_once_never_share_a_table(tmp_path, photos):
+    out, first = tmp_path / 'out', labelme(tmp_path / 'x/1.json', imagePath='a/1.jpg')
+    with (
+        locked_folder(out, 'another import'),
+        pytest.raises(UserError, match='out: in use by another import, process'),
+    ):
+        import_masks(first, out, images=photos, rest='background')
+    assert not (out / 'masks').exists()
+
+    def meanwhile(images):
+        import_masks(exports.coco(tmp_path), out, images=photos, rest='ignore')
+        return iter(images)
+
+    with pytest.raises(UserError, match='another import changed it meanwhile; expected the same c'):
+        import_masks(first, out, images=photos, rest='background', progress=meanwhile)
+
+
+def test_a_copy_appears_once_it_is_complete(tmp_path, photos, monkeypatch):
+    def stop(source, target):
+        Path(target).write_bytes(b'half')
+        raise KeyboardInterrupt
+
+    first = labelme(tmp_path / 'x/1.json', imagePath='a/1.jpg')
+    monkeypatch.setattr(shutil, 'copy2', stop)
+    with pytest.raises(KeyboardInterrupt):
+        import_masks(first, tmp_path / 'out', images=photos, rest='background', copy=True)
+    assert not [path for path in (tmp_path / 'out/images').rglob('*') if path.is_file()]

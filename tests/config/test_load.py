@@ -2,26 +2,20 @@ import pytest
 from mmengine.config import Config
 from yapf.yapflib import yapf_api
 
-from mmseg_cct.config.load import add_hook, chosen_method, load_config, read_config
+from mmseg_cct.config.load import chosen_method, load_config, protect, read_config
 
 
-def test_a_tool_replaces_the_hook_of_the_run_that_dumped_the_config():
-    config = Config(dict(default_hooks=dict(preflight=dict(type='Old', load_from='x'), bar=None)))
-    add_hook(config, 'preflight', type='New')
-    add_hook(config, 'bar', type='Bar')  # None switches it off
-    add_hook(config, 'more', type='More')
-    assert config.default_hooks.to_dict() == dict(
-        preflight=dict(type='New'), bar=None, more=dict(type='More')
-    )
-
-
-def test_the_config_of_an_old_run_loads_without_the_hook_that_is_gone(tmp_path):
-    file = tmp_path / 'dumped.py'
-    file.write_text(
-        "_base_ = 'mmseg_cct::demo/cct_shapes.py'\n"
-        "default_hooks = dict(calibration=dict(type='CalibrationHook'))\n"
-    )
-    assert 'calibration' not in load_config(str(file), {}).default_hooks
+def test_a_config_that_names_no_protection_gets_the_shipped_ones():
+    plain = Config(dict(default_hooks=dict(nonfinite_loss=dict(type='Own'))))
+    protect(plain, {})
+    assert list(plain.default_hooks) == ['nonfinite_loss', 'preflight', 'findings', 'resume']
+    assert plain.default_hooks.nonfinite_loss.type == 'Own'
+    named = Config(dict(default_hooks=dict(preflight=dict(type='PreflightHook'))))
+    protect(named, {})
+    assert list(named.default_hooks) == ['preflight']
+    without = Config({})
+    protect(without, {'default_hooks.preflight': None})
+    assert not without.default_hooks
 
 
 def test_a_runs_text_is_written_without_yapf(tmp_path, monkeypatch):
@@ -57,8 +51,10 @@ def test_the_config_that_a_resumed_training_dumped_resumes_nothing_by_itself(tmp
     file.write_text(
         "model = dict(type='EncoderDecoder')\n"
         "load_from, resume = 'iter_2.pth', True\n"
-        "default_hooks = dict(resume=dict(type='ResumeHook', checkpoint='x'), timer=None)\n"
+        "default_hooks = dict(resume=dict(type='ResumeHook', checkpoint='x'),\n"
+        "    preflight=dict(type='PreflightHook', load_from=None))\n"
     )
     config = load_config(str(file), {})
     assert (config.load_from, config.resume) == (None, False)
-    assert list(config.default_hooks) == ['timer']
+    kinds = dict(resume=dict(type='ResumeHook'), preflight=dict(type='PreflightHook'))
+    assert config.default_hooks == kinds

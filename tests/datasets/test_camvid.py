@@ -4,6 +4,7 @@ import pytest
 from mmseg.registry import DATASETS
 
 from mmseg_cct.datasets import CamVidDataset, PairDraw, SemiSegDataset
+from mmseg_cct.preflight.files import check_pairs
 
 PIPELINE = [
     dict(type='LoadImageFromFile'),
@@ -66,7 +67,7 @@ def test_list_in_the_data_root(root):
 
 
 def test_checks_know_that_void_is_allowed(root):
-    SemiSegDataset(_config(root))
+    check_pairs(SemiSegDataset(_config(root)))
 
 
 def test_real_images(camvid_root, project_root):
@@ -84,7 +85,7 @@ def test_real_images(camvid_root, project_root):
             indices=3,
         ),
     )
-    assert (len(dataset.labeled), len(dataset)) == (5, 3)
+    assert (len(dataset.labeled), len(dataset)) == (5, 8)
     item = dataset[PairDraw(4, 2, 0, 0)]
     assert item['inputs']['labeled'].shape == item['inputs']['unlabeled'].shape == (3, 360, 480)
     ids = set(item['data_samples']['labeled'].gt_sem_seg.data.unique().tolist())

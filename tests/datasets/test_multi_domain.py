@@ -63,6 +63,13 @@ def test_a_draw_is_that_of_the_domains_own_set_and_names_it(dataset):
             assert ('gt_sem_seg' in item['data_samples'][branch]) == (branch == 'labeled')
 
 
+def test_by_index_come_all_images_of_one_domain_after_the_other(dataset):
+    items = list(dataset)
+    assert [item['data_samples'].domain for item in items] == ['a'] * 8 + ['b'] * 8
+    for index, item in enumerate(items):
+        assert torch.equal(item['inputs'], dataset.domains['ab'[index // 8]][index % 8]['inputs'])
+
+
 def test_without_unlabelled_sets_a_draw_is_mmsegs_own():
     dataset = build(domains(unlabeled=False))
     item = dataset[MultiDomainDraw('b', DRAW)]
@@ -72,7 +79,8 @@ def test_without_unlabelled_sets_a_draw_is_mmsegs_own():
 
 
 def test_length_and_meta_information(dataset):
-    assert len(dataset) == 10
+    assert len(dataset) == 16
+    assert dataset.metainfo == dataset.METAINFO
     assert list(dataset.metainfo) == ['domains']
     assert list(dataset.metainfo['domains']) == ['a', 'b']
     assert dataset.metainfo['domains']['a']['classes'][1] == 'disc'
@@ -153,7 +161,7 @@ def test_an_index_of_another_sampler_is_an_error(dataset):
     with pytest.raises(
         UserError, match=r"gave 0 as index; expected sampler=dict\(type='MultiDomain"
     ):
-        dataset[0]
+        dataset.__getitems__([0])
 
 
 def test_an_empty_test_set_is_an_error():
@@ -165,3 +173,13 @@ def test_built_sets_are_taken_as_they_are(dataset):
     part = dataset.domains['b']
     assert isinstance(part, SemiSegDataset)
     assert MultiDomainDataset(dict(a=part)).domains['a'] is part
+
+
+def test_a_test_set_may_take_its_pipelines_from_elsewhere():
+    parts = {name: pairs()['labeled'] for name in 'ab'}
+    steps = [dict(type='DrawShapesScene'), dict(type='PackSegInputs')]
+    settings = dict(type='MultiDomainConcatDataset', domains=parts)
+    both = DATASETS.build(dict(settings, pipeline=dict(a=steps, b=steps)))
+    assert both[0]['data_samples'].domain == 'a' and both[3]['inputs'].shape == (3, 64, 64)
+    with pytest.raises(UserError, match=r'^tta_pipeline: none for the domain b; expected one by'):
+        DATASETS.build(dict(settings, pipeline=dict(a=steps)))

@@ -20,6 +20,7 @@ from mmseg_cct.cli.start import _read_settings
 from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets import PairSampler, SemiSegDataset
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.files import check_pairs
 
 
 @pytest.fixture
@@ -57,13 +58,14 @@ def half(folder, root, labeled):
 def test_images_behind_an_address_are_checked_and_loaded(served):
     folder, address = served
     dataset = SemiSegDataset(half(folder, address, True), half(folder, address, False))
+    check_pairs(dataset)
     item = dataset[PairSampler(dataset, seed=0).draw(0)]
     assert item['data_samples']['unlabeled'].img_path == f'{address}/a.jpg'
     assert item['inputs']['labeled'].shape == item['inputs']['unlabeled'].shape == (3, 6, 8)
 
     (folder / 'a.jpg').unlink()
     with pytest.raises(UserError, match=rf'{address}/a\.jpg: cannot be read \(.*404'):
-        SemiSegDataset(half(folder, address, True), half(folder, address, False))
+        check_pairs(dataset)
 
 
 def test_images_that_the_transform_reads_from_a_backend_are_checked_and_loaded(served):
@@ -80,6 +82,7 @@ def test_images_that_the_transform_reads_from_a_backend_are_checked_and_loaded(s
     unlabeled = dict(half(folder, '', False), data_prefix=dict(img_path=''))
     unlabeled['pipeline'][0]['backend_args'] = dict(backend='stored')
     dataset = SemiSegDataset(half(folder, folder, True), unlabeled)
+    check_pairs(dataset)
     draw = PairSampler(dataset, seed=0).draw(0)
     assert dataset[draw]['inputs']['unlabeled'].shape == (3, 6, 8)
 
@@ -89,7 +92,7 @@ def test_images_that_the_transform_reads_from_a_backend_are_checked_and_loaded(s
 
     stored['a.jpg'] = image[:-9]
     with pytest.raises(UserError, match=r'^a\.jpg: cannot be read \('):
-        SemiSegDataset(half(folder, folder, True), unlabeled)
+        check_pairs(dataset)
 
 
 def test_a_list_without_masks_is_made_once(served, monkeypatch):
@@ -102,7 +105,7 @@ def test_a_list_without_masks_is_made_once(served, monkeypatch):
     SemiSegDataset(half(folder, folder, True), half(folder, folder, False))
     assert len(calls) == 2  # each half once
     with_masks = dict(half(folder, folder, False), data_prefix=dict(img_path='', seg_map_path=''))
-    dataset = SemiSegDataset(half(folder, folder, True), with_masks, check=False)
+    dataset = SemiSegDataset(half(folder, folder, True), with_masks)
     assert len(calls) == 5  # again without the paths
     assert 'seg_map_path' not in dataset.unlabeled.get_data_info(0)
 

@@ -1,8 +1,8 @@
 import pytest
 from torch import nn
 
-from mmseg_cct.checks.weights import require_initial_weights
 from mmseg_cct.engine.checkpoints import saved_config
+from mmseg_cct.engine.weights import require_initial_weights
 from mmseg_cct.errors import UserError
 
 

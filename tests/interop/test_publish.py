@@ -160,11 +160,14 @@ def test_another_file_of_its_name_is_kept_unless_told(tiny_cct, published, tmp_p
     published.write_text('mine')
     with pytest.raises(UserError, match=r'cct-.*\.pth: exists; expected a new file, or --overwr'):
         publish()
+    for mine in (lambda: published.write_text('mine'), lambda: published.symlink_to(published)):
+        published.unlink()
+        mine()
+        with pytest.raises(UserError, match=r'cct-.*\.pth: .*; expected .* file to write'):
+            publish(overwrite=True)
     published.unlink()
-    (tmp_path / 'mine').write_text('mine')
-    published.symlink_to(tmp_path / 'mine')
+    published.write_bytes(data[:-1])
     assert publish(overwrite=True).read_bytes() == data
-    assert (tmp_path / 'mine').read_text() == 'mine'
 
 
 @pytest.mark.parametrize('read', [None, str, lambda file: load_config(str(file), {})])

@@ -10,8 +10,8 @@ from mmseg_cct.pseudo_labels import make_pseudo_labels, writer
 from mmseg_cct.pseudo_labels.cam import load_classifier
 from mmseg_cct.pseudo_labels.settings import WeakImage, read_settings
 from mmseg_cct.pseudo_labels.thresholds import labels_from_maps
+from mmseg_cct.utils.image_counts import SharedImages
 from mmseg_cct.utils.image_files import read_image
-from mmseg_cct.utils.image_record import ImageCounts
 
 
 def make(weak, **kwargs):
@@ -74,7 +74,7 @@ def test_a_killed_run_leaves_no_half_file(weak, monkeypatch):
             raise KeyboardInterrupt
         real(source, target)
 
-    real = writer.os.replace
+    real = os.replace
     monkeypatch.setattr('os.replace', stop)
     with pytest.raises(KeyboardInterrupt):
         make(weak)
@@ -93,7 +93,7 @@ def test_a_corrupt_image_is_reported_and_the_rest_goes_on(weak):
 
 def test_labels_of_two_kinds_never_share_a_folder(weak):
     make(weak)
-    with pytest.raises(UserError, match=r'holds labels made with crf=None, now it is \{'):
+    with pytest.raises(UserError, match=r'was made with crf=None, now it is \{'):
         make(weak, with_crf=True)
     config = weak.load()
     config.pseudo_labels.scales = (1.0,)
@@ -118,7 +118,7 @@ def test_batches_are_of_one_size_and_bounded(weak, monkeypatch):
     monkeypatch.setattr(writer, 'read_image', lambda path: np.zeros((*shapes[int(path)], 3)))
 
     def names(batch_size):
-        batches = writer.batches(images, settings, batch_size, ImageCounts())
+        batches = writer.batches(SharedImages(images), settings, batch_size)
         return [[image.name for image, _ in batch] for batch in batches]
 
     assert names(2) == [['0', '1'], ['2', '4'], ['3'], ['5']]
@@ -134,7 +134,7 @@ def test_labels_of_other_settings_never_share_a_folder(weak, key, value):
     make(weak)
     config = weak.load()
     config.pseudo_labels[key] = value
-    with pytest.raises(UserError, match=f'holds labels made with {key}='):
+    with pytest.raises(UserError, match=f'was made with {key}='):
         make_pseudo_labels(config, weak.checkpoint, weak.out, with_crf=False)
 
 
@@ -145,7 +145,7 @@ def test_images_of_all_sizes_go_into_the_classifier_at_its_width_and_height(weak
     model.data_preprocessor.register_forward_pre_hook(
         lambda _, args: sizes.append(tuple(args[0]['inputs'].shape))
     )
-    (batch,) = writer.batches(settings.images, settings, 8, ImageCounts())
+    (batch,) = writer.batches(SharedImages(settings.images), settings, 8)
     tasks = [*writer.label_tasks(model, settings, batch, weak.out, False)]
     assert sizes == [(4, 3, 16, 40)]
     assert [task.maps.shape[1:] for task in tasks] == [(24, 32), (24, 32), (24, 32), (20, 26)]

@@ -109,9 +109,13 @@ def cct_config(root, **model):
                 dict(type='PolyLR', power=0.9, by_epoch=False, begin=0, end=MAX_ITERS)
             ],
             default_hooks=dict(
-                logger=dict(type='LoggerHook', interval=1, log_metric_by_epoch=False),
+                logger=dict(type='MainProcessLoggerHook', interval=1, log_metric_by_epoch=False),
                 checkpoint=dict(type='DurableCheckpointHook', by_epoch=False, interval=2),
+                preflight=dict(type='PreflightHook'),
+                findings=dict(type='FindingsHook'),
+                resume=dict(type='ResumeHook'),
                 nonfinite_loss=dict(type='NonFiniteLossHook'),
+                statistics=dict(type='SyncStatisticsHook'),
             ),
             custom_hooks=[
                 dict(type='IterationSeedHook'),

@@ -68,7 +68,8 @@ def test_the_files_of_others_are_kept(study, options, stranger):
         (study.out / name).parent.mkdir(parents=True, exist_ok=True)
         (study.out / name).write_text('mine')
     with pytest.raises(
-        UserError, match=r'out holds .* and has no .*seed.*config\*\.py, so this tool'
+        UserError,
+        match=r'out holds .*, which this tool did not write: there is no .*seed.*config\*\.py',
     ):
         study(lambda: pytest.fail('prepared'), *options)
     for name in ('results.csv', 'ablation.md'):

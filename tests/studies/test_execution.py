@@ -1,6 +1,5 @@
 """Order, resume, failure and interruption of runs, with fake trainings."""
 
-import fcntl
 import os
 import signal
 import sys
@@ -12,6 +11,7 @@ from mmengine.config import Config
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.studies.execution import execute, launched, prepare_runs, read_metrics
+from mmseg_cct.utils.processes import locked_folder
 
 
 def iterations(run):
@@ -144,12 +144,22 @@ def test_runs_share_the_slots_one_at_a_time(fake_tools, make_run):
 
 def test_a_run_that_another_process_works_on_is_left_alone(fake_tools, make_run):
     taken, free = make_run('taken'), make_run('free')
-    with taken.log.open('a') as log:
-        fcntl.flock(log, fcntl.LOCK_EX)
+    with locked_folder(taken.folder, 'another study'):
         (failure,) = execute([taken, free], fake_tools, [{}])
-    assert failure == f'taken: left alone, another process is at work in {taken.folder}'
+    assert failure.startswith(
+        f'taken: left alone, {taken.folder}: in use by another study, process'
+    )
     assert not (taken.folder / 'train').exists()
     assert free.next_step() is None
+
+
+def test_a_training_that_a_killed_study_left_running_is_left_alone(fake_tools, make_run):
+    run = make_run('taken')
+    with locked_folder(run.folder / 'train', 'another training'):
+        (failure,) = execute([run], fake_tools, [{}])
+    assert failure.startswith(
+        f'taken: left alone, {run.folder}/train: in use by a training, process'
+    )
 
 
 def test_a_folder_belongs_to_one_config(make_run, tmp_path):

@@ -5,7 +5,6 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from scipy.optimize import curve_fit
 
 from mmseg_cct.studies.power_law import fit_power_law
 
@@ -51,10 +50,27 @@ def test_the_interval_is_that_of_least_squares():
     """Pairs of equal and opposite errors leave the law as it is."""
     n, truth = np.repeat([5.0, 10, 20, 40], 2), np.array([60, 40, 0.5])
     miou = 60 - 40 * n**-0.5 + np.tile([1.5, -1.5], 4)
-    _, covariance = curve_fit(lambda x, a, b, c: a - b * x**-c, n, miou, truth)
+    slopes = np.stack([np.ones_like(n), -(n**-0.5), 40 * np.log(n) * n**-0.5], axis=1)
+    covariance = np.linalg.inv(slopes.T @ slopes) * 8 * 1.5**2 / 5
     gradient = [0, 40**-0.5 - 80**-0.5, 40 * (np.log(80) * 80**-0.5 - np.log(40) * 40**-0.5)]
     deviation = np.sqrt(gradient @ covariance @ gradient)
     law = fit_power_law(n.tolist(), miou.tolist())
     assert law[:3] == pytest.approx(truth)
     # Student's t of five degrees of freedom
     assert law.gain(40, 80)[1] == pytest.approx(2.571 * deviation, rel=1e-3)
+
+
+def test_no_exponent_fits_better():
+    """Against a search over exponents, given which a and b are a linear fit."""
+    rng = np.random.default_rng(0)
+    n = np.repeat([5.0, 10, 20, 40], 2)
+    for _ in range(20):
+        miou = 70 - rng.uniform(0, 200) * n ** -rng.uniform(0.05, 1.5) + rng.normal(0, 1, 8)
+        law = fit_power_law(n.tolist(), miou.tolist())
+        residues = []
+        for c in np.linspace(0.02, 2, 100):
+            design = np.stack([np.ones_like(n), -(n**-c)], axis=1)
+            a, b = np.linalg.lstsq(design, miou, rcond=None)[0]
+            residues.append(np.square(miou - a + b * n**-c).sum())
+        residue = np.square(miou - law.a + law.b * n**-law.c).sum()
+        assert residue <= min(residues) * (1 + 1e-6)

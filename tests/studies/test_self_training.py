@@ -8,13 +8,13 @@ import cv2
 import numpy as np
 import pytest
 import world
-from exports import write
 from mmengine.config import Config
 from PIL import Image
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.pseudo_labels.teacher_masks import Unlabeled, draw_masks
+from mmseg_cct.pseudo_labels.teacher_masks import MasksRecord, Unlabeled, draw_masks
 from mmseg_cct.studies.self_training import SelfTraining, with_masks
+from mmseg_cct.utils.files import write_record
 
 pytestmark = pytest.mark.slow
 
@@ -91,11 +91,45 @@ def test_two_rounds_of_masks_and_students(trained, executed, capsys):
     assert self_train(trained, *arguments) == 0 and len(executed) == 2
     with pytest.raises(SystemExit):
         self_train(trained, '--rounds', '2', '--drop', '0.3')
-    assert 'holds a self-training made with' in capsys.readouterr().err
+    assert 'out was made with dropped=0.4' in capsys.readouterr().err
     os.utime(trained / 'teacher/iter_6.pth', (1, 1))  # another teacher
     with pytest.raises(SystemExit):
         self_train(trained, *arguments)
     assert 'made with checkpoint=' in capsys.readouterr().err
+
+
+def test_masks_are_stale_once_an_image_changes(trained, tmp_path, monkeypatch, caplog):
+    shutil.copytree(trained / 'images', tmp_path / 'images')
+    config = Config.fromfile(trained / 'setting.py')
+    config.train_dataloader.dataset.unlabeled.image_dir = str(tmp_path / 'images')
+    config.dump(tmp_path / 'setting.py')
+    teacher, setting = trained / 'teacher/iter_3.pth', str(tmp_path / 'setting.py')
+    training = SelfTraining(str(teacher), setting, {}, tmp_path / 'out', tta=False, held_out=0)
+    assert not training.is_drawn(1)
+    training.draw(1)
+    assert training.is_drawn(1)
+    for image in (tmp_path / 'images').iterdir():
+        os.utime(image, ns=(1, 2))
+    assert not training.is_drawn(1)
+    (training.folder(1) / 'train').mkdir()
+    told = []
+    monkeypatch.setattr('mmseg_cct.studies.self_training.warn', told.append)
+    assert training.is_drawn(1) and 'images have changed since their masks were drawn' in told[0]
+
+
+def test_a_damaged_record_is_one_line(trained, tmp_path):
+    teacher = str(trained / 'teacher/iter_3.pth')
+    training = SelfTraining(
+        teacher, str(trained / 'setting.py'), {}, tmp_path / 'out', tta=False, held_out=1
+    )
+    training.draw(1)
+    masks = training.folder(1) / 'masks'
+    (masks / 'masks.json').write_text('{}')
+    with pytest.raises(UserError, match=r'masks\.json: damaged, .*: remove it, and they are drawn'):
+        training.prepare(1)
+    (masks / 'masks.json').unlink()
+    (masks / 'held_out.json').write_bytes(b'')  # counted anew
+    assert training.draw(1).skipped and training.prepare(1)
 
 
 def test_a_mask_that_is_corrected_is_counted_anew(trained, tmp_path):
@@ -126,7 +160,8 @@ def test_the_surest_half_is_that_of_the_chosen_images(trained, tmp_path):
     out = tmp_path / 'out'
     teacher = str(trained / 'teacher')
     training = SelfTraining(teacher, str(tmp_path / 'part.py'), {}, out, rounds=2)
-    write(out / 'round1/masks/masks.json', dict(image_dir='x', sure=dict(a=0.1, b=0.9, c=0.8)))
+    record = MasksRecord('x', 0.2, ['a'], [0], [[1]], dict(a=0.1, b=0.9, c=0.8))
+    write_record(out / 'round1/masks/masks.json', record)
     dataset = Config.fromfile(training.prepare(1).config).train_dataloader.dataset
     assert dataset.unlabeled.indices == [2, 4]
 
@@ -223,5 +258,5 @@ def test_masks_of_a_replaced_image_or_another_teacher_are_never_kept(trained, tm
     assert [draw('iter_6.pth').written for _ in range(2)] == [1, 0]
     os.utime(image, ns=(1, 2))
     assert draw('iter_6.pth').written == 1
-    with pytest.raises(UserError, match='holds masks made with checkpoint='):
+    with pytest.raises(UserError, match='was made with checkpoint='):
         draw('iter_3.pth')

@@ -31,7 +31,6 @@ CHANGES = {
     'vat-floor': {BANK + 'perturbations.vat.norm_floor': 1e-8},
     'positions': {BANK + 'position_fraction': 0.25},
     'auxiliary-lr': {
-        'optim_wrapper.constructor': 'MergedOptimWrapperConstructor',
         'optim_wrapper.paramwise_cfg.auxiliary_lr_mult': 10.0,
     },
 }

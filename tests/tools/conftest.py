@@ -65,6 +65,8 @@ default_hooks = dict(
     logger=dict(type='LoggerHook', interval=1, log_metric_by_epoch=False),
     param_scheduler=dict(type='ParamSchedulerHook'),
     checkpoint=dict(type='CheckpointHook', by_epoch=False, interval=1),
+    preflight=dict(type='PreflightHook'),
+    resume=dict(type='ResumeHook'),
     visualization=dict(type='SegVisualizationHook'))
 log_processor = dict(by_epoch=False)
 visualizer = dict(

@@ -6,7 +6,6 @@ import torch
 from PIL import Image
 
 from mmseg_cct.apis.prediction import predict_images
-from mmseg_cct.apis.test import prepare_test
 from mmseg_cct.apis.train import prepare_training
 from mmseg_cct.errors import UserError
 
@@ -86,13 +85,6 @@ def test_tta_takes_the_pipeline_of_each_domain(joint, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     joint.run('test', joint.config, joint.checkpoint, '--work-dir', 'w', '--tta')
     assert {'first/mIoU', 'second/mIoU', 'mIoU_avg'} <= metrics_of(tmp_path / 'w').keys()
-
-
-def test_a_domain_without_tta_pipeline_is_named(joint):
-    path = joint.folder / 'no_tta.py'
-    path.write_text(joint.config.read_text() + "del tta_pipeline['second']\n")
-    with pytest.raises(UserError, match=r'^tta_pipeline: none for the domain second; expected'):
-        prepare_test(str(path), str(joint.checkpoint), tta=True)
 
 
 @pytest.mark.parametrize('domain', ['first', 'second'])

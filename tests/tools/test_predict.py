@@ -160,9 +160,7 @@ def test_predictions_of_two_models_never_share_a_folder(trained, photos, tmp_pat
     predict(trained, photos / 'a.jpg', out)
     other = tmp_path / 'other.pth'
     other.write_bytes(trained.checkpoint.read_bytes())
-    with pytest.raises(
-        UserError, match=r'holds predictions made with checkpoint=.*iter_2\.pth, now'
-    ):
+    with pytest.raises(UserError, match=r'was made with checkpoint=.*iter_2\.pth, now'):
         predict_images(str(trained.config), str(other), str(photos), str(out))
     assert (out / RECORD).is_file()
 

@@ -1,6 +1,8 @@
 import os
+import shutil
 
 import cv2
+import mmcv
 import numpy as np
 import pytest
 from PIL import Image
@@ -65,14 +67,14 @@ def test_a_video_is_never_in_memory_as_a_whole(trained, clip, tmp_path, monkeypa
     from mmseg_cct.apis import video
 
     alive, most = 0, 0
-    frames = video._frames
 
-    def counted(capture):
-        nonlocal alive, most
-        for frame in frames(capture):
+    class Counted(mmcv.VideoReader):
+        def __next__(self):
+            nonlocal alive, most
+            frame = super().__next__()
             alive += 1
             most = max(most, alive)
-            yield frame
+            return frame
 
     blend = video.blend
 
@@ -81,7 +83,7 @@ def test_a_video_is_never_in_memory_as_a_whole(trained, clip, tmp_path, monkeypa
         alive -= 1
         return blend(*arguments)
 
-    monkeypatch.setattr(video, '_frames', counted)
+    monkeypatch.setattr(mmcv, 'VideoReader', Counted)
     monkeypatch.setattr(video, 'blend', done)
     monkeypatch.setattr('mmseg_cct.utils.ahead._WAITING', 1)
     assert predict(trained, clip, tmp_path / 'out') == 0
@@ -109,12 +111,22 @@ def test_mistakes_are_one_line(trained, tmp_path, capfd, name, content, options,
     assert not (tmp_path / 'out').exists()
 
 
+def test_a_name_is_no_address(trained, clip, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(clip, 'file:missing.mp4')
+    assert predict(trained, 'file:missing.mp4', tmp_path / 'out') == 0
+
+
 def test_a_video_that_ends_too_early_is_told_and_what_there_is_is_kept(
     trained, clip, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(
-        'mmseg_cct.apis.video._frames', lambda capture: iter(enumerate(read(clip)[0][:2]))
-    )
+    class Short(mmcv.VideoReader):
+        def __next__(self):
+            if self.position == 2:
+                raise StopIteration
+            return super().__next__()
+
+    monkeypatch.setattr(mmcv, 'VideoReader', Short)
     assert predict(trained, clip, tmp_path / 'out') == 1
     assert f'error: {clip}: ends after 2 of {FRAMES} frames' in capsys.readouterr().err
     assert len(read(tmp_path / 'out/overlays/clip.mp4')[0]) == 2

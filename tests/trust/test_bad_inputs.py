@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmseg_cct.engine.hooks import preflight_hook
+from mmseg_cct.preflight import preflight_hook
 
 LABELED, UNLABELED = 'train_dataloader.dataset.labeled', 'train_dataloader.dataset.unlabeled'
 VAL, TEST = 'val_dataloader.dataset', 'test_dataloader.dataset'
@@ -212,7 +212,7 @@ COMMAND_LINES = {
     ),
     'work dir is a file': (
         lambda i: (i.text('w', 'x'), i.run('train', 'tiny.py', '--work-dir', 'w')),
-        r'w: File exists',
+        '--work-dir: w is a file; expected a folder',
     ),
     **{
         f'{tool}: seed': (

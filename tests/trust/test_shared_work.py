@@ -99,7 +99,7 @@ def test_a_ranking_goes_on_where_it_was(tiny_cct, photos, tmp_path, monkeypatch)
     expected = ranking.rank_images(model, images_in(photos), tmp_path)
     scores = tmp_path / 'scores' / '0.jsonl'
     lines = scores.read_text().splitlines(keepends=True)
-    scores.write_text(''.join(lines[:20]) + lines[20][:30])  # killed while it wrote
+    scores.write_text(''.join(lines[:21]) + lines[21][:30])  # killed while it wrote
     scored, real = [], ranking.disagreement
     monkeypatch.setattr(ranking, 'disagreement', lambda *a: scored.append(a) or real(*a))
     assert ranking.rank_images(model, images_in(photos), tmp_path) == expected

@@ -1,18 +1,33 @@
 import os
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import (
-    claim_output_folder,
+    append_line,
+    output_file,
+    part_of,
+    read_lines,
+    read_record,
     remove_parts,
-    require_new_file,
     require_outside,
-    require_own_folder,
     write_atomic,
+    write_record,
     write_text,
 )
+
+
+class Record(NamedTuple):
+    name: str
+    share: float
+    counts: dict[str, list[int]]
+    any: Any
+    stamp: list[int] | None = None
+
+
+RECORD = Record('a', 0.5, {'x': [1, 2]}, {'y': None})
 
 
 def test_a_write_replaces_the_file_and_leaves_nothing_else(tmp_path):
@@ -48,47 +63,75 @@ def test_parts_of_killed_writers_are_removed(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ['.hidden', 'my.part']
 
 
-class TestFolders:
-    def test_new_empty_and_own_ones_are_taken(self, tmp_path):
-        (tmp_path / 'empty').mkdir()
-        (tmp_path / 'empty/.DS_Store').write_text('x')
-        for name in ('new', 'empty'):
-            for _ in range(2):
-                claim_output_folder(tmp_path / name, 'tool.json')
-                (tmp_path / name / 'result').write_text('x')
-            assert (tmp_path / name / 'tool.json').is_file()
+def test_a_read_only_copy_takes_its_place_too(tmp_path):
+    with part_of(tmp_path / 'a') as part:
+        part.write_text('x')
+        part.chmod(0o400)
+    assert (tmp_path / 'a').read_text() == 'x'
 
-    def test_another_process_may_write_the_record_meanwhile(self, tmp_path, monkeypatch):
-        list_files = Path.iterdir
 
-        def write_then_list(folder):
-            (tmp_path / 'tool.json').write_text('{}')
-            return list_files(folder)
+def test_parts_below_are_removed_on_demand(tmp_path):
+    (tmp_path / 'a/b').mkdir(parents=True)
+    part = tmp_path / 'a/b/.12-ab.part.mp4'
+    part.touch()
+    remove_parts(tmp_path)
+    assert part.exists()
+    remove_parts(tmp_path, '**/')
+    assert not part.exists()
 
-        monkeypatch.setattr(Path, 'iterdir', write_then_list)
-        require_own_folder(tmp_path, 'tool.json')
 
-    def test_others_are_refused(self, tmp_path):
-        (tmp_path / 'a.png').write_text('x')
-        with pytest.raises(UserError, match=r'--out: .* holds a\.png and has no tool\.json'):
-            claim_output_folder(tmp_path, 'tool.json')
-        assert os.listdir(tmp_path) == ['a.png']
-        with pytest.raises(UserError, match=r'--show-dir: .*a\.png is a file; expected a folder'):
-            require_own_folder(tmp_path / 'a.png', 'tool.json', '--show-dir')
+class TestRecords:
+    def test_what_is_written_is_read(self, tmp_path):
+        write_record(tmp_path / 'r.json', RECORD)
+        assert read_record(tmp_path / 'r.json', Record, 'a record') == RECORD
+        append_line(tmp_path / 'lines', RECORD._asdict())
+        append_line(tmp_path / 'lines', RECORD._replace(stamp=[1])._asdict())
+        assert [*read_lines(tmp_path / 'lines', Record)] == [RECORD, RECORD._replace(stamp=[1])]
 
+    @pytest.mark.parametrize(
+        'content',
+        [
+            b'',
+            b'{}',
+            b'[1]',
+            b'null',
+            b'\xff\xfe',
+            b'{"name": "a"',
+            b'[' * 100_000,
+            b'{"name": 1, "share": 0.5, "counts": {}, "any": 0}',
+            b'{"name": "a", "share": "0.5", "counts": {}, "any": 0}',
+            b'{"name": "a", "share": 0.5, "counts": {"x": [1, true]}, "any": 0}',
+            b'{"name": "a", "share": 0.5, "counts": [], "any": 0}',
+            b'{"name": "a", "share": 0.5, "counts": {}, "any": 0, "stamp": 3}',
+            b'{"name": "a", "share": 0.5, "counts": {}, "any": 0, "more": 1}',
+        ],
+    )
+    def test_a_damaged_one_is_one_line_and_stays(self, content, tmp_path):
+        file = tmp_path / 'r.json'
+        file.write_bytes(content)
+        with pytest.raises(UserError, match=r'r\.json: .*; expected what it is') as caught:
+            read_record(file, Record, 'what it is')
+        assert len(str(caught.value).splitlines()) == 1
+        assert file.read_bytes() == content
+
+    def test_a_damaged_line_costs_itself_alone(self, tmp_path):
+        (tmp_path / 'lines').write_bytes(b'\xff\xfe{"na')  # cut short by a kill
+        append_line(tmp_path / 'lines', RECORD._asdict())
+        assert [*read_lines(tmp_path / 'lines', Record)] == [RECORD]
+
+
+class TestPlaces:
     def test_data_is_refused_with_all_below_it_even_if_empty(self, tmp_path):
         for below in ('', 'a', 'a/b'):
             with pytest.raises(UserError, match=r'lies in the folder .* which is read'):
                 require_outside(tmp_path / below, {tmp_path}, '--out')
-            with pytest.raises(UserError, match=r'lies in the folder .* which is read'):
-                claim_output_folder(tmp_path / below, 'tool.json', {tmp_path})
         require_outside(tmp_path, {tmp_path / 'a'}, '--out')
 
     def test_links_are_followed(self, tmp_path):
         (tmp_path / 'images').mkdir()
         (tmp_path / 'link').symlink_to(tmp_path / 'images')
         with pytest.raises(UserError, match='lies in the folder'):
-            claim_output_folder(tmp_path / 'link/out', 'tool.json', {tmp_path / 'images'})
+            require_outside(tmp_path / 'link/out', {tmp_path / 'images'}, '--out')
 
     def test_circles_of_links_and_zero_bytes_are_no_bug(self, tmp_path):
         (tmp_path / 'loop').symlink_to('loop')
@@ -100,25 +143,45 @@ class TestFolders:
 
 class TestFiles:
     def test_a_new_one_is_fine(self, tmp_path):
-        require_new_file(tmp_path / 'a')
+        assert output_file(str(tmp_path / 'a')) == tmp_path / 'a'
 
     def test_an_existing_one_needs_the_option(self, tmp_path):
-        (tmp_path / 'a').write_text('x')
+        (tmp_path / 'a').write_text('own x')
         with pytest.raises(UserError, match='a: exists; expected a new file, or --overwrite'):
-            require_new_file(tmp_path / 'a')
-        require_new_file(tmp_path / 'a', overwrite=True)
+            output_file(tmp_path / 'a')
+        output_file(tmp_path / 'a', begins=b'own', overwrite=True)
+
+    def test_what_the_tool_did_not_write_is_never_replaced(self, tmp_path):
+        (tmp_path / 'photo').write_bytes(b'\x89PNG')
+        (tmp_path / 'link').symlink_to('photo')
+        (tmp_path / 'dangling').symlink_to('nothing')
+        os.mkfifo(tmp_path / 'pipe')
+        for name, found in (
+            ('photo', 'no earlier output of this tool'),
+            ('link', 'is a link or a device'),
+            ('dangling', 'is a link or a device'),
+            ('pipe', 'is a link or a device'),
+        ):
+            with pytest.raises(UserError, match=f'{name}: {found}; expected'):
+                output_file(tmp_path / name, begins=b'own', overwrite=True)
+
+    def test_a_checkpoint_of_a_training_is_never_replaced(self, tmp_path):
+        for name in ('iter_1.pth', 'last_checkpoint'):
+            (tmp_path / name).write_bytes(b'PK')
+        with pytest.raises(UserError, match='no earlier output of this tool'):
+            output_file(tmp_path / 'iter_1.pth', begins=b'PK', overwrite=True)
 
     def test_an_input_is_never_replaced(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         Path('a').write_text('x')
         os.link('a', 'b')
         for name in ('a', 'b', './a'):
-            with pytest.raises(UserError, match='is read and would be replaced'):
-                require_new_file(name, overwrite=True, inputs=['none', 'a'])
+            with pytest.raises(UserError, match=f'OUT: {Path(name)} is read; expected another'):
+                output_file(name, ['none', 'a'], overwrite=True, option='OUT')
 
     def test_a_folder_is_no_file(self, tmp_path):
         with pytest.raises(UserError, match='is a folder; expected the name of a file'):
-            require_new_file(tmp_path, overwrite=True)
+            output_file(tmp_path, overwrite=True)
 
 
 def test_text_with_the_name_of_a_latin_1_file_is_written(tmp_path):

@@ -8,7 +8,6 @@ import pytest
 from mmseg.datasets.transforms import LoadAnnotations
 from PIL import Image, UnidentifiedImageError
 
-from mmseg_cct.checks.images import image_size
 from mmseg_cct.errors import UserError
 from mmseg_cct.plugin import setup
 from mmseg_cct.utils.image_files import (
@@ -22,6 +21,7 @@ from mmseg_cct.utils.image_files import (
     read_mask,
     suffix_of_masks,
 )
+from mmseg_cct.utils.images import image_size
 
 
 def _touch(root, *names):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from tiff import pixels_of, tiff_bytes
 
-from mmseg_cct.checks.images import image_size
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import (
     as_rgb,
@@ -17,6 +16,7 @@ from mmseg_cct.utils.image_files import (
     select_channels,
 )
 from mmseg_cct.utils.image_format import UnsuitableImage, image_format
+from mmseg_cct.utils.images import image_size
 
 
 def png(pixels):

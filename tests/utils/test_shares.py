@@ -6,7 +6,6 @@ from ranks import on_two_ranks, without_cuda
 
 from mmseg_cct.errors import Interrupted, UserError
 from mmseg_cct.utils import shares
-from mmseg_cct.utils.image_record import ImageCounts
 from mmseg_cct.utils.shares import connected, gather, on_first_process, own_share, progress_bar
 
 
@@ -62,11 +61,6 @@ def test_the_first_process_shows_its_part_of_the_progress(monkeypatch, capsys):
     with progress_bar(number=10, done=8):
         pass
     assert capsys.readouterr().err == ''
-
-
-def test_counts_add_up():
-    parts = [ImageCounts(2, 5, ['b']), ImageCounts(3, 5, ['c', 'a'])]
-    assert ImageCounts.merged(parts) == ImageCounts(5, 5, ['a', 'b', 'c'])
 
 
 def test_ctrl_c_says_how_far_it_is(capsys):

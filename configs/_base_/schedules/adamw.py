@@ -2,6 +2,7 @@
 # embeddings, ten times the backbone's rate for the rest, and a linear decay.
 optim_wrapper = dict(
     type='OptimWrapper',
+    constructor='MergedOptimWrapperConstructor',
     optimizer=dict(type='AdamW', lr=6e-5, betas=(0.9, 0.999), weight_decay=0.01),
     paramwise_cfg=dict(
         custom_keys={

@@ -1,6 +1,7 @@
 # For a small network: a high rate, a fifth of it for the backbone.
 optim_wrapper = dict(
     type='OptimWrapper',
+    constructor='MergedOptimWrapperConstructor',
     optimizer=dict(type='AdamW', lr=2e-3, weight_decay=1e-4),
     paramwise_cfg=dict(custom_keys={'backbone.': dict(lr_mult=0.2)}),
 )

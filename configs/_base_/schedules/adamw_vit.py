@@ -1,6 +1,7 @@
 # UniMatch V2's fine-tuning of DINOv2: 5e-6 for the transformer, forty times that for the rest.
 optim_wrapper = dict(
     type='OptimWrapper',
+    constructor='MergedOptimWrapperConstructor',
     optimizer=dict(type='AdamW', lr=5e-6, betas=(0.9, 0.999), weight_decay=0.01),
     paramwise_cfg=dict(
         custom_keys={

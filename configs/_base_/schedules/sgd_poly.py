@@ -2,6 +2,7 @@
 # config adds the `end` of the schedule, that of the training.
 optim_wrapper = dict(
     type='OptimWrapper',
+    constructor='MergedOptimWrapperConstructor',
     optimizer=dict(type='SGD', lr=1e-2, momentum=0.9, weight_decay=1e-4),
     paramwise_cfg=dict(custom_keys={'backbone.': dict(lr_mult=0.1)}),
 )

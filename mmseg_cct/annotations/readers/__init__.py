@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 
 from ..source import Source
 from . import (
@@ -34,6 +34,4 @@ def require_reader(source: Source) -> ModuleType:
     if source.damaged:
         raise source.damaged[0]
     titles = ', '.join(reader.TITLE for reader in _READERS)
-    raise UserError(
-        Problem(str(source.path), 'no known format', f'{titles} or {colour_masks.TITLE}')
-    )
+    raise UserError(str(source.path), 'no known format', f'{titles} or {colour_masks.TITLE}')

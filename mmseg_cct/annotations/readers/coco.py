@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 
 from ..rle import coco_counts, mask_of_runs
 from ..shapes import AnnotatedImage, Annotations, Shape
@@ -55,7 +55,7 @@ def _images(source: Source, files: dict[str, Any]) -> Iterator[AnnotatedImage | 
             for annotation in content['annotations']:
                 if annotation['image_id'] not in of_image:
                     found = f'annotation {annotation["id"]}: image_id={annotation["image_id"]!r}'
-                    raise UserError(Problem(found, '', 'the id of an image'))
+                    raise UserError(found, '', 'the id of an image')
                 of_image[annotation['image_id']].append(annotation)
             # CVAT and Datumaro set `iscrowd` for each mask that is not a polygon, crowd or not.
             has_crowds = all(image.get('date_captured') != 0 for image in content['images'])
@@ -86,7 +86,7 @@ def _image(
                 height, width = segmentation['size']
                 if (width, height) != size:
                     expected = f'{size[0]}×{size[1]}, the size of the image'
-                    raise UserError(Problem('RLE', f'of {width}×{height} pixels', expected))
+                    raise UserError('RLE', f'of {width}×{height} pixels', expected)
                 counts = segmentation['counts']
                 if isinstance(counts, str):
                     counts = coco_counts(counts)

@@ -8,7 +8,7 @@ from typing import NoReturn
 import numpy as np
 from PIL import Image
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
 from ..pictures import decode, rgb
@@ -46,11 +46,9 @@ def ask_for_names(source: Source) -> NoReturn:
     listed = ', '.join(f'{colour} ({share:.1%})' for colour, share in shares.items())
     options = ' '.join(f'NAME={colour}' for colour in shares)
     raise UserError(
-        Problem(
-            str(source.path),
-            f'masks of the colours {listed}{", ..." if len(found) > _SHOWN else ""}',
-            f'their names, --colors {options}, or --binary NAME for all but 0',
-        )
+        str(source.path),
+        f'masks of the colours {listed}{", ..." if len(found) > _SHOWN else ""}',
+        f'their names, --colors {options}, or --binary NAME for all but 0',
     )
 
 
@@ -82,7 +80,7 @@ def _images(
     names = _masks(source)
     named = [name for name in names if name.lower().endswith(suffix.lower())]
     if not named:
-        raise UserError(Problem(str(source.path), 'no mask of that name', f'NAME{suffix}'))
+        raise UserError(str(source.path), 'no mask of that name', f'NAME{suffix}')
     for name in named:
         image = name[: -len(suffix)] if suffix else posixpath.splitext(name)[0]
         place = source.place(name)
@@ -108,7 +106,7 @@ def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bo
     if unknown and is_strict:
         more = f' and {len(unknown) - 5} more' if len(unknown) > 5 else ''
         key = f'colours {" and ".join(unknown[:5])}{more}'
-        raise UserError(Problem(key, 'without a name', '--colors with each, or --rest'))
+        raise UserError(key, 'without a name', '--colors with each, or --rest')
     return [Shape(table[code], mask=codes == code) for code in present if code in table]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 
 from ..rle import mask_of_runs
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
@@ -27,7 +27,7 @@ def read(source: Source) -> Annotations:
         with reading(source.place(name), TITLE):
             if root.tag != 'annotations' or root.find('track') is not None:
                 found = 'tracks of a video' if root.tag == 'annotations' else f'<{root.tag}>'
-                raise UserError(Problem('XML', found, f'an export as {TITLE}'))
+                raise UserError('XML', found, f'an export as {TITLE}')
             for label in root.findall('meta//labels/label'):
                 if not label.findtext('parent'):  # the points of a skeleton have one
                     classes[label.findtext('name', '')] = colour(label.findtext('color'))

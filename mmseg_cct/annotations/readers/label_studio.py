@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import numpy as np
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
 from ..rle import brush_alpha
@@ -74,16 +74,16 @@ def _image(task: dict) -> AnnotatedImage:
                 if region.get('id') not in labelled:  # else another result labels it
                     left_out.append(f'{kind} without a label')
             elif len(labels) > 1:
-                raise UserError(Problem(f'labels {", ".join(labels)}', '', 'one of them'))
+                raise UserError(f'labels {", ".join(labels)}', '', 'one of them')
             elif region.get('image_rotation'):
                 found = f'image_rotation={region["image_rotation"]}'
-                raise UserError(Problem(found, '', 'the image as it is'))
+                raise UserError(found, '', 'the image as it is')
             else:
                 pixels = region['original_width'], region['original_height']
                 sizes.add(pixels)
                 shapes.append(_shape(kind, labels[0], region.get('value', region), pixels))
     if len(sizes) > 1:
-        raise UserError(Problem('original_width, original_height', f'{sizes}', 'one size'))
+        raise UserError('original_width, original_height', f'{sizes}', 'one size')
     size = sizes.pop() if sizes else None
     name, is_done = _name(task.get('data', task)), 'data' not in task or bool(_done(task))
     return AnnotatedImage(name, size, shapes, is_done=is_done, left_out=left_out)
@@ -140,4 +140,4 @@ def _name(data: dict) -> str:
         path = (parse_qs(address.query).get('d') or [unquote(address.path)])[0]
         if PurePosixPath(path).suffix.lower() in IMAGE_SUFFIXES:
             return path.removeprefix('/')
-    raise UserError(Problem('data', 'no path of an image', f'one of {", ".join(IMAGE_SUFFIXES)}'))
+    raise UserError('data', 'no path of an image', f'one of {", ".join(IMAGE_SUFFIXES)}')

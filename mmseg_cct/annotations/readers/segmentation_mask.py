@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 from mmseg_cct.utils.labels import is_background
 
 from ..pictures import decode
@@ -66,7 +66,7 @@ def _image(source: Source, name: str, image: str, colours: Mapping[str, Colour])
     for code in sorted(present):
         label = table.get(code, '' if code == code_of(_VOID) else None)
         if label is None:
-            raise UserError(Problem(f'colour {colour_of(code)}', '', f'those of {_TABLE}'))
+            raise UserError(f'colour {colour_of(code)}', '', f'those of {_TABLE}')
         if not is_background(label):
             shapes.append(Shape(label or None, mask=codes == code))
     return AnnotatedImage(image, picture.size, shapes)

@@ -8,7 +8,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 
 from ..pictures import bitmap
 from ..shapes import MAX_PIXELS, AnnotatedImage, Annotations, Shape
@@ -72,7 +72,7 @@ def _shape(each: dict, z: int) -> Shape | None:
         try:
             data = unpack.decompress(base64.b64decode(each['bitmap']['data']), _PACKED)
         except zlib.error as error:
-            raise UserError(Problem('bitmap', f'damaged ({error})', 'a PNG')) from None
+            raise UserError('bitmap', f'damaged ({error})', 'a PNG') from None
         left, top = each['bitmap']['origin']
         return Shape(label, mask=bitmap(data), offset=(int(left), int(top)), z=z)
     if kind not in ('polygon', 'rectangle'):
@@ -96,7 +96,7 @@ def _pixels(shape: Shape) -> Shape:
     width, height = int(right - left) + 1, int(bottom - top) + 1
     if width * height > MAX_PIXELS:
         found = f'{width}×{height} pixels'
-        raise UserError(Problem('polygon', found, f'at most {MAX_PIXELS} in all'))
+        raise UserError('polygon', found, f'at most {MAX_PIXELS} in all')
     mask = np.zeros((height, width), np.uint8)
     for value, rings in ((1, shape.polygons[:1]), (0, shape.polygons[1:])):
         if rings:

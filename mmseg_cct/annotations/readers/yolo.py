@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import yaml
 
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import UserError
 
 from ..shapes import AnnotatedImage, Annotations, Shape
 from ..source import Source, attempt, reading
@@ -72,7 +72,7 @@ def _shapes(text: str, names: dict[int, str]) -> tuple[list[Shape], list[str]]:
                 index, points = int(number_of_class), np.array(values, float)
                 if index not in names:
                     expected = f'one of {", ".join(map(str, names))}'
-                    raise UserError(Problem(f'class {index}', '', expected))
+                    raise UserError(f'class {index}', '', expected)
                 if len(points) == 4:
                     left_out.append('box')
                 else:

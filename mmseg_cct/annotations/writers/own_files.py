@@ -2,13 +2,22 @@
 
 import hashlib
 import io
-import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
+
+from mmseg_cct.utils.files import append_line, part_of, read_lines
 
 RECORD = 'annotations.jsonl'
+
+
+class _Written(NamedTuple):
+    """A file that was written, and the digest of what it held."""
+
+    name: str
+    digest: str
 
 
 class OwnFiles:
@@ -25,38 +34,24 @@ class OwnFiles:
         self.folder = folder
         self.kept: list[Path] = []
         self._record = folder / RECORD
-        self._known: set[tuple[str, str]] = set()
-        if self._record.is_file():
-            for line in self._record.read_text(encoding='utf-8').splitlines():
-                with suppress(ValueError, TypeError):  # a line cut short by a kill
-                    self._known.add(tuple(json.loads(line)))
+        is_there = self._record.is_file()
+        self._known = set(read_lines(self._record, _Written)) if is_there else set()
 
     @contextmanager
     def open(self, name: str) -> Iterator[io.TextIOWrapper]:
         """Opens a text file for writing; it appears only once it is complete."""
         path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f'.{os.getpid()}-{path.name[:50]}.part')
-        try:
+        with part_of(path) as part:
             with part.open('w', encoding='utf-8', errors='backslashreplace', newline='\n') as file:
                 yield file
-                file.flush()
-                os.fsync(file.fileno())
-            self._replace(path, part, name)
-        finally:
-            part.unlink(missing_ok=True)
-
-    def _replace(self, path: Path, part: Path, name: str) -> None:
-        new = _digest(part)
-        old = _digest(path) if path.exists() else new
-        if (name, old) not in self._known and old != new:
-            self.kept.append(path)
-            return
-        if (name, new) not in self._known:  # first: a kill leaves no unrecorded file
-            with self._record.open('a', encoding='utf-8') as record:
-                record.write(f'\n{json.dumps([name, new])}')
-            self._known.add((name, new))
-        os.replace(part, path)
+            new = _Written(name, _digest(part))
+            old = _Written(name, _digest(path)) if os.path.lexists(path) else new
+            if old not in self._known and old != new:
+                self.kept.append(path)
+                part.unlink()
+            elif new not in self._known:  # recorded first: a kill leaves no unrecorded file
+                append_line(self._record, new._asdict())
+                self._known.add(new)
 
 
 def _digest(path: Path) -> str:

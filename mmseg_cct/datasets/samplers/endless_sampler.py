@@ -14,7 +14,7 @@ class EndlessSampler(Sampler, ABC):
 
     Rank ``r`` of ``w`` takes the positions ``r, r + w, r + 2w, ...``, so the draws of one iteration
     are the same however many processes share them. Subclasses define `draw`, a function of the
-    seed and the position alone.
+    seed and the position alone, and the length of a pass.
 
     Args:
         dataset: The data set to draw from.
@@ -36,9 +36,9 @@ class EndlessSampler(Sampler, ABC):
         first = self.rank + self._num_skipped * self.world_size
         yield from map(self.draw, itertools.count(first, self.world_size))
 
+    @abstractmethod
     def __len__(self) -> int:
         """Returns the draws of all ranks in one pass over the data set."""
-        return len(self.dataset)
 
     def skip(self, num_samples: int) -> None:
         """Starts after this many draws (0 or more) of this rank, as a resume needs it."""

@@ -56,8 +56,8 @@ class MultiDomainSampler(EndlessSampler):
     ) -> None:
         if not hasattr(dataset, 'domains'):
             raise UserError(
-                f'train_dataloader: MultiDomainSampler draws from a MultiDomainDataset, got '
-                f'{type(dataset).__name__}'
+                'train_dataloader',
+                f'MultiDomainSampler draws from a MultiDomainDataset, got {type(dataset).__name__}',
             )
         super().__init__(dataset, seed)
         self.batch_size = batch_size
@@ -66,6 +66,10 @@ class MultiDomainSampler(EndlessSampler):
             name: PairSampler(part, shuffle, stream_seed(self.seed, _DOMAIN, number))
             for number, (name, part) in enumerate(dataset.domains.items())
         }
+
+    def __len__(self) -> int:
+        """Returns the draws of all ranks in one pass over the sets of all domains."""
+        return sum(map(len, self.samplers.values()))
 
     def draw(self, position: int) -> MultiDomainDraw:
         """Returns the pair at a position from 0 of the stream that all ranks share."""
@@ -87,13 +91,15 @@ def domain_cycle(domains: Sequence[str], weights: Mapping[str, int]) -> tuple[st
     for name, weight in weights.items():
         if name not in domains:
             raise UserError(
-                f'train_dataloader.sampler.weights: no domain {name!r}; expected one of '
-                f'{", ".join(domains)}'
+                'train_dataloader.sampler.weights',
+                f'no domain {name!r}',
+                f'one of {", ".join(domains)}',
             )
         if not isinstance(weight, int) or weight < 1:
             raise UserError(
-                f'train_dataloader.sampler.weights.{name}={weight}: expected 1, 2, 3, ... batches '
-                'in a cycle'
+                f'train_dataloader.sampler.weights.{name}={weight}',
+                '',
+                '1, 2, 3, ... batches in a cycle',
             )
     # The k-th of n batches is due at (2k + 1)/2n of the cycle; ties go by the domains' order.
     due = sorted(

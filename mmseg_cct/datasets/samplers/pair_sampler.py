@@ -54,11 +54,15 @@ class PairSampler(EndlessSampler):
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int | None = None) -> None:
         if not (hasattr(dataset, 'labeled') and hasattr(dataset, 'unlabeled')):
             raise UserError(
-                f'train_dataloader: PairSampler draws from a SemiSegDataset, got '
-                f'{type(dataset).__name__}'
+                'train_dataloader',
+                f'PairSampler draws from a SemiSegDataset, got {type(dataset).__name__}',
             )
         super().__init__(dataset, seed)
         self.shuffle = shuffle
+
+    def __len__(self) -> int:
+        """Returns the draws of all ranks in one pass over the unlabelled set, if there is one."""
+        return len(self.dataset.unlabeled or self.dataset.labeled)
 
     def draw(self, position: int) -> PairDraw:
         """Returns the pair at a position from 0 of the stream that all ranks share."""

@@ -41,10 +41,10 @@ class LoadChannels(LoadImageFromFile):
     ) -> None:
         super().__init__(color_type='unchanged', backend_args=backend_args)
         if not channels or not all(type(c) is int and c >= 0 for c in channels):
-            raise UserError(f'LoadChannels.channels={channels!r}: expected whole numbers from 0')
+            raise UserError(f'LoadChannels.channels={channels!r}', '', 'whole numbers from 0')
         if value_range is not None and (len(value_range) != 2 or value_range[0] >= value_range[1]):
             raise UserError(
-                f'LoadChannels.value_range={value_range!r}: expected two numbers, the lower first'
+                f'LoadChannels.value_range={value_range!r}', '', 'two numbers, the lower first'
             )
         self.channels = tuple(channels)
         self.value_range = value_range

@@ -46,8 +46,9 @@ class LoadPseudoLabels(BaseTransform):
         name = os.path.relpath(img_path, self.image_dir)
         if name.startswith(os.pardir):
             raise UserError(
-                f'LoadPseudoLabels.image_dir: {self.image_dir} does not hold {img_path}; expected '
-                'the folder of the unlabelled images'
+                'LoadPseudoLabels.image_dir',
+                f'{self.image_dir} does not hold {img_path}',
+                'the folder of the unlabelled images',
             )
         return str(Path(self.label_dir, name).with_suffix('.png'))
 
@@ -60,17 +61,21 @@ class LoadPseudoLabels(BaseTransform):
         path = self.path_of(results['img_path'])
         if not os.path.isfile(path):
             raise UserError(
-                f'{path}: no such file; expected the pseudo labels of an unlabelled image '
-                '(tools/make_pseudo_labels.py writes them)'
+                path,
+                'no such file',
+                'the pseudo labels of an unlabelled image (tools/make_pseudo_labels.py writes '
+                'them)',
             )
         labels = read_mask(path)
         if labels.dtype != np.uint8:
-            raise UserError(f'{path}: label ids of type {labels.dtype}; expected bytes (uint8)')
+            raise UserError(path, f'label ids of type {labels.dtype}', 'bytes (uint8)')
         size = tuple(results.get('ori_shape', labels.shape)[:2])
         if labels.shape != size:
             raise UserError(
-                f'{path}: {labels.shape[1]}×{labels.shape[0]} pixels; expected {size[1]}×{size[0]},'
-                f' the size of {results["img_path"]} (LoadPseudoLabels comes before any resize)'
+                path,
+                f'{labels.shape[1]}×{labels.shape[0]} pixels',
+                f'{size[1]}×{size[0]}, the size of {results["img_path"]} (LoadPseudoLabels comes '
+                'before any resize)',
             )
         return labels
 
@@ -99,7 +104,7 @@ class PackPseudoLabels(PackSegInputs):
         """
         if FIELD not in results:
             raise UserError(
-                'unlabeled.pipeline: PackPseudoLabels without LoadPseudoLabels; expected both'
+                'unlabeled.pipeline', 'PackPseudoLabels without LoadPseudoLabels', 'both'
             )
         labels = from_numpy(results.pop(FIELD).astype(np.int64))[None]
         packed = super().transform(results)

@@ -23,7 +23,7 @@ class ScoreAtSize(BaseTransform):
 
     def __init__(self, size: tuple[int, int]) -> None:
         if min(size) < 1:
-            raise UserError(f'ScoreAtSize.size={size}: expected height and width from 1')
+            raise UserError(f'ScoreAtSize.size={size}', '', 'height and width from 1')
         self.size = tuple(size)
 
     def transform(self, results: dict) -> dict:

@@ -30,8 +30,9 @@ class SetDomain(BaseTransform):
         """
         if 'data_samples' not in results:
             raise UserError(
-                f'domain {self.domain}: its pipeline gives no data_samples; expected PackSegInputs '
-                'at its end'
+                f'domain {self.domain}',
+                'its pipeline gives no data_samples',
+                'PackSegInputs at its end',
             )
         samples = results['data_samples']
         if isinstance(samples, Mapping):

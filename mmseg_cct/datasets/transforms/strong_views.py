@@ -10,8 +10,8 @@ from mmcv.transforms import BaseTransform
 from mmseg.registry import TRANSFORMS
 from torch import Tensor, from_numpy
 
-from mmseg_cct.checks.ranges import at_least, in_unit, number, pair, positive, ranges
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.ranges import at_least, in_unit, number, pair, positive, ranges
 
 
 class Photometry(NamedTuple):
@@ -150,7 +150,7 @@ class StrongViews(BaseTransform):
         """
         if 'inputs' not in results:
             raise UserError(
-                'unlabeled.pipeline: StrongViews before PackSegInputs; expected it at the end'
+                'unlabeled.pipeline', 'StrongViews before PackSegInputs', 'it at the end'
             )
         image = np.ascontiguousarray(results['inputs'].numpy().transpose(1, 2, 0))
         filled = None

@@ -32,8 +32,9 @@ class MarkValidPixels(BaseTransform):
         """
         if 'img' not in results:
             raise UserError(
-                'unlabeled.pipeline: MarkValidPixels without an image; expected it after '
-                'LoadImageFromFile'
+                'unlabeled.pipeline',
+                'MarkValidPixels without an image',
+                'it after LoadImageFromFile',
             )
         if FIELD not in results:
             results[FIELD] = np.ones(results['img'].shape[:2], np.uint8)

@@ -7,7 +7,6 @@ from .fuse_conv_bn_hook import FuseConvBNHook
 from .iteration_seed_hook import IterationSeedHook
 from .main_process_logger_hook import MainProcessLoggerHook
 from .non_finite_loss_hook import NonFiniteLossHook
-from .preflight_hook import PreflightHook, TestPreflightHook
 from .progress_bar_hook import ProgressBarHook
 from .ramp_up_hook import RampUpHook
 from .resume_hook import ResumeHook
@@ -26,13 +25,11 @@ __all__ = [
     'IterationSeedHook',
     'MainProcessLoggerHook',
     'NonFiniteLossHook',
-    'PreflightHook',
     'ProgressBarHook',
     'RampUpHook',
     'ResumeHook',
     'SteadyTimerHook',
     'SyncStatisticsHook',
     'TeacherHook',
-    'TestPreflightHook',
     'UnlabeledVisualizationHook',
 ]

@@ -35,7 +35,8 @@ class CompileHook(Hook):
             module = getattr(model, name, None)
             if not isinstance(module, nn.Module):
                 raise UserError(
-                    f'CompileHook.modules: the model has no module {name!r}; expected names such '
-                    f'as {", ".join(child for child, _ in model.named_children())}'
+                    'CompileHook.modules',
+                    f'the model has no module {name!r}',
+                    f'names such as {", ".join(child for child, _ in model.named_children())}',
                 )
             module.compile(**self.options)

@@ -3,6 +3,7 @@
 import datetime
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from mmengine.logging import print_log
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
+from mmseg_cct.config.shipped import method_names
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.evaluation.findings import class_iou, findings, validation_findings
 from mmseg_cct.utils.cores import describe_load
@@ -24,19 +26,15 @@ _WARM_UP, _TIMED = 5, 20  # iterations that compile and warm up, and those that 
 class FindingsHook(Hook):
     """Logs model and method, the expected time, and findings that a mean IoU hides.
 
-    At the start: whether the validation images are few or the test set, and whether the machine is
-    busy. At the end: which classes are at IoU 0, and whether mIoU still rises or has fallen.
-    `tools/train.py` adds it.
-
-    Args:
-        method: Name of the method, for the log.
+    At the start: whether a batch repeats labelled images, the validation images are few or the test
+    set, and whether the machine is busy. At the end: which classes are at IoU 0, and whether mIoU
+    still rises or has fallen.
     """
 
     # After the checks of `PreflightHook`, before the progress bar.
     priority = 'ABOVE_NORMAL'
 
-    def __init__(self, method: str | None = None) -> None:
-        self.method = method
+    def __init__(self) -> None:
         self.first_iter = 0
         self.begun = 0.0
 
@@ -45,8 +43,8 @@ class FindingsHook(Hook):
         self.first_iter = runner.iter
         if not is_main_process():
             return
-        print_log(describe_model(runner, self.method), logger='current')
-        for line in (*_of_validation(runner), describe_load()):
+        print_log(describe_model(runner), logger='current')
+        for line in (*_of_labels(runner), *_of_validation(runner), describe_load()):
             if line is not None:
                 print_log(f'Note: {line}', logger='current')
 
@@ -80,20 +78,29 @@ class FindingsHook(Hook):
             print_log(f'Note: {line}', logger='current')
 
 
-def describe_model(runner: Runner, method: str | None = None) -> str:
+def describe_model(runner: Runner) -> str:
     """Describes in one line what is trained, by which method and where."""
     model = unwrap_model(runner.model)
     parts = [getattr(model, name, None) for name in ('backbone', 'decode_head')]
     inner = getattr(parts[0], 'backbone', parts[0])  # the one inside a MultiChannelBackbone
     names = [type(part).__name__ for part in (inner, parts[1]) if part is not None]
     millions = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
-    by = f' by {method}' if method else ''
+    # a config's name begins with its method
+    method = Path(runner.cfg.filename or '').name.partition('_')[0]
+    by = f' by {method}' if method in method_names() else ''
     device = get_device()
     where = f'the CPU (threads: {torch.get_num_threads()})' if device == 'cpu' else device
     return (
         f'Model: {" and ".join([type(model).__name__, *names])}, {millions:.1f} million parameters '
         f'to learn{by}, on {where}; log and checkpoints in {runner.work_dir}'
     )
+
+
+def _of_labels(runner: Runner) -> Iterator[str]:
+    labeled = getattr(runner.train_dataloader.dataset, 'labeled', ())
+    size = runner.train_dataloader.batch_size
+    if labeled and size > len(labeled):
+        yield f'a batch of {size} repeats some of the {len(labeled)} labelled images'
 
 
 def _of_validation(runner: Runner) -> Iterator[str]:

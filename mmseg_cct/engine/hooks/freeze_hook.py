@@ -35,8 +35,9 @@ class FreezeHook(Hook):
         for scheduler in runner.param_schedulers or ():
             if getattr(scheduler, 'eta_min', 0):
                 raise UserError(
-                    f'param_scheduler.eta_min={scheduler.eta_min}: would lift the learning rate of '
-                    f'{len(frozen)} weights that lr_mult=0 freezes; expected 0'
+                    f'param_scheduler.eta_min={scheduler.eta_min}',
+                    f'would lift the learning rate of {len(frozen)} weights that lr_mult=0 freezes',
+                    '0',
                 )
         if is_model_wrapper(runner.model):
             return

@@ -4,7 +4,7 @@ from typing import Any
 
 from mmengine.dist import master_only
 from mmengine.hooks import LoggerHook
-from mmseg.registry import HOOKS
+from mmengine.registry import HOOKS
 
 
 @HOOKS.register_module()

@@ -110,10 +110,11 @@ class NonFiniteLossHook(Hook):
         ranks = [rank for rank, line in enumerate(all_found) if line is not None]
         where = f' (rank {", ".join(map(str, ranks))})' if is_distributed() else ''
         raise UserError(
-            f'iteration {iteration}{where}: {"; ".join(filter(None, all_found))}; expected finite '
-            f'losses. {stem}.pth holds the training before this step, --resume it to see it again; '
-            f'{stem}_batch_rank{ranks[0]}.pth the batch. Often a lower optim_wrapper.optimizer.lr '
-            'or optim_wrapper.clip_grad=dict(max_norm=...) helps'
+            f'iteration {iteration}{where}',
+            '; '.join(filter(None, all_found)),
+            f'finite losses. {stem}.pth holds the training before this step, --resume it to '
+            f'see it again; {stem}_batch_rank{ranks[0]}.pth the batch. Often a lower '
+            'optim_wrapper.optimizer.lr or optim_wrapper.clip_grad=dict(max_norm=...) helps',
         )
 
 

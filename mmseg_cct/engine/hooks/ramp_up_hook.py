@@ -7,10 +7,10 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from torch import nn
 
-from mmseg_cct.checks.ranges import finite, in_unit, one_of, optional, ranges, text
 from mmseg_cct.engine.model_wrappers import unwrap_model
 from mmseg_cct.engine.schedules import SCHEDULES
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.ranges import finite, in_unit, one_of, optional, ranges, text
 from mmseg_cct.utils.suggest import close_names
 
 
@@ -96,8 +96,9 @@ class RampUpHook(Hook):
         value = getattr(owner, self._existing(owner, name))
         if not _is_number(value):
             raise UserError(
-                f'RampUpHook.attribute={self.attribute!r}: expected a number, the '
-                f'model has {type(value).__name__} there'
+                f'RampUpHook.attribute={self.attribute!r}',
+                '',
+                f'a number, the model has {type(value).__name__} there',
             )
         return value
 
@@ -105,8 +106,8 @@ class RampUpHook(Hook):
         if part == '*':
             if not (children := list(owner.children())):
                 raise UserError(
-                    f"RampUpHook.attribute={self.attribute!r}: '*' stands for modules, "
-                    f'and {type(owner).__name__} has none'
+                    f'RampUpHook.attribute={self.attribute!r}',
+                    f"'*' stands for modules, and {type(owner).__name__} has none",
                 )
             return children
         return [getattr(owner, self._existing(owner, part))]
@@ -117,7 +118,7 @@ class RampUpHook(Hook):
             near = close_names(part, _modules_and_numbers(owner))
             hint = f'; did you mean {" or ".join(near)}?' if near else ''
             raise UserError(
-                f'RampUpHook.attribute={self.attribute!r}: the model has no {part!r} there{hint}'
+                f'RampUpHook.attribute={self.attribute!r}', f'the model has no {part!r} there{hint}'
             )
         return part
 

@@ -12,10 +12,10 @@ from mmengine.runner import IterBasedTrainLoop, Runner
 from torch import Tensor
 from torch.optim import Optimizer
 
-from mmseg_cct.checks.weights import require_matching_weights
 from mmseg_cct.config.walk import changed_settings
-from mmseg_cct.engine.checkpoints import saved_config
+from mmseg_cct.engine.checkpoints import find_resumable, saved_config
 from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.log import warn
 
@@ -32,6 +32,8 @@ _PROGRESS = ('last_step', '_global_step', '_last_value', 'base_values', 'verbose
 class ResumeHook(Hook):
     """Makes a resumed training go on as if it had never been interrupted.
 
+    - It goes on from the newest whole checkpoint in the work directory, unless `load_from` names
+      one.
     - A checkpoint that does not fit the model ends the run; mmengine would leave weights random.
     - Options of the optimizer and the schedules (learning rate, momentum, weight decay, ends) are
       those of the config, which may have changed; mmengine restores the old ones with the state.
@@ -42,25 +44,35 @@ class ResumeHook(Hook):
     - A validation that was due at the resumed iteration is run: the checkpoint is written before
       the validation, which may have been lost, and with it the best checkpoint.
 
-    `tools/train.py --resume` adds it.
-
-    Args:
-        checkpoint: The checkpoint's name, for messages.
+    It does nothing in a training that is not resumed.
     """
 
     # After the checkpoint hook, which must be ready to save the best checkpoint.
     priority = 'LOWEST'
 
-    def __init__(self, checkpoint: str = 'checkpoint') -> None:
-        self.checkpoint = checkpoint
+    def before_run(self, runner: Runner) -> None:
+        """Finds the checkpoint; without one the training starts anew."""
+        if not runner._resume or runner._load_from is not None:
+            return
+        templates = (getattr(hook, 'filename_tmpl', None) for hook in runner.hooks)
+        template = next(filter(None, templates), None)
+        runner._load_from = find_resumable(runner.work_dir, template)
+        if runner._load_from is None:
+            warn(
+                f'--resume: no whole checkpoint in {runner.work_dir}, training starts at iteration '
+                '0'
+            )
+            runner._resume = False
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         """Checks the checkpoint, and replaces its settings by those of the config."""
-        model = unwrap_model(runner.model)
-        require_matching_weights(model, checkpoint, self.checkpoint, training=True)
-        _require_same_optimizer(runner, checkpoint, self.checkpoint)
-        _require_iterations_left(runner, checkpoint, self.checkpoint)
-        earlier = _earlier_settings(checkpoint, self.checkpoint)
+        if not runner._resume:
+            return
+        model, name = unwrap_model(runner.model), runner._load_from
+        require_matching_weights(model, checkpoint, name, training=True)
+        _require_same_optimizer(runner, checkpoint, name)
+        _require_iterations_left(runner, checkpoint, name)
+        earlier = _earlier_settings(checkpoint, name)
         _log_differences(earlier, runner.cfg.to_dict())
         _go_back_to_a_step(runner, checkpoint, earlier)
         _follow_new_settings(runner, checkpoint)
@@ -74,6 +86,8 @@ class ResumeHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         """Fits the optimizer's state to the weights, and runs a validation that was due."""
+        if not runner._resume:
+            return
         if isinstance(runner.optim_wrapper, OptimWrapper):
             _lay_out_as_the_weights(runner.optim_wrapper.optimizer)
         for hook in runner.hooks:
@@ -110,9 +124,9 @@ def _require_same_optimizer(runner: Runner, checkpoint: dict[str, Any], name: st
     }
     if sizes[0] != sizes[1] or unknown - {'initial_lr', 'initial_momentum'}:
         raise UserError(
-            f'--resume: {name} holds the state of another optimizer or model than optim_wrapper '
-            'makes; expected the same (to start from its weights alone: --cfg-options '
-            f'load_from={name})'
+            '--resume',
+            f'{name} holds the state of another optimizer or model than optim_wrapper makes',
+            f'the same (to start from its weights alone: --cfg-options load_from={name})',
         )
 
 
@@ -120,8 +134,9 @@ def _require_iterations_left(runner: Runner, checkpoint: dict[str, Any], name: s
     loop, iteration = runner.train_loop, checkpoint['meta'].get('iter', 0)
     if isinstance(loop, IterBasedTrainLoop) and iteration > loop.max_iters:
         raise UserError(
-            f'train_cfg.max_iters={loop.max_iters}: {name} is of iteration {iteration}; expected '
-            f'{iteration} or more'
+            f'train_cfg.max_iters={loop.max_iters}',
+            f'{name} is of iteration {iteration}',
+            f'{iteration} or more',
         )
 
 

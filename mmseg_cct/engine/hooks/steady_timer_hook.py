@@ -6,7 +6,7 @@ from mmengine.hooks import IterTimerHook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
-from mmseg_cct.checks.ranges import at_least, ranges
+from mmseg_cct.utils.ranges import at_least, ranges
 
 
 @HOOKS.register_module()

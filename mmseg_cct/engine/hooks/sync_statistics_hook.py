@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mmengine.dist import all_reduce_params
+from mmengine.dist import all_reduce_params, is_distributed
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
@@ -25,7 +25,7 @@ class SyncStatisticsHook(Hook):
         """Finds the layers; SyncBN's statistics are already equal."""
         self._layers = [
             layer
-            for layer in runner.model.modules()
+            for layer in (runner.model.modules() if is_distributed() else ())
             if isinstance(layer, _BatchNorm) and not isinstance(layer, nn.SyncBatchNorm)
         ]
 

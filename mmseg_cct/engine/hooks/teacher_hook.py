@@ -7,11 +7,11 @@ from mmengine.hooks import EMAHook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
-from mmseg_cct.checks.ranges import one_of, open_unit, ranges
 from mmseg_cct.engine.averaged_model import MultiTensorEMA
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.segmentors.teacher import use_batch_statistics
 from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.ranges import one_of, open_unit, ranges
 from mmseg_cct.utils.text import one_line
 
 
@@ -60,8 +60,9 @@ class TeacherHook(EMAHook):
         super().before_train(runner)
         if not hasattr(self.src_model, 'set_teacher'):
             raise UserError(
-                f'custom_hooks: TeacherHook with a {type(self.src_model).__name__}; expected a '
-                'segmentor that takes a teacher, such as CCTSegmentor or MeanTeacherSegmentor'
+                'custom_hooks',
+                f'TeacherHook with a {type(self.src_model).__name__}',
+                'a segmentor that takes a teacher, such as CCTSegmentor or MeanTeacherSegmentor',
             )
         teacher = self.ema_model.module
         if self.ema_model.steps == 0:
@@ -95,8 +96,9 @@ class TeacherHook(EMAHook):
             self._load_teacher(runner, checkpoint)
         except RuntimeError as error:
             raise UserError(
-                f'{runner._load_from}: its teacher does not fit the model '
-                f'({one_line(error, 200)}); expected a checkpoint of the same model'
+                runner._load_from,
+                f'its teacher does not fit the model ({one_line(error, 200)})',
+                'a checkpoint of the same model',
             ) from error
 
     def _load_teacher(self, runner: Runner, checkpoint: dict[str, Any]) -> None:

@@ -15,7 +15,6 @@ from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 
-from mmseg_cct.checks.ranges import at_least, ranges
 from mmseg_cct.datasets.samplers import PairDraw
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.engine.model_wrappers import unwrap_model
@@ -23,6 +22,7 @@ from mmseg_cct.engine.undisturbed import undisturbed
 from mmseg_cct.errors import UserError
 from mmseg_cct.models import PerturbedDecoderBank
 from mmseg_cct.utils.image_files import as_rgb
+from mmseg_cct.utils.ranges import at_least, ranges
 from mmseg_cct.visualization.figures import literal_text
 from mmseg_cct.visualization.label_maps import class_legend, paint
 
@@ -62,14 +62,17 @@ class UnlabeledVisualizationHook(Hook):
         model = unwrap_model(runner.model)
         if not isinstance(getattr(model, 'auxiliary_head', None), PerturbedDecoderBank):
             raise UserError(
-                f'UnlabeledVisualizationHook: model.type={type(model).__name__} has no '
-                'auxiliary_head of type PerturbedDecoderBank; expected one, as in CCTSegmentor'
+                'UnlabeledVisualizationHook',
+                f'model.type={type(model).__name__} has no auxiliary_head of type '
+                'PerturbedDecoderBank',
+                'one, as in CCTSegmentor',
             )
         dataset = runner.train_dataloader.dataset
         if not isinstance(dataset, SemiSegDataset) or dataset.unlabeled is None:
             raise UserError(
-                'UnlabeledVisualizationHook: train_dataloader.dataset has no '
-                'unlabelled images; expected a SemiSegDataset with both'
+                'UnlabeledVisualizationHook',
+                'train_dataloader.dataset has no unlabelled images',
+                'a SemiSegDataset with both',
             )
         if not is_main_process():
             return

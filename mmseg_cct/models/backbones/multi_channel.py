@@ -7,8 +7,8 @@ from mmengine.model import BaseModule
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.checks.ranges import at_least, ranges
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.ranges import at_least, ranges
 
 
 @MODELS.register_module()
@@ -37,8 +37,9 @@ class MultiChannelBackbone(BaseModule):
         first = next(convolutions, None)
         if first is None or first.in_channels != 3:
             raise UserError(
-                f'model.backbone.backbone.type={backbone["type"]!r}: does not begin with a '
-                'convolution of three channels; expected a backbone that does'
+                f'model.backbone.backbone.type={backbone["type"]!r}',
+                'does not begin with a convolution of three channels',
+                'a backbone that does',
             )
         self.first = (first,)  # a tuple registers no second name for its weight
         self.of_colours = first.weight.data

@@ -94,9 +94,10 @@ class TimmViT(BaseModule):
         height, width = images.shape[-2:]
         if height % self.stride or width % self.stride:
             raise UserError(
-                f'model.data_preprocessor: gives images of {height}×{width}; expected multiples of '
-                f'{self.stride}, the stride of model.backbone: a size that is in training, and '
-                f'test_cfg=dict(size_divisor={self.stride})'
+                'model.data_preprocessor',
+                f'gives images of {height}×{width}',
+                f'multiples of {self.stride}, the stride of model.backbone: a size that is in '
+                f'training, and test_cfg=dict(size_divisor={self.stride})',
             )
         if self.patch_size != self.stride:
             grid = (height // self.stride, width // self.stride)
@@ -118,22 +119,21 @@ def _build(name: str, pretrained: bool, overlay: dict[str, Any], settings: dict[
         timm = importlib.import_module('timm')
     except ImportError as error:
         raise UserError(
-            'model.backbone: TimmViT needs timm, which is missing; expected `pip install timm`'
+            'model.backbone', 'TimmViT needs timm, which is missing', '`pip install timm`'
         ) from error
     key = 'model.backbone'
     if not timm.is_model(name):
         raise UserError(
-            f'{key}.model_name={name!r}: timm {timm.__version__} has no such model; '
-            f'{nearest(name, timm.list_models("vit_*"))}'
+            f'{key}.model_name={name!r}',
+            f'timm {timm.__version__} has no such model',
+            nearest(name, timm.list_models('vit_*')),
         )
     file = overlay.get('file')
     key_of_file = f'{key}.pretrained_cfg_overlay.file'
     if file is not None:
         file = overlay['file'] = str(Path(file).expanduser())
     if pretrained and file is not None and not Path(file).is_file():
-        raise UserError(
-            f"{key_of_file}: {file} is not a file; expected the weights of timm's {name}"
-        )
+        raise UserError(key_of_file, f'{file} is not a file', f"the weights of timm's {name}")
     try:
         return timm.create_model(
             name, pretrained=pretrained, pretrained_cfg_overlay=overlay, **settings
@@ -144,8 +144,9 @@ def _build(name: str, pretrained: bool, overlay: dict[str, Any], settings: dict[
         # timm and torch raise nearly anything for a failed download or a bad checkpoint
         reason = error_line(error, 160)
         if file is not None:
-            raise UserError(f'{key_of_file}: {file} does not fit {name}: {reason}') from error
+            raise UserError(key_of_file, f'{file} does not fit {name}: {reason}') from error
         raise UserError(
-            f'{key}.pretrained: the weights of {name} could not be fetched ({reason}); expected a '
-            f'file, by --cfg-options {key_of_file}=FILE, or none, by {key}.pretrained=False'
+            f'{key}.pretrained',
+            f'the weights of {name} could not be fetched ({reason})',
+            f'a file, by --cfg-options {key_of_file}=FILE, or none, by {key}.pretrained=False',
         ) from error

@@ -49,10 +49,11 @@ class BranchPreprocessor(SegDataPreProcessor):
                 self.register_buffer(name, torch.tensor(values).float().view(-1, 1, 1), False)
         else:
             raise UserError(
-                f'model.data_preprocessor.std: {len(std)} values; expected {len(mean)}, as mean has'
+                'model.data_preprocessor.std', f'{len(std)} values', f'{len(mean)}, as mean has'
             )
         # done here: for each image MMSeg copies the index `[2, 1, 0]` to the GPU, and waits
-        self._swaps_channels, self._channel_conversion = self._channel_conversion, False
+        self._swaps_channels: bool = self._channel_conversion  # type: ignore[has-type]
+        self._channel_conversion = False
 
     def cast_data(self, data: Any) -> Any:
         """Copies a batch to the device as mmengine does, but the host does not wait for it."""
@@ -75,8 +76,9 @@ class BranchPreprocessor(SegDataPreProcessor):
         """
         if 'inputs' not in data:
             raise UserError(
-                'model.data_preprocessor: a batch without inputs; expected PackSegInputs at the '
-                "end of the data set's pipeline"
+                'model.data_preprocessor',
+                'a batch without inputs',
+                "PackSegInputs at the end of the data set's pipeline",
             )
         if not isinstance(data['inputs'], dict):
             return self._prepare(data, training)
@@ -120,9 +122,10 @@ class BranchPreprocessor(SegDataPreProcessor):
             if self.size_divisor is None and len(sizes) > 1:
                 shown = ' and '.join(f'{h}×{w}' for h, w in sorted(sizes)[:3])
                 raise UserError(
-                    f'train_dataloader.dataset.{name}.pipeline: {name} images of {shown} in one '
-                    'batch; expected one size, as RandomCrop gives, or a '
-                    'model.data_preprocessor.size of at least the largest'
+                    f'train_dataloader.dataset.{name}.pipeline',
+                    f'{name} images of {shown} in one batch',
+                    'one size, as RandomCrop gives, or a model.data_preprocessor.size of at least '
+                    'the largest',
                 )
 
 

@@ -30,13 +30,13 @@ def domain_of(
         )
     if len(found) > 1:
         raise UserError(
-            f'a batch mixes the domains {" and ".join(sorted(found))}; expected one: '
-            'the same batch_size in train_dataloader and its sampler, and batch_size=1 '
-            'in val_dataloader and test_dataloader'
+            f'a batch mixes the domains {" and ".join(sorted(found))}; expected one',
+            'the same batch_size in train_dataloader and its sampler, and batch_size=1 in '
+            'val_dataloader and test_dataloader',
         )
     domain = found.pop()
     if domain not in known:
-        raise UserError(f'model.domains: no domain {domain!r}; expected one of {expected}')
+        raise UserError('model.domains', f'no domain {domain!r}', f'one of {expected}')
     return domain
 
 

@@ -8,7 +8,7 @@ from mmengine.model import BaseModule
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.checks.ranges import number, ranges
+from mmseg_cct.utils.ranges import number, ranges
 
 
 class _GradientReversal(torch.autograd.Function):

@@ -11,7 +11,6 @@ from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import Tensor, nn
 
-from mmseg_cct.checks.ranges import at_least, optional, positive_unit, ranges
 from mmseg_cct.config import paper
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.chunking import Chunking
@@ -26,6 +25,7 @@ from mmseg_cct.models.layers.subpixel import (
 from mmseg_cct.models.losses import PixelTargets, PixelTerm
 from mmseg_cct.models.losses.chunked_loss import chunked_loss
 from mmseg_cct.models.perturbations import PerturbationContext, build_perturbations
+from mmseg_cct.utils.ranges import at_least, optional, positive_unit, ranges
 from mmseg_cct.utils.seed import seeded_random_state
 from mmseg_cct.utils.suggest import nearest
 
@@ -107,8 +107,9 @@ class PerturbedDecoderBank(BaseModule):
         super().__init__(init_cfg)
         if in_layer is not None and in_index != -1:
             raise UserError(
-                f'model.auxiliary_head.in_index={in_index}: expected none beside '
-                f'in_layer={in_layer!r}, which names another z'
+                f'model.auxiliary_head.in_index={in_index}',
+                '',
+                f'none beside in_layer={in_layer!r}, which names another z',
             )
         widths = level_channels(stride, num_classes, channels)
         self.stride = stride
@@ -127,8 +128,9 @@ class PerturbedDecoderBank(BaseModule):
         self.num_decoders = sum(p.num_decoders for p in self.perturbations.values())
         if not self.num_decoders:
             raise UserError(
-                'model.auxiliary_head.perturbations: no decoder is left; expected '
-                'num_decoders >= 1 in at least one of them'
+                'model.auxiliary_head.perturbations',
+                'no decoder is left',
+                'num_decoders >= 1 in at least one of them',
             )
 
         self.loss_consistency = MODELS.build(loss_consistency or dict(type='MSEConsistency'))
@@ -313,16 +315,18 @@ class PerturbedDecoderBank(BaseModule):
         given, expected = self.proj.shape[-1], z.shape[1]
         if given != expected:
             raise UserError(
-                f'model.auxiliary_head.in_channels={given}: expected {expected}, the channels of '
-                'the features'
+                f'model.auxiliary_head.in_channels={given}',
+                '',
+                f'{expected}, the channels of the features',
             )
         self._check_num_classes(seg_logits.shape[1])
 
     def _check_num_classes(self, expected: int) -> None:
         if self.num_classes != expected:
             raise UserError(
-                f'model.auxiliary_head.num_classes={self.num_classes}: expected {expected}, the '
-                "main decoder's"
+                f'model.auxiliary_head.num_classes={self.num_classes}',
+                '',
+                f"{expected}, the main decoder's",
             )
 
     def _check_stride(self, z: Tensor, data_samples: Sequence[SegDataSample]) -> None:
@@ -333,9 +337,10 @@ class PerturbedDecoderBank(BaseModule):
         # A backbone may round the size of its output up or down, by less than a position.
         if any(abs(self.stride * a - b) >= self.stride for a, b in zip((h, w), expected)):
             raise UserError(
-                f'model.auxiliary_head.stride={self.stride}: predictions of {self.stride * h}×'
-                f'{self.stride * w} for images of {expected[0]}×{expected[1]}; expected the stride '
-                f'of the features, {expected[0] / h:.0f}'
+                f'model.auxiliary_head.stride={self.stride}',
+                f'predictions of {self.stride * h}×{self.stride * w} for images of '
+                f'{expected[0]}×{expected[1]}',
+                f'the stride of the features, {expected[0] / h:.0f}',
             )
 
     def _in_image_layout(self, values: Tensor, z: Tensor, positions: Tensor | None) -> Tensor:
@@ -361,8 +366,9 @@ class PerturbedDecoderBank(BaseModule):
             class_id = self._id_of(name, classes) if isinstance(name, str) else name
             if not 0 <= class_id < self.num_classes:
                 raise UserError(
-                    f'model.auxiliary_head.context_classes: {name}; expected names '
-                    f'or ids from 0 to {self.num_classes - 1}'
+                    'model.auxiliary_head.context_classes',
+                    name,
+                    f'names or ids from 0 to {self.num_classes - 1}',
                 )
             ids.append(class_id)
         return ids
@@ -371,13 +377,13 @@ class PerturbedDecoderBank(BaseModule):
     def _id_of(name: str, classes: Sequence[str] | None) -> int:
         if classes is None:
             raise UserError(
-                f'model.auxiliary_head.context_classes: {name!r} is a name, and '
-                'the unlabelled samples carry no `classes`; expected a '
-                'SemiSegDataset, or class ids'
+                'model.auxiliary_head.context_classes',
+                f'{name!r} is a name, and the unlabelled samples carry no `classes`',
+                'a SemiSegDataset, or class ids',
             )
         if name not in classes:
             raise UserError(
-                f'model.auxiliary_head.context_classes: no class {name!r}; {nearest(name, classes)}'
+                'model.auxiliary_head.context_classes', f'no class {name!r}', nearest(name, classes)
             )
         return classes.index(name)
 

@@ -111,8 +111,9 @@ class PixelShuffleHead(BaseDecodeHead):
         z = self._transform_inputs(inputs)
         if z.shape[1] != self.in_channels:
             raise UserError(
-                f'model.decode_head.in_channels={self.in_channels}: expected '
-                f'{z.shape[1]}, the channels of the features before it'
+                f'model.decode_head.in_channels={self.in_channels}',
+                '',
+                f'{z.shape[1]}, the channels of the features before it',
             )
         return self.upsample(self.cls_seg(z))
 
@@ -147,8 +148,8 @@ class PixelShuffleHead(BaseDecodeHead):
         # A backbone may round the size of its output up or down, by less than a position.
         if any(abs(a - b) >= self.stride for a, b in zip((h, w), expected)):
             raise UserError(
-                f'model.decode_head.stride={self.stride}: predictions of {h}×{w} for inputs of '
-                f'{expected[0]}×{expected[1]}; expected the stride of the features, '
-                f'{self.stride * expected[0] / h:.0f}'
+                f'model.decode_head.stride={self.stride}',
+                f'predictions of {h}×{w} for inputs of {expected[0]}×{expected[1]}',
+                f'the stride of the features, {self.stride * expected[0] / h:.0f}',
             )
         _warn_of_resizing((h, w), tuple(expected), self.stride)

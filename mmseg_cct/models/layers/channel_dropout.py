@@ -6,7 +6,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.checks.ranges import in_unit, ranges
+from mmseg_cct.utils.ranges import in_unit, ranges
 
 from .transfer import to_device
 

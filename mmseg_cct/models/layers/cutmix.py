@@ -6,7 +6,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Generator, Tensor, nn
 
-from mmseg_cct.checks.ranges import in_unit, pair, positive, positive_unit, ranges
+from mmseg_cct.utils.ranges import in_unit, pair, positive, positive_unit, ranges
 
 from .transfer import to_device
 

@@ -11,7 +11,6 @@ import hashlib
 import os
 import platform
 import shutil
-import signal
 import stat
 import subprocess
 import tempfile
@@ -29,6 +28,7 @@ from torch import Tensor
 
 from mmseg_cct.utils.files import write_atomic
 from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.processes import end_session
 from mmseg_cct.utils.text import one_line
 
 from .chunking import Chunking
@@ -204,7 +204,7 @@ def _run(*command: str) -> bytes:
         try:
             output, errors = process.communicate(timeout=TIME_LIMIT)
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
+            end_session(process, at_once=True)
             raise
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command, output, errors)

@@ -25,8 +25,10 @@ def num_levels(stride: int) -> int:
     """
     if stride < 1 or stride & (stride - 1):
         raise UserError(
-            f'stride={stride}: expected a power of two (1, 2, 4, 8, 16, 32); a decoder '
-            'of ×2 sub-pixel convolutions cannot reach another size'
+            f'stride={stride}',
+            '',
+            'a power of two (1, 2, 4, 8, 16, 32); a decoder of ×2 sub-pixel convolutions '
+            'cannot reach another size',
         )
     return int(math.log2(stride))
 
@@ -50,7 +52,7 @@ def icnr_(weight: Tensor, bias: Tensor, kernel_init: str = 'identity') -> None:
     variance.
     """
     if kernel_init not in KERNEL_INITS:
-        raise UserError(f'kernel_init={kernel_init!r}: expected one of {", ".join(KERNEL_INITS)}')
+        raise UserError(f'kernel_init={kernel_init!r}', '', f'one of {", ".join(KERNEL_INITS)}')
     rows = weight.flatten(1) if weight.dim() == 4 else weight
     rows = rows.view(-1, *rows.shape[-2:])
     for row_block, bias_block in zip(rows, bias.view(-1, bias.shape[-1])):
@@ -76,11 +78,10 @@ def level_channels(stride: int, num_classes: int, channels: int | None) -> list[
     levels = num_levels(stride)
     width = num_classes if channels is None else channels
     if width < 1:
-        raise UserError(f'channels={channels}: expected 1 or more, or None for num_classes')
+        raise UserError(f'channels={channels}', '', '1 or more, or None for num_classes')
     if not levels and width != num_classes:
         raise UserError(
-            f'channels={channels}: expected None at stride=1, where a decoder is its projection '
-            'alone'
+            f'channels={channels}', '', 'None at stride=1, where a decoder is its projection alone'
         )
     return [(width, width)] * (levels - 1) + [(width, num_classes)] * min(levels, 1)
 

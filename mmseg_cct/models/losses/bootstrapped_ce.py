@@ -95,8 +95,9 @@ class BootstrappedCrossEntropy(nn.Module):
         """
         if weight is not None:
             raise UserError(
-                'model.decode_head.sampler: picks hard pixels, as BootstrappedCrossEntropy does; '
-                'expected None'
+                'model.decode_head.sampler',
+                'picks hard pixels, as BootstrappedCrossEntropy does',
+                'None',
             )
         class_weight = None
         if self.class_weight is not None:

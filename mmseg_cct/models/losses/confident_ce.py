@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from mmseg.registry import MODELS
 from torch import Tensor, nn
 
-from mmseg_cct.checks.ranges import in_unit, one_of, ranges
 from mmseg_cct.models.layers.cutmix import paste
+from mmseg_cct.utils.ranges import in_unit, one_of, ranges
 
 from .pixel_term import NORMALIZERS
 

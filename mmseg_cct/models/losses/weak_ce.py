@@ -35,8 +35,9 @@ class WeakCrossEntropy(nn.Module):
         """
         if targets.labels is None:
             raise UserError(
-                'model.auxiliary_head.loss_weak: the unlabelled samples carry no '
-                '`pseudo_sem_seg`; expected pseudo labels, or loss_weak=None'
+                'model.auxiliary_head.loss_weak',
+                'the unlabelled samples carry no `pseudo_sem_seg`',
+                'pseudo labels, or loss_weak=None',
             )
         valid = targets.labels != self.ignore_index
         return targets.term(

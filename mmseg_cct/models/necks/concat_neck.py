@@ -50,7 +50,8 @@ class ConcatNeck(BaseModule):
         found = tuple(each.shape[1] for each in features)
         if found != self.in_channels:
             raise UserError(
-                f'model.neck.in_channels={self.in_channels}: expected {found}, the channels of the '
-                'outputs of model.backbone'
+                f'model.neck.in_channels={self.in_channels}',
+                '',
+                f'{found}, the channels of the outputs of model.backbone',
             )
         return (self.project(self.norm(torch.cat(tuple(features), dim=1))),)

@@ -67,14 +67,17 @@ class PSPNeck(BaseModule):
         """
         if isinstance(features, Tensor):
             raise UserError(
-                'model.backbone: gives one tensor; expected a tuple of feature maps '
-                '(MobileNetV2 gives one if out_indices names two stages or more)'
+                'model.backbone',
+                'gives one tensor',
+                'a tuple of feature maps (MobileNetV2 gives one if out_indices names two stages '
+                'or more)',
             )
         x = features[self.in_index]
         if x.shape[1] != self.in_channels:
             raise UserError(
-                f'model.neck.in_channels={self.in_channels}: expected {x.shape[1]}, '
-                f'the channels of output {self.in_index} of model.backbone'
+                f'model.neck.in_channels={self.in_channels}',
+                '',
+                f'{x.shape[1]}, the channels of output {self.in_index} of model.backbone',
             )
         self._check_batch_size(x)
         return (self.bottleneck(torch.cat([x, *self.pyramid(x)], dim=1)),)
@@ -86,7 +89,7 @@ class PSPNeck(BaseModule):
         # SyncBatchNorm is no subclass of BatchNorm2d: it also sees the other processes' images
         if any(isinstance(m, nn.BatchNorm2d) and m.training for m in self.pyramid.modules()):
             raise UserError(
-                'train_dataloader.batch_size=1 per branch: the PSP neck pools to one position and '
-                'BatchNorm cannot normalise a single value; expected at least 2, or '
-                "model.neck.norm_cfg=dict(type='GN', num_groups=32)"
+                'train_dataloader.batch_size=1 per branch',
+                'the PSP neck pools to one position and BatchNorm cannot normalise a single value',
+                "at least 2, or model.neck.norm_cfg=dict(type='GN', num_groups=32)",
             )

@@ -13,8 +13,8 @@ import torch
 from mmengine.model import BaseModule
 from torch import Tensor
 
-from mmseg_cct.checks.ranges import at_least, ranges
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
+from mmseg_cct.utils.ranges import at_least, ranges
 
 from .boxes import bounding_boxes
 

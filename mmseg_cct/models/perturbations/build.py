@@ -39,25 +39,26 @@ def build_perturbations(configs: dict[str, dict]) -> nn.ModuleDict:
     built = []
     if not isinstance(configs, Mapping):
         raise UserError(
-            f'model.auxiliary_head.perturbations={configs!r}: expected a dict of perturbations by '
-            'name'
+            f'model.auxiliary_head.perturbations={configs!r}', '', 'a dict of perturbations by name'
         )
     for name, config in configs.items():
         if 'loss' in name:
             raise UserError(
-                f'model.auxiliary_head.perturbations.{name}: a name with "loss" in it; expected '
-                'another name: mmengine adds every logged value named so to the loss'
+                f'model.auxiliary_head.perturbations.{name}',
+                'a name with "loss" in it',
+                'another name: mmengine adds every logged value named so to the loss',
             )
         kind = config.get('type') if isinstance(config, dict) else None
         if kind is None:  # perhaps a misspelt name, merged as a new entry
             near = close_names(name, [other for other in configs if other != name])
             expected = f'expected type=..., one of {", ".join(known)}'
             hint = f'did you mean {near[0]}?' if near else expected
-            raise UserError(f'model.auxiliary_head.perturbations.{name}: no type; {hint}')
+            raise UserError(f'model.auxiliary_head.perturbations.{name}', f'no type; {hint}')
         if kind not in known and not isinstance(kind, type):
             raise UserError(
-                f'model.auxiliary_head.perturbations.{name}: no perturbation '
-                f'{kind!r}; {nearest(str(kind), known)}'
+                f'model.auxiliary_head.perturbations.{name}',
+                f'no perturbation {kind!r}',
+                nearest(str(kind), known),
             )
         built.append((name, MODELS.build(config)))
     return nn.ModuleDict(sorted(built, key=_place))

@@ -9,8 +9,8 @@ from mmseg.registry import MODELS
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from mmseg_cct.checks.ranges import in_unit, ranges
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
+from mmseg_cct.utils.ranges import in_unit, ranges
 
 from .base import Perturbation, PerturbationContext
 

@@ -4,7 +4,7 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.checks.ranges import in_unit, number, ranges
+from mmseg_cct.utils.ranges import in_unit, number, ranges
 
 from .base import PerturbationContext, SpatialMask
 

@@ -7,11 +7,11 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.checks.ranges import at_least, number, positive, ranges
 from mmseg_cct.models.layers.chunking import split_positions
 from mmseg_cct.models.layers.native_chain import native_chain
 from mmseg_cct.models.layers.softmax import softmax
 from mmseg_cct.models.layers.stacked_decoders import Chain, DecoderGroup, decode
+from mmseg_cct.utils.ranges import at_least, number, positive, ranges
 
 from .base import Perturbation, PerturbationContext
 

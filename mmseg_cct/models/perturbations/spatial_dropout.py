@@ -4,8 +4,8 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.checks.ranges import ranges, unit_below_one
 from mmseg_cct.models.layers.stacked_decoders import DecoderGroup
+from mmseg_cct.utils.ranges import ranges, unit_below_one
 
 from .base import Perturbation, PerturbationContext
 

@@ -179,13 +179,15 @@ class CCTSegmentor(TakesTeacher, EncoderDecoder):
         if name is not None and name not in dict(self.decode_head.named_modules()):
             children = [child for child, _ in self.decode_head.named_children()]
             raise UserError(
-                f'model.auxiliary_head.in_layer={name!r}: no layer of '
-                f'{type(self.decode_head).__name__}; {nearest(name, children)}'
+                f'model.auxiliary_head.in_layer={name!r}',
+                f'no layer of {type(self.decode_head).__name__}',
+                nearest(name, children),
             )
 
 
 def _ask_for_a_bank(found: str) -> NoReturn:
     raise UserError(
-        f'model.auxiliary_head: {found}; expected one PerturbedDecoderBank, and beside it any '
-        'number of heads of MMSeg'
+        'model.auxiliary_head',
+        found,
+        'one PerturbedDecoderBank, and beside it any number of heads of MMSeg',
     )

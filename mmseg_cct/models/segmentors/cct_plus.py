@@ -207,8 +207,9 @@ class CCTPlusSegmentor(CCTSegmentor):
         """
         if images.shape[1:] != weak.shape[1:]:
             raise UserError(
-                f'model.joint_batch: labelled images of {_size(images)} and unlabelled ones of '
-                f'{_size(weak)}; expected one crop size'
+                'model.joint_batch',
+                f'labelled images of {_size(images)} and unlabelled ones of {_size(weak)}',
+                'one crop size',
             )
         sizes = [len(images), len(weak)]
         features = self.extract_feat(cat([images, weak]))
@@ -255,8 +256,9 @@ class CCTPlusSegmentor(CCTSegmentor):
         expected = 2 if self.channel_dropout is not None else 1
         if len(names) < expected or (self.channel_dropout is not None and len(names) > 2):
             raise UserError(
-                f'train_dataloader.dataset.unlabeled.pipeline: {len(names)} strong views; expected '
-                f'StrongViews(num_views={expected}) at its end, which {type(self).__name__} needs'
+                'train_dataloader.dataset.unlabeled.pipeline',
+                f'{len(names)} strong views',
+                f'StrongViews(num_views={expected}) at its end, which {type(self).__name__} needs',
             )
         return names
 

@@ -94,8 +94,10 @@ class InputVATSegmentor(InputConsistencySegmentor):
         super().__init__(loss_consistency, **kwargs)
         if any(getattr(module, 'with_cp', False) for module in self.backbone.modules()):
             raise UserError(
-                'model.backbone.with_cp=True: InputVATSegmentor takes gradients with respect to '
-                'the images, which checkpointing cannot; expected False'
+                'model.backbone.with_cp=True',
+                'InputVATSegmentor takes gradients with respect to the images, which '
+                'checkpointing cannot',
+                'False',
             )
         self.epsilon = epsilon
         self.xi = xi

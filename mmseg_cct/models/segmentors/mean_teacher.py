@@ -6,9 +6,9 @@ import torch
 from mmseg.registry import MODELS
 from torch import Tensor
 
-from mmseg_cct.checks.ranges import number, ranges
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.modes import frozen_running_statistics
+from mmseg_cct.utils.ranges import number, ranges
 
 from .input_consistency import InputConsistencySegmentor
 from .teacher import TakesTeacher
@@ -47,8 +47,7 @@ class MeanTeacherSegmentor(TakesTeacher, InputConsistencySegmentor):
         """
         if self.teacher is None:
             raise UserError(
-                'custom_hooks: MeanTeacherSegmentor has no teacher; expected a TeacherHook among '
-                'them'
+                'custom_hooks', 'MeanTeacherSegmentor has no teacher', 'a TeacherHook among them'
             )
         with torch.no_grad():
             probabilities = self.teacher(self._with_noise(images)).float().softmax(1)

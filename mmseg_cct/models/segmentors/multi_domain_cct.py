@@ -196,9 +196,9 @@ class _DomainSegmentor(CCTSegmentor):
             return self.supervised_loss(features['labeled'], data_samples['labeled'])
         if 'unlabeled' not in features:
             raise UserError(
-                'train_dataloader.dataset.domains: the auxiliary decoders need '
-                'unlabelled images; expected a SemiSegDataset with both, or '
-                'model.auxiliary_head=None'
+                'train_dataloader.dataset.domains',
+                'the auxiliary decoders need unlabelled images',
+                'a SemiSegDataset with both, or model.auxiliary_head=None',
             )
         return super().loss_by_feat(inputs, features, data_samples)
 
@@ -212,10 +212,11 @@ def domain_named_in_errors(name: str | None) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        message = str(error)
-        if name is None or not message.startswith('model.'):
+        if name is None or not all(str(each.key).startswith('model.') for each in error.problems):
             raise
-        raise UserError(f'model.domains.{name}.{message.removeprefix("model.")}') from None
+        raise error.renamed(
+            lambda key: f'model.domains.{name}.{key.removeprefix("model.")}'
+        ) from None
 
 
 def check_domain_names(domains: Mapping[str, Any], key: str) -> None:
@@ -224,12 +225,13 @@ def check_domain_names(domains: Mapping[str, Any], key: str) -> None:
     `key` is their place in the config, for the message.
     """
     if not domains:
-        raise UserError(f'{key}: empty; expected an entry for each domain')
+        raise UserError(key, 'empty', 'an entry for each domain')
     for name in domains:
         # ModuleDict refuses the names of its own methods, and mmengine sums every logged value
         # whose name contains "loss".
         if not name.isidentifier() or hasattr(ModuleDict, name) or 'loss' in name:
             raise UserError(
-                f'{key}: a domain named {name!r}; expected letters, digits and _, not '
-                'first a digit, and no word like keys, train or loss'
+                key,
+                f'a domain named {name!r}',
+                'letters, digits and _, not first a digit, and no word like keys, train or loss',
             )

@@ -11,8 +11,9 @@ def require_pairs(inputs: dict[str, Tensor] | Tensor, segmentor: str) -> None:
     """Rejects a plain batch of labelled images, without branches."""
     if not isinstance(inputs, dict):
         raise UserError(
-            f'train_dataloader.dataset: {segmentor} trains on pairs of a labelled and an '
-            'unlabelled image; expected a SemiSegDataset with both'
+            'train_dataloader.dataset',
+            f'{segmentor} trains on pairs of a labelled and an unlabelled image',
+            'a SemiSegDataset with both',
         )
 
 
@@ -23,8 +24,9 @@ def last_stage(seg_logits: Tensor | Sequence[Tensor]) -> Tensor:
     """
     if isinstance(seg_logits, tuple):
         raise UserError(
-            f'model.decode_head: returns a tuple of {len(seg_logits)} predictions; expected one '
-            'map of seg_logits, or a list of them with one for each stage'
+            'model.decode_head',
+            f'returns a tuple of {len(seg_logits)} predictions',
+            'one map of seg_logits, or a list of them with one for each stage',
         )
     return seg_logits if isinstance(seg_logits, Tensor) else seg_logits[-1]
 
@@ -33,5 +35,5 @@ def require_one_output_per_class(decode_head: nn.Module) -> None:
     """Rejects a main decoder with one output for two classes, as its softmax is 1 everywhere."""
     if getattr(decode_head, 'out_channels', None) == 1:
         raise UserError(
-            'model.decode_head.out_channels=1: expected one output for each class, out_channels=2'
+            'model.decode_head.out_channels=1', '', 'one output for each class, out_channels=2'
         )

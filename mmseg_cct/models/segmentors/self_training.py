@@ -9,10 +9,10 @@ from mmseg.structures import SegDataSample
 from mmseg.utils import add_prefix
 from torch import Tensor
 
-from mmseg_cct.checks.ranges import number, ranges
 from mmseg_cct.errors import UserError
 from mmseg_cct.models.layers.cutmix import paste
 from mmseg_cct.models.layers.sample_fields import stack_field
+from mmseg_cct.utils.ranges import number, ranges
 
 from .loss_scaling import scaled
 from .requirements import require_pairs
@@ -60,8 +60,9 @@ class SelfTrainingSegmentor(EncoderDecoder):
         masks = stack_field(data_samples['unlabeled'], 'pseudo_sem_seg', view.shape[-2:])
         if masks is None:
             raise UserError(
-                'train_dataloader.dataset.unlabeled.pipeline: gives no pseudo masks; expected '
-                'LoadPseudoLabels and PackPseudoLabels, as tools/self_train.py sets them'
+                'train_dataloader.dataset.unlabeled.pipeline',
+                'gives no pseudo masks',
+                'LoadPseudoLabels and PackPseudoLabels, as tools/self_train.py sets them',
             )
         if self.cutmix is not None:
             boxes = self.cutmix(view)

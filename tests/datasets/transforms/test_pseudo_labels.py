@@ -7,6 +7,7 @@ import torch
 
 from mmseg_cct.datasets import LoadPseudoLabels, PairDraw, SemiSegDataset
 from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.files import check_pairs
 
 DRAW = PairDraw(labeled=0, unlabeled=1, labeled_seed=3, unlabeled_seed=4)
 
@@ -107,12 +108,12 @@ class TestErrors:
     def test_missing_labels_stop_before_training(self, tree, labels):
         (labels / 'u2.png').unlink()
         with pytest.raises(UserError, match=r'pseudo/u2\.png: no such file; expected the pseudo'):
-            build(tree, labels)
+            check_pairs(build(tree, labels))
 
     def test_labels_of_another_size(self, tree, labels):
         cv2.imwrite(str(labels / 'u2.png'), np.zeros((24, 16), np.uint8))
         with pytest.raises(UserError, match=r'u2\.png: 16×24 pixels; expected 24×16, the size of'):
-            build(tree, labels)
+            check_pairs(build(tree, labels))
 
     @pytest.mark.parametrize('own', [{}, {'metainfo': {}}])  # their set may name no classes
     def test_an_unknown_id(self, tree, labels, own):
@@ -121,12 +122,12 @@ class TestErrors:
             'unlabeled', img_suffix='.png', pipeline=pipeline(tree, labels), **own
         )
         with pytest.raises(UserError, match=r'u2\.png: label id 3 outside .*expected 0 to 2, or'):
-            SemiSegDataset(tree.config('labeled'), unlabeled)
+            check_pairs(SemiSegDataset(tree.config('labeled'), unlabeled))
 
     def test_ids_of_two_bytes(self, tree, labels):
         cv2.imwrite(str(labels / 'u2.png'), np.zeros((16, 24), np.uint16))
         with pytest.raises(UserError, match=r'u2\.png: label ids of type .*; expected bytes'):
-            build(tree, labels)
+            check_pairs(build(tree, labels))
 
     def test_packing_them_as_a_mask(self, tree, labels):
         config = tree.config(

@@ -75,8 +75,6 @@ def test_pseudo_labels_travel_beside_the_map(build, tree):
         expected = torch.full((1, *image.shape[-2:]), 255)
         expected[:, :8, :24] = 1
         assert torch.equal(sample.pseudo_sem_seg.data, expected)
-    with pytest.raises(UserError, match='LoadPseudoLabels with PackUnlabeledInputs; expected Pack'):
-        build(MARKED[0], load, PAD, dict(type='PackUnlabeledInputs'))
 
 
 def test_strong_views_share_the_map(build):
@@ -96,18 +94,3 @@ def test_an_unmarked_pipeline_gives_no_map(build):
 def test_marking_without_an_image():
     with pytest.raises(UserError, match='MarkValidPixels without an image; expected it after'):
         MarkValidPixels()({})
-
-
-def test_marking_without_packing(build):
-    with pytest.raises(UserError, match='MarkValidPixels with PackSegInputs; expected PackUnl'):
-        build(*MARKED, PAD, dict(type='PackSegInputs'))
-
-
-def test_filling_without_marking_is_told(build, caplog, monkeypatch):
-    told = []
-    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda text, **_: told.append(text))
-    build(MARKED[0], PAD, dict(type='PackSegInputs'))
-    assert len(told) == 1 and 'Pad fills pixels' in told[0] and 'MarkValidPixels' in told[0]
-    build(*MARKED, PAD, dict(type='PackUnlabeledInputs'))
-    build(MARKED[0], dict(type='RandomCrop', crop_size=(9, 9)), dict(type='PackSegInputs'))
-    assert len(told) == 1

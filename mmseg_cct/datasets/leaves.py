@@ -1,0 +1,49 @@
+"""Walks through a built data set: the sets that it wraps, their transforms and their images."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from mmcv.transforms import LoadImageFromFile
+
+
+def leaf_datasets(dataset: Any) -> list[Any]:
+    """Unwraps mmengine's `ConcatDataset`, `RepeatDataset` and similar wrappers."""
+    if hasattr(dataset, 'datasets'):
+        return [leaf for part in dataset.datasets for leaf in leaf_datasets(part)]
+    if hasattr(dataset, 'dataset'):
+        return leaf_datasets(dataset.dataset)
+    return [dataset]
+
+
+def infos_of(dataset: Any) -> Iterator[dict[str, Any]]:
+    """Yields the data infos of a set's images, wrapped or not; drawn images name no file."""
+    for leaf in leaf_datasets(dataset):
+        for index in range(len(leaf)):
+            yield leaf.get_data_info(index)
+
+
+def image_paths(dataset: Any) -> Iterator[str]:
+    """Yields the paths of a set's images, which may be addresses on other storage."""
+    for info in infos_of(dataset):
+        if (path := info.get('img_path')) is not None:
+            yield path
+
+
+def transforms_of(dataset: Any) -> Iterator[Any]:
+    """Yields the transforms of a set's pipeline, those that hold others before these."""
+    yield from _flatten(getattr(dataset, 'pipeline', None))
+
+
+def image_loader(dataset: Any) -> LoadImageFromFile | None:
+    """Finds the transform that loads the images of a data set."""
+    return next((t for t in transforms_of(dataset) if isinstance(t, LoadImageFromFile)), None)
+
+
+def _flatten(transform: Any) -> Iterator[Any]:
+    # RandomApply, RandomChoice and similar transforms keep theirs in `transforms` too.
+    if isinstance(transform, (list, tuple)):
+        for part in transform:
+            yield from _flatten(part)
+    else:
+        yield transform
+        yield from _flatten(getattr(transform, 'transforms', ()))

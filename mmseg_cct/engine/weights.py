@@ -1,0 +1,214 @@
+"""Checks that weights are finite and fit the network that loads them."""
+
+import copy
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import torch
+from mmengine.runner.checkpoint import CheckpointLoader
+from mmseg.registry import MODELS
+from torch import Tensor
+
+from mmseg_cct.config.text import read_config_text
+from mmseg_cct.config.walk import at, forget_initial_weights
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.text import error_line
+
+
+def require_finite_weights(
+    state: Mapping[str, Any], checkpoint: str, training: bool = False
+) -> None:
+    """Checks that weights are finite numbers."""
+    averages = ('running_mean', 'running_var')
+    wrong = [
+        name
+        for name, value in state.items()
+        if not _is_finite(value) and not (training and name.endswith(averages))
+    ]
+    if wrong:
+        raise UserError(
+            checkpoint,
+            f'{len(wrong)} of its weights are NaN or infinite, the first is {wrong[0]}',
+            'finite weights',
+        )
+
+
+def _is_finite(value: Any) -> bool:
+    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return not is_float or bool(torch.isfinite(value).all())
+
+
+def weights(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the weights in a checkpoint."""
+    state = content.get('state_dict', content)
+    state = state if isinstance(state, Mapping) else {}
+    return {str(name).removeprefix('module.'): value for name, value in state.items()}
+
+
+def is_training_only(name: str) -> bool:
+    """Whether a weight belongs to a part that only training uses; published checkpoints lack it."""
+    training_only = ('auxiliary_head', 'supervised_heads', 'discriminator', 'loss_strong')
+    return any(part in training_only for part in name.split('.'))
+
+
+def require_matching_weights(
+    model: torch.nn.Module, content: Mapping[str, Any], checkpoint: str, training: bool
+) -> None:
+    """Checks that a checkpoint has every weight of a model, in the same shape.
+
+    mmengine only logs what does not fit and leaves those weights random. With `training`, the parts
+    that only training uses must match too, and the checkpoint may have no other weights.
+    """
+    found, expected = _shapes(weights(content)), _shapes(model.state_dict())
+    wrong = [
+        f'{name} is {found.get(name, "missing")}, expected {shape}'
+        for name, shape in expected.items()
+        if found.get(name) != shape
+        and (training or not is_training_only(name))
+        # A counter that checkpoints of other programs lack.
+        and not (name not in found and name.endswith('num_batches_tracked'))
+    ]
+    if training and not wrong:
+        wrong = [f'{name} is no part of the model' for name in found if name not in expected]
+    if wrong:
+        meta = (content.get('meta') or {}).get('dataset_meta') or {}
+        hint = f' (trained on {len(meta["classes"])} classes)' if meta.get('classes') else ''
+        raise UserError(
+            checkpoint,
+            f'does not fit the config in {len(wrong)} of {len(expected)} entries, the first: '
+            f'{wrong[0]}{hint}{_other_backbone(model, content, checkpoint)}',
+        )
+
+
+def _other_backbone(model: torch.nn.Module, content: Mapping[str, Any], checkpoint: str) -> str:
+    """Names the backbone that a checkpoint's config has, if the model has another one."""
+    text = (content.get('meta') or {}).get('cfg')
+    try:
+        saved = read_config_text(text, checkpoint) if isinstance(text, str) else {}
+    except UserError:  # only this hint needs it
+        return ''
+    found = str(at(saved, 'model.backbone.type') or '').rpartition('.')[2]
+    expected = type(getattr(model, 'backbone', None)).__name__
+    return f'; its backbone is {found}, expected {expected}' if found not in ('', expected) else ''
+
+
+def require_initial_weights(
+    model: torch.nn.Module, content: Mapping[str, Any], checkpoint: str
+) -> None:
+    """Checks that the weights that training starts from are those of its network.
+
+    New parts, such as auxiliary decoders or a layer for other classes, stay as initialised.
+    """
+    state = model.state_dict()
+    own = {name: state[name] for name in state if not is_training_only(name)}
+    hint = ' (weights of an encoder alone belong in model.backbone.init_cfg)'
+    _require_half(weights(content), own, f'load_from={checkpoint!r}:', 'the model', hint)
+
+
+def require_fitting_weights(
+    module: Mapping[str, Any], checkpoint: str, prefix: str, key: str
+) -> None:
+    """Checks that the weights of a file fit a module.
+
+    Args:
+        module: The config of the module, which is built without weights.
+        checkpoint: File, address or name in the model zoo.
+        prefix: Prefix of the module's weights in the file.
+        key: The module's dotted key in the config.
+
+    Raises:
+        UserError: If the file is not a checkpoint, has a weight in another shape, or fits less
+            than half of the module.
+    """
+    found, expected, beginning = _of_file_and_module(module, checkpoint, prefix)
+    where, wanted = f'{key}.init_cfg: {checkpoint}', _shapes(expected)
+    # Transformers interpolate weights of positions.
+    other_shape = sorted(
+        name
+        for name, shape in _shapes(found).items()
+        if wanted.get(name, shape) != shape and 'position' not in name and 'pos_embed' not in name
+    )
+    if other_shape:
+        raise UserError(
+            f'{where} has {len(other_shape)} weights in another shape than {module["type"]}, '
+            f'the first is {other_shape[0]}; expected weights of the same network'
+        )
+    hint = f"; set {key}.init_cfg.prefix='{beginning}', as in the file" if beginning else ''
+    _require_half(found, expected, where, module['type'], hint)
+
+
+def prefix_of_weights(module: Mapping[str, Any], checkpoint: str) -> str:
+    """Finds the prefix that names have in a file but not in the module, such as `backbone.`."""
+    return _of_file_and_module(module, checkpoint)[2]
+
+
+def require_weights_of_timm(module: Mapping[str, Any], checkpoint: str, key: str) -> None:
+    """Checks that the weights of a file fit a network of timm, which skips those that do not."""
+    where = f'{key}.pretrained_cfg_overlay.file: {checkpoint}'
+    try:
+        overlay = dict(module.get('pretrained_cfg_overlay') or {}, file=checkpoint)
+        built = MODELS.build({**module, 'pretrained_cfg_overlay': overlay}).timm_model
+        found = import_module('timm.models').load_state_dict(checkpoint, weights_only=True)
+    except UserError:  # from `TimmViT`, which skips none
+        raise
+    except Exception as error:  # timm and torch raise nearly anything on non-checkpoints
+        name = module['model_name']
+        raise UserError(f'{where} does not fit {name}', error_line(error, 160)) from error
+    if not module['type'].endswith('TimmViT'):
+        _require_half(found, built.state_dict(), where, module['model_name'])
+
+
+def _of_file_and_module(
+    module: Mapping[str, Any], checkpoint: str, prefix: str = ''
+) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Returns a file's weights below a prefix, a module's, and a prefix that the module lacks."""
+    try:
+        content = CheckpointLoader.load_checkpoint(checkpoint, 'cpu', logger='silent')
+        content = content.get('state_dict') or content.get('model') or content
+        found = {n: v for n, v in weights(content).items() if isinstance(v, Tensor)}
+    except UserError:
+        raise
+    except Exception as error:  # torch raises nearly anything on non-checkpoints
+        raise UserError(
+            checkpoint, f'cannot be read ({error_line(error, 120)})', 'a checkpoint'
+        ) from error
+    require_finite_weights(found, checkpoint)
+    bare = copy.deepcopy(dict(module))
+    forget_initial_weights(bare)
+    built = MODELS.build(bare)
+    expected = built.state_dict()
+    if prefix:
+        found = _below(found, prefix.rstrip('.') + '.')
+    ends = ((name, other) for name in expected for other in found if other.endswith(f'.{name}'))
+    beginning = ''
+    if not found.keys() & expected.keys():
+        beginning = next((other.removesuffix(name) for name, other in ends), '')
+    if beginning and type(built).__name__ == 'SwinTransformer':  # MMSeg's removes it itself
+        found, beginning = _below(found, beginning), ''
+    return found, expected, beginning
+
+
+def _below(state: Mapping[str, Any], start: str) -> dict[str, Any]:
+    return {n.removeprefix(start): v for n, v in state.items() if n.startswith(start)}
+
+
+def _require_half(
+    state: Mapping[str, Any], own: Mapping[str, Any], file: str, network: str, hint: str = ''
+) -> None:
+    """Checks that a file has at least half of a network's weights, with the same names and shapes.
+
+    mmengine only logs the others, even if nothing fits, and trains from random ones.
+    """
+    found = _shapes(state)
+    expected = _shapes({n: value for n, value in own.items() if value.is_floating_point()})
+    fitting = sum(found.get(name) == shape for name, shape in expected.items())
+    if 2 * fitting < len(expected):
+        raise UserError(
+            f'{file} has {fitting} of the {len(expected)} weights of {network} in its shape; '
+            f'expected at least half{hint}'
+        )
+
+
+def _shapes(state: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(getattr(value, 'shape', ())) for name, value in state.items()}

@@ -1,0 +1,131 @@
+"""Checks that class ids mean the same in a model, a data set and a checkpoint.
+
+`meta` is the meta information of a data set, `key` its dotted key in the config.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from mmseg_cct.datasets.leaves import leaf_datasets
+from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.utils.log import warn
+
+Meta = Mapping[str, Any]
+
+
+def output_problems(model: Any, meta: Meta, key: str) -> Iterator[Problem]:
+    """Checks that a model has an output for each class; without class names any model fits."""
+    for place, part, names in _by_domain(model, meta):
+        for head in ('decode_head', 'head'):
+            num_classes = getattr(getattr(part, head, None), 'num_classes', None)
+            # A binary segmentation head may have one output for both of its classes.
+            is_binary = head == 'decode_head' and num_classes == 1
+            if num_classes is not None and not is_binary and num_classes != len(names):
+                shown = ', '.join(map(str, names[:4])) + (', ...' if len(names) > 4 else '')
+                expected = f'{len(names)}, the classes of {key}{place} ({shown})'
+                yield Problem(f'model{place}.{head}.num_classes={num_classes}', '', expected)
+
+
+def bank_problems(model: Any, meta: Meta) -> Iterator[UserError]:
+    """Checks the auxiliary decoders' classes, which a second domain may use only hours later."""
+    for place, part, names in _by_domain(model, meta):
+        bank: Any = getattr(part, 'auxiliary_head', None)
+        if hasattr(bank, 'check_classes'):
+            try:
+                bank.check_classes(names, part.out_channels)
+            except UserError as error:  # the bank does not know about domains
+                yield error.renamed(partial(_at_domain, place))
+
+
+def _at_domain(place: str, key: str) -> str:
+    return key.replace('model.', f'model{place}.', 1)
+
+
+def head_ignore_problems(model: Any, dataset: Any) -> Iterator[Problem]:
+    """Checks that main decoders ignore 255 and no class.
+
+    Logs a warning if they learn a class from the padding.
+    """
+    for name, part in getattr(dataset, 'domains', {None: dataset}).items():
+        place = _place(name)
+        owner = model if name is None else model.domains[name]
+        labeled = getattr(part, 'labeled', None)
+        head = getattr(owner, 'decode_head', None)
+        yield from ignore_problems(labeled or part, head, f'model{place}.decode_head')
+        preprocessor = getattr(model, 'data_preprocessor', None)
+        if name is not None:
+            preprocessor = getattr(preprocessor, 'domains', {name: None})[name]
+        classes = (getattr(labeled or part, 'metainfo', None) or {}).get('classes') or ()
+        ignored = getattr(head, 'ignore_index', None)
+        padded = getattr(preprocessor, 'seg_pad_val', None)
+        if ignored is not None and 0 <= ignored < len(classes):
+            yield Problem(
+                f'model{place}.decode_head.ignore_index={ignored}',
+                f'class {classes[ignored]} would never be learned',
+                'a label that no class has',
+            )
+        if classes and ignored is not None and padded is not None and padded != ignored:
+            pads = f'model{place}.data_preprocessor.seg_pad_val={padded}'
+            wanted = f'{ignored}, model{place}.decode_head.ignore_index'
+            if 0 <= padded < len(classes):
+                warn(f'{pads}: padding counts as class {classes[padded]}; expected {wanted}')
+            else:
+                yield Problem(pads, 'padding is neither a class nor ignored', wanted)
+
+
+def mapping_problems(trained: Any, other: Any, key: str) -> Iterator[Problem]:
+    """Checks that two sets of the same type read the ids of their masks the same way."""
+    ours = {type(leaf): leaf for leaf in leaf_datasets(getattr(trained, 'labeled', trained))}
+    for leaf in leaf_datasets(other):
+        if (twin := ours.get(type(leaf))) is None:
+            continue
+        expected, found = (getattr(each, 'reduce_zero_label', False) for each in (twin, leaf))
+        if found != expected:
+            wanted = f'{expected}, as in the set that is trained on'
+            yield Problem(f'{key}.reduce_zero_label={found}', '', wanted)
+
+
+def ignore_problems(dataset: Any, part: Any, place: str) -> Iterator[Problem]:
+    """Checks that a head or a metric ignores 255, the label of ignored pixels in every set.
+
+    A metric may ignore a class instead.
+    """
+    sets = getattr(dataset, 'domains', {None: dataset}).values()
+    leaves = [leaf for part in sets for leaf in leaf_datasets(part)]
+    metas = [getattr(leaf, 'metainfo', None) or {} for leaf in leaves]
+    num_classes = max(len(meta.get('classes') or ()) for meta in metas)
+    ignored = getattr(part, 'ignore_index', None)
+    if ignored not in (None, IGNORE_INDEX) and not 0 <= ignored < num_classes:
+        expected = f'{IGNORE_INDEX}; another label in masks is FolderDataset.ignore_index'
+        yield Problem(f'{place}.ignore_index={ignored}', '', expected)
+
+
+def order_problems(meta: Meta | None, other: Meta | None, name: str) -> Iterator[Problem]:
+    """Checks that two sets, or a set and a checkpoint, have their classes in the same order."""
+    meta, other = meta or {}, other or {}
+    for domain, part in (meta.get('domains') or {}).items():
+        others = (other.get('domains') or {}).get(domain)
+        yield from order_problems(part, others, f'{name}, domain {domain}')
+    classes, other_classes = (tuple(m.get('classes') or ()) for m in (meta, other))
+    if classes != other_classes and sorted(classes, key=str) == sorted(other_classes, key=str):
+        first, was = next((a, b) for a, b in zip(classes, other_classes) if a != b)
+        found = f'class {classes.index(first)} is {was}, in the data set {first}'
+        expected = f'the same order of the classes ({", ".join(classes[:8])})'
+        yield Problem(name, found, expected)
+
+
+def _by_domain(model: Any, meta: Meta) -> Iterator[tuple[str, Any, Sequence[str]]]:
+    """Yields the place, the model and the class names of each domain."""
+    domains = meta.get('domains')
+    parts = {None: model} if domains is None else dict(getattr(model, 'domains', {}))
+    for name, part in parts.items():
+        names = (meta if domains is None else domains.get(name, {})).get('classes')
+        if names:
+            yield _place(name), part, names
+
+
+def _place(domain: str | None) -> str:
+    """Returns what stands between `model` or a data set's key and the settings of a domain."""
+    return '' if domain is None else f'.domains.{domain}'

@@ -1,0 +1,207 @@
+"""Checks the files of data sets: images, masks and pseudo labels."""
+
+import functools
+import itertools
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from mmcv.transforms import LoadAnnotations
+from mmengine import fileio
+
+from mmseg_cct.datasets.leaves import (
+    image_loader,
+    image_paths,
+    infos_of,
+    leaf_datasets,
+    transforms_of,
+)
+from mmseg_cct.datasets.semi_supervised import SemiSegDataset
+from mmseg_cct.datasets.transforms import LoadPseudoLabels
+from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.utils.image_files import read_mask
+from mmseg_cct.utils.images import image_size, is_turned
+from mmseg_cct.utils.labels import IGNORE_INDEX
+from mmseg_cct.utils.leaks import describe_leaks
+from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.masks import UNKNOWN_IDS, check_mask, judge_labels
+from mmseg_cct.utils.shares import on_first_process
+
+from .pipelines import (
+    check_unlabeled_pipeline,
+    cropping_problems,
+    loads_masks,
+    mask_loading_problems,
+)
+
+# A waiting task of a thread pool takes 1.7 KiB: gigabytes for a million files.
+_FILES_AT_ONCE = 4096
+
+
+def check_pairs(pairs: SemiSegDataset) -> None:
+    """Validates the pipelines, images and masks of a training.
+
+    Decodes labelled images, masks and pseudo labels in full. Of unlabelled images it reads only the
+    header and the last bytes, and it never opens their masks. A `UserError` names the files that
+    are missing, unreadable, of the wrong size, or have an unknown label id, or it says that the
+    masks leave nothing to learn from. In a distributed run only rank 0 reads files; every rank
+    raises its error.
+    """
+
+    labeled, unlabeled = pairs.labeled, pairs.unlabeled
+    if unlabeled is not None:
+        check_unlabeled_pipeline(unlabeled)
+
+    def look() -> None:
+        raise_problems(mask_loading_problems(labeled))
+        found: Counter[frozenset[int]] = Counter()
+        turned: list[str] = []
+        check_pair = functools.partial(_check_labeled_image, turned=turned)
+        problems = _problems_of_files(check_pair, labeled, found)
+        if unlabeled is not None:
+            # the unlabelled set may have no class names
+            num_classes = len(labeled.metainfo['classes'])
+            check = functools.partial(_check_unlabeled_image, num_classes=num_classes)
+            problems = itertools.chain(problems, _problems_of_files(check, unlabeled))
+        raise_problems(_alike(problems))
+        _judge(found, labeled)
+        _warn_of_turned(turned, 'labeled')
+        if unlabeled is not None:
+            labels = dict(labelled=image_paths(labeled))
+            for line in describe_leaks(labels, image_paths(unlabeled), 'unlabelled'):
+                warn(line)
+
+    on_first_process(look)
+
+
+def look_at_evaluation_data(dataset: Any, key: str) -> None:
+    """Validates evaluation data on this process.
+
+    Decodes images and masks in full. Of images without masks it reads only the header and the end.
+    """
+    found: Counter[frozenset[int]] = Counter()
+    turned: list[str] = []
+    check_pair = functools.partial(_check_labeled_image, turned=turned)
+    try:
+        for leaf in leaf_datasets(dataset):
+            has_masks = loads_masks(leaf)
+            raise_problems(cropping_problems(leaf) if has_masks else ())
+            check = check_pair if has_masks else _check_unlabeled_image
+            raise_problems(_alike(_problems_of_files(check, leaf, found)))
+    except UserError as error:
+        raise error.within(key) from None
+    # a test set whose predictions are submitted elsewhere may have void masks
+    if found and key.startswith('val') and frozenset().union(*found) <= {IGNORE_INDEX}:
+        void = f'all {found.total()} masks hold only ignored pixels'
+        raise UserError(key, void, 'labelled pixels to validate on')
+    _warn_of_turned(turned, key)
+
+
+def _problems_of_files(
+    check: Callable[..., frozenset[int] | None],
+    dataset: Any,
+    found: Counter[frozenset[int]] | None = None,
+) -> Iterator[UserError]:
+    """Yields the errors that the check raises for files, and counts its results for the others."""
+    found = Counter() if found is None else found
+    for leaf in leaf_datasets(dataset):
+
+        def outcome(info: Mapping[str, Any], leaf: Any = leaf) -> Any:
+            try:
+                return check(info, leaf)
+            except UserError as error:
+                return error
+
+        files = (info for info in infos_of(leaf) if info.get('img_path') is not None)
+        with ThreadPoolExecutor(min(16, (os.cpu_count() or 1) + 4)) as pool:
+            while some := list(itertools.islice(files, _FILES_AT_ONCE)):
+                # in the order of the list
+                for result in pool.map(outcome, some):
+                    if isinstance(result, UserError):
+                        yield result
+                    elif result is not None:
+                        found[result] += 1
+
+
+def _alike(errors: Iterator[UserError]) -> Iterator[Problem]:
+    """Makes one problem of masks that have the same unknown ids, as where a class is missing."""
+    problems = [problem for error in errors for problem in error.problems]
+    masks = Counter(problem[1:] for problem in problems if UNKNOWN_IDS in str(problem.found))
+    for key, found, expected in problems:
+        number = masks[found, expected]
+        if number > 1:
+            masks[found, expected] = -1  # the others are told with this one
+            expected = f'expected {expected}; is a class missing?'
+            yield Problem(f'{key} and {number - 1} more', found, expected)
+        elif number >= 0:
+            yield Problem(key, found, expected)
+
+
+def _judge(found: Counter[frozenset[int]], dataset: Any) -> None:
+    leaf = leaf_datasets(dataset)[0]
+    mapped = getattr(leaf, 'reduce_zero_label', False) or getattr(leaf, 'label_map', None)
+    for line in judge_labels(found, leaf.metainfo['classes'], 'labeled', bool(mapped)):
+        warn(line)
+
+
+def _check_labeled_image(
+    info: Mapping[str, Any], dataset: Any, turned: list[str]
+) -> frozenset[int]:
+    """Checks a pair, returns the labels in its mask, and notes the image if loading turns it."""
+    image, mask = info['img_path'], info.get('seg_map_path')
+    if mask is None:
+        found = 'no mask is named for this labelled image'
+        raise UserError(image, found, 'a data set with data_prefix.seg_map_path')
+    backend_args = getattr(dataset, 'backend_args', None)
+    size = image_size(image, backend_args, True, image_loader(dataset))
+    if '://' not in mask and not fileio.exists(mask, backend_args):
+        raise UserError(image, 'no mask for this labelled image', mask)
+    labels = check_mask_of(info, size, dataset)
+    if is_turned(image, backend_args, image_loader(dataset)):
+        turned.append(image)
+    if min(size) < 2:
+        found = f'{size[0]}×{size[1]} pixels'
+        expected = '2 or more on each side; MMSeg drops a side of 1 from a mask'
+        raise UserError(mask, found, expected)
+    return labels
+
+
+def check_mask_of(info: Mapping[str, Any], size: tuple[int, int], dataset: Any) -> frozenset[int]:
+    """Reads and checks the mask of an image; returns its labels."""
+    mask = info['seg_map_path']
+    labels = check_mask(
+        mask,
+        read_mask(mask, getattr(dataset, 'backend_args', None), _mask_backend(dataset)),
+        len(dataset.metainfo['classes']),
+        image=info['img_path'],
+        size=size,
+        label_map=info.get('label_map'),
+        reduce_zero_label=info.get('reduce_zero_label', False),
+    )
+    return frozenset(labels.values())
+
+
+def _mask_backend(dataset: Any) -> str | None:
+    """Finds what decodes the masks of a data set, Pillow if its pipeline loads none."""
+    loaders = (t.imdecode_backend for t in transforms_of(dataset) if isinstance(t, LoadAnnotations))
+    return next(loaders, 'pillow')
+
+
+def _check_unlabeled_image(info: Mapping[str, Any], dataset: Any, num_classes: int = 255) -> None:
+    backend_args = getattr(dataset, 'backend_args', None)
+    size = image_size(info['img_path'], backend_args, False, image_loader(dataset))
+    for transform in transforms_of(dataset):
+        if isinstance(transform, LoadPseudoLabels):
+            labels = transform.read(dict(info, ori_shape=size[::-1]))
+            check_mask(transform.path_of(info['img_path']), labels, num_classes)
+
+
+def _warn_of_turned(turned: list[str], key: str) -> None:
+    if turned:
+        warn(
+            f'{key}: {len(turned)} images are turned by their EXIF tags, and their sizes do not '
+            f'tell whether their masks are; the first is {min(turned)}; expected masks of the '
+            'turned images'
+        )

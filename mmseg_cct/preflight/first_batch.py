@@ -1,0 +1,110 @@
+"""Checks what would fail in the first validation or test: metrics, masks, colours, file names."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mmengine.hooks import CheckpointHook
+from mmseg.evaluation import IoUMetric
+from torch import Tensor
+
+from mmseg_cct.datasets.leaves import infos_of, leaf_datasets
+from mmseg_cct.errors import Problem
+
+_IOU_METRICS = ('mIoU', 'mDice', 'mFscore')
+
+
+def metric_problems(metrics: Sequence[Any], key: str) -> Iterator[Problem]:
+    """Checks the names in `iou_metrics`, which MMSeg looks at only after the last image."""
+    for part in iou_metrics(metrics):
+        given = [part.metrics] if isinstance(part.metrics, str) else part.metrics
+        if not isinstance(given, (list, tuple)) or any(name not in _IOU_METRICS for name in given):
+            yield Problem(f'{key}.iou_metrics={given!r}', '', f'some of {", ".join(_IOU_METRICS)}')
+
+
+def iou_metrics(metrics: Sequence[Any]) -> list[IoUMetric]:
+    """Finds the metrics that measure IoU, including those of each domain."""
+    parts = list(metrics)
+    for metric in metrics:
+        by_domain = getattr(metric, 'metrics', None)
+        parts += by_domain.values() if isinstance(by_domain, Mapping) else []
+    return [part for part in parts if isinstance(part, IoUMetric)]
+
+
+def best_problems(hooks: Sequence[Any], names: Sequence[str]) -> Iterator[Problem]:
+    """Checks that validation computes the metric that picks the best checkpoint."""
+    for hook in hooks:
+        if isinstance(hook, CheckpointHook) and hook.save_best:
+            for key in set(hook.key_indicators) - {'auto', *names}:
+                place = f'default_hooks.checkpoint.save_best={key!r}'
+                yield Problem(place, 'no such metric', f'{", ".join(names)} or auto')
+
+
+def truth_problems(samples: Sequence[dict], key: str) -> Iterator[Problem]:
+    """Checks that predicted images come with masks of the same size as their predictions."""
+    for sample in samples:
+        place = f'{key}.pipeline: {sample.get("img_path") or "an image"}'
+        truth = sample.get('gt_sem_seg')
+        if truth is None:
+            yield Problem(place, 'comes without its mask', 'LoadAnnotations')
+            continue
+        (height, width), (true_height, true_width) = (
+            part['data'].shape[-2:] for part in (sample['pred_sem_seg'], truth)
+        )
+        if (height, width) != (true_height, true_width):
+            found = (
+                f'a mask of {true_width}×{true_height} pixels and a prediction of {width}×{height}'
+            )
+            yield Problem(place, found, 'LoadAnnotations after any Resize, and no crop')
+
+
+def palette_problems(dataset: Any) -> Iterator[Problem]:
+    """Checks the colours that predictions are painted in."""
+    for leaf in leaf_datasets(dataset):
+        key, meta = 'val_dataloader.dataset.metainfo.palette', getattr(leaf, 'metainfo', None) or {}
+        num_classes, palette = len(meta.get('classes') or ()), meta.get('palette')
+        palette = () if palette is None else palette
+        if 0 < len(palette) < num_classes:
+            yield Problem(key, f'{len(palette)} colours', f'{num_classes}, one for each class')
+        for colour in palette:
+            if len(colour) != 3 or not all(0 <= value <= 255 for value in colour):
+                yield Problem(key, f'{list(colour)}', 'red, green and blue from 0 to 255')
+
+
+def channel_problems(model: Any, batch: Any) -> Iterator[Problem]:
+    """Checks a possible cause of a failed prediction: the channels that the decoder takes."""
+    given = expected = None
+    with suppress(Exception):  # no such decoder, or a part before it fails
+        head = model.decode_head
+        images = model.data_preprocessor(batch, False)['inputs']
+        features = head._transform_inputs(model.extract_feat(images))
+        if isinstance(features, Tensor):
+            given, expected = head.in_channels, features.shape[1]
+        else:
+            given, expected = list(head.in_channels), [part.shape[1] for part in features]
+    if given != expected:
+        place = f'model.decode_head.in_channels={given}'
+        yield Problem(place, '', f'{expected}, the channels of the features before it')
+
+
+def file_name_problems(metrics: Sequence[Any], dataset: Any) -> Iterator[Problem]:
+    """Checks that no metric writes the predictions of two images to one file.
+
+    MMSeg names the file after the image, without its folder and extension.
+    """
+    for metric in metrics:
+        if (folder := getattr(metric, 'output_dir', None)) is None:
+            continue
+        # a metric of several domains gives each a subfolder
+        by_domain = isinstance(getattr(metric, 'metrics', None), Mapping)
+        for part in dataset.domains.values() if by_domain else [dataset]:
+            image_of: dict[str, str] = {}
+            for info in infos_of(part):
+                if (image := info.get('img_path')) is None:  # a drawn one
+                    continue
+                other = image_of.setdefault(Path(image).stem, image)
+                if other != image:
+                    found = f'{other} and {image} would both become {Path(image).stem}.png'
+                    expected = 'names that differ, or tools/predict.py, which keeps subfolders'
+                    yield Problem(folder, found, expected)

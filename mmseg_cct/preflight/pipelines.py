@@ -1,0 +1,110 @@
+"""Checks the pipelines of data sets: images and masks move together, and no mask is peeked at."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from mmcv import transforms as mmcv_transforms
+from mmseg.datasets import transforms as mmseg_transforms
+
+from mmseg_cct.datasets.leaves import leaf_datasets, transforms_of
+from mmseg_cct.datasets.transforms import (
+    LoadPseudoLabels,
+    MarkValidPixels,
+    PackPseudoLabels,
+    PackUnlabeledInputs,
+)
+from mmseg_cct.errors import Problem, raise_problems
+from mmseg_cct.utils.log import warn
+
+_LOADING_MASKS = mmcv_transforms.LoadAnnotations
+_MIXING_IDS = mmseg_transforms.RandomRotFlip
+_RESIZING = (
+    mmcv_transforms.Resize,
+    mmcv_transforms.RandomResize,
+    mmcv_transforms.RandomChoiceResize,
+    mmseg_transforms.ResizeToMultiple,
+)
+_FILLING = (mmcv_transforms.Pad, mmseg_transforms.RandomRotate, _MIXING_IDS)
+# MMSeg undoes resizing and flips on a prediction, and none of these
+_NOT_UNDONE = (*_FILLING, mmseg_transforms.RandomCrop, mmcv_transforms.CenterCrop)
+_MOVING = (*_RESIZING, *_NOT_UNDONE, mmcv_transforms.RandomFlip)
+_MIXED = (
+    'RandomRotFlip mixes the ids of a mask and fills it with class 0',
+    'RandomRotate and RandomFlip',
+)
+
+
+def loads_masks(dataset: Any) -> bool:
+    """Tells whether a set's pipeline loads masks."""
+    return has(dataset, _LOADING_MASKS)
+
+
+def has(dataset: Any, *kinds: type) -> bool:
+    """Tells whether a set's pipeline has a transform of one of some kinds."""
+    return any(isinstance(transform, kinds) for transform in transforms_of(dataset))
+
+
+def check_unlabeled_pipeline(dataset: Any) -> None:
+    """Checks that the unlabelled set needs no masks and packs the pixels that it marks.
+
+    Logs a warning if a transform fills pixels that nothing marks.
+    """
+    for leaf in leaf_datasets(dataset):
+        raise_problems(_unlabeled_problems(leaf))
+        fills = [_name(part) for part in transforms_of(leaf) if isinstance(part, _FILLING)]
+        if fills and not has(leaf, MarkValidPixels, LoadPseudoLabels):
+            warn(
+                f'unlabeled.pipeline: {fills[0]} fills pixels, and the losses count them; expected '
+                'MarkValidPixels after the loading and PackUnlabeledInputs at the end'
+            )
+
+
+def mask_loading_problems(dataset: Any) -> Iterator[Problem]:
+    """Checks that masks are loaded in full, before anything moves their images."""
+    for leaf in leaf_datasets(dataset):
+        classes = leaf.metainfo.get('classes') or ()
+        moving = None
+        for transform in transforms_of(leaf):
+            if isinstance(transform, _LOADING_MASKS) and moving:
+                found = f'{moving} before {_name(transform)} moves the image and not its mask'
+                yield Problem('labeled.pipeline', found, f'{_name(transform)} before it')
+            if isinstance(transform, _MIXING_IDS):
+                yield Problem('labeled.pipeline', *_MIXED)
+            # a subclass may read more than the 8 bits that these do
+            if _name(transform) == 'LoadAnnotations' and len(classes) > 256:
+                found = f'{len(classes)} classes'
+                yield Problem('labeled', found, 'at most 256, which LoadAnnotations tells apart')
+            moving = moving or (_name(transform) if isinstance(transform, _MOVING) else None)
+
+
+def cropping_problems(dataset: Any) -> Iterator[Problem]:
+    """Checks that predictions cover what the masks cover: MMSeg undoes only resizing and flips."""
+    for transform in transforms_of(dataset):
+        if isinstance(transform, _LOADING_MASKS):
+            return
+        if isinstance(transform, _NOT_UNDONE):
+            found = f'{_name(transform)} moves the image and not its mask'
+            yield Problem('pipeline', found, 'a pipeline without it')
+
+
+def _unlabeled_problems(dataset: Any) -> Iterator[Problem]:
+    key, none = 'unlabeled.pipeline', 'an unlabelled image has none'
+    for transform in transforms_of(dataset):
+        name, ratio = _name(transform), getattr(transform, 'cat_max_ratio', 1.0)
+        if isinstance(transform, _LOADING_MASKS):
+            yield Problem(key, f'{name} reads masks', f'a pipeline without it; {none}')
+        if ratio < 1.0:
+            found = f'{name}(cat_max_ratio={ratio}) looks at the mask'
+            yield Problem(key, found, f'cat_max_ratio=1.0; {none}')
+    if has(dataset, LoadPseudoLabels) and has(dataset, _MIXING_IDS):
+        yield Problem(key, *_MIXED)
+    if has(dataset, LoadPseudoLabels) and has(dataset, PackUnlabeledInputs):
+        found = 'LoadPseudoLabels with PackUnlabeledInputs'
+        yield Problem(key, found, 'PackPseudoLabels at the end')
+    if has(dataset, MarkValidPixels) and not has(dataset, PackUnlabeledInputs, PackPseudoLabels):
+        found = 'MarkValidPixels with PackSegInputs'
+        yield Problem(key, found, 'PackUnlabeledInputs at the end')
+
+
+def _name(part: Any) -> str:
+    return type(part).__name__

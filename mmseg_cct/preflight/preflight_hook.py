@@ -1,0 +1,258 @@
+"""Validates data, classes and checkpoint before a run."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from mmengine.dataset import BaseDataset
+from mmengine.dist import is_main_process
+from mmengine.hooks import Hook
+from mmengine.logging import print_log
+from mmengine.model import BaseTTAModel
+from mmengine.registry import HOOKS, DefaultScope
+from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
+from mmseg.datasets import BaseSegDataset
+from mmseg.models import SegTTAModel
+
+from mmseg_cct.config.limits import value_problems
+from mmseg_cct.config.walk import at
+from mmseg_cct.datasets.leaves import image_paths, leaf_datasets
+from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
+from mmseg_cct.datasets.semi_supervised import SemiSegDataset
+from mmseg_cct.engine.checkpoints import (
+    check_checkpoint,
+    require_training_state,
+    warn_of_other_preprocessing,
+)
+from mmseg_cct.engine.model_wrappers import unwrap_model
+from mmseg_cct.engine.weights import require_initial_weights, require_matching_weights
+from mmseg_cct.errors import Problem, UserError, raise_problems
+from mmseg_cct.utils.leaks import describe_leaks
+from mmseg_cct.utils.log import warn
+from mmseg_cct.utils.shares import on_first_process
+
+from .classes import (
+    bank_problems,
+    head_ignore_problems,
+    ignore_problems,
+    mapping_problems,
+    order_problems,
+    output_problems,
+)
+from .evaluation_set import build_evaluation_set
+from .files import check_pairs, look_at_evaluation_data
+from .first_batch import file_name_problems, iou_metrics, metric_problems
+from .image_labels import annotation_problems
+from .labeled_record import keep_labeled_images
+from .pretrained import check_pretrained_weights
+from .rehearsal import rehearse_validation
+from .values import training_problems
+
+Problems = Iterator[Problem | UserError]
+
+
+@HOOKS.register_module()
+class PreflightHook(Hook):
+    """Checks the data and the classes of a training or a test, and the weights that it starts from.
+
+    Without it, a missing validation mask would end a training only at the first validation, and
+    mmengine would test a checkpoint of another number of classes with random weights. Before a
+    training, the first validation batch goes through pipeline, model and metrics.
+
+    Args:
+        files: Whether to read every image and mask.
+    """
+
+    # After mmengine's own hooks have filled in what the run knows.
+    priority = 'HIGH'
+
+    def __init__(self, files: bool = True) -> None:
+        self.files = files
+
+    def before_train(self, runner: Runner) -> None:
+        """Checks model, data and first batch; problems of the test set are only warned of."""
+        raise_problems(_setting_problems(runner))
+        raise_problems(_model_problems(runner))
+        if self.files:
+            raise_problems(_file_problems(runner))
+        keep_labeled_images(runner)
+        if runner.val_loop is not None:
+            name_images_in_errors(runner.val_dataloader.dataset, 'val_dataloader.dataset')
+            rehearse_validation(runner)
+        if is_main_process():
+            if self.files:
+                _warn_of_test_set(runner.cfg)
+            print_log(describe_training(runner), logger='current')
+
+    def before_test(self, runner: Runner) -> None:
+        """Checks model, metrics and images."""
+        dataset, key = runner.test_dataloader.dataset, 'test_dataloader.dataset'
+        raise_problems(_test_problems(runner))
+        if self.files:
+            raise_problems(_images_problems(dataset, key))
+        name_images_in_errors(dataset, key)
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
+        """Checks the checkpoint that the run starts from, resumes or tests."""
+        name, resumed = runner._load_from or 'the checkpoint', runner._resume
+        check_checkpoint(checkpoint, name, training=resumed)
+        if resumed:
+            require_training_state(checkpoint, name)
+        else:
+            warn_of_other_preprocessing(runner.cfg, checkpoint, name)
+        if isinstance(runner._train_loop, BaseLoop):
+            raise_problems(_checkpoint_problems(runner.train_dataloader.dataset, checkpoint))
+            if not resumed:
+                require_initial_weights(_model(runner), checkpoint, name)
+        elif isinstance(runner._test_loop, BaseLoop):
+            raise_problems(_checkpoint_problems(runner.test_dataloader.dataset, checkpoint))
+            # Published checkpoints lack the auxiliary decoders, which testing never runs.
+            require_matching_weights(_model(runner), checkpoint, name, training=False)
+
+
+def _setting_problems(runner: Runner) -> Problems:
+    """Checks settings that fail late or not at all, and the weights that `init_cfg` names."""
+    config = runner.cfg
+    if config.get('model') is None:  # a runner that is built from objects
+        return
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        yield from value_problems(config)
+        yield from training_problems(config)
+        for split in ('train', 'val', 'test'):
+            yield from annotation_problems(at(config, f'{split}_dataloader.dataset') or {})
+    model, scope = config.model, config.get('default_scope')
+    try:
+        on_first_process(lambda: check_pretrained_weights(model, scope))
+    except UserError as error:
+        yield error
+
+
+def _model_problems(runner: Runner) -> Problems:
+    """Checks that the model and the metrics of a training fit the data."""
+    model, trained, key = _model(runner), runner.train_dataloader.dataset, 'train_dataloader'
+    yield from output_problems(model, _meta(trained), f'{key}.dataset')
+    yield from bank_problems(model, _meta(trained))
+    yield from head_ignore_problems(model, trained)
+    if runner.val_loop is not None:
+        dataset, key = runner.val_dataloader.dataset, 'val_dataloader.dataset'
+        metrics = getattr(getattr(runner.val_loop, 'evaluator', None), 'metrics', ())
+        yield from output_problems(model, _meta(dataset), key)
+        yield from order_problems(_meta(trained), _meta(dataset), key)
+        yield from mapping_problems(trained, dataset, key)
+        yield from _metric_ignore_problems(metrics, dataset, 'val')
+
+
+def _test_problems(runner: Runner) -> Problems:
+    model, dataset = unwrap_model(runner.model), runner.test_dataloader.dataset
+    metrics = getattr(runner.test_evaluator, 'metrics', ())
+    if isinstance(model, SegTTAModel) and model.module.out_channels == 1:
+        yield Problem(
+            'tta_model',
+            'model.decode_head.out_channels=1, of which MMSeg takes the sigmoid twice',
+            'no tta_model, or a model with an output for each class',
+        )
+    yield from metric_problems(metrics, 'test_evaluator')
+    yield from file_name_problems(metrics, dataset)
+    yield from output_problems(_model(runner), _meta(dataset), 'test_dataloader.dataset')
+    yield from _metric_ignore_problems(metrics, dataset, 'test')
+
+
+def _metric_ignore_problems(metrics: Any, dataset: Any, split: str) -> Problems:
+    for metric in iou_metrics(metrics):
+        yield from ignore_problems(dataset, metric, f'{split}_evaluator')
+
+
+def _file_problems(runner: Runner) -> Problems:
+    """Checks the pipelines, images and masks of a training."""
+    trained = runner.train_dataloader.dataset
+    for name, part in getattr(trained, 'domains', {None: trained}).items():
+        if isinstance(part, SemiSegDataset):
+            yield from _pairs_problems(part, name)
+    # decoding the masks of a large segmentation set would take minutes
+    if all(map(_has_images_alone, leaf_datasets(trained))):
+        yield from _images_problems(trained, 'train_dataloader.dataset')
+    if runner.val_loop is not None:
+        dataset = runner.val_dataloader.dataset
+        yield from _images_problems(dataset, 'val_dataloader.dataset')
+        on_first_process(lambda: _warn_of_leaks(trained, dataset))
+
+
+def _warn_of_leaks(trained: Any, validated: Any) -> None:
+    """Warns of images that are both trained and validated on."""
+    parts = list(getattr(trained, 'domains', {None: trained}).values())
+    sets = dict(labelled=[getattr(part, 'labeled', part) for part in parts])
+    sets['unlabelled'] = [part for part in (getattr(p, 'unlabeled', None) for p in parts) if part]
+    paths = {name: chain.from_iterable(map(image_paths, sets[name])) for name in sets}
+    for line in describe_leaks(paths, image_paths(validated), 'validated on'):
+        warn(line)
+
+
+def _pairs_problems(pairs: SemiSegDataset, domain: str | None) -> Problems:
+    try:
+        check_pairs(pairs)
+    except UserError as error:
+        place = f'train_dataloader.dataset.domains.{domain}'
+        yield error if domain is None else error.within(place)
+
+
+def _images_problems(dataset: Any, key: str) -> Problems:
+    try:
+        on_first_process(lambda: look_at_evaluation_data(dataset, key))
+    except UserError as error:
+        yield error
+
+
+def _has_images_alone(dataset: Any) -> bool:
+    return isinstance(dataset, BaseDataset) and not isinstance(dataset, BaseSegDataset)
+
+
+def _checkpoint_problems(dataset: Any, checkpoint: dict[str, Any]) -> Problems:
+    saved = (checkpoint.get('meta') or {}).get('dataset_meta')
+    yield from order_problems(_meta(dataset), saved, 'the checkpoint')
+
+
+def describe_training(runner: Runner) -> str:
+    """Describes in one line what a run trains on, with numbers to check."""
+    dataset, validation = runner.train_dataloader.dataset, runner.val_loop
+    domains = getattr(dataset, 'domains', None)
+    if domains is None:
+        data = _describe_set(dataset)
+    else:
+        data = '; '.join(f'{name}: {_describe_set(part)}' for name, part in domains.items())
+    by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)
+    length = f'{runner.max_epochs} epochs' if by_epoch else f'{runner.max_iters} iterations'
+    line = f'Training on {data}; {length}, batch size {runner.train_dataloader.batch_size}'
+    if validation is not None:
+        line += f'; validating on {len(validation.dataloader.dataset)} images'
+    return line
+
+
+def _describe_set(dataset: Any) -> str:
+    classes = _meta(dataset).get('classes') or ()
+    names = f', {len(classes)} classes ({", ".join(map(str, classes))})' if classes else ''
+    if not isinstance(dataset, SemiSegDataset):
+        return f'{len(dataset)} images{names}'
+    labeled = f'{len(dataset.labeled)} labelled'
+    if dataset.unlabeled is None:
+        return f'{labeled} images{names}'
+    return f'{labeled} and {len(dataset.unlabeled)} unlabelled images{names}'
+
+
+def _model(runner: Runner) -> Any:
+    model = unwrap_model(runner.model)
+    return model.module if isinstance(model, BaseTTAModel) else model
+
+
+def _meta(dataset: Any) -> dict:
+    return getattr(dataset, 'metainfo', None) or {}
+
+
+def _warn_of_test_set(config: Any) -> None:
+    """Warns of what tools/test.py will stop at; a training needs no test set."""
+    test = (config.get('test_dataloader') or {}).get('dataset')
+    if not isinstance(test, dict) or test == (config.get('val_dataloader') or {}).get('dataset'):
+        return
+    try:
+        build_evaluation_set(test, 'test_dataloader.dataset')
+    except UserError as error:
+        warn(f'the training goes on, but tools/test.py will stop: {error}')

@@ -1,0 +1,133 @@
+"""A folder that one tool writes into and that an interrupted run resumes."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mmseg_cct.errors import UserError
+
+from .files import (
+    read_record,
+    remove_parts,
+    require_outside,
+    require_own_folder,
+    write_record,
+)
+from .processes import locked_folder
+from .shares import on_first_process
+
+
+class _Record(NamedTuple):
+    """What the files of a folder are made with, and each from, by name."""
+
+    made_with: dict[str, Any]
+    inputs: dict[str, Any]
+
+
+class OutputFolder:
+    """A folder of files that one tool writes, all with the same settings.
+
+    As a context it is locked, and rid of what a killed run left half written. Connected processes
+    enter it together: the first one does the work, and its error is that of all.
+
+    Args:
+        path: The folder: new, empty, or made by the same tool.
+        record: Name of the record in it that marks the tool's own folders.
+        inputs: Files and folders that are read; the folder is not one of them, nor below one.
+        made_with: What all files are made with; another value than the record's is a `UserError`.
+        option: What names the folder, for messages.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        record: str,
+        inputs: Iterable[str | Path] = (),
+        made_with: Mapping[str, Any] | None = None,
+        option: str = '--out',
+    ) -> None:
+        self.path = Path(path)
+        self._file, self._inputs, self._option = Path(path, record), list(inputs), option
+        # as it will be read back
+        self._made_with = None if made_with is None else json.loads(json.dumps(made_with))
+        self._held = ExitStack()
+
+    def __enter__(self) -> 'OutputFolder':
+        on_first_process(self._lock)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def _lock(self) -> None:
+        self._check()  # before a lock is written
+        with ExitStack() as held:
+            held.enter_context(locked_folder(self.path, 'another run'))
+            self.claim()
+            remove_parts(self.path, '**/')
+            self._held = held.pop_all()
+
+    def claim(self) -> None:
+        """Makes the folder with its record, or checks that it is the tool's own; takes no lock."""
+        self._check()
+        if not self._file.exists():
+            write_record(self._file, _Record(self._made_with or {}, {}))
+
+    def remaining(self, inputs: Mapping[str, Any], kind: str, suffix: str = '.png') -> list[str]:
+        """Lists the names whose file `kind/NAME.png`, which is written last, is missing.
+
+        Such files that were made from another input than now are removed. `inputs` says what each
+        name's files are made from, in types that JSON keeps. Those of the first process count.
+        """
+        return on_first_process(lambda: self._remaining(inputs, kind, suffix))
+
+    def _remaining(self, inputs: Mapping[str, Any], kind: str, suffix: str) -> list[str]:
+        record = self._read()
+        for name, content in inputs.items():
+            if record.inputs.get(name) != content:
+                Path(self.path, kind, f'{name}{suffix}').unlink(missing_ok=True)
+        write_record(self._file, record._replace(inputs={**record.inputs, **inputs}))
+        return [name for name in inputs if not Path(self.path, kind, f'{name}{suffix}').exists()]
+
+    def others(self, inputs: Mapping[str, Any], kind: str) -> list[str]:
+        """Lists the names that are no longer an input but whose file `kind/NAME.png` exists."""
+        names = sorted(self._read().inputs.keys() - inputs.keys())
+        return [name for name in names if Path(self.path, kind, f'{name}.png').exists()]
+
+    def is_made_from(self, inputs: Mapping[str, Any]) -> bool:
+        """Whether the files of these names were last made from these inputs."""
+        known = self._read().inputs
+        return all(known.get(name) == content for name, content in inputs.items())
+
+    def _read(self) -> _Record:
+        return read_record(self._file, _Record, 'what the folder was made with: name another one')
+
+    def _check(self) -> None:
+        require_outside(self.path, self._inputs, self._option)
+        require_own_folder(self.path, self._file.name, self._option)
+        for path in self.path.iterdir() if self.path.is_dir() else ():
+            if path.is_symlink():
+                raise UserError(path, 'is a link', 'none in a folder that is written')
+        there = self._read().made_with if self._file.exists() else None
+        here = self._made_with
+        if there is None or here is None:
+            return
+        for key in {**here, **there}:
+            if here.get(key) != there.get(key):
+                raise UserError(
+                    self._option,
+                    f'{self.path} was made with {key}={there.get(key)}, now it is {here.get(key)}',
+                    'the same, or another folder',
+                )
+
+
+def file_stamp(path: str | os.PathLike) -> list[int] | None:
+    """Returns size and mtime in ns, which change when a file is replaced; None if not local."""
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return [stat.st_size, stat.st_mtime_ns]

@@ -1,0 +1,98 @@
+"""The order of the classes is in tests/engine/hooks/test_preflight_hook.py."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from mmseg_cct.preflight.classes import (
+    head_ignore_problems,
+    ignore_problems,
+    mapping_problems,
+    output_problems,
+)
+
+
+@pytest.mark.parametrize(
+    ('head', 'num_classes', 'fits'),
+    [
+        ('decode_head', 2, True),
+        ('decode_head', 1, True),  # one output for both classes
+        ('decode_head', 3, False),
+        ('head', 2, True),  # of a classifier
+        ('head', 1, False),
+        ('head', 3, False),
+    ],
+)
+def test_a_head_has_an_output_for_each_class(head, num_classes, fits):
+    model = SimpleNamespace(**{head: SimpleNamespace(num_classes=num_classes)})
+    assert not [*output_problems(model, {}, 'the set')]  # it names no classes
+    found = [
+        str(problem) for problem in output_problems(model, dict(classes=['a', 'b']), 'the set')
+    ]
+    line = f'model.{head}.num_classes={num_classes}: expected 2, the classes of the set (a, b)'
+    assert found == ([] if fits else [line])
+
+
+@pytest.mark.parametrize(
+    ('ignored', 'fits'), [(255, True), (None, True), (1, True), (2, False), (-100, False)]
+)
+def test_heads_and_metrics_ignore_255_or_a_class(ignored, fits):
+    part = SimpleNamespace(ignore_index=ignored)
+    labeled = SimpleNamespace(metainfo=dict(classes=('a', 'b')))
+    sets = SimpleNamespace(datasets=[SimpleNamespace(), labeled])
+    plain = SimpleNamespace(decode_head=part), SimpleNamespace(labeled=labeled)
+    several = tuple(SimpleNamespace(domains=dict(b=each)) for each in plain)
+    both = SimpleNamespace(domains=dict(b=labeled), datasets=[labeled])
+    checks = {
+        'test_evaluator': ignore_problems(sets, part, 'test_evaluator'),
+        'val_evaluator': ignore_problems(both, part, 'val_evaluator'),
+    }
+    if ignored != 1:  # a class that is never learned is a mistake of its own
+        checks['model.decode_head'] = head_ignore_problems(*plain)
+        checks['model.domains.b.decode_head'] = head_ignore_problems(*several)
+    for place, problems in checks.items():
+        start = f'{place}.ignore_index={ignored}: expected 255; another label in masks is'
+        assert [str(problem).startswith(start) for problem in problems] == [True] * (not fits)
+
+
+@pytest.mark.parametrize(
+    ('ignored', 'padded', 'lines'),
+    [
+        (255, 255, []),
+        (1, 1, ['decode_head.ignore_index=1: class b would never be learned; expected a l']),
+        (255, 0, ['data_preprocessor.seg_pad_val=0: padding counts as class a; expected 255']),
+        (255, 254, ['data_preprocessor.seg_pad_val=254: padding is neither a class nor ignored']),
+        (None, 0, []),  # a part without one
+    ],
+)
+@pytest.mark.parametrize('place', ['', '.domains.x'])
+def test_classes_that_are_ignored_and_padding_that_counts_are_told(
+    monkeypatch, ignored, padded, lines, place
+):
+    logged = []
+    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda line, **_: logged.append(line))
+    model = SimpleNamespace(
+        decode_head=SimpleNamespace(ignore_index=ignored),
+        data_preprocessor=SimpleNamespace(seg_pad_val=padded),
+    )
+    labeled = SimpleNamespace(metainfo=dict(classes=('a', 'b')))
+    dataset = SimpleNamespace(labeled=labeled)
+    if place:
+        preprocessor = SimpleNamespace(domains=dict(x=model.data_preprocessor))
+        model = SimpleNamespace(domains=dict(x=model), data_preprocessor=preprocessor)
+        dataset = SimpleNamespace(domains=dict(x=dataset))
+    problems = [*map(str, head_ignore_problems(model, dataset))]
+    assert len(logged) == (padded == 0 and ignored is not None)  # the others are mistakes
+    for line, start in zip(problems + logged, lines, strict=True):
+        assert line.startswith(f'model{place}.{start}')
+
+
+def test_two_sets_of_one_type_read_their_masks_alike():
+    class Set(SimpleNamespace):
+        pass
+
+    trained = SimpleNamespace(labeled=Set(reduce_zero_label=True))
+    for val in (Set(reduce_zero_label=True), SimpleNamespace(reduce_zero_label=False)):
+        assert not [*mapping_problems(trained, val, 'val')]
+    (problem,) = mapping_problems(trained, Set(reduce_zero_label=False), 'val')
+    assert str(problem).startswith('val.reduce_zero_label=False: expected True, as in the set')

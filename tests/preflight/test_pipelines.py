@@ -1,0 +1,80 @@
+"""What the pipelines of a training must not do."""
+
+import pytest
+
+from mmseg_cct.datasets import SemiSegDataset
+from mmseg_cct.errors import UserError
+from mmseg_cct.preflight.files import check_pairs
+
+PAD = dict(type='Pad', size=(30, 40), pad_val=dict(img=0, seg=255))
+MARKED = [dict(type='LoadImageFromFile'), dict(type='MarkValidPixels')]
+
+
+def _check(labeled, unlabeled=None):
+    check_pairs(SemiSegDataset(labeled, unlabeled))
+
+
+@pytest.fixture
+def check(tree):
+    """Checks a set whose unlabelled images have this pipeline."""
+    return lambda *pipeline: _check(
+        tree.config('labeled'), tree.config('unlabeled', pipeline=list(pipeline))
+    )
+
+
+def test_load_annotations_is_refused(tree):
+    labeled = tree.config('labeled')
+    with pytest.raises(UserError, match=r'unlabeled\.pipeline: LoadAnnotations reads masks'):
+        _check(labeled, tree.config('unlabeled', pipeline=labeled['pipeline']))
+
+
+def test_nested_load_annotations_is_refused(tree):
+    nested = dict(type='RandomApply', transforms=[dict(type='LoadAnnotations')])
+    steps = tree.config('unlabeled')['pipeline']
+    with pytest.raises(UserError, match='LoadAnnotations reads masks'):
+        _check(
+            tree.config('labeled'),
+            tree.config('unlabeled', pipeline=[steps[0], nested, *steps[1:]]),
+        )
+
+
+def test_crop_by_mask_is_refused(tree):
+    steps = tree.config('unlabeled')['pipeline']
+    crop = dict(type='RandomCrop', crop_size=(12, 12), cat_max_ratio=0.75)
+    with pytest.raises(UserError, match=r'RandomCrop\(cat_max_ratio=0.75\) looks at the mask'):
+        _check(
+            tree.config('labeled'),
+            tree.config('unlabeled', pipeline=[steps[0], crop, steps[-1]]),
+        )
+
+
+def test_a_rotation_that_mixes_ids_is_refused(tree):
+    load, annotate, *rest = tree.config('labeled')['pipeline']
+    pipeline = [load, annotate, dict(type='RandomRotFlip'), *rest]
+    with pytest.raises(UserError, match=r'RandomRotFlip mixes the ids .*; expected RandomRotate'):
+        _check(tree.config('labeled', pipeline=pipeline))
+    masks = dict(type='LoadPseudoLabels', image_dir='a', label_dir='b')
+    pipeline = [load, masks, dict(type='RandomRotFlip'), dict(type='PackPseudoLabels')]
+    with pytest.raises(UserError, match=r'^unlabeled\.pipeline: RandomRotFlip mixes the ids'):
+        _check(tree.config('labeled'), tree.config('unlabeled', pipeline=pipeline))
+
+
+def test_pseudo_labels_packed_without_them(tree, check):
+    load = dict(type='LoadPseudoLabels', image_dir=str(tree.root / 'images'), label_dir='x')
+    with pytest.raises(UserError, match='LoadPseudoLabels with PackUnlabeledInputs; expected Pack'):
+        check(MARKED[0], load, PAD, dict(type='PackUnlabeledInputs'))
+
+
+def test_marking_without_packing(check):
+    with pytest.raises(UserError, match='MarkValidPixels with PackSegInputs; expected PackUnl'):
+        check(*MARKED, PAD, dict(type='PackSegInputs'))
+
+
+def test_filling_without_marking_is_told(check, monkeypatch):
+    told = []
+    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda text, **_: told.append(text))
+    check(MARKED[0], PAD, dict(type='PackSegInputs'))
+    assert len(told) == 1 and 'Pad fills pixels' in told[0] and 'MarkValidPixels' in told[0]
+    check(*MARKED, PAD, dict(type='PackUnlabeledInputs'))
+    check(MARKED[0], dict(type='RandomCrop', crop_size=(9, 9)), dict(type='PackSegInputs'))
+    assert len(told) == 1

@@ -1,0 +1,202 @@
+"""What a training says of its data before it starts."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import tiny
+from mmengine.config import Config
+from mmengine.dataset import BaseDataset, RepeatDataset
+from mmengine.runner import IterBasedTrainLoop
+from mmseg.models import SegTTAModel
+from mmseg.registry import MODELS
+from torch.nn import Linear, Module
+
+from mmseg_cct.datasets import SemiSegDataset
+from mmseg_cct.errors import UserError
+from mmseg_cct.preflight import preflight_hook
+from mmseg_cct.preflight.preflight_hook import (
+    PreflightHook,
+    _warn_of_leaks,
+    _warn_of_test_set,
+    describe_training,
+)
+
+
+class Set(list):
+    def __init__(self, length, classes=None):
+        super().__init__(range(length))
+        self.metainfo = dict(classes=classes)
+
+    def get_data_info(self, index):
+        return {}
+
+
+def pairs(labeled, unlabeled, classes=('road', 'car')):
+    dataset = SemiSegDataset.__new__(SemiSegDataset)
+    dataset.labeled = Set(labeled, classes)
+    dataset.unlabeled = None if unlabeled is None else Set(unlabeled)
+    return dataset
+
+
+def describe(dataset, validated=None):
+    runner = SimpleNamespace(
+        train_dataloader=SimpleNamespace(dataset=dataset, batch_size=8),
+        train_loop=None,
+        val_loop=validated and SimpleNamespace(dataloader=SimpleNamespace(dataset=Set(validated))),
+        max_iters=60,
+    )
+    return describe_training(runner)
+
+
+@pytest.mark.parametrize(
+    ('dataset', 'expected'),
+    [
+        (pairs(20, 80), '20 labelled and 80 unlabelled images, 2 classes (road, car)'),
+        (pairs(20, None), '20 labelled images, 2 classes (road, car)'),
+        (Set(5, ('a',)), '5 images, 1 classes (a)'),
+        (
+            SimpleNamespace(domains=dict(x=pairs(1, 2), y=pairs(3, 4, ('sky',)))),
+            'x: 1 labelled and 2 unlabelled images, 2 classes (road, car); '
+            'y: 3 labelled and 4 unlabelled images, 1 classes (sky)',
+        ),
+    ],
+)
+def test_the_line_counts_images_and_names_classes(dataset, expected):
+    assert describe(dataset) == f'Training on {expected}; 60 iterations, batch size 8'
+
+
+def test_the_line_counts_what_is_validated_on():
+    assert describe(pairs(2, 3), 51).endswith('batch size 8; validating on 51 images')
+
+
+def test_a_missing_image_of_a_classifier_is_found_before_its_training(tmp_path):
+    labels = dict(metainfo=dict(classes=['a']), data_list=[dict(img_path='x.png', gt_label=[0])])
+    (tmp_path / 'labels.json').write_text(json.dumps(labels))
+    dataset = BaseDataset(str(tmp_path / 'labels.json'), data_prefix=dict(img_path='none'))
+    loader = SimpleNamespace(dataset=RepeatDataset(dataset, 2))
+    with pytest.raises(UserError, match=r'^train_dataloader\.dataset: none/x\.png: no such file'):
+        PreflightHook().before_train(
+            SimpleNamespace(model=Module(), train_dataloader=loader, val_loop=None, cfg=Config())
+        )
+
+
+class Images(list):
+    get_data_info = list.__getitem__
+
+    def __init__(self, paths):
+        super().__init__(dict(img_path=path) for path in paths)
+
+
+@pytest.mark.parametrize('domains', [False, True])
+def test_an_image_that_is_trained_and_validated_on_is_told(domains, monkeypatch):
+    lines = []
+    monkeypatch.setattr(preflight_hook, 'warn', lines.append)
+    pairs = SimpleNamespace(labeled=Images('la'), unlabeled=Images('ub'))
+    val = Images('abc')
+    if domains:
+        supervised = SimpleNamespace(labeled=Images('x'), unlabeled=None)
+        pairs = SimpleNamespace(domains=dict(first=supervised, second=pairs))
+        val = SimpleNamespace(datasets=[Images('y'), val])
+    _warn_of_leaks(pairs, val)
+    assert [line.split(', the first is ')[0] for line in lines] == [
+        '1 images are both labelled and validated on',
+        '1 images are both unlabelled and validated on',
+    ]
+    lines.clear()
+    _warn_of_leaks(Images('ab'), Images('cd'))
+    assert not lines
+
+
+FIVE = ('sky', 'road', 'car', 'tree', 'person')
+
+
+def start_training(second=None, model=None):
+    """A model of the domains `first` (3 classes) and `second` (5), or another one of 3 classes."""
+    config = tiny.multi_domain_config() if second is not None else tiny.model_config()
+    config.merge(dict(domains=dict(second=second)) if second is not None else model)
+    sets = dict(first=pairs(1, 2, FIVE[:3]), second=pairs(1, 2, FIVE))
+    dataset = sets['first']
+    if second is not None:
+        metas = {name: part.metainfo for name, part in sets.items()}
+        dataset = SimpleNamespace(domains=sets, metainfo=dict(domains=metas))
+    runner = SimpleNamespace(
+        model=MODELS.build(config),
+        train_dataloader=SimpleNamespace(dataset=dataset, batch_size=8),
+        train_loop=None,
+        val_loop=None,
+        max_iters=60,
+        cfg=Config(),
+    )
+    PreflightHook().before_train(runner)
+
+
+@pytest.mark.parametrize('domain', [None, 'second'])
+@pytest.mark.parametrize(
+    ('head', 'changes', 'expected'),
+    [
+        ('decode_head', dict(num_classes=4), 'num_classes=4: expected {}, the classes of train_'),
+        ('auxiliary_head', dict(num_classes=4), "num_classes=4: expected {}, the main decoder's$"),
+        ('auxiliary_head', dict(context_classes=('rod',)), "context_classes: no class 'rod'; did"),
+        ('auxiliary_head', dict(context_classes=('road', 0)), None),
+    ],
+)
+def test_the_decoders_of_every_domain_fit_its_classes(domain, head, changes, expected):
+    settings = {'second' if domain else 'model': {head: changes}}
+    if expected is None:
+        start_training(**settings)
+        return
+    place = f'model.domains.{domain}.{head}' if domain else f'model.{head}'
+    with pytest.raises(UserError, match=f'^{place}.{expected.format(5 if domain else 3)}'):
+        start_training(**settings)
+
+
+def test_tta_of_one_output_is_refused():
+    model = MODELS.build(tiny.model_config())
+    model.out_channels = 1
+    runner = SimpleNamespace(
+        model=SegTTAModel(model),
+        test_dataloader=SimpleNamespace(dataset=Set(1)),
+        test_evaluator=None,
+    )
+    with pytest.raises(
+        UserError, match=r'^tta_model: model\.decode_head\.out_channels=1, of which'
+    ):
+        PreflightHook().before_test(runner)
+
+
+def load_checkpoint(trained_on, data, domains=False):
+    """Tests a checkpoint that was trained on some classes with a data set of others."""
+    metas = [dict(classes=classes) for classes in (trained_on, data)]
+    if domains:
+        metas = [dict(domains=dict(a=meta)) for meta in metas]
+    model = Linear(1, 1)
+    runner = SimpleNamespace(
+        model=model,
+        train_dataloader=SimpleNamespace(dataset=SimpleNamespace(metainfo=metas[1])),
+        cfg=Config(dict(model={})),
+        _train_loop=IterBasedTrainLoop.__new__(IterBasedTrainLoop),
+        _load_from=None,
+        _resume=False,
+    )
+    checkpoint = dict(meta=dict(dataset_meta=metas[0]), state_dict=model.state_dict())
+    PreflightHook().after_load_checkpoint(runner, checkpoint)
+
+
+@pytest.mark.parametrize('domains', [False, True])
+def test_classes_in_another_order(domains):
+    load_checkpoint(('a', 'b', 'c'), ('a', 'b', 'c'), domains)
+    load_checkpoint(('a', 'b', 'c'), ('a', 'b', 'd'), domains)  # other classes, maybe on purpose
+    load_checkpoint(None, ('a', 'b', 'c'), domains)
+    place = 'the checkpoint, domain a' if domains else 'the checkpoint'
+    with pytest.raises(UserError, match=f'^{place}: class 1 is c, in the data set b; expected the'):
+        load_checkpoint(('a', 'c', 'b'), ('a', 'b', 'c'), domains)
+
+
+def test_a_training_may_do_without_a_validation_set(tmp_path, monkeypatch):
+    lines = []
+    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda line, **_: lines.append(line))
+    test = dict(type='FolderDataset', data_root=str(tmp_path), image_dir='none', classes=('a',))
+    _warn_of_test_set(dict(val_dataloader=None, test_dataloader=dict(dataset=test)))
+    (line,) = lines
+    assert line.startswith('the training goes on, but tools/test.py will stop: test_dataloader.')

@@ -1,0 +1,219 @@
+"""One validation batch before a training: what it refuses, and that it leaves no trace."""
+
+import random
+from types import SimpleNamespace
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmengine.dataset import pseudo_collate
+from mmengine.evaluator import DumpResults, Evaluator
+from mmengine.hooks import CheckpointHook
+from mmengine.structures import PixelData
+from mmseg.engine.hooks import SegVisualizationHook
+from mmseg.evaluation import IoUMetric
+from mmseg.structures import SegDataSample
+from torch import nn
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.evaluation import ClassIoUMetric, MultiDomainIoUMetric
+from mmseg_cct.preflight.rehearsal import rehearse_validation
+
+CLASSES = ('road', 'car')
+
+
+class Model(nn.Module):
+    """Predicts class 0, and draws on each random generator as some models do."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3)
+        self.modes = []
+
+    def val_step(self, batch):
+        self.modes.append((self.training, torch.is_grad_enabled()))
+        random.random(), np.random.rand(), torch.rand(1)
+        self.norm(torch.stack(batch['inputs']).float())
+        for sample in batch['data_samples']:
+            data = torch.zeros(1, *sample.metainfo['ori_shape'], dtype=torch.long)
+            sample.pred_sem_seg = PixelData(data=data)
+        return batch['data_samples']
+
+
+class Set(list):
+    metainfo = dict(classes=CLASSES, palette=[[0, 0, 0], [255, 0, 0]])
+
+
+def sample(truth=(4, 6), domain='a', path='v0.png'):
+    packed = SegDataSample(metainfo=dict(img_path=path, ori_shape=(4, 6), domain=domain))
+    if truth:
+        packed.gt_sem_seg = PixelData(data=torch.zeros(1, *truth, dtype=torch.long))
+    return dict(inputs=torch.zeros(3, 4, 6), data_samples=packed)
+
+
+class Domains(Set):
+    """The sets of several domains, one after the other."""
+
+    def __init__(self, **domains):
+        super().__init__(each for part in domains.values() for each in part)
+        self.domains = domains
+        self.metainfo = dict(domains=dict.fromkeys(domains, Set.metainfo))
+
+
+def runner_of(metric=None, samples=None, save_best=None, meta=None):
+    evaluator = Evaluator(metric or IoUMetric())
+    dataset = Set(samples or [sample(), sample()])
+    evaluator.dataset_meta = meta or Set.metainfo
+    loader = SimpleNamespace(dataset=dataset, batch_size=1, collate_fn=pseudo_collate)
+    loader.batch_size = len(samples) if samples else 1
+    return SimpleNamespace(
+        model=Model().train(),
+        val_dataloader=loader,
+        val_loop=SimpleNamespace(evaluator=evaluator, fp16=False),
+        hooks=[CheckpointHook(save_best=save_best, rule=save_best and 'greater')],
+    )
+
+
+def test_it_leaves_no_trace(tmp_path):
+    metric = IoUMetric(output_dir=str(tmp_path))
+    runner = runner_of(metric)
+    weights = {key: value.clone() for key, value in runner.model.state_dict().items()}
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    rehearse_validation(runner)
+    after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    assert before == after
+    assert runner.model.modes == [(False, False)]
+    assert runner.model.training
+    assert runner.model.norm.training
+    for key, value in runner.model.state_dict().items():
+        assert torch.equal(value, weights[key])
+    assert metric.results == []
+    assert metric.output_dir == str(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize('key', ['mIoU', 'aAcc', 'auto', None])
+def test_metrics_that_there_are(key):
+    rehearse_validation(runner_of(save_best=key))
+
+
+def test_classes_of_other_images_have_an_iou():
+    rehearse_validation(runner_of(ClassIoUMetric(), save_best='IoU.car'))
+    with pytest.raises(UserError, match=r"save_best='IoU.dog': no such metric; expected .*IoU.car"):
+        rehearse_validation(runner_of(ClassIoUMetric(), save_best='IoU.dog'))
+
+
+def runner_of_domains(second, save_best=None):
+    dataset = Domains(a=[sample(), sample(None)], b=[second])
+    runner = runner_of(MultiDomainIoUMetric(), save_best=save_best, meta=dataset.metainfo)
+    runner.val_dataloader.dataset = dataset
+    return runner
+
+
+def test_all_domains_have_metrics():
+    second = sample(domain='b')
+    for key in ('b/mIoU', 'mIoU_avg', 'a/aAcc'):
+        rehearse_validation(runner_of_domains(second, key))
+    with pytest.raises(UserError, match=r"save_best='c/mIoU': .* expected a/aAcc, .*, b/aAcc"):
+        rehearse_validation(runner_of_domains(second, 'c/mIoU'))
+
+
+@pytest.mark.parametrize(
+    ('truth', 'expected'),
+    [(None, 'v0.png: comes without its mask'), ((2, 3), 'v0.png: a mask of 3×2 pixels')],
+)
+def test_the_first_image_of_every_domain_can_be_validated(truth, expected):
+    place = r'^val_dataloader\.dataset\.domains\.b\.pipeline: '
+    with pytest.raises(UserError, match=place + expected):
+        rehearse_validation(runner_of_domains(sample(truth, 'b')))
+
+
+def test_a_prefix_is_part_of_the_name():
+    rehearse_validation(runner_of(IoUMetric(prefix='val'), save_best='val/mIoU'))
+    with pytest.raises(UserError, match='expected val/aAcc, val/mIoU, val/mAcc or auto'):
+        rehearse_validation(runner_of(IoUMetric(prefix='val'), save_best='mIoU'))
+
+
+def test_metrics_that_write_are_left_out(tmp_path):
+    metric = DumpResults(str(tmp_path / 'out.pkl'))
+    rehearse_validation(runner_of(metric, save_best='theirs'))
+    assert list(tmp_path.iterdir()) == []
+    rehearse_validation(runner_of(IoUMetric(format_only=True), [sample(None)], 'theirs'))
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'expected'),
+    [
+        (dict(samples=[sample(None)]), 'v0.png: comes without its mask; expected LoadAnnotations'),
+        (
+            dict(samples=[sample((2, 3))]),
+            'v0.png: a mask of 3×2 pixels and a prediction of 6×4; expected',
+        ),
+        (dict(metric=IoUMetric(iou_metrics='IoU')), r"iou_metrics=\['IoU'\]: expected some of"),
+        (
+            dict(samples=[[1], [1, 2]]),
+            r'val_dataloader\.dataset: its first images do not load \(RuntimeError: each .* equal '
+            r'size in mmengine/dataset/utils.py:\d+\); expected images for a batch \(MMSEG_CCT_',
+        ),
+    ],
+)
+def test_what_cannot_be_validated(arguments, expected):
+    with pytest.raises(UserError, match=expected):
+        rehearse_validation(runner_of(**arguments))
+
+
+def test_an_error_of_the_users_own_code_keeps_its_traceback():
+    with pytest.raises(TypeError, match='expected Tensor'):
+        rehearse_validation(runner_of(samples=[dict(inputs=1)]))
+
+
+class Pictures:
+    """Stands in for mmengine's visualizer."""
+
+    def __init__(self):
+        self.kept, self._vis_backends = [], {'disk': self}
+
+    def add_datasample(self, name, image, data_sample, show, **_):
+        assert not show
+        self.kept += list(self._vis_backends)
+        for index in np.unique(data_sample.pred_sem_seg.data):
+            data_sample.metainfo['palette'][index]
+
+
+@pytest.mark.parametrize('draw', [True, False])
+def test_the_visualizer_draws_and_keeps_nothing(draw, tmp_path, monkeypatch):
+    pictures = Pictures()
+    monkeypatch.setattr(SegVisualizationHook, '__init__', lambda self: None)
+    hook = SegVisualizationHook()
+    vars(hook).update(draw=draw, interval=50, show=True, wait_time=0, backend_args=None)
+    hook._visualizer = pictures
+    runner = runner_of()
+    runner.iter, runner.hooks = 7, [*runner.hooks, hook]
+    runner.val_dataloader.dataset[:] = [sample(path=str(tmp_path / 'v0.png'))]
+    if draw:  # there is no such file
+        with pytest.raises(FileNotFoundError):
+            rehearse_validation(runner)
+    cv2.imwrite(str(tmp_path / 'v0.png'), np.zeros((4, 6, 3), np.uint8))
+    if draw:
+        with pytest.raises(KeyError, match='palette'):
+            rehearse_validation(runner)
+    else:
+        rehearse_validation(runner)
+    assert pictures.kept == [] and list(pictures._vis_backends) == ['disk']
+    assert (hook.interval, hook.show) == (50, True)
+
+
+@pytest.mark.parametrize(
+    ('palette', 'expected'),
+    [
+        ([[0, 0, 0]], '1 colours; expected 2, one for each class'),
+        ([[0, 0, 0], [0, 0]], r'\[0, 0\]; expected red, green and blue'),
+        ([[0, 0, 0], [0, 0, 256]], r'\[0, 0, 256\]; expected red, green and blue'),
+    ],
+)
+def test_palettes(palette, expected):
+    runner = runner_of()
+    runner.val_dataloader.dataset.metainfo = dict(classes=CLASSES, palette=palette)
+    with pytest.raises(UserError, match=expected):
+        rehearse_validation(runner)

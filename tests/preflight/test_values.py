@@ -1,0 +1,114 @@
+"""What a training needs as a whole."""
+
+import copy
+
+import pytest
+from mmengine.config import Config
+
+from mmseg_cct.preflight.values import training_problems
+
+_TEACHER = dict(type='TeacherHook')
+_EMA = dict(type='EMAHook')
+_RAMP = dict(type='RampUpHook', attribute='x.loss_weight')
+CHECKPOINT = 'default_hooks.checkpoint'
+PAIRS = dict(
+    default_scope='mmseg',
+    model=dict(type='CCTSegmentor', data_preprocessor=dict(type='BranchPreprocessor')),
+    train_dataloader=dict(
+        batch_size=4,
+        sampler=dict(type='PairSampler'),
+        dataset=dict(type='SemiSegDataset', labeled=dict(), unlabeled=dict()),
+    ),
+    train_cfg=dict(type='IterBasedTrainLoop', max_iters=6),
+    optim_wrapper=dict(optimizer=dict(type='SGD'), clip_grad=dict(max_norm=1)),
+    param_scheduler=[dict(type='PolyLR', by_epoch=False)],
+    default_hooks=dict(checkpoint=dict(interval=3, by_epoch=False)),
+    val_dataloader=dict(),
+    val_cfg=dict(),
+    val_evaluator=dict(),
+)
+
+
+@pytest.mark.parametrize(
+    ('changes', 'expected'),
+    [
+        ({}, None),
+        ({'train_dataloader.dataset.unlabeled': None, 'model.type': 'EncoderDecoder'}, None),
+        ({CHECKPOINT: dict(_delete_=True, type='CheckpointHook', save_best='mIoU')}, None),
+        (
+            {CHECKPOINT: dict(_delete_=True, type='DurableCheckpointHook')},
+            'default_hooks.checkpoint.by_epoch: True, and train_cfg counts iterations, so nothing ',
+        ),
+        ({'train_cfg.type': 'EpochBasedTrainLoop', 'train_dataloader.sampler.type': 'X'}, None),
+        (
+            {'train_dataloader.dataset.labeled': None},
+            'train_dataloader.dataset.labeled: missing; expected a labelled set',
+        ),
+        (
+            {'val_evaluator': None},
+            'val_evaluator: missing; expected one, because there is a val_dataloader',
+        ),
+        (
+            {'optim_wrapper.optimizer': None},
+            'optim_wrapper.optimizer: missing; expected one, as in dict(type="SGD", ...)',
+        ),
+        (
+            {'optim_wrapper.clip_grad.max_nrm': 1},
+            'optim_wrapper.clip_grad.max_nrm: unknown; expected max_norm, ',
+        ),
+        (
+            {'model.data_preprocessor.type': 'SegDataPreProcessor'},
+            'train_dataloader.dataset.unlabeled: model.data_preprocessor.type is '
+            'SegDataPreProcessor, which takes no pairs; expected BranchPreprocessor, or ',
+        ),
+        (
+            {'train_dataloader.dataset.labeled_per_unlabeled': 9},
+            'train_dataloader.dataset.labeled_per_unlabeled=9: no unlabelled image in a batch of '
+            '4; expected at most 4, or a larger train_dataloader.batch_size',
+        ),
+        (
+            {'model.type': 'EncoderDecoder'},
+            "model.type='EncoderDecoder': takes no pairs; expected a model that does, such as CCT",
+        ),
+        (
+            {'train_cfg.type': 'EpochBasedTrainLoop'},
+            'train_cfg: counts epochs, and train_dataloader.sampler PairSampler has no end; ',
+        ),
+        (
+            {'param_scheduler.0.by_epoch': True},
+            'param_scheduler.0.by_epoch: True, and train_cfg counts iterations, so it would never',
+        ),
+        (
+            {'default_hooks.checkpoint.by_epoch': True},
+            'default_hooks.checkpoint.by_epoch: True, and train_cfg counts iterations, so nothing',
+        ),
+        (
+            {'default_hooks.teacher': _TEACHER, 'custom_hooks': [_TEACHER]},
+            'custom_hooks.0: a second TeacherHook after default_hooks.teacher; expected one',
+        ),
+        (
+            {'custom_hooks': [_RAMP, _RAMP]},
+            'custom_hooks.1: a second RampUpHook of x.loss_weight after custom_hooks.0; expected',
+        ),
+        ({'custom_hooks': [_RAMP, dict(_RAMP, attribute='y')]}, None),
+        (
+            {'custom_hooks': [_EMA, _EMA]},
+            'custom_hooks.1: a second hook that validates averaged weights after custom_hooks.0; ',
+        ),
+        (
+            {'default_hooks.teacher': dict(_TEACHER, evaluate='teacher'), 'custom_hooks': [_EMA]},
+            'custom_hooks.0: a second hook that validates averaged weights after default_hooks.t',
+        ),
+        ({'default_hooks.teacher': _TEACHER, 'custom_hooks': [_EMA]}, None),
+        (
+            {'custom_hooks': [dict(_RAMP, end=-5)]},
+            'custom_hooks.0.end=-5: expected a loss weight from 0',
+        ),
+    ],
+)
+def test_parts_of_a_training_go_together(changes, expected):
+    config = Config(copy.deepcopy(PAIRS))
+    config.merge_from_dict(changes)
+    found = [str(problem) for problem in training_problems(config)]
+    assert len(found) == (expected is not None)
+    assert not expected or found[0].startswith(expected)

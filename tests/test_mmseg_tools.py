@@ -1,0 +1,200 @@
+"""MMSegmentation's own tools, unchanged, on a config of this package: the plugin is no dialect."""
+
+import json
+import runpy
+import sys
+from pathlib import Path
+
+import mmseg
+import numpy as np
+import pytest
+import world
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+from mmengine.visualization import Visualizer
+from mmseg.apis import MMSegInferencer, inference_model, init_model
+from mmseg.visualization import SegLocalVisualizer
+from PIL import Image
+
+from mmseg_cct.errors import UserError
+
+pytestmark = pytest.mark.slow
+
+TOOLS = Path(mmseg.__file__).parent / '.mim' / 'tools'
+SETTINGS = {
+    'train_cfg.max_iters': 4,
+    'train_cfg.val_interval': 4,
+    'default_hooks.checkpoint.interval': 2,
+    'default_hooks.logger.interval': 1,
+    'train_dataloader.batch_size': 2,
+    'train_dataloader.dataset.labeled.count': 3,
+    'train_dataloader.dataset.unlabeled.count': 4,
+    'val_dataloader.dataset.count': 2,
+    'test_dataloader.dataset.count': 2,
+    'log_level': 'INFO',
+} | {
+    f'{split}_dataloader.{key}': value
+    for split in ('train', 'val', 'test')
+    for key, value in (('num_workers', 0), ('persistent_workers', False))
+}
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory, project_root):
+    """The demo as `Config.fromfile` reads the shipped file, and tiny."""
+    folder = tmp_path_factory.mktemp('mmseg_tools')
+    config = Config.fromfile(project_root / 'configs' / 'demo' / 'cct_shapes.py')
+    config.merge_from_dict(SETTINGS)
+    config.param_scheduler.end = config.train_cfg.max_iters
+    config.dump(folder / 'demo.py')
+    return folder
+
+
+@pytest.fixture
+def mmseg_tool(folder, monkeypatch):
+    """Runs a file of the installed MMSegmentation as a script, in the folder."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv('MPLBACKEND', 'Agg')
+
+    def run(name, *args, options=()):
+        if name in ('train', 'test'):
+            options = [*options, f'experiment_name={world.experiment()}']
+        args = [*args, *(['--cfg-options', *options] if options else [])]
+        path = str(TOOLS / f'{name}.py')
+        monkeypatch.setattr(sys, 'argv', [path, *map(str, args)])
+        for kind in (DefaultScope, Visualizer, SegLocalVisualizer):  # as in an own process
+            kind._instance_dict.clear()
+        runpy.run_path(path, run_name='__main__')
+
+    return run
+
+
+def log_of(work_dir):
+    """The log of the last run in a work directory."""
+    return max(Path(work_dir).glob('*/*.log')).read_text()
+
+
+@pytest.fixture
+def trained(folder, mmseg_tool):
+    """A training by MMSegmentation's train.py, once for all tests."""
+    if not (folder / 'work').exists():
+        mmseg_tool('train', 'demo.py', '--work-dir', 'work')
+    return folder / 'work' / 'iter_4.pth'
+
+
+def test_a_shipped_config_is_whole(folder, project_root, mmseg_tool):
+    mmseg_tool(
+        'train',
+        project_root / 'configs' / 'demo' / 'cct_shapes.py',
+        '--work-dir',
+        'whole',
+        options=[f'{key}={value}' for key, value in SETTINGS.items()],
+    )
+    assert (folder / 'whole' / 'iter_4.pth').is_file()
+
+
+def test_train_is_protected_and_tells_what_it_found(trained, folder):
+    log = log_of(folder / 'work')
+    assert 'Training on 3 labelled and 4 unlabelled images, 7 classes' in log
+    assert 'Model: CCTSegmentor and ResNetV1c and PixelShuffleHead' in log
+    assert 'classes at IoU 0: ' in log
+    assert {path.name for path in trained.parent.glob('*.pth')} == {'iter_2.pth', 'iter_4.pth'}
+
+
+def test_resume_goes_on_from_the_newest_whole_checkpoint(trained, folder, mmseg_tool):
+    work = folder / 'resumed'
+    work.mkdir()
+    (work / 'iter_4.pth').write_bytes(trained.read_bytes())
+    (work / 'iter_6.pth').write_bytes(trained.read_bytes()[:-30])
+    (work / 'last_checkpoint').write_text('iter_6.pth')
+    mmseg_tool(
+        'train', 'demo.py', '--work-dir', work, '--resume', options=['train_cfg.max_iters=8']
+    )
+    log = log_of(work)
+    assert 'iter_6.pth: not a whole checkpoint' in log and 'resumed epoch: 0, iter: 4' in log
+    assert 'differs from the checkpoint: train_cfg.max_iters 4 -> 8' in log
+    assert (work / 'iter_8.pth').is_file()
+    with pytest.raises(UserError, match=r'iter_8\.pth: .* not fit the model'):
+        mmseg_tool(
+            *('train', 'demo.py', '--work-dir', work, '--resume'),
+            options=['model.neck.channels=16', 'decoder.in_channels=16']
+            + [f'model.{head}_head.in_channels=16' for head in ('decode', 'auxiliary')],
+        )
+
+
+def test_a_loss_that_is_not_finite_ends_a_training(mmseg_tool):
+    with pytest.raises(UserError, match=r'^iteration [0-3]: .* expected finite losses'):
+        mmseg_tool(
+            *('train', 'demo.py', '--work-dir', 'nan'),
+            options=['optim_wrapper.optimizer.lr=1e30', 'default_hooks.preflight.files=False'],
+        )
+
+
+def test_a_bad_mask_ends_a_training_before_it_starts(folder, mmseg_tool):
+    bad = folder / 'bad_data'
+    world.write_images(bad)
+    Image.fromarray(np.full((32, 40), 9, np.uint8)).save(bad / 'masks' / 'l1.png')
+    world.cct_config(bad).dump(folder / 'bad.py')
+    with pytest.raises(UserError) as caught:
+        mmseg_tool('train', 'bad.py', '--work-dir', 'bad')
+    assert str(caught.value) == (
+        f'{bad}/masks/l1.png: label id 9 outside the classes; expected 0 to 2, or 255 where ignored'
+    )
+    assert not list(folder.glob('bad/*.pth'))
+
+
+def test_amp_is_for_gpus(mmseg_tool):
+    with pytest.raises(AssertionError, match='only available training on gpu'):
+        mmseg_tool('train', 'demo.py', '--work-dir', 'amp', '--amp')
+
+
+def test_test_scores_paints_and_writes(trained, folder, mmseg_tool):
+    mmseg_tool(
+        *('test', 'demo.py', trained, '--work-dir', 'tested'),
+        *('--out', 'predicted', '--show-dir', 'painted'),
+    )
+    (metrics,) = folder.glob('tested/*/*.json')
+    assert 0 <= json.loads(metrics.read_text())['mIoU'] <= 100
+    written = sorted(folder.glob('predicted/*.png'))
+    assert len(written) == 2 and np.array(Image.open(written[0])).max() < 7
+    assert len(list(folder.glob('painted/**/*.png'))) == 2
+    mmseg_tool('analysis_tools/confusion_matrix', 'demo.py', 'predicted', 'matrix')
+    assert (folder / 'matrix' / 'confusion_matrix.png').is_file()
+    with pytest.raises(UserError, match='does not fit the config in'):
+        mmseg_tool('test', 'demo.py', trained, options=['model.backbone.base_channels=8'])
+
+
+def test_browsers_show_labelled_and_unlabelled_images(folder, mmseg_tool):
+    mmseg_tool('analysis_tools/browse_dataset', 'demo.py', '--not-show', '--output-dir', 'seen')
+    assert len(list(folder.glob('seen/*.png'))) == 7
+    mmseg_tool('misc/browse_dataset', 'demo.py', '--not-show', '--output-dir', 'also_seen')
+    assert len(list(folder.glob('also_seen/**/*.png'))) == 7
+
+
+def test_costs_and_speed_are_measured(trained, folder, mmseg_tool, capsys):
+    mmseg_tool('analysis_tools/get_flops', 'demo.py', '--shape', '96', '96')
+    mmseg_tool('analysis_tools/benchmark', 'demo.py', trained, '--work-dir', 'speed')
+    out = capsys.readouterr().out
+    assert 'Flops: ' in out and 'Params: ' in out and 'Average fps of 1 evaluations' in out
+
+
+def test_the_config_is_printed_and_the_model_built(folder, mmseg_tool, capsys):
+    mmseg_tool('misc/print_config', 'demo.py', '--graph')
+    assert 'PerturbedDecoderBank' in (folder / 'example-graph.txt').read_text()
+    assert "type='SemiSegDataset'" in capsys.readouterr().out
+
+
+def test_notebooks_predict(folder, mmseg_tool):
+    world.write_images(folder)
+    config = world.cct_config(folder)
+    config.test_pipeline = config.test_dataloader.dataset.pipeline
+    config.dump(folder / 'folder.py')
+    mmseg_tool('train', 'folder.py', '--work-dir', 'trained')
+    files = str(folder / 'folder.py'), str(folder / 'trained' / 'iter_6.pth')
+    image = str(folder / 'val_images' / 'v0.png')
+    model = init_model(*files, device='cpu')
+    assert model.dataset_meta['classes'] == world.CLASSES
+    predicted = inference_model(model, image).pred_sem_seg.data
+    assert predicted.shape == (1, 32, 40)
+    inferencer = MMSegInferencer(*files, device='cpu')
+    assert np.array_equal(inferencer(image, show=False)['predictions'], predicted[0])

@@ -1,0 +1,121 @@
+"""Every option of every tool that names an output: no photo, mask, link or foreign file is lost."""
+
+import argparse
+import hashlib
+import os
+import shutil
+
+import pytest
+import world
+
+# What names a place that a tool writes to; all other arguments are read or are no place.
+OUTPUTS = {'out', 'work_dir', 'show_dir', 'target'}
+READ = {
+    *('annotations', 'csv', 'checkpoint', 'config', 'data', 'from_public', 'from_unimatch'),
+    *('images', 'input', 'list', 'lists', 'mask_suffix', 'masks', 'model', 'palette', 'resume'),
+    *('run', 'runs', 'source', 'student', 'suffix', 'teacher', 'unlabeled', 'voc_root', 'weights'),
+    *('without', 'work_dirs'),
+}
+PLACES = {'DIR', 'FILE', 'IN', 'OUT', 'PATH', 'WORK_DIR', 'CONFIG', 'CHECKPOINT', 'NAME|FILE'}
+CLASSES = '--classes ground thing other'
+COMMANDS = {
+    ('ablation', 'out'): 'tiny.py --methods cct --out',
+    ('add_cct', 'out'): 'tiny.py --unlabeled data/images --force --out',
+    ('analyze_clusters', 'out'): 'tiny.py x.pth --images data/images --out',
+    ('config', 'out'): 'tiny.py --overwrite --out',
+    ('convert_checkpoint', 'target'): 'x.pth --partial --overwrite',
+    ('import_masks', 'out'): 'a.json --rest background --overwrite --images data/images --out',
+    ('learning_curve', 'out'): 'tiny.py --out',
+    ('make_image_labels', 'out'): f'--masks data/masks --images data/images {CLASSES} '
+    '--overwrite --out',
+    ('make_pseudo_labels', 'out'): 'tiny.py x.pth --no-crf --out',
+    ('make_splits', 'out'): '--images data/images -n 2 --force --out',
+    ('new_config', 'out'): f'data {CLASSES} --from-scratch --force --out',
+    ('next_batch', 'out'): 'x.pth --out',
+    ('predict', 'out'): 'tiny.py x.pth data/images --out',
+    ('predict_onnx', 'out'): 'x.pth data/images --out',
+    ('publish_model', 'target'): 'x.pth --overwrite',
+    ('report', 'out'): 'run=run --out',
+    ('self_train', 'out'): 'run --student tiny.py --no-tta --out',
+    ('test', 'out'): 'tiny.py x.pth --work-dir t --out',
+    ('test', 'show_dir'): 'tiny.py x.pth --work-dir t --show-dir',
+    ('test', 'work_dir'): 'tiny.py x.pth --work-dir',
+    ('train', 'work_dir'): 'tiny.py --work-dir',
+}
+TARGETS = ('data/images/l0.png', 'data/images', 'data/images/new', 'data/masks', 'link', 'mine.txt')
+# Where the tool is not told that the folder holds data: it may write there, but replace nothing.
+UNTOLD = {
+    ('convert_checkpoint', 'data/images/new'),
+    ('make_splits', 'data/masks'),
+    *((tool, 'data/images/new') for tool in ('next_batch', 'report')),  # trained on other data
+    *(('publish_model', target) for target in TARGETS),  # the name gets a hash
+}
+
+
+@pytest.fixture
+def parsed(project_root, monkeypatch):
+    """The arguments of each tool, by its name."""
+
+    class Parsed(Exception):
+        pass
+
+    def stop(parser, *_):
+        raise Parsed(parser)
+
+    monkeypatch.setattr(argparse.ArgumentParser, 'parse_args', stop)
+    found = {}
+    for path in sorted((project_root / 'tools').glob('*.py')):
+        with pytest.raises(Parsed) as caught:
+            world.run_tool(path.stem)
+        found[path.stem] = caught.value.args[0]._actions
+    return found
+
+
+def test_every_output_of_every_tool_has_its_command(parsed):
+    named = {
+        (tool, action.dest) for tool, actions in parsed.items() for action in actions
+        if action.dest in OUTPUTS
+    }  # fmt: skip
+    assert named == COMMANDS.keys()
+    places = {
+        f'{tool} {action.dest}' for tool, actions in parsed.items() for action in actions
+        if action.metavar in PLACES and action.dest not in OUTPUTS | READ
+    }  # fmt: skip
+    assert not places  # is it read, or an output with a command?
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): os.readlink(path)
+        if path.is_symlink()
+        else hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob('*')
+        if path.is_symlink() or path.is_file()
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(('tool', 'option'), COMMANDS)
+def test_nothing_that_was_there_is_lost(tool, option, cct, trained, capfd):
+    root = cct.folder
+    shutil.copy(trained.checkpoint, root / 'x.pth')
+    shutil.copytree(trained.checkpoint.parent, root / 'run')
+    (root / 'mine.txt').write_text('mine')
+    (root / 'link').symlink_to('mine.txt')
+    (root / 'a.json').write_text('{"shapes": [], "imagePath": "l0.png", "imageData": null}')
+    before = contents(root)
+    for target in TARGETS:
+        arguments = COMMANDS[tool, option].split()
+        if option == 'target':
+            arguments.insert(1, target)
+        else:
+            arguments.append(target)
+        code = cct.tool(tool, *arguments)
+        after = contents(root)
+        told = capfd.readouterr().err
+        assert {name: after.get(name) for name in before} == before, (target, told)
+        assert 'Traceback' not in told
+        is_refused = code == 2 and after.keys() == before.keys()
+        assert is_refused or (tool, target) in UNTOLD, (target, told)
+        for name in after.keys() - before.keys():
+            (root / name).unlink()

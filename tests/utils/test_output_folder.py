@@ -1,0 +1,137 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.files import require_own_folder
+from mmseg_cct.utils.output_folder import OutputFolder, file_stamp
+
+RECORD = 'tool.json'
+
+
+@pytest.mark.parametrize('name', ['new', 'empty'])
+def test_a_new_an_empty_and_the_own_folder_are_taken(tmp_path, name):
+    (tmp_path / 'empty').mkdir()
+    (tmp_path / 'empty/.DS_Store').write_text('x')
+    for _ in range(2):
+        with OutputFolder(tmp_path / name, RECORD):
+            (tmp_path / name / 'result').write_text('x')
+        OutputFolder(tmp_path / name, RECORD).claim()
+    assert (tmp_path / name / RECORD).is_file()
+
+
+def test_other_folders_are_refused_and_stay(tmp_path):
+    (tmp_path / 'a.png').write_text('x')
+    for enter in (OutputFolder.claim, OutputFolder.__enter__):
+        with pytest.raises(UserError, match=r'--out: .* holds a\.png, which .* no tool\.json'):
+            enter(OutputFolder(tmp_path, RECORD))
+        with pytest.raises(UserError, match=r'--out: .* lies in the folder .*, which is read'):
+            enter(OutputFolder(tmp_path / 'new', RECORD, {tmp_path}))
+        with pytest.raises(UserError, match=r'--show-dir: .*a\.png is a file; expected a folder'):
+            enter(OutputFolder(tmp_path / 'a.png', RECORD, option='--show-dir'))
+    assert os.listdir(tmp_path) == ['a.png']
+
+
+def test_a_linked_folder_inside_is_refused(tmp_path):
+    (tmp_path / 'images').mkdir()
+    OutputFolder(tmp_path / 'out', RECORD).claim()
+    (tmp_path / 'out/masks').symlink_to(tmp_path / 'images')
+    with pytest.raises(UserError, match='out/masks: is a link; expected none'):
+        OutputFolder(tmp_path / 'out', RECORD).claim()
+
+
+def test_only_what_might_be_replaced_counts(tmp_path):
+    (tmp_path / 'run.log').write_text('x')
+    require_own_folder(tmp_path, '2*', written=('best_*',))
+    (tmp_path / 'best_1.pth').write_text('x')
+    with pytest.raises(UserError, match=r'holds best_1\.pth, which this tool did not write'):
+        require_own_folder(tmp_path, '2*', written=('best_*',))
+    (tmp_path / '2026').mkdir()
+    require_own_folder(tmp_path, '2*', written=('best_*',))
+
+
+def test_another_process_may_write_the_record_meanwhile(tmp_path, monkeypatch):
+    (tmp_path / 'a').write_text('x')
+    find = Path.glob
+
+    def find_then_write(folder, pattern):
+        yield from find(folder, pattern)
+        (tmp_path / RECORD).write_text('{}')
+
+    monkeypatch.setattr(Path, 'glob', find_then_write)
+    require_own_folder(tmp_path, RECORD)
+
+
+@pytest.mark.parametrize(
+    ('now', 'message'),
+    [
+        (dict(checkpoint='b.pth'), r'out was made with checkpoint=a\.pth, now it is b'),
+        (dict(checkpoint='a.pth', domain='x'), r'made with domain=None, now it is x'),
+        ({}, r'made with checkpoint=a\.pth, now it is None; expected the same, or another folder'),
+    ],
+)
+def test_other_settings_are_refused(tmp_path, now, message):
+    for _ in range(2):
+        OutputFolder(tmp_path / 'out', RECORD, made_with=dict(checkpoint='a.pth')).claim()
+    before = (tmp_path / 'out' / RECORD).read_text()
+    with pytest.raises(UserError, match=message):
+        OutputFolder(tmp_path / 'out', RECORD, made_with=now).claim()
+    assert (tmp_path / 'out' / RECORD).read_text() == before
+
+
+def test_two_at_once_are_told(tmp_path):
+    with (
+        OutputFolder(tmp_path / 'out', RECORD),
+        pytest.raises(UserError, match='out: in use by another run, process'),
+    ):
+        OutputFolder(tmp_path / 'out', RECORD).__enter__()
+
+
+def test_what_a_killed_run_left_half_written_goes(tmp_path):
+    OutputFolder(tmp_path, RECORD).claim()
+    (tmp_path / 'masks').mkdir()
+    (tmp_path / 'masks/.12-ab.part').touch()
+    with OutputFolder(tmp_path, RECORD):
+        assert not any((tmp_path / 'masks').iterdir())
+
+
+def test_outputs_of_changed_inputs_go(tmp_path):
+    (tmp_path / 'out/labels/more').mkdir(parents=True)
+    names = ('a', 'b', 'more/c', 'd')
+    files = {name: tmp_path / 'out/labels' / f'{name}.png' for name in names}
+    (tmp_path / 'out' / RECORD).write_text('{"made_with": {}, "inputs": {}}')
+    folder = OutputFolder(tmp_path / 'out', RECORD)
+
+    def remaining(inputs):
+        for file in files.values():
+            file.touch()
+        return folder.remaining(inputs, 'labels')
+
+    first = {'a': [1, 2], 'b': [3, 4], 'more/c': None}
+    assert remaining(first) == ['a', 'b']
+    assert remaining(first) == []
+    assert folder.is_made_from({'a': [1, 2]}) and not folder.is_made_from({'a': [1, 3]})
+    assert remaining({'a': [1, 2], 'b': [3, 5], 'more/c': [0, 0]}) == ['b', 'more/c']
+    assert remaining({'a': [1, 2], 'd': [7, 7]}) == ['d']
+    assert folder.others({'a': [1, 2], 'd': [7, 7]}, 'labels') == ['b', 'more/c']
+    # what is not asked for stays known
+    assert remaining({'b': [3, 5]}) == []
+    (tmp_path / 'out' / RECORD).write_text('{"a"')
+    with pytest.raises(UserError, match=r'tool\.json: damaged, or of another version'):
+        remaining({'b': [3, 5]})
+    assert all(file.exists() for file in files.values())
+
+
+def test_a_stamp_tells_files_apart(tmp_path):
+    file = tmp_path / 'a'
+    assert file_stamp(file) is None
+    file.write_bytes(b'one')
+    first = file_stamp(file)
+    assert first == file_stamp(file) and json.loads(json.dumps(first)) == first
+    file.write_bytes(b'longer')
+    assert file_stamp(file)[0] == 6
+    file.write_bytes(b'two')
+    os.utime(file, ns=(1, 2))
+    assert file_stamp(file) == [3, 2]
