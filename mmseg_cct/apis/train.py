@@ -23,7 +23,7 @@ from mmseg_cct.utils.processes import end_with_parent, locked_folder
 from mmseg_cct.utils.rounds import LABELS, next_round
 from mmseg_cct.utils.text import is_unicode
 
-from .device import enable_amp, fit_to_device, fit_workers
+from .device import enable_amp, fit_to_device, fit_workers, hint_at_amx
 from .pretrained import fetch_pretrained_weights
 from .runner import require_files_kept, run, unlink_config
 
@@ -72,6 +72,7 @@ def prepare_training(
             raise UserError(config_file, f'no {key}', 'a config for training')
     if amp:
         enable_amp(config)
+    hint_at_amx(config)
     if auto_scale_lr:
         if at(config, 'auto_scale_lr.base_batch_size') is None:
             raise UserError(

@@ -7,7 +7,7 @@ import torch
 from mmengine.config import Config
 
 from mmseg_cct.apis import device
-from mmseg_cct.apis.device import fit_workers, number_the_only_gpu
+from mmseg_cct.apis.device import fit_workers, hint_at_amx, number_the_only_gpu
 
 
 def fitted(monkeypatch, cores, on='cpu', train='SemiSegDataset', ranks=1, chosen=()):
@@ -49,3 +49,22 @@ def test_the_only_gpu_that_a_task_sees_is_number_0(visible, number, monkeypatch)
     number_the_only_gpu()
     assert (os.environ['LOCAL_RANK'], os.environ['SLURM_LOCALID']) == (number, number)
     assert 'OMPI_COMM_WORLD_LOCAL_RANK' not in os.environ
+
+
+@pytest.mark.parametrize(
+    ('backbone', 'wrapper', 'has_amx', 'says'),
+    [
+        ('ResNetV1c', 'OptimWrapper', True, True),
+        ('ResNetV1c', 'OptimWrapper', False, False),
+        ('ResNetV1c', 'AmpOptimWrapper', True, False),
+        ('MobileNetV2', 'OptimWrapper', True, False),  # it gains nothing
+    ],
+)
+def test_amx_is_mentioned_where_it_helps(backbone, wrapper, has_amx, says, monkeypatch):
+    lines = []
+    monkeypatch.setattr(device, 'get_device', lambda: 'cpu')
+    monkeypatch.setattr(device, 'print_log', lambda line, **_: lines.append(line))
+    monkeypatch.setattr(torch.cpu, '_is_amx_tile_supported', lambda: has_amx, raising=False)
+    model = dict(backbone=dict(type=backbone))
+    hint_at_amx(Config(dict(model=model, optim_wrapper=dict(type=wrapper))))
+    assert bool(lines) == says
