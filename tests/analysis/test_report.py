@@ -220,7 +220,7 @@ def test_report_of_two_trainings(trained, tmp_path, checkpoints_read):
     assert page.count('class="compare"') == 3  # two hard images and the one that is left
     assert page.count('src="data:image/png;base64,') == 2 + 3 * 4
     assert page.count('srcset="data:image/png;base64,') == 1
-    assert '> **Note.** 2 validation images: so few' in text
+    assert '> **Note.** only 2 validation images' in text
     assert page.count('class="note"') == text.count('> **Note.**')
     assert 'src="h' not in page  # nothing from elsewhere
     assert 'background: rgb(225, 70, 60)"></i>disc' in page
@@ -434,7 +434,7 @@ def test_the_time_of_an_iteration_is_the_median_of_those_that_train():
 
 def test_a_validation_set_of_its_own_is_no_test_set(trained):
     (line,) = _validation_notes(find_run('CCT', trained / 'cct'))
-    assert line.startswith('2 validation images')
+    assert line.startswith('only 2 validation images')
 
 
 def test_pictures_of_the_page_keep_their_colours():
