@@ -151,9 +151,9 @@ def _lies_in(module: str, folder: Path) -> bool:
     """Whether a module is a file below a folder; nothing is imported to find out."""
     first, *rest = module.split('.')
     spec = find_spec(first) if first else None
-    places = spec and (spec.submodule_search_locations or [spec.origin])
+    places = spec and (spec.submodule_search_locations or [str(spec.origin)])
     real = folder.resolve()
-    return any(real in Path(str(place), *rest).resolve().parents for place in places or ())
+    return any(real in Path(place, *rest).resolve().parents for place in places or ())
 
 
 def _imports(config_file: Path) -> Any:

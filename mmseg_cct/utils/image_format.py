@@ -1,6 +1,7 @@
 """What an image file holds, read from its header: channels, bits and opacity."""
 
 import io
+import re
 from typing import BinaryIO, NamedTuple
 
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
@@ -8,6 +9,9 @@ from PIL.TiffImagePlugin import ImageFileDirectory_v2
 _TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')  # the last two are BigTIFF
 _BIG = (b'+\0', b'\0+')
 _PNG = b'\x89PNG\r\n\x1a\n'
+_JP2, _CODESTREAM = b'\0\0\0\x0cjP  ', b'\xffO\xffQ'
+_PNM = re.compile(rb'P[2356](?:\s|#)')
+_HEADER = 2**20  # bytes: colour profiles come before the size
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by colour type; a palette gives three
 # TIFF's photometric interpretations
 _GREY, _PALETTE, _CMYK = (0, 1), 3, 5
@@ -47,7 +51,7 @@ class UnsuitableImage(ValueError):
 
 
 def image_format(file: BinaryIO | bytes) -> ImageFormat:
-    """Reads the format of a PNG or TIFF; others pass as three channels of 8 bits.
+    """Reads the format of a PNG, TIFF, JPEG 2000 or PNM; others pass as three channels of 8 bits.
 
     The position in the file is restored. Pillow may raise nearly any exception on a corrupt TIFF.
     """
@@ -61,6 +65,9 @@ def image_format(file: BinaryIO | bytes) -> ImageFormat:
             return _of_tiff(file)
         if start.startswith(_PNG) and len(start) == 26:
             return _of_png(bits=start[24], colour=start[25])
+        if start.startswith((_JP2, _CODESTREAM)) or _PNM.match(start):
+            file.seek(0)
+            return _of_wide(file.read(_HEADER))
         return ImageFormat(3, 8)
     finally:
         file.seek(here)
@@ -80,6 +87,17 @@ def _of_png(bits: int, colour: int) -> ImageFormat:
     return ImageFormat(
         _PNG_CHANNELS.get(colour, 3), bits, has_opacity=colour in (4, 6), is_plain=bits <= 8
     )
+
+
+def _of_wide(header: bytes) -> ImageFormat:
+    """Reads the format of a JPEG 2000 or PNM, which hold 8 or 16 bits."""
+    if _PNM.match(header):
+        kind, _, _, highest = re.sub(rb'#[^\n]*', b'', header[:4096]).split()[:4]
+        channels, bits = 3 if kind in (b'P3', b'P6') else 1, int(highest).bit_length()
+    else:
+        size = header[header.index(_CODESTREAM) :]
+        channels, bits = int.from_bytes(size[40:42], 'big'), (size[42] & 127) + 1
+    return ImageFormat(channels, bits, is_plain=bits <= 8)
 
 
 def _of_tiff(file: BinaryIO) -> ImageFormat:

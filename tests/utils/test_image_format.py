@@ -158,3 +158,12 @@ def test_a_broken_tiff_is_explained(tmp_path):
     path.write_bytes(PLAIN['rgb.tif'][:20])
     with pytest.raises(UserError, match=rf'^{path}: cannot be read'):
         image_size(str(path), None, False)
+
+
+@pytest.mark.parametrize('suffix', ['.jp2', '.pgm', '.png'])
+def test_16_bits_are_no_plain_image_in_any_format(suffix):
+    for kind, bits in ((np.uint8, 8), (np.uint16, 16)):
+        data = cv2.imencode(suffix, np.ones((32, 40), kind))[1].tobytes()
+        found = image_format(data)
+        assert (found.channels, found.bits, found.is_plain) == (1, bits, bits == 8)
+    assert image_format(b'P6 # of two\n2 # 3\n3\n65535\n')[:2] == (3, 16)
