@@ -25,7 +25,7 @@ _FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'JPEG2000', 'PNG', 'PPM', 'TIFF', 'WEBP
 ORIENTATION = 0x0112  # the EXIF tag
 # Folders that link to one another make a tree of paths that grows without limit.
 _MOST_WAYS = 1000
-IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
+IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp', '.jp2')
 
 
 def find_files(folder: str | os.PathLike) -> list[Path]:
@@ -78,12 +78,14 @@ def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Pat
     return masks
 
 
-def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[str, Path]:
+def find_images(
+    folder: str | os.PathLike, suffix: str | None = None, without: Collection[Path] = ()
+) -> dict[str, Path]:
     """Finds the images below a folder: sorted paths, by name relative to it, without suffix.
 
     `suffix` is the end of their names (``_leftImg8bit.png`` for Cityscapes), in any case; `None`
-    takes every image format. A missing or empty folder, a broken link or two images that differ
-    only in their extension is a `UserError`.
+    takes every image format. Resolved paths in `without` are left out. A missing or empty folder, a
+    broken link or two images that differ only in their extension is a `UserError`.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -93,6 +95,8 @@ def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[st
         end = path.suffix if suffix is None else suffix
         named = path.name.lower().endswith(end.lower())
         if not (end.lower() in IMAGE_SUFFIXES if suffix is None else named):
+            continue
+        if without and path.resolve() in without:
             continue
         if path.is_symlink() and not path.exists():
             raise UserError(path, f'a link to {os.readlink(path)}, which is not there', 'an image')

@@ -12,6 +12,7 @@ from mmseg_cct.utils.image_files import (
     as_rgb,
     decode_channels,
     decode_image,
+    find_images,
     read_image,
     select_channels,
 )
@@ -160,10 +161,22 @@ def test_a_broken_tiff_is_explained(tmp_path):
         image_size(str(path), None, False)
 
 
-@pytest.mark.parametrize('suffix', ['.jp2', '.pgm', '.png'])
-def test_16_bits_are_no_plain_image_in_any_format(suffix):
+@pytest.mark.parametrize(
+    ('pixels', 'plain'), [(pixels_of(3, 8, dtype='uint8'), True), (pixels_of(1), False)]
+)
+def test_a_jpeg_2000_is_read_in_folders_and_alone(tmp_path, pixels, plain):
+    path, pixels = tmp_path / 'tile.jp2', pixels.repeat(16, 0).repeat(16, 1)
+    cv2.imwrite(str(path), pixels, [cv2.IMWRITE_JPEG2000_COMPRESSION_X1000, 1000])
+    found = image_format(path.read_bytes())
+    bits = 8 * pixels.itemsize
+    assert (found.channels, found.bits, found.is_plain) == (pixels.shape[2], bits, plain)
+    assert find_images(tmp_path) == {'tile': path}
+    assert np.array_equal(decode_channels(path.read_bytes())[..., ::-1], pixels)
+
+
+def test_a_pnm_holds_8_or_16_bits():
     for kind, bits in ((np.uint8, 8), (np.uint16, 16)):
-        data = cv2.imencode(suffix, np.ones((32, 40), kind))[1].tobytes()
+        data = cv2.imencode('.pgm', np.full((32, 40), 2**bits - 1, kind))[1].tobytes()
         found = image_format(data)
         assert (found.channels, found.bits, found.is_plain) == (1, bits, bits == 8)
     assert image_format(b'P6 # of two\n2 # 3\n3\n65535\n')[:2] == (3, 16)
