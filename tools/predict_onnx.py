@@ -164,6 +164,7 @@ def segment(session: Any, notes: dict[str, Any], image: np.ndarray) -> np.ndarra
 def main() -> int:
     """Predicts all images; returns 1 if one could not be read."""
     args = parse_args()
+    os.environ.setdefault('OPENCV_LOG_LEVEL', 'FATAL')  # libtiff's lines
     import numpy as np
     import onnxruntime
     from PIL import Image

@@ -1,7 +1,7 @@
 """Predicts class ids without the logits of all classes at the size of the image."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from mmseg.models import EncoderDecoder
@@ -16,8 +16,8 @@ def predict_class_ids(model: Any, data: dict[str, Any]) -> list[Tensor]:
     """Predicts class ids `(H, W)` of each image in a batch for `test_step`, at its original size.
 
     They are those of `test_step`, which first enlarges the logits of all C classes to the image.
-    Here one class is enlarged at a time, and sliding windows are summed row by row. A model that
-    predicts in a way of its own runs its `test_step`.
+    Here one class is enlarged at a time, and the sliding windows of an image that keeps its size
+    are summed row by row. A model that predicts in a way of its own runs its `test_step`.
 
     Args:
         model: A segmentor in evaluation mode.
@@ -31,12 +31,13 @@ def predict_class_ids(model: Any, data: dict[str, Any]) -> list[Tensor]:
         segmentor = model.domains[domain_of(data['data_samples'], model.domains)]
     if not predicts_as_encoder_decoder(type(segmentor), 'predict', 'postprocess_result'):
         return [result.pred_sem_seg.data[0] for result in model.test_step(data)]
-    if segmentor.test_cfg.get('mode', 'whole') == 'slide':
-        crop, pairs = segmentor.test_cfg.crop_size, zip(data['inputs'], data['data_samples'])
-        return [_of_windows(segmentor, _image(model, crop, *pair)) for pair in pairs]
+    pairs = [*zip(data['inputs'], data['data_samples'])]
+    divisor = _divisor(model.data_preprocessor, segmentor.test_cfg)
+    if divisor and all(_keeps_size(*pair) for pair in pairs):
+        return [_of_windows(segmentor, divisor, *pair) for pair in pairs]
     batch = model.data_preprocessor(data, False)
-    inputs, metas = batch['inputs'], [sample.metainfo for sample in batch['data_samples']]
-    logits = segmentor.inference(inputs, metas)
+    metas = [sample.metainfo for sample in batch['data_samples']]
+    logits = segmentor.inference(batch['inputs'], metas)
     return [_ids(segmentor, *pair) for pair in zip(logits, metas)]
 
 
@@ -48,67 +49,46 @@ def predicts_as_encoder_decoder(kind: Any, *methods: str) -> bool:
     )
 
 
-class _Image(NamedTuple):
-    """An image for the network, read in strips."""
-
-    height: int
-    width: int
-    meta: dict[str, Any]
-    strip: Callable[[int, int], Tensor]  # rows from one to another, `(1, 3, ·, W)`
-
-
-def _image(model: Any, crop: Sequence[int], image: Tensor, sample: SegDataSample) -> _Image:
-    """Normalises strip by strip if it can: in float32 the whole image takes 4 times its bytes."""
-
-    def prepared(rows: Tensor) -> dict[str, Any]:
-        return model.data_preprocessor(dict(inputs=[rows], data_samples=[sample]), False)
-
-    settings = getattr(model.data_preprocessor, 'test_cfg', dict(size=None)) or {}
-    divisor = settings.get('size_divisor') or 1
-    if 'size' in settings or any(side % divisor for side in crop):
-        batch = prepared(image)
-        whole, meta = batch['inputs'], batch['data_samples'][0].metainfo
-        return _Image(whole.shape[2], whole.shape[3], meta, lambda top, end: whole[:, :, top:end])
-    # a strip is padded below and on the right, as the image is
-    below, right = (-side % divisor for side in image.shape[1:])
-    height, width = image.shape[1] + below, image.shape[2] + right
-    meta = {**sample.metainfo, 'padding_size': [0, right, 0, below]}
-    return _Image(height, width, meta, lambda top, end: prepared(image[:, top:end])['inputs'])
+def _divisor(preprocessor: Any, test_cfg: Any) -> int:
+    """Returns what a strip of windows is padded to, below and on the right as the image; or 0."""
+    padding = getattr(preprocessor, 'test_cfg', dict(size=None)) or {}  # domains have several
+    divisor = padding.get('size_divisor') or 1
+    slides = test_cfg.get('mode') == 'slide' and 'size' not in padding
+    return divisor if slides and not any(side % divisor for side in test_cfg.crop_size) else 0
 
 
-def _of_windows(segmentor: Any, image: _Image) -> Tensor:
-    """Predicts in windows; holds the logits of one row of them if the image keeps its size."""
-    rows = _rows_of_windows(segmentor, image)
-    height, width = image.meta['ori_shape'][:2]
-    padding = [0, image.width - width, 0, image.height - height]
-    if image.meta.get('padding_size', [0] * 4) != padding or image.meta.get('flip'):
-        return _ids(segmentor, torch.cat([row.clone() for row in rows], 1), image.meta)
-    ids = [_ids(segmentor, row, dict(ori_shape=row.shape[1:])) for row in rows]
-    return torch.cat(ids)[:height, :width]
+def _keeps_size(image: Tensor, sample: SegDataSample) -> bool:
+    meta = sample.metainfo
+    padded = meta.get('flip') or 'img_padding_size' in meta or 'padding_size' in meta
+    return not padded and tuple(image.shape[1:]) == tuple(meta['ori_shape'][:2])
 
 
-def _rows_of_windows(segmentor: Any, image: _Image) -> Iterator[Tensor]:
-    """Yields logits `(C, ·, W)` from top to bottom, as MMSeg's `slide_inference` averages them.
+def _of_windows(segmentor: Any, divisor: int, image: Tensor, sample: SegDataSample) -> Tensor:
+    """Predicts `image` `(3, H, W)` in windows, averaged as MMSeg's `slide_inference` does.
 
-    They are overwritten when the next ones are due.
+    In memory are the logits of a row of windows, and a strip of the image in float32.
     """
+    high, wide = (side + -side % divisor for side in image.shape[1:])
     (height, width), (down, right) = segmentor.test_cfg.crop_size, segmentor.test_cfg.stride
-    height = min(height, image.height)
-    tops = [*_starts(image.height, height, down)]
-    total = next(segmentor.parameters()).new_zeros(segmentor.out_channels, height, image.width)
+    height, ids = min(height, high), []
+    total = next(segmentor.parameters()).new_zeros(segmentor.out_channels, height, wide)
     count = torch.zeros_like(total[0])
-    for top, below in zip(tops, [*tops[1:], image.height]):
-        strip = image.strip(top, top + height)
-        for left in _starts(image.width, width, right):
+    tops = [*_starts(high, height, down)]
+    for top, below in zip(tops, [*tops[1:], high]):
+        data = dict(inputs=[image[:, top : top + height]], data_samples=[sample])
+        strip = segmentor.data_preprocessor(data, False)['inputs']
+        for left in _starts(wide, width, right):
             window = strip[..., left : left + width]
-            metas = [dict(image.meta, img_shape=window.shape[2:])]
+            metas = [dict(sample.metainfo, img_shape=window.shape[2:])]
             total[..., left : left + width] += segmentor.encode_decode(window, metas)[0]
             count[..., left : left + width] += 1
         done = below - top  # rows that no later window reaches
-        yield total[:, :done].div_(count[:done])
+        logits = total[:, :done].div_(count[:done])
+        ids.append(_ids(segmentor, logits, dict(ori_shape=logits.shape[1:])))
         for each in (total, count):
             each[..., : height - done, :] = each[..., done:, :].clone()
             each[..., height - done :, :] = 0
+    return torch.cat(ids)[: image.shape[1], : image.shape[2]]
 
 
 def _starts(length: int, crop: int, stride: int) -> Iterator[int]:

@@ -39,7 +39,7 @@ RISING_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Answer:
-    """Whether a method pays, as the page says it.
+    """Says in words whether a method pays.
 
     Attributes:
         title: Title of the method.
@@ -57,7 +57,7 @@ class Answer:
 
 
 class Outlook(NamedTuple):
-    """What more labels would bring, and the titles of methods with too few runs to tell."""
+    """Predicts the gain of more labels; also names methods with too few runs for it."""
 
     table: Table | None
     untold: list[str]

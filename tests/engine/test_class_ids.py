@@ -90,10 +90,11 @@ def test_the_logits_of_windows_are_held_for_one_row_of_them(monkeypatch):
     assert largest == model.num_classes * SLIDE['crop_size'][0] * 56
 
 
-def test_a_domain_predicts_by_its_own_decoder():
-    model = MODELS.build(tiny.multi_domain_config()).eval()
+@pytest.mark.parametrize('test_cfg', [dict(mode='whole'), SLIDE])
+def test_a_domain_predicts_by_its_own_decoder_and_preprocessing(test_cfg):
+    model = MODELS.build(tiny.multi_domain_config(test_cfg=test_cfg)).eval()
     for name in model.domains:
-        given = batch((32, 32), domain=name)
+        given = batch((32, 48), domain=name)
         (found,) = predict_class_ids(model, given)
         assert torch.equal(found.long(), model.test_step(given)[0].pred_sem_seg.data[0])
 
