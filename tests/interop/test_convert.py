@@ -10,13 +10,13 @@ import torch
 from mmseg.registry import MODELS
 from mmseg.utils import get_classes
 
-from mmseg_cct.apis.pretrained import check_pretrained_weights
 from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.convert import convert_file
 from mmseg_cct.interop.public_names import BACKBONE_NAMES, SHARED_NAMES, to_project, to_public
 from mmseg_cct.models import PerturbedDecoderBank, PixelShuffleHead
+from mmseg_cct.preflight.pretrained import check_pretrained_weights
 
 C, D, K = 3, 5, 4
 
