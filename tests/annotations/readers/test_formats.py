@@ -347,6 +347,16 @@ def test_a_damaged_file_is_told_in_a_line(tmp_path, name, text, message):
     assert '\n' not in str(raised.value) and name in str(raised.value)
 
 
+def test_lists_that_name_each_other_are_no_classes(tmp_path):
+    lines = [f'{new}: &{new} [{",".join(["*" + old] * 9)}]' for old, new in zip('abcd', 'bcde')]
+    text = '\n'.join(['a: &a [x,x]', *lines, 'names: [*e]', ''])
+    save(tmp_path / 'data.yaml', text.encode())
+    save(tmp_path / 'labels/1.txt', b'0 0 0 1 0 1 1\n')
+    source = Source(tmp_path)
+    with pytest.raises(UserError, match=r'data\.yaml: damaged \(TypeError: a class is a list\)'):
+        require_reader(source).read(source)
+
+
 def test_a_zip_bomb_is_not_unpacked(tmp_path):
     with zipfile.ZipFile(tmp_path / 'x.zip', 'w', zipfile.ZIP_DEFLATED) as file:
         file.writestr('annotations.xml', bytes(2**26 + 1))
@@ -355,6 +365,12 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path):
     ):
         require_reader(Source(tmp_path / 'x.zip'))
     data = (tmp_path / 'x.zip').read_bytes()
+    with zipfile.ZipFile(tmp_path / 'many.zip', 'w', zipfile.ZIP_DEFLATED) as file:
+        for number in range(5):
+            file.writestr(f'{number}.json', bytes(2**24))
+    source = Source(tmp_path / 'many.zip')
+    with pytest.raises(UserError, match=r'many\.zip: 4\.json: \d+ bytes packed into \d+ up to'):
+        [source.read(name) for name in source.names]
     save(tmp_path / 'cut.zip', data[:50] + b'\0' * 50 + data[100:])
     with pytest.raises(UserError, match=r'cut\.zip'):
         require_reader(Source(tmp_path / 'cut.zip'))
