@@ -14,6 +14,7 @@ from PIL import Image
 from mmseg_cct.annotations.rasterize import rasterize
 from mmseg_cct.annotations.readers import (
     coco,
+    coco_panoptic,
     cvat,
     label_studio,
     labelme,
@@ -346,6 +347,16 @@ def test_a_damaged_file_is_told_in_a_line(tmp_path, name, text, message):
     assert '\n' not in str(raised.value) and name in str(raised.value)
 
 
+def test_lists_that_name_each_other_are_no_classes(tmp_path):
+    lines = [f'{new}: &{new} [{",".join(["*" + old] * 9)}]' for old, new in zip('abcd', 'bcde')]
+    text = '\n'.join(['a: &a [x,x]', *lines, 'names: [*e]', ''])
+    save(tmp_path / 'data.yaml', text.encode())
+    save(tmp_path / 'labels/1.txt', b'0 0 0 1 0 1 1\n')
+    source = Source(tmp_path)
+    with pytest.raises(UserError, match=r'data\.yaml: damaged \(TypeError: a class is a list\)'):
+        require_reader(source).read(source)
+
+
 def test_a_zip_bomb_is_not_unpacked(tmp_path):
     with zipfile.ZipFile(tmp_path / 'x.zip', 'w', zipfile.ZIP_DEFLATED) as file:
         file.writestr('annotations.xml', bytes(2**26 + 1))
@@ -354,6 +365,12 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path):
     ):
         require_reader(Source(tmp_path / 'x.zip'))
     data = (tmp_path / 'x.zip').read_bytes()
+    with zipfile.ZipFile(tmp_path / 'many.zip', 'w', zipfile.ZIP_DEFLATED) as file:
+        for number in range(5):
+            file.writestr(f'{number}.json', bytes(2**24))
+    source = Source(tmp_path / 'many.zip')
+    with pytest.raises(UserError, match=r'many\.zip: 4\.json: \d+ bytes packed into \d+ up to'):
+        [source.read(name) for name in source.names]
     save(tmp_path / 'cut.zip', data[:50] + b'\0' * 50 + data[100:])
     with pytest.raises(UserError, match=r'cut\.zip'):
         require_reader(Source(tmp_path / 'cut.zip'))
@@ -409,3 +426,77 @@ def test_yolo_classes_may_lie_beside_the_labels(tmp_path):
     save(tmp_path / 'labels/1.txt', b'1 0 0 0.5 0 0.5 1 0 1\n')
     (image,) = yolo.read(Source(tmp_path)).images
     assert image.shapes[0].label == 'bus'
+
+
+def voc(folder, palette_of=None, **files):
+    ids = np.zeros(SIZE[::-1], np.uint8)
+    ids[2:6, 2:8], ids[0, 0] = 15, 255
+    picture = Image.fromarray(ids)
+    colours = [part for index in range(256) for part in segmentation_mask._voc_colour(index)]
+    picture.putpalette(palette_of or colours)
+    (folder / 'SegmentationClass').mkdir(parents=True)
+    picture.save(folder / 'SegmentationClass/1.png')
+    (folder / 'JPEGImages').mkdir()
+    noise = np.random.default_rng(0).integers(0, 256, (30, 30, 3), np.uint8)
+    Image.fromarray(noise).save(folder / 'JPEGImages/1.jpg')
+    for name, text in files.items():
+        save(folder / f'{name}.txt', text.encode())
+    return Source(folder)
+
+
+def test_voc_is_known_by_its_palette_and_layout(tmp_path):
+    source = voc(tmp_path / 'voc')
+    assert require_reader(source) is segmentation_mask
+    annotations = segmentation_mask.read(source)
+    (image,) = annotations.images
+    assert [shape.label for shape in image.shapes] == ['person', None]
+    assert len(annotations.classes) == 20 and annotations.classes['person'] == (192, 128, 128)
+    names = '__ignore__\n_background_\n' + '\n'.join(f'c{n}' for n in range(1, 30))
+    (image,) = segmentation_mask.read(voc(tmp_path / 'own', class_names=names)).images
+    assert [shape.label for shape in image.shapes] == ['c15', None]
+    with pytest.raises(UserError, match='no known format'):
+        require_reader(voc(tmp_path / 'other', [n // 3 for n in range(768)]))
+
+
+def test_only_the_colour_of_what_is_not_drawn_is_undrawn(tmp_path):
+    pixels = np.zeros((*SIZE[::-1], 3), np.uint8)
+    pixels[:, 6:] = (0, 215, 255)
+    pixels[0] = (224, 224, 192)
+    (tmp_path / 'SegmentationClass').mkdir()
+    Image.fromarray(pixels).save(tmp_path / 'SegmentationClass/1.png')
+    for lines, background, left in (
+        ('Background:0,215,255::\nbackground:0,0,0::\nvoid:224,224,192::', 0, 9),
+        ('background:0,215,255::', 0, 9),
+        ('road:0,0,0::\nbackground:0,215,255::', 1, 0),
+    ):
+        save(tmp_path / 'labelmap.txt', lines.encode())
+        annotations = segmentation_mask.read(Source(tmp_path))
+        mask = drawn(annotations)
+        assert (mask[1:, 6:] == background).all() and (mask[1:, :6] == left).all(), lines
+        assert (mask[0] == 255).all() and 'void' not in annotations.classes
+
+
+def test_panoptic_coco_is_read_with_its_pngs(tmp_path):
+    ids = np.zeros(SIZE[::-1], int)
+    ids[:, :4], ids[:, 8:] = 5 + 256 * 7, 3 + 65536 * 2
+    rgb = np.stack([ids % 256, ids // 256 % 256, ids // 65536], -1).astype(np.uint8)
+    segments = [
+        dict(id=5 + 256 * 7, category_id=9),
+        dict(id=3 + 65536 * 2, category_id=2, iscrowd=1),
+    ]
+    content = dict(
+        images=[dict(id=1, file_name='1.jpg', width=SIZE[0], height=SIZE[1])],
+        annotations=[dict(image_id=1, file_name='1.png', segments_info=segments)],
+        categories=[dict(id=9, name='water'), dict(id=2, name='cat')],
+    )
+    write(tmp_path / 'panoptic_val.json', content)
+    with pytest.raises(UserError, match='a COCO panoptic JSON without its'):
+        coco_panoptic.read(Source(tmp_path / 'panoptic_val.json'))
+    (tmp_path / 'panoptic_val').mkdir()
+    Image.fromarray(rgb).save(tmp_path / 'panoptic_val/1.png')
+    save(tmp_path / '1.png', b'a photo')
+    source = Source(tmp_path)
+    assert require_reader(source) is coco_panoptic
+    mask = drawn(coco_panoptic.read(source))
+    assert (mask[:, :4] == 0).all() and (mask[:, 4:8] == 9).all() and (mask[:, 8:] == 255).all()
+    assert source.images() == {'1': '1.png'}
