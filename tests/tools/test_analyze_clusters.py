@@ -28,7 +28,7 @@ def report(trained, tmp_path_factory):
     out = tmp_path_factory.mktemp('clusters')
     trained.run(
         'analyze_clusters',
-        trained.config,
+        trained.file,
         trained.checkpoint,
         '--out',
         out,
@@ -55,13 +55,13 @@ def test_ratios_of_every_image_and_map(report):
     assert (report / 'clusters.png').read_bytes().startswith(b'\x89PNG')
 
 
-def test_images_of_the_same_name_all_count(tiny, trained, tmp_path):
-    for folder in (tiny.images, tiny.images.with_name('masks')):
+def test_images_of_the_same_name_all_count(cct, trained, tmp_path):
+    for folder in (cct.images, cct.images.with_name('masks')):
         for index, file in enumerate(sorted(folder.iterdir())):
             (folder / f'city{index}').mkdir()
             file.rename(folder / f'city{index}' / f'frame{file.suffix}')
     write_cluster_report(
-        ClusterRequest(str(tiny.config), str(trained.checkpoint), str(tmp_path / 'out'))
+        ClusterRequest(str(cct.file), str(trained.checkpoint), str(tmp_path / 'out'))
     )
     images = [
         image for image, name in read_ratios(tmp_path / 'out/clusters.csv') if name == PATCHES
@@ -71,8 +71,8 @@ def test_images_of_the_same_name_all_count(tiny, trained, tmp_path):
 
 @torch.no_grad()
 def test_ratios_are_those_of_the_models_own_features(report, trained):
-    model = init_model(str(trained.config), str(trained.checkpoint), device='cpu')
-    dataset = DATASETS.build(Config.fromfile(trained.config).test_dataloader.dataset)
+    model = init_model(str(trained.file), str(trained.checkpoint), device='cpu')
+    dataset = DATASETS.build(Config.fromfile(trained.file).test_dataloader.dataset)
     contrasts = []
     for index in (0, 2, 3):  # 48×40 pixels; the mask has the size of the image
         item = dataset[index]
@@ -91,8 +91,8 @@ def test_ratios_are_those_of_the_models_own_features(report, trained):
 
 @torch.no_grad()
 def test_a_margin_is_left_out_of_the_ratios(trained):
-    model = init_model(str(trained.config), str(trained.checkpoint), device='cpu')
-    item = DATASETS.build(Config.fromfile(trained.config).test_dataloader.dataset)[0]
+    model = init_model(str(trained.file), str(trained.checkpoint), device='cpu')
+    item = DATASETS.build(Config.fromfile(trained.file).test_dataloader.dataset)[0]
     analysis = analyze(model, item, {'backbone': model.backbone}, boundary_width=2, margin=9)
     _, height, width = item['inputs'].shape
     for contrast in analysis.contrasts.values():
@@ -106,7 +106,7 @@ def test_a_margin_is_left_out_of_the_ratios(trained):
 
 def test_without_masks_there_are_maps_alone(trained, tmp_path):
     trained.run(
-        'analyze_clusters', trained.config, '--images', trained.images, '--out', tmp_path / 'out'
+        'analyze_clusters', trained.file, '--images', trained.images, '--out', tmp_path / 'out'
     )
     assert {file.name for file in (tmp_path / 'out').iterdir()} == {
         'clusters.json',
@@ -134,7 +134,7 @@ def test_a_layer_without_a_map_is_named(trained, tmp_path, layers, match):
     with pytest.raises(UserError, match=match):
         write_cluster_report(
             ClusterRequest(
-                str(trained.config), str(trained.checkpoint), str(tmp_path), layers=layers
+                str(trained.file), str(trained.checkpoint), str(tmp_path), layers=layers
             )
         )
 
@@ -142,12 +142,12 @@ def test_a_layer_without_a_map_is_named(trained, tmp_path, layers, match):
 def test_missing_data_is_named(trained, tmp_path):
     with pytest.raises(UserError, match=r'no such folder'):
         write_cluster_report(
-            ClusterRequest(str(trained.config), None, str(tmp_path), images='nowhere')
+            ClusterRequest(str(trained.file), None, str(tmp_path), images='nowhere')
         )
     with pytest.raises(UserError, match=r'tiny.py: no val_dataloader.dataset; expected one'):
         write_cluster_report(
             ClusterRequest(
-                str(trained.config),
+                str(trained.file),
                 None,
                 str(tmp_path),
                 split='val',
@@ -156,16 +156,16 @@ def test_missing_data_is_named(trained, tmp_path):
         )
 
 
-def test_bad_data_are_named(tiny, trained, tmp_path):
-    image = tiny.images / '1.jpg'
+def test_bad_data_are_named(cct, trained, tmp_path):
+    image = cct.images / '1.jpg'
     image.write_bytes(image.read_bytes()[:600])
     with pytest.raises(UserError, match=r'test_dataloader\.dataset: .*1\.jpg'):
         write_cluster_report(
-            ClusterRequest(str(tiny.config), str(trained.checkpoint), str(tmp_path / 'out'))
+            ClusterRequest(str(cct.file), str(trained.checkpoint), str(tmp_path / 'out'))
         )
     folder = tmp_path / 'photos'
     folder.mkdir()
     image.rename(folder / 'cut.jpg')
-    run = str(trained.config), None, str(tmp_path / 'out')
+    run = str(trained.file), None, str(tmp_path / 'out')
     with pytest.raises(UserError, match=r'cut\.jpg: cannot be read \('):
         write_cluster_report(ClusterRequest(*run, images=str(folder), layers=['backbone']))

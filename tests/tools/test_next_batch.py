@@ -3,7 +3,7 @@ import pytest
 from PIL import Image
 
 
-def test_the_command_line(tiny, tiny_cct, tmp_path, capsys):
+def test_the_command_line(cct, tiny_cct, tmp_path, capsys):
     run, out = tiny_cct.folder / 'work', tmp_path / 'out'
     photos = tmp_path / 'photos'
     photos.mkdir()
@@ -11,18 +11,18 @@ def test_the_command_line(tiny, tiny_cct, tmp_path, capsys):
         pixels = np.random.default_rng(9 + index).integers(0, 256, (40, 56, 3), np.uint8)
         Image.fromarray(pixels).save(photos / f'{index}.png')
     arguments = run, '--images', photos, '-n', 2, '--format', 'cvat', '--out', out
-    assert tiny.run('next_batch', *arguments) == 0
+    assert cct.run('next_batch', *arguments) == 0
     first, *_, last = capsys.readouterr().out.splitlines()
     assert '2 of 3 images' in first
     assert last.endswith(f' {run}/tiny_cct.py --work-dir {run}-round2')
-    assert tiny.run('next_batch', *arguments[:-1], tmp_path / 'windows', '--regions', 2) == 0
+    assert cct.run('next_batch', *arguments[:-1], tmp_path / 'windows', '--regions', 2) == 0
     assert f'CORRECTED --images {photos} --rest ignore --out DATA' in capsys.readouterr().out
     assert {path.name for path in out.iterdir()} == {
         *('images', 'masks', 'scores', 'ranking.csv', 'ranking.json'),
         *('contact_sheet.png', 'review.html', 'cvat.xml', 'annotations.jsonl', '.lock'),
     }
     with pytest.raises(SystemExit) as stop:
-        tiny.run('next_batch', run, '--out', out, '-n', '0')
+        cct.run('next_batch', run, '--out', out, '-n', '0')
     assert stop.value.code == 2
     assert (
         capsys.readouterr()

@@ -31,7 +31,7 @@ def photos(tmp_path):
 def predict(trained, photos, out, **kwargs):
     arguments = {'device': 'cpu', **kwargs}
     return predict_images(
-        str(trained.config), str(trained.checkpoint), str(photos), str(out), **arguments
+        str(trained.file), str(trained.checkpoint), str(photos), str(out), **arguments
     )
 
 
@@ -96,7 +96,7 @@ def test_the_mask_is_the_models_prediction_and_the_overlay_blends_it(trained, ph
     from mmseg_cct.config.load import load_config
 
     predict(trained, photos / 'b.png', tmp_path / 'out', opacity=0.25)
-    model = load_model(load_config(str(trained.config), {}), str(trained.checkpoint), 'cpu')
+    model = load_model(load_config(str(trained.file), {}), str(trained.checkpoint), 'cpu')
     expected = inference_model(model, str(photos / 'b.png')).pred_sem_seg.data[0].numpy()
     mask = np.array(Image.open(tmp_path / 'out' / 'masks' / 'b.png'))
     assert np.array_equal(mask, expected)
@@ -161,7 +161,7 @@ def test_predictions_of_two_models_never_share_a_folder(trained, photos, tmp_pat
     other = tmp_path / 'other.pth'
     other.write_bytes(trained.checkpoint.read_bytes())
     with pytest.raises(UserError, match=r'was made with checkpoint=.*iter_2\.pth, now'):
-        predict_images(str(trained.config), str(other), str(photos), str(out))
+        predict_images(str(trained.file), str(other), str(photos), str(out))
     assert (out / RECORD).is_file()
 
 
@@ -171,7 +171,7 @@ def test_corrupt_images_are_reported_and_the_rest_goes_on(trained, photos, tmp_p
     Image.fromarray(np.zeros((64, 64, 3), np.uint8) + 99).save(buffer, format='JPEG')
     (photos / 'truncated.jpg').write_bytes(buffer.getvalue()[:-200])
     code = trained.run(
-        'predict', trained.config, trained.checkpoint, photos, '--out', tmp_path / 'out'
+        'predict', trained.file, trained.checkpoint, photos, '--out', tmp_path / 'out'
     )
     assert code == 1
     done = capsys.readouterr()
@@ -190,7 +190,7 @@ def test_classes_and_palette_come_from_the_config_where_the_checkpoint_has_none(
     torch.save(checkpoint, tmp_path / 'bare.pth')
     out = tmp_path / 'out'
     arguments = (str(tmp_path / 'bare.pth'), str(photos / 'a.jpg'))
-    predict_images(str(trained.config), *arguments, str(out), device='cpu')
+    predict_images(str(trained.file), *arguments, str(out), device='cpu')
     mask = Image.open(out / 'masks' / 'a.png')
     assert mask.getpalette()[:9] == np.ravel(trained.palette).tolist()
 
@@ -200,7 +200,7 @@ def test_a_palette_is_found_where_nobody_has_one(trained, photos, tmp_path):
     del checkpoint['meta']['dataset_meta']
     torch.save(checkpoint, tmp_path / 'bare.pth')
     config = tmp_path / 'no_meta.py'
-    text = trained.config.read_text()
+    text = trained.file.read_text()
     config.write_text(text + "for d in (train_dataloader, val_dataloader): d.pop('dataset')\n")
     out = tmp_path / 'out'
     predict_images(str(config), str(tmp_path / 'bare.pth'), str(photos / 'a.jpg'), str(out))
@@ -219,7 +219,7 @@ def test_a_checkpoint_of_other_classes_is_refused(trained, photos, tmp_path):
 def test_auxiliary_decoders_may_be_missing(trained, photos, tmp_path):
     config = tmp_path / 'with_aux.py'
     config.write_text(
-        trained.config.read_text()
+        trained.file.read_text()
         + "model['auxiliary_head'] = dict(model['decode_head'], in_index=2, in_channels=16)\n"
     )
     out = tmp_path / 'out'
@@ -235,13 +235,13 @@ def test_more_classes_than_a_palette_holds_are_refused(trained, photos, tmp_path
     torch.save(checkpoint, tmp_path / 'many.pth')
     with pytest.raises(UserError, match=r'257 classes; a palette PNG holds at most 256'):
         predict_images(
-            str(trained.config), str(tmp_path / 'many.pth'), str(photos), str(tmp_path / 'out'),
+            str(trained.file), str(tmp_path / 'many.pth'), str(photos), str(tmp_path / 'out'),
             options={'model.decode_head.num_classes': 257},
         )  # fmt: skip
 
 
 def test_the_command_line(trained, photos, tmp_path, capsys):
-    arguments = (trained.config, trained.checkpoint, photos, '--out', tmp_path / 'out')
+    arguments = (trained.file, trained.checkpoint, photos, '--out', tmp_path / 'out')
     assert trained.run('predict', *arguments, '--device', 'cpu') == 0
     assert '4 written' in capsys.readouterr().out
     with pytest.raises(SystemExit) as stop:
@@ -255,7 +255,7 @@ def test_masks_become_annotations_for_a_tool_and_edited_ones_stay(
 ):
     (photos / 'broken.png').write_bytes(b'')
     out = tmp_path / 'out'
-    arguments = trained.config, trained.checkpoint, photos, '--out', out, '--device', 'cpu'
+    arguments = trained.file, trained.checkpoint, photos, '--out', out, '--device', 'cpu'
     assert trained.run('predict', *arguments, '--format', 'labelme') == 1  # one is broken
     names = sorted(path.relative_to(out / 'labelme') for path in out.rglob('labelme/**/*.json'))
     assert [name.as_posix() for name in names] == ['a.json', 'b.json', 'grey.json', 'more/c.json']
