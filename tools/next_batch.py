@@ -112,13 +112,14 @@ def main() -> int:
     print(*batch.notes(), sep='\n')
     run = Path(args.run)
     work_dir = run.parent if run.is_file() else run
-    training = next(work_dir.glob('*.py'), 'CONFIG')
+    training, following = next(work_dir.glob('*.py'), 'CONFIG'), next_round(work_dir)
     images = ('--images', args.images) if args.images else ()
     rest = ('--rest', 'ignore') if args.regions else ()
     print(
         f'Look at {args.out}/review.html, correct the predictions, and go on with',
         command_line('import_masks', 'CORRECTED', *images, *rest, '--out', 'DATA'),
-        command_line('train', training, '--work-dir', next_round(work_dir)),
+        command_line('train', training, '--work-dir', following),
+        command_line('report', f'before={work_dir}', f'after={following}', '--out', 'REPORT'),
         sep='\n  ',
     )
     return 1 if batch.failed else 0

@@ -90,8 +90,8 @@ def fit_workers(config: Config, chosen: Collection[str] = ()) -> None:
         if loader.get('num_workers', 0) > most:
             if split == 'train':
                 print_log(
-                    f'{key}: {most} in place of {loader.num_workers} (usable cores: {cores}); the '
-                    'images are the same',
+                    f'{key} reduced from {loader.num_workers} to {most} ({cores} usable cores); '
+                    'results do not change',
                     logger='current',
                 )
             loader.num_workers = most

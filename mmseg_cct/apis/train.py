@@ -18,7 +18,6 @@ from mmseg_cct.engine.checkpoints import (
     require_checkpoint,
 )
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.stages import check_training
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.processes import end_with_parent, locked_folder
 from mmseg_cct.utils.rounds import LABELS, next_round
@@ -66,10 +65,9 @@ def prepare_training(
     require_outside(config.work_dir, data_folders(config), '--work-dir')
     if not is_unicode(config.work_dir):  # mmengine writes it into last_checkpoint
         raise UserError(f'--work-dir {config.work_dir!a}', '', 'a name in UTF-8')
-    for key in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
+    for key in ('model', 'train_dataloader', 'train_cfg', 'optim_wrapper'):
         if config.get(key) is None:
             raise UserError(config_file, f'no {key}', 'a config for training')
-    check_training(config)
     if amp:
         enable_amp(config)
     if resume is None and config.get('resume'):  # mmengine's `resume` skips our checks

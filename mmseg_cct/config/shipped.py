@@ -32,10 +32,11 @@ def commands() -> dict[str, Path]:
 
 
 def command_line(name: str, *arguments: str | Path) -> str:
-    """Returns the command line that runs a tool: its script in a checkout, else `python -m`."""
+    """Returns the command line that runs a tool: its script in a checkout, else `mmseg-cct`."""
     script = f'tools/{name}.py'
-    tool = [script] if Path(script).is_file() else ['-m', SCOPE, name]
-    return shlex.join(['python', *tool, *map(str, arguments)])
+    command = name.replace('_', '-')
+    tool = ['python', script] if Path(script).is_file() else ['mmseg-cct', command]
+    return shlex.join([*tool, *map(str, arguments)])
 
 
 def summary(script: Path) -> str:

@@ -11,8 +11,7 @@ from mmseg.registry import METRICS
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import at
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.preflight.components import find_components
-from mmseg_cct.preflight.stages import check_training
+from mmseg_cct.preflight.values import hooks_of, training_problems
 
 # Settings that a study changes or needs, and what is expected there.
 _EXPECTED = {
@@ -32,11 +31,12 @@ def study_config(base: str, options: dict[str, Any]) -> Config:
         for key, expected in _EXPECTED.items()
         if at(config, key) is None
     )
-    for key, hook, _ in find_components(config):
-        if isinstance(hook, Mapping) and hook.get('type') == 'EarlyStoppingHook':
+    for key, hook in hooks_of(config):
+        if hook.get('type') == 'EarlyStoppingHook':
             found = 'EarlyStoppingHook ends runs at different lengths'
             raise UserError(f'{base}: {key}', found, 'none: a study compares equal ones')
-    check_training(config)
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        raise_problems(training_problems(config))
     _check_metrics(config, base)
     return config
 

@@ -44,7 +44,6 @@ MISTAKES = [
         r'own\.py: custom_hooks\.0: EarlyStoppingHook ends runs at different lengths; expected',
     ),
     ('_base_ = {base!r}', {'train_cfg.max_iters': 'abc'}, r"max_iters='abc': expected a whole"),
-    ('_base_ = {base!r}', {'model.backbone.typ': 'abc'}, r"unexpected keyword argument 'typ'"),
     ('_base_ = {base!r}', {'test_evaluator': None}, r'test_evaluator: missing; expected one'),
     (
         '_base_ = {base!r}\ndefault_hooks = dict(checkpoint=None)',

@@ -359,9 +359,9 @@ def test_the_tool_says_what_it_found_and_what_to_run(data, capsys, monkeypatch):
     assert any('bolt (1 of ' in line and 'in none of the' in line for line in lines)
     assert lines[-4:] == [
         'Next:',
-        '  python -m mmseg_cct train configs/mine/cct-strong_mbv2_mine.py',
-        '  python -m mmseg_cct train configs/mine/cct-strong_mbv2_mine.py --method supervised',
-        '  python -m mmseg_cct report supervised=work_dirs/supervised_mbv2_mine '
+        '  mmseg-cct train configs/mine/cct-strong_mbv2_mine.py',
+        '  mmseg-cct train configs/mine/cct-strong_mbv2_mine.py --method supervised',
+        '  mmseg-cct report supervised=work_dirs/supervised_mbv2_mine '
         'cct-strong=work_dirs/cct-strong_mbv2_mine --out work_dirs/report',
     ]
     with pytest.raises(SystemExit):
