@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 
 os.environ['TORCHDYNAMO_DISABLE'] = '1'  # before torch is imported: no test compiles
 # Tests compare trainings to rounding, fork and start two ranks: everywhere they run on the CPU.
@@ -102,6 +103,16 @@ def _loggers_end_with_their_test():
     yield
     for name in set(MMLogger._instance_dict) - before:
         del MMLogger._instance_dict[name]
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    """What the package logs; mmengine's loggers do not reach caplog."""
+    lines = []
+    for name, module in list(sys.modules.items()):
+        if name.startswith('mmseg_cct.') and hasattr(module, 'print_log'):
+            monkeypatch.setattr(module, 'print_log', lambda line, **_: lines.append(line))
+    return lines
 
 
 @pytest.fixture(scope='session')

@@ -146,3 +146,20 @@ def test_a_perturbation_has_the_mean_of_its_own_decoders():
     model = SimpleNamespace(auxiliary_head=SimpleNamespace(perturbations=parts))
     maps = torch.tensor([1.0, 3.0, 5.0])[:, None, None].expand(3, 4, 6)
     assert _by_perturbation(model, maps) == dict(a=2, b=5)
+
+
+def test_a_ranking_goes_on_where_it_was(tiny_cct, photos, tmp_path, monkeypatch):
+    from mmseg_cct.analysis import ranking
+    from mmseg_cct.analysis.listed_images import images_in
+
+    model = ranking.load_training_model(
+        Config.fromfile(tiny_cct.config), tiny_cct.checkpoint, 'cpu'
+    )
+    expected = ranking.rank_images(model, images_in(photos), tmp_path)
+    scores = tmp_path / 'scores' / '0.jsonl'
+    lines = scores.read_text().splitlines(keepends=True)
+    scores.write_text(''.join(lines[:21]) + lines[21][:30])  # killed while it wrote
+    scored, real = [], ranking.disagreement
+    monkeypatch.setattr(ranking, 'disagreement', lambda *a: scored.append(a) or real(*a))
+    assert ranking.rank_images(model, images_in(photos), tmp_path) == expected
+    assert len(scored) == NUMBER - 20 and len(expected.images) == NUMBER

@@ -61,14 +61,6 @@ def test_the_config_that_a_resumed_training_dumped_resumes_nothing_by_itself(tmp
     assert config.default_hooks == kinds
 
 
-@pytest.fixture
-def messages(monkeypatch):
-    """What loading a config logs; mmengine's loggers do not reach caplog."""
-    lines = []
-    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda line, **kwargs: lines.append(line))
-    return lines
-
-
 def test_a_replaced_dict_is_no_new_key(cct, messages):
     options = {'optim_wrapper.optimizer._delete_': True, 'optim_wrapper.optimizer.type': 'Adam'}
     assert load_config(str(cct.file), options).optim_wrapper.optimizer == dict(type='Adam')

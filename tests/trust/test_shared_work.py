@@ -6,7 +6,6 @@ import time
 import cv2
 import numpy as np
 import pytest
-from mmengine.config import Config
 from ranks import outcomes, start_tool, without_cuda
 
 pytestmark = without_cuda
@@ -87,20 +86,3 @@ def test_two_processes_choose_as_one(start, tiny_cct, photos, tmp_path):
     next_batch(BatchRequest(tiny_cct.checkpoint, str(one), images=str(photos)))
     assert (one / 'ranking.csv').read_text() == (two / 'ranking.csv').read_text()
     assert len(list((two / 'scores').iterdir())) == 2
-
-
-def test_a_ranking_goes_on_where_it_was(tiny_cct, photos, tmp_path, monkeypatch):
-    from mmseg_cct.analysis import ranking
-    from mmseg_cct.analysis.listed_images import images_in
-
-    model = ranking.load_training_model(
-        Config.fromfile(tiny_cct.config), tiny_cct.checkpoint, 'cpu'
-    )
-    expected = ranking.rank_images(model, images_in(photos), tmp_path)
-    scores = tmp_path / 'scores' / '0.jsonl'
-    lines = scores.read_text().splitlines(keepends=True)
-    scores.write_text(''.join(lines[:21]) + lines[21][:30])  # killed while it wrote
-    scored, real = [], ranking.disagreement
-    monkeypatch.setattr(ranking, 'disagreement', lambda *a: scored.append(a) or real(*a))
-    assert ranking.rank_images(model, images_in(photos), tmp_path) == expected
-    assert len(scored) == NUMBER - 20 and len(expected.images) == NUMBER
