@@ -3,8 +3,8 @@ import pytest
 from PIL import Image
 
 
-def test_the_command_line(cct, tiny_cct, tmp_path, capsys):
-    run, out = tiny_cct.folder / 'work', tmp_path / 'out'
+def test_the_command_line(cct, trained, tmp_path, capsys):
+    run, out = trained.folder / 'work', tmp_path / 'out'
     photos = tmp_path / 'photos'
     photos.mkdir()
     for index in range(3):

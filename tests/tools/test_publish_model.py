@@ -10,9 +10,9 @@ from mmseg_cct.engine.checkpoints import read_checkpoint, saved_config
 from mmseg_cct.interop.export import InferenceGraph
 
 
-def test_publishes_and_exports(cct, tiny_cct, tmp_path, capsys):
+def test_publishes_and_exports(cct, trained, tmp_path, capsys):
     pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
-    arguments = tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx'
+    arguments = str(trained.checkpoint), tmp_path / 'cct.pth', '--onnx'
     capsys.readouterr()
     cct.run('publish_model', *arguments, '--size', 40, 48)
     lines = capsys.readouterr().out.splitlines()
@@ -37,9 +37,9 @@ runpy.run_path(sys.argv[0], run_name='__main__')
 """
 
 
-def test_an_exported_file_predicts_without_torch(cct, tiny_cct, tmp_path, capsys):
+def test_an_exported_file_predicts_without_torch(cct, trained, tmp_path, capsys):
     pytest.importorskip('onnxruntime', reason='onnxruntime runs the file')
-    cct.run('publish_model', tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx', '--size', 40, 48)
+    cct.run('publish_model', str(trained.checkpoint), tmp_path / 'cct.pth', '--onnx', '--size', 40, 48)
     (file,) = tmp_path.glob('cct-*.onnx')
     out, script = tmp_path / 'out', cct.tools / 'predict_onnx.py'
     done = cct.shell('python', '-c', ALONE, script, file, cct.images, '--out', out)
@@ -62,8 +62,8 @@ def test_an_exported_file_predicts_without_torch(cct, tiny_cct, tmp_path, capsys
 
 
 @pytest.mark.parametrize('imports', [['mmseg_cct'], ['mmseg_cct.plugin', 'my_net']])
-def test_parts_of_the_users_own_need_the_config(cct, tiny_cct, tmp_path, capsys, imports):
-    content = torch.load(tiny_cct.checkpoint, weights_only=False)
+def test_parts_of_the_users_own_need_the_config(cct, trained, tmp_path, capsys, imports):
+    content = torch.load(str(trained.checkpoint), weights_only=False)
     config = Config.fromstring(content['meta']['cfg'], '.py')
     config.custom_imports.imports = imports
     config.model.backbone.type = 'MyNet'
