@@ -230,24 +230,32 @@ def head_to_head(runs: Runs, data_set: str) -> str:
 
 
 def gains_overview(runs: Runs) -> str:
-    """A row per method, a column per data set and number of labels: gain, interval, pairs."""
-    columns = [
-        (data_set, labels)
-        for data_set in ('idd_lite', 'camvid')
-        for labels in sorted({run.labels for run in main_runs(runs, data_set)})
-    ]
-    rows = []
-    for method in list(NAMES)[1:]:
-        cells = []
-        for data_set, labels in columns:
-            found = gains_of(main_runs(runs, data_set), method, BASELINE)
-            gains = [gain for (number, _), gain in found.items() if number == labels]
-            several = f'{_gain(gains)} ({len(gains)})' if len(gains) > 1 else ''
-            cells.append(several)
-        if any(cells):
-            rows.append([NAMES[method], *cells])
-    titles = [f'{DATA[data].replace(", val", "")}, n = {n}' for data, n in columns]
-    return markdown_table(['gain over supervised', *titles], rows)
+    """A row per method, a column per data set and number of labels: gain, interval, pairs.
+
+    The first row is the baseline's mean mIoU. Verdicts are corrected over the rows of a column;
+    what is ahead or behind is bold.
+    """
+    columns, titles = [], []
+    for data_set in ('idd_lite', 'camvid'):
+        own = main_runs(runs, data_set)
+        for labels in sorted({run.labels for run in own}):
+            columns.append(_gains_column([run for run in own if run.labels == labels]))
+            titles.append(f'{DATA[data_set].replace(", val", "")}, n = {labels}')
+    rows = [[NAMES[name], *(column.get(name, '') for column in columns)] for name in NAMES]
+    return markdown_table(['gain', *titles], [row for row in rows if any(row[1:])])
+
+
+def _gains_column(runs: Runs) -> dict[str, str]:
+    """The cells of the methods that have several pairs, and of the baseline, by name."""
+    found = {name: [*gains_of(runs, name, BASELINE).values()] for name in [*NAMES][1:]}
+    several = {name: gains for name, gains in found.items() if len(gains) > 1}
+    corrected = holm([p_value(gains) for gains in several.values()])
+    base = [run.miou for run in runs if run.method == BASELINE]
+    cells = {BASELINE: f'mIoU {mean(base):.1f} ({len(base)})'}
+    for (name, gains), p in zip(several.items(), corrected):
+        shown = not verdict(gains, p).startswith('no')
+        cells[name] = f'{"**" * shown}{_gain(gains)}{"**" * shown} ({len(gains)})'
+    return cells
 
 
 def shown_table(runs: Runs) -> str:

@@ -3,10 +3,10 @@
 
 Among the images on which the auxiliary decoders disagree most with the main one, it takes those
 that look least like one another and like the labelled ones. It leaves out labelled images,
-validation and test images, and twins of the latter two. DIR gets images/, their predictions in
-masks/ (palette PNGs of class ids) and in the format of a labelling tool, review.html (open it in a
-browser), contact_sheet.png and ranking.csv (all images by their disagreement). Unreadable images
-are reported and skipped, with exit code 1.
+validation and test images, and near-duplicates of the latter two. DIR gets images/, their
+predictions in masks/ (palette PNGs of class ids) and in the format of a labelling tool, review.html
+(open it in a browser), contact_sheet.png and ranking.csv (all images by their disagreement).
+Unreadable images are reported and skipped, with exit code 1.
 
 Several processes share the images with --launcher: pytorch under torchrun, slurm under srun. Run it
 again to finish what a stopped run left.

@@ -23,6 +23,7 @@ from mmseg_cct.errors import Interrupted, UserError
 from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils.files import require_own_folder
 
+from .device import number_the_only_gpu
 from .screen import ScreenFormatter, is_for_the_screen
 
 # The folder of log and scalars, named by date and time, that each run makes in its work directory.
@@ -47,6 +48,8 @@ def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
 
 def run(config: Config, what: str) -> Any:
     """Builds a runner and calls its method `what`, such as `train`, whose result it returns."""
+    if config.launcher != 'none':
+        number_the_only_gpu()
     # mmengine selects a CUDA device when it starts a process group; it keeps an existing one.
     resumed, start = config.get('resume', False), config.get('load_from')
     own_group = config.launcher != 'none' and get_device() == 'cpu'

@@ -1,4 +1,4 @@
-"""What the terminal shows of a log; the file keeps all of it."""
+"""Shortens the log on the terminal; the file keeps all of it."""
 
 import copy
 import logging
@@ -19,7 +19,7 @@ _FOR_THE_FILE = (
     'Exp name:',
     'Checkpoints will be saved to',
 )
-_STEP = re.compile(r'(?:Iter|Epoch)\((\w+)\) ')
+_STEP = re.compile(r'(?:Iter|Epoch)\((\w+)\)\s*(?:\[[^\]]*\]){1,2}')
 # The terms of the total loss: `loss`, `decode.loss_ce`, `aux.loss`; not a ramp's `….loss_weight`.
 _TERM = re.compile(r'(?:.+\.)?loss(?!_weight)\w*')
 _OF_A_CLASS = re.compile(r'(?:.+/)?(?:IoU|Acc)\.')
@@ -50,11 +50,11 @@ def short_step(line: str) -> str:
     step = _STEP.match(line)
     if step is None:
         return line
-    head, *values = re.split(r'\s{2,}', line)
+    values = re.split(r'\s{2,}', line[step.end() :].strip())
     names = [value.partition(': ')[0] for value in values]
     if step[1] == 'train':
         kept = [name in ('lr', 'eta') or bool(_TERM.fullmatch(name)) for name in names]
     else:
         dropped = ('time', 'data_time', 'memory')
         kept = [name not in dropped and not _OF_A_CLASS.match(name) for name in names]
-    return '  '.join([head, *(value for value, keep in zip(values, kept) if keep)])
+    return '  '.join([step[0], *(value for value, keep in zip(values, kept) if keep)])

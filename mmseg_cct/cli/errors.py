@@ -1,4 +1,4 @@
-"""How a tool ends on a user's mistake, Ctrl-C or a closed pipe: with one line or none."""
+"""Ends a tool with one line or none on a user's mistake, Ctrl-C or a closed pipe."""
 
 import atexit
 import errno
@@ -105,7 +105,7 @@ def _lines_of(error: Exception) -> str | None:
         or "can't allocate memory" in str(error)
     ):
         return (
-            f'{error_line(error, 200)}; expected what fits: a smaller batch_size or crop, in a '
+            f'{error_line(error, 200)}; try a smaller batch_size or crop, in a '
             'training also --amp or model.auxiliary_head.position_fraction below 1'
         )
     return None

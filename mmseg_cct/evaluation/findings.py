@@ -1,4 +1,4 @@
-"""Finds what the mean IoU of a training hides: classes at 0, a curve that rises on or fell.
+"""Findings that mIoU hides: classes at 0, a curve still rising or falling.
 
 The training's log and the report use the same sentences.
 """

@@ -23,7 +23,7 @@ class MultiDomainIoUMetric(BaseMetric):
     `aAcc_avg` and so on, in which all domains count equally, whatever their numbers of images.
 
     Args:
-        collect_device: 'cpu' or 'gpu', where the results of several processes are gathered.
+        collect_device: 'gpu' gathers the results of several processes in memory, 'cpu' by files.
         prefix: Precedes all names, as in `prefix/camvid/mIoU`.
         collect_dir: Folder for gathering on the CPU; by default a temporary one.
         output_dir: Folder for the predictions, with a subfolder for each domain.

@@ -9,13 +9,13 @@ from mmseg_cct.apis.screen import ScreenFormatter, is_for_the_screen, short_step
 
 def test_a_training_step_shows_rate_remaining_time_and_the_terms_of_the_loss():
     line = (
-        'Iter(train) [20/60]  base_lr: 1.0e-02  lr: 7.0e-03  eta: 0:01:10  time: 0.04  '
+        'Iter(train) [  20/6000]  base_lr: 1.0e-02  lr: 7.0e-03  eta: 0:01:10  time: 0.04  '
         'data_time: 0.01  memory: 900  auxiliary_head.loss_consistency.loss_weight: 15.0  '
         'loss: 1.1  decode.loss_ce: 0.6  decode.acc_seg: 85.5  aux.loss: 0.5  '
         'aux.consistency: 0.03  camvid.decode.loss_ce: 0.2  aux.agreement: 0.7'
     )
     assert short_step(line) == (
-        'Iter(train) [20/60]  lr: 7.0e-03  eta: 0:01:10  loss: 1.1  decode.loss_ce: 0.6  '
+        'Iter(train) [  20/6000]  lr: 7.0e-03  eta: 0:01:10  loss: 1.1  decode.loss_ce: 0.6  '
         'aux.loss: 0.5  camvid.decode.loss_ce: 0.2'
     )
 

@@ -69,3 +69,11 @@ def test_the_config_is_not_overwritten(cct, resume):
     for work_dir in ('.', str(cct.folder), 'link'):
         with pytest.raises(UserError, match=r': holds .*tiny.py, which the run would'):
             prepare_training(str(cct.file), work_dir=work_dir, resume=resume)
+
+
+def test_the_learning_rate_is_scaled_on_demand(cct):
+    with pytest.raises(UserError, match=r'no auto_scale_lr\.base_batch_size; expected the batch'):
+        prepare_training(str(cct.file), auto_scale_lr=True)
+    options = {'auto_scale_lr.base_batch_size': 10}
+    config = prepare_training(str(cct.file), auto_scale_lr=True, options=options)
+    assert config.auto_scale_lr == dict(base_batch_size=10, enable=True)

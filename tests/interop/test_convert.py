@@ -6,12 +6,16 @@ import zipfile
 import numpy as np
 import pytest
 import torch
+from mmseg.registry import MODELS
 from mmseg.utils import get_classes
 from public_state import C, D, K, assert_same_bits, public_state
 
+from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.convert import convert_file
+from mmseg_cct.interop.public_names import BACKBONE_NAMES
+from mmseg_cct.preflight.pretrained import check_pretrained_weights
 
 
 def public_file(path, **kwargs):
@@ -107,3 +111,25 @@ def test_what_does_not_match_is_written_only_on_demand(tmp_path):
     assert not (tmp_path / 'out.pth').exists()
     convert_file(*arguments, partial=True)
     assert (tmp_path / 'out.pth').exists()
+
+
+@pytest.mark.parametrize('prefix', ['prefix.', ''])
+def test_their_imagenet_weights_start_the_shipped_backbone(prefix, tmp_path, monkeypatch):
+    """By the names that their `models/backbones/resnet_models.py` gives; the classifier is left."""
+    monkeypatch.chdir(tmp_path)
+    config = load_config('public/cct_r50_voc_1464', {})
+    expected = MODELS.build(dict(config.model.backbone, init_cfg=None)).state_dict()
+    theirs = {
+        name.replace('prefix.', prefix): torch.rand_like(expected[ours], dtype=torch.float32)
+        for name, ours in BACKBONE_NAMES.items()
+    }
+    assert {'layer1.0.downsample.1.running_var', f'{prefix}bn3.weight'} < theirs.keys()
+    torch.save({**theirs, 'fc.weight': torch.zeros(1000, 2048)}, 'theirs.pth')
+    (tmp_path / 'data').mkdir()
+    done = convert_file('theirs.pth', config.model.backbone.init_cfg.checkpoint)
+    assert (done.num_weights, done.missing, done.unexpected) == (len(expected), [], [])
+    check_pretrained_weights(config.model)
+    backbone = MODELS.build(config.model.backbone)
+    backbone.init_weights()
+    stem = backbone.state_dict()['stem.6.weight']
+    assert stem.shape == (128, 64, 3, 3) and torch.equal(stem, theirs[f'{prefix}conv3.weight'])

@@ -91,6 +91,7 @@ def test_a_test_that_may_give_miou_is_taken(own, evaluator):
     study_config(own(f'_base_ = {{base!r}}\ntest_evaluator = {evaluator}'), {})
 
 
-def test_several_domains_are_refused(own):
-    with pytest.raises(UserError, match=r'no train_dataloader\.dataset\.labeled'):
-        study_config('configs/multi_domain/cct_mbv2-jpu_camvid-idd_20.py', {})
+def test_a_learning_curve_takes_one_domain():
+    base = 'configs/multi_domain/cct_mbv2-jpu_camvid-idd_20.py'
+    with pytest.raises(UserError, match=r'no train_dataloader\.dataset\.labeled, but several dom'):
+        nested_subsets(base, {}, [20])
