@@ -122,7 +122,7 @@ def test_without_masks_there_are_maps_alone(trained, tmp_path):
             r'--layers backbone.layer9: the model has no such module; expected a '
             r'name like backbone.conv1, ',
         ),
-        (['auxiliary'], r'no such module; expected a name like .*backbone'),
+        (['nothing'], r'no such module; expected a name like data_preprocessor, backbone'),
         (
             ['decode_head.loss_decode'],
             r'decode_head.loss_decode: gives no output of its own when the model predicts',

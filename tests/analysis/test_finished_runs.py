@@ -203,4 +203,4 @@ def test_the_time_of_an_iteration_is_the_median_of_those_that_train():
 
 def test_a_validation_set_of_its_own_is_no_test_set(compared):
     (line,) = _validation_notes(find_run('CCT', compared / 'cct'))
-    assert line.startswith('2 validation images')
+    assert line.startswith('only 2 validation images')

@@ -228,6 +228,8 @@ def test_the_config_in_it_is_for_inference(published):
         'custom_imports',
         'model',
         'test_pipeline',
+        'tta_model',
+        'tta_pipeline',
         'test_dataloader',
         'visualizer',
     }

@@ -132,7 +132,7 @@ def test_a_teacher_of_other_classes_is_refused(teacher, tmp_path, capsys):
     config = Config.fromfile(teacher / 'setting.py')
     for part in config.train_dataloader.dataset.values():
         if isinstance(part, dict):
-            part['classes'] = ('ground', 'thing')
+            part.update(classes=('ground', 'thing'), palette=world.PALETTE[:2])
     config.model.decode_head.num_classes = config.model.auxiliary_head.num_classes = 2
     config.dump(tmp_path / 'other.py')
     arguments = ('--student', tmp_path / 'other.py', '--out', tmp_path / 'out', '--held-out', '0')

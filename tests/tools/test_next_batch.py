@@ -14,7 +14,7 @@ def test_the_command_line(cct, trained, tmp_path, capsys):
     assert cct.run('next_batch', *arguments) == 0
     first, *_, last = capsys.readouterr().out.splitlines()
     assert '2 of 3 images' in first
-    assert last.endswith(f' {run}/tiny_cct.py --work-dir {run}-round2')
+    assert last.endswith(f' {run}/tiny.py --work-dir {run}-round2')
     assert cct.run('next_batch', *arguments[:-1], tmp_path / 'windows', '--regions', 2) == 0
     assert f'CORRECTED --images {photos} --rest ignore --out DATA' in capsys.readouterr().out
     assert {path.name for path in out.iterdir()} == {

@@ -52,6 +52,7 @@ def train(trained, work_dir, hooks, max_iters=MAX_ITERS, **changes):
         train_cfg=dict(type='IterBasedTrainLoop', max_iters=max_iters),
         default_hooks=dict(logger=None, checkpoint=None),
         custom_hooks=hooks,
+        **dict.fromkeys(('val_dataloader', 'val_cfg', 'val_evaluator')),
         log_processor=dict(by_epoch=False),
         experiment_name=work_dir.name,
     )
@@ -90,14 +91,14 @@ def test_pictures_of_the_same_images_at_every_interval(with_hook):
     }
     # after 2 and 4 iterations, and after the last
     assert sorted(pictures) == [
-        f'unlabeled_u{index}.png_{step}.png' for index in (0, 1) for step in (2, 4, 5)
+        f'unlabeled_{index}.png_{step}.png' for index in (0, 1) for step in (2, 4, 5)
     ]
     # image, main, disagreement and 7 perturbations in two rows of five, above a legend
     (shape,) = {picture.shape for picture in pictures.values()}
     assert shape[1] == 5 * 240 and 2 * 240 < shape[0] < 2 * 240 + 120
     first, later, other = (
         pictures[f'unlabeled_{name}.png'][:250, :240]
-        for name in ('u0.png_2', 'u0.png_5', 'u1.png_2')
+        for name in ('0.png_2', '0.png_5', '1.png_2')
     )
     assert np.array_equal(first, later) and not np.array_equal(first, other)
 
