@@ -60,7 +60,7 @@ def test_report_of_two_trainings(compared, tmp_path, checkpoints_read):
     assert page.count('class="compare"') == 3  # two hard images and the one that is left
     assert page.count('src="data:image/png;base64,') == 2 + 3 * 4
     assert page.count('srcset="data:image/png;base64,') == 1
-    assert '> **Note.** only 2 validation images: mIoU' in text
+    assert '> **Note.** only 2 validation images' in text
     assert page.count('class="note"') == text.count('> **Note.**')
     assert 'src="h' not in page  # nothing from elsewhere
     assert 'background: rgb(225, 70, 60)"></i>disc' in page

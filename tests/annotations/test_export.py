@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from drawing import CLASSES
+from drawing import CLASSES, drawn
 from PIL import Image
 
 from mmseg_cct.annotations.export import export_masks
@@ -77,3 +77,67 @@ def test_tools_get_the_colours_and_the_controls_that_regions_name(masks, tmp_pat
     tasks = json.loads((tmp_path / 'label_studio.json').read_text('utf-8'))
     regions = [region for task in tasks for region in task['predictions'][0]['result']]
     assert {region['from_name']: region['type'] for region in regions} == controls
+
+
+CORRECTION = [[4, 4], [30, 4], [30, 22], [4, 22]]
+
+
+def add_coco(file, ring):
+    content = json.loads(file.read_text('utf-8'))
+    image = next(each for each in content['images'] if each['file_name'] == 'a.jpg')
+    segmentation = [np.ravel(ring).tolist()]
+    new = dict(id=9999, image_id=image['id'], category_id=4, segmentation=segmentation, iscrowd=0)
+    content['annotations'].append(new)
+    file.write_text(json.dumps(content))
+
+
+def add_cvat(file, ring):
+    tree = ElementTree.parse(file)
+    image = next(each for each in tree.iter('image') if each.get('name') == 'a.jpg')
+    top = max(int(shape.get('z_order')) for shape in image)  # the layer of new shapes
+    points = ';'.join(f'{x},{y}' for x, y in ring)
+    ElementTree.SubElement(image, 'polygon', label='x', points=points, z_order=str(top))
+    tree.write(file)
+
+
+def add_labelme(folder, ring):
+    content = json.loads((folder / 'a.json').read_text('utf-8'))
+    content['shapes'].append(dict(label='x', points=ring, shape_type='polygon'))
+    (folder / 'a.json').write_text(json.dumps(content))
+
+
+def add_label_studio(file, ring):
+    accept(file)
+    tasks = json.loads(file.read_text('utf-8'))
+    result = next(task for task in tasks if task['data']['image'].endswith('a.jpg'))
+    result = result['annotations'][0]['result']
+    points = (np.array(ring) / (50, 37) * 100).tolist()
+    result.append({**result[0], 'id': 'new', 'value': dict(points=points, polygonlabels=['x'])})
+    file.write_text(json.dumps(tasks))
+
+
+def add_yolo(folder, ring):
+    numbers = ' '.join(map(str, np.ravel(np.array(ring) / (50, 37))))
+    with (folder / 'labels/a.txt').open('a') as file:
+        file.write(f'3 {numbers}\n')
+
+
+ADD = {
+    'coco': add_coco,
+    'cvat': add_cvat,
+    'labelme': add_labelme,
+    'label-studio': add_label_studio,
+    'yolo': add_yolo,
+}
+
+
+@pytest.mark.parametrize('form', sorted(ADD))
+def test_a_larger_correction_that_is_appended_wins(form, masks, tmp_path):
+    out, data, exact = tmp_path / 'out', tmp_path / 'data', dict(tolerance=0, min_area=0)
+    export_masks(form, out, masks, CLASSES, tmp_path / 'photos', **exact)
+    ADD[form](out / FILES[form], CORRECTION)
+    done = import_masks(out / FILES[form], data, images=tmp_path / 'photos', rest='background')
+    right = drawn()
+    right[4:22, 4:30] = 3
+    names = np.array(list(done.table.colours))[np.asarray(Image.open(data / 'masks/a.png'))]
+    assert not done.failed and np.array_equal(names, np.array(list(CLASSES))[right])

@@ -243,3 +243,70 @@ def test_two_imports_at_once_never_share_a_table(tmp_path, photos):
 
     with pytest.raises(UserError, match='another import changed it meanwhile; expected the same c'):
         import_masks(first, out, images=photos, rest='background', progress=meanwhile)
+
+
+def test_a_class_named_like_pixels_without_a_label_is_asked_about(tmp_path, photos):
+    file, out = labelme(tmp_path / 'x.json', 'Un-labelled', imagePath='a/1.jpg'), tmp_path / 'out'
+    options = dict(images=photos, rest='background')
+    with pytest.raises(UserError) as raised:
+        import_masks(file, out, **options)
+    assert str(raised.value) == (
+        'class Un-labelled: named like pixels without a label; expected --rename Un-labelled= to '
+        'ignore its pixels, or --rename Un-labelled=Un-labelled to train it'
+    )
+    import_masks(file, out, **options, rename={'Un-labelled': None})
+    assert (ids(out, 'a/1') == 255).sum() == 64
+    kept = tmp_path / 'kept'
+    import_masks(file, kept, **options, rename={'Un-labelled': 'Un-labelled'})
+    assert (ids(kept, 'a/1') == 1).sum() == 64 and import_masks(file, kept).unchanged == 1
+
+
+def test_a_class_that_earlier_masks_do_not_know_is_told(tmp_path, photos):
+    out, file = tmp_path / 'out', labelme(tmp_path / 'x.json', imagePath='a/1.jpg')
+    assert 'new classes' not in import_masks(file, out, images=photos, rest='ignore').describe()
+    labelme(file, imagePath='b/1.jpg')
+    assert (
+        'warning: new classes background (id 1): the 1 masks of earlier imports do not know them'
+    ) in import_masks(file, out, rest='background').describe()
+
+
+@pytest.mark.parametrize('encoding', ['utf-8-sig', 'utf-16', 'windows-1251'])
+def test_text_is_read_in_the_encoding_that_it_names(tmp_path, photos, encoding):
+    text = exports.zipfile.ZipFile(exports.cvat(tmp_path)).read('annotations.xml').decode()
+    name = encoding.removesuffix('-sig')
+    text = text.replace('utf-8', name).replace('road', 'дорога')
+    save(tmp_path / 'x.xml', text.encode(encoding))
+    done = import_masks(tmp_path / 'x.xml', tmp_path / 'out', images=photos, rest='ignore')
+    assert not done.failed and 'дорога' in done.table.ids
+    if 'utf' in encoding:
+        content = labelme(tmp_path / 'y.json', 'дорога', imagePath='a/1.jpg').read_text()
+        save(tmp_path / 'y.json', content.encode(encoding))
+        done = import_masks(tmp_path / 'y.json', tmp_path / 'y', images=photos, rest='ignore')
+        assert not done.failed and 'дорога' in done.table.ids
+
+
+def test_masks_beside_photos_are_no_photos(tmp_path):
+    pixels = np.zeros((HEIGHT, WIDTH), np.uint8)
+    pixels[:8, :8] = 255
+    noise = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), np.uint8)
+    for n in range(2):
+        save(tmp_path / f'x/{n}.png', png(noise))
+        save(tmp_path / f'x/{n}_mask.png', png(pixels))
+    options = dict(images=tmp_path / 'x', rest='background', binary='crack')
+    out = tmp_path / 'out'
+    done = import_masks(tmp_path / 'x', out, **options, mask_suffix='_mask.png')
+    assert (done.new, done.images) == (2, 2) and set(find_images(out / 'images')) == {'0', '1'}
+    with pytest.raises(UserError, match='taken for masks; expected --mask-suffix'):
+        import_masks(tmp_path / 'x', tmp_path / 'other', **options)
+
+
+def test_masks_of_cityscapes_find_their_images(tmp_path):
+    for n in range(2):
+        save(tmp_path / f'leftImg8bit/a/a_{n}_leftImg8bit.png', png(np.zeros((4, 8, 3), np.uint8)))
+        for kind in ('labelIds', 'instanceIds'):
+            save(tmp_path / f'gtFine/a/a_{n}_gtFine_{kind}.png', png(np.full((4, 8), 7, np.uint8)))
+    options = dict(images=tmp_path / 'leftImg8bit', rest='ignore', colours={'road': (7, 7, 7)})
+    out, suffix = tmp_path / 'out', '_gtFine_labelIds.png'
+    done = import_masks(tmp_path / 'gtFine', out, **options, mask_suffix=suffix)
+    assert done.new == 2 and not ids(out, 'a/a_1_leftImg8bit').any()
+    assert 'labelTrainIds has 0 to 18 and 255' in done.describe()

@@ -21,6 +21,12 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path):
     ):
         require_reader(Source(tmp_path / 'x.zip'))
     data = (tmp_path / 'x.zip').read_bytes()
+    with zipfile.ZipFile(tmp_path / 'many.zip', 'w', zipfile.ZIP_DEFLATED) as file:
+        for number in range(5):
+            file.writestr(f'{number}.json', bytes(2**24))
+    source = Source(tmp_path / 'many.zip')
+    with pytest.raises(UserError, match=r'many\.zip: 4\.json: \d+ bytes packed into \d+ up to'):
+        [source.read(name) for name in source.names]
     save(tmp_path / 'cut.zip', data[:50] + b'\0' * 50 + data[100:])
     with pytest.raises(UserError, match=r'cut\.zip'):
         require_reader(Source(tmp_path / 'cut.zip'))

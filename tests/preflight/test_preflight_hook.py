@@ -39,8 +39,9 @@ def pairs(labeled, unlabeled, classes=('road', 'car')):
     return dataset
 
 
-def describe(dataset, validated=None):
+def describe(dataset, validated=None, world_size=1):
     runner = SimpleNamespace(
+        world_size=world_size,
         train_dataloader=SimpleNamespace(dataset=dataset, batch_size=8),
         train_loop=None,
         val_loop=validated and SimpleNamespace(dataloader=SimpleNamespace(dataset=Set(validated))),
@@ -64,6 +65,11 @@ def describe(dataset, validated=None):
 )
 def test_the_line_counts_images_and_names_classes(dataset, expected):
     assert describe(dataset) == f'Training on {expected}; 60 iterations, batch size 8'
+
+
+def test_the_line_names_the_joint_batch_of_all_processes():
+    line = describe(pairs(2, 3), world_size=5)
+    assert line.endswith('60 iterations, batch size 40 (8 on each of 5 processes)')
 
 
 def test_the_line_counts_what_is_validated_on():
@@ -124,6 +130,7 @@ def start_training(second=None, model=None):
         model=MODELS.build(config),
         train_dataloader=SimpleNamespace(dataset=dataset, batch_size=8),
         train_loop=None,
+        world_size=1,
         val_loop=None,
         max_iters=60,
         cfg=Config(),

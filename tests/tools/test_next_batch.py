@@ -12,9 +12,10 @@ def test_the_command_line(cct, trained, tmp_path, capsys):
         Image.fromarray(pixels).save(photos / f'{index}.png')
     arguments = run, '--images', photos, '-n', 2, '--format', 'cvat', '--out', out
     assert cct.run('next_batch', *arguments) == 0
-    first, *_, last = capsys.readouterr().out.splitlines()
+    first, *_, training, report = capsys.readouterr().out.splitlines()
     assert '2 of 3 images' in first
-    assert last.endswith(f' {run}/tiny.py --work-dir {run}-round2')
+    assert training.endswith(f' {run}/tiny.py --work-dir {run}-round2')
+    assert report.endswith(f' report before={run} after={run}-round2 --out REPORT')
     assert cct.run('next_batch', *arguments[:-1], tmp_path / 'windows', '--regions', 2) == 0
     assert f'CORRECTED --images {photos} --rest ignore --out DATA' in capsys.readouterr().out
     assert {path.name for path in out.iterdir()} == {

@@ -85,6 +85,14 @@ class TestFindImages:
         (tmp_path / 'elsewhere/circle').symlink_to(tmp_path / 'images')
         assert list(find_images(tmp_path / 'images')) == ['b', 'seq/a']
 
+    def test_a_mesh_of_links_ends(self, tmp_path):
+        for i in range(8):
+            (tmp_path / f'd{i}').mkdir()
+            for j in range(8):
+                (tmp_path / f'd{i}/l{j}').symlink_to(tmp_path / f'd{j}')
+        with pytest.raises(UserError, match=r'in more than 1000 ways; expected fewer links'):
+            find_images(tmp_path)
+
     def test_a_link_to_nothing(self, tmp_path):
         _touch(tmp_path, 'b.png')
         (tmp_path / 'a.png').symlink_to('gone.png')

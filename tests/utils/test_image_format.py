@@ -139,3 +139,12 @@ def test_a_jpeg_2000_is_read_in_folders_and_alone(tmp_path, pixels, plain):
     assert (found.channels, found.bits, found.is_plain) == (pixels.shape[2], bits, plain)
     assert find_images(tmp_path) == {'tile': path}
     assert np.array_equal(decode_channels(path.read_bytes())[..., ::-1], pixels)
+
+
+@pytest.mark.parametrize('suffix', ['.jp2', '.pgm', '.png'])
+def test_16_bits_are_no_plain_image_in_any_format(suffix):
+    for kind, bits in ((np.uint8, 8), (np.uint16, 16)):
+        data = cv2.imencode(suffix, np.ones((32, 40), kind))[1].tobytes()
+        found = image_format(data)
+        assert (found.channels, found.bits, found.is_plain) == (1, bits, bits == 8)
+    assert image_format(b'P6 # of two\n2 # 3\n3\n65535\n')[:2] == (3, 16)

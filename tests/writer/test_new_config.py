@@ -12,6 +12,7 @@ from mmseg.registry import DATASETS, MODELS
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
+from mmseg_cct.utils.image_files import read_mask
 from mmseg_cct.writer.backbones import BACKBONES
 from mmseg_cct.writer.new_config import (
     Choices,
@@ -84,7 +85,7 @@ def test_a_copy_of_an_image_that_validates_is_told(data, copy, image, kind):
     )
 
 
-def test_without_a_folder_to_validate_on_every_fifth_mask_is_held_out(data):
+def test_without_a_folder_to_validate_on_a_fifth_of_the_masks_is_held_out(data):
     (data / 'val').rename(data / 'other')
     written = write(data)
     (val,) = written.lists
@@ -247,3 +248,23 @@ def test_in_a_checkout_the_bases_and_tools_are_its_own(data, project_root, monke
         f'python tools/train.py {data}/supervised_r18_mine.py',
         'python tools/report.py supervised=work_dirs/supervised_r18_mine --out work_dirs/report',
     )
+
+
+def test_a_class_on_one_side_only_is_told(data):
+    for index in (0, 1, 2, 3):
+        ids = read_mask(data / f'masks/{index}.png')
+        Image.fromarray(np.where(ids == 1, 0, ids)).save(data / f'masks/{index}.png')
+    assert any('in masks to validate on only' in line for line in write(data).warnings)
+
+
+def test_a_class_named_like_pixels_without_a_label_is_asked_about(data):
+    names = ['void', *CLASSES[1:]]
+    with pytest.raises(UserError) as raised:
+        write(data, classes=names)
+    assert 'class void: named like pixels without a label, would be trained; expected' in str(
+        raised.value
+    )
+    assert f'import_masks {data}/masks --images {data}/images --colors void=0' in str(
+        raised.value
+    ).replace('.py', '')
+    write(data, classes=names, context=['void'])

@@ -1,9 +1,12 @@
+import pytest
 from exports import save
 
 from mmseg_cct.annotations.readers import (
+    require_reader,
     yolo,
 )
 from mmseg_cct.annotations.source import Source
+from mmseg_cct.errors import UserError
 
 
 def test_yolo_names_its_classes_in_a_list_or_a_file(tmp_path):
@@ -30,3 +33,13 @@ def test_yolo_classes_may_lie_beside_the_labels(tmp_path):
     save(tmp_path / 'labels/1.txt', b'1 0 0 0.5 0 0.5 1 0 1\n')
     (image,) = yolo.read(Source(tmp_path)).images
     assert image.shapes[0].label == 'bus'
+
+
+def test_lists_that_name_each_other_are_no_classes(tmp_path):
+    lines = [f'{new}: &{new} [{",".join(["*" + old] * 9)}]' for old, new in zip('abcd', 'bcde')]
+    text = '\n'.join(['a: &a [x,x]', *lines, 'names: [*e]', ''])
+    save(tmp_path / 'data.yaml', text.encode())
+    save(tmp_path / 'labels/1.txt', b'0 0 0 1 0 1 1\n')
+    source = Source(tmp_path)
+    with pytest.raises(UserError, match=r'data\.yaml: damaged \(TypeError: a class is a list\)'):
+        require_reader(source).read(source)
