@@ -200,10 +200,8 @@ def test_classes_in_another_order(domains):
         load_checkpoint(('a', 'c', 'b'), ('a', 'b', 'c'), domains)
 
 
-def test_a_training_may_do_without_a_validation_set(tmp_path, monkeypatch):
-    lines = []
-    monkeypatch.setattr('mmseg_cct.utils.log.print_log', lambda line, **_: lines.append(line))
+def test_a_training_may_do_without_a_validation_set(tmp_path, messages):
     test = dict(type='FolderDataset', data_root=str(tmp_path), image_dir='none', classes=('a',))
     _warn_of_test_set(dict(val_dataloader=None, test_dataloader=dict(dataset=test)))
-    (line,) = lines
+    (line,) = messages
     assert line.startswith('the training goes on, but tools/test.py will stop: test_dataloader.')
