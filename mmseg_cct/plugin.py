@@ -16,6 +16,7 @@ try:
     silence_misleading_lines()
     from . import datasets, engine, evaluation, models, preflight, visualization
     from .config.packages import register_packages
+    from .config.whole_dump import dump_configs_whole
     from .engine.safe_loading import register_safe_loaders
     from .utils.image_files import set_up_pillow
     from .utils.workers import end_workers_that_lose_a_batch
@@ -41,7 +42,8 @@ def setup() -> None:
     """Makes mmengine load checkpoints as data and find the configs of installed packages.
 
     It also keeps Pillow from starting Ghostscript for PostScript images, and saves pictures without
-    OpenCV, which fails on names that are not UTF-8. Loading workers that lose a batch end.
+    OpenCV, which fails on names that are not UTF-8. Loading workers that lose a batch end, and
+    configs are dumped atomically.
 
     Importing this module calls it; a second call changes nothing.
     """
@@ -50,6 +52,7 @@ def setup() -> None:
     set_up_pillow()
     save_under_any_name()
     end_workers_that_lose_a_batch()
+    dump_configs_whole()
 
 
 setup()

@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+import world
 from mmengine.dataset import ConcatDataset, pseudo_collate
 from mmengine.registry import TRANSFORMS
 from mmseg.datasets import BaseSegDataset
@@ -472,3 +473,13 @@ class TestMMSegDatasets:
         item = SemiSegDataset(*configs)[PairDraw(0, 0, 0, 0)]
         assert item['data_samples']['labeled'].gt_sem_seg.data.unique().tolist() == [0, 1, 18, 255]
         assert item['inputs']['unlabeled'].shape == (3, 8, 16)
+
+
+def test_a_mask_that_got_a_wrong_id_meanwhile_is_named(tmp_path):
+    world.write_images(tmp_path / 'data')
+    settings = world.cct_config(tmp_path / 'data').train_dataloader.dataset
+    dataset = SemiSegDataset(**{k: v for k, v in settings.items() if k != 'type'})
+    for mask in (tmp_path / 'data/masks').iterdir():
+        Image.fromarray(np.full((32, 40), 7, np.uint8)).save(mask)
+    with pytest.raises(UserError, match=r'masks/l\d\.png: label id 7; expected 0 to 2, or 255'):
+        dataset[DRAW]
