@@ -42,7 +42,7 @@ def pytest_addoption(parser):
 
 
 SLOW_FOLDERS = {'trust', 'tools', 'benchmarks', 'docs'}
-SLOW_FIXTURES = {'trained', 'trained', 'whole', 'with_hook'}  # they train
+SLOW_FIXTURES = {'trained', 'whole', 'with_hook'}  # they train
 
 
 def pytest_collection_modifyitems(items):

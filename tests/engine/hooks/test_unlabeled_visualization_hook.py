@@ -97,8 +97,7 @@ def test_pictures_of_the_same_images_at_every_interval(with_hook):
     (shape,) = {picture.shape for picture in pictures.values()}
     assert shape[1] == 5 * 240 and 2 * 240 < shape[0] < 2 * 240 + 120
     first, later, other = (
-        pictures[f'unlabeled_{name}.png'][:250, :240]
-        for name in ('0.png_2', '0.png_5', '1.png_2')
+        pictures[f'unlabeled_{name}.png'][:250, :240] for name in ('0.png_2', '0.png_5', '1.png_2')
     )
     assert np.array_equal(first, later) and not np.array_equal(first, other)
 
