@@ -9,6 +9,7 @@ import pytest
 import torch
 from folders import CLASSES, load, save, write
 from mmseg.registry import DATASETS, MODELS
+from PIL import Image
 
 from mmseg_cct.config.load import load_config
 from mmseg_cct.errors import UserError
