@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mmseg_cct.config.setting import find_setting, require_bases
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.cores import choose_threads
 
@@ -24,6 +25,8 @@ def running(args: argparse.Namespace) -> Iterator[None]:
     with user_errors_as_one_line():
         if hasattr(args, 'launcher'):
             set_ranks(args)
+        if hasattr(args, 'cfg_options'):
+            _require_settings(args)
         choose_threads()
         greet()
         import mmseg_cct.plugin  # noqa: F401
@@ -34,6 +37,13 @@ def running(args: argparse.Namespace) -> Iterator[None]:
             args.cfg_options |= {key: value for key, value in chosen.items() if value is not None}
         _require_device(getattr(args, 'device', None))
         yield
+
+
+def _require_settings(args: argparse.Namespace) -> None:
+    """Checks what needs no torch, whose import takes seconds: the files of the config."""
+    for name in ('config', 'student'):
+        if (config := getattr(args, name, None)) is not None:
+            require_bases(find_setting(config).file)
 
 
 def greet() -> None:

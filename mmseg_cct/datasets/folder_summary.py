@@ -1,7 +1,7 @@
 """Counts and checks the images and masks of a folder."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from mmseg_cct.utils.images import image_size
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.utils.masks import check_mask, require_one_suffix
+from mmseg_cct.utils.object_widths import ObjectWidths
 
 from .image_values import ImageValues, measure_images
 from .transforms import LoadChannels
@@ -33,6 +34,8 @@ class FolderSummary(NamedTuple):
         ignored: Number of ignored pixels.
         masks: `(C,)` number of masks that show each class.
         labels: Number of masks for each set of labels in a mask, ignored ones included.
+        val_labels: The same of the masks in `val/masks`.
+        widths: Typical width in pixels of the objects of each class (see `ObjectWidths`).
         values: How to load the images, if MMSegmentation's loader would change them.
     """
 
@@ -44,12 +47,14 @@ class FolderSummary(NamedTuple):
     ignored: int
     masks: np.ndarray
     labels: Counter[frozenset[int]]
+    val_labels: Counter[frozenset[int]]
+    widths: Mapping[str, float]
     values: ImageValues | None = None
 
 
 def summarize_folder(
     data: str | Path,
-    num_classes: int,
+    classes: Sequence[str],
     mask_suffix: str = '.png',
     channels: Sequence[int] | None = None,
     bits: int | None = None,
@@ -68,8 +73,10 @@ def summarize_folder(
     sample = paths[:: -(-len(paths) // _SIZES)]
     values = measure_images(sample, channels, bits)
     loader = None if values is None else TRANSFORMS.build(values.loader)
-    counts, shown, labels = _count_classes(found, labeled, num_classes, loader)
+    widths = ObjectWidths(classes)
+    counts, shown, labels = _count_classes(found, labeled, len(classes), loader, widths)
     validation: dict[str, Path] = {}
+    val_labels: Counter[frozenset[int]] = Counter()
     if Path(data, 'val').is_dir():
         images, masks = Path(data, 'val', 'images'), Path(data, 'val', 'masks')
         own = find_images(images)
@@ -78,7 +85,7 @@ def summarize_folder(
             raise UserError(
                 own[missing[0]], 'no mask for this image', f'{masks / missing[0]}{mask_suffix}'
             )
-        _count_classes(own, validation, num_classes, loader)
+        *_, val_labels = _count_classes(own, validation, len(classes), loader)
     sizes = [image_size(str(path), None, False, loader) for path in sample]
     width, height = np.median(sizes, 0).astype(int).tolist()
     return FolderSummary(
@@ -90,6 +97,8 @@ def summarize_folder(
         int(counts[-1]),
         shown,
         labels,
+        val_labels,
+        widths.typical(),
         values,
     )
 
@@ -101,12 +110,14 @@ def describe_folder(
 
     `held_out` are the labelled images held out for validation when there is no `val` folder.
     """
-    total = max(int(summary.pixels.sum()) + summary.ignored, 1)
+    labeled = max(int(summary.pixels.sum()), 1)
     rows = [
-        [name, f'{100 * pixels / total:.1f} %', str(masks)]
+        [name, f'{100 * pixels / labeled:.1f} %', str(masks)]
         for name, pixels, masks in zip(classes, summary.pixels.tolist(), summary.masks.tolist())
     ]
-    rows.append(['ignored', f'{100 * summary.ignored / total:.1f} %', ''])
+    if summary.ignored:
+        share = 100 * summary.ignored / (labeled + summary.ignored)
+        rows.append(['ignored', f'{share:.1f} % of all', ''])
     validation = f'{summary.validation} to validate on' if summary.validation else 'no folder val'
     if held_out:
         kept = len(summary.labeled) - len(held_out)
@@ -115,7 +126,7 @@ def describe_folder(
     return (
         f'{len(summary.labeled)} labelled and {summary.unlabeled} unlabelled images of '
         f'{summary.size[0]}x{summary.size[1]} pixels (median), {validation}\n\n{kind}'
-        f'{markdown_table(["class", "pixels", "masks"], rows)}'
+        f'{markdown_table(["class", "labelled pixels", "masks"], rows)}'
     )
 
 
@@ -143,6 +154,7 @@ def _count_classes(
     masks: dict[str, Path],
     num_classes: int,
     loader: LoadChannels | None = None,
+    widths: ObjectWidths | None = None,
 ) -> tuple[np.ndarray, np.ndarray, Counter[frozenset[int]]]:
     """Counts the pixels of each class `(C + 1,)`, ignored ones last, and the masks with it `(C,)`.
 
@@ -156,6 +168,8 @@ def _count_classes(
         check_mask(path, ids, num_classes, image=image, size=size)
         present, pixels = np.unique(ids.astype(np.int64), return_counts=True)
         labels[frozenset(present.tolist())] += 1
+        if widths is not None:
+            widths.add(ids)
         present[present == IGNORE_INDEX] = num_classes
         np.add.at(counts, present, pixels)
         shown[present[present < num_classes]] += 1

@@ -49,7 +49,7 @@ def save(path, pixels):
 
 
 def write(data, classes=CLASSES, **options):
-    return new_config(str(data), str(data.parents[1] / 'configs'), Choices(classes, **options))
+    return new_config(str(data), str(data.parents[1] / 'configs/mine'), Choices(classes, **options))
 
 
 def load(data, **options):
@@ -80,7 +80,12 @@ def test_any_name_of_a_folder_will_do(data):
     written = new_config(str(renamed), str(out), Choices(CLASSES))
     labeled = load_config(str(written.file), {}).train_dataloader.dataset.labeled
     assert labeled.image_dir == f'{renamed}/images'
-    assert shlex.split(written.commands[0])[-1] == str(written.file)
+    command = shlex.split(written.commands[0])
+    assert command[-3:] == [
+        str(written.file),
+        '--work-dir',
+        f"work_dirs/own's configs/{written.file.stem}",
+    ]
 
 
 def test_the_setting_is_that_of_the_folder(data):
@@ -178,16 +183,17 @@ def test_a_copy_of_an_image_that_validates_is_told(data, copy, image, kind):
     if not image.startswith('val'):
         (data / 'val').rename(data / 'other')
     (data / f'{copy}.jpg').write_bytes((data / f'{image}.jpg').read_bytes())
-    assert write(data).warnings == (
+    assert write(data).warnings[-1] == (
         f'1 images are both {kind} and validated on, the first is {data / image}.jpg (the same as '
-        f'{data / copy}.jpg); expected two sets without a common image',
+        f'{data / copy}.jpg); expected two sets without a common image'
     )
 
 
 def test_without_a_folder_to_validate_on_every_fifth_mask_is_held_out(data):
     (data / 'val').rename(data / 'other')
     written = write(data)
-    (val,) = written.lists
+    val, table = written.lists
+    assert table == data / 'classes.json'
     assert val.read_text() == '0\n'
     config = load_config(str(written.file), {})
     assert config.train_dataloader.dataset.labeled.exclude == str(val)
