@@ -242,7 +242,7 @@ def _size_lines(size: tuple[int, int], window: tuple[int, int] | None) -> Iterat
     if window is None:
         yield f'{assignment("image_size", size)}  # width, height; training scales it by 0.5 to 2'
     else:
-        yield f'# Images of {size[0]}x{size[1]} keep their size: resized, their objects would vanish.'
+        yield f'# Images of {size[0]}x{size[1]} keep their size: resized, objects would vanish.'
         yield '# model.test_cfg predicts them in windows.'
 
 

@@ -433,8 +433,14 @@ def test_the_time_of_an_iteration_is_the_median_of_those_that_train():
 
 
 def test_a_validation_set_of_its_own_is_no_test_set(trained):
-    (line,) = _validation_notes(find_run('CCT', trained / 'cct'))
+    run = find_run('CCT', trained / 'cct')
+    shown = [name for values in run.scalars for name in values if name.startswith('IoU.')]
+    classes = [name.removeprefix('IoU.') for name in dict.fromkeys(shown)]
+    (line,) = _validation_notes(run, classes)
     assert line.startswith('2 validation images')
+    if classes:
+        first, _ = _validation_notes(run, [*classes, 'rust'])
+        assert first.startswith('rust: in none of the validation masks')
 
 
 def test_pictures_of_the_page_keep_their_colours():

@@ -139,8 +139,7 @@ class PixelShuffleHead(BaseDecodeHead):
                 losses['pixels_abce'] = loss.share_of_hard_pixels(
                     seg_logits, label, self.ignore_index
                 )
-        if (label != self.ignore_index).any():  # without a pixel, MMSeg's accuracy is 100
-            losses['acc_seg'] = pixel_accuracy(seg_logits, label, self.ignore_index)
+        losses['acc_seg'] = pixel_accuracy(seg_logits, label, self.ignore_index)
         return losses
 
     def _check_size(self, seg_logits: Tensor, label: Tensor) -> None:
