@@ -11,10 +11,12 @@ ROOT = Path(__file__).parent
 VERSION = runpy.run_path(str(ROOT / 'mmseg_cct' / 'version.py'))['__version__']
 STACK = runpy.run_path(str(ROOT / 'mmseg_cct' / 'stack.py'))['MAINTAINED']
 
+REPOSITORY = 'https://github.com/mmseg-cct/mmseg_cct'
+
 # mmpretrain imports torchvision and does not declare it.
 MMPRETRAIN = ['onedl-mmpretrain>=1.3.6,<1.4', 'torchvision']
 # mkdocs 2 has no plugins, which mkdocstrings is.
-DOCS = ['mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]>=1,<2']
+DOCS = ['latex2mathml', 'mkdocs>=1.6,<2', 'mkdocs-material>=9,<10', 'mkdocstrings[python]>=1,<2']
 # TIFFs of other channels than OpenCV reads; the second decompresses them
 TIFF = ['tifffile', 'imagecodecs']
 # to write ONNX files, and to run them once
@@ -25,11 +27,11 @@ def index_page() -> str:
     """Makes a page for a package index of the README.
 
     Returns:
-        Its text without pictures and links into the project, which lead nowhere there.
+        Its text, with pictures and links that lead to the repository.
     """
     text = (ROOT / 'README.md').read_text(encoding='utf-8')
-    text = re.sub(r'!\[[^\]]*\]\((?!https?:)[^)]*\)\n*(?:\*[^*]+\*\n+)?', '', text)
-    return re.sub(r'(?<!!)\[([^\]]+)\]\((?!https?:)[^)]*\)', r'`\1`', text)
+    text = re.sub(r'(!\[[^\]]*\]\()(?!https?:)', rf'\1{REPOSITORY}/raw/main/', text)
+    return re.sub(r'((?<!!)\[[^\]]+\]\()(?!https?:|#)', rf'\1{REPOSITORY}/blob/main/', text)
 
 
 setup(
@@ -40,6 +42,13 @@ setup(
     long_description_content_type='text/markdown',
     author='the mmseg_cct authors',
     license='Apache-2.0',
+    url=REPOSITORY,
+    project_urls={
+        'Documentation': f'{REPOSITORY}/tree/main/docs',
+        'Source': REPOSITORY,
+        'Issues': f'{REPOSITORY}/issues',
+        'Changelog': f'{REPOSITORY}/blob/main/CHANGELOG.md',
+    },
     keywords=[
         'semi-supervised learning',
         'semantic segmentation',
@@ -51,7 +60,9 @@ setup(
         'Development Status :: 4 - Beta',
         'Intended Audience :: Developers',
         'Intended Audience :: Science/Research',
-        'Operating System :: POSIX',
+        'Operating System :: POSIX :: Linux',
+        'Operating System :: MacOS',
+        'Operating System :: Microsoft :: Windows',
         'Programming Language :: Python :: 3',
         'Programming Language :: Python :: 3.10',
         'Programming Language :: Python :: 3.11',
@@ -59,12 +70,14 @@ setup(
         'Programming Language :: Python :: 3.13',
         'Topic :: Scientific/Engineering :: Artificial Intelligence',
         'Topic :: Scientific/Engineering :: Image Processing',
+        'Typing :: Typed',
     ],
     license_files=['LICENSE'],
     packages=find_packages(include=['mmseg_cct', 'mmseg_cct.*']),
     # Links into the checkout, which a build follows; the scripts that install the project stay out.
     package_data={
         'mmseg_cct': [
+            'py.typed',
             '*/*.jinja',
             'models/layers/*.cpp',
             '.mim/model-index.yml',
@@ -74,6 +87,7 @@ setup(
     },
     include_package_data=False,
     python_requires='>=3.10',
+    entry_points={'console_scripts': ['mmseg-cct = mmseg_cct.__main__:main']},
     install_requires=[name + bounds for name, bounds in STACK.items()]
     + ['filelock', 'jinja2', 'matplotlib', 'numpy', 'opencv-python', 'packaging', 'pillow']
     + ['scipy', 'tensorboard', 'tqdm'],

@@ -69,8 +69,8 @@ def benchmark_parser(doc: str | None, steps: bool = True) -> argparse.ArgumentPa
         parser.add_argument('--device', choices=['cpu', 'cuda'])
         parser.add_argument(
             '--dtype',
-            choices=['float32', 'tf32', 'bfloat16'],
-            help='bfloat16: mixed precision; tf32: only on a GPU',
+            choices=['float32', 'tf32', 'bfloat16', 'float16'],
+            help="bfloat16, float16: mixed precision; tf32: a GPU's convolutions, as in training",
         )
         parser.add_argument('--threads', type=int, default=2)
         parser.add_argument('--repeats', type=int, default=7, help='readings per median')
@@ -86,7 +86,8 @@ def benchmark_parser(doc: str | None, steps: bool = True) -> argparse.ArgumentPa
 def prepare(options: argparse.Namespace) -> None:
     """Sets threads, precision, seed and registry scope."""
     torch.set_num_threads(options.threads)
-    torch.backends.cuda.matmul.allow_tf32 = options.dtype == 'tf32'
+    # torch's own default, which trainings keep: TF32 for convolutions, not for matrix products
+    torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = options.dtype == 'tf32'
     init_default_scope('mmseg')
     torch.manual_seed(0)
@@ -112,10 +113,10 @@ def save(options: argparse.Namespace, results: dict[str, Any]) -> None:
 
 
 def autocast(options: argparse.Namespace) -> AbstractContextManager:
-    """Mixed precision for 'bfloat16', else nothing."""
-    if options.dtype != 'bfloat16':
+    """Mixed precision for 'bfloat16' and 'float16', else nothing."""
+    if options.dtype not in ('bfloat16', 'float16'):
         return nullcontext()
-    return torch.autocast(options.device, torch.bfloat16)
+    return torch.autocast(options.device, getattr(torch, options.dtype))
 
 
 def machine(device: str) -> dict[str, str]:

@@ -97,7 +97,7 @@ common=(--device "$device" --allow-busy --threads 1)
 branch=(python benchmarks/auxiliary_branch.py "${common[@]}")
 whole=(python benchmarks/train_step.py "${common[@]}")
 [ -z "$reference" ] || { branch+=(--reference "$reference"); whole+=(--reference "$reference"); }
-dtypes=(float32 tf32 bfloat16)
+dtypes=(float32 tf32 float16 bfloat16)  # trainings run in tf32 (torch's default), --amp in float16
 if [ "${SIZE:-}" = tiny ]; then
     dtypes=(float32 bfloat16)
     branch+=(--repeats 1 --decoders 7 --classes 3 --channels 8 --images 1 --size 4 4
@@ -159,11 +159,14 @@ step step-methods "${whole[@]}" --dtype "${dtypes[1]}" --method cct-plus unimatc
     --json "$out/tables/step-methods.json"
 
 # ----------------------------------------------------------------------------------------- runs
-[ "$device" = cpu ] || gpus=(--gpus "${CUDA_VISIBLE_DEVICES:-0}")
+if [ "$device" != cpu ]; then  # a run on each GPU
+    count=$(python -c 'import torch; print(torch.cuda.device_count())')
+    gpus=(--gpus "${CUDA_VISIBLE_DEVICES:-$(seq -s , 0 $((count - 1)))}")
+fi
 end=$((SECONDS + hours * 3600))
 
-run() {  # run METHOD N SEED: within the time that is left, to go on with next time
-    local left=$((end - SECONDS)) name=run-$1-$2-seed$3
+runs() {  # runs SEED: within the time that is left, to go on with next time
+    local left=$((end - SECONDS)) name=runs-seed$1
     if [ -e "$out/done/$name" ]; then
         echo "$name: done already, skipped"
         return 0
@@ -172,8 +175,10 @@ run() {  # run METHOD N SEED: within the time that is left, to go on with next t
         late+=("$name")
         return 0
     fi
+    # cct and cct-strong have a teacher
     if step "$name" timeout --signal INT --kill-after 60 "$left" \
-        python tools/ablation.py "$config" --methods "$1" -n "$2" --seeds "$3" \
+        python tools/ablation.py "$config" --methods supervised own-target cct cct-strong \
+        -n 20 50 100 --seeds "$1" \
         "${gpus[@]+"${gpus[@]}"}" --out "$out/study" --cfg-options "${options[@]}"; then
         return 0
     fi
@@ -186,11 +191,7 @@ run() {  # run METHOD N SEED: within the time that is left, to go on with next t
 late=()
 if [ "$hours" != 0 ]; then
     for seed in "${seeds[@]}"; do
-        for n in 20 50 100; do
-            for method in supervised own-target cct cct-strong; do  # the last two have a teacher
-                run "$method" "$n" "$seed"
-            done
-        done
+        runs "$seed"
     done
 fi
 
@@ -215,5 +216,5 @@ fi
     [ "${#failed[@]}" = 0 ] || printf '\nFailed: %s\n' "${failed[*]}"
 } >"$out/summary.md"
 echo "wrote $out/summary.md"
-[ "${#late[@]}" = 0 ] || echo "no time was left for ${#late[@]} runs; the same command goes on from here"
+[ "${#late[@]}" = 0 ] || echo "no time was left for ${#late[@]} seeds; the same command goes on from here"
 [ "${#failed[@]}" = 0 ] || { echo "failed: ${failed[*]}; the same command tries them again"; exit 1; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Writes the tables of docs/results.md and docs/cct_plus.md from the runs in docs/results.csv.
+"""Writes the tables of README.md, docs/results.md and configs/cct/README.md from docs/results.csv.
 
 A table stands between `<!-- table KIND ... -->` and `<!-- end -->`. Gains are of pairs of runs with
 the same seed. Verdicts are by Student's t, corrected by Holm over the rows of the table.
@@ -38,7 +38,8 @@ from mmseg_cct.utils.markdown import markdown_table
 from mmseg_cct.visualization.figures import png_bytes
 
 DOCS = Path(__file__).resolve().parents[1] / 'docs'
-PAGES = ('results.md', 'cct_plus.md')
+ROOT = DOCS.parent
+PAGES = (ROOT / 'README.md', DOCS / 'results.md', ROOT / 'configs' / 'cct' / 'README.md')
 TABLE = re.compile(r'<!-- table (.*?) -->\n.*?<!-- end -->', re.DOTALL)
 NAMES = {
     'supervised': 'supervised',
@@ -70,6 +71,21 @@ DATA = {
 }
 SPLITS = {'idd_lite': 'val', 'idd_lite_r50': 'val', 'camvid': 'test', 'shapes': 'test'}
 BASELINE = 'supervised'
+# Shipped configs with results: data set and number of labels.
+CONFIGS = {
+    'cct_mbv2-jpu_idd-lite_20': ('idd_lite', 20),
+    'cct_mbv2-jpu_idd-lite_100': ('idd_lite', 100),
+    'cct_r50-jpu_idd-lite_20': ('idd_lite_r50', 20),
+    'cct_mbv2-jpu_camvid-180x240_20': ('camvid', 20),
+    'cct_mbv2-jpu_camvid-180x240_100': ('camvid', 100),
+}
+# Rows of the README: data set, number of labels, iterations, network.
+SHOWN = (
+    ('idd_lite', 5, 1200, 'MobileNetV2'),
+    ('idd_lite_r50', 20, 1200, 'ResNet-50'),
+    ('idd_lite', 20, 12000, 'MobileNetV2'),
+    ('idd_lite', 100, 12000, 'MobileNetV2'),
+)
 COMPARISONS = (
     *((method, BASELINE) for method in ('cct-strong', 'cct', 'own-target', 'mean-teacher')),
     *(('input-vat', BASELINE), ('fixmatch', BASELINE), ('cct', 'own-target')),
@@ -161,7 +177,7 @@ def balanced(gains: Mapping[tuple[int, int], float]) -> tuple[list[int], list[in
 
 
 def paired_table(runs: Runs, labels: int, title: str) -> str:
-    """A row per method: mIoU by seed, mean, gain, interval, corrected p and verdict."""
+    """A row per method: verdict, gain, corrected p, mean and mIoU by seed."""
     own = [run for run in runs if run.labels == labels]
     seeds = sorted({run.seed for run in own})
     methods = [name for name in NAMES if any(run.method == name for run in own)]
@@ -171,18 +187,18 @@ def paired_table(runs: Runs, labels: int, title: str) -> str:
     rows = []
     for name in methods:
         miou = {run.seed: run.miou for run in own if run.method == name}
-        cells = [_one_digit(miou.get(seed)) for seed in seeds]
-        rows.append([NAMES[name], *cells, f'{mean(miou.values()):.1f}'])
         if name == BASELINE:
-            rows[-1] += ['', '', '', '']
+            judged = ['', '', '']
         elif name not in corrected:
-            rows[-1] += [_signed(mean(gains[name])), '', '', 'one pair']
+            judged = ['one pair', _signed(mean(gains[name])), '']
         else:
-            said = f'{verdict(gains[name], corrected[name])}, {len(gains[name])} pairs'
-            rows[-1] += [*_gain(gains[name]), _p(corrected[name]), said]
+            said = _verdict(gains[name], corrected[name])
+            judged = [said, _gain(gains[name]), _p(corrected[name])]
+        cells = [_one_digit(miou.get(seed)) for seed in seeds]
+        rows.append([NAMES[name], *judged, f'{mean(miou.values()):.1f}', *cells])
     shown = [f'seed {seeds[0]}', *map(str, seeds[1:])]
-    header = [title, *shown, 'mean', 'gain', '95 %', 'p', 'verdict']
-    return markdown_table(header, rows, 'l' + 'r' * (len(header) - 2) + 'l')
+    header = [title, 'verdict', 'gain', 'p', 'mean', *shown]
+    return markdown_table(header, rows, 'll' + 'r' * (len(header) - 2))
 
 
 def head_to_head(runs: Runs, data_set: str) -> str:
@@ -199,55 +215,96 @@ def head_to_head(runs: Runs, data_set: str) -> str:
         rows.append(
             [
                 f'{NAMES[method]} over {NAMES[reference]}',
+                _gain(by_seed),
+                f'{higher} of {len(numbers) * len(seeds)}',
                 ', '.join(map(str, numbers)),
                 str(len(seeds)),
-                f'{higher} of {len(numbers) * len(seeds)}',
-                ' '.join(_gain(by_seed)),
             ]
         )
     p_values = list(map(p_value, samples))
     for row, sample, p, corrected in zip(rows, samples, p_values, holm(p_values)):
-        said = verdict(sample, corrected)
-        row += [_p(p), _p(corrected), said if said.startswith('no') else f'**{said}**']
-    header = [DATA[data_set], 'labels', 'seeds', 'higher in', 'gain', 'p', 'by Holm', 'verdict']
-    return markdown_table(header, rows, 'llrrrrrl')
+        row.insert(1, _verdict(sample, corrected))
+        row += [_p(p), _p(corrected)]
+    header = [DATA[data_set], 'verdict', 'gain', 'higher in', 'labels', 'seeds', 'p', 'by Holm']
+    return markdown_table(header, rows, 'llrrlrrr')
 
 
 def gains_overview(runs: Runs) -> str:
-    """A row per method, a column per data set and number of labels: gain, interval, pairs."""
-    columns = [
-        (data_set, labels)
-        for data_set in ('idd_lite', 'camvid')
-        for labels in sorted({run.labels for run in main_runs(runs, data_set)})
-    ]
+    """A row per method, a column per data set and number of labels: gain, interval, pairs.
+
+    The first row is the baseline's mean mIoU. Verdicts are corrected over the rows of a column;
+    what is ahead or behind is bold.
+    """
+    columns, titles = [], []
+    for data_set in ('idd_lite', 'camvid'):
+        own = main_runs(runs, data_set)
+        for labels in sorted({run.labels for run in own}):
+            columns.append(_gains_column([run for run in own if run.labels == labels]))
+            titles.append(f'{DATA[data_set].replace(", val", "")}, n = {labels}')
+    rows = [[NAMES[name], *(column.get(name, '') for column in columns)] for name in NAMES]
+    return markdown_table(['gain', *titles], [row for row in rows if any(row[1:])])
+
+
+def _gains_column(runs: Runs) -> dict[str, str]:
+    """The cells of the methods that have several pairs, and of the baseline, by name."""
+    found = {name: [*gains_of(runs, name, BASELINE).values()] for name in [*NAMES][1:]}
+    several = {name: gains for name, gains in found.items() if len(gains) > 1}
+    corrected = holm([p_value(gains) for gains in several.values()])
+    base = [run.miou for run in runs if run.method == BASELINE]
+    cells = {BASELINE: f'mIoU {mean(base):.1f} ({len(base)})'}
+    for (name, gains), p in zip(several.items(), corrected):
+        shown = not verdict(gains, p).startswith('no')
+        cells[name] = f'{"**" * shown}{_gain(gains)}{"**" * shown} ({len(gains)})'
+    return cells
+
+
+def shown_table(runs: Runs) -> str:
+    """A row per setting of the README: means of the paired runs, gain and interval."""
     rows = []
-    for method in list(NAMES)[1:]:
+    for data_set, labels, iterations, network in SHOWN:
+        wanted = data_set, SPLITS[data_set], labels, iterations
+        own = [run for run in runs if run[:4] == wanted]
+        gains = gains_of(own, 'cct-strong', BASELINE)
+        paired = {seed for _, seed in gains}
+        means = [
+            mean(run.miou for run in own if run.method == method and run.seed in paired)
+            for method in (BASELINE, 'cct-strong')
+        ]
+        gain = f'**{_gain([*gains.values()])}** ({len(paired)} pairs)'
+        rows.append([str(labels), network, f'{iterations:,}', *map(_one_digit, means), gain])
+    header = ['labelled images', 'encoder', 'iterations', 'supervised', '`cct-strong`', 'gain']
+    return markdown_table(header, rows, 'rlrrrr')
+
+
+def configs_table(runs: Runs) -> str:
+    """A row per config: the mean mIoU of each method that was run with its number of labels."""
+    rows = []
+    for config, (data_set, labels) in CONFIGS.items():
+        own = [run for run in main_runs(runs, data_set) if run.labels == labels]
         cells = []
-        for data_set, labels in columns:
-            found = gains_of(main_runs(runs, data_set), method, BASELINE)
-            gains = [gain for (number, _), gain in found.items() if number == labels]
-            several = f'{" ".join(_gain(gains))} ({len(gains)})' if len(gains) > 1 else ''
-            cells.append(several)
-        if any(cells):
-            rows.append([NAMES[method], *cells])
-    titles = [f'{DATA[data].replace(", val", "")}, n = {n}' for data, n in columns]
-    return markdown_table(['gain over supervised', *titles], rows)
+        for method in (BASELINE, 'cct', 'cct-strong'):
+            miou = [run.miou for run in own if run.method == method]
+            cells.append(f'{mean(miou):.1f} ({len(miou)})')
+        rows.append([f'[{config}]({config}.py)', *cells])
+    header = ['config', *(f'{NAMES[method]} (seeds)' for method in (BASELINE, 'cct', 'cct-strong'))]
+    return markdown_table(header, rows)
 
 
 def curve_table(curves: Sequence[Validated], method: str, title: str) -> str:
-    """For each seed of a method: the baseline, the method and its gain; then the mean gain."""
+    """The gain of a method at each validation, by seed and in the mean."""
     miou = {(run.method, run.seed, run.iteration): run.miou for run in curves}
     steps = sorted({run.iteration for run in curves})
-    rows, gains = [], []
-    for seed in sorted({run.seed for run in curves if run.method == method}):
-        baseline, own = ([miou.get((m, seed, step)) for step in steps] for m in (BASELINE, method))
-        gains.append([None if None in pair else pair[0] - pair[1] for pair in zip(own, baseline)])
-        rows.append([f'{NAMES[BASELINE]}, seed {seed}', *map(_one_digit, baseline)])
-        rows.append([f'{NAMES[method]}, seed {seed}', *map(_one_digit, own)])
-        rows.append(['gain', *map(_bold, gains[-1])])
+    seeds = sorted({run.seed for run in curves if run.method == method})
+    gains = []
+    for seed in seeds:
+        pairs = [[miou.get((m, seed, step)) for m in (method, BASELINE)] for step in steps]
+        gains.append([None if None in (own, base) else own - base for own, base in pairs])
+    rows = [[f'seed {seed}', *map(_signed, own)] for seed, own in zip(seeds, gains)]
     if len(gains) > 1:
         means = [None if None in step else mean(step) for step in zip(*gains)]
-        rows.append(['mean gain', *map(_bold, means)])
+        rows.append(
+            ['mean', *(f'**{_signed(gain)}**' if gain is not None else '' for gain in means)]
+        )
     return markdown_table([title, *map(str, steps)], rows)
 
 
@@ -258,9 +315,13 @@ def table_of(words: Sequence[str], runs: Runs) -> str:
         data_set, labels, length, method = rest
         wanted = data_set, int(labels), int(length)
         curves = [run for run in read_curves() if run[:3] == wanted]
-        return curve_table(curves, method, f'n = {labels}, iteration')
+        return curve_table(curves, method, f'`{method}`, n = {labels}')
     if kind == 'head-to-head':
         return head_to_head(runs, rest[0])
+    if kind == 'readme':
+        return shown_table(runs)
+    if kind == 'configs':
+        return configs_table(runs)
     if kind == 'gains':
         return gains_overview(runs)
     data_set, split, labels, *iterations = rest
@@ -357,20 +418,23 @@ def csv_text(fields: Sequence[str], rows: Sequence[tuple]) -> str:
     return stream.getvalue()
 
 
-def _gain(gains: Sequence[float]) -> tuple[str, str]:
-    return _signed(mean(gains)), f'±{interval(gains):.1f}'
+def _verdict(gains: Sequence[float], corrected: float) -> str:
+    said = verdict(gains, corrected)
+    return 'no difference shown' if said.startswith('no') else f'**{said}**'
 
 
-def _signed(points: float) -> str:
+def _gain(gains: Sequence[float]) -> str:
+    return f'{_signed(mean(gains))} ±{interval(gains):.1f}'
+
+
+def _signed(points: float | None) -> str:
+    if points is None:
+        return ''
     return f'{round(points, 1) + 0.0:+.1f}'.replace('-', '−')
 
 
 def _one_digit(value: float | None) -> str:
     return '' if value is None else f'{value:.1f}'
-
-
-def _bold(points: float | None) -> str:
-    return '' if points is None else f'**{_signed(points)}**'
 
 
 def _p(value: float) -> str:
@@ -401,8 +465,7 @@ def main() -> None:
                 curves = add_curves(read_curves(), args.add, args.data_set)
                 write_text(DOCS / 'curves.csv', csv_text(Validated._fields, curves))
                 write_atomic(DOCS / 'images/idd_lite_long.png', png_bytes(plot_long(curves)))
-        for name in PAGES:
-            page = DOCS / name
+        for page in PAGES:
             write_text(page, write_tables(page.read_text(encoding='utf-8'), runs))
 
 

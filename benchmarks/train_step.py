@@ -149,11 +149,11 @@ def _plugin_step(
     torch.manual_seed(0)
     model = MODELS.build(copy.deepcopy(config.model)).to(options.device).train()
     optim_cfg = copy.deepcopy(config.optim_wrapper)
-    is_bfloat16 = 'bfloat16' in {options.dtype, *settings}
-    if is_bfloat16 and options.device == 'cpu':
+    mixed = {'bfloat16', 'float16'} & {options.dtype, *settings}
+    if mixed and options.device == 'cpu':
         optim_cfg['type'] = 'CPUAmpOptimWrapper'
-    elif is_bfloat16:
-        optim_cfg.update(type='AmpOptimWrapper', dtype='bfloat16')
+    elif mixed:
+        optim_cfg.update(type='AmpOptimWrapper', dtype=mixed.pop())
     if 'merged' in settings:
         optim_cfg['constructor'] = 'MergedOptimWrapperConstructor'
     for key in settings & {'fused', 'foreach'}:

@@ -1,126 +1,194 @@
-"""Writes what the pages take from docstrings; mkdocs runs it (`hooks:` in mkdocs.yml).
+"""Makes the pages that mkdocs does not find in this folder: the home page and the API.
 
-In configuration.md a heading such as ``### `PSPNeck` `` asks for the class's summary and a table of
-its arguments. In api/*.md a line such as `::: mmseg_cct.engine.*` asks for all modules below.
+The home page is the README. Each public class and function has a page of the API, which names of
+code in other pages link to. mkdocs runs this file (`hooks:` in mkdocs.yml).
 """
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import griffe
+from latex2mathml.converter import convert
+from mkdocs.structure.files import File
 from mkdocs.structure.pages import Page
+from mkdocs.utils import get_relative_url
 
-SECTION = re.compile(r'^### `(\w+)`\n(.*?)(?=^##|\Z)', re.MULTILINE | re.DOTALL)
-MODULES = re.compile(r'^::: mmseg_cct\.(.+)\.\*$', re.MULTILINE)
+ROOT = Path(__file__).resolve().parents[1]
+# The public packages, in the order in which data passes through them.
+PUBLIC = {
+    'datasets': 'Data',
+    'models.data_preprocessors': 'Batches',
+    'models.segmentors': 'Segmentors',
+    'models.backbones': 'Backbones and necks',
+    'models.necks': 'Backbones and necks',
+    'models.heads': 'Heads',
+    'models.layers': 'Heads',
+    'models.perturbations': 'Perturbations',
+    'models.losses': 'Losses',
+    'evaluation': 'Evaluation',
+    'visualization': 'Visualization',
+    'engine.hooks': 'Hooks',
+    'preflight': 'Hooks',
+    'engine.optimizers': 'Optimizer',
+}
+FUNCTIONS = {
+    'Functions': (
+        'bases',
+        'config.load.load_config',
+        'apis.train.prepare_training',
+        'apis.train.train',
+        'apis.test.prepare_test',
+        'apis.test.test',
+        'apis.inference.load_model',
+        'apis.segment.segment',
+        'apis.prediction.predict_images',
+        'apis.prediction.export_predictions',
+        'apis.video.predict_video',
+    ),
+}
+LINK = re.compile(r'\]\((?!https?:|#)([^)]+)\)')
+DISPLAYED = re.compile(r'^\$\$\n(.*?)\n\$\$$', re.MULTILINE | re.DOTALL)
 # A symbol of the paper, in text and between the tags of HTML.
 SYMBOL = re.compile(r'(?<![\w.])([Lλωθ])_(u|s|w|pw|f|adv|fg|bg)\b')
-VERBATIM = re.compile(r'(<(pre|code|svg|script)\b.*?</\2>|<[^>]*>)', re.DOTALL)
-ARGUMENTS = griffe.DocstringSectionKind.parameters
+VERBATIM = re.compile(r'(<(title|pre|code|svg|script|math)\b.*?</\2>|<[^>]*>)', re.DOTALL)
+CELL = re.compile(r'<td.*?</td>', re.DOTALL)
+CODE = re.compile(r'<code>([^<]*[ -][^<]*)</code>')
+NAME = re.compile(r'(<(pre|a|h\d)\b.*?</\2>)|<code>([A-Za-z_]\w+)</code>', re.DOTALL)
+
+
+class Member(NamedTuple):
+    """A public class or function and where its page belongs."""
+
+    name: str
+    path: str
+    group: str
+    summary: str
 
 
 @cache
-def package() -> griffe.Module:
-    """Reads the package without importing it."""
-    root = Path(__file__).resolve().parents[1]
-    return griffe.load('mmseg_cct', search_paths=[root], docstring_parser='google')
+def members() -> dict[str, Member]:
+    """Lists what has a page of the API, by name."""
+    package = griffe.load('mmseg_cct', search_paths=[ROOT], docstring_parser='google')
+    wanted = [(group, path) for group, paths in FUNCTIONS.items() for path in paths]
+    for folder, group in PUBLIC.items():
+        wanted += [(group, each.path.partition('.')[2]) for each in _defined(package[folder])]
+    found = {}
+    for group, path in wanted:
+        member = package[path]
+        summary = member.docstring.value.partition('\n\n')[0].replace('\n', ' ')
+        found[member.name] = Member(member.name, member.path, group, summary.rstrip(':'))
+    return found
 
 
-def modules(module: griffe.Module) -> Iterator[griffe.Module]:
-    """Yields a module and all below it, by name."""
-    yield module
-    for _, below in sorted(module.modules.items()):
-        if not below.is_alias:
-            yield from modules(below)
+def _defined(package: griffe.Module) -> list[griffe.Class]:
+    """Lists the documented classes of a package that is not one of `PUBLIC` itself."""
+    own = []
+    for module in package.modules.values():
+        if module.path.partition('.')[2] not in PUBLIC:
+            own += [each for each in module.classes.values() if _is_public(each)]
+            own += _defined(module)
+    return own
 
 
-def public(module: griffe.Module) -> list[griffe.Object]:
-    """Lists the documented classes and functions that a module defines."""
-    members = [*module.classes.values(), *module.functions.values()]
-    own = [each for each in members if not (each.is_alias or each.name.startswith('_'))]
-    return [each for each in own if each.docstring]
+def _is_public(cls: Any) -> bool:
+    named = not (cls.is_alias or cls.name.startswith('_')) and cls.docstring
+    # what a config names or what one derives from; data of the package's own are left out
+    return bool(named) and (_is_registered(cls) or cls.name in BASES)
 
 
-@cache
-def classes() -> dict[str, griffe.Class]:
-    """Lists the public classes of the package by name."""
-    found = [each for module in modules(package()) for each in public(module)]
-    return {each.name: each for each in found if each.is_class}
+# What a part of one's own derives from or is given; no config names them.
+BASES = {
+    'ConsistencyLoss', 'Perturbation', 'PerturbationContext', 'PixelTargets', 'PixelTerm',
+    'SpatialMask',
+}  # fmt: skip
 
 
-def reference(path: str) -> str:
-    """Asks mkdocstrings for all modules of a package; of one member, for the member.
-
-    Args:
-        path: Dotted path of the package below `mmseg_cct`.
-
-    Returns:
-        The lines.
-    """
-    own = [(module, public(module)) for module in modules(package()[path])]
-    paths = [found[0].path if len(found) == 1 else module.path for module, found in own if found]
-    return '\n\n'.join(f'::: {each}' for each in paths)
+def _is_registered(cls: griffe.Class) -> bool:
+    return any('register_module' in str(each.value) for each in cls.decorators)
 
 
-def table(cls: griffe.Class) -> str:
-    """Makes a Markdown table of the arguments that a class or its nearest parent documents.
-
-    Args:
-        cls: The class.
-
-    Returns:
-        The table; empty where all arguments are those of another library's class.
-    """
-    for owner in [cls, *cls.mro()]:
-        for section in owner.docstring.parsed if owner.docstring else []:
-            if section.kind is ARGUMENTS:
-                rows = ['| argument | default | meaning |', '| --- | --- | --- |']
-                for argument in section.value:
-                    meaning = ' '.join(argument.description.split()).replace('|', '\\|')
-                    default = '*required*' if argument.default is None else f'`{argument.default}`'
-                    if argument.name.startswith('*'):
-                        default = ''
-                    rows.append(f'| `{argument.name}` | {default} | {meaning} |')
-                return '\n'.join(rows)
-    return ''
+def on_config(config: Any) -> None:
+    """Adds the pages of the API to the navigation."""
+    groups: dict[str, list[str]] = {}
+    for member in members().values():
+        groups.setdefault(member.group, []).append(f'api/{member.name}.md')
+    listed = [{group: pages} for group, pages in groups.items()]
+    config.nav.append({'API': ['api/index.md', *listed]})
 
 
-def on_page_markdown(markdown: str, page: Page, **_) -> str:
-    """Is called by mkdocs with the text of each page.
-
-    Args:
-        markdown: The text.
-        page: The page.
-
-    Returns:
-        The text with what its docstrings give.
-    """
-    markdown = MODULES.sub(lambda found: reference(found[1]), markdown)
-    if page.file.src_uri != 'configuration.md':
-        return markdown
-
-    def section(found: re.Match) -> str:
-        name, prose = found.groups()
-        cls = classes()[name]
-        summary = re.sub('::$', '.', cls.docstring.value.split('\n\n')[0])
-        return f'### `{name}`\n\n{summary} ([API][{cls.path}])\n\n{prose}\n{table(cls)}\n\n'
-
-    return SECTION.sub(section, markdown)
+def on_files(files: Any, config: Any) -> None:
+    """Adds the home page and the pages of the API."""
+    pages = {'index.md': home(config.repo_url), 'api/index.md': overview()}
+    for member in members().values():
+        pages[f'api/{member.name}.md'] = (
+            f'---\ntitle: {member.name}\nsearch:\n  exclude: true\n---\n\n::: {member.path}\n'
+        )
+    for uri, text in pages.items():
+        files.append(File.generated(config, uri, content=text))
 
 
-def on_page_content(html: str, **_) -> str:
-    """Is called by mkdocs with the content of each page.
+def home(repository: str) -> str:
+    """Makes the home page of the README: links into `docs` stay, others lead to the repository."""
 
-    Args:
-        html: The content.
+    def link(found: re.Match) -> str:
+        target = found[1]
+        inside = target.removeprefix('docs/')
+        return f']({inside if inside != target else f"{repository}/blob/main/{target}"})'
 
-    Returns:
-        The content with the symbols of the paper typeset, as in L with an index u, and one colon
-        before an example.
-    """
-    html = html.replace('::</p>', ':</p>')
-    pieces = VERBATIM.split(html)  # text, verbatim or tag, name of the tag, text, ...
+    text = LINK.sub(link, (ROOT / 'README.md').read_text(encoding='utf-8'))
+    return f'---\nhide: [navigation]\n---\n\n{text}'
+
+
+def overview() -> str:
+    """Makes the first page of the API."""
+    lines = [
+        '# API',
+        'A config names registered classes: `type` is the name of a class, the other keys are its '
+        'arguments. [Configuration](../configuration.md) says where each belongs. What is not '
+        'listed here is internal and may change in any version.',
+        'Shapes use the same symbols everywhere: `N` images in a branch, `C` classes, `D` channels '
+        'of z, `K` auxiliary decoders, `H×W` image, `h×w` feature map, `s` stride.',
+    ]
+    for group in dict.fromkeys(member.group for member in members().values()):
+        rows = [
+            f'| [`{name}`]({name}.md) | {member.summary} |'
+            for name, member in members().items()
+            if member.group == group
+        ]
+        lines += [f'## {group}', '\n'.join(['| name | |', '| --- | --- |', *rows])]
+    return '\n\n'.join(lines) + '\n'
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Turns displayed formulas into MathML, which needs no script."""
+    return DISPLAYED.sub(lambda found: convert(found[1], display='block'), markdown)
+
+
+def whole_words(code: re.Match) -> str:
+    """Lets the code in a narrow cell of a table break at its spaces alone."""
+    words = ' '.join(f'<span>{word}</span>' for word in code[1].split(' '))
+    return f'<code>{words}</code>'
+
+
+def on_page_content(html: str, page: Page, **_: Any) -> str:
+    """Links names of the API, and lets code in tables break at spaces."""
+
+    def link(found: re.Match) -> str:
+        name = found[3]
+        if name not in members() or page.file.src_uri == f'api/{name}.md':
+            return found[0]
+        url = get_relative_url(f'api/{name}.html', page.url)
+        return f'<a href="{url}">{found[0]}</a>'
+
+    html = NAME.sub(link, html.replace('::</p>', ':</p>'))
+    return CELL.sub(lambda cell: CODE.sub(whole_words, cell[0]), html)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Typesets the symbols of the paper, as in L with an index u; the search keeps them as L_u."""
+    pieces = VERBATIM.split(output)  # text, verbatim or tag, name of the tag, text, ...
     for index in range(0, len(pieces), 3):
         pieces[index] = SYMBOL.sub(r'<i>\1</i><sub>\2</sub>', pieces[index])
     return ''.join(piece for index, piece in enumerate(pieces) if index % 3 != 2)

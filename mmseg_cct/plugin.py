@@ -4,7 +4,7 @@ A config imports it:
 `custom_imports = dict(imports=['mmseg_cct.plugin'], allow_failed_imports=False)`.
 """
 
-from .stack import check_stack, explain_import_failure, import_formatter
+from .stack import StackError, check_stack, explain_import_failure, import_formatter
 
 # First, because the imports below fail with a long traceback on a stack that does not fit.
 check_stack()
@@ -23,7 +23,7 @@ except RuntimeError as error:
     explanation = explain_import_failure(error)
     if explanation is None:
         raise
-    raise ImportError(explanation) from None
+    raise StackError(explanation) from None
 
 __all__ = [
     'datasets',

@@ -29,11 +29,15 @@ _ORIGINAL_NAMES = ('mmengine', 'mmcv', 'mmcv-lite', 'mmsegmentation', 'mmpretrai
 _TORCHVISION_FAILURE = 'torchvision::nms does not exist'
 
 
+class StackError(ImportError):
+    """The installed distributions do not fit; the message is one line with the remedy."""
+
+
 def check_stack() -> None:
-    """Raises an `ImportError` of one line if the installed distributions do not fit."""
+    """Raises a `StackError` if the installed distributions do not fit."""
     problem = find_problem()
     if problem is not None:
-        raise ImportError(problem)
+        raise StackError(problem)
 
 
 def find_problem() -> str | None:

@@ -45,7 +45,7 @@ def pytest_addoption(parser):
     )
 
 
-SLOW_FOLDERS = {'trust', 'tools', 'benchmarks', 'docs'}
+SLOW_FOLDERS = {'trust', 'tools', 'benchmarks', 'docs', 'examples'}
 SLOW_FIXTURES = {'tiny_cct', 'trained', 'whole', 'with_hook'}  # they train
 
 

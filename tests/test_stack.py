@@ -165,7 +165,20 @@ def test_the_import_itself_stops_with_the_line():
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
     assert done.returncode != 0
     last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith('ImportError: mmseg_cct: needs torch')
+    assert last.startswith('mmseg_cct.stack.StackError: mmseg_cct: needs torch')
+
+
+def test_a_tool_says_it_in_one_line(project_root):
+    code = (
+        'import runpy, sys; from importlib import metadata; real = metadata.version\n'
+        "metadata.version = lambda name: '1.13.1' if name == 'torch' else real(name)\n"
+        f"sys.argv = ['train.py', 'a.py']; runpy.run_path({str(project_root)!r} + "
+        "'/tools/train.py', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith('error: mmseg_cct: needs torch')
 
 
 def test_a_file_that_another_rank_has_not_filled_yet_is_read_again(tmp_path):

@@ -4,10 +4,12 @@
 Run it again to resume: finished runs are skipped, stopped ones continue from their checkpoints.
 
 Examples:
-    python tools/ablation.py configs/cct/cct_r50_camvid_50.py --grid -n 20 50 100 \\
+    python tools/ablation.py configs/cct/cct_r50_camvid-whole_50.py --grid -n 20 50 100 \\
         --seeds 0 1 2 --gpus 0,1,2 --out work_dirs/ablation_camvid
     python tools/ablation.py configs/cct/cct_mbv2_camvid_50.py --out work_dirs/distances \\
         --methods supervised cct kl js confidence pairwise --seeds 0 1
+    python tools/ablation.py configs/multi_domain/cct_r50_cityscapes-camvid_50.py -n 50 100 \\
+        --methods supervised cct cct-adv --seeds 0 1 2 --out work_dirs/domains
     python tools/ablation.py configs/demo/cct_shapes.py --grid --num-decoders 2 --jobs 2 \\
         --out work_dirs/ablation_demo --cfg-options train_cfg.max_iters=100
 """
@@ -56,8 +58,8 @@ def parse_args() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         '--lists', metavar='DIR',
-        help='folder of {n}_labeled.txt and {n}_unlabeled.txt; "{seed}" in its path stands for the '
-        "seed of a run (default: the folder of the config's list)",
+        help='folder of {n}_labeled.txt and {n}_unlabeled.txt; "{seed}" and "{domain}" in its path '
+        "stand for those of a run (default: the folder of the config's lists)",
     )  # fmt: skip
     args = parser.parse_args()
     if not (args.grid or args.methods or args.collect):

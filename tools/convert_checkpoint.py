@@ -1,11 +1,13 @@
 #!/usr/bin/env python
 """Converts a checkpoint of the authors' public code into this project's format, or back.
 
-The names of the weights tell the direction. If names are missing or unexpected, they are listed,
-and nothing is written without --partial.
+Also converts their ImageNet weights, which configs/public starts from. The names of the weights
+tell the direction. If names are missing or unexpected, they are listed, and nothing is written
+without --partial.
 
 Examples:
     python tools/convert_checkpoint.py best_model.pth cct_voc_1464.pth
+    python tools/convert_checkpoint.py 3x3resnet50-imagenet.pth data/3x3resnet50-imagenet_mmseg.pth
     python tools/predict.py configs/public/cct_r50_voc_1464.py cct_voc_1464.pth photos --out DIR
 """
 
@@ -41,6 +43,8 @@ def parse_args() -> argparse.Namespace:
 
 def describe(done: Conversion) -> str:
     """Describes a converted checkpoint and the configs that it is for."""
+    if not done.num_classes:
+        return f'{done.num_weights} weights of a ResNet-50, for model.backbone of configs/public'
     decoders = f'{done.num_decoders} auxiliary decoders' if done.num_decoders else 'main path alone'
     if counts := done.decoder_counts if done.num_decoders else None:
         decoders += f' ({", ".join(f"{kind} {count}" for kind, count in counts.items())})'

@@ -18,6 +18,8 @@ Examples:
 """
 
 import argparse
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +41,7 @@ def _named_colour(value: str) -> tuple[str, tuple[int, int, int]]:
 
 
 def _new_name(value: str) -> tuple[str, str | None]:
-    old, _, new = value.partition('=')
+    old, _, new = value.strip().partition('=')
     if not old or '=' not in value:
         raise argparse.ArgumentTypeError(f'{value!r}; expected OLD=NEW, or OLD= to ignore it')
     return old, new or None
@@ -110,9 +112,17 @@ def parse_args() -> argparse.Namespace:
         help='scale annotations of images that now have a different size; by default an error',
     )
     parser.add_argument(
+        '--boxes',
+        choices=['bound', 'fill'],
+        default='bound',
+        help='boxes with the extent of another shape of their label or group: they only bound it '
+        '(default), or are regions, too',
+    )
+    parser.add_argument(
         '--overwrite', action='store_true', help='replace the masks in OUT that differ'
     )
-    return parser.parse_args()
+    # A leading space keeps a negative value, as in --rename -100=, from being taken for an option.
+    return parser.parse_args(re.sub(r'^(?=-\d)', ' ', word) for word in sys.argv[1:])
 
 
 def main() -> None:
@@ -137,6 +147,7 @@ def main() -> None:
             resize=args.resize,
             overwrite=args.overwrite,
             copy=args.copy,
+            fill_boxes=args.boxes == 'fill',
             progress=lambda images: tqdm(images, unit='image', delay=1),
         )
         print(f'{args.out}: {done.describe()}')

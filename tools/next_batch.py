@@ -3,10 +3,10 @@
 
 Among the images on which the auxiliary decoders disagree most with the main one, it takes those
 that look least like one another and like the labelled ones. It leaves out labelled images,
-validation and test images, and twins of the latter two. DIR gets images/, their predictions in
-masks/ (palette PNGs of class ids) and in the format of a labelling tool, review.html (open it in a
-browser), contact_sheet.png and ranking.csv (all images by their disagreement). Unreadable images
-are reported and skipped, with exit code 1.
+validation and test images, and near-duplicates of the latter two. DIR gets images/, their
+predictions in masks/ (palette PNGs of class ids) and in the format of a labelling tool, review.html
+(open it in a browser), contact_sheet.png and ranking.csv (all images by their disagreement).
+Unreadable images are reported and skipped, with exit code 1.
 
 Several processes share the images with --launcher: pytorch under torchrun, slurm under srun. Run it
 again to finish what a stopped run left.
@@ -112,13 +112,14 @@ def main() -> int:
     print(*batch.notes(), sep='\n')
     run = Path(args.run)
     work_dir = run.parent if run.is_file() else run
-    training = next(work_dir.glob('*.py'), 'CONFIG')
+    training, following = next(work_dir.glob('*.py'), 'CONFIG'), next_round(work_dir)
     images = ('--images', args.images) if args.images else ()
     rest = ('--rest', 'ignore') if args.regions else ()
     print(
         f'Look at {args.out}/review.html, correct the predictions, and go on with',
         command_line('import_masks', 'CORRECTED', *images, *rest, '--out', 'DATA'),
-        command_line('train', training, '--work-dir', next_round(work_dir)),
+        command_line('train', training, '--work-dir', following),
+        command_line('report', f'before={work_dir}', f'after={following}', '--out', 'REPORT'),
         sep='\n  ',
     )
     return 1 if batch.failed else 0

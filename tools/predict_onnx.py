@@ -1,10 +1,11 @@
 #!/usr/bin/env python
 """Segments images with an exported ONNX file, without torch: onnxruntime, OpenCV and Pillow.
 
-Besides the weights, the file holds all that is needed: classes, colours, and the size that images
-are resized to. For each image it writes DIR/NAME.png, a palette PNG of class ids at the image's own
-size; DIR is new, empty or of an earlier run. This script imports nothing from this project: copy it
-to where the model runs.
+Besides the weights, the file holds all that is needed: classes, colours, and how an image becomes
+the network's input. What this script cannot do as tools/predict.py does is an error. For each image
+it writes DIR/NAME.png, a palette PNG of class ids at the image's own size; DIR is new, empty or of
+an earlier run. TIFFs that OpenCV would change need tifffile. This script imports nothing from this
+project: copy it to where the model runs.
 
 Example:
     python predict_onnx.py cct_voc-XXXXXXXX.onnx photos --out predictions
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 RECORD = 'predict_onnx.json'  # marks a folder of this script
-SUFFIXES = {'.bmp', '.jpeg', '.jpg', '.png', '.tif', '.tiff', '.webp'}
+TIFF = {'.tif', '.tiff'}
+SUFFIXES = {'.bmp', '.jp2', '.jpeg', '.jpg', '.png', '.webp', *TIFF}
 
 
 def parse_args() -> argparse.Namespace:
@@ -48,13 +50,107 @@ def parse_args() -> argparse.Namespace:
     return args
 
 
-def segment(session: Any, size: list[int], image: np.ndarray) -> np.ndarray:
-    """Predicts the class ids `(H, W)` of an image of any size, `(H, W, 3)` uint8 BGR."""
+def read_notes(session: Any) -> dict[str, Any]:
+    """Reads what publish_model.py noted in the file: classes, colours, the way of an image."""
+    stored = session.get_modelmeta().custom_metadata_map
+    return {key: json.loads(value) for key, value in stored.items()}
+
+
+def load(path: Path, way: dict[str, Any]) -> np.ndarray:
+    """Loads an image `(H, W, C)` as the training did: 8-bit BGR, or the channels of the model."""
     import cv2
     import numpy as np
 
-    height, width = size
-    resized = cv2.resize(image, (width, height))[..., ::-1]
+    # not `imread`, which ends the process at a name that is not UTF-8
+    data, is_tiff = np.fromfile(path, np.uint8), path.suffix.lower() in TIFF
+    if way['channels'] is not None and is_tiff and not _opencv_reads(data.tobytes()):
+        return _channels(_with_tifffile(path), way)
+    pixels: Any = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if data.size else None
+    if pixels is None:
+        raise ValueError('cannot be read')
+    pixels = np.atleast_3d(pixels)
+    number = pixels.shape[2]
+    if way['channels'] is None:
+        if pixels.dtype != np.uint8 or (is_tiff and number == 4):
+            found = f'{number} channels of {pixels.dtype}'
+            raise ValueError(f'{found}; expected 8-bit RGB or grey, which the model was trained on')
+        pixels = cv2.imdecode(data, cv2.IMREAD_COLOR)  # turned by EXIF
+        return pixels
+    return _channels(pixels if number < 3 else pixels[..., [2, 1, 0, *range(3, number)]], way)
+
+
+def _with_tifffile(path: Path) -> np.ndarray:
+    import numpy as np
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        pixels, axes = file.pages[0].asarray(), file.pages[0].axes
+    return np.moveaxis(pixels, axes.index('S'), -1) if 'S' in axes else np.atleast_3d(pixels)
+
+
+def _channels(pixels: np.ndarray, way: dict[str, Any]) -> np.ndarray:
+    """Chooses channels of `(H, W, K)` and scales their values; three become BGR."""
+    import numpy as np
+
+    channels, limits = list(way['channels']), way['value_range']
+    if max(channels) >= pixels.shape[2]:
+        raise ValueError(f'{pixels.shape[2]} channels; expected {max(channels) + 1} or more')
+    if (pixels.dtype == np.uint8) != (limits is None or limits[1] <= 255):
+        raise ValueError(f'values of {pixels.dtype}; expected those of the training ({limits})')
+    chosen = pixels[..., channels[::-1] if len(channels) == 3 else channels]
+    if limits is not None:
+        low, high = limits
+        chosen = (chosen.astype(np.float32).clip(low, high) - low) * (255 / (high - low))
+    return np.ascontiguousarray(chosen)
+
+
+def _opencv_reads(tiff: bytes) -> bool:
+    """Whether OpenCV gives all channels of a TIFF unchanged."""
+    from io import BytesIO
+
+    from PIL.TiffImagePlugin import ImageFileDirectory_v2
+
+    tags = ImageFileDirectory_v2(tiff[: 16 if tiff[2:4] in (b'+\0', b'\0+') else 8])
+    file = BytesIO(tiff)
+    file.seek(tags.next)
+    tags.load(file)
+    channels = tags.get(277, 1)
+    separate = tags.get(284, 1) == 2 and channels > 1
+    bits, extra = tags.get(258, 1), tags.get(338, ())
+    return (
+        (channels == 1 or tags.get(262, 1) == 2)
+        and channels in (1, 3, 4)
+        and 2 not in (extra if isinstance(extra, tuple) else (extra,))
+        and not separate
+        and max(bits if isinstance(bits, tuple) else (bits,)) in (8, 16, 32)
+    )
+
+
+def input_size(height: int, width: int, way: dict[str, Any]) -> tuple[int, int]:
+    """Returns width and height of the network's input for an image, as mmcv computes them."""
+    if way['scale'] is None:
+        return width, height
+    if not way['keep_ratio']:
+        return way['scale'][0], way['scale'][1]
+    longest, shortest = max(way['scale']), min(way['scale'])
+    factor = min(longest / max(height, width), shortest / min(height, width))
+    return int(width * factor + 0.5), int(height * factor + 0.5)
+
+
+def segment(session: Any, notes: dict[str, Any], image: np.ndarray) -> np.ndarray:
+    """Predicts the class ids `(H, W)` of an image of any size, `(H, W, C)`; BGR if C is 3."""
+    import cv2
+    import numpy as np
+
+    height, width = image.shape[:2]
+    width, height = input_size(height, width, notes['way'])
+    if notes['size'] not in (None, [height, width]):
+        found = f'{height}x{width} at the size of the test pipeline'
+        expected = '{}x{}, that of the exported graph (publish_model.py --size)'
+        raise ValueError(f'{found}; expected ' + expected.format(*notes['size']))
+    resized = np.atleast_3d(cv2.resize(image, (width, height)))
+    if resized.shape[2] == 3:
+        resized = resized[..., ::-1]
     inputs = resized.transpose(2, 0, 1)[None].astype(np.float32)  # normalised by the graph
     logits = session.run(['seg_logits'], {'images': inputs})[0][0]
     ids, best = np.zeros(image.shape[:2], np.uint8), np.full(image.shape[:2], -np.inf, np.float32)
@@ -68,23 +164,22 @@ def segment(session: Any, size: list[int], image: np.ndarray) -> np.ndarray:
 def main() -> int:
     """Predicts all images; returns 1 if one could not be read."""
     args = parse_args()
-    import cv2
+    os.environ.setdefault('OPENCV_LOG_LEVEL', 'FATAL')  # libtiff's lines
     import numpy as np
     import onnxruntime
     from PIL import Image
 
     try:
         session = onnxruntime.InferenceSession(str(args.model), providers=['CPUExecutionProvider'])
-        notes = session.get_modelmeta().custom_metadata_map
-        size, channels = json.loads(notes['size']), session.get_inputs()[0].shape[1]
-        palette, classes = (json.loads(notes.get(key, '[]')) for key in ('palette', 'classes'))
+        notes = read_notes(session)
+        cannot = notes['way']['cannot']
+        palette, classes = (notes.get(key, []) for key in ('palette', 'classes'))
     except Exception as error:  # onnxruntime has no class of its own for a damaged file
         why = f'{type(error).__name__}: {error}'.splitlines()[0]
         print(f'{args.model}: {why}; expected a file of publish_model.py', file=sys.stderr)
         return 2
-    if channels != 3:
-        expected = 'expected 3: segment images of other channels with tools/predict.py'
-        print(f'{args.model}: takes {channels} channels; {expected}', file=sys.stderr)
+    if cannot:
+        print(f'{args.model}: {", ".join(cannot)}: segment with tools/predict.py', file=sys.stderr)
         return 2
     found = [args.input] if args.input.is_file() else sorted(args.input.rglob('*'))
     paths = [path for path in found if path.suffix.lower() in SUFFIXES and path.is_file()]
@@ -97,14 +192,12 @@ def main() -> int:
     (args.out / RECORD).write_text(json.dumps(dict(model=args.model.name, classes=classes)))
     pixels, failed = np.zeros(len(classes), np.int64), 0
     for path in paths:
-        # not `imread`, which ends the process at a name that is not UTF-8
-        data = np.fromfile(path, np.uint8)
-        image = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
-        if image is None:
-            print(f'{path}: cannot be read', file=sys.stderr)
+        try:
+            ids = segment(session, notes, load(path, notes['way']))
+        except Exception as error:  # decoders raise nearly anything on a corrupt file
+            print(f'{path}: {error}', file=sys.stderr)
             failed += 1
             continue
-        ids = segment(session, size, image)
         pixels += np.bincount(ids.ravel(), minlength=len(classes))
         mask = Image.fromarray(ids)
         mask.putpalette(np.ravel(palette).tolist())

@@ -6,16 +6,18 @@ schedulers. The file carries a config for inference, MMSegmentation's EncoderDec
 MMSegInferencer(None, FILE) runs it.
 
 An exported graph maps decoded float32 images (N, 3, H, W), RGB in [0, 255], to logits
-(N, classes, H, W). It includes the normalisation; N is free, H and W are fixed by --size.
+(N, classes, H, W). It includes normalisation and padding; N, H and W are free where the network
+allows. Its masks of a few images are compared with those of predict.
 
 Example:
     python tools/publish_model.py work_dirs/cct_r50_voc_1464/iter_45550.pth cct_r50_voc_1464.pth \\
-        --onnx --size 320 320
+        --onnx
 """
 
 from __future__ import annotations
 
 import argparse
+import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +28,9 @@ from mmseg_cct.utils.files import ONNX, output_file
 
 if TYPE_CHECKING:
     from mmseg_cct.interop.export import Export
+
+# Images to compare an export on, and the least share of equal pixels, in per cent.
+COMPARED, AGREEMENT = 4, 99.0
 
 
 def parse_args() -> argparse.Namespace:
@@ -41,7 +46,12 @@ def parse_args() -> argparse.Namespace:
         nargs=2,
         type=at_least(1),
         metavar=('H', 'W'),
-        help='size of the exported graph (default: that of the training images)',
+        help='fix the size that images are resized to (default: as in tests, any if possible)',
+    )
+    parser.add_argument(
+        '--images',
+        metavar='DIR',
+        help='images to compare the export on (default: those that the config names, if there)',
     )
     parser.add_argument(
         '--config', help='config of the training (default: the one in the checkpoint)'
@@ -67,12 +77,10 @@ def main() -> None:
         if not args.onnx:
             return
         model = _load(file, imported=config is not None)
-        size = tuple(args.size or model.data_preprocessor.size or ())
-        if len(size) != 2:
-            raise UserError('--size', '', 'the height and width of the images')
         target = file.with_suffix('.onnx')
         output_file(target, [args.source], begins=ONNX, overwrite=args.overwrite, option='OUT')
-        _report(export_onnx(model, size, target), size)
+        done = export_onnx(model, target, tuple(args.size) if args.size else None)
+        _report(done, model, _images(args), resized=bool(args.size))
 
 
 def _load(file: Path, imported: bool) -> Any:
@@ -95,19 +103,85 @@ def _load(file: Path, imported: bool) -> Any:
         raise UserError(error.problems[0]._replace(expected=expected)) from error
 
 
-def _report(done: Export, size: tuple[int, int]) -> None:
-    from mmseg_cct.interop.export import TOLERANCE
+def _images(args: argparse.Namespace) -> list[Path]:
+    """Chooses images for the comparison: the given ones, or those of the training's data."""
+    from mmseg_cct.config.walk import leaf_sets
+    from mmseg_cct.engine.checkpoints import read_checkpoint, saved_config
+    from mmseg_cct.utils.image_files import find_images
 
+    if args.images:
+        return _some(find_images(args.images))
+    config = saved_config(read_checkpoint(args.source), args.source) or {}
+    for _, dataset in leaf_sets((config.get('test_dataloader') or {}).get('dataset')):
+        prefix = dict(dataset.get('data_prefix') or {})
+        folder = Path(
+            dataset.get('data_root') or '', dataset.get('image_dir') or prefix.get('img_path', '-')
+        )
+        if folder.is_dir():
+            return _some(find_images(folder))
+    return []
+
+
+def _some(found: dict[str, Path]) -> list[Path]:
+    return [*found.values()][:: -(-len(found) // COMPARED)]
+
+
+def _report(done: Export, model: Any, images: list[Path], resized: bool) -> None:
+    from mmseg_cct.interop.export import TOLERANCE, metadata, size_in_tests
+
+    size = '{}x{}'.format(*(done.size or size_in_tests(model)))
+    size = f'any size ({size} in tests)' if done.size is None else size
     compared = 'not compared with PyTorch, because onnxruntime is not installed'
     if done.difference is not None:
         if not done.difference <= TOLERANCE:
             raise UserError(
                 done.file,
-                f'its logits differ from those of PyTorch by {done.difference:.1e} of the '
-                f'largest, expected at most {TOLERANCE:.0e}: do not use it',
+                f'its logits differ from those of PyTorch by {done.difference:.1e} of the largest',
+                f'at most {TOLERANCE:.0e}: do not use it',
             )
         compared = f'logits equal to those of PyTorch (to {done.difference:.0e} of the largest)'
-    print(f'{done.file}: images of {size[0]}x{size[1]}, {compared}')
+    print(f'{done.file}: images of {size}, {compared}')
+    if cannot := metadata(model)['way']['cannot']:
+        print(f'predict_onnx.py refuses it: {", ".join(cannot)}')
+    elif not images:
+        print('no image to compare its masks on: name some with --images DIR')
+    elif done.difference is not None:
+        _compare_masks(done, model, images, resized)
+
+
+def _compare_masks(done: Export, model: Any, images: list[Path], resized: bool) -> None:
+    """Compares the masks of predict_onnx.py with those of predict; prints how many pixels agree."""
+    import onnxruntime
+
+    from mmseg_cct.apis.inference import image_reader
+    from mmseg_cct.apis.segment import segment
+
+    script = runpy.run_path(str(Path(__file__).with_name('predict_onnx.py')))
+    session = onnxruntime.InferenceSession(str(done.file), providers=['CPUExecutionProvider'])
+    notes = script['read_notes'](session)
+    agree, refused = [], 0
+    for expected in segment(model, images, image_reader(model.cfg)):
+        if expected.error is not None:
+            continue
+        try:
+            found = script['segment'](session, notes, script['load'](expected.key, notes['way']))
+        except ValueError:  # of another shape than the graph
+            refused += 1
+        else:
+            agree.append((found == expected.labels).mean())
+    if refused:
+        print(f'predict_onnx.py refuses {refused} of {len(images)} images: of another shape')
+    if not agree:
+        return
+    share, many = 100 * min(agree), f'{len(agree)} image{"s" * (len(agree) > 1)}'
+    if share < AGREEMENT and not resized:
+        raise UserError(
+            done.file,
+            f'its masks of {many} equal those of predict in {share:.1f} % of the pixels',
+            f'at least {AGREEMENT} %: do not use it',
+        )
+    why = ', because --size resizes in another way' if share < AGREEMENT else ''
+    print(f'masks of {many}: at least {share:.1f} % of the pixels as by predict{why}')
 
 
 if __name__ == '__main__':

@@ -2,10 +2,11 @@
 """Self-training: a trained network labels the unlabelled images, a fresh one learns from them.
 
 The teacher (the last checkpoint of WORK_DIR, or the one named) draws a mask for each unlabelled
-image of the student's config, with 255 on the least sure fifth of each class. It also measures on
-the validation images how right its masks are: look at DIR/round1/masks/report.md. The student, the
-same or another network, then learns from real and drawn masks with strong views. With --rounds 2 or
-more, each student teaches the next, and the first learns from the more reliable half of the images.
+image of the student's config, with 255 on the 20 % least confident pixels of each class. It also
+measures on the validation images how often its masks are right: see DIR/round1/masks/report.md. The
+student, the same or another network, then learns from real and drawn masks with strong views. With
+--rounds 2 or more, each student teaches the next, and the first learns from the half of the images
+with the most confident pixels.
 
 Run it again to resume: what is finished is skipped, stopped work continues where it was.
 
@@ -47,12 +48,12 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument(
         '--drop', type=float, default=0.2, metavar='SHARE',
-        help='share of the pixels of each class, the least sure, that do not teach (default: 0.2)',
+        help='share of the least confident pixels of each class, which are ignored (default: 0.2)',
     )  # fmt: skip
     parser.add_argument(
         '--first-share', type=float, default=0.5, metavar='SHARE',
-        help='with several rounds, the first learns from this share of the images, the most '
-        'reliable (default: 0.5)',
+        help='with several rounds, the first learns from this share of the images, those with the '
+        'most confident pixels (default: 0.5)',
     )  # fmt: skip
     parser.add_argument(
         '--tta',

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Training under Slurm, one process per GPU; with GPUS_PER_NODE=0 on CPUs (gloo), GPUS then is the number of processes.
-# Usage: [GPUS=4 GPUS_PER_NODE=4 CPUS_PER_TASK=5 SRUN_ARGS=] bash tools/slurm_train.sh PARTITION JOB_NAME CONFIG [options of train.py]
+# Usage: [GPUS=4 GPUS_PER_NODE=(4, or GPUS if fewer) CPUS_PER_TASK=5 SRUN_ARGS=] bash tools/slurm_train.sh PARTITION JOB_NAME CONFIG [options of train.py]
 set -euo pipefail
 PARTITION=${1:?usage: slurm_train.sh PARTITION JOB_NAME CONFIG [options of train.py]}
 JOB_NAME=${2:?usage: slurm_train.sh PARTITION JOB_NAME CONFIG [options of train.py]}
 CONFIG=${3:?usage: slurm_train.sh PARTITION JOB_NAME CONFIG [options of train.py]}
 TOOLS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 GPUS=${GPUS:-4}
-GPUS_PER_NODE=${GPUS_PER_NODE:-4}
+GPUS_PER_NODE=${GPUS_PER_NODE:-$((GPUS < 4 ? GPUS : 4))}
 WHERE=()
 [ "$GPUS_PER_NODE" = 0 ] || WHERE=(--gres=gpu:"$GPUS_PER_NODE" --ntasks-per-node="$GPUS_PER_NODE")
 

@@ -36,6 +36,12 @@ def parse_args() -> argparse.Namespace:
         help='mixed precision: float16 with loss scaling on a GPU (bfloat16: --cfg-options '
         'optim_wrapper.dtype=bfloat16), bfloat16 on a CPU',
     )
+    parser.add_argument(
+        '--auto-scale-lr',
+        action='store_true',
+        help='scale the learning rate with batch size × processes, from auto_scale_lr.'
+        'base_batch_size',
+    )
     add_common_arguments(parser)
     return parser.parse_args()
 
@@ -52,6 +58,7 @@ def main() -> None:
                 work_dir=args.work_dir,
                 resume=args.resume,
                 amp=args.amp,
+                auto_scale_lr=args.auto_scale_lr,
                 options=args.cfg_options,
                 launcher=args.launcher,
             )

@@ -17,6 +17,7 @@ train_dataloader = dict(
     sampler=dict(batch_size=8),
     dataset=dict(domains=dict(camvid=dict(num_labeled=20), idd=dict(num_labeled=20))),
 )
+auto_scale_lr = dict(base_batch_size=8)
 val_dataloader = dict(num_workers=2)
 test_dataloader = dict(num_workers=2)
 train_cfg = dict(max_iters=2400, val_interval=600)  # 1200 of each domain

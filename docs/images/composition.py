@@ -50,7 +50,7 @@ _, *middles = code(
     0.25,
     4.32,
     [
-        ('python -m mmseg_cct train ', INK),
+        ('mmseg-cct train ', INK),
         ('cct/cct_r50_voc_1464 ', BLUE),
         ('--method unimatch ', ORANGE),
         ('--labels 183 ', GREEN),
@@ -70,7 +70,7 @@ card(
 card(
     XS[2],
     'labels',
-    ['which images have labels;', 'a length in epochs', 'follows the number'],
+    ['how many images have', 'labels, by the lists', 'in its split_dir'],
     GREEN,
 )
 card(
@@ -102,7 +102,7 @@ axes.text(
 axes.text(
     5.8,
     0.25,
-    'The name alone works too:  python -m mmseg_cct train unimatch_r50_voc_183',
+    'The name alone works too:  mmseg-cct train unimatch_r50_voc_183',
     ha='center',
     va='center',
     fontsize=10.5,

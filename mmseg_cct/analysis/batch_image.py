@@ -1,4 +1,4 @@
-"""What is shown of an image to label next."""
+"""An image of a batch with its prediction and disagreement."""
 
 from dataclasses import dataclass, field
 from pathlib import PurePath

@@ -68,7 +68,7 @@ class Analysis:
 
 @dataclass(frozen=True)
 class ClusterRequest:
-    """What a report is asked for.
+    """The options of a report.
 
     Attributes:
         config: Path of the model's config.

@@ -1,4 +1,4 @@
-"""Image fingerprints that find twins: frames of one scene, scaled or re-encoded."""
+"""Image fingerprints that find near-duplicates: frames of one scene, scaled or re-encoded."""
 
 from collections.abc import Mapping
 

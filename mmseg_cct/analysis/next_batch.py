@@ -69,7 +69,7 @@ LARGEST = 1280  # longer side of a picture in the page, in pixels
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """What a batch is asked for.
+    """The options of a batch.
 
     Attributes:
         run: Work directory of a training, or one of its checkpoints.
@@ -335,7 +335,9 @@ def _csv(ranked: Sequence[ScoredImage], places: Mapping[str, int], twins: Mappin
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     perturbations = list(ranked[0].by_perturbation) if ranked else []
-    writer.writerow(['rank', 'file', 'score', *perturbations, 'place in the batch', 'twin'])
+    writer.writerow(
+        ['rank', 'file', 'score', *perturbations, 'position in the batch', 'near-duplicate']
+    )
     for rank, image in enumerate(ranked, 1):
         values = (image.score, *image.by_perturbation.values())
         notes = places.get(image.name, ''), twins.get(image.name, '')

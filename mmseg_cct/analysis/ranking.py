@@ -70,7 +70,7 @@ class Ranking:
 
 
 class Prediction(NamedTuple):
-    """What the decoders predict for an image, on the CPU.
+    """The decoders' predictions for an image, on the CPU.
 
     Attributes:
         maps: Disagreement of each auxiliary decoder with the main one, `(K, H, W)`.

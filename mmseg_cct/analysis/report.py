@@ -48,7 +48,7 @@ Sections = Mapping[str, Mapping[str, Sequence[Picture]]]
 
 @dataclass(frozen=True)
 class Report:
-    """What the report says, which `report.json` holds and both pages show.
+    """The content of the report, which `report.json` holds and both pages show.
 
     Attributes:
         title: Names of the runs.

@@ -1,4 +1,4 @@
-"""How runs compare, in a sentence."""
+"""Compares runs in a sentence."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,9 +1,10 @@
-"""Finds the image that an annotation tool's name stands for."""
+"""Matches an annotation tool's image names to files."""
 
 import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from urllib.parse import unquote
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_lists import image_stem
@@ -18,6 +19,9 @@ class ImageNames:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_end, self._by_upload = defaultdict(list), defaultdict(list)
+        names = list(names)
+        endings = {re.split(r'(?=_[A-Za-z]\w*$)', name)[-1] for name in names}
+        self._ending = endings.pop() if len(endings) == 1 else ''  # such as _leftImg8bit
         for name in names:
             *folders, end = _composed(name).split('/')
             self._by_end[end].append(([*folders, end], name))
@@ -29,15 +33,18 @@ class ImageNames:
 
         One path must be the end of the other: `a/1.jpg` is not `b/1.jpg`. Among several matches the
         one with the most folders in common counts; a tie is a `UserError`. An upload may have lost
-        its folders.
+        its folders, a name may be percent-encoded, and lack the ending that all images share.
         """
         path = _composed(image_stem(name.replace('\\', '/')))  # as Windows writes it
         parts = [part for part in path.split('/') if part not in ('', '.')]
         if not parts:
             return None
-        if (found := _find(parts, self._by_end)) or not _UPLOAD.match(parts[-1]):
-            return found
         *folders, end = parts
+        for other in (parts, unquote(path).split('/'), [*folders, f'{end}{self._ending}']):
+            if found := _find(other, self._by_end):
+                return found
+        if not _UPLOAD.match(end):
+            return None
         end = _cleaned(_UPLOAD.sub('', end))
         return _find([*folders, end], self._by_upload) or _find([end], self._by_upload)
 

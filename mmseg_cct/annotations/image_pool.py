@@ -17,10 +17,13 @@ from .source import Source
 class ImagePool:
     """Images by name, from the `given` folder, else from `out/images`, else from the `export`.
 
-    A different image with the same name in the data folder `out` is a `UserError`.
+    Pictures that the export's reader takes for masks are no images. With `masks_alone` the export
+    has no images. A different image with the same name in the data folder `out` is a `UserError`.
     """
 
-    def __init__(self, out: Path, given: str | Path | None, export: Source | None) -> None:
+    def __init__(
+        self, out: Path, given: str | Path | None, export: Source, masks_alone: bool = False
+    ) -> None:
         self.folder = out / 'images'
         self.origin = str(given or self.folder)
         self._files: dict[str, Path | str] = {}
@@ -28,11 +31,12 @@ class ImagePool:
         self._is_new, self._added = True, 0
         if given and not (self.folder.is_dir() and self.folder.samefile(given)):
             require_outside(out, [Path(given)], '--out')
-            self._files |= find_images(given)
+            masks = {file.resolve() for name in export.masks if (file := export.file(name))}
+            self._files |= find_images(given, without=masks)
         elif given or (self.folder.is_dir() and any(self.folder.iterdir())):
             self._files |= find_images(self.folder)
             self._is_new = False
-        elif export and (found := export.images()):
+        elif not masks_alone and (found := export.images()):
             if export.file(''):
                 require_outside(out, [export.path], '--out')
             self.origin = str(export.path)
@@ -47,7 +51,7 @@ class ImagePool:
 
     def __getitem__(self, name: str) -> Path | bytes:
         file = self._files[name]
-        return self._export.read(file) if self._export and isinstance(file, str) else Path(file)
+        return self._export.read(file) if isinstance(file, str) else file
 
     def add(self, annotated: AnnotatedImage) -> str:
         """Writes an image embedded in its annotation into the data folder; returns its name."""

@@ -1,6 +1,6 @@
 """Makes masks of class ids from an export of a labelling tool."""
 
-from collections import Counter
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.files import remove_parts
 from mmseg_cct.utils.image_files import find_masks, read_mask, suffix_of_masks, write_png
 from mmseg_cct.utils.image_lists import image_stem
-from mmseg_cct.utils.labels import BACKGROUND, IGNORE_INDEX, is_background
+from mmseg_cct.utils.labels import BACKGROUND, IGNORE_INDEX, means_ignored
 from mmseg_cct.utils.processes import locked_folder
 
 from .class_table import (
@@ -24,18 +24,20 @@ from .class_table import (
     read_table,
     write_table,
 )
+from .consequences import Consequences
+from .draw_image import Drawer
 from .image_names import ImageNames
 from .image_pool import ImagePool
-from .pictures import size_of, turned
-from .rasterize import rasterize, scaled
-from .readers import colour_masks, require_reader
+from .readers import binary_masks, colour_masks, require_reader
 from .shapes import AnnotatedImage, Annotations, Colour
 from .source import Source, reading
+
+_VALUE = re.compile(r'-?\d+')  # a grey value in place of a class
 
 
 @dataclass
 class Imported:
-    """What an import did.
+    """The outcome of an import.
 
     Attributes:
         table: The classes, including those of earlier imports.
@@ -45,9 +47,11 @@ class Imported:
         confusion: `(256, 256)` number of pixels of changed masks by old and new id.
         pixels: Number of pixels in all masks that existed before.
         bare: Number of images that the export lists without a shape; they get no mask.
+        merged: Number of masks that existed and got one more class.
+        earlier: Number of masks that existed before.
+        added: Ids of classes by name that the table did not have before.
         missing: Annotated images whose image file was not found.
-        left_out: Number of annotations that are not regions, by kind.
-        ignored: Number of regions that the tool marks as ignored.
+        told: What is not in the masks as it was drawn.
         failed: A line for each image that could not be imported.
         images: Number of images linked or copied into the data folder.
     """
@@ -59,22 +63,25 @@ class Imported:
     confusion: np.ndarray = field(default_factory=lambda: np.zeros((256, 256), np.int64))
     pixels: int = 0
     bare: int = 0
+    merged: int = 0
+    earlier: int = 0
+    added: dict[str, int] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
-    ignored: int = 0
+    told: Consequences = field(default_factory=Consequences)
     failed: list[str] = field(default_factory=list)
     images: int = 0
 
     @property
     def masks(self) -> int:
         """Number of images that have a mask now."""
-        return self.new + self.unchanged + self.changed
+        return self.new + self.unchanged + self.changed + self.merged
 
     def describe(self) -> str:
         """Describes the import, one line for each fact."""
         counts = (
             ('new masks', self.new),
             ('masks differ from those there', self.changed),
+            ('masks got one more class', self.merged),
             ('masks as they were', self.unchanged),
             ('images without annotation get no mask', self.bare),
             ('images brought there', self.images),
@@ -87,11 +94,14 @@ class Imported:
                 f'warning: no image for {len(self.missing)} annotated ones: '
                 f'{", ".join(self.missing[:3])}{", ..." if len(self.missing) > 3 else ""}'
             )
-        if self.ignored:
-            lines.append(f'ignored as marked (iscrowd, __ignore__, void): {self.ignored} regions')
-        if self.left_out:
-            kinds = ', '.join(f'{number} {kind}' for kind, number in self.left_out.most_common())
-            lines.append(f'warning: left out, because they are no annotated regions: {kinds}')
+        if self.added and self.earlier:
+            named = ', '.join(f'{name} (id {index})' for name, index in self.added.items())
+            lines.append(
+                f'warning: new classes {named}: the {self.earlier} masks of earlier imports do not '
+                'know them; what shows them there is ignored or another class'
+            )
+        if table := self.told.describe():
+            lines.append(table)
         return '\n'.join(lines)
 
     def require_complete(self, overwrite: bool) -> None:
@@ -128,6 +138,7 @@ def import_masks(
     resize: bool = False,
     overwrite: bool = False,
     copy: bool = False,
+    fill_boxes: bool = False,
     progress: Callable[[Iterable], Iterable] = iter,
 ) -> Imported:
     """Writes `out/masks` and `out/classes.json` from an export, and links its images into `out`.
@@ -149,6 +160,7 @@ def import_masks(
         resize: Whether to scale annotations of images whose size differs.
         overwrite: Whether to replace masks that differ.
         copy: Whether to copy images instead of linking them.
+        fill_boxes: Whether boxes that bound other shapes are regions, too.
         progress: Wraps the images, to show progress.
 
     Returns:
@@ -165,23 +177,34 @@ def import_masks(
         expected = 'that file with {"classes": ["background", …]} by id, or another --out'
         raise UserError(str(out), found, expected)
     rest = rest or (table.rest if table else None)
-    annotations = _read(export, colours, binary, mask_suffix, is_strict=rest is None)
+    values = [name for name in {**_earlier(table), **(rename or {})} if _VALUE.fullmatch(name)]
+    if colours is not None:
+        annotations = colour_masks.read(export, colours, mask_suffix, rest is None, values)
+    elif binary is not None:
+        annotations = binary_masks.read(export, binary, mask_suffix, values)
+    else:
+        annotations = _read(export)
     _require_rest(rest, is_needed=colours is None, empty=empty)
     renamed = _all_renamed(table, annotations.classes, rename or {})
+    _require_meant(annotations.classes, renamed, table)
     annotations = annotations.renamed(renamed)
     done = Imported(extended(table, annotations.classes, rest, renamed))
+    if table:
+        done.added = {name: n for name, n in done.table.ids.items() if name not in table.colours}
+        done.earlier = len(find_masks(out / 'masks')) if (out / 'masks').is_dir() else 0
     masks_alone = colours is not None or binary is not None
-    pool = ImagePool(out, images, None if masks_alone else export)
+    pool = ImagePool(out, images, export, masks_alone)
+    drawer = Drawer(done.table, rest, resize, fill_boxes, done.told)
+    one_class = done.table.ids.get(renamed.get(binary, binary) or '') if binary else None
     names, seen, is_claimed = ImageNames(pool.names), set(), False
     with ExitStack() as held:
         for annotated in progress(annotations.images):
             if not isinstance(annotated, AnnotatedImage):
                 done.failed.append(str(annotated))
                 continue
-            done.left_out.update(map(str, annotated.left_out))
-            done.ignored += sum(shape.label is None for shape in annotated.shapes)
             if not (annotated.shapes or (empty and annotated.is_done and not annotated.left_out)):
                 done.bare += 1
+                drawer.tell(annotated, annotated.left_out)
                 continue
             try:
                 with reading(annotated.name, 'a labelling tool'):
@@ -190,7 +213,7 @@ def import_masks(
                     if image is None:
                         done.missing.append(annotated.name)
                         continue
-                    mask = _draw(annotated, image, done.table, rest, resize)
+                    mask = drawer.draw(annotated, image)
                     name = name or pool.add(annotated)
                     if name in seen:
                         raise UserError(name, 'annotated twice', 'each image once')
@@ -203,7 +226,10 @@ def import_masks(
                 write_table(home, done.table)
                 is_claimed = True
             try:
-                _write(out / 'masks' / f'{name}.png', mask, done, overwrite)
+                path = out / 'masks' / f'{name}.png'
+                if one_class is not None and path.exists():
+                    mask = _merged(path, mask, one_class, drawer.undrawn, done)
+                _write(path, mask, done, overwrite)
             except UserError as error:
                 done.failed.append(str(error))
         if done.masks:
@@ -234,7 +260,7 @@ def _all_renamed(
     table: ClassTable | None, found: Iterable[str], new: Mapping[str, str | None]
 ) -> dict[str, str | None]:
     """Adds new class names to those of earlier imports; both apply to later imports."""
-    earlier = table.renamed if table else {}
+    earlier = _earlier(table)
     for name, its_new in new.items():
         if earlier.get(name, '') == its_new:
             continue
@@ -247,34 +273,24 @@ def _all_renamed(
     return {**earlier, **new}
 
 
-def _draw(
-    annotated: AnnotatedImage,
-    image: Path | bytes,
-    table: ClassTable,
-    rest: str | None,
-    resize: bool,
+def _merged(
+    path: Path, mask: np.ndarray, of_class: int, undrawn: int, done: Imported
 ) -> np.ndarray:
-    """Draws the mask of an image, as the image is shown."""
-    background = table.background
-    ids = dict(table.ids)
-    for shape in annotated.shapes:
-        if shape.label is not None and shape.label not in ids:
-            if background is None or not is_background(shape.label):
-                raise UserError(f'class {shape.label!r}', '', f'one of {", ".join(ids)}')
-            ids[shape.label] = ids[background]
-    undrawn = ids[background] if rest == BACKGROUND and background else IGNORE_INDEX
-    stored, orientation = size_of(image)
-    shown = stored[::-1] if orientation > 4 else stored
-    size = annotated.size
-    if annotated.is_relative or (size not in (None, shown, stored) and resize):
-        shapes = [scaled(shape, size, shown) for shape in annotated.shapes]
-        return rasterize(shapes, shown, ids, undrawn)
-    if size in (None, shown):
-        return rasterize(annotated.shapes, shown, ids, undrawn)
-    if size == stored:  # annotated as stored, but shown and trained on turned
-        return turned(rasterize(annotated.shapes, stored, ids, undrawn), orientation)
-    expected = f'{shown[0]}×{shown[1]}, the size of the image, or --resize'
-    raise UserError('annotation', f'of {size[0]}×{size[1]} pixels', expected)
+    """Merges a mask of one class into an earlier mask; writes it there if that lacks the class."""
+    earlier = read_mask(path)
+    if earlier.shape != mask.shape:
+        return mask
+    is_drawn = mask != undrawn
+    rest = np.where(earlier == of_class, undrawn, earlier)
+    merged = np.where(is_drawn, mask, rest).astype(np.uint8)
+    if of_class not in earlier and not np.array_equal(merged, earlier):
+        covered = is_drawn & (earlier != undrawn) & (earlier != IGNORE_INDEX)
+        what = 'pixels of other classes under the class of these masks'
+        done.told.add(what, 'that class', path.stem, int(covered.sum()), mask.size)
+        _save(path, merged, done.table)
+        done.merged += 1
+        done.unchanged -= 1  # as `_write` will find it
+    return merged
 
 
 def _write(path: Path, mask: np.ndarray, done: Imported, overwrite: bool) -> None:
@@ -293,32 +309,46 @@ def _write(path: Path, mask: np.ndarray, done: Imported, overwrite: bool) -> Non
             return
     else:
         done.new += 1
+    _save(path, mask, done.table)
+
+
+def _save(path: Path, mask: np.ndarray, table: ClassTable) -> None:
     palette = np.full((256, 3), 255, np.uint8)
-    palette[: len(done.table.colours)] = list(done.table.colours.values())
+    palette[: len(table.colours)] = list(table.colours.values())
     write_png(path, Image.fromarray(mask), palette)
+
+
+def _earlier(table: ClassTable | None) -> Mapping[str, str | None]:
+    return table.renamed if table else {}
+
+
+def _require_meant(
+    found: Iterable[str], renamed: Mapping[str, str | None], table: ClassTable | None
+) -> None:
+    """Asks whether classes are meant that are named like pixels without a label."""
+    known = {**renamed, **(table.colours if table else {})}
+    if asked := [name for name in found if means_ignored(name) and name not in known]:
+        ignored, kept = (
+            ' '.join(f'{name}={new}' for name, new in zip(asked, news))
+            for news in ([''] * len(asked), asked)
+        )
+        expected = f'--rename {ignored} to ignore its pixels, or --rename {kept} to train it'
+        raise UserError(f'class {asked[0]}', 'named like pixels without a label', expected)
 
 
 def _require_rest(rest: str | None, is_needed: bool, empty: bool) -> None:
     if rest is None and is_needed:
         raise UserError(
-            '--rest', 'missing', 'background if every object is drawn, ignore if only some are'
+            '--rest',
+            'missing',
+            'background if every object is drawn, ignore if only some are',
         )
     if empty and rest != BACKGROUND:
         found = f'with --rest {rest} nothing of them would be labelled'
         raise UserError('--empty-is-background', found, '--rest background')
 
 
-def _read(
-    source: Source,
-    colours: Mapping[str, Colour] | None,
-    binary: str | None,
-    suffix: str,
-    is_strict: bool,
-) -> Annotations:
-    if colours is not None:
-        return colour_masks.read_colours(source, colours, suffix, is_strict)
-    if binary is not None:
-        return colour_masks.read_binary(source, binary, suffix)
+def _read(source: Source) -> Annotations:
     reader = require_reader(source)
     if reader is colour_masks:
         colour_masks.ask_for_names(source)

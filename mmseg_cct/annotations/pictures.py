@@ -1,6 +1,7 @@
 """Pictures in exports: embedded bitmaps and masks, and the size that an annotator saw."""
 
 import io
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from mmseg_cct.errors import Problem, UserError
 from mmseg_cct.utils.image_files import ORIENTATION, decode_channels, require_file
 from mmseg_cct.utils.text import one_line
 
-from .shapes import MAX_PIXELS
+from .shapes import MAX_PIXELS, Colour
 
 _FORMATS = ('BMP', 'GIF', 'JPEG', 'PNG', 'TIFF', 'WEBP')
 
@@ -45,11 +46,48 @@ def bitmap(data: bytes) -> np.ndarray:
 def rgb(image: Image.Image) -> np.ndarray:
     """Returns the colours of a mask, `(H, W, 3)` uint8; values of more bits must fit in 8."""
     if image.mode[0] in 'IF':
-        values = np.asarray(image)
-        if values.min() < 0 or values.max() > 255:
+        values = whole_numbers(image)
+        if values.max() > 255:
             raise UserError(f'values up to {values.max()}', '', 'a mask of 8 bits')
         image = Image.fromarray(values.astype(np.uint8))
     return np.asarray(image.convert('RGB'))
+
+
+def whole_numbers(image: Image.Image, ignored: Collection[int] = ()) -> np.ndarray:
+    """Returns the values of a mask, 0 where they are `ignored`; others must be whole, 0 or more."""
+    values = np.asarray(image)
+    values = np.where(np.isin(values, list(ignored)), 0, values) if ignored else values
+    wrong = values[~(np.isfinite(values) & (values >= 0) & (values % 1 == 0))]
+    if wrong.size:
+        shown = ', '.join(f'{value:g}' for value in np.unique(wrong)[:5])
+        ids = [f'{value:.0f}=' for value in np.unique(wrong) if value % 1 == 0]
+        expected = 'whole numbers from 0' + ((ids and f', or --rename {ids[0]} to ignore it') or '')
+        raise UserError(f'values {shown} ({wrong.size} pixels)', '', expected)
+    return values
+
+
+def flat_values(values: np.ndarray) -> dict[int, int]:
+    """Counts pixels `(H, W)` like their four neighbours, by value; those of edges are none."""
+    inner = values[1:-1, 1:-1]
+    around = values[:-2, 1:-1], values[2:, 1:-1], values[1:-1, :-2], values[1:-1, 2:]
+    flat = np.logical_and.reduce([inner == other for other in around])
+    return dict(zip(*(each.tolist() for each in np.unique(inner[flat], return_counts=True))))
+
+
+def pack(pixels: np.ndarray) -> np.ndarray:
+    """Packs uint8 RGB `(H, W, 3)` into one number per pixel."""
+    wide = pixels.astype(np.uint32)
+    return wide[..., 0] << 16 | wide[..., 1] << 8 | wide[..., 2]
+
+
+def code_of(colour: Colour) -> int:
+    """Returns the number that `pack` gives a colour."""
+    return colour[0] << 16 | colour[1] << 8 | colour[2]
+
+
+def colour_of(code: int) -> str:
+    """Writes a packed colour as `r,g,b`."""
+    return f'{code >> 16},{code >> 8 & 255},{code & 255}'
 
 
 def size_of(image: Path | bytes) -> tuple[tuple[int, int], int]:

@@ -4,8 +4,9 @@ A pixel belongs to a polygon if its centre lies inside. `cv2.fillPoly` would als
 that the outline touches, so that regions side by side would overlap and holes shrink.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -13,26 +14,73 @@ import numpy as np
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.labels import IGNORE_INDEX
 
-from .shapes import MAX_PIXELS, Shape
+from .shapes import MAX_PIXELS, LeftOut, Shape
 
 _CROSSINGS = 2**22  # of columns by an outline, at most; real ones have thousands
 
 
-def rasterize(
-    shapes: Sequence[Shape], size: tuple[int, int], ids: Mapping[str, int], rest: int
-) -> np.ndarray:
-    """Draws shapes on an image of `size` (width, height) as uint8 ids `(H, W)`.
+class Drawing(NamedTuple):
+    """A mask, and what became of each shape `(N,)`.
 
-    Shapes with a higher z cover the others; at equal z small ones cover large ones. `rest` is the
-    id where there is no shape.
+    Attributes:
+        mask: Ids `(H, W)` uint8.
+        is_lost: Whether it has no pixel in the image.
+        is_hidden: Whether others cover all of it, at least in part by another class.
+        is_contested: Whether it covers another class, though the format has no order.
     """
-    width, height = size
-    mask = np.full((height, width), rest, np.uint8)
-    for shape in sorted(shapes, key=lambda shape: (shape.z or 0, -_area(shape))):
-        region, (left, top) = draw(shape, size)
-        label = IGNORE_INDEX if shape.label is None else ids[shape.label]
-        mask[top : top + region.shape[0], left : left + region.shape[1]][region] = label
-    return mask
+
+    mask: np.ndarray
+    is_lost: np.ndarray
+    is_hidden: np.ndarray
+    is_contested: np.ndarray
+
+
+def rasterize(
+    shapes: Sequence[Shape],
+    size: tuple[int, int],
+    ids: Mapping[str, int],
+    rest: int,
+    unknown: Iterable[np.ndarray] = (),
+) -> Drawing:
+    """Draws shapes on an image of `size` (width, height).
+
+    Shapes with a higher z cover the others, at equal z later ones, and without an order small ones
+    cover large ones. `rest` is the id where there is no shape; it is ignored in the extents of what
+    is `unknown` and of shapes without a pixel.
+    """
+    owner = np.zeros(size[::-1], np.int32)  # 0, or the number of a shape from 1
+    labels = [IGNORE_INDEX if shape.label is None else ids[shape.label] for shape in shapes]
+    table = np.array([rest, *labels], np.uint8)
+    inside, seen = np.zeros((2, len(table)), np.int64)
+    is_contested = np.zeros(len(table), bool)
+
+    def height(number: int) -> tuple[float, float]:
+        z = shapes[number - 1].z
+        return (0, -_area(shapes[number - 1])) if z is None else (z, 0)
+
+    for number in sorted(range(1, len(table)), key=height):
+        region, (left, top) = draw(shapes[number - 1], size)
+        part = owner[top : top + region.shape[0], left : left + region.shape[1]]
+        covered = np.bincount(part[region], minlength=len(table))
+        if shapes[number - 1].z is None:
+            is_contested[number] = covered[1:][table[1:] != table[number]].any()
+        part[region] = number
+        seen -= covered
+        inside[number] = seen[number] = covered.sum()
+    mask = table[owner]
+    is_lost = np.array([not n and shape.has_area for n, shape in zip(inside[1:], shapes)], bool)
+    is_hidden = (inside[1:] > 0) & (seen[1:] == 0)
+    for index in np.flatnonzero(is_hidden).tolist():
+        region, (left, top) = draw(shapes[index], size)
+        part = mask[top : top + region.shape[0], left : left + region.shape[1]]
+        is_hidden[index] = (part[region] != table[index + 1]).any()
+    for extent in (*unknown, *(shapes[index].extent for index in np.flatnonzero(is_lost).tolist())):
+        first = np.floor(extent[0])
+        ends = np.maximum(np.ceil(extent[1]), first + 1)  # a point is a pixel
+        (left, top), (right, bottom) = np.clip([first, ends], 0, size).astype(int)
+        part = mask[top:bottom, left:right]
+        part[owner[top:bottom, left:right] == 0] = IGNORE_INDEX
+    return Drawing(mask, is_lost, is_hidden, is_contested[1:])
 
 
 def draw(shape: Shape, size: tuple[int, int]) -> tuple[np.ndarray, tuple[int, int]]:
@@ -53,9 +101,13 @@ def draw_whole(shape: Shape, size: tuple[int, int]) -> np.ndarray:
     return whole
 
 
-def scaled(shape: Shape, size: tuple[int, int] | None, new: tuple[int, int]) -> Shape:
+def scaled(
+    shape: Shape | LeftOut, size: tuple[int, int] | None, new: tuple[int, int]
+) -> Shape | LeftOut:
     """Scales a shape from one image size to another, or from [0, 1] if there is no first size."""
     factors = np.divide(new, size or (1, 1))
+    if isinstance(shape, LeftOut):
+        return shape if shape.extent is None else replace(shape, extent=shape.extent * factors)
     if shape.mask is None:
         return replace(shape, polygons=[ring * factors for ring in shape.polygons])
     if size is None or size[0] * size[1] > MAX_PIXELS:

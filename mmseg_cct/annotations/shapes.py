@@ -6,8 +6,9 @@ pixel: the pixel in column x and row y covers [x, x + 1) × [y, y + 1), and its 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+import cv2
 import numpy as np
 
 from mmseg_cct.errors import Problem, UserError
@@ -28,7 +29,10 @@ class Shape:
         polygons: Rings `(N, 2)` of x and y, filled by the even-odd rule, so a hole is a ring too.
         mask: `(h, w)` bool, instead of polygons.
         offset: Column and row of the mask's first pixel.
-        z: Shapes with a higher z lie on top; `None` if the tool has no order.
+        z: Shapes with a higher z lie on top, at equal z later ones; `None` if the format has no
+            order.
+        is_box: Whether it is an upright box, which may only bound other shapes.
+        group: What shapes of one object have in common, if the tool groups them.
     """
 
     label: str | None
@@ -36,6 +40,8 @@ class Shape:
     mask: np.ndarray | None = None
     offset: tuple[int, int] = (0, 0)
     z: int | None = None
+    is_box: bool = False
+    group: object = None
 
     def __post_init__(self) -> None:
         for ring in self.polygons:
@@ -53,35 +59,80 @@ class Shape:
         if (self.mask is None) == (not self.polygons):
             raise UserError('shape', 'not one of the two', 'polygons, or a mask')
 
+    @property
+    def has_area(self) -> bool:
+        """Whether it is more than a mask without a pixel."""
+        return self.mask is None or bool(self.mask.any())
+
+    @property
+    def extent(self) -> np.ndarray:
+        """Its least and greatest x and y, `(2, 2)`."""
+        if self.mask is None:
+            points = np.concatenate(self.polygons)
+            return np.stack([points.min(0), points.max(0)])
+        left, top, width, height = cv2.boundingRect(self.mask.view(np.uint8))
+        return np.add(self.offset, [[left, top], [left + width, top + height]]).astype(float)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """An annotation that is no region, or too damaged to be one.
+
+    Attributes:
+        kind: What it is, such as `polyline`.
+        extent: Least and greatest x and y of its points, `(2, 2)`; `None` if it lies nowhere.
+        label: As for a `Shape`.
+        group: As for a `Shape`.
+        fault: What is wrong with it, if it is damaged.
+    """
+
+    kind: str
+    extent: np.ndarray | None = None
+    label: str | None = None
+    group: object = None
+    fault: str = ''
+
 
 @dataclass(frozen=True, eq=False)
 class AnnotatedImage:
-    """The shapes on an image.
+    """What somebody drew on an image.
 
     Attributes:
         name: Path of the image as the tool knows it, with `/` and its extension.
         size: Width and height; `None` if the format does not say.
-        shapes: Its shapes, in the order of the file; none for an image that nobody has labelled.
+        parts: Its shapes and what is left out, in the order of the file; none for an image that
+            nobody has labelled.
         data: The image file itself, if the format holds it.
-        is_relative: Whether coordinates are shares of width and height in [0, 1], not pixels.
+        is_relative: Whether coordinates are shares of the sides of the image as it is shown: in
+            [0, 1], or of `size` if there is one.
         is_done: Whether somebody finished it, as far as the tool says; if not, a lack of shapes
             means nothing.
-        left_out: Kinds of annotations in the file that no shape represents, such as `polyline`.
+        notes: Numbers of pixels that were read with a doubt, by what they are and become.
     """
 
     name: str
     size: tuple[int, int] | None
-    shapes: Sequence[Shape]
+    parts: Sequence[Shape | LeftOut]
     data: bytes | None = None
     is_relative: bool = False
     is_done: bool = True
-    left_out: Sequence[str] = ()
+    notes: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for side in self.size or ():
             if not isinstance(side, (int, float)) or not 0 < side < _FARTHEST or side % 1:
                 found = '×'.join(map(str, self.size or ()))
                 raise UserError('size', found, 'width and height in pixels')
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """Its regions."""
+        return [part for part in self.parts if isinstance(part, Shape)]
+
+    @property
+    def left_out(self) -> list[LeftOut]:
+        """Its annotations that are no regions."""
+        return [part for part in self.parts if isinstance(part, LeftOut)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +165,8 @@ def _renamed(
 ) -> AnnotatedImage | Problem | UserError:
     if not isinstance(image, AnnotatedImage):
         return image
-    shapes = [
-        shape if shape.label is None else replace(shape, label=names.get(shape.label, shape.label))
-        for shape in image.shapes
+    parts = [
+        part if part.label is None else replace(part, label=names.get(part.label, part.label))
+        for part in image.parts
     ]
-    return replace(image, shapes=shapes)
+    return replace(image, parts=parts)

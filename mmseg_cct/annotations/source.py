@@ -1,11 +1,14 @@
 """Files of an export: a file, a folder or a ZIP, which may be damaged or hostile."""
 
+import codecs
 import json
 import posixpath
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +21,7 @@ from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files, require_file
 from mmseg_cct.utils.text import one_line
 
 from .class_table import TABLE
+from .shapes import LeftOut, Shape
 
 # Annotations compress to a tenth, images do not; what compresses to a hundredth is a bomb.
 _HARMLESS = 2**26  # bytes
@@ -28,6 +32,7 @@ _DAMAGED = (
     *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError, MemoryError),
     *(RecursionError, yaml.YAMLError),
 )
+_DECLARED = re.compile(rb'\s*<\?xml[^>]*encoding=["\']([\w.-]+)')
 _LOOKED_AT = 8  # JSON files that tell the format
 # Folders of masks that tools put beside an export's images
 _NO_IMAGES = ('SegmentationClass', 'SegmentationObject', 'masks_machine', 'masks_human', 'masks')
@@ -61,6 +66,7 @@ class Source:
         )
 
         self._known = set(self.names)
+        self.masks: set[str] = set()  # pictures that a reader takes for masks, so no images
 
     def place(self, name: str) -> str:
         """Returns what to call a file in messages."""
@@ -89,10 +95,15 @@ class Source:
             raise UserError(self._unreadable(name, error)) from None
 
     def text(self, name: str) -> str:
-        """Reads UTF-8, with or without a byte order mark."""
+        """Reads text in the encoding of its byte order mark or XML declaration, or in UTF-8."""
+        data = self.read(name)
+        declared = _DECLARED.match(data)
+        encoding = declared[1].decode() if declared else 'utf-8-sig'
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            encoding = 'utf-16'
         try:
-            return self.read(name).decode('utf-8-sig')
-        except UnicodeDecodeError as error:
+            return data.decode(encoding)
+        except (UnicodeDecodeError, LookupError) as error:
             raise UserError(self._unreadable(name, error)) from None
 
     def json(self, name: str) -> Any:
@@ -136,7 +147,7 @@ class Source:
 
     @cached_property
     def damaged(self) -> list[UserError]:
-        """What `sample` could not read."""
+        """The files that `sample` could not read."""
         return []
 
     def images(self) -> dict[str, str]:
@@ -146,7 +157,7 @@ class Source:
         """
         found: dict[str, str] = {}
         for name in self.ending(*IMAGE_SUFFIXES):
-            if set(_NO_IMAGES) & set(name.split('/')[:-1]):
+            if name in self.masks or set(_NO_IMAGES) & set(name.split('/')[:-1]):
                 continue
             other = found.setdefault(posixpath.splitext(name)[0], name)
             if other != name:
@@ -177,6 +188,27 @@ def reading(place: str, kind: str) -> Iterator[None]:
     except _DAMAGED as error:
         found = f'damaged ({one_line(f"{type(error).__name__}: {error}", 100)})'
         raise UserError(place, found, f'an export as {kind} writes it') from None
+
+
+def read_part(
+    place: str,
+    kind: str,
+    otherwise: LeftOut,
+    make: Callable[..., Shape | LeftOut | None],
+    *args: Any,
+) -> Shape | LeftOut:
+    """Makes a shape of a part of an export, or `otherwise` if the part is no region or damaged.
+
+    Raises:
+        UserError: If it is damaged and lies nowhere: its pixels would become background.
+    """
+    try:
+        with reading(place, kind):
+            return make(*args) or otherwise
+    except UserError as error:
+        if otherwise.extent is None:
+            raise
+        return replace(otherwise, fault=str(error))
 
 
 def attempt(place: str, kind: str, make: Callable[..., T], *args: Any) -> T | UserError:

@@ -27,7 +27,6 @@ from mmseg_cct.engine.checkpoints import (
 from mmseg_cct.engine.weights import require_matching_weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.failures import config_errors_as_one_line
-from mmseg_cct.preflight.stages import check_components
 from mmseg_cct.utils import image_files
 from mmseg_cct.utils.palette import class_colours
 
@@ -48,16 +47,18 @@ def load_model(
     that of the checkpoint, if it has been read already. The device is by default the GPU of this
     process, if any.
     """
-    check_components(config, section='model')
+    if config.get('model') is None:
+        raise UserError('model', 'missing', 'the config of a model')
     device = device or default_device()
     if domain is not None:
         pipeline = pipeline_for_tests(config, domain)
         config.test_pipeline = [*pipeline, dict(type='SetDomain', domain=domain)]
     elif config.get('test_pipeline') is None:
         config.test_pipeline = pipeline_for_tests(config)
-    check_components(config, section='test_pipeline')
     with config_errors_as_one_line(config):
         model = init_model(config, device=device)
+        for step in config.test_pipeline:
+            TRANSFORMS.build(dict(step))
     loaded = read_checkpoint(checkpoint) if content is None else content
     require_matching_weights(model, loaded, checkpoint, training=False)
     warn_of_other_preprocessing(config, loaded, checkpoint)

@@ -23,19 +23,8 @@ from mmseg_cct.errors import Interrupted, UserError
 from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils.files import require_own_folder
 
-# Beginnings of mmengine's lines that go to the log file only: the environment, the dumped config,
-# the table of hooks, and hints about what users cannot change.
-_FOR_THE_FILE = (
-    '\n------',
-    'Config:\n',
-    'Hooks will be executed',
-    'Distributed training is not used',
-    'The prefix is not set in metric class',
-    '"FileClient" will be deprecated',
-    '"HardDiskBackend" is the alias',
-    'Exp name:',
-    'Checkpoints will be saved to',
-)
+from .device import number_the_only_gpu
+from .screen import ScreenFormatter, is_for_the_screen
 
 # The folder of log and scalars, named by date and time, that each run makes in its work directory.
 _OF_A_RUN = f'{"[0-9]" * 8}_{"[0-9]" * 6}'
@@ -59,6 +48,8 @@ def require_files_kept(config: Config, written: Iterable[str] = ()) -> None:
 
 def run(config: Config, what: str) -> Any:
     """Builds a runner and calls its method `what`, such as `train`, whose result it returns."""
+    if config.launcher != 'none':
+        number_the_only_gpu()
     # mmengine selects a CUDA device when it starts a process group; it keeps an existing one.
     resumed, start = config.get('resume', False), config.get('load_from')
     own_group = config.launcher != 'none' and get_device() == 'cpu'
@@ -108,18 +99,15 @@ def _progress(runner: Runner, resumed: bool) -> str:
 
 
 class _Runner(Runner):
-    """mmengine's runner, which keeps off the terminal what is for the log file only."""
+    """mmengine's runner with a terminal that shows less than the log file."""
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         logger = super().build_logger(*args, **kwargs)
         for handler in logger.handlers:
             if type(handler) is logging.StreamHandler:
-                handler.addFilter(_is_for_the_screen)
+                handler.addFilter(is_for_the_screen)
+                handler.setFormatter(ScreenFormatter(datefmt='%m/%d %H:%M:%S'))
         return logger
-
-
-def _is_for_the_screen(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith(_FOR_THE_FILE)
 
 
 def unlink_config(config: Config) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from mmengine.dataset import Compose
 
-from mmseg_cct.engine.fused_model import fused_test_step
+from mmseg_cct.engine.class_ids import predict_class_ids
+from mmseg_cct.engine.fused_model import fused_model
 from mmseg_cct.preflight.failures import config_errors_as_one_line
 from mmseg_cct.utils.ahead import ahead
 
@@ -63,17 +64,17 @@ def _segment(model: Any, keys: Iterable[K], read: Callable[[K], np.ndarray]) -> 
             return Segmented(key, error=error), {}
         return Segmented(key, image), pipeline(dict(img=image))
 
-    test_step = fused_test_step(model)
+    fused = None
     for batch in _batches(ahead(load, keys), next(model.parameters()).is_cuda):
         if batch[0][0].error is not None:
             yield batch[0][0]
             continue
         data = {name: [inputs[name] for _, inputs in batch] for name in batch[0][1]}
         with torch.no_grad():
-            results = test_step(data)
-        for (loaded, _), result in zip(batch, results):
-            labels = result.pred_sem_seg.data[0].to(torch.uint8).cpu().numpy()
-            yield loaded._replace(labels=labels)
+            fused = fused or fused_model(model, data)
+            ids = predict_class_ids(fused, data)
+        for (loaded, _), labels in zip(batch, ids):
+            yield loaded._replace(labels=labels.to(torch.uint8).cpu().numpy())
 
 
 def _batches(

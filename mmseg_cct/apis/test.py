@@ -15,7 +15,6 @@ from mmseg_cct.engine.checkpoints import require_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.evaluation import MultiDomainIoUMetric
 from mmseg_cct.preflight.components import is_a
-from mmseg_cct.preflight.stages import check_config
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.log import warn
 from mmseg_cct.utils.output_folder import OutputFolder
@@ -78,7 +77,6 @@ def prepare_test(
         _draw_predictions(config, show, show_dir, wait_time)
     if out is not None:
         _write_predictions(config, config_file, out)
-    check_config(config)
     fit_workers(config, options or {})
     return fit_to_device(config, launcher)
 
@@ -90,7 +88,7 @@ def test(config: Config) -> dict[str, float]:
 
 
 def _require_keys(config: Config, config_file: str, *, tta: bool, drawn: bool) -> None:
-    needed = ['test_dataloader', 'test_evaluator', 'test_cfg']
+    needed = ['model', 'test_dataloader', 'test_evaluator', 'test_cfg']
     needed += ['tta_model', 'tta_pipeline'] if tta else []
     needed += ['visualizer'] if drawn else []
     for key in needed:

@@ -18,13 +18,12 @@ from mmseg_cct.engine.checkpoints import (
     require_checkpoint,
 )
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.stages import check_training
 from mmseg_cct.utils.files import require_outside
 from mmseg_cct.utils.processes import end_with_parent, locked_folder
 from mmseg_cct.utils.rounds import LABELS, next_round
 from mmseg_cct.utils.text import is_unicode
 
-from .device import enable_amp, fit_to_device, fit_workers
+from .device import enable_amp, fit_to_device, fit_workers, hint_at_amx
 from .pretrained import fetch_pretrained_weights
 from .runner import require_files_kept, run, unlink_config
 
@@ -38,6 +37,7 @@ def prepare_training(
     work_dir: str | None = None,
     resume: str | None = None,
     amp: bool = False,
+    auto_scale_lr: bool = False,
     options: dict[str, Any] | None = None,
     launcher: str = 'none',
 ) -> Config:
@@ -48,6 +48,7 @@ def prepare_training(
         work_dir: Where to write; by default the config's own `work_dir` or `work_dirs/<config>`.
         resume: `'auto'` for the latest checkpoint in the work directory, or a checkpoint file.
         amp: Whether to train in mixed precision.
+        auto_scale_lr: Whether to scale the learning rate with the batch of all processes.
         options: Settings of the config to override, by dotted key. Where they change
             `train_cfg.max_iters`, schedulers that ended at the old value end at the new one.
         launcher: What started the processes: `none`, `pytorch`, `slurm` or `mpi`.
@@ -66,12 +67,20 @@ def prepare_training(
     require_outside(config.work_dir, data_folders(config), '--work-dir')
     if not is_unicode(config.work_dir):  # mmengine writes it into last_checkpoint
         raise UserError(f'--work-dir {config.work_dir!a}', '', 'a name in UTF-8')
-    for key in ('train_dataloader', 'train_cfg', 'optim_wrapper'):
+    for key in ('model', 'train_dataloader', 'train_cfg', 'optim_wrapper'):
         if config.get(key) is None:
             raise UserError(config_file, f'no {key}', 'a config for training')
-    check_training(config)
     if amp:
         enable_amp(config)
+    hint_at_amx(config)
+    if auto_scale_lr:
+        if at(config, 'auto_scale_lr.base_batch_size') is None:
+            raise UserError(
+                '--auto-scale-lr',
+                f'{config_file} has no auto_scale_lr.base_batch_size',
+                'the batch size, of all processes together, that its learning rate is for',
+            )
+        config.auto_scale_lr.enable = True
     if resume is None and config.get('resume'):  # mmengine's `resume` skips our checks
         resume = config.get('load_from') or 'auto'
         config.resume = False

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mmseg_cct.config.shipped import METHODS_HELP, method_names
 from mmseg_cct.errors import Problem
 from mmseg_cct.utils.suggest import nearest
+from mmseg_cct.version import __version__
 
 from .errors import end_quietly
 from .ranks import add_launcher
@@ -20,14 +22,24 @@ if TYPE_CHECKING:
 Chosen = TypeVar('Chosen', bound='DataclassInstance')
 
 
+# How the tool was called, where that is not by its script; `__main__` sets it.
+program: str | None = None
+
+
 def tool_parser(description: str | None, **options: Any) -> argparse.ArgumentParser:
-    """Makes a parser whose help keeps the line breaks of a tool's docstring.
+    """Makes a parser with `--version`, whose help keeps the line breaks of a tool's docstring.
 
     Every tool calls it first, so it also prepares a quiet end of the process.
     """
     end_quietly()
-    keeps = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(description=description, formatter_class=keeps, **options)
+    parser = argparse.ArgumentParser(
+        prog=program or f'python {sys.argv[0]}',
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        **options,
+    )
+    parser.add_argument('--version', action='version', version=f'mmseg_cct {__version__}')
+    return parser
 
 
 def chosen(args: argparse.Namespace, kind: type[Chosen]) -> Chosen:

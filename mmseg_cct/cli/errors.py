@@ -1,4 +1,4 @@
-"""How a tool ends on a user's mistake, Ctrl-C or a closed pipe: with one line or none."""
+"""Ends a tool with one line or none on a user's mistake, Ctrl-C or a closed pipe."""
 
 import atexit
 import errno
@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from mmseg_cct.errors import TRACEBACK_VARIABLE, UserError
+from mmseg_cct.stack import StackError
 from mmseg_cct.utils.text import error_line
 
 _PATIENCE = 5.0  # seconds that the other ranks leave rank 0 to report a mistake
@@ -92,7 +93,7 @@ def _forget_output() -> None:
 
 def _lines_of(error: Exception) -> str | None:
     """Returns the message for a user's mistake or a full disk or GPU; None for a bug."""
-    if isinstance(error, UserError):
+    if isinstance(error, (UserError, StackError)):
         return str(error)
     if isinstance(error, OSError):
         place = f'{error.filename}: ' if error.filename else ''
@@ -104,7 +105,7 @@ def _lines_of(error: Exception) -> str | None:
         or "can't allocate memory" in str(error)
     ):
         return (
-            f'{error_line(error, 200)}; expected what fits: a smaller batch_size or crop, in a '
+            f'{error_line(error, 200)}; try a smaller batch_size or crop, in a '
             'training also --amp or model.auxiliary_head.position_fraction below 1'
         )
     return None

@@ -1,4 +1,4 @@
-"""The ranks of a distributed run, whatever started its processes."""
+"""Reads rank and world size from the variables of a launcher."""
 
 import argparse
 import os

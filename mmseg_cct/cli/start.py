@@ -65,6 +65,11 @@ def _require_device(device: str | None) -> None:
 
     kind, _, index = (device or 'cpu').partition(':')
     if kind == 'mps' and not torch.backends.mps.is_available():
-        raise UserError(f'--device {device}', 'this machine has none')
+        raise UserError(f'--device {device}', 'this machine has none; leave --device out')
     if kind == 'cuda' and int(index or 0) >= torch.cuda.device_count():
-        raise UserError(f'--device {device}', f'there are {torch.cuda.device_count()} GPUs')
+        count = torch.cuda.device_count()
+        if not count:
+            raise UserError(f'--device {device}', 'this machine has no GPU; leave --device out')
+        raise UserError(
+            f'--device {device}', f'this machine has {count} GPUs', f'cuda:0 to cuda:{count - 1}'
+        )

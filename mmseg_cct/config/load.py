@@ -17,12 +17,12 @@ from .compose import (
     remove_hooks,
     set_labels,
 )
+from .limits import check_sections, check_values
 from .options import require_effect
 from .packages import register_packages
 from .schedulers import move_scheduler_ends
 from .setting import composed_name, find_setting
 from .shipped import CONFIGS, PLAIN, method_names
-from .structure import check_structure
 from .walk import at, settings_of
 
 _ABSENT = object()
@@ -43,7 +43,7 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
     """
     setting = find_setting(config_file)
     config = read_config(setting.file)
-    check_structure(config)
+    check_sections(config)
     _forget_old_hooks(config)
     options = dict(options)
     method, labels = options.pop('method', setting.method), options.pop('labels', setting.labels)
@@ -56,10 +56,11 @@ def load_config(config_file: str, options: Mapping[str, Any]) -> Config:
         object.__setattr__(config, '_filename', f'{name}.py')
     old_max_iters = at(config, 'train_cfg.max_iters')
     _merge_options(config, setting.file, options)
-    check_structure(config)
+    check_sections(config)
     if not any(key.split('.')[0] == 'param_scheduler' for key in options):
         move_scheduler_ends(config, old_max_iters)
     remove_hooks(config)
+    check_values(config)
     _check_domains(config)
     return config
 

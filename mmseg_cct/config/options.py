@@ -1,4 +1,4 @@
-"""Which options have an effect: those whose first part is read after the config is loaded."""
+"""Finds options that have no effect, because the config file has already read the variable."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""The paper's values for what a config leaves out."""
+"""The paper's values, for settings that a config leaves out."""
 
 # The auxiliary decoders of "CCT": each perturbation with its own default number of decoders.
 PERTURBATIONS = dict(

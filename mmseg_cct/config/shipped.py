@@ -6,6 +6,7 @@ holds links to the folders of the project.
 
 import ast
 import shlex
+import shutil
 from pathlib import Path
 
 _SHIPPED = Path(__file__).parents[1] / '.mim'
@@ -32,10 +33,12 @@ def commands() -> dict[str, Path]:
 
 
 def command_line(name: str, *arguments: str | Path) -> str:
-    """Returns the command line that runs a tool: its script in a checkout, else `python -m`."""
+    """Returns the command line that runs a tool: its script in a checkout, else the package's."""
     script = f'tools/{name}.py'
-    tool = [script] if Path(script).is_file() else ['-m', SCOPE, name]
-    return shlex.join(['python', *tool, *map(str, arguments)])
+    # a script of an environment that is not activated is not found by its name
+    package = ['mmseg-cct'] if shutil.which('mmseg-cct') else ['python', '-m', 'mmseg_cct']
+    tool = ['python', script] if Path(script).is_file() else [*package, name.replace('_', '-')]
+    return shlex.join([*tool, *map(str, arguments)])
 
 
 def summary(script: Path) -> str:

@@ -1,6 +1,5 @@
 """Counts and checks the images and masks of a folder."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -26,30 +25,31 @@ class FolderSummary(NamedTuple):
     """Contents of a folder with `images/`, `masks/` and perhaps `val/`.
 
     Attributes:
-        labeled: Names of the images with a mask, sorted.
+        labels: The labels in the mask of each image that has one, ignored ones included, by name.
         unlabeled: Number of images without a mask.
-        validation: Number of images in `val/images`, all with a mask; 0 without that folder.
+        validation: The labels in the masks of `val`, likewise; empty without that folder.
         size: Median width and height of the images.
         pixels: `(C,)` number of pixels of each class in the masks.
         ignored: Number of ignored pixels.
-        masks: `(C,)` number of masks that show each class.
-        labels: Number of masks for each set of labels in a mask, ignored ones included.
-        val_labels: The same of the masks in `val/masks`.
         widths: Typical width in pixels of the objects of each class (see `ObjectWidths`).
         values: How to load the images, if MMSegmentation's loader would change them.
     """
 
-    labeled: tuple[str, ...]
+    labels: Mapping[str, frozenset[int]]
     unlabeled: int
-    validation: int
+    validation: Mapping[str, frozenset[int]]
     size: tuple[int, int]
     pixels: np.ndarray
     ignored: int
-    masks: np.ndarray
-    labels: Counter[frozenset[int]]
-    val_labels: Counter[frozenset[int]]
     widths: Mapping[str, float]
     values: ImageValues | None = None
+
+    def sides(
+        self, held_out: Collection[str]
+    ) -> tuple[dict[str, frozenset[int]], Mapping[str, frozenset[int]]]:
+        """Divides the labels by name into those to train and those to validate on."""
+        trained = {name: labels for name, labels in self.labels.items() if name not in held_out}
+        return trained, self.validation or {name: self.labels[name] for name in held_out}
 
 
 def summarize_folder(
@@ -74,30 +74,26 @@ def summarize_folder(
     values = measure_images(sample, channels, bits)
     loader = None if values is None else TRANSFORMS.build(values.loader)
     widths = ObjectWidths(classes)
-    counts, shown, labels = _count_classes(found, labeled, len(classes), loader, widths)
-    validation: dict[str, Path] = {}
-    val_labels: Counter[frozenset[int]] = Counter()
+    labels, counts = _count_classes(found, labeled, len(classes), loader, widths)
+    validation: dict[str, frozenset[int]] = {}
     if Path(data, 'val').is_dir():
         images, masks = Path(data, 'val', 'images'), Path(data, 'val', 'masks')
         own = find_images(images)
-        validation = _masks_by_name(own, images, masks, mask_suffix)
-        if missing := sorted(own.keys() - validation.keys()):
+        labeled = _masks_by_name(own, images, masks, mask_suffix)
+        if missing := sorted(own.keys() - labeled.keys()):
             raise UserError(
                 own[missing[0]], 'no mask for this image', f'{masks / missing[0]}{mask_suffix}'
             )
-        *_, val_labels = _count_classes(own, validation, len(classes), loader)
+        validation, _ = _count_classes(own, labeled, len(classes), loader)
     sizes = [image_size(str(path), None, False, loader) for path in sample]
     width, height = np.median(sizes, 0).astype(int).tolist()
     return FolderSummary(
-        tuple(labeled),
-        len(found) - len(labeled),
-        len(validation),
+        labels,
+        len(found) - len(labels),
+        validation,
         (width, height),
         counts[:-1],
         int(counts[-1]),
-        shown,
-        labels,
-        val_labels,
         widths.typical(),
         values,
     )
@@ -111,22 +107,24 @@ def describe_folder(
     `held_out` are the labelled images held out for validation when there is no `val` folder.
     """
     labeled = max(int(summary.pixels.sum()), 1)
-    rows = [
-        [name, f'{100 * pixels / labeled:.1f} %', str(masks)]
-        for name, pixels, masks in zip(classes, summary.pixels.tolist(), summary.masks.tolist())
-    ]
+    sides = summary.sides(held_out)
+    rows = []
+    for index, (name, pixels) in enumerate(zip(classes, summary.pixels.tolist())):
+        masks = [str(sum(index in labels for labels in side.values())) for side in sides]
+        rows.append([name, f'{100 * pixels / labeled:.1f} %', *masks])
     if summary.ignored:
         share = 100 * summary.ignored / (labeled + summary.ignored)
-        rows.append(['ignored', f'{share:.1f} % of all', ''])
-    validation = f'{summary.validation} to validate on' if summary.validation else 'no folder val'
+        rows.append(['ignored', f'{share:.1f} % of all', '', ''])
+    number = len(summary.validation)
+    validation = f'{number} to validate on' if number else 'no folder val'
     if held_out:
-        kept = len(summary.labeled) - len(held_out)
-        validation += f', so {kept} labelled images train and {len(held_out)} validate'
+        train, validate = map(len, sides)
+        validation += f', so {train} labelled images train and {validate} validate'
     kind = f'{summary.values.description}\n\n' if summary.values else ''
     return (
-        f'{len(summary.labeled)} labelled and {summary.unlabeled} unlabelled images of '
+        f'{len(summary.labels)} labelled and {summary.unlabeled} unlabelled images of '
         f'{summary.size[0]}x{summary.size[1]} pixels (median), {validation}\n\n{kind}'
-        f'{markdown_table(["class", "labelled pixels", "masks"], rows)}'
+        f'{markdown_table(["class", "labelled pixels", "masks to train", "to validate"], rows)}'
     )
 
 
@@ -155,22 +153,20 @@ def _count_classes(
     num_classes: int,
     loader: LoadChannels | None = None,
     widths: ObjectWidths | None = None,
-) -> tuple[np.ndarray, np.ndarray, Counter[frozenset[int]]]:
-    """Counts the pixels of each class `(C + 1,)`, ignored ones last, and the masks with it `(C,)`.
+) -> tuple[dict[str, frozenset[int]], np.ndarray]:
+    """Finds the labels in each mask, and counts the pixels of each class `(C + 1,)`.
 
-    The last result is the number of masks for each set of labels in a mask.
+    Ignored pixels are counted last.
     """
-    counts, shown = np.zeros(num_classes + 1, np.int64), np.zeros(num_classes, np.int64)
-    labels: Counter[frozenset[int]] = Counter()
+    counts, labels = np.zeros(num_classes + 1, np.int64), {}
     for name, path in masks.items():
         ids, image = read_mask(path), images[name]
         size = image_size(str(image), None, False, loader)
         check_mask(path, ids, num_classes, image=image, size=size)
         present, pixels = np.unique(ids.astype(np.int64), return_counts=True)
-        labels[frozenset(present.tolist())] += 1
+        labels[name] = frozenset(present.tolist())
         if widths is not None:
             widths.add(ids)
         present[present == IGNORE_INDEX] = num_classes
         np.add.at(counts, present, pixels)
-        shown[present[present < num_classes]] += 1
-    return counts, shown, labels
+    return labels, counts

@@ -9,6 +9,7 @@ import numpy as np
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import decode_channels, explain_unreadable, require_channels
 from mmseg_cct.utils.image_format import ImageFormat, image_format
+from mmseg_cct.utils.log import warn
 
 _PIXELS = 10_000  # sampled from an image, roughly
 _DEPTHS = (8, 10, 12, 14, 16, 32)  # bits that sensors have
@@ -17,19 +18,21 @@ _ENDS = (0.1, 99.9)  # percentiles
 
 
 class ImageValues(NamedTuple):
-    """How to load images that are not 8-bit RGB or grey.
+    """Settings that load images other than 8-bit RGB or grey.
 
     Attributes:
         description: The images' format, in words.
         loader: Config of `LoadChannels`.
         mean: Mean of each loaded channel, in the order of the loader's `channels`.
         std: Standard deviation of each loaded channel, likewise.
+        has_nodata: Whether a file names a value of pixels without data, which count for nothing.
     """
 
     description: str
     loader: dict[str, Any]
     mean: list[float]
     std: list[float]
+    has_nodata: bool = False
 
 
 def measure_images(
@@ -43,7 +46,9 @@ def measure_images(
     """
     formats = {path: _format_of(path) for path in images}
     first, found = next(iter(formats.items()))
-    if channels is None and bits is None and all(each.is_plain for each in formats.values()):
+    has_nodata = any(each.nodata is not None for each in formats.values())
+    plain = not has_nodata and all(each.is_plain for each in formats.values())
+    if channels is None and bits is None and plain:
         return None
     for path, other in formats.items():
         if (other.channels, other.bits, other.kind) != (found.channels, found.bits, found.kind):
@@ -65,7 +70,11 @@ def measure_images(
             f'{first} has {found.describe()}',
             f'numbers from 0 to {found.channels - 1}',
         )
-    values = np.concatenate([_pixels_of(path, chosen) for path in images]).astype(np.float64)
+    pixels = [_pixels_of(path, chosen, each.nodata) for path, each in formats.items()]
+    values = np.concatenate(pixels).astype(np.float64)
+    if not len(values):
+        raise UserError(first, f'only pixels of the value {found.nodata}, its nodata', 'data')
+    _warn_of_lone_value(values, 2**found.bits - 1)
     limits = None if found.bits <= 8 and bits is None else _range_of(values, bits)
     if limits is not None:
         low, high = limits
@@ -77,6 +86,7 @@ def measure_images(
         loader if limits is None else dict(**loader, value_range=limits),
         values.mean(0).round(3).tolist(),
         [spread or 1.0 for spread in values.std(0).round(3).tolist()],
+        has_nodata,
     )
 
 
@@ -88,15 +98,27 @@ def _format_of(path: Path) -> ImageFormat:
         raise UserError(explain_unreadable(path, 'image', error)) from None
 
 
-def _pixels_of(path: Path, chosen: tuple[int, ...]) -> np.ndarray:
-    """Reads the chosen channels of evenly spaced pixels, `(P, C)`."""
+def _warn_of_lone_value(values: np.ndarray, highest: int) -> None:
+    """Warns of a largest possible value far from all others, which mostly means no data."""
+    others = values[values < highest]
+    if len(others) < values.size and others.size and others.max() < highest / 2:
+        share = 100 * (1 - len(others) / values.size)
+        warn(
+            f'{share:.1f} % of the values are {highest}, the next lower one is {others.max():.0f}; '
+            f'expected those without data to be marked: gdal_edit.py -a_nodata {highest} FILE'
+        )
+
+
+def _pixels_of(path: Path, chosen: tuple[int, ...], nodata: float | None) -> np.ndarray:
+    """Reads the chosen channels of evenly spaced pixels with data, `(P, C)`."""
     try:
         pixels = decode_channels(path.read_bytes())
         require_channels(pixels, chosen)  # a grey JPEG among others has one
     except Exception as error:  # decoders raise nearly anything on a corrupt file
         raise UserError(explain_unreadable(path, 'image', error)) from None
     flat = pixels.reshape(-1, pixels.shape[2])
-    return flat[:: max(len(flat) // _PIXELS, 1), chosen]
+    flat = flat[:: max(len(flat) // _PIXELS, 1)]
+    return flat[(flat != nodata).any(1)][:, chosen]
 
 
 def _default_channels(found: ImageFormat) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Walks through a built data set: the sets that it wraps, their transforms and their images."""
+"""Walks through a built data set: the sets that it wraps, their transforms and images."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -20,7 +20,9 @@ class MultiTensorEMA(MomentumAnnealingEMA):
     """
 
     def __init__(self, model: nn.Module, momentum: float = 0.0002, gamma: int = 100) -> None:
-        super().__init__(model, momentum, gamma, update_buffers=True)
+        # mmengine warns of more than 0.5, which a target from the step before needs.
+        super().__init__(model, min(momentum, 0.5), gamma, update_buffers=True)
+        self.momentum = momentum
 
     @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:

@@ -32,7 +32,7 @@ def at_input_size(model: Any, seg_logits: Tensor, batch: dict[str, Any]) -> Tens
 
 
 class Disagreement(NamedTuple):
-    """How far auxiliary predictions for an image are from the main one.
+    """Distance of auxiliary predictions for an image from the main one.
 
     Attributes:
         seg_logits: Logits of the main decoder, `(1, C, ·, ·)`.

@@ -1,4 +1,4 @@
-"""Finds what the mean IoU of a training hides: classes at 0, a curve that rises on or fell.
+"""Findings that mIoU hides: classes at 0, a curve still rising or falling.
 
 The training's log and the report use the same sentences.
 """
@@ -86,13 +86,13 @@ def validation_findings(num_images: int, is_test_set: bool) -> Iterator[str]:
     """Puts into words what to know about a validation set, one line for each finding."""
     if num_images < FEW_IMAGES:
         yield (
-            f'{num_images} validation images: so few that single ones decide; expected {FEW_IMAGES}'
-            ' or more'
+            f'only {num_images} validation images: mIoU is unreliable ({FEW_IMAGES} or more '
+            'recommended)'
         )
     if is_test_set:
         yield (
             'the validation images are the test set too: the best checkpoint is picked on them, so '
-            'its IoU flatters; the last one is the fair one'
+            'its IoU is optimistic; report the last checkpoint'
         )
 
 

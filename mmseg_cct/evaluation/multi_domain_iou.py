@@ -26,7 +26,7 @@ class MultiDomainIoUMetric(BaseMetric):
     Classes that no mask of a domain shows do not count in its means.
 
     Args:
-        collect_device: 'cpu' or 'gpu', where the results of several processes are gathered.
+        collect_device: 'gpu' gathers the results of several processes in memory, 'cpu' by files.
         prefix: Precedes all names, as in `prefix/camvid/mIoU`.
         collect_dir: Folder for gathering on the CPU; by default a temporary one.
         output_dir: Folder for the predictions, with a subfolder for each domain.

@@ -1,4 +1,4 @@
-"""Chooses the pixels of a prediction that teach: the sure ones of each class.
+"""Chooses the most confident pixels of each class in a prediction as pseudo labels.
 
 The confidence p of a pixel is kept in a byte, as -log2(1 - p) in sixteenths. With equal steps of p
 itself, most pixels would fall into the last step.
@@ -45,7 +45,7 @@ def count_right(
 
 
 def cuts_by_share(pixels: np.ndarray, dropped: float) -> np.ndarray:
-    """Finds the level `(C,)` from which on pixels teach, so that the least sure of a class do not.
+    """Finds the level `(C,)` of each class from which on its pixels teach.
 
     At most the share `dropped`, in [0, 1), of the pixels `(C, 256)` of a class does not teach.
     """

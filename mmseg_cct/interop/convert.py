@@ -9,7 +9,14 @@ from mmseg_cct.engine.checkpoints import checkpoint_bytes, read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import write_atomic
 
-from .public_names import Renamed, is_public, to_project, to_public
+from .public_names import (
+    Renamed,
+    backbone_to_mmseg,
+    is_backbone,
+    is_public,
+    to_project,
+    to_public,
+)
 
 # Auxiliary decoders in the public code's config, in the order of its module list.
 _DECODER_KINDS = (
@@ -31,7 +38,7 @@ class Conversion:
     Attributes:
         to_public: Whether the target is for the public code.
         num_weights: Number of converted entries.
-        num_classes: C, the number of classes.
+        num_classes: C, the number of classes; 0 for ImageNet weights of the backbone.
         num_decoders: K, 0 for a model without auxiliary decoders.
         decoder_counts: Decoders by perturbation, in the public code's names and order; None if the
             source does not tell.
@@ -51,13 +58,15 @@ class Conversion:
 def convert_file(source: str, target: str, *, partial: bool = False) -> Conversion:
     """Converts a checkpoint to the other code's format; the names of its weights tell which.
 
-    With `partial` the file is written even if names are missing or unexpected. A checkpoint of
-    neither code is a `UserError`.
+    The authors' ImageNet weights become those of `model.backbone`. With `partial` the file is
+    written even if names are missing or unexpected. A checkpoint of neither code is a `UserError`.
     """
     checkpoint = read_checkpoint(source)
     try:
-        public = is_public(checkpoint['state_dict'])
-        renamed = (to_project if public else to_public)(checkpoint['state_dict'])
+        state = checkpoint['state_dict']
+        public = is_backbone(state) or is_public(state)
+        rename = to_project if public else to_public
+        renamed = (backbone_to_mmseg if is_backbone(state) else rename)(state)
     except UserError as error:
         raise UserError(source, error) from None
     decoder = 'decode_head.conv_seg.weight' if public else 'module.main_decoder.upsample.0.weight'

@@ -55,6 +55,15 @@ def _shared_names() -> dict[str, str]:
 
 SHARED_NAMES = _shared_names()
 
+# MMSeg's name by name in the authors' ImageNet weights of the encoder's ResNet-50
+BACKBONE_NAMES = {
+    public.replace('encoder.base.0.0.', 'prefix.').replace('encoder.base.', 'layer'): (
+        ours.removeprefix('backbone.')
+    )
+    for public, ours in SHARED_NAMES.items()
+    if ours.startswith('backbone.')
+}
+
 
 @dataclass
 class Renamed:
@@ -124,6 +133,25 @@ def to_public(state: Mapping[str, Tensor]) -> Renamed:
     )
 
 
+def backbone_to_mmseg(state: Mapping[str, Tensor]) -> Renamed:
+    """Renames the authors' ImageNet weights to those of MMSeg's `ResNetV1c`; drops the classifier.
+
+    They are `layer1.*` to `layer4.*` and the stem, with or without its `prefix.`.
+    """
+    source = {
+        name if name.startswith(('prefix.', 'layer')) else f'prefix.{name}': value
+        for name, value in weights(state).items()
+        if not name.startswith('fc.')
+    }
+    renamed, missing = _rename(source, BACKBONE_NAMES)
+    return Renamed(renamed, 0, missing, [n for n in source if n not in BACKBONE_NAMES])
+
+
+def is_backbone(state: Mapping[str, Tensor]) -> bool:
+    """Tells the authors' ImageNet weights from a whole network's."""
+    return {'prefix.conv1.weight', 'conv3.weight'} & weights(state).keys() != set()
+
+
 def is_public(state: Mapping[str, Tensor]) -> bool:
     """Tells the public code's names from this project's; other or mixed ones are a `UserError`."""
     roots = {name.split('.')[0] for name in weights(state)}
@@ -131,8 +159,8 @@ def is_public(state: Mapping[str, Tensor]) -> bool:
     if bool(public) == bool(ours):
         raise UserError(
             f'the weights are named {", ".join(sorted(roots)[:6]) or "nothing"}; expected encoder, '
-            'main_decoder and aux_decoders (the public code) or backbone, neck, decode_head and '
-            'auxiliary_head (this project)'
+            'main_decoder and aux_decoders (the public code), prefix and layer1 to layer4 (its '
+            'ImageNet weights) or backbone, neck, decode_head and auxiliary_head (this project)'
         )
     return bool(public)
 

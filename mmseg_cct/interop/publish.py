@@ -15,6 +15,7 @@ from torch import Tensor
 from mmseg_cct.config.domains import domain_settings, pipeline_for_tests, require_domain
 from mmseg_cct.config.walk import forget_initial_weights
 from mmseg_cct.engine.checkpoints import checkpoint_bytes, read_checkpoint, saved_config
+from mmseg_cct.engine.class_ids import predicts_as_encoder_decoder
 from mmseg_cct.engine.weights import is_training_only, weights
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.files import ZIP, output_file, write_atomic
@@ -31,10 +32,6 @@ _CONFIG_KEYS = (
     'tta_model',
 )
 _META_KEYS = ('dataset_meta', 'epoch', 'iter', 'mmengine_version')
-
-
-# What decides how a segmentor predicts.
-_INFERENCE = ('extract_feat', 'encode_decode', 'inference', 'predict', 'postprocess_result')
 
 
 def publish_checkpoint(
@@ -135,10 +132,13 @@ def inference_config(config: Config, domain: str | None = None) -> Config:
         tta = kept.pop('tta_pipeline', None)
         if isinstance(tta, dict) and domain in tta:
             kept['tta_pipeline'] = tta[domain]
-    if domain is not None or _predicts_as_encoder_decoder(kept['model']['type']):
+    kind = kept['model']['type']
+    kind = MODELS.get(kind) if isinstance(kind, str) else kind
+    own = ('extract_feat', 'encode_decode', 'predict', 'postprocess_result')
+    if domain is not None or predicts_as_encoder_decoder(kind, *own):
         known = inspect.signature(EncoderDecoder).parameters
-        own = {key: value for key, value in kept['model'].items() if key in known}
-        kept['model'] = dict(own, type='EncoderDecoder')
+        plain = {key: value for key, value in kept['model'].items() if key in known}
+        kept['model'] = dict(plain, type='EncoderDecoder')
     for key in filter(is_training_only, list(kept['model'])):
         kept['model'][key] = None
     forget_initial_weights(kept['model'])
@@ -154,10 +154,3 @@ def _from_files(pipeline: Sequence[Any]) -> list[Any]:
     """Loads files instead of drawing scenes: MMSegInferencer looks for that transform."""
     drawn, load = 'DrawShapesScene', dict(type='LoadImageFromFile')
     return [load if step.get('type') == drawn else step for step in pipeline]
-
-
-def _predicts_as_encoder_decoder(kind: str | type) -> bool:
-    kind = MODELS.get(kind) if isinstance(kind, str) else kind
-    return isinstance(kind, type) and all(
-        getattr(kind, name, None) is getattr(EncoderDecoder, name) for name in _INFERENCE
-    )

@@ -1,17 +1,15 @@
 """Checks a run before it starts.
 
-A check yields a `Problem` for each mistake. Each check belongs to a stage, and each stage relies on
-the ones before it:
+What a constructor says of its arguments is not checked beforehand: `failures` makes one line of it,
+with the component's key. `PreflightHook` looks for what would fail late or silently. A check yields
+a `Problem` for each mistake, and all problems of the first kind that has any are reported:
 
-1. structure: the sections of a config are dicts and lists (`mmseg_cct.config.structure`);
-2. values: settings are in their ranges and go together (`values`);
-3. components: types exist and take their arguments (`components`);
-4. model: model, data and checkpoint have the same classes (`classes`);
-5. files: lists, images and masks exist and can be read (`files`, `pipelines`);
-6. first batch: the first images pass pipeline, model and metrics (`first_batch`).
+1. settings are in their limits (`mmseg_cct.config.limits`) and go together (`values`);
+2. model, data and checkpoint have the same classes (`classes`);
+3. lists, images and masks exist and can be read (`files`, `pipelines`);
+4. the first images pass pipeline, model and metrics (`first_batch`, `rehearsal`).
 
-`stages.run_stages` runs them and reports all problems of the first stage that has any. A config
-names `PreflightHook`, so the checks hold under every launcher.
+A config names the hook, so the checks hold under every launcher.
 """
 
 from .preflight_hook import PreflightHook

@@ -1,14 +1,15 @@
 """Names the component that fails while a run is built, instead of a library's traceback.
 
-`stages` judges a config before anything is built. What only a constructor can judge, such as the
-depth of a ResNet, fails later; the traceback shows which component was being built.
+The traceback shows which component was being built, and so what the config says of it. A mistake
+that a library explains badly is looked for among the checks of `values`.
 """
 
 import itertools
+import re
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from mmengine.dataset import BaseDataset
@@ -16,37 +17,67 @@ from mmengine.registry import (
     DATASETS,
     LOOPS,
     DefaultScope,
+    Registry,
     build_from_cfg,
     build_scheduler_from_cfg,
 )
 
+from mmseg_cct.config.walk import settings_of
 from mmseg_cct.datasets.failed_build import explain_failed_build
-from mmseg_cct.errors import Problem, UserError
+from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.library_errors import library_errors_as_one_line, original_error
 from mmseg_cct.utils.text import one_line
 
-from .components import Component, class_of, find_components, takes
+from .components import class_of, takes, unknown_type
+from .image_labels import annotation_problems
+from .values import training_problems
 
 _BUILDERS = {build_from_cfg.__code__, build_scheduler_from_cfg.__code__}
+
+
+class Failed(NamedTuple):
+    """A component of a config that could not be built."""
+
+    key: str
+    settings: Mapping[str, Any]
+    registry: Registry
 
 
 @contextmanager
 def config_errors_as_one_line(config: Any, fails: str = 'cannot be built') -> Iterator[None]:
     """Names the component, or at least the config, instead of a library's traceback."""
     place = getattr(config, 'filename', None) or 'the config'
+    scope = config.get('default_scope')
     with library_errors_as_one_line(place, fails, 'settings that fit together'):
         try:
             yield
-        except (UserError, torch.cuda.OutOfMemoryError):
+        except torch.cuda.OutOfMemoryError:
             raise
+        except UserError as error:
+            with DefaultScope.overwrite_default_scope(scope):
+                raise _under_its_key(config, error) from error.__cause__
         except Exception as error:
-            with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+            with DefaultScope.overwrite_default_scope(scope):
+                if config.get('model') and config.get('train_cfg'):
+                    raise_problems(training_problems(config))
                 component = failed_component(config, error)
                 if component is None:
                     raise
-                if component.registry is DATASETS:
+                if component.registry.name == DATASETS.name:
+                    raise_problems(annotation_problems(component.settings))
                     explain_failed_build(dict(component.settings), component.key)
                 raise UserError(refusal(component, error)) from error
+
+
+def _under_its_key(config: Any, error: UserError) -> UserError:
+    """Puts a component's key for its class: a constructor does not know where it stands."""
+    component = failed_component(config, error)
+    if component is None:
+        return error
+    name = getattr(class_of(component.settings, component.registry), '__name__', '')
+    return error.renamed(
+        lambda key: re.sub(rf'^{re.escape(name)}\.', lambda _: f'{component.key}.', key)
+    )
 
 
 def first_image_guards(config: Any) -> Iterator[AbstractContextManager]:
@@ -58,7 +89,7 @@ def first_image_guards(config: Any) -> Iterator[AbstractContextManager]:
     yield from itertools.repeat(nullcontext())
 
 
-def failed_component(config: Mapping[str, Any], error: Exception) -> Component | None:
+def failed_component(config: Mapping[str, Any], error: BaseException) -> Failed | None:
     """Finds the innermost component that was being built when an error was raised.
 
     In the traceback, the frames of mmengine's builders hold the settings. The result is `None` if
@@ -67,23 +98,23 @@ def failed_component(config: Mapping[str, Any], error: Exception) -> Component |
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     building = [frame.f_locals for frame in frames if frame.f_code in _BUILDERS]
-    components = list(find_components(config))
+    components = [
+        (key, part)
+        for key, part in settings_of(config)
+        if isinstance(part, Mapping) and 'type' in part
+    ]
     for found in reversed(building):
-        registry, settings = found['registry'].name, found['cfg']
-        same = [
-            component
-            for component in components
-            if component.registry.name == registry
-            and isinstance(component.settings, Mapping)
-            and component.settings.get('type') == settings.get('type')
-        ]
-        if not same:  # a component builds parts that the config does not name
+        registry, settings = found['registry'], found['cfg']
+        kind = settings.get('type') if isinstance(settings, Mapping) else None
+        same = [(key, part) for key, part in components if part['type'] == kind]
+        if kind is None or not same:  # a component builds parts that the config does not name
             continue
-        component = max(same, key=lambda c: _common(c.settings, settings))
-        kind = class_of(component)
-        is_set = isinstance(kind, type) and issubclass(kind, BaseDataset)
-        is_wrapper = component.registry is DATASETS and not is_set
-        return None if component.registry is LOOPS or is_wrapper else component
+        key, part = max(same, key=lambda each: _common(each[1], settings))
+        built = class_of(part, registry)
+        is_set = isinstance(built, type) and issubclass(built, BaseDataset)
+        is_wrapper = registry.name == DATASETS.name and built is not None and not is_set
+        is_loop = registry.name == LOOPS.name and built is not None
+        return None if is_loop or is_wrapper else Failed(key, part, registry)
     return None
 
 
@@ -92,15 +123,19 @@ def _common(settings: Mapping[str, Any], built: Mapping[str, Any]) -> int:
     return sum(str(built.get(name)) == str(value) for name, value in settings.items())
 
 
-def refusal(component: Component, error: Exception) -> str:
+def refusal(component: Failed, error: Exception) -> Problem:
     """Describes what a constructor raised as a mistake in the component's settings."""
-    built, said = class_of(component), original_error(error)
+    key, settings, registry = component
+    built, said = class_of(settings, registry), original_error(error)
+    if built is None:
+        return unknown_type(key, settings, registry)
     line = one_line(said.args[0] if said.args else said)
     if isinstance(said, OSError):  # its first argument is a number
         line = f'{said.filename}: {said.strerror}'
     if isinstance(error, TypeError) and 'argument' in line:
-        return str(Problem(component.key, line, takes(built)))
+        given = re.search(r"argument '(\w+)'", line)
+        return Problem(key, line, takes(built, given[1] if given else ''))
     name = getattr(built, '__name__', built)
     if not line:  # for example of an assert, whose condition says more than its type
         line = f'{type(said).__name__} at {traceback.extract_tb(said.__traceback__)[-1].line}'
-    return f'{component.key}: {name} refuses its arguments: {line}'
+    return Problem(key, f'{name} refuses its arguments: {line}')

@@ -20,13 +20,13 @@ from mmseg_cct.datasets.leaves import (
 )
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
 from mmseg_cct.datasets.transforms import LoadPseudoLabels
-from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.errors import Problem, UserError, raise_problems
 from mmseg_cct.utils.image_files import read_mask
 from mmseg_cct.utils.images import image_size, is_turned
 from mmseg_cct.utils.labels import IGNORE_INDEX
 from mmseg_cct.utils.leaks import describe_leaks
 from mmseg_cct.utils.log import warn
-from mmseg_cct.utils.masks import check_mask, judge_labels
+from mmseg_cct.utils.masks import UNKNOWN_IDS, check_mask, judge_labels
 from mmseg_cct.utils.shares import on_first_process
 
 from .pipelines import (
@@ -65,7 +65,7 @@ def check_pairs(pairs: SemiSegDataset) -> None:
             num_classes = len(labeled.metainfo['classes'])
             check = functools.partial(_check_unlabeled_image, num_classes=num_classes)
             problems = itertools.chain(problems, _problems_of_files(check, unlabeled))
-        raise_problems(problems)
+        raise_problems(_alike(problems))
         _judge(found, labeled)
         _warn_of_turned(turned, 'labeled')
         if unlabeled is not None:
@@ -91,7 +91,7 @@ def look_at_evaluation_data(dataset: Any, key: str) -> list[str]:
             check = check_pair if has_masks else _check_unlabeled_image
             classes = tuple((getattr(leaf, 'metainfo', None) or {}).get('classes') or ())
             counter = by_classes.setdefault(classes, Counter())
-            raise_problems(_problems_of_files(check, leaf, counter))
+            raise_problems(_alike(_problems_of_files(check, leaf, counter)))
     except UserError as error:
         raise error.within(key) from None
     found = sum(by_classes.values(), Counter())
@@ -133,6 +133,20 @@ def _problems_of_files(
                         yield result
                     elif result is not None:
                         found[result] += 1
+
+
+def _alike(errors: Iterator[UserError]) -> Iterator[Problem]:
+    """Makes one problem of masks that have the same unknown ids, as where a class is missing."""
+    problems = [problem for error in errors for problem in error.problems]
+    masks = Counter(problem[1:] for problem in problems if UNKNOWN_IDS in str(problem.found))
+    for key, found, expected in problems:
+        number = masks[found, expected]
+        if number > 1:
+            masks[found, expected] = -1  # the others are told with this one
+            expected = f'expected {expected}; is a class missing?'
+            yield Problem(f'{key} and {number - 1} more', found, expected)
+        elif number >= 0:
+            yield Problem(key, found, expected)
 
 
 def _judge(found: Counter[frozenset[int]], dataset: Any) -> None:

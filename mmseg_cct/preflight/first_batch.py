@@ -1,4 +1,4 @@
-"""Checks what would fail in the first validation or test: metrics, masks, colours, file names."""
+"""Checks metrics, masks, colours and file names that a first validation or test would fail on."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -81,7 +81,7 @@ def truth_problems(samples: Sequence[dict], key: str) -> Iterator[Problem]:
         place = f'{key}.pipeline: {sample.get("img_path") or "an image"}'
         truth = sample.get('gt_sem_seg')
         if truth is None:
-            yield Problem(place, 'comes without its mask', 'LoadAnnotations')
+            yield Problem(place, 'no mask loaded', 'LoadAnnotations in the pipeline')
             continue
         (height, width), (true_height, true_width) = (
             part['data'].shape[-2:] for part in (sample['pred_sem_seg'], truth)
@@ -107,7 +107,7 @@ def palette_problems(dataset: Any) -> Iterator[Problem]:
 
 
 def channel_problems(model: Any, batch: Any) -> Iterator[Problem]:
-    """Checks a possible cause of a failed prediction: the channels that the decoder takes."""
+    """Explains a failed prediction by mismatched channels."""
     given = expected = None
     with suppress(Exception):  # no such decoder, or a part before it fails
         head = model.decode_head

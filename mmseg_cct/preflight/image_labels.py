@@ -10,14 +10,14 @@ from mmengine.registry import DATASETS
 from mmseg_cct.errors import Problem
 from mmseg_cct.utils.files import read_utf8
 
-from .components import Component, class_of
+from .components import class_of
 
 _EXPECTED = 'image-level labels, as tools/make_image_labels.py writes them'
 
 
 def annotation_problems(dataset: Any) -> Iterator[Problem]:
     """Checks that the file of a data set has `metainfo` with `classes`, and a `data_list`."""
-    bases = getattr(class_of(Component('', dataset, DATASETS)), '__mro__', ())
+    bases = getattr(class_of(dataset, DATASETS), '__mro__', ())
     # by its name, because mmpretrain may be missing
     is_one = any(base.__name__ == 'MultiLabelDataset' for base in bases)
     if not is_one or not dataset.get('ann_file'):

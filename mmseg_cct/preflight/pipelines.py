@@ -1,4 +1,4 @@
-"""Checks the pipelines of data sets: images and masks move together, and no mask is peeked at."""
+"""Checks the pipelines of data sets: images and masks move together, unlabelled masks stay shut."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -14,6 +14,8 @@ from mmengine.runner import BaseLoop, EpochBasedTrainLoop, Runner
 from mmseg.datasets import BaseSegDataset
 from mmseg.models import SegTTAModel
 
+from mmseg_cct.config.limits import value_problems
+from mmseg_cct.config.walk import at
 from mmseg_cct.datasets.leaves import image_paths, leaf_datasets
 from mmseg_cct.datasets.naming_pipeline import name_images_in_errors
 from mmseg_cct.datasets.semi_supervised import SemiSegDataset
@@ -41,12 +43,12 @@ from .classes import (
 from .evaluation_set import build_evaluation_set
 from .files import check_pairs, look_at_evaluation_data
 from .first_batch import batch_problems, file_name_problems, iou_metrics, metric_problems
+from .image_labels import annotation_problems
 from .labeled_record import keep_labeled_images
 from .pretrained import check_pretrained_weights
 from .rehearsal import rehearse_validation
 from .small_objects import describe_small_objects
-from .stages import run_stages
-from .values import training_problems, value_problems
+from .values import training_problems
 
 Problems = Iterator[Problem | UserError]
 
@@ -72,12 +74,11 @@ class PreflightHook(Hook):
     def before_train(self, runner: Runner) -> None:
         """Checks model, data and first batch; problems of the test set are only warned of."""
         absent: list[str] = []  # classes that no validation mask shows
-        run_stages(
-            lambda: _setting_problems(runner),
-            lambda: _model_problems(runner),
-            lambda: _file_problems(runner, absent) if self.files else (),
-            lambda: _batch_problems(runner, 'val_dataloader') if self.files else (),
-        )
+        raise_problems(_setting_problems(runner))
+        raise_problems(_model_problems(runner))
+        if self.files:
+            raise_problems(_file_problems(runner, absent))
+            raise_problems(_batch_problems(runner, 'val_dataloader'))
         keep_labeled_images(runner)
         if runner.val_loop is not None:
             name_images_in_errors(runner.val_dataloader.dataset, 'val_dataloader.dataset')
@@ -92,11 +93,10 @@ class PreflightHook(Hook):
     def before_test(self, runner: Runner) -> None:
         """Checks model, metrics and images."""
         dataset, key = runner.test_dataloader.dataset, 'test_dataloader.dataset'
-        run_stages(
-            lambda: _test_problems(runner),
-            lambda: _images_problems(dataset, key, []) if self.files else (),
-            lambda: _batch_problems(runner, 'test_dataloader') if self.files else (),
-        )
+        raise_problems(_test_problems(runner))
+        if self.files:
+            raise_problems(_images_problems(dataset, key, []))
+            raise_problems(_batch_problems(runner, 'test_dataloader'))
         name_images_in_errors(dataset, key)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
@@ -125,6 +125,8 @@ def _setting_problems(runner: Runner) -> Problems:
     with DefaultScope.overwrite_default_scope(config.get('default_scope')):
         yield from value_problems(config)
         yield from training_problems(config)
+        for split in ('train', 'val', 'test'):
+            yield from annotation_problems(at(config, f'{split}_dataloader.dataset') or {})
     model, scope = config.model, config.get('default_scope')
     try:
         on_first_process(lambda: check_pretrained_weights(model, scope))

@@ -1,12 +1,6 @@
-"""Checks the values of settings, and whether settings go together.
+"""Checks whether the settings of a training go together."""
 
-The table holds limits that constructors of other libraries do not check, so that a bad value fails
-hours later in training, or never. This package's components state their ranges themselves
-(`ranges`).
-"""
-
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mmengine.dataset import InfiniteSampler
@@ -16,125 +10,17 @@ from mmengine.runner import EpochBasedTrainLoop
 from mmseg.models import SegDataPreProcessor
 
 from mmseg_cct.config.schedulers import schedulers
-from mmseg_cct.config.walk import at, settings_of
+from mmseg_cct.config.walk import at
 from mmseg_cct.datasets import SemiSegDataset
 from mmseg_cct.datasets.samplers import EndlessSampler
 from mmseg_cct.engine.hooks import DurableCheckpointHook, RampUpHook, TeacherHook
-from mmseg_cct.errors import Problem, raise_problems
-from mmseg_cct.utils.ranges import (
-    Range,
-    at_least,
-    finite,
-    in_unit,
-    number,
-    open_unit,
-    optional,
-    positive,
-    ranges_of,
-)
-from mmseg_cct.utils.text import is_unicode
+from mmseg_cct.errors import Problem
+from mmseg_cct.utils.ranges import finite
 
-from .components import Component, class_of, find_components, is_a
+from .components import class_of, is_a
 
-
-def _pair(expected: str) -> Range:
-    def allows(value: Any) -> bool:
-        is_pair = isinstance(value, (list, tuple)) and len(value) == 2
-        return is_pair and all(map(at_least(1).allows, value))
-
-    return optional(Range(allows, expected))
-
-
-def _or(other: Any, limit: Range, expected: str) -> Range:
-    return Range(lambda v: v == other or limit.allows(v), expected)
-
-
-def _are_names(value: Any) -> bool:
-    # a string is a file of names; OpenCV aborts the process on a name that is not Unicode
-    is_list = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
-    return isinstance(value, str) or (is_list and all(map(is_unicode, value)))
-
-
-_INTERVAL = _or(-1, at_least(1), 'a whole number from 1, or -1 for never')
-_SEED = Range(lambda v: at_least(0).allows(v) and v < 2**32, 'a whole number from 0 to 2³² - 1')
-# By pattern of the dotted key; the first match counts, and `*` stands for anything.
-RULES = {
-    'train_cfg.max_iters': at_least(1),
-    'train_cfg.max_epochs': at_least(1),
-    'train_cfg.val_interval': at_least(1),
-    'train_cfg.val_begin': at_least(0),
-    '*_dataloader.batch_size': at_least(1),
-    '*_dataloader.num_workers': at_least(0),
-    'train_dataloader.dataset*.labeled_per_unlabeled': at_least(1),
-    'randomness.seed': optional(_SEED),
-    'optim_wrapper.accumulative_counts': at_least(1),
-    'optim_wrapper.optimizer.lr': finite,
-    'optim_wrapper.optimizer.momentum': in_unit,
-    'optim_wrapper.optimizer.weight_decay': finite,
-    'optim_wrapper.clip_grad.max_norm': number(0),
-    'model.test_cfg.mode': Range(lambda v: v in ('whole', 'slide'), "'whole' or 'slide'"),
-    'model.*num_classes': optional(at_least(1)),
-    'model.*loss_weight': number(0),
-    'model.*norm_cfg.momentum': optional(in_unit),
-    'default_hooks.logger.interval': at_least(1),
-    'default_hooks.*.interval': _INTERVAL,
-    'custom_hooks.*.interval': _INTERVAL,
-    '*_hooks.*.momentum': in_unit,
-    'model*data_preprocessor.size': _pair('height and width'),
-    'model*size_divisor': optional(at_least(1)),
-    '*_dataloader.dataset*.classes': optional(Range(_are_names, 'the class names')),
-    'pseudo_labels.input_size': _pair('width and height'),
-    'pseudo_labels.scales': Range(
-        lambda v: isinstance(v, (list, tuple)) and bool(v) and all(map(positive.allows, v)),
-        'a list of positive numbers',
-    ),
-    'pseudo_labels.thresholds.*': in_unit,
-    'pseudo_labels.crf.*_s*': number(0.01),  # pydensecrf crashes on widths much smaller
-    'pseudo_labels.crf.*_compat': number(0),
-    'pseudo_labels.crf.iterations': at_least(1),
-    'pseudo_labels.crf.gt_prob': open_unit,
-    'log_level': Range(lambda v: isinstance(v, (str, int)), 'a name such as INFO'),
-    'log_processor.window_size': _or('global', at_least(1), "a whole number from 1, or 'global'"),
-}
 # Arguments of torch's clip_grad_norm_ and clip_grad_value_; `type` picks one.
 _CLIP_GRAD = ('type', 'max_norm', 'norm_type', 'error_if_nonfinite', 'foreach', 'clip_value')
-
-
-def check_values(config: Any) -> None:
-    """Checks the values of settings, for a tool that builds only parts of a config."""
-    raise_problems(value_problems(config))
-
-
-def value_problems(config: Any, section: str | None = None) -> Iterator[Problem]:
-    """Checks the values of settings, each on its own."""
-    for key, value in settings_of(config):
-        limit = next((RULES[pattern] for pattern in RULES if fnmatchcase(key, pattern)), None)
-        if limit and (problem := limit.problem(key, value)):
-            yield problem
-    for component in find_components(config, section):
-        for name, limit in ranges_of(class_of(component)).items():
-            if name in component.settings:
-                key = f'{component.key}.{name}'
-                if problem := limit.problem(key, component.settings[name]):
-                    yield problem
-    test = at(config, 'model.test_cfg') or {}
-    for name in ('crop_size', 'stride'):
-        if test.get('mode') == 'slide' and test.get(name) is None:
-            yield Problem(f'model.test_cfg.{name}', 'missing', 'one for mode="slide"')
-    yield from _class_weight_problems(config)
-
-
-def _class_weight_problems(config: Any) -> Iterator[Problem]:
-    for key, given in settings_of(config.get('model'), 'model'):
-        place, _, name = key.rpartition('.')
-        if name != 'class_weight' or not isinstance(given, (list, tuple)):
-            continue
-        num_classes = None
-        while place and num_classes is None:  # of the nearest enclosing part that has them
-            num_classes = at(config, f'{place}.num_classes')
-            place = place.rpartition('.')[0]
-        if isinstance(num_classes, int) and len(given) != num_classes:
-            yield Problem(key, f'{len(given)} weights', f'{num_classes}, one per class')
 
 
 def training_problems(config: Any) -> Iterator[Problem]:
@@ -175,7 +61,7 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
             f'at most {batch_size}, or a larger train_dataloader.batch_size',
         )
     model = config['model']
-    kind = class_of(Component('model', model, MODELS))
+    kind = class_of(model, MODELS)
     if getattr(getattr(kind, 'loss', None), '__module__', '').startswith('mmseg.'):
         yield Problem(
             f'model.type={model.get("type")!r}',
@@ -183,7 +69,7 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
             f'a model that does, such as CCTSegmentor, or {key}.unlabeled=None',
         )
         return
-    kind = class_of(Component('', at(model, 'data_preprocessor'), MODELS))
+    kind = class_of(at(model, 'data_preprocessor'), MODELS)
     if getattr(kind, 'forward', None) is SegDataPreProcessor.forward:
         yield Problem(
             f'{key}.unlabeled',
@@ -195,8 +81,7 @@ def _pair_problems(config: Any) -> Iterator[Problem]:
 def _hook_problems(config: Any) -> Iterator[Problem]:
     """Checks that no two hooks do the same, and that ramps of loss weights have no negative end."""
     there: dict[str, str] = {}
-    hooks = (part for part in find_components(config) if part.registry is HOOKS)
-    for key, settings, _ in hooks:
+    for key, settings in hooks_of(config):
         for role in _roles(settings):
             if (first := there.setdefault(role, key)) != key:
                 yield Problem(key, f'a second {role} after {first}', 'one')
@@ -206,6 +91,16 @@ def _hook_problems(config: Any) -> Iterator[Problem]:
             value = settings.get(name)
             if finite.allows(value) and value < 0:
                 yield Problem(f'{key}.{name}={value}', '', 'a loss weight from 0')
+
+
+def hooks_of(config: Any) -> Iterator[tuple[str, Any]]:
+    """Yields key and settings of all hooks."""
+    default = (config.get('default_hooks') or {}).items()
+    custom = enumerate(config.get('custom_hooks') or ())
+    for section, hooks in (('default_hooks', default), ('custom_hooks', custom)):
+        for name, hook in hooks:
+            if isinstance(hook, Mapping):
+                yield f'{section}.{name}', hook
 
 
 def _roles(hook: Any) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Masks that a trained network draws for unlabelled images, 255 where it is unsure.
+"""Masks that a trained network draws for unlabelled images, 255 where it is not confident.
 
 The output folder gets `predictions/NAME.png` and `sureness/NAME.png` while the network labels the
 images. Once the sure pixels of each class are known, it gets `labels/NAME.png`, `masks.json`,
@@ -65,7 +65,7 @@ class Unlabeled(NamedTuple):
 
 
 class MasksRecord(NamedTuple):
-    """What a folder of masks holds.
+    """The content of a folder of masks.
 
     Attributes:
         image_dir: Folder of the images.
@@ -132,7 +132,7 @@ def draw_masks(
         unlabeled: The images.
         out: Output folder.
         held_out: Data infos of labelled images that nothing was trained on.
-        dropped: Share in [0, 1) of the pixels of each class, the least sure, that do not teach.
+        dropped: Share in [0, 1) of the least confident pixels of each class, which are ignored.
         tta: Whether to average over the config's `tta_pipeline`.
         num_pictures: Number of images in the report's grid.
         device: Where to compute; by default the GPU of this process, if any.

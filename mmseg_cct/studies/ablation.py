@@ -15,7 +15,16 @@ from mmseg_cct.utils.files import write_atomic, write_text
 from mmseg_cct.utils.templates import render
 from mmseg_cct.visualization.figures import outer_legend, png_bytes
 
-from .study import Result, collect, gains_table, label_order, results_table, select, write_csv
+from .study import (
+    Result,
+    collect,
+    collect_domains,
+    gains_table,
+    label_order,
+    results_table,
+    select,
+    write_csv,
+)
 from .titles import FULL, METHODS, PERTURBATIONS, grid_place, group_title, title_of, title_of_labels
 from .validation_curves import plot_validations, read_validations
 from .variants import Overlay, full, full_abce, only, perturbations_of
@@ -66,6 +75,7 @@ def write_ablation(out: Path) -> Path:
         'studies/ablation.md.jinja',
         seeds=sorted({result.seed for result in results}),
         results=results_table(results, methods),
+        domains={name: results_table(of, methods) for name, of in collect_domains(out).items()},
         gains={baseline: table for baseline, table in gains.items() if table},
         figures=list(drawn),
     )

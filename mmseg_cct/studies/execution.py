@@ -90,11 +90,16 @@ def prepare_runs(planned: Sequence[tuple[str, Path, Config]]) -> list[StudyRun]:
 
 
 def read_metrics(folder: Path) -> dict[str, float] | None:
-    """Reads the metrics of a run's latest test from its folder, by name; None before the first."""
+    """Reads the metrics of a run's latest test from its folder, by name; None before the first.
+
+    The mIoU of several domains is their average.
+    """
     # folders are named by date and time
     for file in sorted(folder.glob('test/*/*.json'), reverse=True):
         with suppress(ValueError, TypeError, AttributeError, RecursionError):  # cut by a kill
-            return {key: float(value) for key, value in json.loads(file.read_bytes()).items()}
+            metrics = json.loads(file.read_bytes())
+            average = {'mIoU': metrics['mIoU_avg']} if 'mIoU_avg' in metrics else {}
+            return {key: float(value) for key, value in {**metrics, **average}.items()}
     return None
 
 

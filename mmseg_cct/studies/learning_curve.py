@@ -26,7 +26,7 @@ from mmseg_cct.visualization.figures import png_bytes
 from .holm import MIN_PAIRS
 from .power_law import MIN_NUMBERS, MIN_RUNS, fit_power_law
 from .study import Labels, Result, collect, interval, results_table, write_csv
-from .study_config import study_config
+from .study_config import require_one_domain, study_config
 from .titles import title_of
 from .validation_curves import Curves, read_validations
 
@@ -39,7 +39,7 @@ RISING_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Answer:
-    """Whether a method pays, as the page says it.
+    """Says in words whether a method pays.
 
     Attributes:
         title: Title of the method.
@@ -57,7 +57,7 @@ class Answer:
 
 
 class Outlook(NamedTuple):
-    """What more labels would bring, and the titles of methods with too few runs to tell."""
+    """Predicts the gain of more labels; also names methods with too few runs for it."""
 
     table: Table | None
     untold: list[str]
@@ -72,6 +72,7 @@ def nested_subsets(base: str, options: dict[str, Any], numbers: Sequence[int]) -
     study cannot train is a `UserError`.
     """
     config = study_config(base, options)
+    require_one_domain(config, base)
     init_default_scope(config.get('default_scope') or 'mmseg')
     labeled = config.train_dataloader.dataset.labeled
     if labeled.get('indices') is not None:

@@ -52,7 +52,7 @@ class SelfTraining:
         student: Setting of the students.
         options: Settings of the student's config to override.
         out: Folder of all rounds.
-        dropped: Share of the pixels of each class, the least sure, that do not teach.
+        dropped: Share of the least confident pixels of each class, which are ignored.
         rounds: Number of students, each of which teaches the next.
         first_share: Share of the images, the most reliable ones, that the first of several students
             learns from.

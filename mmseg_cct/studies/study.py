@@ -6,18 +6,19 @@ The folder of a run is `<study>/<method>/<labels>/seed<seed>`; results are read 
 import copy
 import csv
 import io
+import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
-from mmengine.config import Config
+from mmengine.config import Config, ConfigDict
 from scipy.stats import t as student
 
 from mmseg_cct.apis.pretrained import fetch_pretrained_weights
-from mmseg_cct.config.compose import find_bank, read_method
+from mmseg_cct.config.compose import find_bank, read_method, training_sets
 from mmseg_cct.config.shipped import PLAIN
 from mmseg_cct.config.walk import leaves
 from mmseg_cct.datasets.data_folders import data_folders
@@ -37,7 +38,7 @@ Labels = Callable[[Config, int], None]
 
 
 class Result(NamedTuple):
-    """mIoU of one run on the test set, in %.
+    """mIoU of one run on the test set, in %; of several domains the average.
 
     `labels` is the number of labelled images, or 'config' for the config's own.
     """
@@ -115,52 +116,54 @@ def lists_of(
 ) -> dict[str, Labels]:
     """Finds the lists of labelled and unlabelled images, as setters by labelled set.
 
-    Without numbers the config keeps its own lists. The name of the folder may contain `{seed}`; by
-    default it is the config's `split_dir`. A missing list is a `UserError`.
+    Without numbers the config keeps its own lists. The name of the folder may contain `{seed}` and,
+    for several domains, must contain `{domain}`; by default it is each set's `split_dir`. A missing
+    list is a `UserError`.
     """
     if not numbers:
         if folder is not None:
             raise UserError(f'--lists {folder}', 'without -n', 'the numbers of labels too')
         return {'config': lambda config, seed: None}
-    if folder is None:
-        folder = study_config(base, options).train_dataloader.dataset.get('split_dir')
-        if not folder:
+    folders = {}
+    for domain, dataset in _sets_by_domain(study_config(base, options)).items():
+        folders[domain] = folder or dataset.get('split_dir')
+        if not folders[domain]:
             raise UserError(
                 base,
                 'train_dataloader.dataset has no split_dir',
                 'one, or the folder of the lists (tools/make_splits.py makes them)',
             )
+    if len({*folders.values()}) < len(folders) and '{domain}' not in str(folder):
+        raise UserError(f'--lists {folder}', 'one folder for several domains', "'{domain}' in it")
+
+    def folder_of(domain: str, seed: int) -> str:
+        return folders[domain].replace('{seed}', str(seed)).replace('{domain}', domain)
 
     def use(number: int) -> Labels:
-        def file_of(branch: str, seed: int) -> Path:
-            return Path(folder.replace('{seed}', str(seed))) / f'{number}_{branch}.txt'
-
-        for branch in ('labeled', 'unlabeled'):
-            for seed in seeds:
-                if not file_of(branch, seed).is_file():
-                    raise UserError(
-                        file_of(branch, seed),
-                        'no such list',
-                        f'the {branch} images of n={number} (tools/make_splits.py makes them)',
-                    )
+        for branch, domain, seed in itertools.product(('labeled', 'unlabeled'), folders, seeds):
+            file = Path(folder_of(domain, seed), f'{number}_{branch}.txt')
+            if not file.is_file():
+                expected = f'the {branch} images of n={number} (tools/make_splits.py makes them)'
+                raise UserError(file, 'no such list', expected)
 
         def set_labels(config: Config, seed: int) -> None:
-            config.train_dataloader.dataset.update(
-                split_dir=folder.replace('{seed}', str(seed)), num_labeled=number
-            )
+            for domain, dataset in _sets_by_domain(config).items():
+                dataset.update(split_dir=folder_of(domain, seed), num_labeled=number)
 
         return set_labels
 
     return {str(number): use(number) for number in numbers}
 
 
+def _sets_by_domain(config: Config) -> dict[str, ConfigDict]:
+    """Returns the training sets of a config by domain; the name of a single one is empty."""
+    return dict(zip(config.model.get('domains') or [''], training_sets(config), strict=True))
+
+
 def collect(out: Path) -> list[Result]:
     """Reads the results of all finished runs, sorted by method, number of labels and seed."""
     results = []
-    for folder in out.glob('*/*/seed*'):
-        seed = re.fullmatch(r'seed(\d+)', folder.name)
-        if seed is None or (metrics := read_metrics(folder)) is None:
-            continue
+    for folder, run, metrics in _finished(out):
         if 'mIoU' not in metrics:
             raise UserError(folder, f'its test gave {", ".join(metrics)}', 'mIoU')
         if not math.isfinite(metrics['mIoU']):
@@ -169,11 +172,30 @@ def collect(out: Path) -> list[Result]:
                 f'its test gave mIoU {metrics["mIoU"]}',
                 'a number, of a test set with labelled pixels',
             )
-        method, labels = folder.parts[-3:-1]
-        results.append(Result(method, labels, int(seed[1]), metrics['mIoU']))
+        results.append(Result(*run, metrics['mIoU']))
     return sorted(
         results, key=lambda result: (result.method, *label_order(result.labels), result.seed)
     )
+
+
+def collect_domains(out: Path) -> dict[str, list[Result]]:
+    """Reads the results of each domain; empty for a study of one data set."""
+    results: dict[str, list[Result]] = {}
+    for _, run, metrics in _finished(out):
+        for key, value in metrics.items():
+            domain, _, metric = key.rpartition('/')
+            if domain and metric == 'mIoU':
+                results.setdefault(domain, []).append(Result(*run, value))
+    return results
+
+
+def _finished(out: Path) -> Iterator[tuple[Path, tuple[str, str, int], dict[str, float]]]:
+    """Yields the folder, (method, labels, seed) and metrics of each finished run."""
+    for folder in out.glob('*/*/seed*'):
+        seed = re.fullmatch(r'seed(\d+)', folder.name)
+        if seed is not None and (metrics := read_metrics(folder)) is not None:
+            method, labels = folder.parts[-3:-1]
+            yield folder, (method, labels, int(seed[1])), metrics
 
 
 def label_order(labels: str) -> tuple[int, str]:

@@ -8,15 +8,16 @@ from mmengine.registry import DefaultScope
 from mmseg.evaluation import IoUMetric
 from mmseg.registry import METRICS
 
+from mmseg_cct.config.compose import training_sets
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.walk import at
 from mmseg_cct.errors import Problem, UserError, raise_problems
-from mmseg_cct.preflight.components import find_components
-from mmseg_cct.preflight.stages import check_training
+from mmseg_cct.preflight.values import hooks_of, training_problems
 
 # Settings that a study changes or needs, and what is expected there.
+_LABELED = 'train_dataloader.dataset.labeled'
 _EXPECTED = {
-    'train_dataloader.dataset.labeled': 'a SemiSegDataset, whose labelled images a study chooses',
+    _LABELED: 'a SemiSegDataset, whose labelled images a study chooses',
     'train_cfg.max_iters': 'a training that counts iterations',
     'optim_wrapper': 'a config for training',
     'test_dataloader': 'images to test on',
@@ -27,18 +28,27 @@ _EXPECTED = {
 def study_config(base: str, options: dict[str, Any]) -> Config:
     """Loads the config of a study, and checks it before any run is prepared."""
     config = load_config(base, options)
+    has_labels = all(part.get('labeled') is not None for part in training_sets(config))
     raise_problems(
         Problem(base, f'no {key}', expected)
         for key, expected in _EXPECTED.items()
-        if at(config, key) is None
+        if (not has_labels if key == _LABELED else at(config, key) is None)
     )
-    for key, hook, _ in find_components(config):
-        if isinstance(hook, Mapping) and hook.get('type') == 'EarlyStoppingHook':
+    for key, hook in hooks_of(config):
+        if hook.get('type') == 'EarlyStoppingHook':
             found = 'EarlyStoppingHook ends runs at different lengths'
             raise UserError(f'{base}: {key}', found, 'none: a study compares equal ones')
-    check_training(config)
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        raise_problems(training_problems(config))
     _check_metrics(config, base)
     return config
+
+
+def require_one_domain(config: Config, base: str) -> None:
+    """Rejects a config of several domains, for studies that choose images of one."""
+    if at(config, _LABELED) is None:
+        found = f'no {_LABELED}, but several domains'
+        raise UserError(base, found, 'one data set; tools/ablation.py takes several')
 
 
 def keep_last_checkpoint(config: Config) -> None:

@@ -21,8 +21,8 @@ def read_validations(out: Path, results: Sequence[Result]) -> Curves:
     curves: Curves = {}
     for run in results:
         log = read_scalars(out / run.method / run.labels / f'seed{run.seed}' / 'train')
-        validations = [(values['step'], values['mIoU']) for values in log if 'mIoU' in values]
-        if validations:
+        scores = [(values['step'], values.get('mIoU', values.get('mIoU_avg'))) for values in log]
+        if validations := [(step, miou) for step, miou in scores if miou is not None]:
             curves.setdefault((run.method, run.labels), []).append(validations)
     return curves
 

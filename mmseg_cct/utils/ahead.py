@@ -1,4 +1,4 @@
-"""Work in threads while this thread does something else."""
+"""Maps a function over a stream in threads, some results ahead of the consumer."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Arguments that a class passes on to its parent."""
+"""Rejects misspelt arguments that `**kwargs` would swallow."""
 
 import inspect
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The cores that a process may use, and how its threads wait."""
+"""Usable cores of a process, and the waiting of its threads."""
 
 import math
 import os

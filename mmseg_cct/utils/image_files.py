@@ -22,7 +22,7 @@ from .text import one_line
 # What Pillow may open, whatever a file is named: by default it runs Ghostscript on PostScript.
 _FORMATS = ('BMP', 'DIB', 'GIF', 'JPEG', 'JPEG2000', 'PNG', 'PPM', 'TIFF', 'WEBP')
 ORIENTATION = 0x0112  # the EXIF tag
-IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp')
+IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.tif', '.tiff', '.webp', '.jp2')
 
 
 def find_files(folder: str | os.PathLike) -> list[Path]:
@@ -69,12 +69,14 @@ def find_masks(folder: str | os.PathLike, suffix: str = '.png') -> dict[str, Pat
     return masks
 
 
-def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[str, Path]:
+def find_images(
+    folder: str | os.PathLike, suffix: str | None = None, without: Collection[Path] = ()
+) -> dict[str, Path]:
     """Finds the images below a folder: sorted paths, by name relative to it, without suffix.
 
     `suffix` is the end of their names (``_leftImg8bit.png`` for Cityscapes), in any case; `None`
-    takes every image format. A missing or empty folder, a broken link or two images that differ
-    only in their extension is a `UserError`.
+    takes every image format. Resolved paths in `without` are left out. A missing or empty folder, a
+    broken link or two images that differ only in their extension is a `UserError`.
     """
     root = Path(folder)
     if not root.is_dir():
@@ -84,6 +86,8 @@ def find_images(folder: str | os.PathLike, suffix: str | None = None) -> dict[st
         end = path.suffix if suffix is None else suffix
         named = path.name.lower().endswith(end.lower())
         if not (end.lower() in IMAGE_SUFFIXES if suffix is None else named):
+            continue
+        if without and path.resolve() in without:
             continue
         if path.is_symlink() and not path.exists():
             raise UserError(path, f'a link to {os.readlink(path)}, which is not there', 'an image')

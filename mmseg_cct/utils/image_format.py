@@ -1,6 +1,7 @@
-"""What an image file holds, read from its header: channels, bits and opacity."""
+"""Reads channels, bits and opacity of an image from its header."""
 
 import io
+import math
 from typing import BinaryIO, NamedTuple
 
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
@@ -9,6 +10,9 @@ _TIFF = (b'II*\0', b'MM\0*', b'II+\0', b'MM\0+')  # the last two are BigTIFF
 _BIG = (b'+\0', b'\0+')
 _PNG = b'\x89PNG\r\n\x1a\n'
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by colour type; a palette gives three
+_JP2, _SIZE = b'jP  ', b'\xff\x4f\xff\x51'  # of the file; of the sizes in it
+_HEADER = 2**16  # bytes in which they are looked for
+_NODATA = 42113  # GDAL's tag
 # TIFF's photometric interpretations
 _GREY, _PALETTE, _CMYK = (0, 1), 3, 5
 _THREE_COLOURS = (2, 6, 8)  # RGB, YCbCr, L*a*b*
@@ -26,6 +30,7 @@ class ImageFormat(NamedTuple):
             anything to three channels of 8 bits: 12 bits stored in 16 become 4, and a fourth
             channel is taken for opacity, by which the others are multiplied.
         opencv_reads: Whether OpenCV can return all channels unchanged.
+        nodata: GDAL's value of pixels without data.
     """
 
     channels: int
@@ -34,6 +39,7 @@ class ImageFormat(NamedTuple):
     has_opacity: bool = False
     is_plain: bool = True
     opencv_reads: bool = True
+    nodata: float | None = None
 
     def describe(self) -> str:
         """Describes it, such as '4 channels of 16 bits'."""
@@ -47,7 +53,7 @@ class UnsuitableImage(ValueError):
 
 
 def image_format(file: BinaryIO | bytes) -> ImageFormat:
-    """Reads the format of a PNG or TIFF; others pass as three channels of 8 bits.
+    """Reads the format of a PNG, TIFF or JPEG 2000; others pass as three channels of 8 bits.
 
     The position in the file is restored. Pillow may raise nearly any exception on a corrupt TIFF.
     """
@@ -58,7 +64,9 @@ def image_format(file: BinaryIO | bytes) -> ImageFormat:
         file.seek(0)
         start = file.read(26)
         if start[:4] in _TIFF:
-            return _of_tiff(file)
+            return _of_tiff(tiff_tags(file))
+        if start[4:8] == _JP2:
+            return _of_jp2(start + file.read(_HEADER))
         if start.startswith(_PNG) and len(start) == 26:
             return _of_png(bits=start[24], colour=start[25])
         return ImageFormat(3, 8)
@@ -82,7 +90,8 @@ def _of_png(bits: int, colour: int) -> ImageFormat:
     )
 
 
-def _of_tiff(file: BinaryIO) -> ImageFormat:
+def tiff_tags(file: BinaryIO) -> ImageFileDirectory_v2:
+    """Reads the tags of a TIFF's first page."""
     file.seek(0)
     header = file.read(8)
     if header[2:4] in _BIG:
@@ -90,6 +99,21 @@ def _of_tiff(file: BinaryIO) -> ImageFormat:
     tags = ImageFileDirectory_v2(header)
     file.seek(tags.next)
     tags.load(file)
+    return tags
+
+
+def _of_jp2(start: bytes) -> ImageFormat:
+    here = start.find(_SIZE)
+    if here < 0:
+        return ImageFormat(3, 8)
+    channels = int.from_bytes(start[here + 40 : here + 42], 'big')
+    depth = start[here + 42]
+    bits, kind = depth % 128 + 1, 'signed integers' if depth > 127 else 'integers'
+    is_plain = channels in (1, 3) and bits <= 8 and depth < 128
+    return ImageFormat(channels, bits, kind, is_plain=is_plain)
+
+
+def _of_tiff(tags: ImageFileDirectory_v2) -> ImageFormat:
     bits, kinds = (_numbers(tags.get(tag, 1)) for tag in (258, 339))
     channels, colours = tags.get(277, 1), tags.get(262, 1)
     extra = _numbers(tags.get(338, ()))
@@ -109,7 +133,16 @@ def _of_tiff(file: BinaryIO) -> ImageFormat:
         has_opacity=bool(extra) and extra[-1] in (1, 2),
         is_plain=as_colours and max(bits) <= 8 and set(kinds) == {1},
         opencv_reads=in_order,
+        nodata=_nodata(tags.get(_NODATA)),
     )
+
+
+def _nodata(text: str | None) -> float | None:
+    try:
+        value = float((text or '').strip(' \0'))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def _numbers(value: int | tuple[int, ...]) -> tuple[int, ...]:

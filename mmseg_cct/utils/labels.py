@@ -1,4 +1,4 @@
-"""Class names, and what the ids in masks mean."""
+"""Background and ignored pixels: names and ids."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,10 +12,20 @@ BACKGROUND = 'background'
 # Ignored pixels, in every mask and at every step after the masks are loaded.
 IGNORE_INDEX = 255
 
+_IGNORED_NAMES = (
+    *('void', 'ignore', 'ignored', 'unlabelled', 'unlabeled', 'unannotated', 'nolabel'),
+    *('dontcare', 'donotcare'),
+)
+
 
 def is_background(name: str) -> bool:
     """Whether a class is the background, such as `background` or labelme's `_background_`."""
     return name.strip('_ ').lower() == BACKGROUND
+
+
+def means_ignored(name: str) -> bool:
+    """Whether a class is named for pixels that nobody labelled, such as `void`."""
+    return ''.join(filter(str.isalpha, name.lower())) in _IGNORED_NAMES
 
 
 def check_classes(classes: Any) -> None:

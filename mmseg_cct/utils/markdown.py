@@ -1,4 +1,4 @@
-"""Markdown: tables, and text that stays text."""
+"""Markdown tables, and text escaped for them."""
 
 import re
 from collections.abc import Sequence

@@ -9,6 +9,8 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES, find_files
 from mmseg_cct.utils.labels import IGNORE_INDEX
 
+UNKNOWN_IDS = 'outside the classes'
+
 
 def require_one_suffix(
     folder: str | os.PathLike, suffix: str, masks: Collection[str], images: Collection[str]
@@ -68,7 +70,7 @@ def check_mask(
         mapped = ', after label_map or reduce_zero_label' if label_map or reduce_zero_label else ''
         raise UserError(
             str(mask),
-            f'label id {", ".join(unknown[:5])}{more} outside the classes',
+            f'label id {", ".join(unknown[:5])}{more} {UNKNOWN_IDS}',
             f'0 to {num_classes - 1}, or {IGNORE_INDEX} where ignored{mapped}',
         )
     return label_of

@@ -21,7 +21,7 @@ from .shares import on_first_process
 
 
 class _Record(NamedTuple):
-    """What the files of a folder are made with, and each from, by name."""
+    """The settings behind the files of a folder, and the input of each by name."""
 
     made_with: dict[str, Any]
     inputs: dict[str, Any]

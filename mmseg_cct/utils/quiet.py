@@ -1,6 +1,7 @@
-"""Silences misleading lines of the dependencies, and no others."""
+"""Silences misleading lines of the dependencies."""
 
 import io
+import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ def silence_misleading_lines() -> None:
     Imports torch's forward-mode derivatives, whose deprecation warnings would mislead; other uses
     of `torch.jit.script` still warn.
     """
+    # libtiff's lines about tags that OpenCV does not know, such as a georeference; workers inherit
+    # the variable
+    os.environ.setdefault('OPENCV_LOG_LEVEL', 'FATAL')
     for start in _WARNINGS:
         warnings.filterwarnings('ignore', message=start, category=UserWarning)
     # every loader warns at each start of its workers

@@ -24,7 +24,7 @@ def next_round(path: Path) -> Path:
 
 
 class Labels(NamedTuple):
-    """What a training began with: sorted paths of labelled images, number of unlabelled ones."""
+    """The images of a training as it began: sorted labelled paths, number of unlabelled ones."""
 
     labeled: list[str]
     unlabeled: int

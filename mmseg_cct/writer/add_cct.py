@@ -15,7 +15,6 @@ from mmseg.registry import DATASETS, MODELS
 from mmseg_cct.config.load import load_config, read_config
 from mmseg_cct.config.walk import leaf_sets, settings_of
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.stages import check_config
 from mmseg_cct.utils.files import output_file
 from mmseg_cct.utils.image_files import find_images
 from mmseg_cct.utils.suggest import close_names
@@ -93,7 +92,6 @@ def add_cct(
     _require_a_head_of_pixels(path)
     settings = load_config(str(path), {})
     _require_plain(settings, config)
-    check_config(settings)
     classes = _classes(settings)
     context = context_of_classes(classes, context)
     with DefaultScope.overwrite_default_scope('mmseg'), warnings.catch_warnings():

@@ -8,7 +8,7 @@ from mmseg_cct.annotations.readers import colour_masks, find_reader
 from mmseg_cct.annotations.source import Source
 from mmseg_cct.config.shipped import command_line
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.labels import check_classes, is_background
+from mmseg_cct.utils.labels import check_classes, is_background, means_ignored
 from mmseg_cct.utils.suggest import nearest
 
 
@@ -76,6 +76,25 @@ def context_of_classes(classes: Sequence[str], given: Sequence[str] | None) -> t
         if name not in classes:
             raise UserError('--context', f'no class {name!r}', nearest(name, classes))
     return tuple(given)
+
+
+def require_meant(data: str, classes: Sequence[str], context: Sequence[str] | None) -> None:
+    """Asks whether classes are meant that are named like pixels without a label.
+
+    A `UserError` has the command that ignores them, unless an import or `context` means them.
+    """
+    meant = {*(context or ()), *(table.colours if (table := read_table(data)) else ())}
+    if asked := [name for name in classes if means_ignored(name) and name not in meant]:
+        folders = f'{data}/masks', '--images', f'{data}/images'
+        ids = [f'{name}={index}' for index, name in enumerate(classes)]
+        names = [f'{name}=' for name in asked]
+        out = '--out', f'{data.rstrip("/")}_labelled'
+        command = command_line('import_masks', *folders, '--colors', *ids, '--rename', *names, *out)
+        raise UserError(
+            f'class {asked[0]}',
+            'named like pixels without a label, would be trained',
+            f'{command} to ignore it, or --context {" ".join(asked)} to train it as no object',
+        )
 
 
 def _require_masks(data: str) -> None:

@@ -1,6 +1,7 @@
 """Writes the setting of a folder of images and masks."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from mmseg_cct.config.compose import merged
 from mmseg_cct.config.load import load_config
 from mmseg_cct.config.shipped import CONFIGS, SCOPE
 from mmseg_cct.datasets.folder_summary import FolderSummary, summarize_folder
+from mmseg_cct.datasets.hold_out import hold_out, one_sided
 from mmseg_cct.datasets.image_values import ImageValues
 from mmseg_cct.engine.weights import (
     prefix_of_weights,
@@ -28,15 +30,13 @@ from mmseg_cct.utils.text import one_line
 
 from .backbones import BACKBONES, Backbone
 from .choices import Choices, options_line, plain_name
-from .folder_classes import classes_of_folder, context_of_classes, table_of_folder
+from .folder_classes import classes_of_folder, context_of_classes, require_meant, table_of_folder
 from .method_parts import method_parts
 from .next_commands import WORK_DIRS, next_commands
 from .rounds import changes_since, latest_round, report_of_rounds, require_new_round
 from .setting_text import Code, assignment, installed_bases, write_setting
 from .small_objects import SmallObjects
 
-# Hold out every n-th labelled image for validation if there is no folder for that.
-HOLD_OUT = 5
 _LONGEST_SIDE = 512  # pixels, if no size is chosen
 _SHORTEST_CROP = 96  # pixels, if no crop is chosen
 # A class with a smaller share of the labelled pixels is rare: cross-entropy may never find it.
@@ -67,8 +67,8 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     """Looks at a folder and writes a config for it.
 
     Args:
-        data: The folder, with `images`, `masks` and perhaps `val`. Without `val`, every fifth
-            labelled image is held out for validation, in a list beside the config.
+        data: The folder, with `images`, `masks` and perhaps `val`. Without `val`, a fifth of the
+            labelled images is held out for validation, in a list beside the config.
         out: Folder for the config.
         choices: What the user has chosen.
 
@@ -81,6 +81,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     require_outside(out, [Path(data, kind) for kind in ('images', 'masks')], '--out')
     classes = classes_of_folder(data, choices.classes, choices.force)
     context = context_of_classes(classes, choices.context)
+    require_meant(data, classes, choices.context)
     chosen, force = BACKBONES[choices.backbone], choices.force
     summary = summarize_folder(data, classes, choices.mask_suffix, choices.channels, choices.bits)
     if choices.method != 'supervised' and not summary.unlabeled:
@@ -111,7 +112,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
     # --force writes the latest round anew; later rounds keep the validation images of the first
     redraw = force and latest in (None, first)
     val_list = None if summary.validation else Path(out, 'val.txt')
-    held = _held_out(summary.labeled, val_list, redraw) if val_list else []
+    held = _held_out(summary.labels, val_list, redraw) if val_list else []
     title = _title(chosen, data, summary, len(held))
     rare = rare_classes(summary, classes)
     base = load_config(str(CONFIGS / '_base_/models' / f'{chosen.model}.py'), {}).model
@@ -152,6 +153,7 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         assignment('model', parts.pop('model')),
         '# batch_size counts pairs of a labelled and an unlabelled image',
         assignment('train_dataloader', parts.pop('train_dataloader')),
+        assignment('auto_scale_lr', dict(base_batch_size=choices.batch_size)),
         assignment('val_dataloader', dict(dataset=val)),
         'test_dataloader = val_dataloader',
         '',
@@ -170,8 +172,8 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
         lists.append(table)
     warnings = [
         *changes,
-        *judge_labels(summary.labels, classes, 'masks'),
-        *judge_labels(summary.val_labels, classes, 'val/masks'),
+        *judge_labels(Counter(summary.labels.values()), classes, 'masks'),
+        *_one_sided(summary, classes, held),
         *objects.warnings(is_windowed=window is not None),
         *_leaks(Path(data), summary, held),
     ]
@@ -195,8 +197,8 @@ def new_config(data: str, out: str, choices: Choices) -> NewConfig:
 
 def _title(backbone: Backbone, data: str, summary: FolderSummary, held: int) -> str:
     return (
-        f'# {backbone.title} on {one_line(data)}: {len(summary.labeled) - held} labelled and '
-        f'{summary.unlabeled} unlabelled images, {summary.validation or held} to validate on.'
+        f'# {backbone.title} on {one_line(data)}: {len(summary.labels) - held} labelled and '
+        f'{summary.unlabeled} unlabelled images, {len(summary.validation) or held} to validate on.'
     )
 
 
@@ -257,7 +259,9 @@ def _pipeline_lines(
     if values is not None:
         load = values.loader
         comment = [f'# {values.description}; mean and std were measured']
-    masks, pack = dict(type='LoadAnnotations'), dict(type='PackSegInputs')
+    masks, pack = [dict(type='LoadAnnotations')], dict(type='PackSegInputs')
+    if values is not None and values.has_nodata:
+        masks.append(dict(type='IgnoreNodata'))
     whole = [dict(type='Resize', scale=Code('image_size'), keep_ratio=True)]
     scaled = [dict(type='RandomResize', ratio_range=(0.5, 2.0), keep_ratio=True)]
     if crop is None:
@@ -276,13 +280,15 @@ def _pipeline_lines(
     loader = Code('load')
     pipelines = dict(
         # the first of ten crops in which no class fills more than three quarters
-        train_pipeline=[loader, masks, *scaled, dict(cut, cat_max_ratio=0.75), flip, pack],
+        train_pipeline=[loader, *masks, *scaled, dict(cut, cat_max_ratio=0.75), flip, pack],
         unlabeled_pipeline=[loader, *scaled, cut, flip, pack],
         # masks after the resize: the prediction is compared at the mask's own size
-        test_pipeline=[loader, *whole, masks, pack],
+        test_pipeline=[loader, *whole, *masks, pack],
         tta_pipeline=[
             loader,
-            dict(type='TestTimeAug', transforms=[views, flips, [masks], [pack]]),
+            dict(
+                type='TestTimeAug', transforms=[views, flips, *([step] for step in masks), [pack]]
+            ),
         ],
     )
     return [
@@ -373,16 +379,13 @@ def _default_crop(size: tuple[int, int], backbone: Backbone) -> tuple[int, int]:
     return width, height
 
 
-def _held_out(labeled: Sequence[str], val_list: Path, redraw: bool) -> list[str]:
-    """Names the labelled images to validate on: those of earlier rounds, for comparable results.
-
-    The first round holds out every fifth.
-    """
+def _held_out(labeled: Mapping[str, frozenset[int]], val_list: Path, redraw: bool) -> list[str]:
+    """Names the labelled images to validate on: those of earlier rounds, for comparable results."""
     if len(labeled) < 2:
         raise UserError('masks', 'one mask, and no folder val to validate on', 'two masks or more')
     if redraw or not val_list.exists():
         require_listable(val_list, labeled)
-        return list(labeled[::HOLD_OUT])
+        return hold_out(labeled)
     held = read_list(val_list)
     if missing := [name for name in held if name not in labeled]:
         raise UserError(
@@ -394,6 +397,20 @@ def _held_out(labeled: Sequence[str], val_list: Path, redraw: bool) -> list[str]
     return held
 
 
+def _one_sided(
+    summary: FolderSummary, classes: Sequence[str], held: Sequence[str]
+) -> Iterator[str]:
+    """Warns of classes that are trained but not validated on, and the other way round."""
+    unseen, untrained = one_sided(*(side.values() for side in summary.sides(held)))
+    for ids, found in (
+        (unseen, 'in no mask to validate on, so nothing tells how well it is learned'),
+        (untrained, 'in masks to validate on only, so it is never learned'),
+    ):
+        if ids:
+            names = ', '.join(classes[index] for index in sorted(ids))
+            yield f'masks: {names}: {found}; expected masks of it on both sides'
+
+
 def _leaks(data: Path, summary: FolderSummary, names: Sequence[str]) -> Iterator[str]:
     """Warns of images that are both trained and validated on; a held-out part may have copies."""
     images = find_images(data / 'images')
@@ -403,7 +420,7 @@ def _leaks(data: Path, summary: FolderSummary, names: Sequence[str]) -> Iterator
         held = {name: images.pop(name) for name in names}
     sets: dict[str, list[Path]] = dict(labelled=[], unlabelled=[])
     for name, path in images.items():
-        sets['labelled' if name in summary.labeled else 'unlabelled'].append(path)
+        sets['labelled' if name in summary.labels else 'unlabelled'].append(path)
     yield from describe_leaks(sets, held.values(), 'validated on')
 
 

@@ -1,4 +1,4 @@
-"""The commands to run after a setting is written."""
+"""The commands that train and compare a written config."""
 
 from pathlib import Path
 

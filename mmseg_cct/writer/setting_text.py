@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mmengine.registry import DefaultScope
+
 from mmseg_cct.config.load import load_config
-from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.stages import check_training
+from mmseg_cct.errors import UserError, raise_problems
+from mmseg_cct.preflight.values import training_problems
 from mmseg_cct.utils.files import write_atomic
 
 _WIDTH = 100  # columns
@@ -74,5 +76,6 @@ def write_setting(file: Path, text: str) -> None:
             config = load_config(draft.name, {})
         except UserError as error:
             raise error.renamed(lambda key: key.replace(draft.name, str(file))) from error
-    check_training(config)
+    with DefaultScope.overwrite_default_scope(config.get('default_scope')):
+        raise_problems(training_problems(config))
     write_atomic(file, text.encode())

@@ -67,7 +67,10 @@ def test_a_batch_holds_images_predictions_and_pages(batch_of, photos, tmp_path, 
         mask = Image.open(out / 'masks' / image.name)
         assert mask.size == (56, 40) and mask.mode == 'P' and np.array(mask).max() < 3
     header, *rows = csv.reader(io.StringIO((out / 'ranking.csv').read_text()))
-    assert header[:3] == ['rank', 'file', 'score'] and header[-2:] == ['place in the batch', 'twin']
+    assert header[:3] == ['rank', 'file', 'score'] and header[-2:] == [
+        'position in the batch',
+        'near-duplicate',
+    ]
     assert [row[0] for row in rows] == [str(rank) for rank in range(1, 11)]
     assert sorted(row[-2] for row in rows)[-3:] == ['1', '2', '3']
     assert {row[1]: row[0] for row in rows if row[-2]} == {

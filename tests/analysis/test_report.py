@@ -220,7 +220,7 @@ def test_report_of_two_trainings(trained, tmp_path, checkpoints_read):
     assert page.count('class="compare"') == 3  # two hard images and the one that is left
     assert page.count('src="data:image/png;base64,') == 2 + 3 * 4
     assert page.count('srcset="data:image/png;base64,') == 1
-    assert '> **Note.** 2 validation images: so few' in text
+    assert '> **Note.** only 2 validation images' in text
     assert page.count('class="note"') == text.count('> **Note.**')
     assert 'src="h' not in page  # nothing from elsewhere
     assert 'background: rgb(225, 70, 60)"></i>disc' in page
@@ -437,7 +437,7 @@ def test_a_validation_set_of_its_own_is_no_test_set(trained):
     shown = [name for values in run.scalars for name in values if name.startswith('IoU.')]
     classes = [name.removeprefix('IoU.') for name in dict.fromkeys(shown)]
     (line,) = _validation_notes(run, classes)
-    assert line.startswith('2 validation images')
+    assert line.startswith('only 2 validation images')
     if classes:
         first, _ = _validation_notes(run, [*classes, 'rust'])
         assert first.startswith('rust: in none of the validation masks')

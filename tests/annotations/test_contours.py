@@ -9,7 +9,7 @@ IDS = {name: index for index, name in enumerate(NAMES)}
 
 
 def drawn(shapes, labels):
-    return rasterize(shapes, labels.shape[::-1], IDS, 255)
+    return rasterize(shapes, labels.shape[::-1], IDS, 255).mask
 
 
 def blobs(size=192, classes=4, seed=0):

@@ -1,10 +1,13 @@
 """Settings that depend on the machine: as many loading workers as it has cores for."""
 
+import os
+
 import pytest
+import torch
 from mmengine.config import Config
 
 from mmseg_cct.apis import device
-from mmseg_cct.apis.device import fit_workers
+from mmseg_cct.apis.device import fit_workers, hint_at_amx, number_the_only_gpu
 
 
 def fitted(monkeypatch, cores, on='cpu', train='SemiSegDataset', ranks=1, chosen=()):
@@ -36,3 +39,32 @@ def fitted(monkeypatch, cores, on='cpu', train='SemiSegDataset', ranks=1, chosen
 )
 def test_workers_are_no_more_than_cores_for_them(machine, workers, monkeypatch):
     assert fitted(monkeypatch, **machine) == workers
+
+
+@pytest.mark.parametrize(('visible', 'number'), [(1, '0'), (8, '3')])
+def test_the_only_gpu_that_a_task_sees_is_number_0(visible, number, monkeypatch):
+    monkeypatch.setattr(torch.cuda, 'device_count', lambda: visible)
+    monkeypatch.setenv('LOCAL_RANK', '3')
+    monkeypatch.setenv('SLURM_LOCALID', '3')  # which mmengine reads
+    number_the_only_gpu()
+    assert (os.environ['LOCAL_RANK'], os.environ['SLURM_LOCALID']) == (number, number)
+    assert 'OMPI_COMM_WORLD_LOCAL_RANK' not in os.environ
+
+
+@pytest.mark.parametrize(
+    ('backbone', 'wrapper', 'has_amx', 'says'),
+    [
+        ('ResNetV1c', 'OptimWrapper', True, True),
+        ('ResNetV1c', 'OptimWrapper', False, False),
+        ('ResNetV1c', 'AmpOptimWrapper', True, False),
+        ('MobileNetV2', 'OptimWrapper', True, False),  # it gains nothing
+    ],
+)
+def test_amx_is_mentioned_where_it_helps(backbone, wrapper, has_amx, says, monkeypatch):
+    lines = []
+    monkeypatch.setattr(device, 'get_device', lambda: 'cpu')
+    monkeypatch.setattr(device, 'print_log', lambda line, **_: lines.append(line))
+    monkeypatch.setattr(torch.cpu, '_is_amx_tile_supported', lambda: has_amx, raising=False)
+    model = dict(backbone=dict(type=backbone))
+    hint_at_amx(Config(dict(model=model, optim_wrapper=dict(type=wrapper))))
+    assert bool(lines) == says

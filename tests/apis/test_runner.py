@@ -1,4 +1,3 @@
-import logging
 import time
 from datetime import timedelta
 from types import SimpleNamespace
@@ -77,19 +76,3 @@ def test_ctrl_c_says_how_a_training_goes_on(saved, resume, goes_on, monkeypatch)
     with pytest.raises(Interrupted) as caught:
         runner_module.run(Config(dict(launcher='none', resume=resume)), 'train')
     assert str(caught.value) == f'4 of 9 iterations done; {goes_on}'
-
-
-@pytest.mark.parametrize(
-    ('line', 'shown'),
-    [
-        ('\n-----------\nSystem environment:', False),
-        ('Config:\nmodel = 1', False),
-        ('Hooks will be executed in the following order:\n', False),
-        ('"FileClient" will be deprecated in future', False),
-        ('Training on 5 images', True),
-        (ValueError('Config'), True),
-    ],
-)
-def test_the_screen_is_spared_what_is_for_the_file(line, shown):
-    record = logging.makeLogRecord(dict(msg=line))
-    assert runner_module._is_for_the_screen(record) == shown

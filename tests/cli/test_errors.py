@@ -64,7 +64,7 @@ def test_a_process_that_ends_with_an_error_leaves_its_group(error, capsys):
 def test_what_does_not_fit_into_memory_is_a_line(allocate, capsys):
     with pytest.raises(SystemExit), user_errors_as_one_line():
         allocate()
-    assert re.match(r'error: .*allocate.*; expected what fits: .*\n$', capsys.readouterr().err)
+    assert re.match(r'error: .*allocate.*; try .*\n$', capsys.readouterr().err)
 
 
 def test_a_full_gpu_is_a_line(capsys):
@@ -76,7 +76,7 @@ def test_a_full_gpu_is_a_line(capsys):
     ):
         raise torch.cuda.OutOfMemoryError(message)
     line = capsys.readouterr().err
-    assert line.startswith(f'error: OutOfMemoryError: {message}; expected what fits: a smaller')
+    assert line.startswith(f'error: OutOfMemoryError: {message}; try a smaller')
     assert line.count('\n') == 1
 
 

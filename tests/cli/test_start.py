@@ -34,7 +34,10 @@ def test_devices_that_exist(device, two_gpus):
 
 @pytest.mark.parametrize(
     ('device', 'message'),
-    [('cuda:2', 'cuda:2: there are 2 GPUs'), ('mps', 'mps: this machine has none')],
+    [
+        ('cuda:2', 'cuda:2: this machine has 2 GPUs; expected cuda:0 to cuda:1'),
+        ('mps', 'mps: this machine has none; leave --device out'),
+    ],
 )
 def test_a_device_that_does_not_exist(device, message, two_gpus, capsys):
     with pytest.raises(SystemExit):

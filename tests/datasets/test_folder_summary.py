@@ -23,19 +23,19 @@ def root(tmp_path):
 
 def test_images_masks_and_pixels_are_counted(root):
     summary = summarize_folder(root, CLASSES)
-    assert summary.labeled == ('a', 'more/b')
-    assert (summary.unlabeled, summary.validation, summary.size) == (1, 0, (4, 1))
+    assert list(summary.labels) == ['a', 'more/b']
+    assert (summary.unlabeled, summary.validation, summary.size) == (1, {}, (4, 1))
     assert summary.pixels.tolist() == [3, 0, 4] and summary.ignored == 1
-    assert summary.masks.tolist() == [2, 0, 2]
+    assert summary.labels == {'a': {0, 2, 255}, 'more/b': {0, 2}}
     lines = describe_folder(summary, CLASSES).splitlines()
     assert lines[0] == ('2 labelled and 1 unlabelled images of 4x1 pixels (median), no folder val')
     held = describe_folder(summary, CLASSES, held_out=('a',)).splitlines()
     assert held[0] == f'{lines[0]}, so 1 labelled images train and 1 validate'
     assert lines[4:] == [
-        '| x | 42.9 % | 2 |',
-        '| y | 0.0 % | 0 |',
-        '| z | 57.1 % | 2 |',
-        '| ignored | 12.5 % of all |  |',
+        '| x | 42.9 % | 2 | 0 |',
+        '| y | 0.0 % | 0 | 0 |',
+        '| z | 57.1 % | 2 | 0 |',
+        '| ignored | 12.5 % of all |  |  |',
     ]
 
 
@@ -44,7 +44,8 @@ def test_validation_images_are_counted(root):
         (root / 'val' / kind).mkdir(parents=True)
         (root / kind / 'a.png').rename(root / 'val' / kind / 'a.png')
     summary = summarize_folder(root, CLASSES)
-    assert (summary.labeled, summary.unlabeled, summary.validation) == (('more/b',), 1, 1)
+    assert (list(summary.labels), summary.unlabeled) == (['more/b'], 1)
+    assert summary.validation == {'a': {0, 2, 255}}
     (root / 'val' / 'images' / 'd.png').write_bytes((root / 'images' / 'c.png').read_bytes())
     with pytest.raises(UserError, match=r'd\.png: no mask for this image; expected .*masks/d\.png'):
         summarize_folder(root, CLASSES)
@@ -52,7 +53,7 @@ def test_validation_images_are_counted(root):
 
 def test_the_case_of_a_suffix_does_not_count(root):
     (root / 'masks' / 'a.png').rename(root / 'masks' / 'a.PNG')
-    assert summarize_folder(root, CLASSES).labeled == ('a', 'more/b')
+    assert list(summarize_folder(root, CLASSES).labels) == ['a', 'more/b']
 
 
 def test_an_unknown_id_is_named(root):
@@ -77,7 +78,7 @@ def test_masks_with_a_suffix(root):
         (root / 'masks' / f'{name}.png').rename(root / 'masks' / f'{name}_mask.png')
     with pytest.raises(UserError, match=r'2 in all\); expected --mask-suffix _mask\.png$'):
         summarize_folder(root, CLASSES)
-    assert summarize_folder(root, CLASSES, '_mask.png').labeled == ('a', 'more/b')
+    assert summarize_folder(root, CLASSES, '_mask.png').labels.keys() == {'a', 'more/b'}
 
 
 def test_missing_and_empty_folders_are_named(root, tmp_path):

@@ -1,36 +1,14 @@
-"""The pages on configs: every component, argument, method and named hook is on them."""
+"""The pages on configs: every component, method and named hook is on them."""
 
 import ast
-import importlib.util
-import inspect
 import re
 from functools import reduce
-from types import SimpleNamespace
 
-import mmengine.registry
-import mmseg.registry
 import pytest
-from mmengine.registry import Registry
+from components import registered
 
-import mmseg_cct.plugin  # noqa: F401 (registers the components)
 from mmseg_cct.config.compose import method_names
 from mmseg_cct.config.load import load_config
-
-
-def registered():
-    """Classes of this package by the name under which a config knows them."""
-    registries = {
-        id(value): value
-        for module in (mmengine.registry, mmseg.registry)
-        for value in vars(module).values()
-        if isinstance(value, Registry)
-    }
-    return {
-        name: cls
-        for registry in registries.values()
-        for name, cls in registry.module_dict.items()
-        if cls.__module__.startswith('mmseg_cct.') and inspect.isclass(cls)
-    }
 
 
 def rows(text):
@@ -45,46 +23,8 @@ def page(project_root):
     return (project_root / 'docs' / 'configuration.md').read_text(encoding='utf-8')
 
 
-@pytest.fixture(scope='module')
-def hooks(project_root):
-    spec = importlib.util.spec_from_file_location('hooks', project_root / 'docs' / 'hooks.py')
-    hooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hooks)
-    return hooks
-
-
-@pytest.fixture(scope='module')
-def sections(hooks, page):
-    """The section of each class, as the site shows it."""
-    this_page = SimpleNamespace(file=SimpleNamespace(src_uri='configuration.md'))
-    shown = re.split(r'^### ', hooks.on_page_markdown(page, this_page), flags=re.MULTILINE)[1:]
-    by_name = {re.match(r'`(\w+)`', section)[1]: section for section in shown}
-    assert len(by_name) == len(shown)  # one section for each
-    return by_name
-
-
-def test_symbols_are_typeset_but_not_in_code(hooks):
-    shown = hooks.on_page_content('<p id="L_u">L_u, (ω_u) L_unit<code>L_u</code></p>λ_pw')
-    assert shown == (
-        '<p id="L_u"><i>L</i><sub>u</sub>, (<i>ω</i><sub>u</sub>) L_unit<code>L_u</code></p>'
-        '<i>λ</i><sub>pw</sub>'
-    )
-
-
-def test_every_registered_component_has_a_section_and_no_section_is_of_another(sections):
-    assert sections.keys() == registered().keys()
-
-
-@pytest.mark.parametrize('name', sorted(registered()))
-def test_a_section_shows_the_arguments_that_the_class_adds(sections, name):
-    cls = registered()[name]
-    own = next(c for c in cls.__mro__ if '__init__' in vars(c))
-    if not own.__module__.startswith('mmseg_cct.') or 'arguments it takes' in own.__doc__:
-        return
-    for parameter in list(inspect.signature(own.__init__).parameters.values())[1:]:
-        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
-            default = '*required*' if parameter.default is parameter.empty else '`'
-            assert f'| `{parameter.name}` | {default}' in sections[name]
+def test_every_registered_component_is_on_the_page(page):
+    assert not registered().keys() - set(re.findall(r'`(\w+)`', page))
 
 
 def test_the_papers_symbols_are_where_the_page_says(page):

@@ -1,15 +1,23 @@
-"""What docs/scaling.md says about addresses and long lists."""
+"""What docs/scaling.md says about numbers of GPUs, addresses and long lists."""
 
 import functools
 import http.server
+import logging
+import re
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from mmengine.dataset import BaseDataset
 from mmengine.fileio import BaseStorageBackend, register_backend
+from mmengine.optim import OptimWrapper
+from mmengine.runner import Runner
 from PIL import Image
 
+from mmseg_cct.cli.start import _read_settings
+from mmseg_cct.config.load import load_config
 from mmseg_cct.datasets import PairSampler, SemiSegDataset
 from mmseg_cct.errors import UserError
 from mmseg_cct.preflight.files import check_pairs
@@ -100,3 +108,41 @@ def test_a_list_without_masks_is_made_once(served, monkeypatch):
     dataset = SemiSegDataset(half(folder, folder, True), with_masks)
     assert len(calls) == 5  # again without the paths
     assert 'seg_map_path' not in dataset.unlabeled.get_data_info(0)
+
+
+UNLABELED = 10582 - 1464  # of VOC, augmented
+
+
+def command_of(page, gpus):
+    """The options of the command for so many GPUs, and its row of the table."""
+    text = page.replace('\\\n', '')
+    launched = r'tools/train\.py' if gpus == 1 else r'tools/dist_train\.sh'
+    number = '' if gpus == 1 else f' {gpus}'
+    options = re.search(
+        rf'{launched} configs/cct/cct_r50_voc_1464\.py{number}( --.*)?$', text, re.M
+    )
+    row = re.search(rf'^\| {gpus} \|(.*)\|$', page, re.M)[1]
+    return (options[1] or '').split(), [float(cell.replace(',', '')) for cell in row.split('|')]
+
+
+@pytest.mark.parametrize('gpus', [1, 2, 5, 8])
+def test_the_paper_is_trained_on_any_number_of_gpus(gpus, project_root):
+    page = (project_root / 'docs' / 'scaling.md').read_text(encoding='utf-8')
+    words, row = command_of(page, gpus)
+    options = _read_settings([word for word in words if '=' in word])
+    options['auto_scale_lr.enable'] = '--auto-scale-lr' in words
+    config = load_config('configs/cct/cct_r50_voc_1464.py', options)
+
+    optimizer = torch.optim.SGD([torch.zeros(1)], config.optim_wrapper.optimizer.lr)
+    runner = SimpleNamespace(
+        world_size=gpus, _train_dataloader=config.train_dataloader, param_schedulers=None,
+        logger=logging.getLogger('test'),
+    )  # fmt: skip
+    Runner.scale_lr(runner, OptimWrapper(optimizer), config.auto_scale_lr)
+    own = config.train_dataloader.batch_size
+    joint, length = own * gpus, config.train_cfg.max_iters
+    rate = optimizer.param_groups[0]['lr']
+    assert row == [own, joint, UNLABELED // joint, length, rate]
+    assert rate == pytest.approx(1e-3 * joint)
+    assert length == 50 * (UNLABELED // joint) == 10 * config.train_cfg.val_interval
+    assert config.param_scheduler.end == length

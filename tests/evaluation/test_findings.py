@@ -63,7 +63,7 @@ def test_a_curve_that_fell(curve, points):
 def test_a_small_validation_set_and_one_that_is_the_test_set_are_told():
     assert not list(validation_findings(20, is_test_set=False))
     few, same = validation_findings(19, is_test_set=True)
-    assert few.startswith('19 validation images') and 'test set' in same
+    assert few.startswith('only 19 validation images') and 'test set' in same
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -99,8 +101,12 @@ def test_predictions_may_be_only_written(tmp_path):
 
 
 def test_two_processes_give_the_metrics_of_one(tmp_path):
+    """Also where they share no folder: 'gpu', which the configs have, gathers without files."""
+
     def evaluated(rank):
-        metric = make(collect_device='cpu', collect_dir=f'{tmp_path}/parts')
+        (tmp_path / f'node{rank}').mkdir()
+        os.chdir(tmp_path / f'node{rank}')
+        metric = make(collect_device='gpu')
         metric.process(None, [sample.to_dict() for sample in SAMPLES[rank::2]])
         return metric.evaluate(len(SAMPLES))
 

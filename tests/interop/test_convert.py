@@ -10,11 +10,12 @@ import torch
 from mmseg.registry import MODELS
 from mmseg.utils import get_classes
 
+from mmseg_cct.apis.pretrained import check_pretrained_weights
 from mmseg_cct.config.load import load_config
 from mmseg_cct.engine.checkpoints import read_checkpoint
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.convert import convert_file
-from mmseg_cct.interop.public_names import SHARED_NAMES, to_project, to_public
+from mmseg_cct.interop.public_names import BACKBONE_NAMES, SHARED_NAMES, to_project, to_public
 from mmseg_cct.models import PerturbedDecoderBank, PixelShuffleHead
 
 C, D, K = 3, 5, 4
@@ -83,6 +84,28 @@ def test_every_weight_of_the_shipped_model_has_a_public_name(project_root):
     assert (renamed.missing, renamed.unexpected, renamed.num_decoders) == ([], [], 30)
     back = to_project(renamed.state)
     assert_same_bits(dict(sorted(back.state.items())), dict(sorted(model.state_dict().items())))
+
+
+@pytest.mark.parametrize('prefix', ['prefix.', ''])
+def test_their_imagenet_weights_start_the_shipped_backbone(prefix, tmp_path, monkeypatch):
+    """By the names that their `models/backbones/resnet_models.py` gives; the classifier is left."""
+    monkeypatch.chdir(tmp_path)
+    config = load_config('public/cct_r50_voc_1464', {})
+    expected = MODELS.build(dict(config.model.backbone, init_cfg=None)).state_dict()
+    theirs = {
+        name.replace('prefix.', prefix): torch.rand_like(expected[ours], dtype=torch.float32)
+        for name, ours in BACKBONE_NAMES.items()
+    }
+    assert {'layer1.0.downsample.1.running_var', f'{prefix}bn3.weight'} < theirs.keys()
+    torch.save({**theirs, 'fc.weight': torch.zeros(1000, 2048)}, 'theirs.pth')
+    (tmp_path / 'data').mkdir()
+    done = convert_file('theirs.pth', config.model.backbone.init_cfg.checkpoint)
+    assert (done.num_weights, done.missing, done.unexpected) == (len(expected), [], [])
+    check_pretrained_weights(config.model)
+    backbone = MODELS.build(config.model.backbone)
+    backbone.init_weights()
+    stem = backbone.state_dict()['stem.6.weight']
+    assert stem.shape == (128, 64, 3, 3) and torch.equal(stem, theirs[f'{prefix}conv3.weight'])
 
 
 def test_decoders_of_the_public_code_come_in_this_order():

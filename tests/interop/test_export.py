@@ -1,13 +1,14 @@
+import copy
 import importlib.util
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tiny
 import torch
+from mmengine.config import Config
 from mmengine.registry import init_default_scope
+from mmseg.models import EncoderDecoder
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 from torch import nn
@@ -15,7 +16,7 @@ from torch import nn
 from mmseg_cct.errors import UserError
 from mmseg_cct.interop.export import (
     TOLERANCE,
-    FixedAveragePool,
+    AveragePool,
     InferenceGraph,
     export_onnx,
     metadata,
@@ -36,8 +37,8 @@ def model():
     return made
 
 
-def images(count=2):
-    return torch.randint(0, 256, (count, 3, *SIZE), generator=torch.Generator().manual_seed(3))
+def images(count=2, size=SIZE):
+    return torch.randint(0, 256, (count, 3, *size), generator=torch.Generator().manual_seed(3))
 
 
 def predict(model, rgb):
@@ -46,21 +47,21 @@ def predict(model, rgb):
         results = model.test_step(
             dict(
                 inputs=[image.flip(0).to(torch.uint8) for image in rgb],
-                data_samples=[sample() for _ in rgb],
+                data_samples=[sample(tuple(image.shape[1:])) for image in rgb],
             )
         )
     return torch.stack([result.seg_logits.data for result in results])
 
 
-def sample():
-    return SegDataSample(metainfo=dict(ori_shape=SIZE, img_shape=SIZE))
+def sample(size):
+    return SegDataSample(metainfo=dict(ori_shape=size, img_shape=size))
 
 
 @pytest.mark.parametrize(('length', 'bins'), [(40, 6), (7, 3), (5, 2), (6, 6), (3, 6), (12, 4)])
 def test_fixed_pooling_is_adaptive_pooling(length, bins):
     features = torch.randn(2, 3, length, 13)
     torch.testing.assert_close(
-        FixedAveragePool((length, 13), bins)(features),
+        AveragePool(bins)(features),
         nn.AdaptiveAvgPool2d(bins)(features),
         rtol=1e-5,
         atol=1e-6,
@@ -68,7 +69,7 @@ def test_fixed_pooling_is_adaptive_pooling(length, bins):
 
 
 def test_the_graph_predicts_what_mmseg_predicts(model):
-    graph = InferenceGraph(model, SIZE)
+    graph = InferenceGraph(model)
     rgb = images()
     actual = graph(rgb.float())
     torch.testing.assert_close(actual, predict(model, rgb), rtol=1e-4, atol=1e-5)
@@ -82,7 +83,7 @@ def test_a_network_that_takes_bgr_gets_it(model):
     config['data_preprocessor'].update(bgr_to_rgb=False, mean=[1.0, 50.0, 200.0])
     other = MODELS.build(config).eval()
     torch.testing.assert_close(
-        InferenceGraph(other, SIZE)(images().float()),
+        InferenceGraph(other)(images().float()),
         predict(other, images()),
         rtol=1e-4,
         atol=1e-5,
@@ -97,13 +98,13 @@ def test_the_arg_max_is_the_class_of_a_model_with_one_output_too():
     scores = predict(binary, images())[:, 0]
     binary.decode_head.threshold = scores.median().item()
     expected = scores > scores.median()
-    logits = InferenceGraph(binary, SIZE)(images().float())
+    logits = InferenceGraph(binary)(images().float())
     assert (logits.argmax(1) == expected).float().mean() > 0.999
 
 
 def test_onnx_gives_the_same_for_any_number_of_images(model, tmp_path):
     runtime = pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
-    done = export_onnx(model, SIZE, tmp_path / 'new' / 'model.onnx')
+    done = export_onnx(model, tmp_path / 'new' / 'model.onnx', SIZE)
     assert done.difference < 1e-5
     session = runtime.InferenceSession(str(done.file), providers=['CPUExecutionProvider'])
     (entry,) = session.get_inputs()
@@ -116,24 +117,80 @@ def test_onnx_gives_the_same_for_any_number_of_images(model, tmp_path):
         assert (logits.argmax(1) == expected.argmax(1)).mean() > 0.999
 
 
-def test_a_file_for_other_channels_says_so_and_the_script_for_rgb_refuses_it(
-    tmp_path, project_root
-):
+def with_tests_at(model, *steps, size=SIZE):
+    """The model with a test pipeline, as `load_model` gives it."""
+    pipeline = [dict(type='LoadImageFromFile'), dict(type='Resize', scale=size[::-1]), *steps]
+    made = copy.deepcopy(model)
+    made.cfg = Config(dict(test_pipeline=[*pipeline, dict(type='PackSegInputs')]))
+    return made
+
+
+@pytest.mark.parametrize('divisor', [None, 16])
+def test_without_a_size_a_file_takes_any_and_pads_as_mmseg_does(model, tmp_path, divisor):
+    runtime = pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
+    padded = with_tests_at(model)
+    if divisor:
+        padded.data_preprocessor.test_cfg = dict(size_divisor=divisor)
+    done = export_onnx(padded, tmp_path / 'model.onnx')
+    assert done.size is None and done.difference < 1e-5
+    session = runtime.InferenceSession(str(done.file), providers=['CPUExecutionProvider'])
+    for size in (SIZE, (33, 71), (96, 50)):
+        (logits,) = session.run(None, {'images': images(2, size).numpy().astype(np.float32)})
+        expected = predict(padded, images(2, size)).numpy()
+        assert logits.shape == expected.shape == (2, 3, *size)
+        assert np.abs(logits - expected).max() < 1e-4
+
+
+def test_a_network_whose_graph_freezes_the_size_gets_that_of_the_tests(tmp_path):
+    pytest.importorskip('onnxruntime', reason='tells that the graph differs')
+
+    class Frozen(EncoderDecoder):
+        def encode_decode(self, inputs, batch_img_metas):
+            logits = super().encode_decode(inputs, batch_img_metas)
+            return logits + torch.tensor(float(inputs.shape[2]))  # traced as a constant
+
+    config = tiny.model_config(type=Frozen, auxiliary_head=None)
+    frozen = with_tests_at(MODELS.build(config).eval(), size=(48, 32))
+    done = export_onnx(frozen, tmp_path / 'model.onnx')
+    assert done.size == (48, 32) and done.difference < 1e-5
+    assert metadata(frozen, done.size)['size'] == (48, 32)
+
+
+def test_the_way_of_an_image_is_noted_and_so_is_what_the_script_cannot_do(model):
+    way = metadata(with_tests_at(model))['way']
+    expected = dict(channels=None, value_range=None, scale=(64, 40), keep_ratio=False, cannot=[])
+    assert way == expected
+    way = metadata(with_tests_at(model), (24, 32), resize=True)['way']
+    assert way['scale'] == (32, 24)
+    sliding = with_tests_at(model, dict(type='CLAHE'))
+    sliding.test_cfg = dict(mode='slide', crop_size=(32, 32), stride=(16, 16))
+    sliding.align_corners = True
+    sliding.cfg.test_pipeline[0] = dict(type='LoadChannels', channels=(3, 0), value_range=(0, 9))
+    way = metadata(sliding)['way']
+    assert (way['channels'], way['value_range']) == ((3, 0), (0, 9))
+    assert way['cannot'] == [
+        'test_pipeline: CLAHE',
+        "model.test_cfg.mode: 'slide'",
+        'model.decode_head.align_corners: True',
+    ]
+
+
+def test_a_size_is_asked_for_where_nothing_tells_it(model, tmp_path):
+    model = with_tests_at(model)
+    del model.cfg.test_pipeline[1]
+    model.data_preprocessor.size = None
+    with pytest.raises(UserError, match=r'--size: none, and the test pipeline resizes no images'):
+        export_onnx(model, tmp_path / 'model.onnx')
+
+
+def test_a_file_for_other_channels_says_so(tmp_path):
     pytest.importorskip('onnxruntime', reason='onnxruntime runs the file')
     config = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
     config.backbone = dict(type='MultiChannelBackbone', in_channels=4, backbone=config.backbone)
     config.data_preprocessor.update(mean=[0.0] * 4, std=[1.0] * 4, bgr_to_rgb=False)
     other, file = MODELS.build(config).eval(), tmp_path / 'four.onnx'
-    assert export_onnx(other, SIZE, file).difference < 1e-5
-    assert metadata(other, SIZE)['input'].startswith('4 channels in the order of the config')
-    script = project_root / 'tools/predict_onnx.py'
-    done = subprocess.run(
-        [sys.executable, script, file, file, '--out', tmp_path / 'out'],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith(f'{file}: takes 4 channels; expected 3')
+    assert export_onnx(other, file, SIZE).difference < 1e-5
+    assert metadata(other)['input'].startswith('4 channels in the order of the config')
 
 
 def test_a_transformer_with_windows_takes_any_number_of_images(tmp_path):
@@ -148,14 +205,14 @@ def test_a_transformer_with_windows_takes_any_number_of_images(tmp_path):
         config.pop(name)
     config.backbone = backbone  # without the arguments of a ResNet
     model = MODELS.build(config).eval()
-    assert export_onnx(model, SIZE, tmp_path / 'swin.onnx').difference < TOLERANCE
+    assert export_onnx(model, tmp_path / 'swin.onnx', SIZE).difference < TOLERANCE
 
 
 def test_export_leaves_the_model_as_it_was(model, tmp_path):
     pytest.importorskip('onnx', reason='writes the file')
     before = {name: value.clone() for name, value in model.state_dict().items()}
     kinds = [type(module) for module in model.modules()]
-    export_onnx(model, SIZE, tmp_path / 'model.onnx')
+    export_onnx(model, tmp_path / 'model.onnx', SIZE)
     assert [type(module) for module in model.modules()] == kinds
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert all(parameter.requires_grad for parameter in model.parameters())
@@ -165,30 +222,17 @@ def test_a_file_that_computes_something_else_is_noticed(model, tmp_path, monkeyp
     runtime = pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
     nothing = SimpleNamespace(run=lambda _, inputs: [np.zeros((2, 3, *SIZE), np.float32)])
     monkeypatch.setattr(runtime, 'InferenceSession', lambda *_, **__: nothing)
-    assert export_onnx(model, SIZE, tmp_path / 'model.onnx').difference > TOLERANCE
+    assert export_onnx(model, tmp_path / 'model.onnx', SIZE).difference > TOLERANCE
 
 
 def test_without_onnx_it_says_what_is_missing(model, tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
     with pytest.raises(UserError, match=r'--onnx: no package onnx; expected it: pip install'):
-        export_onnx(model, SIZE, tmp_path / 'model.onnx')
-
-
-@pytest.mark.parametrize('size', [(40, 63), (0, 64), (4, 64)])
-def test_sizes_that_do_not_fit_are_refused(model, size):
-    with pytest.raises(UserError, match=r'--size .*: expected multiples of 8'):
-        InferenceGraph(model, size)
-
-
-def test_a_size_that_a_test_would_pad_is_refused():
-    config = tiny.model_config()
-    config.data_preprocessor.test_cfg.size_divisor = 32
-    with pytest.raises(UserError, match=r'--size 40 64: expected multiples of 32'):
-        InferenceGraph(MODELS.build(config).eval(), SIZE)
+        export_onnx(model, tmp_path / 'model.onnx', SIZE)
 
 
 def test_the_normalisation_is_noted_in_the_order_of_the_input():
     config = tiny.model_config()
     config.data_preprocessor.update(mean=[1.0, 50.0, 200.0])
-    notes = metadata(MODELS.build(config), SIZE)
+    notes = metadata(MODELS.build(config))
     assert (notes['mean'], notes['std']) == ([1, 50, 200], [60, 60, 60])

@@ -12,7 +12,7 @@ from mmengine.registry import init_default_scope
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
 
-from mmseg_cct.interop.public_names import to_project, to_public
+from mmseg_cct.interop.public_names import backbone_to_mmseg, to_project, to_public
 from mmseg_cct.models.layers.native_chain import NativeChain
 from mmseg_cct.models.layers.stacked_decoders import decode
 from mmseg_cct.models.layers.subpixel import from_subpixel_layout
@@ -99,6 +99,14 @@ def test_the_main_prediction_is_the_public_codes(public_model, converted, image)
     assert expected.shape == actual.shape == (2, 21, *SIZE)
     assert expected.max() > 1 and expected.std() > 0.1  # no constant map
     assert (actual - expected).abs().max() <= 1e-4
+
+
+def test_their_imagenet_network_has_these_names(public_code):
+    backbone = public_code.model.Encoder.__init__.__globals__['ResNetBackbone']
+    state = backbone.__globals__['deepbase_resnet50'](pretrained=None).state_dict()
+    renamed = backbone_to_mmseg(state)
+    assert (renamed.missing, renamed.unexpected) == ([], [])
+    assert len(renamed.state) == len(state) - 2  # fc
 
 
 @torch.no_grad()

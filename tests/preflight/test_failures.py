@@ -15,8 +15,7 @@ from mmengine.registry import (
 )
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.preflight.components import Component
-from mmseg_cct.preflight.failures import config_errors_as_one_line, refusal
+from mmseg_cct.preflight.failures import Failed, config_errors_as_one_line, refusal
 
 CONFIG = Config(
     dict(
@@ -65,7 +64,20 @@ def build(registry, settings):
         ),
         (
             MODELS, 'model', 'auxiliary_head.1.loss_decod', {},
-            r"^model\.auxiliary_head\.1: .* 'loss_decod'; expected what FCNHead takes: num_convs",
+            r"^model\.auxiliary_head\.1: .* 'loss_decod'; ",
+        ),
+        (
+            MODELS, 'model', 'neck', dict(type='PSPNek', channels=8),
+            r"^model\.neck\.type: no 'PSPNek' in mmseg's registry of models; did you mean PSPNeck",
+        ),
+        (
+            MODELS, 'model', 'auxiliary_head.1.loss_decode',
+            dict(type='PairwiseVariance', num_decoders=1),
+            r'^model\.auxiliary_head\.1\.loss_decode\.num_decoders=1: expected a whole number',
+        ),
+        (
+            OPTIMIZERS, 'optim_wrapper', 'optimizer.rl', 1,
+            r"^optim_wrapper\.optimizer: .* 'rl'; expected what SGD takes: params, lr",
         ),
         (
             OPTIMIZERS, 'optim_wrapper', 'optimizer.lr', -1,
@@ -95,9 +107,9 @@ def test_a_refusal_is_traced_to_its_component(registry, section, key, value, mes
 
 
 def test_a_folder_that_nobody_may_read_is_named():
-    part = Component('train_dataloader.dataset', dict(type='FolderDataset'), DATASETS)
+    part = Failed('train_dataloader.dataset', dict(type='FolderDataset'), DATASETS)
     with DefaultScope.overwrite_default_scope('mmseg'):
-        line = refusal(part, PermissionError(13, 'Permission denied', 'data/images'))
+        line = str(refusal(part, PermissionError(13, 'Permission denied', 'data/images')))
     assert line.endswith('FolderDataset refuses its arguments: data/images: Permission denied')
 
 

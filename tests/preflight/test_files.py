@@ -51,6 +51,14 @@ class TestLabeledImages:
             'ignored'
         )
 
+    def test_a_class_that_is_missing_in_many_masks_is_one_line(self, tree):
+        for name in ('l1', 'l2'):
+            _write_mask(tree, np.full((16, 24), 3, np.uint8), name)
+        assert _error(tree) == (
+            f'{tree.mask("l1")} and 1 more: label id 3 outside the classes; expected 0 to 2, or '
+            '255 where ignored; is a class missing?'
+        )
+
     def test_many_ids_outside_the_classes(self, tree):
         _write_mask(tree, np.arange(16 * 24, dtype=np.uint16).reshape(16, 24).astype(np.uint8))
         assert 'label id 3, 4, 5, 6, 7 and more outside the classes' in _error(tree)

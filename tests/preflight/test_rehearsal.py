@@ -121,7 +121,7 @@ def test_all_domains_have_metrics():
 
 @pytest.mark.parametrize(
     ('truth', 'expected'),
-    [(None, 'v0.png: comes without its mask'), ((2, 3), 'v0.png: a mask of 3×2 pixels')],
+    [(None, 'v0.png: no mask loaded'), ((2, 3), 'v0.png: a mask of 3×2 pixels')],
 )
 def test_the_first_image_of_every_domain_can_be_validated(truth, expected):
     place = r'^val_dataloader\.dataset\.domains\.b\.pipeline: '
@@ -145,7 +145,10 @@ def test_metrics_that_write_are_left_out(tmp_path):
 @pytest.mark.parametrize(
     ('arguments', 'expected'),
     [
-        (dict(samples=[sample(None)]), 'v0.png: comes without its mask; expected LoadAnnotations'),
+        (
+            dict(samples=[sample(None)]),
+            'v0.png: no mask loaded; expected LoadAnnotations in the pipeline',
+        ),
         (
             dict(samples=[sample((2, 3))]),
             'v0.png: a mask of 3×2 pixels and a prediction of 6×4; expected',

@@ -84,7 +84,7 @@ def cvat(root):
     shapes = [
         shape.format(kind='mask', label='car', z=1, more=f'rle="{rle}" {box}'),
         shape.format(kind='polygon', label='road', z=0, more=f'points="{points}"'),
-        '<polyline label="car" points="1,1;2,2"/>',
+        '<polyline label="car" points="6,7;7,8"/>',
     ]
     labels = ''.join(
         f'<label><name>{name}</name><color>#{bytes(colour).hex()}</color></label>'
@@ -159,14 +159,14 @@ def label_studio_min(root):
 def labelme(root):
     (left, top), _, (right, bottom), _ = corners('car')
     shapes = [
+        dict(label='road', points=corners('road'), shape_type='polygon', group_id=None),
         dict(
             label='car',
             shape_type='mask',
             points=[[left, top], [right - 1, bottom - 1]],
             mask=base64_of(png(np.ones((bottom - top, right - left), bool))),
         ),
-        dict(label='road', points=corners('road'), shape_type='polygon', group_id=None),
-        dict(label='car', points=[[1, 1], [2, 2]], shape_type='line'),
+        dict(label='car', points=[[6, 7], [7, 8]], shape_type='line'),
     ]
     for name in NAMES:
         folder, stem = name.split('/')

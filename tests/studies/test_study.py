@@ -1,6 +1,7 @@
 """Studies: their runs, and their results from made-up folders."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -225,6 +226,37 @@ def test_the_table_of_made_up_folders(out):
         ['a', '40.0 ± 0.0 (2 seeds)'],
         ['b', '40.0 ± 0.0 (2 seeds)'],
     ]
+
+
+def test_runs_of_several_domains_have_their_lists_and_are_judged_by_the_average(
+    tmp_path, project_root, monkeypatch
+):
+    monkeypatch.chdir(project_root)
+    base, options = 'configs/multi_domain/cct_mbv2-jpu_camvid-idd_20.py', dict(OPTIONS)
+    labels = lists_of(base, options, [50])
+    with pytest.raises(UserError, match=r"one folder for several domains; expected '\{domain\}'"):
+        lists_of(base, options, [50], 'configs/_base_/splits/camvid')
+    with pytest.raises(UserError, match=r'lists/idd/3/50_labeled\.txt: no such list'):
+        (tmp_path / 'lists/camvid/3').mkdir(parents=True)
+        (tmp_path / 'lists/camvid/3/50_labeled.txt').touch()
+        lists_of(base, options, [50], f'{tmp_path}/lists/{{domain}}/{{seed}}', [3])
+    runs = prepare_study(
+        tmp_path, base, {'supervised': 'supervised', 'cct': {}}, labels, [0], options
+    )
+    for run, scores in zip(runs, ((30.0, 50.0), (36.0, 52.0))):
+        sets = Config.fromfile(run.config).train_dataloader.dataset.domains
+        assert [Path(each.split_dir).name for each in sets.values()] == ['camvid', 'idd_lite']
+        assert [each.num_labeled for each in sets.values()] == [50, 50]
+        test = run.folder / 'test' / '20260101_000000'
+        test.mkdir(parents=True)
+        metrics = dict(zip(('camvid/mIoU', 'idd/mIoU', 'mIoU_avg'), (*scores, sum(scores) / 2)))
+        (test / 'metrics.json').write_text(json.dumps(metrics))
+    text = write_ablation(tmp_path).read_text()
+    assert 'the average of the domains, seed 0' in text
+    average, camvid, idd = (part.split('Gain over')[0] for part in text.split(' alone:'))
+    for part, values in ((average, (40.0, 44.0)), (camvid, (30.0, 36.0)), (idd, (50.0, 52.0))):
+        assert [f'| {each} |' in part for each in values] == [True, True]
+    assert '| cct | 50 | +4.0 |' in text
 
 
 def test_the_csv_reads_back(out, tmp_path):

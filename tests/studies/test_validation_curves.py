@@ -14,13 +14,13 @@ RUNS = [
 ]
 
 
-@pytest.fixture
-def out(tmp_path):
+@pytest.fixture(params=['mIoU', 'mIoU_avg'])  # the second of several domains
+def out(request, tmp_path):
     """Logs of three runs: losses and validations at 10 and 20, one run's also at 30."""
     for run, values in zip(RUNS, [(10.0, 20.0, 30.0), (14.0, 22.0), (5.0, 6.0)]):
         folder = tmp_path / run.method / run.labels / f'seed{run.seed}'
         log = [dict(loss=1.0, step=5)]
-        log += [dict(mIoU=miou, step=10 * (i + 1)) for i, miou in enumerate(values)]
+        log += [{request.param: miou, 'step': 10 * (i + 1)} for i, miou in enumerate(values)]
         file = folder / 'train' / '1' / 'vis_data' / 'scalars.json'
         file.parent.mkdir(parents=True)
         file.write_text('\n'.join(map(json.dumps, log)))

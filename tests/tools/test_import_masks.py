@@ -11,7 +11,7 @@ def test_an_export_becomes_a_setting(tmp_path, capsys):
     run_tool('import_masks', source, '--images', photos, '--rest', 'background', '--out', out)
     said = capsys.readouterr().out
     assert f'{out}: 2 new masks, 3 images brought there' in said
-    assert 'left out, because they are no annotated regions: 2 polyline' in said
+    assert '| polyline | 2 | 2: a/1.jpg, b/1.jpg | ignored (255) within its extent |' in said
     assert f'new_config.py {out}' in said
     run_tool('new_config', out, '--out', tmp_path / 'configs')
     said = capsys.readouterr().out

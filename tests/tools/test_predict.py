@@ -8,6 +8,7 @@ import torch
 from mmcv.transforms import LoadImageFromFile
 from mmengine.config import Config
 from PIL import Image
+from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 from mmseg_cct.apis.inference import image_reader
 from mmseg_cct.apis.prediction import RECORD, predict_images
@@ -104,6 +105,19 @@ def test_the_mask_is_the_models_prediction_and_the_overlay_blends_it(trained, ph
     blend = 0.75 * image + 0.25 * np.array(trained.palette)[mask]
     overlay = np.array(Image.open(tmp_path / 'out' / 'overlays' / 'b.png'), float)[: len(mask)]
     assert np.abs(overlay - blend).max() <= 0.5
+
+
+def test_a_georeferenced_image_gets_a_georeferenced_mask(trained, photos, tmp_path, capsys):
+    info = ImageFileDirectory_v2()
+    info.tagtype[33550], info[33550] = 12, (2.0, 2.0, 0.0)
+    Image.open(photos / 'b.png').save(photos / 'tile.tif', tiffinfo=info)
+    trained.run('predict', trained.config, trained.checkpoint, photos, '--out', tmp_path / 'out')
+    (written,) = (tmp_path / 'out/geotiffs').iterdir()
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said == f'{tmp_path}/out/geotiffs: masks with the coordinates of their images'
+    mask = Image.open(written)
+    assert mask.tag_v2[33550] == (2.0, 2.0, 0.0)
+    assert np.array_equal(np.array(mask), np.array(Image.open(tmp_path / 'out/masks/tile.png')))
 
 
 def test_a_second_run_does_only_what_is_missing(trained, photos, tmp_path):

@@ -1,16 +1,15 @@
-import cv2
+import re
+
 import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
 from PIL import Image
 
-from mmseg_cct.apis.inference import load_model
-from mmseg_cct.engine.checkpoints import read_checkpoint, saved_config
-from mmseg_cct.interop.export import InferenceGraph
+from mmseg_cct.interop import export
 
 
-def test_publishes_and_exports(tiny, tiny_cct, tmp_path, capsys):
+def test_publishes_and_exports_at_a_size(tiny, tiny_cct, tmp_path, capsys):
     pytest.importorskip('onnxruntime', reason='export is checked with onnxruntime')
     arguments = tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx'
     capsys.readouterr()
@@ -19,7 +18,8 @@ def test_publishes_and_exports(tiny, tiny_cct, tmp_path, capsys):
     published, onnx = (next(tmp_path.glob(f'cct-*.{kind}')) for kind in ('pth', 'onnx'))
     assert published.stem == onnx.stem
     assert lines[0].startswith(f'{published}: 0.')
-    assert lines[-1].startswith(f'{onnx}: images of 40x48, logits equal to those of PyTorch (to ')
+    assert lines[1].startswith(f'{onnx}: images of 40x48, logits equal to those of PyTorch (to ')
+    assert re.match(r'masks of 4 images: at least [\d.]+ % of the pixels as by predict', lines[2])
     kept = onnx.read_bytes()
     with pytest.raises(SystemExit):
         tiny.run('publish_model', *arguments, '--size', 32, 32)
@@ -37,28 +37,77 @@ runpy.run_path(sys.argv[0], run_name='__main__')
 """
 
 
-def test_an_exported_file_predicts_without_torch(tiny, tiny_cct, tmp_path, capsys):
+def test_an_exported_file_predicts_without_torch_what_predict_does(
+    tiny, tiny_cct, tmp_path, capsys
+):
+    """On images of several shapes, one of them turned by EXIF; nobody names a size."""
     pytest.importorskip('onnxruntime', reason='onnxruntime runs the file')
-    tiny.run('publish_model', tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx', '--size', 40, 48)
+    photos, rng = tmp_path / 'photos', np.random.default_rng(0)
+    photos.mkdir()
+    for index, size in enumerate(((40, 48), (75, 31), (20, 90), (60, 60))):
+        pixels = rng.integers(0, 255, (*(-(-side // 10) for side in size), 3), dtype=np.uint8)
+        turned = Image.Exif()
+        turned[0x0112] = 6 if index == 1 else 1
+        picture = Image.fromarray(pixels.repeat(10, 0).repeat(10, 1)[: size[0], : size[1]])
+        picture.save(photos / f'{index}.jpg', exif=turned)
+    capsys.readouterr()
+    arguments = tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx', '--images', photos
+    tiny.run('publish_model', *arguments)
+    said = capsys.readouterr().out.splitlines()
+    assert ': images of any size (32x32 in tests), logits equal to those of PyTorch' in said[1]
+    assert said[2] == 'masks of 4 images: at least 100.0 % of the pixels as by predict'
     (file,) = tmp_path.glob('cct-*.onnx')
     out, script = tmp_path / 'out', tiny.tools / 'predict_onnx.py'
-    done = tiny.shell('python', '-c', ALONE, script, file, tiny.images, '--out', out)
+    done = tiny.shell('python', '-c', ALONE, script, file, photos, '--out', out)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == f'4 masks in {out}'
-    (published,) = map(str, tmp_path.glob('cct-*.pth'))
-    model = load_model(saved_config(read_checkpoint(published), published), published, 'cpu')
-    graph = InferenceGraph(model, (40, 48))
-    for path in tiny.images.iterdir():
-        image = cv2.imread(str(path))
-        rgb = cv2.resize(image, (48, 40))[..., ::-1].transpose(2, 0, 1)
-        logits = graph(torch.from_numpy(rgb[None].astype(np.float32)))[0].numpy()
-        expected = [cv2.resize(each, image.shape[1::-1]) for each in logits]
+    tiny.run('predict', tiny_cct.config, tiny_cct.checkpoint, photos, '--out', tmp_path / 'seen')
+    for path in photos.iterdir():
         mask = Image.open(out / f'{path.stem}.png')
-        assert (np.asarray(mask) == np.argmax(expected, 0)).mean() > 0.999
-        assert mask.getpalette()[:9] == np.ravel(model.dataset_meta['palette']).tolist()
-    (tiny.images / 'broken.png').write_bytes(b'no image')
-    done = tiny.shell('python', script, file, tiny.images / 'broken.png', '--out', out)
-    assert (done.returncode, done.stderr) == (1, f'{tiny.images}/broken.png: cannot be read\n')
+        expected = Image.open(tmp_path / 'seen/masks' / f'{path.stem}.png')
+        assert (np.asarray(mask) == np.asarray(expected)).mean() > 0.999
+        assert mask.getpalette() == expected.getpalette()
+    (photos / 'broken.png').write_bytes(b'no image')
+    Image.fromarray(np.zeros((9, 9), np.uint16)).save(photos / 'deep.tif')
+    for name, why in (('broken.png', 'cannot be read'), ('deep.tif', '1 channels of uint16; exp')):
+        done = tiny.shell('python', script, file, photos / name, '--out', out)
+        assert done.returncode == 1 and done.stderr.startswith(f'{photos / name}: {why}')
+
+
+def test_an_export_that_predicts_something_else_is_refused(
+    tiny, tiny_cct, tmp_path, capsys, monkeypatch
+):
+    """Its logits are right, but the script would resize images in another way."""
+    pytest.importorskip('onnxruntime', reason='onnxruntime runs the file')
+    real = export.metadata
+
+    def wrong(*args, **kwargs):
+        notes = real(*args, **kwargs)
+        notes['way'] |= dict(scale=(9, 9), keep_ratio=False)
+        return notes
+
+    monkeypatch.setattr(export, 'metadata', wrong)
+    with pytest.raises(SystemExit):
+        tiny.run('publish_model', tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx')
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert re.search(r'its masks of 4 images equal those of predict in [\d.]+ % of the pix', line)
+
+
+def test_what_the_script_cannot_do_is_said_and_refused(tiny, tiny_cct, tmp_path, capsys):
+    pytest.importorskip('onnxruntime', reason='onnxruntime runs the file')
+    sliding, config = Config.fromfile(tiny_cct.config), tmp_path / 'sliding.py'
+    sliding.model.test_cfg = dict(mode='slide', crop_size=(32, 32), stride=(16, 16))
+    sliding.dump(config)
+    arguments = tiny_cct.checkpoint, tmp_path / 'cct.pth', '--onnx', '--config', config
+    tiny.run('publish_model', *arguments)
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said == "predict_onnx.py refuses it: model.test_cfg.mode: 'slide'"
+    (file,) = tmp_path.glob('cct-*.onnx')
+    done = tiny.shell(
+        'python', tiny.tools / 'predict_onnx.py', file, tiny.images, '--out', tmp_path / 'out'
+    )
+    assert done.returncode == 2
+    assert done.stderr == (f"{file}: model.test_cfg.mode: 'slide': segment with tools/predict.py\n")
 
 
 @pytest.mark.parametrize('imports', [['mmseg_cct'], ['mmseg_cct.plugin', 'my_net']])

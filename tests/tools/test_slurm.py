@@ -56,3 +56,23 @@ def test_a_mistake_is_said_once(tiny, partition):
     lines = [line for line in done.stderr.splitlines() if line.startswith('error: ')]
     assert lines == ['error: none.py: no such config file']
     assert done.returncode != 0
+
+
+@pytest.mark.parametrize(
+    ('variables', 'where'),
+    [
+        (dict(GPUS='2'), '--gres=gpu:2 --ntasks-per-node=2 --ntasks=2'),
+        (dict(GPUS='16'), '--gres=gpu:4 --ntasks-per-node=4 --ntasks=16'),
+        (dict(GPUS='16', GPUS_PER_NODE='8'), '--gres=gpu:8 --ntasks-per-node=8 --ntasks=16'),
+        (dict(GPUS='2', GPUS_PER_NODE='0'), '--job-name=cct --ntasks=2'),
+    ],
+)
+def test_a_node_gives_no_more_gpus_than_are_used(variables, where, project_root, tmp_path):
+    srun = tmp_path / 'srun'
+    srun.write_text('#!/bin/sh\necho "$@"\n')
+    srun.chmod(0o755)
+    path = f'{tmp_path}{os.pathsep}{os.environ["PATH"]}'
+    for script in ('slurm_train.sh', 'slurm_test.sh'):
+        command = ['bash', project_root / 'tools' / script, 'gpus', 'cct', 'a.py', 'b.pth']
+        environment = {**os.environ, **variables, 'PATH': path}
+        assert where in subprocess.check_output(command, text=True, env=environment)

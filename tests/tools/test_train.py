@@ -164,11 +164,11 @@ def test_a_new_key_is_named(tiny, messages):
         ('a = 1 / 0', 'ZeroDivisionError'),
         (
             "custom_imports = dict(imports=['no_such_package'], allow_failed_imports=False)",
-            "load: ModuleNotFoundError: No module named 'no_such_package'; expected .*PYTHONPATH=\\.",
+            "No module named 'no_such_package'; expected .*PYTHONPATH=\\.",
         ),
         (
             'import no_such_package as a',
-            "load: ModuleNotFoundError: No module named 'no_such_package'; expected .*PYTHONPATH=\\.",
+            "No module named 'no_such_package'; expected .*PYTHONPATH=\\.",
         ),
     ],
 )
@@ -256,3 +256,11 @@ def test_a_forgotten_number_of_processes_is_one_line(tiny, arguments):
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith(f'error: PROCESSES={rest[-1]}; expected a whole number, as in: ')
+
+
+def test_the_learning_rate_is_scaled_on_demand(tiny):
+    with pytest.raises(UserError, match=r'no auto_scale_lr\.base_batch_size; expected the batch'):
+        prepare_training(str(tiny.config), auto_scale_lr=True)
+    options = {'auto_scale_lr.base_batch_size': 10}
+    config = prepare_training(str(tiny.config), auto_scale_lr=True, options=options)
+    assert config.auto_scale_lr == dict(base_batch_size=10, enable=True)

@@ -12,6 +12,7 @@ from mmseg_cct.utils.image_files import (
     as_rgb,
     decode_channels,
     decode_image,
+    find_images,
     read_image,
     select_channels,
 )
@@ -158,3 +159,16 @@ def test_a_broken_tiff_is_explained(tmp_path):
     path.write_bytes(PLAIN['rgb.tif'][:20])
     with pytest.raises(UserError, match=rf'^{path}: cannot be read'):
         image_size(str(path), None, False)
+
+
+@pytest.mark.parametrize(
+    ('pixels', 'plain'), [(pixels_of(3, 8, dtype='uint8'), True), (pixels_of(1), False)]
+)
+def test_a_jpeg_2000_is_read_in_folders_and_alone(tmp_path, pixels, plain):
+    path, pixels = tmp_path / 'tile.jp2', pixels.repeat(16, 0).repeat(16, 1)
+    cv2.imwrite(str(path), pixels, [cv2.IMWRITE_JPEG2000_COMPRESSION_X1000, 1000])
+    found = image_format(path.read_bytes())
+    bits = 8 * pixels.itemsize
+    assert (found.channels, found.bits, found.is_plain) == (pixels.shape[2], bits, plain)
+    assert find_images(tmp_path) == {'tile': path}
+    assert np.array_equal(decode_channels(path.read_bytes())[..., ::-1], pixels)

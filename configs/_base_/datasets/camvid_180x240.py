@@ -46,5 +46,6 @@ train_dataloader = dict(
         labeled=dict(pipeline=train_pipeline), unlabeled=dict(pipeline=unlabeled_pipeline)
     ),
 )
+auto_scale_lr = dict(base_batch_size=8)
 val_dataloader = dict(dataset=dict(pipeline=test_pipeline))
 test_dataloader = dict(dataset=dict(pipeline=test_pipeline))

@@ -29,6 +29,8 @@ train_dataloader = dict(
         unlabeled=dict(**folder, subset='unlabeled', pipeline=unlabeled_pipeline),
     ),
 )
+# the batch, of all processes together, that the learning rate is for
+auto_scale_lr = dict(enable=False, base_batch_size=10)
 val_dataloader = dict(
     dataset=dict(
         type='FolderDataset',

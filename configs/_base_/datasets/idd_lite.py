@@ -75,6 +75,8 @@ train_dataloader = dict(
         ),
     ),
 )
+# the batch, of all processes together, that the learning rate is for
+auto_scale_lr = dict(enable=False, base_batch_size=8)
 val_dataloader = dict(
     num_workers=2,
     dataset=dict(

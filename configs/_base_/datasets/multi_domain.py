@@ -8,6 +8,8 @@ train_dataloader = dict(
     sampler=dict(type='MultiDomainSampler', batch_size=batch_size, shuffle=True),
     dataset=dict(type='MultiDomainDataset'),
 )
+# the batch, of all processes together, that the learning rate is for
+auto_scale_lr = dict(enable=False, base_batch_size=batch_size)
 val_dataloader = dict(
     batch_size=1,
     num_workers=4,
@@ -17,5 +19,7 @@ val_dataloader = dict(
 )
 test_dataloader = val_dataloader
 
-val_evaluator = dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU'])
+# several processes gather their results in memory, on CPUs too; mmengine's default 'cpu' writes
+# files to a folder that all machines have to see
+val_evaluator = dict(type='MultiDomainIoUMetric', iou_metrics=['mIoU'], collect_device='gpu')
 test_evaluator = val_evaluator

@@ -35,5 +35,7 @@ val_dataloader = dict(
 )
 test_dataloader = val_dataloader
 
-val_evaluator = dict(type='ClassIoUMetric', iou_metrics=['mIoU'])
+# several processes gather their results in memory, on CPUs too; mmengine's default 'cpu' writes
+# files to a folder that all machines have to see
+val_evaluator = dict(type='ClassIoUMetric', iou_metrics=['mIoU'], collect_device='gpu')
 test_evaluator = val_evaluator

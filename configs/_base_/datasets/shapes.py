@@ -46,6 +46,8 @@ train_dataloader = dict(
         ),
     ),
 )
+# the batch, of all processes together, that the learning rate is for
+auto_scale_lr = dict(enable=False, base_batch_size=8)
 val_dataloader = dict(
     batch_size=20,
     num_workers=0,
@@ -59,5 +61,7 @@ test_dataloader = dict(
     dataset=dict(type='ShapesDataset', start=20000, count=200, size=size, pipeline=test_pipeline),
 )
 
-val_evaluator = dict(type='ClassIoUMetric', iou_metrics=['mIoU'])
+# several processes gather their results in memory, on CPUs too; mmengine's default 'cpu' writes
+# files to a folder that all machines have to see
+val_evaluator = dict(type='ClassIoUMetric', iou_metrics=['mIoU'], collect_device='gpu')
 test_evaluator = val_evaluator

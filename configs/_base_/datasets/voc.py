@@ -1,6 +1,6 @@
-# PASCAL VOC 2012 with the SBD masks: the longer side to 400 × (0.5 to 2.0), a 320×320 crop, a flip;
-# tested at full size. Paths are relative to the project root. The lists are written by
-# tools/make_splits.py; `--from-unimatch` writes those that the field uses, for
+# PASCAL VOC 2012, with SBD's images unlabelled: the longer side to 400 × (0.5 to 2.0), a 320×320
+# crop, a flip; tested at full size. Paths are relative to the project root. The lists are written
+# by tools/make_splits.py; `--from-unimatch` writes those that the field uses, for
 #   --cfg-options train_dataloader.dataset.split_dir=data/splits/voc_field
 _base_ = './pairs.py'
 voc_root = 'data/VOCdevkit/VOC2012'
@@ -32,7 +32,7 @@ train_dataloader = dict(
         labeled=dict(
             **voc,
             data_prefix=dict(
-                img_path=f'{voc_root}/JPEGImages', seg_map_path=f'{voc_root}/SegmentationClassAug'
+                img_path=f'{voc_root}/JPEGImages', seg_map_path=f'{voc_root}/SegmentationClass'
             ),
             pipeline=train_pipeline,
         ),
@@ -43,6 +43,8 @@ train_dataloader = dict(
         ),
     ),
 )
+# the batch, of all processes together, that the learning rate is for
+auto_scale_lr = dict(enable=False, base_batch_size=10)
 val_dataloader = dict(
     dataset=dict(
         type='PascalVOCDataset',

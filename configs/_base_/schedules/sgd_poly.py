@@ -1,4 +1,5 @@
-# The paper's optimisation. A config adds the `end` of the schedule, that of the training.
+# The paper's optimisation, with a tenth of the rate for the backbone as in the authors' code. A
+# config adds the `end` of the schedule, that of the training.
 optim_wrapper = dict(
     type='OptimWrapper',
     constructor='MergedOptimWrapperConstructor',

@@ -7,6 +7,7 @@ from mmseg_cct.errors import UserError
 from ..source import Source
 from . import (
     coco,
+    coco_panoptic,
     colour_masks,
     cvat,
     label_studio,
@@ -16,7 +17,9 @@ from . import (
     yolo,
 )
 
-_READERS = (coco, cvat, segmentation_mask, label_studio, labelme, yolo, supervisely)
+_READERS = (
+    *(coco_panoptic, coco, cvat, segmentation_mask, label_studio, labelme, yolo, supervisely),
+)
 
 
 def find_reader(source: Source) -> ModuleType | None:

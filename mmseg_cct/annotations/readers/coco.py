@@ -1,16 +1,17 @@
 """COCO: one JSON or several, as in the folders `train` and `valid` of a Roboflow export."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from mmseg_cct.errors import UserError
 
 from ..rle import coco_counts, mask_of_runs
-from ..shapes import AnnotatedImage, Annotations, Shape
-from ..source import Source, attempt, reading
-from .geometry import polygon
+from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
+from ..source import Source, attempt, read_part, reading
+from .geometry import extent_of, is_upright, polygon, region
 
 TITLE = 'COCO'
+AUTHOR = 'mmseg_cct'  # the contributor of files that this project wrote: later ones lie on top
 
 
 def is_mine(source: Source) -> bool:
@@ -59,38 +60,69 @@ def _images(source: Source, files: dict[str, Any]) -> Iterator[AnnotatedImage | 
                 of_image[annotation['image_id']].append(annotation)
             # CVAT and Datumaro set `iscrowd` for each mask that is not a polygon, crowd or not.
             has_crowds = all(image.get('date_captured') != 0 for image in content['images'])
+            # Label Studio multiplies shares of the image as shown by the sides as stored.
+            author = (content.get('info') or {}).get('contributor')
+            make = _Maker(names, has_crowds, author == 'Label Studio', author == AUTHOR)
         for image in content['images']:
             place = f'{source.place(name)}: {image.get("file_name")}'
-            annotations = of_image[image['id']]
-            yield attempt(place, TITLE, _image, source, name, image, annotations, names, has_crowds)
+            yield attempt(place, TITLE, make.image, source, name, image, of_image[image['id']])
 
 
-def _image(
-    source: Source,
-    name: str,
-    image: dict,
-    annotations: list[dict],
-    names: dict[int, str],
-    has_crowds: bool,
-) -> AnnotatedImage:
-    size = image['width'], image['height']
-    shapes, left_out = [], []
-    for annotation in annotations:
-        with reading(f'annotation {annotation.get("id")}', TITLE):
-            is_crowd = has_crowds and annotation.get('iscrowd')
-            label = None if is_crowd else names[annotation['category_id']]
-            segmentation = annotation.get('segmentation')
-            if not segmentation:
-                left_out.append('box')
-            elif isinstance(segmentation, dict):
-                height, width = segmentation['size']
-                if (width, height) != size:
-                    expected = f'{size[0]}×{size[1]}, the size of the image'
-                    raise UserError('RLE', f'of {width}×{height} pixels', expected)
-                counts = segmentation['counts']
-                if isinstance(counts, str):
-                    counts = coco_counts(counts)
-                shapes.append(Shape(label, mask=mask_of_runs(counts, (width, height), 'F')))
-            else:  # parts of an object, which may overlap
-                shapes += [Shape(label, [polygon(part)]) for part in segmentation]
-    return AnnotatedImage(source.beside(name, image['file_name']), size, shapes, left_out=left_out)
+class _Maker(NamedTuple):
+    """Makes images and shapes of one file.
+
+    Attributes:
+        names: Names by id.
+        has_crowds: Whether `iscrowd` means a crowd.
+        is_relative: As for an `AnnotatedImage`.
+        is_ordered: Whether later annotations lie on top.
+    """
+
+    names: dict[int, str]
+    has_crowds: bool
+    is_relative: bool
+    is_ordered: bool
+
+    def image(
+        self, source: Source, name: str, image: dict, annotations: list[dict]
+    ) -> AnnotatedImage:
+        size = image['width'], image['height']
+        parts = [part for each in annotations for part in self._parts(each, size)]
+        name = source.beside(name, image['file_name'])
+        return AnnotatedImage(name, size, parts, is_relative=self.is_relative)
+
+    def _parts(self, annotation: dict, size: tuple[int, int]) -> Iterator[Shape | LeftOut]:
+        """Makes a shape of each part of an object; the parts may overlap."""
+        place, segmentation = f'annotation {annotation.get("id")}', annotation.get('segmentation')
+        label, box = self.names.get(annotation.get('category_id', -1)), None
+        if isinstance(annotation.get('bbox'), list) and len(annotation['bbox']) == 4:
+            left, top, width, height = annotation['bbox']
+            box = extent_of([left, top, left + width, top + height])
+        if not segmentation:
+            yield LeftOut('box', box, label)
+            return
+        if isinstance(segmentation, dict) or not isinstance(segmentation[0], list | str):
+            segmentation = [segmentation]  # RLE, or one polygon's numbers that are not nested
+        for part in segmentation:
+            if isinstance(part, list) and not part:
+                yield LeftOut('polygon of fewer than three points', None, label)
+                continue
+            extent = box if isinstance(part, dict) else extent_of(part)
+            otherwise = LeftOut('region', box if extent is None else extent, label)
+            yield read_part(place, TITLE, otherwise, self._shape, annotation, part, size)
+
+    def _shape(self, annotation: dict, part: Any, size: tuple[int, int]) -> Shape | LeftOut:
+        is_crowd = self.has_crowds and annotation.get('iscrowd')
+        label = None if is_crowd else self.names[annotation['category_id']]
+        z = 0 if self.is_ordered else None
+        if not isinstance(part, dict):
+            ring = polygon(part)
+            return region(label, ring, z=z, is_box=is_upright(ring))
+        height, width = part['size']
+        if (width, height) != size:
+            expected = f'{size[0]}×{size[1]}, the size of the image'
+            raise UserError('RLE', f'of {width}×{height} pixels', expected)
+        counts = part['counts']
+        if isinstance(counts, str):
+            counts = coco_counts(counts)
+        return Shape(label, mask=mask_of_runs(counts, (width, height), 'F'), z=z)

@@ -1,8 +1,9 @@
-"""Folders of masks: pictures of colours, of grey values, or of one class against the rest."""
+"""Folders of masks: pictures of colours or of grey values."""
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NoReturn
 
 import numpy as np
@@ -11,14 +12,19 @@ from PIL import Image
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
-from ..pictures import decode, rgb
+from ..pictures import code_of, colour_of, decode, flat_values, pack, rgb, whole_numbers
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
 from ..source import Source, attempt, reading
-from .segmentation_mask import code_of, colour_of, pack
+from .segmentation_mask import VOID
 
 TITLE = 'masks of colours'
-_LOOKED_AT = 50  # masks whose colours are shown
+LOOKED_AT = 50  # masks whose colours are shown
 _SHOWN = 12  # colours
+LOSSY = 12  # distance in RGB by which a lossy format may move a colour
+_FARTHEST = 128  # distance in RGB of a blended pixel to its colour
+_MOST_BLENDED = 0.05  # of a mask's pixels
+
+Read = tuple[list[Shape], dict[tuple[str, str], int]]  # and notes
 
 
 def is_mine(source: Source) -> bool:
@@ -27,21 +33,27 @@ def is_mine(source: Source) -> bool:
     return bool(names) and len(names) == len(source.names) and bool(_count(source, names[:1]))
 
 
-def read_colours(
-    source: Source, colours: Mapping[str, Colour], suffix: str, is_strict: bool
+def read(
+    source: Source,
+    colours: Mapping[str, Colour],
+    suffix: str,
+    is_strict: bool,
+    values: Collection[str] = (),
 ) -> Annotations:
-    """Reads masks by a table of colours; others are an error if `is_strict`, else not drawn."""
-    return Annotations(colours, _images(source, suffix, colours, is_strict))
+    """Reads masks by a table of colours.
 
-
-def read_binary(source: Source, name: str, suffix: str) -> Annotations:
-    """Reads masks of one class: pixels that are not 0 or, with transparency, not transparent."""
-    return Annotations({name: None}, _images(source, suffix, name, False))
+    Pixels between the colours get the nearest; other colours are an error if `is_strict`, else not
+    drawn. `values` are grey values that are classes of their own.
+    """
+    read = partial(_coloured, colours=colours, is_strict=is_strict)
+    return Annotations(
+        {**colours, **dict.fromkeys(values)}, read_masks(source, suffix, read, values)
+    )
 
 
 def ask_for_names(source: Source) -> NoReturn:
     """Raises an error that lists the colours found and shows how to name them."""
-    found = _count(source, _masks(source)[:_LOOKED_AT])
+    found = _count(source, _masks(source)[:LOOKED_AT])
     shares = {_shown(code): count / found.total() for code, count in found.most_common(_SHOWN)}
     listed = ', '.join(f'{colour} ({share:.1%})' for colour, share in shares.items())
     options = ' '.join(f'NAME={colour}' for colour in shares)
@@ -74,50 +86,109 @@ def _count(source: Source, names: list[str]) -> Counter[int]:
     return counts
 
 
-def _images(
-    source: Source, suffix: str, colours: Mapping[str, Colour] | str, is_strict: bool
+def read_masks(
+    source: Source, suffix: str, read: Callable[[Image.Image], Read], values: Collection[str]
 ) -> Iterator[AnnotatedImage | UserError]:
-    names = _masks(source)
-    named = [name for name in names if name.lower().endswith(suffix.lower())]
+    """Reads all masks whose names have a suffix; `values` are classes by their grey value."""
+    for name in mask_files(source, suffix):
+        image = name[: -len(suffix)] if suffix else posixpath.splitext(name)[0]
+        yield attempt(source.place(name), TITLE, _image, source, name, image, read, values)
+
+
+def mask_files(source: Source, suffix: str) -> list[str]:
+    """Finds the masks; they are no images."""
+    named = [name for name in _masks(source) if name.lower().endswith(suffix.lower())]
     if not named:
         raise UserError(str(source.path), 'no mask of that name', f'NAME{suffix}')
-    for name in named:
-        image = name[: -len(suffix)] if suffix else posixpath.splitext(name)[0]
-        place = source.place(name)
-        yield attempt(place, TITLE, _image, source, name, image, colours, is_strict)
+    source.masks |= set(named)
+    return named
 
 
 def _image(
-    source: Source, name: str, image: str, colours: Mapping[str, Colour] | str, is_strict: bool
+    source: Source,
+    name: str,
+    image: str,
+    read: Callable[[Image.Image], Read],
+    values: Collection[str],
 ) -> AnnotatedImage:
-    picture = decode(source.read(name))
-    if isinstance(colours, str):
-        shapes = _binary(picture, colours)
-    else:
-        shapes = _coloured(picture, colours, is_strict)
-    return AnnotatedImage(image, picture.size, shapes)
+    picture, own = without_values(decode(source.read(name)), values)
+    shapes, notes = read(picture)
+    return AnnotatedImage(image, picture.size, [*shapes, *own], notes=notes)
 
 
-def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bool) -> list[Shape]:
-    codes = pack(rgb(picture))
-    table = {code_of(colour): name for name, colour in colours.items()}
-    present = np.unique(codes).tolist()
-    unknown = [_shown(code) for code in present if code not in table]
-    if unknown and is_strict:
-        more = f' and {len(unknown) - 5} more' if len(unknown) > 5 else ''
-        key = f'colours {" and ".join(unknown[:5])}{more}'
-        raise UserError(key, 'without a name', '--colors with each, or --rest')
-    return [Shape(table[code], mask=codes == code) for code in present if code in table]
-
-
-def _binary(picture: Image.Image, name: str) -> list[Shape]:
-    """Returns the class where the picture is not 0 or, in a JPEG with its blurred edges, bright."""
-    if picture.mode == 'P':
-        picture = picture.convert('RGBA' if 'transparency' in picture.info else 'RGB')
+def without_values(
+    picture: Image.Image, values: Collection[str]
+) -> tuple[Image.Image, list[Shape]]:
+    """Takes grey values that are classes of their own out of a mask; others must be whole."""
+    if picture.mode == 'P' or len(picture.getbands()) > 1:
+        return picture, []
     pixels = np.asarray(picture)
-    if pixels.ndim == 3:
-        has_alpha = pixels.shape[2] in (2, 4)
-        values, alpha = pixels[..., : pixels.shape[2] - has_alpha], pixels[..., -1]
-        pixels = alpha if has_alpha and (alpha != alpha.flat[0]).any() else values.max(-1)
-    mask = pixels > (127 if picture.format == 'JPEG' else 0)
-    return [Shape(name, mask=mask)]
+    own = [Shape(value, mask=pixels == int(value), z=1) for value in values]
+    rest = whole_numbers(picture, list(map(int, values)))
+    own = [shape for shape in own if shape.has_area]
+    return Image.fromarray(rest) if own else picture, own
+
+
+def _coloured(picture: Image.Image, colours: Mapping[str, Colour], is_strict: bool) -> Read:
+    codes = pack(rgb(picture))
+    notes: dict[tuple[str, str], int] = {}
+    table: dict[int, str | None] = {code_of(VOID): None}
+    table |= {code_of(colour): name for name, colour in colours.items()}
+    if set(np.unique(codes).tolist()) - table.keys():
+        codes, notes, others = _snapped(codes, [code_of(colour) for colour in colours.values()])
+        if others and is_strict:
+            shown = ' and '.join(map(_shown, others[:5]))
+            more = f' and {len(others) - 5} more' if len(others) > 5 else ''
+            found = f'colours {shown}{more}'
+            raise UserError(found, 'without a name', '--colors with each, or --rest')
+    present = [code for code in np.unique(codes).tolist() if code in table]
+    return [Shape(table[code], mask=codes == code) for code in present], notes
+
+
+def _snapped(
+    codes: np.ndarray, named: Sequence[int]
+) -> tuple[np.ndarray, dict[tuple[str, str], int], list[int]]:
+    """Gives blended pixels the nearest colour; returns codes, what was changed, and other colours.
+
+    Colours that fill areas are colours of their own. The rest are what a lossy format or a resized
+    edge makes; those too far from any are ignored.
+    """
+    present, index = np.unique(codes, return_inverse=True)
+    pixels = np.bincount(index.reshape(-1))
+    spacing = [_distances(np.array(named), code) for code in named]
+    farthest = min([_FARTHEST, *(away[away > 0].min() / 2 for away in spacing if away.any())])
+    nearest, distance = _nearest(present, named)
+    flat = flat_values(codes)
+    is_near = distance <= min(LOSSY, farthest)
+    others = [code for code in present[~is_near].tolist() if code in flat]
+    nearest, distance = _nearest(present, [*named, *others])
+    is_blend = ~is_near & ~np.isin(present, others)
+    is_lost = is_blend & (distance > farthest)
+    nearest[is_lost] = code_of(VOID)
+    nearest = np.where(present == code_of(VOID), present, nearest)
+    if (share := pixels[is_blend].sum() / codes.size) > _MOST_BLENDED:
+        found = f'{share:.1%} of the pixels blend colours'
+        expected = 'a mask without loss: a PNG, resized by the nearest pixel'
+        raise UserError('colours', found, expected)
+    kinds = {
+        ('pixels of blended colours', 'the nearest colour'): (present != nearest) & ~is_lost,
+        ('pixels of colours between all others', 'ignored (255)'): is_lost,
+        ('pixels of colours without a name', 'as undrawn'): np.isin(present, others),
+    }
+    notes = {kind: int(pixels[of].sum()) for kind, of in kinds.items()}
+    return nearest[index].reshape(codes.shape), notes, others
+
+
+def _nearest(codes: np.ndarray, palette: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Finds for each code the nearest one of a palette, and its distance in RGB."""
+    nearest, distance = codes.copy(), np.full(len(codes), np.inf)
+    for code in palette:
+        away = _distances(codes, code)
+        nearest[away < distance], distance = code, np.minimum(away, distance)
+    return nearest, distance
+
+
+def _distances(codes: np.ndarray, code: int) -> np.ndarray:
+    shifts = np.array([16, 8, 0])
+    channels = (codes[:, None].astype(np.int64) >> shifts) & 255
+    return np.linalg.norm(channels - (code >> shifts & 255), axis=1)

@@ -1,16 +1,29 @@
 """CVAT for images 1.1: the XML of a job, a task or a project, alone or in a ZIP."""
 
+import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from mmseg_cct.errors import UserError
 
 from ..rle import mask_of_runs
-from ..shapes import AnnotatedImage, Annotations, Colour, Shape
-from ..source import Source, attempt, reading
-from .geometry import box, colour, ellipse, polygon
+from ..shapes import AnnotatedImage, Annotations, Colour, LeftOut, Shape
+from ..source import Source, attempt, read_part, reading
+from .geometry import box, colour, ellipse, extent_of, polygon, region
 
 TITLE = 'CVAT for images 1.1'
+_CORNERS = (
+    'tl',
+    'br',
+    'tl1',
+    'tr1',
+    'br1',
+    'bl1',
+    'tl2',
+    'tr2',
+    'br2',
+    'bl2',
+)  # the latter: cuboids
 
 
 def is_mine(source: Source) -> bool:
@@ -42,19 +55,23 @@ def _images(source: Source, roots: dict[str, Element]) -> Iterator[AnnotatedImag
 
 
 def _image(image: Element) -> AnnotatedImage:
-    shapes, left_out = [], []
-    for element in image:
-        with reading(f'{element.tag} {element.get("label")}', TITLE):
-            shape = _shape(element)
-            if shape:
-                shapes.append(shape)
-            else:
-                left_out.append(element.tag)
+    parts = [
+        read_part(f'{each.tag} {each.get("label")}', TITLE, _left_out(each), _shape, each)
+        for each in image
+    ]
     size = int(image.attrib['width']), int(image.attrib['height'])
-    return AnnotatedImage(image.attrib['name'], size, shapes, left_out=left_out)
+    return AnnotatedImage(image.attrib['name'], size, parts)
 
 
-def _shape(element: Element) -> Shape | None:
+def _left_out(element: Element) -> LeftOut:
+    """Describes an element that is no region; a skeleton lies where its points do."""
+    points = re.findall(r'[-+.\d]+', ';'.join(each.get('points', '') for each in element.iter()))
+    corners = [(element.get(f'x{at}'), element.get(f'y{at}')) for at in _CORNERS]
+    extent = extent_of(points or [corner for corner in corners if None not in corner])
+    return LeftOut(element.tag, extent, element.get('label'), element.get('group_id'))
+
+
+def _shape(element: Element) -> Shape | LeftOut | None:
     """Makes a shape; returns None for lines, points and tags."""
     kind, of = element.tag, element.attrib
     label, z = of.get('label'), int(of.get('z_order', 0))
@@ -76,4 +93,5 @@ def _shape(element: Element) -> Shape | None:
         ring = ellipse(pair('cx', 'cy'), pair('rx', 'ry'), turn)
     else:
         return None
-    return Shape(label, [ring], z=z)
+    is_box = kind == 'box' and not turn
+    return region(label, ring, z=z, is_box=is_box, group=of.get('group_id'))

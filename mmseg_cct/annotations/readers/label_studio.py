@@ -11,9 +11,10 @@ from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import IMAGE_SUFFIXES
 
 from ..rle import brush_alpha
-from ..shapes import AnnotatedImage, Annotations, Shape
-from ..source import Source, attempt, reading
-from .geometry import box, ellipse, polygon
+from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
+from ..source import Source, attempt, read_part, reading
+from .geometry import box, ellipse, extent_of, polygon
+from .geometry import region as region_of
 
 TITLE = 'Label Studio JSON'
 
@@ -57,36 +58,73 @@ def _latest(tasks: list[Any]) -> list[Any]:
 def _images(source: Source, files: dict[str, list[dict]]) -> Iterator[AnnotatedImage | UserError]:
     for name, tasks in files.items():
         for task in tasks:
-            yield attempt(f'{source.place(name)}: task {task.get("id")}', TITLE, _image, task)
+            found = attempt(f'{source.place(name)}: task {task.get("id")}', TITLE, _task, task)
+            yield from found if isinstance(found, list) else [found]
 
 
-def _image(task: dict) -> AnnotatedImage:
-    regions, left_out = _regions(task)
+def _task(task: dict) -> list[AnnotatedImage]:
+    """Reads a task, which may show several images or pages; each result names its own."""
+    regions, others = _regions(task)
+    is_done = 'data' not in task or bool(_done(task))
+    addresses = _addresses(task.get('data', task))
+    parts_of: dict[str, list[Shape | LeftOut]] = {}
+    sizes: dict[str, set[tuple[int, int]]] = {}
     labelled = {region.get('id') for region in regions if _labels(region)}
-    shapes, sizes = [], set()
     for index, region in enumerate(regions):
-        with reading(f'result[{index}]', TITLE):
-            kind, labels = _kind(region), _labels(region)
-            if kind is None:
-                if region.get('value', region).keys() & {'x', 'vertices'}:  # drawn on the image
-                    left_out.append(region.get('type', 'result'))
-            elif not labels:
-                if region.get('id') not in labelled:  # else another result labels it
-                    left_out.append(f'{kind} without a label')
-            elif len(labels) > 1:
-                raise UserError(f'labels {", ".join(labels)}', '', 'one of them')
-            elif region.get('image_rotation'):
-                found = f'image_rotation={region["image_rotation"]}'
-                raise UserError(found, '', 'the image as it is')
-            else:
-                pixels = region['original_width'], region['original_height']
-                sizes.add(pixels)
-                shapes.append(_shape(kind, labels[0], region.get('value', region), pixels))
-    if len(sizes) > 1:
-        raise UserError('original_width, original_height', f'{sizes}', 'one size')
-    size = sizes.pop() if sizes else None
-    name, is_done = _name(task.get('data', task)), 'data' not in task or bool(_done(task))
-    return AnnotatedImage(name, size, shapes, is_done=is_done, left_out=left_out)
+        part = _part(f'result[{index}]', region, region.get('id') in labelled, _z(task))
+        if part:
+            name = _name(addresses, region.get('to_name'), region.get('item_index'))
+            parts_of.setdefault(name, []).append(part)
+            if isinstance(part, Shape):
+                sizes.setdefault(name, set()).add(_size(region))
+    if not parts_of:
+        parts_of[next(iter(addresses.values()))[0]] = []
+    images = []
+    for name, parts in parts_of.items():
+        size, *more = sizes.get(name) or [None]
+        if more:
+            found = f'{sizes[name]}'
+            raise UserError('original_width, original_height', found, 'one size')
+        parts += [LeftOut(kind) for kind in others]
+        images.append(AnnotatedImage(name, size, parts, is_done=is_done))
+    return images
+
+
+def _part(place: str, region: dict, is_labelled: bool, z: int | None) -> Shape | LeftOut | None:
+    """Reads what is drawn; returns None for choices, and for a drawing that another one labels."""
+    value, kind, labels = region.get('value', region), _kind(region), _labels(region)
+    if not (kind or value.keys() & {'x', 'vertices'}) or (kind and not labels and is_labelled):
+        return None
+    if region.get('image_rotation'):
+        found = f'{place}: image_rotation={region["image_rotation"]}'
+        raise UserError(found, '', 'the image as it is')
+    what = (
+        f'{kind} without a label' if kind and not labels else kind or region.get('type', 'result')
+    )
+    otherwise = LeftOut(what, _extent(region), labels[0] if labels else None)
+    return read_part(place, TITLE, otherwise, _shape, region, z)
+
+
+def _z(task: dict) -> int | None:
+    """Later results lie on top; JSON-MIN has a list for each tag, without an order between them."""
+    lists = [value for value in task.values() if isinstance(value, list) and value]
+    return 0 if 'data' in task or len(lists) == 1 else None
+
+
+def _size(region: dict) -> tuple[int, int]:
+    return region['original_width'], region['original_height']
+
+
+def _extent(region: dict) -> np.ndarray | None:
+    value = region.get('value', region)
+    points = value.get('points') or [(of.get('x'), of.get('y')) for of in value.get('vertices', ())]
+    if 'x' in value and 'y' in value:
+        sides = np.array([value.get('width', 0), value.get('height', 0)])
+        points = [(value['x'], value['y']), np.add((value['x'], value['y']), sides)]
+    extent = extent_of(points)
+    if extent is None or not region.keys() >= {'original_width', 'original_height'}:
+        return None
+    return extent * _size(region) / 100
 
 
 def _regions(task: dict) -> tuple[list[dict], list[str]]:
@@ -119,25 +157,54 @@ def _labels(region: dict) -> list[str]:
     return list(map(str, value.get(f'{_kind(region)}labels') or value.get('labels') or ()))
 
 
-def _shape(kind: str, label: str, value: dict, size: tuple[int, int]) -> Shape:
+def _shape(region: dict, z: int | None) -> Shape | LeftOut | None:
     """Makes a shape from percentages of the image's size."""
+    value, kind, labels = region.get('value', region), _kind(region), _labels(region)
+    if not kind or not labels:
+        return None
+    if len(labels) > 1:
+        raise UserError(f'labels {", ".join(labels)}', '', 'one of them')
+    label, size = labels[0], _size(region)
     if kind == 'brush':
-        return Shape(label, mask=brush_alpha(value['rle'], size))
+        return Shape(label, mask=brush_alpha(value['rle'], size), z=z)
     if kind == 'polygon':
-        return Shape(label, [polygon(value['points']) * size / 100])
+        return region_of(label, polygon(value['points']) * size / 100, z=z)
     corner, turn = np.array([value['x'], value['y']]) * size / 100, value.get('rotation', 0)
     if kind == 'ellipse':  # its x and y are the centre
         radii = np.array([value['radiusX'], value['radiusY']]) * size / 100
-        return Shape(label, [ellipse(corner, radii, turn)])
+        return Shape(label, [ellipse(corner, radii, turn)], z=z)
     sides = np.array([value['width'], value['height']]) * size / 100
-    return Shape(label, [box(corner, corner + sides, turn, about=corner)])
+    ring = box(corner, corner + sides, turn, about=corner)
+    return Shape(label, [ring], z=z, is_box=not turn)
 
 
-def _name(data: dict) -> str:
-    """Finds the image in a task's data: a path, an address or the query of a local file."""
-    for value in filter(lambda value: isinstance(value, str), data.values()):
-        address = urlsplit(value)
-        path = (parse_qs(address.query).get('d') or [unquote(address.path)])[0]
-        if PurePosixPath(path).suffix.lower() in IMAGE_SUFFIXES:
-            return path.removeprefix('/')
-    raise UserError('data', 'no path of an image', f'one of {", ".join(IMAGE_SUFFIXES)}')
+def _addresses(data: dict) -> dict[str, list[str]]:
+    """Finds the images in a task's data, one or several for each key."""
+    found: dict[str, list[str]] = {}
+    for key, value in data.items():
+        for address in value if isinstance(value, list) else [value]:
+            if isinstance(address, str) and (name := _path(address)):
+                found.setdefault(key, []).append(name)
+    if not found:
+        expected = f'one of {", ".join(IMAGE_SUFFIXES)}'
+        raise UserError('data', 'no path of an image', expected)
+    return found
+
+
+def _path(address: str) -> str:
+    """Reads a path, an address or the query of a local file; empty if it is no image."""
+    parts = urlsplit(address)
+    path = (parse_qs(parts.query).get('d') or [unquote(parts.path)])[0]
+    return path.removeprefix('/') if PurePosixPath(path).suffix.lower() in IMAGE_SUFFIXES else ''
+
+
+def _name(addresses: dict[str, list[str]], key: str | None, index: int | None) -> str:
+    """Finds the image of a result, by the tag's name if the task shows several."""
+    names = addresses.get(key or '') or next(iter(addresses.values()))
+    if len(addresses) > 1 and key not in addresses:
+        found = f'images {", ".join(addresses)}, of which to_name={key} is none'
+        raise UserError('data', found, 'tags named as the data, or a task for each image')
+    if len(names) > 1 and index is None:
+        found = f'{len(names)} images, and a result without item_index'
+        raise UserError('data', found, 'a task for each image')
+    return names[index or 0]

@@ -10,9 +10,9 @@ import numpy as np
 from mmseg_cct.errors import UserError
 
 from ..pictures import bitmap
-from ..shapes import AnnotatedImage, Annotations, Shape
-from ..source import Source, attempt, reading
-from .geometry import box, ellipse, polygon
+from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
+from ..source import Source, attempt, read_part
+from .geometry import box, ellipse, extent_of, polygon, region
 
 TITLE = 'labelme'
 _IGNORED = '__ignore__'  # by labelme's convention
@@ -54,14 +54,10 @@ def _images(source: Source, names: list[str]) -> Iterator[AnnotatedImage | UserE
 
 def _image(source: Source, name: str) -> AnnotatedImage:
     content = source.json(name)
-    shapes, left_out = [], []
-    for index, each in enumerate(content['shapes']):
-        with reading(f'shapes[{index}]', TITLE):
-            shape = _shape(each)
-            if shape:
-                shapes.append(shape)
-            else:
-                left_out.append(each['shape_type'])
+    parts = [
+        read_part(f'shapes[{index}]', TITLE, _left_out(each), _shape, each)
+        for index, each in enumerate(content['shapes'])
+    ]
     data = content.get('imageData')
     size = content['imageWidth'], content['imageHeight']
     path = content['imagePath'].replace('\\', '/')  # as Windows writes it
@@ -69,9 +65,8 @@ def _image(source: Source, name: str) -> AnnotatedImage:
     return AnnotatedImage(
         '/'.join(part for part in path.split('/') if part != '..'),  # stays in the export
         size if all(size) else None,
-        shapes,
+        parts,
         base64.b64decode(data) if data else None,
-        left_out=left_out,
     )
 
 
@@ -79,19 +74,25 @@ def _label(shape: dict) -> str:
     return str(shape['label']).strip()  # like the lines of labels.txt
 
 
-def _shape(shape: dict) -> Shape | None:
-    """Makes a shape; returns None for lines and points."""
+def _left_out(shape: dict) -> LeftOut:
+    kind, extent = shape.get('shape_type') or 'polygon', extent_of(shape.get('points'))
+    return LeftOut(kind, extent, _label(shape), shape.get('group_id'))
+
+
+def _shape(shape: dict) -> Shape | LeftOut | None:
+    """Makes a shape, later ones on top; returns None for lines and points."""
     label = None if _label(shape) == _IGNORED else _label(shape)
     kind, points = shape.get('shape_type') or 'polygon', polygon(shape['points'])
     if kind == 'mask':
         left, top = map(round, points.min(0).tolist())
-        return Shape(label, mask=bitmap(base64.b64decode(shape['mask'])), offset=(left, top))
+        mask = bitmap(base64.b64decode(shape['mask']))
+        return Shape(label, mask=mask, offset=(left, top), z=0)
     if kind == 'rectangle':
         points = box(points.min(0), points.max(0)) if len(points) == 2 else points
     elif kind == 'circle':
         centre, on = points
         radius = float(np.linalg.norm(on - centre))
         points = ellipse(centre, (radius, radius))
-    elif kind not in ('polygon', 'oriented_rectangle'):
+    elif kind not in ('polygon', 'oriented_rectangle', 'rotation'):
         return None
-    return Shape(label, [points])
+    return region(label, points, z=0, is_box=kind == 'rectangle', group=shape.get('group_id'))

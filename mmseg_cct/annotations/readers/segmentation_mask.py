@@ -1,39 +1,76 @@
-"""CVAT's "Segmentation mask 1.1": coloured PNGs and `labelmap.txt`, laid out as in VOC."""
+"""CVAT's "Segmentation mask 1.1": coloured PNGs and `labelmap.txt`, laid out as in VOC; and VOC."""
 
 import posixpath
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from mmseg.utils import get_classes
 
 from mmseg_cct.errors import UserError
-from mmseg_cct.utils.labels import is_background
+from mmseg_cct.utils.labels import is_background, means_ignored
 
-from ..pictures import decode
+from ..pictures import code_of, colour_of, decode, pack
 from ..shapes import AnnotatedImage, Annotations, Colour, Shape
 from ..source import Source, attempt, reading
 
 TITLE = 'Segmentation mask 1.1'
 _TABLE = 'labelmap.txt'
+_NAMES = 'class_names.txt'  # of labelme's converter to VOC
 _FOLDER = 'SegmentationClass'
-_VOID = (224, 224, 192)  # the colour of VOC's ignored pixels
+VOID = (224, 224, 192)  # the colour of VOC's ignored pixels
+_BLACK = (0, 0, 0)  # the colour of what is not drawn, unless another class than background has it
+_IGNORED = ''
 
 
 def is_mine(source: Source) -> bool:
-    """Whether there are class masks and a table of their colours."""
-    return bool(source.named(_TABLE) and _masks(source))
+    """Whether there are class masks and a table of their colours, or VOC's palette and layout."""
+    if not (masks := _masks(source)):
+        return False
+    if source.named(_TABLE):
+        return True
+    picture = decode(source.read(masks[0]))
+    palette = (picture.getpalette() or []) if picture.mode == 'P' else []
+    voc = [part for index in range(21) for part in _voc_colour(index)]
+    has_names = source.named(_NAMES) or any('JPEGImages' in name for name in source.names)
+    return bool(has_names) and palette[:63] == voc
 
 
 def read(source: Source) -> Annotations:
-    """Reads the masks; background counts as not drawn, because the tool writes both the same."""
-    name = source.named(_TABLE)
-    with reading(source.place(name), TITLE):
-        colours = _colours(source.text(name))
-    classes = {label: colour for label, colour in colours.items() if not is_background(label)}
-    return Annotations(classes, _images(source, colours))
+    """Reads the masks; black background counts as not drawn: the tool writes both the same."""
+    if name := source.named(_TABLE):
+        with reading(source.place(name), TITLE):
+            colours = _colours(source.text(name))
+    else:
+        name = source.named(_NAMES)
+        names = source.text(name).splitlines() if name else get_classes('voc')
+        names = [label.strip() for label in names if label.strip() not in ('', '__ignore__')]
+        colours = {label: _voc_colour(index) for index, label in enumerate(names)}
+    meanings = {label: _meaning(label, colour) for label, colour in colours.items()}
+    classes = {label: colours[label] for label, meaning in meanings.items() if meaning}
+    by_colour = {0: None, code_of(VOID): _IGNORED}
+    by_colour |= {code_of(colours[label]): meaning for label, meaning in meanings.items()}
+    by_id = dict(enumerate(meanings.values())) | {255: _IGNORED}
+    return Annotations(classes, _images(source, by_colour, by_id))
+
+
+def _meaning(label: str, colour: Colour) -> str | None:
+    """The label; `_IGNORED` if its pixels are ignored, None if it stands for what is not drawn."""
+    if colour == VOID and means_ignored(label):
+        return _IGNORED
+    return None if colour == _BLACK and is_background(label) else label
 
 
 def _masks(source: Source) -> list[str]:
-    return [name for name in source.ending('.png') if _FOLDER in name.split('/')[:-1]]
+    is_in = source.path.name == _FOLDER
+    return [name for name in source.ending('.png') if is_in or _FOLDER in name.split('/')[:-1]]
+
+
+def _voc_colour(index: int) -> Colour:
+    """The colour of an id in VOC's palette: its bits, spread over the channels from the top."""
+    red, green, blue = (
+        sum((index >> 3 * bit + channel & 1) << 7 - bit for bit in range(3)) for channel in range(3)
+    )
+    return red, green, blue
 
 
 def _colours(text: str) -> dict[str, Colour]:
@@ -47,42 +84,29 @@ def _colours(text: str) -> dict[str, Colour]:
     return colours
 
 
-def _images(source: Source, colours: Mapping[str, Colour]) -> Iterator[AnnotatedImage | UserError]:
+def _images(
+    source: Source, *tables: Mapping[int, str | None]
+) -> Iterator[AnnotatedImage | UserError]:
     for name in _masks(source):
-        _, _, image = f'/{posixpath.splitext(name)[0]}'.rpartition(f'/{_FOLDER}/')
-        yield attempt(source.place(name), TITLE, _image, source, name, image, colours)
+        _, _, image = f'/{_FOLDER}/{posixpath.splitext(name)[0]}'.rpartition(f'/{_FOLDER}/')
+        yield attempt(source.place(name), TITLE, _image, source, name, image, *tables)
 
 
-def _image(source: Source, name: str, image: str, colours: Mapping[str, Colour]) -> AnnotatedImage:
+def _image(
+    source: Source,
+    name: str,
+    image: str,
+    by_colour: Mapping[int, str | None],
+    by_id: Mapping[int, str | None],
+) -> AnnotatedImage:
     picture = decode(source.read(name))
-    codes = pack(np.asarray(picture.convert('RGB')))
-    table = {code_of(colour): label for label, colour in colours.items()}
-    present = set(np.unique(codes).tolist())
-    if picture.mode == 'P' and present - table.keys() - {code_of(_VOID)}:
-        codes = np.asarray(picture)  # with another palette, so it holds ids
-        table = dict(enumerate(colours)) | {255: ''}
-        present = set(np.unique(codes).tolist())
+    codes, meanings = pack(np.asarray(picture.convert('RGB'))), by_colour
+    if picture.mode == 'P' and not meanings.keys() >= set(np.unique(codes).tolist()):
+        codes, meanings = np.asarray(picture), by_id  # with another palette, so it holds ids
     shapes = []
-    for code in sorted(present):
-        label = table.get(code, '' if code == code_of(_VOID) else None)
-        if label is None:
+    for code in np.unique(codes).tolist():
+        if code not in meanings:
             raise UserError(f'colour {colour_of(code)}', '', f'those of {_TABLE}')
-        if not is_background(label):
+        if (label := meanings[code]) is not None:
             shapes.append(Shape(label or None, mask=codes == code))
     return AnnotatedImage(image, picture.size, shapes)
-
-
-def pack(pixels: np.ndarray) -> np.ndarray:
-    """Packs uint8 RGB `(H, W, 3)` into one number per pixel."""
-    wide = pixels.astype(np.uint32)
-    return wide[..., 0] << 16 | wide[..., 1] << 8 | wide[..., 2]
-
-
-def code_of(colour: Colour) -> int:
-    """Returns the number that `pack` gives a colour."""
-    return colour[0] << 16 | colour[1] << 8 | colour[2]
-
-
-def colour_of(code: int) -> str:
-    """Writes a packed colour as `r,g,b`."""
-    return f'{code >> 16},{code >> 8 & 255},{code & 255}'

@@ -3,6 +3,7 @@
 import base64
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -11,9 +12,9 @@ import numpy as np
 from mmseg_cct.errors import UserError
 
 from ..pictures import bitmap
-from ..shapes import MAX_PIXELS, AnnotatedImage, Annotations, Shape
-from ..source import Source, attempt, reading
-from .geometry import box, colour
+from ..shapes import MAX_PIXELS, AnnotatedImage, Annotations, LeftOut, Shape
+from ..source import Source, attempt, read_part, reading
+from .geometry import box, colour, extent_of, region
 
 TITLE = 'Supervisely'
 _META = 'meta.json'
@@ -53,19 +54,22 @@ def _images(source: Source) -> Iterator[AnnotatedImage | UserError]:
 def _image(source: Source, name: str, image: str) -> AnnotatedImage:
     content = source.json(name)
     size = content['size']['width'], content['size']['height']
-    shapes, left_out = [], []
-    for index, each in enumerate(content['objects']):
-        with reading(f'objects[{index}]', TITLE):
-            shape = _shape(each, index)
-            if shape:
-                shapes.append(shape)
-            else:
-                left_out.append(each['geometryType'])
-    return AnnotatedImage(image, size, shapes, left_out=left_out)
+    parts = [
+        read_part(f'objects[{index}]', TITLE, _left_out(each), _shape, each)
+        for index, each in enumerate(content['objects'])
+    ]
+    return AnnotatedImage(image, size, parts)
 
 
-def _shape(each: dict, z: int) -> Shape | None:
-    """Makes a shape; returns None for lines and points."""
+def _left_out(each: dict) -> LeftOut:
+    points = each.get('points')  # a graph has `nodes`, each with its `loc`
+    nodes = [node.get('loc') for node in (each.get('nodes') or {}).values()]
+    extent = extent_of(points.get('exterior') if isinstance(points, dict) else nodes)
+    return LeftOut(each['geometryType'], extent, each.get('classTitle'))
+
+
+def _shape(each: dict) -> Shape | LeftOut | None:
+    """Makes a shape, later ones on top; returns None for lines and points."""
     kind, label = each['geometryType'], str(each['classTitle'])
     if kind == 'bitmap':
         unpack = zlib.decompressobj()
@@ -74,7 +78,7 @@ def _shape(each: dict, z: int) -> Shape | None:
         except zlib.error as error:
             raise UserError('bitmap', f'damaged ({error})', 'a PNG') from None
         left, top = each['bitmap']['origin']
-        return Shape(label, mask=bitmap(data), offset=(int(left), int(top)), z=z)
+        return Shape(label, mask=bitmap(data), offset=(int(left), int(top)), z=0)
     if kind not in ('polygon', 'rectangle'):
         return None
     outer, *holes = (
@@ -83,7 +87,10 @@ def _shape(each: dict, z: int) -> Shape | None:
     )
     if kind == 'rectangle':
         outer = box(outer.min(0), outer.max(0))
-    shape = Shape(label, [outer, *holes], z=z)
+    if len(outer) < 3:
+        return region(label, outer)
+    holes = [hole for hole in holes if len(hole) > 2]
+    shape = Shape(label, [outer, *holes], z=0, is_box=kind == 'rectangle')
     # The labelling tool measures as `Shape` does; the SDK lists the pixels of the outline.
     return _pixels(shape) if all((ring % 1 == 0).all() for ring in shape.polygons) else shape
 
@@ -102,4 +109,5 @@ def _pixels(shape: Shape) -> Shape:
         if rings:
             corners = [(ring - [left, top]).astype(np.int32) for ring in rings]
             cv2.fillPoly(mask, corners, value)
-    return Shape(shape.label, mask=mask.astype(bool), offset=(int(left), int(top)), z=shape.z)
+    offset = int(left), int(top)
+    return replace(shape, polygons=(), mask=mask.astype(bool), offset=offset)

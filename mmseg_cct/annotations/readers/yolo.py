@@ -8,10 +8,13 @@ import yaml
 
 from mmseg_cct.errors import UserError
 
-from ..shapes import AnnotatedImage, Annotations, Shape
-from ..source import Source, attempt, reading
+from ..shapes import AnnotatedImage, Annotations, LeftOut, Shape
+from ..source import Source, attempt, read_part, reading
+from .geometry import extent_of, polygon, region
 
 TITLE = 'YOLO-seg'
+# In `data.yaml` of files that this project wrote: later lines lie on top.
+ORDERED = 'later_on_top'
 
 
 def is_mine(source: Source) -> bool:
@@ -23,15 +26,17 @@ def read(source: Source) -> Annotations:
     """Reads all text files below a folder `labels`."""
     name = _table(source)
     with reading(source.place(name), TITLE):
-        text = source.text(name)
+        text, is_ordered = source.text(name), False
         if name.endswith('.txt'):
             lines = enumerate(map(str.strip, text.splitlines()))
             names = {index: name for index, name in lines if name}
         else:
-            listed = yaml.safe_load(text)['names']
+            content = yaml.safe_load(text)
+            listed, is_ordered = content['names'], content.get(ORDERED) is True
             names = listed if isinstance(listed, dict) else dict(enumerate(listed))
             names = {int(index): str(names[index]) for index in sorted(names)}
-    return Annotations(dict.fromkeys(names.values()), _images(source, names))
+    z = 0 if is_ordered else None
+    return Annotations(dict.fromkeys(names.values()), _images(source, names, z))
 
 
 def _table(source: Source) -> str:
@@ -50,31 +55,32 @@ def _labels(source: Source) -> list[str]:
     ]
 
 
-def _images(source: Source, names: dict[int, str]) -> Iterator[AnnotatedImage | UserError]:
+def _images(
+    source: Source, names: dict[int, str], z: int | None
+) -> Iterator[AnnotatedImage | UserError]:
     for name in _labels(source):
-        yield attempt(source.place(name), TITLE, _image, source, name, names)
+        yield attempt(source.place(name), TITLE, _image, source, name, names, z)
 
 
-def _image(source: Source, name: str, names: dict[int, str]) -> AnnotatedImage:
-    shapes, left_out = _shapes(source.text(name), names)
+def _image(source: Source, name: str, names: dict[int, str], z: int | None) -> AnnotatedImage:
+    lines = enumerate(source.text(name).splitlines(), 1)
+    parts = [
+        _part(f'line {number}', line.split(), names, z) for number, line in lines if line.strip()
+    ]
     # The image is at the same path below `images`.
     head, _, tail = f'/{posixpath.splitext(name)[0]}'.rpartition('/labels/')
     image = f'{head}/images/{tail}'.removeprefix('/')
-    return AnnotatedImage(image, None, shapes, is_relative=True, left_out=left_out)
+    return AnnotatedImage(image, None, parts, is_relative=True)
 
 
-def _shapes(text: str, names: dict[int, str]) -> tuple[list[Shape], list[str]]:
-    shapes, left_out = [], []
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip():
-            with reading(f'line {number}', TITLE):
-                number_of_class, *values = line.split()
-                index, points = int(number_of_class), np.array(values, float)
-                if index not in names:
-                    expected = f'one of {", ".join(map(str, names))}'
-                    raise UserError(f'class {index}', '', expected)
-                if len(points) == 4:
-                    left_out.append('box')
-                else:
-                    shapes.append(Shape(names[index], [points.reshape(-1, 2)]))
-    return shapes, left_out
+def _part(place: str, words: list[str], names: dict[int, str], z: int | None) -> Shape | LeftOut:
+    with reading(place, TITLE):
+        index = int(words[0])
+        if index not in names:
+            expected = f'one of {", ".join(map(str, names))}'
+            raise UserError(f'class {index}', '', expected)
+        if len(words) == 5:
+            centre, sides = np.array(words[1:], float).reshape(2, 2)
+            return LeftOut('box', extent_of([centre - sides / 2, centre + sides / 2]), names[index])
+    otherwise = LeftOut('polygon', extent_of(words[1:]), names[index])
+    return read_part(place, TITLE, otherwise, lambda: region(names[index], polygon(words[1:]), z=z))

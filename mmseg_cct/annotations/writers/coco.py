@@ -9,6 +9,7 @@ import numpy as np
 
 from ..contours import TracedImage
 from ..rasterize import draw, draw_whole
+from ..readers.coco import AUTHOR
 from ..shapes import Colour, Shape
 from .own_files import OwnFiles
 from .runs import runs_of_mask
@@ -43,6 +44,7 @@ def write(
                 )
                 json.dump(content, file)
         rest = dict(
+            info=dict(contributor=AUTHOR),
             images=listed,
             categories=[dict(id=i, name=name, supercategory='') for name, i in ids.items()],
         )

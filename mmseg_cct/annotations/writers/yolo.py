@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..contours import TracedImage
+from ..readers.yolo import ORDERED
 from ..shapes import Colour
 from .own_files import OwnFiles
 
@@ -27,7 +28,7 @@ def write(
         link.symlink_to(os.path.relpath(folder.resolve(), link.parent.resolve()))
     ids = {name: index for index, name in enumerate(classes)}
     with files.open(f'{_FOLDER}/data.yaml') as file:
-        file.write('train: images\nval: images\nnames:\n')
+        file.write(f'train: images\nval: images\n{ORDERED}: true\nnames:\n')
         file.writelines(
             f'  {i}: {json.dumps(name, ensure_ascii=False)}\n' for name, i in ids.items()
         )

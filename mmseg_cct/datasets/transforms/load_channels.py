@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import mmengine.fileio as fileio
 import numpy as np
-from mmcv.transforms import LoadImageFromFile
+from mmcv.transforms import BaseTransform, LoadImageFromFile
 from mmseg.registry import TRANSFORMS
 
 from mmseg_cct.errors import UserError
 from mmseg_cct.utils.image_files import decode_channels, explain_unreadable, select_channels
+from mmseg_cct.utils.image_format import image_format
 
 
 @TRANSFORMS.register_module()
@@ -58,10 +59,16 @@ class LoadChannels(LoadImageFromFile):
         return select_channels(decode_channels(data), self.channels, self.value_range)
 
     def transform(self, results: dict) -> dict:
-        """Adds `img`, `img_shape` and `ori_shape`; an unreadable file is a `UserError`."""
+        """Adds `img`, `img_shape` and `ori_shape`; an unreadable file is a `UserError`.
+
+        If the file names a value of pixels without data, they are marked as `nodata`, `(H, W)`.
+        """
         path = results['img_path']
         try:
-            image = self.decode(fileio.get(path, backend_args=self.backend_args))
+            data = fileio.get(path, backend_args=self.backend_args)
+            image = self.decode(data)
+            if (nodata := image_format(data).nodata) is not None:
+                results['nodata'] = (decode_channels(data) == nodata).all(-1)
         except Exception as error:  # decoders raise nearly anything on a corrupt file
             raise UserError(explain_unreadable(path, 'image', error)) from None
         return {**results, 'img': image, 'img_shape': image.shape[:2], 'ori_shape': image.shape[:2]}
@@ -72,3 +79,15 @@ class LoadChannels(LoadImageFromFile):
             f'{type(self).__name__}(channels={self.channels}, value_range={self.value_range}, '
             f'backend_args={self.backend_args})'
         )
+
+
+@TRANSFORMS.register_module()
+class IgnoreNodata(BaseTransform):
+    """Gives pixels without data (GDAL's `nodata`) the ignored label; follows `LoadAnnotations`."""
+
+    def transform(self, results: dict) -> dict:
+        """Changes `gt_seg_map` where `LoadChannels` has marked `nodata`, if both are there."""
+        labels, nodata = results.get('gt_seg_map'), results.get('nodata')
+        if labels is not None and nodata is not None and nodata.shape == labels.shape:
+            labels[nodata] = 255
+        return results

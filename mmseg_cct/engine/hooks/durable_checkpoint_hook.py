@@ -1,4 +1,4 @@
-"""Checkpointing that survives a kill at any moment."""
+"""Atomic checkpoints: after a kill, the old file or the new one is whole."""
 
 import re
 from collections.abc import Collection

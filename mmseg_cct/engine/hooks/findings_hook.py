@@ -26,8 +26,9 @@ _WARM_UP, _TIMED = 5, 20  # iterations that compile and warm up, and those that 
 class FindingsHook(Hook):
     """Logs model and method, the expected time, and findings that a mean IoU hides.
 
-    At the start: whether the validation images are few or the test set, and whether the machine is
-    busy. At the end: which classes are at IoU 0, and whether mIoU still rises or has fallen.
+    At the start: whether a batch repeats labelled images, the validation images are few or the test
+    set, and whether the machine is busy. At the end: which classes are at IoU 0, and whether mIoU
+    still rises or has fallen.
     """
 
     # After the checks of `PreflightHook`, before the progress bar.
@@ -43,7 +44,7 @@ class FindingsHook(Hook):
         if not is_main_process():
             return
         print_log(describe_model(runner), logger='current')
-        for line in (*_of_validation(runner), describe_load()):
+        for line in (*_of_labels(runner), *_of_validation(runner), describe_load()):
             if line is not None:
                 print_log(f'Note: {line}', logger='current')
 
@@ -93,6 +94,13 @@ def describe_model(runner: Runner) -> str:
         f'Model: {" and ".join([type(model).__name__, *names])}, {millions:.1f} million parameters '
         f'to learn{by}, on {where}; log and checkpoints in {runner.work_dir}'
     )
+
+
+def _of_labels(runner: Runner) -> Iterator[str]:
+    labeled = getattr(runner.train_dataloader.dataset, 'labeled', ())
+    size = runner.train_dataloader.batch_size
+    if labeled and size > len(labeled):
+        yield f'a batch of {size} repeats some of the {len(labeled)} labelled images'
 
 
 def _of_validation(runner: Runner) -> Iterator[str]:

@@ -91,7 +91,7 @@ def _describe(groups: list[dict[str, Any]]) -> str:
 
 @contextmanager
 def _without_lines_of_parameters() -> Iterator[None]:
-    """Suppresses what mmengine logs for each parameter, three lines where rates differ."""
+    """Silences mmengine's per-parameter log lines."""
 
     def is_other(record: logging.LogRecord) -> bool:
         text = record.getMessage()

@@ -105,7 +105,9 @@ class TimmViT(BaseModule):
             images = F.interpolate(
                 images, size, mode='bilinear', align_corners=False, antialias=True
             )
-        with torch.no_grad() if self.frozen else nullcontext():
+        # DINOv3's grid of positions is made anew in each pass, by default on the host, which would
+        # wait for its copy to the GPU
+        with images.device, torch.no_grad() if self.frozen else nullcontext():
             maps = self.timm_model.forward_intermediates(
                 images, indices=self.out_indices, norm=True, intermediates_only=True
             )

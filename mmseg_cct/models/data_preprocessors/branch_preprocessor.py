@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from mmengine.structures import PixelData
+from mmengine.structures import BaseDataElement, PixelData
 from mmseg.models import SegDataPreProcessor
 from mmseg.registry import MODELS
 from mmseg.structures import SegDataSample
@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from mmseg_cct.errors import UserError
+from mmseg_cct.models.layers.transfer import to_device
 
 
 @MODELS.register_module()
@@ -41,15 +42,28 @@ class BranchPreprocessor(SegDataPreProcessor):
     ) -> None:
         if mean is None or std is None or len(mean) == len(std) in (1, 3):
             super().__init__(mean, std, **kwargs)
-            return
-        if len(mean) != len(std):
+        elif len(mean) == len(std):
+            super().__init__(**kwargs)
+            self._enable_normalize = True
+            for name, values in (('mean', mean), ('std', std)):
+                self.register_buffer(name, torch.tensor(values).float().view(-1, 1, 1), False)
+        else:
             raise UserError(
                 'model.data_preprocessor.std', f'{len(std)} values', f'{len(mean)}, as mean has'
             )
-        super().__init__(**kwargs)
-        self._enable_normalize = True
-        for name, values in (('mean', mean), ('std', std)):
-            self.register_buffer(name, torch.tensor(values).float().view(-1, 1, 1), False)
+        # done here: for each image MMSeg copies the index `[2, 1, 0]` to the GPU, and waits
+        self._swaps_channels: bool = self._channel_conversion  # type: ignore[has-type]
+        self._channel_conversion = False
+
+    def cast_data(self, data: Any) -> Any:
+        """Copies a batch to the device as mmengine does, but the host does not wait for it."""
+        if isinstance(data, Tensor):
+            return to_device(data, self.device)
+        if isinstance(data, BaseDataElement):
+            moved = data.new()
+            moved.set_data({name: self.cast_data(part) for name, part in data.items()})
+            return moved
+        return super().cast_data(data)
 
     def forward(self, data: dict, training: bool = False) -> dict[str, Any]:
         """Prepares a batch for the model.
@@ -67,7 +81,7 @@ class BranchPreprocessor(SegDataPreProcessor):
                 "PackSegInputs at the end of the data set's pipeline",
             )
         if not isinstance(data['inputs'], dict):
-            return super().forward(data, training)
+            return self._prepare(data, training)
         data = {
             key: {
                 name: [part for part in parts if part is not None] for name, parts in named.items()
@@ -77,7 +91,7 @@ class BranchPreprocessor(SegDataPreProcessor):
         if training:
             self._require_stackable(data['inputs'])
         branches = {
-            name: super(BranchPreprocessor, self).forward(
+            name: self._prepare(
                 dict(inputs=inputs, data_samples=data['data_samples'][name]), training
             )
             for name, inputs in data['inputs'].items()
@@ -92,6 +106,13 @@ class BranchPreprocessor(SegDataPreProcessor):
             key: {name: branch[key] for name, branch in branches.items()}
             for key in ('inputs', 'data_samples')
         }
+
+    def _prepare(self, data: dict, training: bool) -> dict[str, Any]:
+        """Prepares a plain batch or one branch as MMSeg does."""
+        data = self.cast_data(data)
+        if self._swaps_channels and len(data['inputs'][0]) == 3:
+            data['inputs'] = [image.flip(0) for image in data['inputs']]
+        return super().forward(data, training)
 
     def _require_stackable(self, branches: dict[str, list[Tensor]]) -> None:
         """Checks that padding brings the images `(3, H, W)` of each branch to one size."""

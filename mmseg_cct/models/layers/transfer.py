@@ -5,10 +5,10 @@ from torch import Tensor
 
 
 def to_device(values: Tensor, device: torch.device) -> Tensor:
-    """Copies values that were made on the host, such as random draws and settings, to the device.
+    """Copies values that were made on the host, such as images and random draws, to the device.
 
     A copy from pageable memory would block until the GPU has finished all queued work, every step.
     """
-    if device.type != 'cuda':
+    if device.type != 'cuda' or values.is_cuda:
         return values.to(device)
     return values.pin_memory().to(device, non_blocking=True)

@@ -168,7 +168,7 @@ def _at_least_float32(seg_logits: Tensor) -> Tensor:
 
 
 class _ChunkPlan(NamedTuple):
-    """How K decoders and P positions are processed in steps.
+    """The steps in which K decoders and P positions are processed.
 
     Attributes:
         step: A `ChunkStep`, compiled or not.

@@ -65,9 +65,10 @@ class InputVATSegmentor(InputConsistencySegmentor):
         model = dict(type='InputVATSegmentor', loss_consistency=dict(type='KLConsistency'))
 
     The clean prediction and the search for the noise run in float32 even under mixed precision:
-    their differences are smaller than the rounding of float16. Both run without dropout, which
-    would drown the noise. Only the clean pass updates running statistics of BatchNorm, and only
-    those of the encoder.
+    their differences are smaller than the rounding of float16. On a GPU from Ampere on, cuDNN's
+    convolutions are TF32 nevertheless, unless `torch.backends.cudnn.allow_tf32` is False. Both run
+    without dropout, which would drown the noise. Only the clean pass updates running statistics of
+    BatchNorm, and only those of the encoder.
 
     Args:
         loss_consistency: Config of the distance; the paper's is `KLConsistency`.

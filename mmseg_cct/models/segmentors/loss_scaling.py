@@ -1,8 +1,8 @@
-"""Weights for losses by name."""
+"""Scales a dict of losses."""
 
 from torch import Tensor
 
 
 def scaled(losses: dict[str, Tensor], weight: float) -> dict[str, Tensor]:
-    """Multiplies what is optimised, by mmengine's rule each key with 'loss' in it, by a weight."""
+    """Scales the entries that mmengine sums: keys containing 'loss'."""
     return {name: value * weight if 'loss' in name else value for name, value in losses.items()}

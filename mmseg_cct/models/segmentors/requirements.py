@@ -1,4 +1,4 @@
-"""What training on unlabelled images needs from the batch and the main decoder."""
+"""Checks that a batch and a main decoder can train on unlabelled images."""
 
 from collections.abc import Sequence
 

@@ -34,12 +34,17 @@ def drawn(annotations):
     (image,) = annotations.images
     assert not isinstance(image, UserError), image
     ids = {name: index for index, name in enumerate(annotations.classes)}
-    return rasterize(image.shapes, image.size or SIZE, ids, 9)
+    return rasterize(image.shapes, image.size or SIZE, ids, 9).mask
+
+
+def kinds(image):
+    return [part.kind for part in image.left_out]
 
 
 def only_problem(annotations):
+    """What is wrong with the only image, or with its only annotation."""
     (problem,) = annotations.images
-    return str(problem)
+    return str(problem) if isinstance(problem, UserError) else problem.left_out[0].fault
 
 
 def of_coco(path, segmentation=(BOX,), categories=None, file='1.jpg', **more):
@@ -176,12 +181,12 @@ def test_a_label_of_label_studio_may_stand_in_a_result_of_its_own(tmp_path):
     annotations = label_studio.read(source)
     (image,) = annotations.images
     assert len(image.shapes) == 1
-    assert image.left_out == ['polygon without a label', 'keypointlabels']
+    assert kinds(image) == ['polygon without a label', 'keypointlabels']
     both = dict(points=points, polygonlabels=['car', 'bus'])
     problem = only_problem(
         label_studio.read(of_label_studio(tmp_path / 'x.json', dict(value=both)))
     )
-    assert 'task 7: result[0]: labels car, bus: expected one of them' in problem
+    assert 'result[0]: labels car, bus: expected one of them' in problem
 
 
 def test_predictions_of_label_studio_are_no_annotations(tmp_path):
@@ -191,7 +196,7 @@ def test_predictions_of_label_studio_are_no_annotations(tmp_path):
     source = Source(tmp_path)
     assert label_studio.is_mine(source)
     (image,) = label_studio.read(source).images
-    assert (image.shapes, image.is_done, image.left_out) == ([], False, ['prediction'])
+    assert (image.shapes, image.is_done, kinds(image)) == ([], False, ['prediction'])
 
 
 def test_yolo_names_its_classes_in_a_list_or_a_file(tmp_path):
@@ -310,7 +315,6 @@ def test_what_is_damaged_in_an_image_is_told_in_a_line(tmp_path, make, message):
     source = make(tmp_path)
     problem = only_problem(require_reader(source).read(source))
     assert re.search(message, problem) and '\n' not in problem
-    assert str(tmp_path) in problem
 
 
 def bomb():
@@ -322,7 +326,7 @@ def bomb():
     [
         ('x.json', '{"images": [', r'not JSON \(.*; expected an export of a tool'),
         ('x.json', nested(200_000), 'not JSON'),
-        ('x.json', '[]', 'no known format; expected COCO, CVAT'),
+        ('x.json', '[]', 'no known format; expected COCO pan'),
         (
             'x.json',
             json.dumps(dict(images=[], annotations=[{}], categories=[])),
@@ -359,7 +363,7 @@ def test_a_task_of_label_studio_that_nobody_finished_is_told_from_an_empty_one(t
     def image(tasks):
         write(tmp_path / 'x.json', tasks)
         (image,) = label_studio.read(Source(tmp_path / 'x.json')).images
-        return image.is_done, list(image.left_out)
+        return image.is_done, kinds(image)
 
     task, empty = dict(id=7, data=dict(image='1.jpg')), dict(result=[])
     assert image([dict(task, annotations=[])]) == (False, [])

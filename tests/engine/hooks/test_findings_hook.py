@@ -1,4 +1,4 @@
-"""What a training is and what its end tells, as lines of the log."""
+"""Log lines that describe a training and its outcome."""
 
 from types import SimpleNamespace
 
@@ -30,6 +30,7 @@ def runner():
         model=MODELS.build(tiny.model_config()),
         cfg=config,
         val_loop=object(),
+        train_dataloader=SimpleNamespace(dataset=SimpleNamespace(labeled=[0] * 12), batch_size=8),
         val_dataloader=SimpleNamespace(dataset=[0] * 7),
         message_hub=MessageHub('findings'),
         work_dir='work_dirs/x',
@@ -49,13 +50,18 @@ def test_the_model_is_named_with_its_size_and_place(runner, monkeypatch):
 def test_the_start_tells_of_few_images_the_test_set_and_the_load(runner, log, monkeypatch):
     FindingsHook().before_train(runner)
     _, few, same = log
-    assert few.startswith('Note: 7 validation images') and 'are the test set too' in same
+    assert few.startswith('Note: only 7 validation images') and 'are the test set too' in same
     log.clear()
     runner.cfg.test_dataloader.dataset.image_dir = 'y'
     runner.val_dataloader.dataset = [0] * 20
     monkeypatch.setattr(findings_hook, 'describe_load', lambda: 'load 9')
     FindingsHook().before_train(runner)
     assert log[1:] == ['Note: load 9']
+    log.clear()
+    runner.train_dataloader.batch_size = 16
+    FindingsHook().before_train(runner)
+    assert log[1] == 'Note: a batch of 16 repeats some of the 12 labelled images'
+    runner.train_dataloader.batch_size = 8
     log.clear()
     runner.val_loop = None
     FindingsHook().before_train(runner)

@@ -280,6 +280,32 @@ def make_seeded_bank(seed):
     return MODELS.build(tiny.model_config()['auxiliary_head'])
 
 
+@pytest.mark.parametrize('kind', ['MSE', 'KL', 'JS'])
+def test_float16_keeps_the_direction_of_the_gradients(kind):
+    """All losses, scaled as a loss scaler does; the CPU computes in float16 as a GPU would."""
+    model = make_model()
+    loss = dict(type=f'{kind}Consistency', loss_weight=30.0)
+    model.auxiliary_head.loss_consistency = MODELS.build(loss)
+    exact, half = {}, {}
+    for gradients, context in (
+        (exact, nullcontext()),
+        (half, torch.autocast('cpu', torch.float16)),
+    ):
+        with context:
+            terms = losses_of(model)
+        total = 2.0**10 * sum(value for name, value in terms.items() if 'loss' in name)
+        assert torch.isfinite(total)
+        gradients.update(gradients_of(model, total))
+    # the tiny encoder's BatchNorms, over few values, magnify the rounding
+    for part, least in (('backbone', 0.97), ('decode_head', 0.99), ('auxiliary_head', 0.99)):
+        a, b = (
+            torch.cat([g.flatten() for name, g in each.items() if name.startswith(part)])
+            for each in (exact, half)
+        )
+        assert not torch.equal(a, b)
+        assert torch.cosine_similarity(a, b, dim=0) > least
+
+
 @pytest.mark.parametrize('device', ['meta', pytest.param('cuda', marks=pytest.mark.gpu)])
 def test_the_host_waits_for_boxes_alone(device, monkeypatch):
     """`bounding_boxes` copies its masks to the host; nothing else there makes it wait."""
@@ -292,24 +318,26 @@ def test_the_host_waits_for_boxes_alone(device, monkeypatch):
     config = tiny.model_config(decode_head=head)
     del config.auxiliary_head.perturbations['FeatureNoise']  # draws a seed, but on the host
     model = MODELS.build(config)
-    data = model.data_preprocessor(make_batch(), training=True)
-    inputs = {branch: images.to(device) for branch, images in data['inputs'].items()}
-    samples = {
-        branch: [sample.to(device) for sample in branch_samples]
-        for branch, branch_samples in data['data_samples'].items()
-    }
-    model.to(device)
     no_boxes = torch.zeros(0, 5, dtype=torch.int64, device=device)
     monkeypatch.setattr(base, 'bounding_boxes', lambda *_: no_boxes)
-    if device == 'meta':
+    if device == 'meta':  # to which every copy waits, so the batch is there already
+        data = model.data_preprocessor(make_batch(), training=True)
+        inputs = {branch: images.to(device) for branch, images in data['inputs'].items()}
+        samples = {
+            branch: [sample.to(device) for sample in branch_samples]
+            for branch, branch_samples in data['data_samples'].items()
+        }
         monkeypatch.setattr(torch, 'autocast', lambda *_, **__: nullcontext())  # knows no meta
+        model.to(device)
         with HostWaits() as host:
             model(inputs, samples, mode='loss')
         assert host.names == []
         return
-    model(inputs, copy.deepcopy(samples), mode='loss')  # a first call sets CUDA up
+    model.to(device)
+    batches = make_batch(), make_batch()
+    model(**model.data_preprocessor(batches[0], training=True), mode='loss')  # sets CUDA up
     torch.cuda.set_sync_debug_mode('error')
     try:
-        model(inputs, samples, mode='loss')
+        model(**model.data_preprocessor(batches[1], training=True), mode='loss')
     finally:
         torch.cuda.set_sync_debug_mode('default')

@@ -1,0 +1,22 @@
+# The setting of the paper's Figure 5: whole images without augmentation, the network's own target,
+# λ_u = 30. Better on CamVid is cct_r50_camvid_50.py.
+_base_ = [
+    '../_base_/models/cct_r50-d8.py',
+    '../_base_/datasets/camvid_whole.py',
+    '../_base_/schedules/cct.py',
+    '../_base_/schedules/sgd_poly.py',
+]
+model = dict(
+    data_preprocessor=dict(size=_base_.crop_size),
+    decode_head=dict(num_classes=11),
+    auxiliary_head=dict(
+        num_classes=11,
+        context_classes=_base_.context_classes,
+        # the paper's λ_u = 30, whatever the number of classes
+        loss_consistency=dict(reference_classes=None),
+    ),
+)
+train_dataloader = dict(dataset=dict(num_labeled=50))
+# 50 passes over the 317 unlabelled images, 31 iterations each
+train_cfg = dict(max_iters=1550, val_interval=155)
+param_scheduler = dict(end=1550)

@@ -1,0 +1,147 @@
+"""Draws what somebody drew on an image, and tells what is not in the mask as it was drawn."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from mmseg_cct.errors import UserError
+from mmseg_cct.utils.labels import BACKGROUND, IGNORE_INDEX, is_background
+
+from .boxes import bounding_boxes, union
+from .class_table import ClassTable
+from .consequences import Consequences
+from .pictures import size_of, turned
+from .rasterize import Drawing, rasterize, scaled
+from .shapes import AnnotatedImage, LeftOut, Shape
+
+IGNORED = f'ignored ({IGNORE_INDEX})'
+_FAR = 2.0  # sides of the image; shares beyond are pixels
+
+
+class Drawer(NamedTuple):
+    """How an import draws.
+
+    Attributes:
+        table: The classes.
+        rest: What pixels that no shape covers become.
+        resize: Whether to scale annotations of images whose size differs.
+        fill_boxes: Whether boxes that bound other shapes are regions.
+        told: Where to tell what is not as drawn.
+    """
+
+    table: ClassTable
+    rest: str | None
+    resize: bool
+    fill_boxes: bool
+    told: Consequences
+
+    @property
+    def undrawn(self) -> int:
+        """The id of pixels that no shape covers."""
+        background = self.table.background
+        return (
+            self.table.ids[background] if self.rest == BACKGROUND and background else IGNORE_INDEX
+        )
+
+    def draw(self, annotated: AnnotatedImage, image: Path | bytes) -> np.ndarray:
+        """Draws the mask of an image, as the image is shown.
+
+        Raises:
+            UserError: If the size or a class does not fit, or nothing lies in the image.
+        """
+        ids = self._ids(annotated.shapes)
+        stored, orientation = size_of(image)
+        shown = stored[::-1] if orientation > 4 else stored
+        size, parts, read_as = annotated.size, list(annotated.parts), 'read as shown'
+        if size not in (None, shown, stored) and not self.resize:
+            expected = f'{shown[0]}×{shown[1]}, the size of the image, or --resize'
+            raise UserError('annotation', f'of {size[0]}×{size[1]} pixels', expected)
+        frame = shown
+        if annotated.is_relative or size not in (None, shown, stored):
+            _require_unit(annotated)
+            parts = [scaled(part, size, shown) for part in parts]
+        elif size == stored != shown:
+            frame, read_as = stored, 'read as stored, and turned'
+        if orientation > 1:
+            self.told.add('photos turned by EXIF', read_as, annotated.name)
+        if not self.fill_boxes:
+            bounding = bounding_boxes(parts)
+            parts = [part for part in parts if part not in bounding]
+            fate = 'no region; --boxes fill draws them'
+            self.told.add('boxes that bound shapes', fate, annotated.name, len(bounding))
+        shapes = [part for part in parts if isinstance(part, Shape)]
+        left_out = [part for part in parts if isinstance(part, LeftOut)]
+        _require_pixels(shapes, annotated)
+        extents = [part.extent for part in left_out if part.extent is not None]
+        drawing = rasterize(shapes, frame, ids, self.undrawn, extents)
+        _require_inside(shapes, drawing, frame)
+        self.tell(annotated, left_out)
+        self._tell_drawn(annotated.name, shapes, drawing)
+        return drawing.mask if frame == shown else turned(drawing.mask, orientation)
+
+    def tell(self, annotated: AnnotatedImage, left_out: Sequence[LeftOut]) -> None:
+        """Tells what is no region, and what the reader noted."""
+        for part in left_out:
+            fate = f'{IGNORED} within its extent' if annotated.shapes else 'no mask: unlabelled'
+            fate = 'nothing' if part.extent is None else fate
+            what = f'damaged {part.kind}' if part.fault else part.kind
+            self.told.add(what, fate, annotated.name, fault=part.fault)
+        pixels = sum(shape.mask.size for shape in annotated.shapes[:1] if shape.mask is not None)
+        for (what, fate), number in annotated.notes.items():
+            self.told.add(what, fate, annotated.name, number, pixels)
+
+    def _tell_drawn(self, name: str, shapes: Sequence[Shape], drawing: Drawing) -> None:
+        size = drawing.mask.shape[::-1]
+        ignored = sum(shape.label is None for shape in shapes)
+        self.told.add('regions marked as ignored', IGNORED, name, ignored)
+        extents = np.array([shape.extent for shape in shapes]).reshape(-1, 2, 2)
+        inside = np.ptp(extents.clip(0, size), axis=1).prod(1)
+        is_cut = ~drawing.is_lost & (2 * inside < np.ptp(extents, axis=1).prod(1))
+        for what, fate, number in (
+            ('shapes without a pixel in the image', 'nothing', drawing.is_lost.sum()),
+            ('shapes of which half lies outside', 'cut: x and y swapped?', is_cut.sum()),
+            ('shapes under others of another class', 'nothing', drawing.is_hidden.sum()),
+            ('overlaps in a format without order', 'the smaller', drawing.is_contested.sum()),
+        ):
+            self.told.add(what, fate, name, int(number))
+
+    def _ids(self, shapes: Sequence[Shape]) -> dict[str, int]:
+        ids, background = self.table.ids, self.table.background
+        for label in {shape.label for shape in shapes if shape.label is not None} - ids.keys():
+            if background is None or not is_background(label):
+                raise UserError(f'class {label!r}', '', f'one of {", ".join(ids)}')
+            ids[label] = ids[background]
+        return ids
+
+
+def _require_unit(annotated: AnnotatedImage) -> None:
+    points = [ring for shape in annotated.shapes for ring in shape.polygons]
+    if annotated.size is None and points and (most := np.concatenate(points).max()) > _FAR:
+        found = f'shapes up to {most:g}, which look like pixels'
+        raise UserError('annotation', found, 'shares of the sides, from 0 to 1')
+
+
+def _require_pixels(shapes: Sequence[Shape], annotated: AnnotatedImage) -> None:
+    points = [ring for shape in shapes for ring in shape.polygons]
+    is_whole = len(shapes) == len(annotated.shapes) and all(shape.polygons for shape in shapes)
+    every = np.concatenate(points) if points else np.ones((1, 2))
+    if points and is_whole and every.min() >= 0 and every.max() <= 1:
+        found = 'shapes within the first pixel, which look like shares of the sides'
+        raise UserError('annotation', found, 'pixels')
+
+
+def _require_inside(shapes: Sequence[Shape], drawing: Drawing, size: tuple[int, int]) -> None:
+    """Raises an error that guesses the cause if no shape has a pixel in the image."""
+    if not (shapes and drawing.is_lost.all()):
+        return
+    swapped = [shape.extent[:, ::-1] for shape in shapes]
+    is_swapped = any((extent[0] < size).all() and (extent[1] > 0).all() for extent in swapped)
+    (left, top), (right, bottom) = union([shape.extent for shape in shapes])
+    found = (
+        f'no shape covers a pixel: they lie from {left:g},{top:g} to {right:g},{bottom:g}, the '
+        f'image has {size[0]}×{size[1]} pixels'
+    )
+    expected = 'x before y: are they swapped?' if is_swapped else 'pixels of this image'
+    raise UserError('annotation', found, expected)

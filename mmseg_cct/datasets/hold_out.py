@@ -1,0 +1,85 @@
+"""Chooses images to validate on: each class on both sides, neighbouring names together."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import groupby, pairwise
+
+import numpy as np
+
+from mmseg_cct.utils.labels import IGNORE_INDEX
+
+SHARE = 1 / 5  # of the labelled images
+# What a choice costs: a class that is never trained or never validated on outweighs its share, and
+# a block beside one that is held out already leaves fewer neighbours apart.
+_UNTRAINED, _UNSEEN, _APART = 20.0, 10.0, 0.1
+
+
+def hold_out(labels: Mapping[str, frozenset[int]]) -> list[str]:
+    """Holds out about every fifth image, in order.
+
+    Frames of one scene look alike, and their names differ in the last number only. So blocks of
+    neighbours are held out, as long as possible with each class on both sides.
+
+    Args:
+        labels: The labels in the mask of each image by its name, two images or more.
+
+    Returns:
+        The names of the images to validate on, sorted.
+
+    Examples:
+        >>> hold_out({f'scene_{n:02}': frozenset({0}) for n in range(10)})
+        ['scene_00', 'scene_01']
+    """
+    number = -(-len(labels) // round(1 / SHARE))
+    lengths = [max(number // parts, 1) for parts in (1, 2, 4, 8, number)]
+    choices = [_choose(_blocks(labels, length), labels, number) for length in lengths]
+
+    def cost(held: list[str]) -> float:
+        rest = labels.keys() - set(held)
+        sides = ([labels[name] for name in side] for side in (rest, held))
+        unseen, untrained = one_sided(*sides)
+        return _UNSEEN * len(unseen) + _UNTRAINED * len(untrained)
+
+    return min(choices, key=cost)
+
+
+def one_sided(
+    trained: Iterable[frozenset[int]], validated: Iterable[frozenset[int]]
+) -> tuple[set[int], set[int]]:
+    """Finds the classes that are only trained, and those that are only validated on."""
+    train, val = (set().union(*side) - {IGNORE_INDEX} for side in (trained, validated))
+    return train - val, val - train
+
+
+def _blocks(labels: Mapping[str, frozenset[int]], length: int) -> list[tuple[str, list[str]]]:
+    """Cuts each scene into blocks of about a length; returns them with their scenes."""
+    scenes = groupby(sorted(labels), key=lambda name: re.sub(r'\d+\D*$', '', name))
+    return [
+        (scene, part.tolist())
+        for scene, names in ((scene, np.array(list(names))) for scene, names in scenes)
+        for part in np.array_split(names, -(-len(names) // length))
+    ]
+
+
+def _choose(
+    blocks: list[tuple[str, list[str]]], labels: Mapping[str, frozenset[int]], number: int
+) -> list[str]:
+    """Adds the block that costs least until there are enough images (iterative stratification)."""
+    classes = sorted(set().union(*labels.values()) - {IGNORE_INDEX})
+    counts = [Counter(c for name in names for c in labels[name]) for _, names in blocks]
+    of_class = np.array([[count[c] for c in classes] for count in counts]).reshape(len(blocks), -1)
+    sizes = np.array([len(names) for _, names in blocks])
+    is_next = np.array([one == other for (one, _), (other, _) in pairwise(blocks)], bool)
+    total, held = of_class.sum(0), np.zeros(len(blocks), bool)
+    while sizes[held].sum() < number and not held.all():
+        seen = of_class[held].sum(0) + of_class
+        is_beside = np.zeros(len(blocks), bool)
+        is_beside[1:] |= held[:-1] & is_next
+        is_beside[:-1] |= held[1:] & is_next
+        cost = _UNTRAINED * (seen == total).sum(1) + _UNSEEN * (seen == 0).sum(1)
+        cost += np.abs(seen / total - SHARE).sum(1) / max(len(classes), 1)
+        cost += np.abs(sizes[held].sum() + sizes - number) / number + _APART * ~is_beside
+        cost[held] = np.inf
+        held[cost.argmin()] = True
+    return sorted(name for block, is_held in zip(blocks, held) if is_held for name in block[1])

@@ -1,0 +1,123 @@
+"""Predicts class ids without the logits of all classes at the size of the image."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from mmseg.models import EncoderDecoder
+from mmseg.models.utils import resize
+from mmseg.structures import SegDataSample
+from torch import Tensor
+
+from mmseg_cct.models.data_preprocessors import domain_of
+
+
+def predict_class_ids(model: Any, data: dict[str, Any]) -> list[Tensor]:
+    """Predicts class ids `(H, W)` of each image in a batch for `test_step`, at its original size.
+
+    They are those of `test_step`, which first enlarges the logits of all C classes to the image.
+    Here one class is enlarged at a time, and the sliding windows of an image that keeps its size
+    are summed row by row. A model that predicts in a way of its own runs its `test_step`.
+
+    Args:
+        model: A segmentor in evaluation mode.
+        data: The batch. Gradients are expected to be off.
+
+    Returns:
+        Class ids, uint8 for MMSegmentation's way of prediction.
+    """
+    segmentor = model
+    if hasattr(model, 'domains'):
+        segmentor = model.domains[domain_of(data['data_samples'], model.domains)]
+    if not predicts_as_encoder_decoder(type(segmentor), 'predict', 'postprocess_result'):
+        return [result.pred_sem_seg.data[0] for result in model.test_step(data)]
+    pairs = [*zip(data['inputs'], data['data_samples'])]
+    divisor = _divisor(model.data_preprocessor, segmentor.test_cfg)
+    if divisor and all(_keeps_size(*pair) for pair in pairs):
+        return [_of_windows(segmentor, divisor, *pair) for pair in pairs]
+    batch = model.data_preprocessor(data, False)
+    metas = [sample.metainfo for sample in batch['data_samples']]
+    logits = segmentor.inference(batch['inputs'], metas)
+    return [_ids(segmentor, *pair) for pair in zip(logits, metas)]
+
+
+def predicts_as_encoder_decoder(kind: Any, *methods: str) -> bool:
+    """Whether a class has these methods, and those of inference, from `EncoderDecoder`."""
+    return isinstance(kind, type) and all(
+        getattr(kind, name, None) is getattr(EncoderDecoder, name)
+        for name in ('inference', 'slide_inference', *methods)
+    )
+
+
+def _divisor(preprocessor: Any, test_cfg: Any) -> int:
+    """Returns what a strip of windows is padded to, below and on the right as the image; or 0."""
+    padding = getattr(preprocessor, 'test_cfg', dict(size=None)) or {}  # domains have several
+    divisor = padding.get('size_divisor') or 1
+    slides = test_cfg.get('mode') == 'slide' and 'size' not in padding
+    return divisor if slides and not any(side % divisor for side in test_cfg.crop_size) else 0
+
+
+def _keeps_size(image: Tensor, sample: SegDataSample) -> bool:
+    meta = sample.metainfo
+    padded = meta.get('flip') or 'img_padding_size' in meta or 'padding_size' in meta
+    return not padded and tuple(image.shape[1:]) == tuple(meta['ori_shape'][:2])
+
+
+def _of_windows(segmentor: Any, divisor: int, image: Tensor, sample: SegDataSample) -> Tensor:
+    """Predicts `image` `(3, H, W)` in windows, averaged as MMSeg's `slide_inference` does.
+
+    In memory are the logits of a row of windows, and a strip of the image in float32.
+    """
+    high, wide = (side + -side % divisor for side in image.shape[1:])
+    (height, width), (down, right) = segmentor.test_cfg.crop_size, segmentor.test_cfg.stride
+    height, ids = min(height, high), []
+    total = next(segmentor.parameters()).new_zeros(segmentor.out_channels, height, wide)
+    count = torch.zeros_like(total[0])
+    tops = [*_starts(high, height, down)]
+    for top, below in zip(tops, [*tops[1:], high]):
+        data = dict(inputs=[image[:, top : top + height]], data_samples=[sample])
+        strip = segmentor.data_preprocessor(data, False)['inputs']
+        for left in _starts(wide, width, right):
+            window = strip[..., left : left + width]
+            metas = [dict(sample.metainfo, img_shape=window.shape[2:])]
+            total[..., left : left + width] += segmentor.encode_decode(window, metas)[0]
+            count[..., left : left + width] += 1
+        done = below - top  # rows that no later window reaches
+        logits = total[:, :done].div_(count[:done])
+        ids.append(_ids(segmentor, logits, dict(ori_shape=logits.shape[1:])))
+        for each in (total, count):
+            each[..., : height - done, :] = each[..., done:, :].clone()
+            each[..., height - done :, :] = 0
+    return torch.cat(ids)[: image.shape[1], : image.shape[2]]
+
+
+def _starts(length: int, crop: int, stride: int) -> Iterator[int]:
+    """Yields where windows start; the last one ends with the image."""
+    for index in range(max(length - crop + stride - 1, 0) // stride + 1):
+        yield max(min(index * stride, length - crop), 0)
+
+
+def _ids(segmentor: Any, logits: Tensor, meta: dict[str, Any]) -> Tensor:
+    """Compares logits `(C, h, w)` at the original size `(H, W)`, as `postprocess_result` does."""
+    left, right, top, bottom = meta.get('img_padding_size') or meta.get('padding_size', [0] * 4)
+    logits = logits[:, top : logits.shape[1] - bottom, left : logits.shape[2] - right]
+    if meta.get('flip'):
+        logits = logits.flip(2 if meta['flip_direction'] == 'horizontal' else 1)
+    size = tuple(meta['ori_shape'][:2])
+
+    def score(number: int) -> Tensor:
+        scores = logits[number]
+        if tuple(scores.shape) == size:
+            return scores
+        settings = dict(mode='bilinear', align_corners=segmentor.align_corners, warning=False)
+        return resize(scores.contiguous()[None, None], size, **settings)[0, 0]
+
+    best = score(0)
+    if len(logits) == 1:
+        return (best.sigmoid() > segmentor.decode_head.threshold).to(torch.uint8)
+    best, ids = best.clone(), torch.zeros(size, dtype=torch.uint8, device=logits.device)
+    for number in range(1, len(logits)):
+        scores = score(number)
+        ids.masked_fill_(scores > best, number)
+        torch.maximum(best, scores, out=best)
+    return ids

@@ -1,0 +1,48 @@
+"""Masks with the georeference of their image."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from PIL.TiffImagePlugin import ImageFileDirectory_v2
+
+from .files import write_atomic
+from .image_format import tiff_tags
+from .log import warn
+
+# GeoTIFF's scale, tie points, transformation, and the coordinate system's three tags.
+_TAGS = (33550, 33922, 34264, 34735, 34736, 34737)
+# GeoJP2's box, which holds a GeoTIFF of one pixel.
+_BOX = bytes.fromhex('b14bf8bd083d4b43a5ae8cd7d5a6ce03')
+_HEADER = 2**16  # bytes in which the box is looked for
+
+
+def georeference(path: Path) -> ImageFileDirectory_v2 | None:
+    """Reads where on earth a GeoTIFF or GeoJP2 lies: its tags, or None."""
+    with path.open('rb') as file:
+        start = file.read(_HEADER)
+        if _BOX in start:
+            found = tiff_tags(io.BytesIO(start.split(_BOX, 1)[1]))
+        elif start[:2] in (b'II', b'MM'):
+            found = tiff_tags(file)
+        else:
+            if b'gml:' in start:
+                warn(f'{path}: its georeference is GML, which the mask loses; expected GeoTIFF')
+            return None
+    tags = ImageFileDirectory_v2()
+    for tag in _TAGS:
+        if tag in found:
+            tags.tagtype[tag] = found.tagtype[tag]
+            tags[tag] = found[tag]
+    return tags if len(tags) else None
+
+
+def write_geotiff(
+    path: Path, ids: np.ndarray, palette: np.ndarray, tags: ImageFileDirectory_v2
+) -> None:
+    """Writes class ids `(H, W)` uint8, with a palette `(C, 3)` and the tags of an image."""
+    image, buffer = Image.fromarray(ids), io.BytesIO()
+    image.putpalette(palette.tobytes())
+    image.save(buffer, format='TIFF', tiffinfo=tags, compression='tiff_adobe_deflate')
+    write_atomic(path, buffer.getvalue())

@@ -1,0 +1,116 @@
+"""Which sections and values a config may have."""
+
+import pytest
+from mmengine.config import Config
+from mmseg.datasets import BaseSegDataset
+
+from mmseg_cct.config.limits import check_sections, check_values, value_problems
+from mmseg_cct.errors import UserError
+
+
+@pytest.mark.parametrize(
+    'config',
+    [
+        {},
+        dict(model=None, train_dataloader=None, custom_hooks=None, default_scope=None),
+        dict(
+            model=dict(type='X', domains=dict(a=dict(data_preprocessor=dict(size=(2, 3))))),
+            param_scheduler=[dict(type='PolyLR')],
+            val_evaluator=dict(type='IoUMetric'),
+            test_evaluator=[dict(type='IoUMetric'), dict(type='X')],
+            custom_hooks=[dict(type='EMAHook')],
+            default_scope='mmseg',
+        ),
+    ],
+)
+def test_sections_that_may_be(config):
+    check_sections(Config(config))
+    check_values(Config(config))
+
+
+def test_an_object_from_python_may_stand_for_its_config():
+    dataset = BaseSegDataset.__new__(BaseSegDataset)
+    check_sections(dict(train_dataloader=dict(dataset=dataset)))
+
+
+@pytest.mark.parametrize(
+    ('config', 'expected'),
+    [
+        (dict(model='x'), "model='x': expected a dict, or None"),
+        (dict(train_cfg=[3]), r'train_cfg=\[3\]: expected a dict, or None'),
+        (dict(train_cfg=['x' * 99]), r"train_cfg=\['x{78} \.\.\.: expected a dict, or None"),
+        (dict(test_dataloader=True), 'test_dataloader=True: expected a dict'),
+        (dict(val_dataloader=dict(dataset=[{}])), r'val_dataloader\.dataset=\[\{\}\]: expected a'),
+        (dict(param_scheduler=[{}, 0]), r'param_scheduler=\[\{\}, 0\]: expected a dict or list of'),
+        (
+            dict(custom_hooks=dict(a=1)),
+            r"custom_hooks=\{'a': 1\}: expected a list of dicts, or None",
+        ),
+        (dict(default_hooks=dict(logger=[{}])), r'default_hooks\.logger=\[\{\}\]: expected a d'),
+        (dict(custom_hooks=[[]]), r'custom_hooks=\[\[\]\]: expected a list of dicts'),
+        (dict(default_scope=['mmseg']), r"default_scope=\['mmseg'\]: expected a text, or None"),
+        (dict(load_from=3), 'load_from=3: expected a text'),
+    ],
+)
+def test_sections_of_another_kind(config, expected):
+    with pytest.raises(UserError, match=expected):
+        check_sections(Config(config))
+
+
+@pytest.mark.parametrize('size', [3, (3,), (3, 0), (3, 2.5), {'x': (3, 3)}])
+def test_a_size_is_height_and_width(size):
+    config = Config(dict(model=dict(domains=dict(a=dict(data_preprocessor=dict(size=size))))))
+    with pytest.raises(UserError, match=r'domains\.a\.data_preprocessor\.size=.*: expected height'):
+        check_values(config)
+
+
+@pytest.mark.parametrize(
+    ('key', 'value'),
+    [
+        ('train_cfg.max_iters', 'many'),
+        ('train_cfg.max_iters', True),
+        ('train_cfg.val_interval', 0),
+        ('train_dataloader.batch_size', 0),
+        ('train_dataloader.dataset.labeled_per_unlabeled', 0),
+        ('train_dataloader.num_workers', -1),
+        ('val_dataloader.batch_size', 'two'),
+        ('randomness.seed', -1),
+        ('randomness.seed', 2**32),
+        ('randomness.seed', 'seven'),
+        ('optim_wrapper.accumulative_counts', 0),
+        ('optim_wrapper.optimizer.lr', 'fast'),
+        ('optim_wrapper.optimizer.lr', float('nan')),
+        ('optim_wrapper.optimizer.momentum', -0.5),
+        ('optim_wrapper.optimizer.momentum', 1.5),
+        ('custom_hooks.0.momentum', 1.5),
+        ('model.auxiliary_head.loss_consistency.loss_weight', -1),
+        ('model.backbone.norm_cfg.momentum', 2),
+        ('model.decode_head.num_classes', 0),
+        ('model.test_cfg.mode', None),
+        ('model.test_cfg.mode', 'slid'),
+        ('default_hooks.checkpoint.interval', 0),
+        ('default_hooks.logger.interval', -1),
+        ('val_dataloader.dataset.metainfo.classes', ('a', '\udce9')),
+        ('train_dataloader.dataset.labeled.classes', (1, 2)),
+    ],
+)
+def test_values_out_of_range(key, value):
+    config = Config()
+    config.merge_from_dict({key: value})
+    (problem,) = value_problems(config)
+    assert str(problem).startswith(f'{key}={value!r}: expected ')
+
+
+def test_a_sliding_window_has_a_size_and_a_stride():
+    config = Config(dict(model=dict(test_cfg=dict(mode='slide', crop_size=(8, 8)))))
+    (problem,) = value_problems(config)
+    assert str(problem) == 'model.test_cfg.stride: missing; expected one for mode="slide"'
+
+
+def test_class_weights_are_those_of_the_nearest_head():
+    heads = [dict(num_classes=2, losses=[dict(class_weight=[1.0, 2.0])])] * 2
+    heads.append(dict(loss=dict(class_weight=[1.0])))
+    config = Config(dict(model=dict(num_classes=3, heads=heads)))
+    (problem,) = value_problems(config)
+    key = 'model.heads.2.loss.class_weight'
+    assert str(problem) == f'{key}: 1 weights; expected 3, one per class'

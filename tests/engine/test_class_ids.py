@@ -1,0 +1,108 @@
+"""Class ids with little memory: those of MMSeg's own `test_step`."""
+
+import pytest
+import tiny
+import torch
+from mmengine.structures import PixelData
+from mmseg.registry import MODELS
+from mmseg.structures import SegDataSample
+
+from mmseg_cct.engine.class_ids import predict_class_ids
+
+
+@pytest.fixture(autouse=True)
+def _no_gradients():
+    torch.manual_seed(0)
+    with torch.no_grad():
+        yield
+
+
+def batch(*sizes, original=None, **meta):
+    def sample(size):
+        return SegDataSample(metainfo=dict(ori_shape=original or size, img_shape=size, **meta))
+
+    return dict(
+        inputs=[torch.randint(256, (3, *size), dtype=torch.uint8) for size in sizes],
+        data_samples=[sample(size) for size in sizes],
+    )
+
+
+def build(divisor=None, out_channels=3, **test_cfg):
+    config = tiny.model_config(type='EncoderDecoder', auxiliary_head=None)
+    config.test_cfg = dict(mode='whole') | test_cfg
+    config.data_preprocessor.test_cfg = dict(size_divisor=divisor) if divisor else None
+    head = dict(type='FCNHead', channels=4, num_convs=1, out_channels=out_channels)
+    config.decode_head.update(head, num_classes=max(out_channels, 2), threshold=0.5)
+    model = MODELS.build(config).eval()
+    logits = model._forward(torch.randn(2, 3, 40, 56))
+    model.decode_head.conv_seg.bias -= logits.mean((0, 2, 3))  # else one class wins everywhere
+    return model
+
+
+SLIDE = dict(mode='slide', crop_size=(24, 32), stride=(16, 24))
+
+
+@pytest.mark.parametrize(
+    ('settings', 'data'),
+    [
+        ({}, dict(original=(70, 90))),
+        ({}, dict(original=(40, 56))),
+        (dict(divisor=32), dict(original=(70, 90))),
+        (dict(out_channels=1), dict(original=(70, 90))),
+        (SLIDE, {}),
+        (SLIDE, dict(original=(70, 90))),
+        (dict(SLIDE, divisor=32), {}),
+        (dict(SLIDE, divisor=8), dict(size=(41, 59))),
+        (dict(SLIDE, divisor=8), dict(size=(41, 59), original=(70, 90))),
+        (dict(SLIDE, crop_size=(64, 64)), {}),
+        (SLIDE, dict(flip=True, flip_direction='horizontal')),
+        ({}, dict(flip=True, flip_direction='vertical', original=(70, 90))),
+    ],
+)
+def test_they_are_those_of_mmseg(settings, data):
+    model = build(**settings)
+    given = batch(data.pop('size', (40, 56)), **data)
+    expected = model.test_step(given)[0].pred_sem_seg.data[0]
+    (found,) = predict_class_ids(model, given)
+    assert found.dtype == torch.uint8 and found.shape == expected.shape
+    assert (found == expected).float().mean() > 0.999  # a tie may fall either way
+    assert len(expected.unique()) > 1
+
+
+def test_each_image_of_a_batch_has_its_own():
+    model, both = build(), batch((40, 56), (40, 56))
+    for found, result in zip(predict_class_ids(model, both), model.test_step(both), strict=True):
+        assert (found == result.pred_sem_seg.data[0]).float().mean() > 0.999
+
+
+def test_the_logits_of_windows_are_held_for_one_row_of_them(monkeypatch):
+    model, largest = build(**SLIDE), 0
+    zeros = torch.Tensor.new_zeros
+
+    def watched(self, *shape):
+        nonlocal largest
+        made = zeros(self, *shape)
+        largest = max(largest, made.numel())
+        return made
+
+    monkeypatch.setattr(torch.Tensor, 'new_zeros', watched)
+    predict_class_ids(model, batch((200, 56)))
+    assert largest == model.num_classes * SLIDE['crop_size'][0] * 56
+
+
+@pytest.mark.parametrize('test_cfg', [dict(mode='whole'), SLIDE])
+def test_a_domain_predicts_by_its_own_decoder_and_preprocessing(test_cfg):
+    model = MODELS.build(tiny.multi_domain_config(test_cfg=test_cfg)).eval()
+    for name in model.domains:
+        given = batch((32, 48), domain=name)
+        (found,) = predict_class_ids(model, given)
+        assert torch.equal(found.long(), model.test_step(given)[0].pred_sem_seg.data[0])
+
+
+def test_a_model_that_predicts_in_its_own_way_is_asked():
+    class Other(torch.nn.Module):
+        def test_step(self, data):
+            return [SegDataSample(pred_sem_seg=PixelData(data=data['inputs'][0][:1]))]
+
+    given = batch((4, 5))
+    assert torch.equal(predict_class_ids(Other(), given)[0], given['inputs'][0][0])

@@ -1,0 +1,84 @@
+"""Each example runs, shortened, from the project's folder."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture(scope='module')
+def folder(project_root, tmp_path_factory):
+    """A folder with what the examples read from the checkout, in which they write."""
+    folder = tmp_path_factory.mktemp('checkout')
+    for name in ('configs', 'examples', 'tools'):
+        (folder / name).symlink_to(project_root / name)
+    return folder
+
+
+@pytest.fixture(scope='module')
+def run(folder, project_root):
+    def run(script, *arguments):
+        env = {**os.environ, 'PYTHONPATH': str(project_root), 'OMP_NUM_THREADS': '1'}
+        done = subprocess.run(
+            [sys.executable, f'examples/{script}.py', *map(str, arguments)],
+            cwd=folder, env=env, text=True, capture_output=True, timeout=600,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope='module')
+def trained(run):
+    """What the first example prints."""
+    return run('1_train', 4)
+
+
+def test_training_from_python_compares_both(trained, folder):
+    for method in ('supervised', 'cct'):  # each has a log of its own
+        assert list((folder / 'work_dirs' / 'examples' / method).glob('*/vis_data/scalars.json'))
+    assert re.search(r'mIoU: supervised \d+\.\d, CCT \d+\.\d', trained)
+
+
+def test_a_folder_is_predicted_into_a_table(run, folder, trained, project_root):
+    (folder / 'photos').mkdir()
+    (folder / 'photos' / 'a.png').symlink_to(project_root / 'docs' / 'images' / 'demo.png')
+    checkpoint = 'work_dirs/examples/cct/iter_4.pth'
+    run('2_predict_folder', 'configs/demo/cct_shapes.py', checkpoint, 'photos', 'table.csv')
+    with (folder / 'table.csv').open() as file:
+        (row,) = csv.DictReader(file)
+    assert row.pop('photo') == 'a.png' and row.keys() >= {'disc', 'ring'}
+    assert sum(map(float, row.values())) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ('script', 'written'), [('3_own_data_set', 'on_stripes'), ('4_own_perturbation', 'scaling')]
+)
+def test_own_parts_train(run, folder, script, written):
+    run(script, 4)
+    assert (folder / 'work_dirs' / 'examples' / written / 'iter_4.pth').is_file()
+
+
+def test_the_loop_adds_the_corrected_images(run, folder):
+    run('5_labelling_loop', 4)
+    loop = folder / 'work_dirs' / 'examples' / 'loop'
+    assert len(list((loop / 'data' / 'masks').iterdir())) == 15
+    assert (loop / 'report' / 'report.html').is_file()
+
+
+def test_every_example_is_in_the_list_and_has_a_test(project_root):
+    listed = (project_root / 'examples' / 'README.md').read_text(encoding='utf-8')
+    scripts = [path.name for path in (project_root / 'examples').glob('*.py')]
+    assert len(scripts) == 5 and all(f'({name})' in listed for name in scripts)
+
+
+def test_the_notebook_holds_its_outputs_and_no_path_of_a_machine(project_root):
+    text = (project_root / 'examples' / 'quickstart.ipynb').read_text(encoding='utf-8')
+    cells = [cell for cell in json.loads(text)['cells'] if cell['cell_type'] == 'code']
+    assert all(cell['execution_count'] for cell in cells)
+    assert 'image/png' in text and not re.search(r'/(?:home|root|tmp|work)/', text)
